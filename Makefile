@@ -1,0 +1,72 @@
+# Every target sets up its own virtual environment the first time, and is quick after that.
+#   make demo    a picture in out/demo.png        make bench   the benchmarks, beside their peers
+#   make test    everything that must pass        make lint    style, types and layers alone
+# Another Python: make PYTHON=python3.13 ...
+
+PYTHON ?= python3
+VENV := .venv
+BENCH := .venv-bench
+OLDEST := .venv-oldest
+# Two workers, whatever the machine: each already uses every core for its kernels.
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench test-oldest clean
+.DELETE_ON_ERROR:
+
+help:
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
+
+demo: $(VENV)/.ready-core
+	$(VENV)/bin/python -m dala demo
+
+test: $(VENV)/.ready-dev
+	@sh scripts/setup_test_machine.sh
+	@$(MAKE) --no-print-directory lint
+	$(VENV)/bin/python -m pytest -n $(WORKERS)
+
+lint: $(VENV)/.ready-dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+bench: $(BENCH)/.ready
+	$(BENCH)/bin/python -m benchmarks $(ARGS)
+
+# The suite on the oldest versions that pyproject.toml allows.
+test-oldest: $(OLDEST)/.ready
+	$(OLDEST)/bin/python -m pytest -n $(WORKERS)
+
+clean:
+	rm -rf $(VENV) $(BENCH) $(OLDEST) build dist out .pytest_cache .mypy_cache .ruff_cache \
+	    .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# environments ------------------------------------------------------------------------------------
+
+# $(call environment,FOLDER,WHAT TO INSTALL)
+define environment
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "dala needs Python 3.11 or newer, and $(PYTHON) is '$$($(PYTHON) --version 2>&1)'." \
+	        "Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@test -x $(1)/bin/python || { echo "Setting up $(1) ..."; $(PYTHON) -m venv $(1); } || { \
+	    echo "No virtual environment could be made (Debian: apt-get install python3-venv)." >&2; \
+	    rm -rf $(1); exit 1; }
+	@printf '*\n' > $(1)/.gitignore
+	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2)
+	@touch $@
+endef
+
+$(VENV)/.ready-core: pyproject.toml
+	$(call environment,$(VENV),--editable .)
+
+$(VENV)/.ready-dev: pyproject.toml
+	$(call environment,$(VENV),--editable '.[dev]')
+	@touch $(VENV)/.ready-core
+
+$(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt
+	$(call environment,$(BENCH),--editable . --requirement benchmarks/requirements.txt)
+
+$(OLDEST)/.ready: pyproject.toml tests/oldest.txt
+	$(call environment,$(OLDEST),--editable '.[dev]' --requirement tests/oldest.txt)

@@ -1,0 +1,7 @@
+"""``python -m dala`` is the ``dala`` command."""
+
+import sys
+
+from dala.cli import main
+
+sys.exit(main())

@@ -1,0 +1,69 @@
+"""The ``dala`` command: one module here for each of its commands.
+
+A command's module has ``configure(parser)``, which adds its arguments, and ``run(args)``, which
+returns the exit code. It is imported only when the command is used.
+
+Exit codes: 0 done, 1 the answer is no (``dala doctor --strict``), 2 an error, told in one line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
+
+import dala
+
+COMMANDS: Final = {
+    "demo": "draw a picture with a few kernels and write it as PNG",
+    "doctor": "explain this machine: devices, drivers, what is missing and how to install it",
+    "info": "list versions and devices",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns the exit code.
+
+    Args:
+        argv: the arguments after the program's name; those of the process if None.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    args = _parser(arguments).parse_args(arguments)
+    try:
+        code: int = import_module(f"dala.cli.{args.command}").run(args)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader (`| head`) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if args.debug:
+            raise
+        text = str(error) or type(error).__name__
+        if not isinstance(error, dala.DalaError | OSError):  # ours say enough by themselves
+            text = f"{type(error).__name__}: {text} (--debug shows where)"
+        print(f"dala {args.command}: {text}", file=sys.stderr)
+        return 2
+    return code
+
+
+def _parser(arguments: list[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dala", description="A portable GPU stack for realtime media."
+    )
+    parser.add_argument("--version", action="version", version=f"dala {dala.__version__}")
+    parser.add_argument("--debug", action="store_true", help="show where an error comes from")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
+        # Without a default of its own, so that it does not undo a --debug before the command.
+        command.add_argument(
+            "--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS
+        )
+        if name in arguments:
+            import_module(f"dala.cli.{name}").configure(command)
+    return parser

@@ -1,0 +1,148 @@
+"""Every error the library raises, all under :class:`DalaError`.
+
+Each also inherits the builtin that a Python reader would expect (``ValueError``, ``KeyError``, ...),
+so ``except ValueError`` keeps working. A message says which call, which argument, what was
+expected, what came and what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArityError",
+    "BufferTooLarge",
+    "DalaError",
+    "DeviceError",
+    "DeviceLostError",
+    "DeviceMismatch",
+    "DeviceUnavailable",
+    "DtypeError",
+    "DtypeMismatch",
+    "FreedError",
+    "KernelExists",
+    "KernelSyntaxError",
+    "OutOfRange",
+    "ParameterError",
+    "ShapeError",
+    "ShapeMismatch",
+    "UnknownDevice",
+    "UnknownKernel",
+    "UnknownParameter",
+    "UnsupportedDtype",
+]
+
+
+class DalaError(Exception):
+    """The root of all errors raised by Dala."""
+
+
+class ShapeError(DalaError, ValueError):
+    """A shape is malformed, or the data does not fill it."""
+
+
+class ShapeMismatch(ShapeError):
+    """Two shapes do not go together in one call."""
+
+
+class DtypeError(DalaError, TypeError):
+    """A dtype is unknown, or the data cannot be held in it."""
+
+
+class DtypeMismatch(DtypeError):
+    """Two dtypes do not go together in one call."""
+
+
+class UnsupportedDtype(DtypeError):
+    """The device cannot compute with this dtype; the message names the device and the way out."""
+
+
+class OutOfRange(DalaError, ValueError):
+    """A number does not fit the dtype it should be stored in."""
+
+
+class ArityError(DalaError, TypeError):
+    """A kernel was given the wrong number of inputs."""
+
+
+class ParameterError(DalaError, ValueError):
+    """A parameter is missing, or its value is not one the kernel takes."""
+
+
+class UnknownParameter(ParameterError, KeyError):
+    """A parameter was given that the kernel does not have."""
+
+    __str__ = Exception.__str__
+
+
+class UnknownKernel(DalaError, KeyError):
+    """No kernel has this name; the message offers the nearest ones."""
+
+    __str__ = Exception.__str__
+
+
+class KernelExists(DalaError, ValueError):
+    """The name belongs to a built-in kernel and cannot be taken."""
+
+
+class KernelSyntaxError(DalaError, SyntaxError):
+    """Kernel source is outside the language. Holds ``lineno``, ``offset``, ``text`` and ``advice``.
+
+    ``str(error)`` shows the line, a caret under the place, and what to write instead.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        advice: str = "",
+        kernel: str = "kernel",
+        filename: str = "<kernel>",
+        lineno: int = 1,
+        column: int = 0,
+        line: str = "",
+    ) -> None:
+        self.problem = problem
+        self.advice = advice
+        self.kernel = kernel
+        super().__init__(problem, (filename, lineno, column + 1, line))
+        # Python shows ``msg`` under the line and the caret when nobody catches the error.
+        self.msg = f"{problem}. {advice}" if advice else problem
+
+    def __str__(self) -> str:
+        shown = [f"kernel {self.kernel!r}, line {self.lineno}: {self.problem}"]
+        if self.text:
+            column = max((self.offset or 1) - 1, 0)
+            line = self.text.rstrip()
+            indent = len(line) - len(line.lstrip())
+            shown.append("    " + line.strip())
+            shown.append("    " + " " * max(column - indent, 0) + "^")
+        if self.advice:
+            shown.append(self.advice)
+        return "\n".join(shown)
+
+
+class FreedError(DalaError, RuntimeError):
+    """Something was used after it was freed or closed."""
+
+
+class DeviceError(DalaError, RuntimeError):
+    """A device refused the work; the message holds what it said."""
+
+
+class DeviceUnavailable(DeviceError):
+    """The asked-for device does not exist on this machine."""
+
+
+class UnknownDevice(DeviceUnavailable, ValueError):
+    """The name is not one that a device can have; the message lists those that are."""
+
+
+class DeviceLostError(DeviceError):
+    """The device was lost while work was in flight. What was waiting raises this."""
+
+
+class DeviceMismatch(DalaError, ValueError):
+    """Buffers in one call live on different devices."""
+
+
+class BufferTooLarge(DalaError, MemoryError):
+    """The buffer is larger than the device allows; the message names the limit."""

@@ -1,0 +1,91 @@
+"""Compute: buffers of numbers, kernels that run over them, on any device.
+
+>>> from dala.gpu.compute import buffer, buffer_zeros, run_kernel, read_list
+>>> a, b = buffer([1.0, 2.0, 3.0], device="cpu"), buffer([4.0, 5.0, 6.0], device="cpu")
+>>> c = buffer_zeros((3,), device="cpu")
+>>> run_kernel("elementwise_add", [a, b], c)
+>>> read_list(c)
+[5.0, 7.0, 9.0]
+"""
+
+from __future__ import annotations
+
+from dala.gpu.compute.buffer import (
+    Buffer,
+    buffer,
+    buffer_from_binary,
+    buffer_zeros,
+    from_array,
+    from_dlpack,
+    to_array,
+)
+from dala.gpu.compute.calls import (
+    add,
+    device_count,
+    device_info,
+    divide,
+    dtype,
+    free,
+    free_many,
+    gpu_available,
+    kernels,
+    multiply,
+    read,
+    read_async,
+    read_binary,
+    read_list,
+    relu,
+    run_kernel,
+    scale,
+    shape,
+    sigmoid,
+    size,
+    subtract,
+    supported_dtypes,
+    tanh,
+    version,
+)
+from dala.gpu.compute.future import Future
+from dala.gpu.compute.kernel import Kernel, kernel
+from dala.gpu.compute.lang.markers import Array, Image, Pixel, rgba
+
+__all__ = [
+    "Array",
+    "Buffer",
+    "Future",
+    "Image",
+    "Kernel",
+    "Pixel",
+    "add",
+    "buffer",
+    "buffer_from_binary",
+    "buffer_zeros",
+    "device_count",
+    "device_info",
+    "divide",
+    "dtype",
+    "free",
+    "free_many",
+    "from_array",
+    "from_dlpack",
+    "gpu_available",
+    "kernel",
+    "kernels",
+    "multiply",
+    "read",
+    "read_async",
+    "read_binary",
+    "read_list",
+    "relu",
+    "rgba",
+    "run_kernel",
+    "scale",
+    "shape",
+    "sigmoid",
+    "size",
+    "subtract",
+    "supported_dtypes",
+    "tanh",
+    "to_array",
+    "version",
+]

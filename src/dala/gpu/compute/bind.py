@@ -1,0 +1,355 @@
+"""A kernel meets its buffers: every check, then a plan that can be run again without them.
+
+All refusals happen here, before anything is written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dala.errors import (
+    ArityError,
+    DeviceMismatch,
+    DtypeMismatch,
+    ParameterError,
+    ShapeError,
+    ShapeMismatch,
+    UnknownParameter,
+    UnsupportedDtype,
+)
+from dala.gpu.compute.buffer import Buffer
+from dala.gpu.compute.engines.base import Engine, Geometry, Runner, Storage
+from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
+from dala.gpu.compute.lang.frontend import Signature, specialise
+from dala.gpu.compute.lang.ir import FLOATS, Arg, Param, Program
+from dala.gpu.compute.lang.scalars import RANGES
+from dala.gpu.compute.lang.suggest import nearest
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.kernel import Kernel
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Plan:
+    """A kernel prepared for one engine and one set of dtypes and shapes."""
+
+    program: Program
+    geometry: Geometry
+    run: Runner
+    #: Inputs that must not be the output: they are read at more than one position.
+    distinct: tuple[int, ...]
+
+
+def make_plan(
+    kernel: Kernel, inputs: Sequence[Any], output: Any, numbers: tuple[tuple[str, str], ...]
+) -> Plan:
+    """Checks a call and prepares it, or raises the error that names what is wrong."""
+    engine = check_buffers(kernel, inputs, output)
+    program, geometry = describe(kernel.decl, inputs, output.shape, output.dtype, numbers)
+    check_types(engine, program)
+    distinct = tuple(i for i, arg in enumerate(program.args) if arg.kind != "element")
+    if any(output.storage("run_kernel") is inputs[i].storage("run_kernel") for i in distinct):
+        check_alias(kernel.name, program, inputs, output, distinct)
+    run: Runner = _nothing if geometry.count == 0 else engine.prepare(program, geometry)
+    return Plan(program, geometry, run, distinct)
+
+
+def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    """An empty output needs no work."""
+
+
+def check_alias(
+    name: str,
+    program: Program,
+    inputs: Sequence[Buffer],
+    output: Buffer,
+    distinct: tuple[int, ...],
+) -> None:
+    """Refuses an output that is also an input read at other positions."""
+    target = output.storage("run_kernel")
+    for i in distinct:
+        arg = program.args[i]
+        same_pixel = arg.kind == "pixel" and (arg.dtype, arg.channels) == (
+            program.out.dtype,
+            program.out.channels,
+        )
+        if inputs[i].storage("run_kernel") is target and not same_pixel:
+            raise ShapeMismatch(
+                f"run_kernel: kernel {name!r} reads its input {arg.name!r} at other positions than "
+                "the one it writes, so the output must be another buffer. Make a second one."
+            )
+
+
+def check_buffers(kernel: Kernel, inputs: Sequence[Any], output: Any) -> Engine:
+    """Checks number, kind, life and device of the buffers of a call."""
+    name, args = kernel.name, kernel.decl.args
+    if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
+        raise ArityError(
+            f"run_kernel: inputs of kernel {name!r} must be a list of buffers, "
+            f"{type(inputs).__name__} came. Write [a] for one input."
+        )
+    if len(inputs) != len(args):
+        names = ", ".join(a.name for a in args) or "none"
+        raise ArityError(
+            f"run_kernel: kernel {name!r} takes {len(args)} inputs ({names}), {len(inputs)} came."
+        )
+    buffers = [*zip((a.name for a in args), inputs, strict=True), ("output", output)]
+    for which, given in buffers:
+        if not isinstance(given, Buffer):
+            raise ArityError(
+                f"run_kernel: {which!r} of kernel {name!r} must be a Buffer, "
+                f"{type(given).__name__} came. Make one with buffer(...) or from_array(...)."
+            )
+    for which, given in buffers:
+        given.storage(f"run_kernel({name!r}), {which!r}")
+    engine: Engine = output.engine
+    for which, given in buffers[:-1]:
+        if given.engine is not engine:
+            raise DeviceMismatch(
+                f"run_kernel: kernel {name!r} has its input {which!r} on {given.engine.id} and its "
+                f"output on {engine.id}. Move one: {which}.to({engine.id!r})."
+            )
+    output.check_writable(f"run_kernel({name!r})")
+    return engine
+
+
+def check_types(engine: Engine, program: Program) -> None:
+    """Refuses a program that computes in a type the device lacks."""
+    missing = sorted(program.types - engine.dtypes - {"bool"})
+    if missing:
+        raise UnsupportedDtype(
+            f"run_kernel: kernel {program.name!r} computes with {', '.join(missing)}, which "
+            f"{engine.info().get('name', engine.id)} ({engine.id}) lacks. Use 32-bit dtypes "
+            "(f32, s32, u32, u8), or move the buffers: b.to('cpu')."
+        )
+
+
+def describe(
+    decl: KernelDecl,
+    inputs: Sequence[Any],
+    out_shape: tuple[int, ...],
+    out_dtype: str | None,
+    numbers: tuple[tuple[str, str], ...] = (),
+) -> tuple[Program, Geometry]:
+    """The program and the geometry for inputs (anything with shape and dtype) and an output."""
+    args = tuple(_arg(decl, i, inputs[i]) for i in range(len(inputs)))
+    _check_shared_dtype(decl, args)
+    last = out_shape[2] if len(out_shape) == 3 else 0
+    program = specialise(decl, Signature(args, out_dtype, len(out_shape), last, numbers))
+    shapes = tuple(tuple(b.shape) for b in inputs)
+    return program, _geometry(program, shapes, out_shape)
+
+
+def _arg(decl: KernelDecl, index: int, given: Any) -> Arg:
+    declared = decl.args[index]
+    shape, dtype = given.shape, given.dtype
+    if declared.dtype is not None and dtype != declared.dtype:
+        raise DtypeMismatch(
+            f"run_kernel: input {declared.name!r} of kernel {decl.name!r} is declared "
+            f"{declared.dtype!r}, a buffer of {dtype!r} came."
+        )
+    channels = 1
+    if declared.kind in ("pixel", "image"):
+        if len(shape) == 3:
+            channels = shape[2]
+        if len(shape) not in (2, 3) or channels not in (1, 3, 4):
+            raise ShapeError(
+                f"run_kernel: input {declared.name!r} of kernel {decl.name!r} is an image: shape "
+                f"(height, width), (height, width, 3) or (height, width, 4); {shape} came."
+            )
+    elif declared.kind == "array" and not shape:
+        raise ShapeError(
+            f"run_kernel: input {declared.name!r} of kernel {decl.name!r} is an array of at least "
+            "one axis; shape () came. Give it shape (1,)."
+        )
+    return Arg(declared.name, declared.kind, dtype, len(shape), channels)  # type: ignore[arg-type]
+
+
+def _check_shared_dtype(decl: KernelDecl, args: tuple[Arg, ...]) -> None:
+    free = [
+        a for a, d in zip(args, decl.args, strict=True) if a.kind == "element" and d.dtype is None
+    ]
+    for a in free[1:]:
+        if a.dtype != free[0].dtype:
+            raise DtypeMismatch(
+                f"run_kernel: kernel {decl.name!r} got {free[0].name!r} of dtype "
+                f"{free[0].dtype!r} and {a.name!r} of dtype {a.dtype!r}; they must be the same. "
+                f"Convert one, or annotate the argument in the kernel ({a.name}: {a.dtype})."
+            )
+
+
+# shapes ---------------------------------------------------------------------------------------
+def _geometry(
+    program: Program, shapes: tuple[tuple[int, ...], ...], out_shape: tuple[int, ...]
+) -> Geometry:
+    domain = out_shape[:2] if program.out.pixels else (out_shape or (1,))
+    empty = 0 in domain
+    strides: list[tuple[int, ...]] = []
+    for arg, shape in zip(program.args, shapes, strict=True):
+        if arg.kind == "element":
+            strides.append(_broadcast(program.name, arg.name, shape, domain, out_shape))
+            continue
+        strides.append(())
+        if arg.kind in ("pixel", "image") and shape[:2] != domain:
+            raise ShapeMismatch(
+                f"run_kernel: kernel {program.name!r} got the image {arg.name!r} of {shape} and an "
+                f"output of {out_shape}; height and width must be the same. "
+                "Use the 'resize' kernel, or make the output of that size."
+            )
+        if arg.kind == "array" and 0 in shape and not empty:
+            raise ShapeMismatch(
+                f"run_kernel: input {arg.name!r} of kernel {program.name!r} is empty {shape}, "
+                f"but the output {out_shape} is not; there is nothing to read."
+            )
+    dims = tuple(domain)
+    if not program.uses_position:
+        dims, strides = _merge(dims, strides)
+    return Geometry(dims, tuple(strides), shapes, out_shape)
+
+
+def _broadcast(
+    kernel: str,
+    arg: str,
+    shape: tuple[int, ...],
+    domain: tuple[int, ...],
+    out_shape: tuple[int, ...],
+) -> tuple[int, ...]:
+    """Steps of an element argument along each axis of the positions, 0 where it repeats."""
+    padded = (1,) * (len(domain) - len(shape)) + shape
+    fits = len(padded) == len(domain) and all(
+        a in (1, d) for a, d in zip(padded, domain, strict=True)
+    )
+    if not fits:
+        raise ShapeMismatch(
+            f"run_kernel: kernel {kernel!r} got {arg!r} of shape {shape}, which does not broadcast "
+            f"to the output's shape {out_shape}. Axes must be equal or 1, counted from the last."
+        )
+    steps: list[int] = []
+    step = 1
+    for size in reversed(padded):
+        steps.append(step if size > 1 else 0)
+        step *= size
+    return tuple(reversed(steps))
+
+
+def _merge(
+    dims: tuple[int, ...], strides: list[tuple[int, ...]]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Joins neighbouring axes along which every argument walks evenly, and drops axes of one.
+
+    >>> _merge((2, 3, 4), [(12, 4, 1), (0, 4, 1)])
+    ((2, 12), [(12, 1), (0, 1)])
+    """
+    axes = [axis for axis, size in enumerate(dims) if size != 1] or [len(dims) - 1]
+    sizes: list[int] = []
+    steps: list[list[int]] = []
+    for axis in axes:
+        here = [s[axis] for s in strides if s]
+        if sizes and all(
+            outer == inner * dims[axis] for outer, inner in zip(steps[-1], here, strict=True)
+        ):
+            sizes[-1] *= dims[axis]
+            steps[-1] = here
+        else:
+            sizes.append(dims[axis])
+            steps.append(here)
+    merged: list[tuple[int, ...]] = []
+    number = 0
+    for s in strides:
+        if not s:
+            merged.append(())
+            continue
+        merged.append(tuple(row[number] for row in steps))
+        number += 1
+    return tuple(sizes), merged
+
+
+# parameters -----------------------------------------------------------------------------------
+def number_kinds(decl: KernelDecl, params: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """For parameters that take any number: the kind that came."""
+    found = []
+    for p in decl.params:
+        if p.type == "number":
+            value = params.get(p.name, p.default)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            found.append((p.name, "int" if whole else "float"))
+    return tuple(found)
+
+
+def pack(
+    decl: KernelDecl, slots: tuple[Param, ...], params: Mapping[str, Any]
+) -> tuple[int | float, ...]:
+    """Parameter values in the order of the program's parameters, checked."""
+    if not decl.params and not params:
+        return ()
+    if not isinstance(params, Mapping):
+        raise ParameterError(
+            f"run_kernel: params of kernel {decl.name!r} must be a dict, "
+            f"{type(params).__name__} came. Write {{'name': value}}."
+        )
+    known = {p.name for p in decl.params}
+    for name in params:
+        if name not in known:
+            hint = nearest(str(name), known) or (
+                f"It takes: {', '.join(sorted(known))}." if known else "It takes none."
+            )
+            raise UnknownParameter(
+                f"run_kernel: kernel {decl.name!r} has no parameter {name!r}. {hint}"
+            )
+    values: list[int | float] = []
+    place = 0
+    for p in decl.params:
+        value = params.get(p.name, p.default)
+        if value is None:
+            raise ParameterError(
+                f"run_kernel: kernel {decl.name!r} needs the parameter {p.name!r}: "
+                f"params={{{p.name!r}: ...}}."
+            )
+        items = _components(decl, p, value)
+        for item in items:
+            values.append(_number(decl, p, item, slots[place]))
+            place += 1
+    return tuple(values)
+
+
+def _components(decl: KernelDecl, p: ParamDecl, value: Any) -> Sequence[Any]:
+    if not p.size:
+        return (value,)
+    try:
+        items = tuple(value)
+    except TypeError:
+        items = ()
+    if len(items) != p.size:
+        raise ParameterError(
+            f"run_kernel: parameter {p.name!r} of kernel {decl.name!r} is {p.size} numbers, "
+            f"{value!r} came."
+        )
+    return items
+
+
+def _number(decl: KernelDecl, p: ParamDecl, value: Any, slot: Param) -> int | float:
+    where = f"run_kernel: parameter {p.name!r} of kernel {decl.name!r}"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, bool | int | float):
+        raise ParameterError(f"{where} must be a number, {type(value).__name__} came ({value!r}).")
+    if slot.type in FLOATS:
+        number = float(value)
+        if math.isnan(number):
+            raise ParameterError(f"{where} is NaN. Give a number.")
+        return number
+    if isinstance(value, float):
+        if not value.is_integer():
+            raise ParameterError(f"{where} must be a whole number, {value!r} came.")
+        value = int(value)
+    low, high = RANGES[slot.type]
+    if not low <= value <= high:
+        raise ParameterError(f"{where} must be within {low} and {high}, {value!r} came.")
+    return int(value)
+
+

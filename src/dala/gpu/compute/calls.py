@@ -1,0 +1,170 @@
+"""The compute calls that are not about making buffers: running, reading, asking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import dala
+from dala.errors import ArityError
+from dala.gpu.compute.buffer import Buffer
+from dala.gpu.compute.dtypes import DTYPES
+from dala.gpu.compute.engines import auto
+from dala.gpu.compute.future import Future
+from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.kernel import get as find_kernel
+from dala.gpu.compute.kernel import names as kernel_names
+
+_NO_PARAMS: Mapping[str, Any] = {}
+
+
+def run_kernel(
+    kernel: Kernel | str,
+    inputs: Sequence[Buffer],
+    output: Buffer,
+    params: Mapping[str, Any] = _NO_PARAMS,
+) -> None:
+    """Runs a kernel, by name or itself, over some inputs into an output.
+
+    Everything is checked before anything is written. On a device with a queue of its own the call
+    returns when the work is enqueued; reading waits for it.
+
+    >>> from dala.gpu.compute import buffer
+    >>> a = buffer([-1.0, 2.0], device="cpu")
+    >>> run_kernel("relu", [a], a, {"slope": 0.5})
+    >>> a.read_list()
+    [-0.5, 2.0]
+    """
+    if type(kernel) is not Kernel:
+        kernel = find_kernel(kernel)
+    kernel.run(inputs, output, params)
+
+
+# elementwise ----------------------------------------------------------------------------------
+def add(a: Buffer, b: Buffer, out: Buffer) -> None:
+    """out = a + b"""
+    find_kernel("elementwise_add").run([a, b], out)
+
+
+def subtract(a: Buffer, b: Buffer, out: Buffer) -> None:
+    """out = a - b"""
+    find_kernel("elementwise_sub").run([a, b], out)
+
+
+def multiply(a: Buffer, b: Buffer, out: Buffer) -> None:
+    """out = a * b"""
+    find_kernel("elementwise_mul").run([a, b], out)
+
+
+def divide(a: Buffer, b: Buffer, out: Buffer) -> None:
+    """out = a / b; floor division for integers"""
+    find_kernel("elementwise_div").run([a, b], out)
+
+
+def relu(a: Buffer, out: Buffer, slope: float = 0.0) -> None:
+    """out = a where above zero, else slope * a"""
+    find_kernel("relu").run([a], out, {"slope": slope})
+
+
+def sigmoid(a: Buffer, out: Buffer) -> None:
+    """out = 1 / (1 + exp(-a))"""
+    find_kernel("sigmoid").run([a], out)
+
+
+def tanh(a: Buffer, out: Buffer) -> None:
+    """out = tanh(a)"""
+    find_kernel("tanh").run([a], out)
+
+
+def scale(a: Buffer, scalar: float, out: Buffer) -> None:
+    """out = a * scalar"""
+    find_kernel("scalar_mul").run([a], out, {"scalar": scalar})
+
+
+# buffers --------------------------------------------------------------------------------------
+def _checked(b: Any, call: str) -> Buffer:
+    if not isinstance(b, Buffer):
+        raise ArityError(f"{call}: a Buffer is expected, {type(b).__name__} came.")
+    return b
+
+
+def shape(b: Buffer) -> tuple[int, ...]:
+    """The buffer's shape."""
+    _checked(b, "shape").storage("shape")
+    return b.shape
+
+
+def dtype(b: Buffer) -> str:
+    """The buffer's dtype, such as "f32"."""
+    _checked(b, "dtype").storage("dtype")
+    return b.dtype
+
+
+def size(b: Buffer) -> int:
+    """The buffer's size in bytes."""
+    _checked(b, "size").storage("size")
+    return b.nbytes
+
+
+def read(b: Buffer) -> bytes:
+    """A copy of the buffer's bytes, little-endian."""
+    return _checked(b, "read").read()
+
+
+def read_binary(b: Buffer) -> memoryview:
+    """The buffer's bytes without a copy on the cpu and reference devices, else a copy."""
+    return _checked(b, "read_binary").read_binary()
+
+
+def read_list(b: Buffer) -> list[Any]:
+    """The buffer's numbers in one flat list."""
+    return _checked(b, "read_list").read_list()
+
+
+def read_async(b: Buffer) -> Future[bytes]:
+    """As :func:`read` without waiting: a future to wait for or to await."""
+    return _checked(b, "read_async").read_async()
+
+
+def free(b: Buffer) -> None:
+    """Gives a buffer's memory back. Freeing twice is fine; any other use after it raises."""
+    _checked(b, "free").free()
+
+
+def free_many(buffers: Iterable[Buffer]) -> None:
+    """Frees several buffers."""
+    for b in [_checked(b, "free_many") for b in buffers]:
+        b.free()
+
+
+# the device -----------------------------------------------------------------------------------
+def device_info() -> dict[str, Any]:
+    """What the current device is: ``name``, ``gpu``, ``backend``, ``version`` and more."""
+    engine = auto.current()
+    return {"id": engine.id, **engine.info(), "version": version()}
+
+
+def gpu_available() -> bool:
+    """True where a real GPU can be used; False on the CPU and on software adapters."""
+    return any(d.gpu for d in auto.devices())
+
+
+def device_count() -> int:
+    """How many devices :func:`dala.devices` lists."""
+    return len(auto.devices())
+
+
+def supported_dtypes() -> list[str]:
+    """The dtypes the current device computes with."""
+    engine = auto.current()
+    return [d for d in DTYPES if d in engine.dtypes]
+
+
+def kernels() -> list[str]:
+    """Names of all kernels, custom ones included."""
+    return kernel_names()
+
+
+def version() -> str:
+    """The library's version."""
+    return dala.__version__

@@ -1,0 +1,140 @@
+"""What people hand in (lists, arrays, bytes) to a dense little-endian array of one dtype."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dala.errors import DtypeError, OutOfRange, ShapeError
+from dala.gpu.compute.dtypes import NUMPY
+
+MAX_RANK: Final = 16
+
+
+def checked_shape(shape: Any, call: str) -> tuple[int, ...]:
+    """A shape as a tuple of whole numbers, or ShapeError.
+
+    >>> checked_shape(3, "buffer"), checked_shape([2, 0], "buffer")
+    ((3,), (2, 0))
+    """
+    given = shape
+    if isinstance(shape, int | np.integer) and not isinstance(shape, bool):
+        shape = (shape,)
+    if isinstance(shape, str | bytes) or not isinstance(shape, Sequence | np.ndarray):
+        raise ShapeError(f"{call}: shape must be a tuple of whole numbers, {given!r} came.")
+    axes = []
+    for axis in shape:
+        try:
+            size = operator.index(axis)
+        except TypeError:
+            size = -1
+        if size < 0 or isinstance(axis, bool):
+            raise ShapeError(
+                f"{call}: shape must hold whole numbers of at least 0, {given!r} came."
+            )
+        axes.append(size)
+    if len(axes) > MAX_RANK:
+        raise ShapeError(f"{call}: shape has {len(axes)} axes; at most {MAX_RANK} are allowed.")
+    return tuple(axes)
+
+
+def count_of(shape: tuple[int, ...]) -> int:
+    """Number of elements in a shape."""
+    total = 1
+    for axis in shape:
+        total *= axis
+    return total
+
+
+def as_array(data: Any, call: str) -> np.ndarray[Any, Any]:
+    """Data as a NumPy array, without copying where it already is one."""
+    if isinstance(data, np.ndarray):
+        return data
+    if isinstance(data, str):
+        raise DtypeError(f"{call}: data must be numbers, a text came. Encode it to bytes first.")
+    try:
+        if isinstance(data, bytes | bytearray):
+            return np.frombuffer(data, np.uint8)
+        if isinstance(data, memoryview):
+            return np.asarray(data)
+        return np.array(data) if isinstance(data, list | tuple) else np.asarray(data)
+    except (ValueError, TypeError) as error:
+        raise ShapeError(
+            f"{call}: data must be numbers in rows of equal length (a list, an array, or bytes): "
+            f"{error}"
+        ) from None
+
+
+def to_dtype(array: np.ndarray[Any, Any], dtype: str, call: str) -> np.ndarray[Any, Any]:
+    """The array in a dtype, C-contiguous; refuses what would be changed by the conversion.
+
+    Floats may be rounded to a narrower float; whole numbers never wrap, fractions are never cut.
+    """
+    target = NUMPY[dtype]
+    if array.dtype == target:
+        return np.ascontiguousarray(array)
+    if array.dtype == object:
+        array = _from_objects(array, dtype, call)
+    kind = array.dtype.kind
+    if kind not in "biuf":
+        raise DtypeError(
+            f"{call}: data of dtype {array.dtype} cannot become {dtype!r}. Give real numbers."
+        )
+    if array.size == 0 or kind == "b":
+        return np.ascontiguousarray(array, dtype=target)
+    if target.kind == "f":
+        if kind == "f" and array.dtype.itemsize > target.itemsize:
+            _check_float_range(array, dtype, call)
+        with np.errstate(over="ignore"):
+            return np.ascontiguousarray(array, dtype=target)
+    _check_int_range(array, dtype, call)
+    return np.ascontiguousarray(array, dtype=target)
+
+
+def _from_objects(array: np.ndarray[Any, Any], dtype: str, call: str) -> np.ndarray[Any, Any]:
+    """Python ints beyond 64 bits arrive as objects: say which one does not fit."""
+    for value in array.flat:
+        if isinstance(value, bool | int | float | np.number):
+            if isinstance(value, int) and not -(2**63) <= value < 2**64:
+                raise OutOfRange(f"{call}: {value} does not fit in {dtype!r}. Use a wider dtype.")
+            continue
+        raise DtypeError(
+            f"{call}: data must be numbers, {type(value).__name__} came ({value!r})."
+        )
+    return array.astype(np.float64)
+
+
+def _check_float_range(array: np.ndarray[Any, Any], dtype: str, call: str) -> None:
+    limit = np.finfo(NUMPY[dtype]).max
+    with np.errstate(invalid="ignore"):
+        bad = np.isfinite(array) & (np.abs(array) > limit)
+    if bad.any():
+        raise OutOfRange(
+            f"{call}: {array[bad].flat[0]!r} does not fit in {dtype!r} (largest {limit:g}). "
+            "Use dtype='f64'."
+        )
+
+
+def _check_int_range(array: np.ndarray[Any, Any], dtype: str, call: str) -> None:
+    info = np.iinfo(NUMPY[dtype])
+    if array.dtype.kind == "f":
+        whole = np.isfinite(array) & (np.floor(array) == array)
+        if not whole.all():
+            raise OutOfRange(
+                f"{call}: {float(array[~whole].flat[0])!r} is not a whole number, as {dtype!r} "
+                "needs. Round the data first, or use dtype='f32'."
+            )
+        bad = (array < float(info.min)) | (array >= float(info.max) + 1)
+    else:
+        low, high = int(array.min()), int(array.max())
+        if info.min <= low and high <= info.max:
+            return
+        bad = (array < info.min) if low < info.min else (array > info.max)
+    if bad.any():
+        raise OutOfRange(
+            f"{call}: {array[bad].flat[0].item()} does not fit in {dtype!r} "
+            f"({info.min} to {info.max}). Use a wider dtype, or bring the data into range."
+        )

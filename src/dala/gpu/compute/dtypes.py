@@ -1,0 +1,70 @@
+"""The six dtypes, their NumPy twins, and the names people call them by."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from dala.errors import DtypeError
+
+DTYPES: Final = ("f32", "f64", "s32", "s64", "u32", "u8")
+
+NUMPY: Final[dict[str, np.dtype[Any]]] = {
+    "f32": np.dtype("<f4"),
+    "f64": np.dtype("<f8"),
+    "s32": np.dtype("<i4"),
+    "s64": np.dtype("<i8"),
+    "u32": np.dtype("<u4"),
+    "u8": np.dtype("u1"),
+}
+
+ITEMSIZE: Final = {name: dtype.itemsize for name, dtype in NUMPY.items()}
+
+_ALIASES: Final = {
+    "float": "f32",
+    "float32": "f32",
+    "float64": "f64",
+    "double": "f64",
+    "int": "s32",
+    "i32": "s32",
+    "int32": "s32",
+    "i64": "s64",
+    "int64": "s64",
+    "uint32": "u32",
+    "uint8": "u8",
+    "byte": "u8",
+}
+
+_FROM_NUMPY: Final = {(dtype.kind, dtype.itemsize): name for name, dtype in NUMPY.items()}
+
+
+def dtype_name(dtype: Any, *, call: str = "dtype") -> str:
+    """The short name ("f32") of a dtype given as a name, a NumPy dtype or a scalar type.
+
+    >>> dtype_name("float64"), dtype_name(np.uint8), dtype_name("s32")
+    ('f64', 'u8', 's32')
+    """
+    if isinstance(dtype, str):
+        if dtype in NUMPY:
+            return dtype
+        if dtype in _ALIASES:
+            return _ALIASES[dtype]
+    elif dtype is float:
+        return "f32"
+    elif dtype is int:
+        return "s32"
+    else:
+        try:
+            found = np.dtype(dtype)
+        except TypeError:
+            found = None
+        if found is not None:
+            name = _FROM_NUMPY.get((found.kind, found.itemsize))
+            if name is not None:
+                return name
+            dtype = found.name
+    raise DtypeError(
+        f"{call}: unknown dtype {dtype!r}; the dtypes are {', '.join(DTYPES)} "
+        "(NumPy names such as 'float32' and 'uint8' work too). Convert the data to one of them first."
+    )

@@ -1,0 +1,1 @@
+"""Engines: what runs programs. ``auto`` chooses one; ``base`` is their contract."""

@@ -1,0 +1,140 @@
+"""The contract of an engine: memory, and programs prepared for a geometry. Nothing else.
+
+Everything above an engine has checked the call before it gets here: shapes fit, dtypes are
+supported, buffers are alive and live on this engine. Engines know IR and storage only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future as ConcurrentFuture
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dala.gpu.compute.lang.ir import Program
+
+#: Anything with the buffer protocol, C-contiguous.
+Bytes: TypeAlias = Any
+
+
+@dataclass(eq=False, slots=True)
+class Storage:
+    """Memory on an engine. ``handle`` is the engine's own; ``nbytes`` what the buffer asked for."""
+
+    nbytes: int
+    handle: Any
+    #: True when the memory belongs to somebody else (shared through DLPack or the buffer protocol).
+    foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """The positions a program runs over, and how each element argument walks along them.
+
+    ``dims`` are the positions' extents, outermost first, never empty; axes that walk alike have
+    been merged unless the program uses positions, so a plain elementwise call has one axis.
+    ``strides[i]`` belongs to argument i: for an *element* argument its step in elements along each
+    of ``dims`` (0 where it is broadcast), ending in 0 or 1; for every other kind, ``()``.
+    The output is always dense over ``dims`` (times its channels).
+    """
+
+    dims: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...]
+    #: Full shapes of the inputs and the output, as ``dim`` operations and image reads see them.
+    shapes: tuple[tuple[int, ...], ...]
+    out_shape: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        total = 1
+        for d in self.dims:
+            total *= d
+        return total
+
+    @property
+    def layout(self) -> tuple[int, tuple[int, ...]]:
+        """What generated code depends on: number of axes, and each element's innermost step."""
+        return len(self.dims), tuple(s[-1] if s else -1 for s in self.strides)
+
+
+#: Runs prepared work: (inputs, output, parameter values in the order of ``Program.params``).
+Runner: TypeAlias = Callable[[Sequence[Storage], Storage, tuple[Any, ...]], None]
+
+
+class Engine(ABC):
+    """One device: allocates, moves bytes, prepares and runs programs."""
+
+    #: "cpu", "reference", "null" or "webgpu:N".
+    id: str
+    #: The kind: "cpu", "reference", "null" or "webgpu".
+    backend: str
+    #: dtypes that buffers and programs may use.
+    dtypes: frozenset[str]
+    #: True for real graphics hardware.
+    gpu: bool = False
+    #: Largest buffer in bytes, or None where only memory is the limit.
+    max_buffer_bytes: int | None = None
+
+    @abstractmethod
+    def info(self) -> dict[str, Any]:
+        """At least ``name``, ``gpu``, ``backend``; whatever else is known about the device."""
+
+    # memory -----------------------------------------------------------------------------------
+    @abstractmethod
+    def allocate(self, nbytes: int, *, zero: bool) -> Storage:
+        """New memory, zeroed if asked. ``nbytes`` may be 0."""
+
+    @abstractmethod
+    def release(self, storage: Storage) -> None:
+        """Gives memory back. Safe from any thread and from finalizers; never blocks, never raises."""
+
+    @abstractmethod
+    def upload(self, storage: Storage, data: Bytes) -> None:
+        """Fills the storage from host bytes (length equals ``nbytes``). Ordered with other work."""
+
+    @abstractmethod
+    def download(self, storage: Storage) -> memoryview:
+        """The storage's bytes once all earlier work on it is done: a fresh host copy ("B" format)."""
+
+    def download_async(self, storage: Storage) -> ConcurrentFuture[memoryview]:
+        """As :meth:`download`, without waiting; taken after the work enqueued so far."""
+        done: ConcurrentFuture[memoryview] = ConcurrentFuture()
+        done.set_result(self.download(storage))
+        return done
+
+    @abstractmethod
+    def copy(self, source: Storage, target: Storage) -> None:
+        """Copies all of ``source`` into ``target`` (same nbytes), ordered with other work."""
+
+    def host_view(self, storage: Storage) -> memoryview | None:
+        """The storage's own bytes as writable host memory ("B" format), or None if not shared."""
+        return None
+
+    def adopt(self, memory: memoryview) -> Storage | None:
+        """Storage over the caller's host memory without a copy, or None where that cannot be."""
+        return None
+
+    # work -------------------------------------------------------------------------------------
+    @abstractmethod
+    def prepare(self, program: Program, geometry: Geometry) -> Runner:
+        """Compiles (or finds) code for the program and returns what runs it over the geometry.
+
+        A runner may be called from any thread, any number of times. Element arguments may be the
+        output itself; image, pixel-with-other-channels and array arguments never are. It returns
+        when the work is done, or, on engines with a queue of their own, when it is enqueued.
+        """
+
+    @abstractmethod
+    def source(self, program: Program, geometry: Geometry) -> str:
+        """The code generated for a program, for people to read."""
+
+    def synchronize(self) -> None:  # noqa: B027 - nothing to wait for unless an engine has a queue
+        """Waits for all enqueued work; raises what went wrong in it."""
+
+    def stats(self) -> dict[str, int]:
+        """Counters for ``dala.diagnostics()``: at least ``live_buffers`` and ``live_bytes``."""
+        return {}
+
+    def close(self) -> None:  # noqa: B027 - most engines hold nothing
+        """Gives back everything; used at interpreter exit."""

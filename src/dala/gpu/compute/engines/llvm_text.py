@@ -1,0 +1,257 @@
+"""Writing LLVM IR as text: constants, functions line by line, and arithmetic that writes itself.
+
+llvmlite's own IR builder is not used: importing and running it costs more time than the whole of
+our emission, and the text is what ``kernel.source("llvm")`` shows.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+#: LLVM's name for each type of the IR; signedness lives in the instructions.
+TYPES: Final = {
+    "bool": "i1", "s32": "i32", "u32": "i32", "s64": "i64", "f32": "float", "f64": "double",
+}  # fmt: skip
+
+#: The type a dtype has in memory.
+STORED: Final = {
+    "f32": "float", "f64": "double", "s32": "i32", "s64": "i64", "u32": "i32", "u8": "i8",
+}  # fmt: skip
+
+_WIDTH: Final = {"i1": 1, "i8": 8, "i32": 32, "i64": 64}
+
+
+def constant(value: float, llvm_type: str) -> str:
+    """A number as LLVM writes it; floats in hexadecimal unless a short decimal is exact."""
+    if llvm_type in _WIDTH:
+        if llvm_type == "i1":
+            return "true" if value else "false"
+        width = _WIDTH[llvm_type]
+        number = int(value) & ((1 << width) - 1)
+        return str(number - (1 << width) if number >> (width - 1) else number)
+    value = float(value)
+    if llvm_type == "float":
+        try:
+            value = struct.unpack("<f", struct.pack("<f", value))[0]
+        except OverflowError:
+            value = math.copysign(math.inf, value)
+    if abs(value) < 1e6 and (value * 256.0).is_integer():
+        return repr(value)
+    if math.isnan(value):
+        return "0x7FF8000000000000"
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+class Module:
+    """Everything a module needs beside its functions: declarations and helper functions."""
+
+    def __init__(self) -> None:
+        self.declarations: dict[str, str] = {}
+        self.helpers: dict[str, str] = {}
+
+    def intrinsic(self, name: str, result: str, *args: str) -> str:
+        """Declares an intrinsic once and returns its name, suffixed with the type it works on."""
+        full = f"@llvm.{name}"
+        self.declarations.setdefault(full, f"declare {result} {full}({', '.join(args)})")
+        return full
+
+    def external(self, name: str, result: str, *args: str) -> str:
+        """Declares a function of the C library that the linker will be given the address of."""
+        self.declarations.setdefault(f"@{name}", f"declare {result} @{name}({', '.join(args)})")
+        return f"@{name}"
+
+    def text(self) -> str:
+        """Helpers and declarations, in the order they came up."""
+        return "\n".join([*self.helpers.values(), *self.declarations.values()]) + "\n"
+
+
+class Function:
+    """The text of one function while it is being written."""
+
+    def __init__(self, module: Module, head: str) -> None:
+        self.module = module
+        self.head = head
+        self.entry: list[str] = []
+        self.lines: list[str] = []
+        self.here = "entry"
+        #: True after a branch, until the next label: nothing may be written there.
+        self.ended = False
+        self._count = 0
+        self._labels = 0
+
+    def let(self, text: str, hint: str = "v") -> str:
+        """Writes ``%name = text`` and returns the name."""
+        self._count += 1
+        name = f"%{hint}.{self._count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def do(self, text: str) -> None:
+        """Writes one instruction that gives no value."""
+        self.lines.append(f"  {text}")
+
+    def note(self, text: str) -> None:
+        """Writes a comment for the reader of the source."""
+        self.lines.append(f"  ; {text}")
+
+    def alloca(self, llvm_type: str, name: str, align: int = 0) -> str:
+        """Reserves a variable in the entry block, where LLVM turns it into registers."""
+        suffix = f", align {align}" if align else ""
+        self.entry.append(f"  %{name} = alloca {llvm_type}{suffix}")
+        return f"%{name}"
+
+    def label(self, hint: str) -> str:
+        """A label not used before; :meth:`start` puts it in place."""
+        self._labels += 1
+        return f"{hint}.{self._labels}"
+
+    def start(self, label: str) -> None:
+        """Begins a block."""
+        self.lines.append(f"{label}:")
+        self.here = label
+        self.ended = False
+
+    def jump(self, label: str, tail: str = "") -> None:
+        """Ends the block by going to another, unless it has ended already."""
+        if not self.ended:
+            self.do(f"br label %{label}{tail}")
+            self.ended = True
+
+    def branch(self, condition: str, yes: str, no: str) -> None:
+        """Ends the block by a choice."""
+        self.do(f"br i1 {condition}, label %{yes}, label %{no}")
+        self.ended = True
+
+    def text(self) -> str:
+        """The finished function."""
+        return "\n".join([f"{self.head} {{", "entry:", *self.entry, *self.lines, "}\n"])
+
+
+Operand: TypeAlias = "Num | float | int"
+
+
+class Num:
+    """An SSA value that writes the instruction when it is calculated with.
+
+    Helper functions (the maths library) are written with it. Comparisons are ordered, so they are
+    false for NaN; shifts of integers are logical.
+    """
+
+    __slots__ = ("f", "name", "type")
+
+    def __init__(self, f: Function, llvm_type: str, name: str) -> None:
+        self.f = f
+        self.type = llvm_type
+        self.name = name
+
+    def _operand(self, other: Operand) -> str:
+        return other.name if isinstance(other, Num) else constant(other, self.type)
+
+    def _binary(self, integer: str, floating: str, other: Operand, swap: bool = False) -> Num:
+        op = integer if self.type in _WIDTH else floating
+        a, b = self.name, self._operand(other)
+        if swap:
+            a, b = b, a
+        return Num(self.f, self.type, self.f.let(f"{op} {self.type} {a}, {b}"))
+
+    def __add__(self, other: Operand) -> Num:
+        return self._binary("add", "fadd", other)
+
+    def __sub__(self, other: Operand) -> Num:
+        return self._binary("sub", "fsub", other)
+
+    def __rsub__(self, other: Operand) -> Num:
+        return self._binary("sub", "fsub", other, swap=True)
+
+    def __mul__(self, other: Operand) -> Num:
+        return self._binary("mul", "fmul", other)
+
+    def __truediv__(self, other: Operand) -> Num:
+        return self._binary("sdiv", "fdiv", other)
+
+    def __rtruediv__(self, other: Operand) -> Num:
+        return self._binary("sdiv", "fdiv", other, swap=True)
+
+    def __and__(self, other: Operand) -> Num:
+        return self._binary("and", "", other)
+
+    def __or__(self, other: Operand) -> Num:
+        return self._binary("or", "", other)
+
+    def __xor__(self, other: Operand) -> Num:
+        return self._binary("xor", "", other)
+
+    def __lshift__(self, other: Operand) -> Num:
+        return self._binary("shl", "", other)
+
+    def __rshift__(self, other: Operand) -> Num:
+        return self._binary("lshr", "", other)
+
+    def __neg__(self) -> Num:
+        if self.type in _WIDTH:
+            return 0 - self
+        return Num(self.f, self.type, self.f.let(f"fneg {self.type} {self.name}"))
+
+    def of(self, value: float) -> Num:
+        """A constant of this value's type."""
+        return Num(self.f, self.type, constant(value, self.type))
+
+    def compare(self, rule: str, other: Operand) -> Num:
+        """``rule`` as LLVM spells it: "olt", "oeq", "uno" for floats, "slt", "eq" for ints."""
+        op = "icmp" if self.type in _WIDTH else "fcmp"
+        text = f"{op} {rule} {self.type} {self.name}, {self._operand(other)}"
+        return Num(self.f, "i1", self.f.let(text))
+
+    def __lt__(self, other: Operand) -> Num:
+        return self.compare("slt" if self.type in _WIDTH else "olt", other)
+
+    def __gt__(self, other: Operand) -> Num:
+        return self.compare("sgt" if self.type in _WIDTH else "ogt", other)
+
+    def equals(self, other: Operand) -> Num:
+        """Equality (``==`` itself keeps Python's meaning)."""
+        return self.compare("eq" if self.type in _WIDTH else "oeq", other)
+
+    def choose(self, yes: Num, no: Operand) -> Num:
+        """``yes`` where this i1 is true, else ``no``."""
+        text = f"select i1 {self.name}, {yes.type} {yes.name}, {yes.type} {yes._operand(no)}"
+        return Num(yes.f, yes.type, self.f.let(text))
+
+    def to(self, op: str, llvm_type: str) -> Num:
+        """A conversion instruction: ``fpext``, ``fptrunc``, ``bitcast``, ``trunc``, ``sitofp``..."""
+        text = f"{op} {self.type} {self.name} to {llvm_type}"
+        return Num(self.f, llvm_type, self.f.let(text))
+
+    def bits(self) -> Num:
+        """The bits of a float as an integer, or a float from its bits."""
+        twin = {"double": "i64", "i64": "double", "float": "i32", "i32": "float"}
+        return self.to("bitcast", twin[self.type])
+
+    def call(self, intrinsic: str, *others: Operand) -> Num:
+        """An intrinsic whose arguments all have this value's type."""
+        suffix = {"double": "f64", "float": "f32"}.get(self.type, self.type)
+        args = [self.type] * (1 + len(others))
+        name = self.f.module.intrinsic(f"{intrinsic}.{suffix}", self.type, *args)
+        given = [self.name, *(self._operand(o) for o in others)]
+        listed = ", ".join(f"{self.type} {g}" for g in given)
+        return Num(self.f, self.type, self.f.let(f"call {self.type} {name}({listed})"))
+
+    def times_plus(self, factor: Operand, addend: Operand) -> Num:
+        """``self * factor + addend``, fused where the machine has the instruction."""
+        return self.call("fmuladd", factor, addend)
+
+    def within(self, low: float, high: float) -> Num:
+        """Clamped to a range; NaN stays NaN."""
+        above = (self < low).choose(self.of(low), self)
+        return (above > high).choose(self.of(high), above)
+
+
+def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
+    """``c[0] + c[1] x + c[2] x^2 + ...`` by Horner's rule."""
+    total: Num = x.times_plus(coefficients[-1], coefficients[-2])
+    for c in reversed(coefficients[:-2]):
+        total = total.times_plus(x, c)
+    return total

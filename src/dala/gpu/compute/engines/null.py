@@ -1,0 +1,93 @@
+"""The null engine: writes down what it is asked to do and does none of it.
+
+Tests of plans run on it: which programs are prepared, how many runs a pipeline makes, what is
+copied and read. It needs no device and no memory; everything it is asked to read is zeros.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+
+from dala.gpu.compute.dtypes import DTYPES
+from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage
+from dala.gpu.compute.lang.ir import Program, format_program
+
+#: The log forgets its oldest calls beyond this many.
+LOG_LENGTH: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One thing the engine was asked to do.
+
+    ``name`` is allocate, upload, prepare, run, copy or download. ``storages`` are the serial
+    numbers of the memory involved, an output last; ``program``, ``dims`` and ``params`` belong to
+    prepare and run.
+    """
+
+    name: str
+    storages: tuple[int, ...] = ()
+    nbytes: int = 0
+    program: str = ""
+    dims: tuple[int, ...] = ()
+    params: tuple[Any, ...] = ()
+
+
+class NullEngine(Engine):
+    """Records every call in ``log``, newest last."""
+
+    id = "null"
+    backend = "null"
+    dtypes = frozenset(DTYPES)
+
+    def __init__(self) -> None:
+        self.log: deque[Call] = deque(maxlen=LOG_LENGTH)
+        self._serial = count(1)
+        self._live: dict[int, int] = {}
+
+    def calls(self, name: str) -> list[Call]:
+        """The logged calls of one name, oldest first."""
+        return [call for call in self.log if call.name == name]
+
+    def info(self) -> dict[str, Any]:
+        return {"name": "null (records, runs nothing)", "gpu": False, "backend": "null"}
+
+    def allocate(self, nbytes: int, *, zero: bool) -> Storage:
+        storage = Storage(nbytes, next(self._serial))
+        self._live[storage.handle] = nbytes
+        self.log.append(Call("allocate", (storage.handle,), nbytes))
+        return storage
+
+    def release(self, storage: Storage) -> None:
+        self._live.pop(storage.handle, None)
+
+    def upload(self, storage: Storage, data: Bytes) -> None:
+        self.log.append(Call("upload", (storage.handle,), storage.nbytes))
+
+    def download(self, storage: Storage) -> memoryview:
+        self.log.append(Call("download", (storage.handle,), storage.nbytes))
+        return memoryview(bytearray(storage.nbytes))
+
+    def copy(self, source: Storage, target: Storage) -> None:
+        self.log.append(Call("copy", (source.handle, target.handle), source.nbytes))
+
+    def prepare(self, program: Program, geometry: Geometry) -> Runner:
+        self.log.append(Call("prepare", program=program.name, dims=geometry.dims))
+
+        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+            serials = (*(s.handle for s in inputs), output.handle)
+            nbytes = output.nbytes
+            self.log.append(Call("run", serials, nbytes, program.name, geometry.dims, params))
+
+        return run
+
+    def source(self, program: Program, geometry: Geometry) -> str:
+        return format_program(program.body, program.result)
+
+    def stats(self) -> dict[str, int]:
+        live = list(self._live.values())
+        return {"live_buffers": len(live), "live_bytes": sum(live)}

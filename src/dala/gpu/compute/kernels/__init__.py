@@ -1,0 +1,21 @@
+"""The built-in kernels, by domain. Each is a plain kernel function, read when first used."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from dala.gpu.compute.kernel import Kernel, declare_function
+from dala.gpu.compute.kernels import color, elementwise, filters, generate
+
+
+def _collect(*modules: ModuleType) -> dict[str, Kernel]:
+    """Every public function of the modules, as a kernel that is declared on first use."""
+    found: dict[str, Kernel] = {}
+    for module in modules:
+        for name in module.__all__:
+            function = getattr(module, name)
+            found[name] = Kernel(name, lambda f=function, n=name: declare_function(f, n))
+    return found
+
+
+BUILTINS = _collect(elementwise, generate, color, filters)

@@ -1,0 +1,1 @@
+"""The kernel language: Python functions in, typed IR out."""

@@ -1,0 +1,347 @@
+"""Makes IR: numbers, vectors and literals meet here, and every operation picks its type.
+
+A *term* is what an expression of the language stands for: an IR value, a Python number that has no
+type yet (a literal), or a :class:`Vec` of two to four of those.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, TypeAlias
+
+from dala.gpu.compute.lang.ir import FLOATS, INTS, Block, SetSlot, Slot, Statement, Type, Value
+from dala.gpu.compute.lang.limits import MAX_VALUES
+from dala.gpu.compute.lang.scalars import RANGES, as_float, join, literal_type
+
+Scalar: TypeAlias = Value | int | float | bool
+
+
+@dataclass(frozen=True, eq=False)
+class Vec:
+    """Two to four numbers side by side."""
+
+    items: tuple[Scalar, ...]
+
+
+Term: TypeAlias = Scalar | Vec
+
+
+class Refused(Exception):
+    """A mistake found while building; the front end adds the place."""
+
+    def __init__(self, problem: str, advice: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.advice = advice
+
+
+def refuse(problem: str, advice: str = "") -> NoReturn:
+    """Raises Refused."""
+    raise Refused(problem, advice)
+
+
+def type_of(term: Scalar) -> Type:
+    """The type of a term once it stands alone."""
+    return term.type if isinstance(term, Value) else literal_type(term)
+
+
+def describe(term: Any) -> str:
+    """A term in words, for messages."""
+    if isinstance(term, Vec):
+        return f"a vector of {len(term.items)}"
+    if isinstance(term, Value):
+        return f"a value of type {term.type}"
+    return repr(term)
+
+
+_FOLD: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "idiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "min": min,
+    "max": max,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+_COMPARE: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+_BITS: Final = frozenset({"and", "or", "xor"})
+
+
+class Builder:
+    """Appends operations to the current block."""
+
+    def __init__(self) -> None:
+        self.block = Block()
+        self.count = 0
+
+    def append(self, statement: Statement) -> None:
+        """Adds a statement to the current block."""
+        self.count += 1
+        if self.count > MAX_VALUES:
+            refuse(
+                f"the kernel has more than {MAX_VALUES} operations",
+                "Split it into several kernels, or use loops instead of repeated calls.",
+            )
+        self.block.body.append(statement)
+
+    def emit(self, op: str, type: Type, *args: Value, attr: Any = None) -> Value:
+        """Adds one operation and returns its value."""
+        value = Value(op, type, args, attr)
+        self.append(value)
+        return value
+
+    # types ------------------------------------------------------------------------------------
+    def convert(self, term: Scalar, type: Type) -> Value:
+        """The term as a value of a type: a literal becomes a constant, a value is cast."""
+        if isinstance(term, Value):
+            if term.type == type:
+                return term
+            if term.op == "const":
+                return self._constant(term.attr, type)
+            return self.emit("cast", type, term)
+        return self._constant(term, type)
+
+    def _constant(self, number: int | float | bool, type: Type) -> Value:
+        if type == "bool":
+            return Value("const", "bool", attr=bool(number))
+        if type in FLOATS:
+            return Value("const", type, attr=float(number))
+        if isinstance(number, float):
+            if not math.isfinite(number):
+                refuse(f"{number} cannot be an integer", "Use a float, or test for it first.")
+            number = int(number)
+        low, high = RANGES[type]
+        if not low <= number <= high:
+            refuse(
+                f"{int(number)} does not fit in {type} ({low} to {high})",
+                "Cast the other side to a wider type, for example s64(x) or u32(x).",
+            )
+        return Value("const", type, attr=int(number))
+
+    def value(self, term: Scalar) -> Value:
+        """The term as a value, literals in the type they take alone."""
+        return self.convert(term, type_of(term))
+
+    def common(self, *terms: Scalar) -> Type:
+        """The type in which all the terms meet."""
+        typed = [t.type for t in terms if isinstance(t, Value)]
+        if not typed:
+            found = literal_type(terms[0])
+            for t in terms[1:]:
+                found = join(found, literal_type(t))
+            return found
+        found = typed[0]
+        for type_ in typed[1:]:
+            found = join(found, type_)
+        for t in terms:
+            if not isinstance(t, Value):
+                found = join(found, literal_type(t, found))
+        return found
+
+    def lift(self, function: Callable[..., Scalar], *terms: Term) -> Term:
+        """Applies a scalar function to each component where any term is a vector."""
+        sizes = {len(t.items) for t in terms if isinstance(t, Vec)}
+        if not sizes:
+            return function(*terms)
+        if len(sizes) > 1:
+            found = " and ".join(str(s) for s in sorted(sizes))
+            refuse(
+                f"vectors of different sizes meet: {found}",
+                "Take the same components of both, for example px.rgb.",
+            )
+        size = sizes.pop()
+        rows = [t.items if isinstance(t, Vec) else (t,) * size for t in terms]
+        return Vec(tuple(function(*column) for column in zip(*rows, strict=True)))
+
+    # operations -------------------------------------------------------------------------------
+    def binary(self, op: str, a: Scalar, b: Scalar) -> Scalar:
+        """An arithmetic, bit, min/max or comparison operation between two scalars."""
+        if not isinstance(a, Value) and not isinstance(b, Value):
+            return self._fold(op, a, b)
+        type_ = self.common(a, b)
+        if op == "div":
+            type_ = as_float(type_)
+        elif type_ == "bool" and op not in _BITS and op not in ("eq", "ne"):
+            type_ = "s32"
+        if op in _BITS and type_ in FLOATS:
+            refuse(
+                "bit operations need whole numbers",
+                "Cast with int(x); for conditions write 'and', 'or', 'not'.",
+            )
+        x, y = self.convert(a, type_), self.convert(b, type_)
+        if op in ("idiv", "mod") and type_ in FLOATS:
+            whole = self.emit("floor", type_, self.emit("div", type_, x, y))
+            if op == "idiv":
+                return whole
+            return self.emit("sub", type_, x, self.emit("mul", type_, y, whole))
+        return self.emit(op, "bool" if op in _COMPARE else type_, x, y)
+
+    def _fold(self, op: str, a: Any, b: Any) -> Scalar:
+        if op in _BITS and (isinstance(a, float) or isinstance(b, float)):
+            refuse("bit operations need whole numbers", "Cast with int(x).")
+        try:
+            result: Any = _FOLD[op](a, b)
+        except ZeroDivisionError:
+            refuse("this divides by zero", "Change the constant.")
+        except OverflowError:
+            refuse("this constant is too large", "Write a smaller number.")
+        return self._checked(result)
+
+    @staticmethod
+    def _checked(result: Any) -> Scalar:
+        if isinstance(result, complex):
+            refuse("this constant is not a real number", "Change the constant.")
+        if isinstance(result, int) and not -(2**63) <= result < 2**64:
+            refuse("this constant does not fit in 64 bits", "Write a float, such as 1e20.")
+        assert isinstance(result, bool | int | float)
+        return result
+
+    def shift(self, op: str, a: Scalar, b: Scalar) -> Scalar:
+        """``a << b`` or ``a >> b``; the result has a's type."""
+        if not isinstance(a, Value) and not isinstance(b, Value):
+            if not isinstance(a, int) or not isinstance(b, int) or not 0 <= b < 64:
+                refuse("shifts need a whole number and an amount of 0 to 63", "Change the constant.")
+            return self._checked(a << b if op == "shl" else a >> b)
+        if type_of(a) in FLOATS or type_of(b) in FLOATS:
+            refuse("shifts need whole numbers", "Cast with int(x).")
+        type_ = type_of(a) if type_of(a) != "bool" else "s32"
+        return self.emit(op, type_, self.convert(a, type_), self.convert(b, type_))
+
+    def negate(self, a: Scalar) -> Scalar:
+        """``-a``."""
+        if not isinstance(a, Value):
+            return self._checked(-a)
+        type_: Type = "s32" if a.type == "bool" else a.type
+        return self.emit("neg", type_, self.convert(a, type_))
+
+    def invert(self, a: Scalar) -> Scalar:
+        """``~a``."""
+        if not isinstance(a, Value):
+            if isinstance(a, float):
+                refuse("~ needs a whole number", "Cast with int(x).")
+            return self._checked(~int(a))
+        if a.type in FLOATS:
+            refuse("~ needs a whole number", "Cast with int(x).")
+        type_: Type = "s32" if a.type == "bool" else a.type
+        return self.emit("not", type_, self.convert(a, type_))
+
+    def truth(self, a: Term) -> Value:
+        """The term as a condition."""
+        if isinstance(a, Vec):
+            refuse(
+                "a vector cannot be a condition",
+                "Compare one component (px.r > 0.5), or a length.",
+            )
+        if not isinstance(a, Value):
+            return Value("const", "bool", attr=bool(a))
+        if a.type == "bool":
+            return a
+        return self.emit("ne", "bool", a, self.convert(0, a.type))
+
+    def logical(self, op: str, a: Term, b: Term) -> Value:
+        """``a and b``, ``a or b``, as bools."""
+        return self.emit(op, "bool", self.truth(a), self.truth(b))
+
+    def negation(self, a: Term) -> Scalar:
+        """``not a``."""
+        x = self.truth(a)
+        if x.op == "const":
+            return not x.attr
+        return self.emit("not", "bool", x)
+
+    def select(self, condition: Term, a: Term, b: Term) -> Term:
+        """``a if condition else b``; vectors choose as a whole."""
+        c = self.truth(condition)
+
+        def one(x: Scalar, y: Scalar) -> Scalar:
+            type_ = self.common(x, y)
+            return self.emit("select", type_, c, self.convert(x, type_), self.convert(y, type_))
+
+        return self.lift(one, a, b)
+
+    def real(self, op: str, *terms: Scalar) -> Scalar:
+        """A float function of scalars; whole numbers become floats first."""
+        type_ = as_float(self.common(*terms))
+        return self.emit(op, type_, *(self.convert(t, type_) for t in terms))
+
+    def power(self, a: Scalar, b: Scalar) -> Scalar:
+        """``a ** b``: products for small whole exponents, else ``pow``."""
+        if not isinstance(a, Value) and not isinstance(b, Value):
+            if abs(a) > 1 and abs(b) * math.log2(abs(a)) > 1023:
+                refuse("this constant is too large", "Write a smaller number.")
+            try:
+                return self._checked(a**b)
+            except (ZeroDivisionError, OverflowError):
+                refuse("this power has no finite value", "Change the constant.")
+        whole = not isinstance(b, Value) and float(b).is_integer()
+        if whole and not isinstance(b, Value) and abs(b) <= 16:
+            n = int(b)
+            if n < 0:
+                return self.binary("div", 1.0, self._product(a, -n))
+            if isinstance(b, float) and type_of(a) in INTS:
+                a = self.convert(a, as_float(type_of(a)))
+            return self._product(a, n)
+        if type_of(a) in INTS and type_of(b) in INTS:
+            refuse(
+                "a power of whole numbers needs a constant exponent of at most 16",
+                "Make one of them a float: float(a) ** b.",
+            )
+        return self.real("pow", a, b)
+
+    def _product(self, a: Scalar, n: int) -> Scalar:
+        # By repeated squaring, so that x ** 8 is three multiplications.
+        result: Scalar = 1
+        while n:
+            if n & 1:
+                result = a if result == 1 and not isinstance(result, Value) else self.binary(
+                    "mul", result, a
+                )
+            n >>= 1
+            if n:
+                a = self.binary("mul", a, a)
+        if isinstance(a, Value) and not isinstance(result, Value):
+            return self.convert(result, a.type)
+        return result
+
+    # slots ------------------------------------------------------------------------------------
+    def get(self, slot: Slot) -> Value:
+        """Reads a slot."""
+        return self.emit("get", slot.type, attr=slot)
+
+    def set(self, slot: Slot, term: Scalar) -> None:
+        """Writes a slot, converting to its type."""
+        self.append(SetSlot(slot, self.convert(term, slot.type)))
+
+    def to_u8(self, term: Scalar) -> Value:
+        """A number saturated to 0..255 as s32; floats are rounded, halves up, NaN gives 0."""
+        v = self.value(term)
+        if v.type == "bool":
+            return self.convert(v, "s32")
+        zero, top = self.convert(0, v.type), self.convert(255, v.type)
+        if v.type != "u32":
+            v = self.emit("select", v.type, self.emit("gt", "bool", v, zero), v, zero)
+        v = self.emit("select", v.type, self.emit("lt", "bool", v, top), v, top)
+        if v.type in FLOATS:
+            half = self.emit("add", v.type, v, self.convert(0.5, v.type))
+            return self.emit("cast", "s32", half, attr="in_range")
+        return self.convert(v, "s32")
+
+
+def components(terms: Sequence[Term]) -> list[Scalar]:
+    """All numbers of some terms, vectors taken apart."""
+    found: list[Scalar] = []
+    for t in terms:
+        found.extend(t.items if isinstance(t, Vec) else (t,))
+    return found

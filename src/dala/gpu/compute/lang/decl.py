@@ -1,0 +1,80 @@
+"""What a kernel declares: its arguments, its parameters, and the names its body may use."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from dala.gpu.compute.lang.ir import Type
+from dala.gpu.compute.lang.source import Source
+
+Number: TypeAlias = int | float | bool
+
+
+@dataclass(frozen=True)
+class ArgDecl:
+    """One input: its kind, and its dtype where the annotation names one."""
+
+    name: str
+    kind: str
+    dtype: str | None = None
+
+
+@dataclass(frozen=True)
+class ParamDecl:
+    """One parameter.
+
+    ``type`` is "int", "float", "bool", or "number" (whatever kind of number the caller gives);
+    ``exact`` a scalar type where the annotation names one. ``size`` is 0 for a scalar, else the
+    number of components. ``default`` is None when the caller must give it.
+    """
+
+    name: str
+    type: str
+    exact: Type | None = None
+    size: int = 0
+    default: Number | tuple[Number, ...] | None = None
+
+    @property
+    def required(self) -> bool:
+        return self.default is None
+
+
+@dataclass(frozen=True, eq=False)
+class KernelDecl:
+    """A checked kernel, ready to be specialised."""
+
+    name: str
+    source: Source
+    function: ast.FunctionDef
+    args: tuple[ArgDecl, ...]
+    params: tuple[ParamDecl, ...]
+    doc: str = ""
+    #: True when the function says ``-> Pixel``.
+    returns_pixel: bool = False
+    #: Kernels the body calls, by the name it calls them.
+    helpers: dict[str, KernelDecl] = field(default_factory=dict)
+    #: Numbers (or tuples of numbers) the body refers to by name.
+    constants: dict[str, Number | tuple[Number, ...]] = field(default_factory=dict)
+
+    @property
+    def pixels(self) -> bool:
+        """True when positions are certainly pixels."""
+        return self.returns_pixel or any(a.kind in ("pixel", "image") for a in self.args)
+
+
+KINDS: Final = {"Pixel": "pixel", "Image": "image", "Array": "array"}
+
+#: Names that stand for numbers in every kernel.
+CONSTANTS: Final[dict[str, float]] = {
+    "pi": 3.141592653589793,
+    "tau": 6.283185307179586,
+    "e": 2.718281828459045,
+    "inf": float("inf"),
+    "nan": float("nan"),
+}
+
+EXACT_TYPES: Final[dict[str, Type]] = {
+    "f32": "f32", "f64": "f64", "s32": "s32", "s64": "s64", "u32": "u32",
+}  # fmt: skip

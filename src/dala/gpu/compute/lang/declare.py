@@ -1,0 +1,374 @@
+"""Source text to :class:`KernelDecl`: the signature read, the body checked, the names resolved."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dala.errors import KernelSyntaxError
+from dala.gpu.compute.lang.check import check_body
+from dala.gpu.compute.lang.decl import (
+    CONSTANTS,
+    EXACT_TYPES,
+    KINDS,
+    ArgDecl,
+    KernelDecl,
+    Number,
+    ParamDecl,
+)
+from dala.gpu.compute.lang.functions import FUNCTIONS
+from dala.gpu.compute.lang.source import Source
+from dala.gpu.compute.lang.suggest import nearest
+
+#: Finds what a free name means: a kernel, a number, a tuple of numbers, or None.
+Lookup = Callable[[str], Any]
+
+
+def declare(
+    source: Source,
+    *,
+    lookup: Lookup = lambda name: None,
+    inputs: int | None = None,
+    params: Sequence[str] | None = None,
+) -> KernelDecl:
+    """Reads and checks a kernel; raises KernelSyntaxError at the first thing outside the language.
+
+    Args:
+        source: the text; its last function is the kernel, earlier ones are helpers.
+        lookup: what free names stand for.
+        inputs: how many inputs the caller expects, or None to take what the function has.
+        params: names of arguments that are parameters though they stand before the ``*``.
+    """
+    tree = source.parse()
+    functions = []
+    for statement in tree.body:
+        if not isinstance(statement, ast.FunctionDef):
+            check_top(source, statement)
+        else:
+            functions.append(statement)
+    if not functions:
+        source.fail_at(1, 0, "there is no function", "Write def name(x): return ...")
+    helpers: dict[str, KernelDecl] = {}
+    for function in functions[:-1]:
+        helpers[function.name] = _declare(source, function, function.name, lookup, helpers)
+    return _declare(source, functions[-1], source.kernel, lookup, helpers, inputs, params)
+
+
+def check_top(source: Source, statement: ast.stmt) -> None:
+    """Refuses whatever stands outside a function."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        source.fail(
+            statement,
+            "a kernel cannot import",
+            "The functions of the language need no import; remove the line.",
+        )
+    source.fail(
+        statement,
+        "only functions may stand at the top of kernel text",
+        "Write one def, with helper functions before it.",
+    )
+
+
+def _declare(
+    source: Source,
+    function: ast.FunctionDef,
+    name: str,
+    lookup: Lookup,
+    outer: Mapping[str, KernelDecl],
+    inputs: int | None = None,
+    params: Sequence[str] | None = None,
+) -> KernelDecl:
+    _check_decorators(source, function)
+    args, parameters = _signature(source, function, inputs, params)
+    check_body(source, function)
+    helpers = dict(outer)
+    for node in function.body:
+        if isinstance(node, ast.FunctionDef):
+            helpers[node.name] = _declare(source, node, node.name, lookup, helpers)
+    for node in _walk(function):
+        if isinstance(node, ast.FunctionDef) and node not in function.body:
+            source.fail(
+                node, "a helper function stands at the top of the body", "Move it up and outdent it."
+            )
+    constants: dict[str, Number | tuple[Number, ...]] = {}
+    _resolve(source, function, args, parameters, lookup, helpers, constants)
+    return KernelDecl(
+        name=name,
+        source=source,
+        function=function,
+        args=args,
+        params=parameters,
+        doc=(ast.get_docstring(function) or "").strip(),
+        returns_pixel=_label(function.returns) == "Pixel" or _plainly_pixel(function),
+        helpers=helpers,
+        constants=constants,
+    )
+
+
+def _plainly_pixel(function: ast.FunctionDef) -> bool:
+    """True when a return shows a pixel by its looks: ``return rgba(...)``, ``return r, g, b``."""
+    return any(
+        isinstance(node, ast.Return)
+        and (
+            isinstance(node.value, ast.Tuple)
+            or (isinstance(node.value, ast.Call) and _label(node.value) in ("rgba", "vec3", "vec4"))
+        )
+        for node in _walk(function)
+    )
+
+
+def _walk(function: ast.FunctionDef) -> list[ast.AST]:
+    """Nodes of the body, without going into nested helper functions."""
+    found: list[ast.AST] = []
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop()
+        found.append(node)
+        if not isinstance(node, ast.FunctionDef):
+            todo.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def _label(node: ast.expr | None) -> str:
+    """The last word of a dotted name: how annotations and decorators are recognised."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value.rpartition(".")[2]
+    if isinstance(node, ast.Call):
+        return _label(node.func)
+    return ""
+
+
+def _check_decorators(source: Source, function: ast.FunctionDef) -> None:
+    for decorator in function.decorator_list:
+        if _label(decorator) != "kernel":
+            source.fail(
+                decorator, "a kernel takes no decorator but @kernel", "Remove the decorator."
+            )
+
+
+def _signature(
+    source: Source,
+    function: ast.FunctionDef,
+    inputs: int | None,
+    params: Sequence[str] | None,
+) -> tuple[tuple[ArgDecl, ...], tuple[ParamDecl, ...]]:
+    a = function.args
+    if a.vararg or a.kwarg:
+        source.fail(
+            a.vararg or a.kwarg,
+            "* and ** arguments are not part of the language",
+            "Name every input, then *, then the parameters.",
+        )
+    listed = list(params or ())
+    positional = [*a.posonlyargs, *a.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(a.defaults))
+    defaults += a.defaults
+    used_as_int = _int_names(function)
+    args: list[ArgDecl] = []
+    declared: list[ParamDecl] = []
+    for arg, default in zip(positional, defaults, strict=True):
+        if arg.arg in listed:
+            declared.append(_param(source, arg, default, used_as_int))
+        elif default is not None:
+            source.fail(
+                default,
+                f"the input {arg.arg!r} has a default, which only parameters have",
+                "Put parameters after a *: def name(x, *, amount=1.0).",
+            )
+        elif declared:
+            source.fail(arg, "an input stands after a parameter", "Put the inputs first.")
+        else:
+            args.append(_arg(source, arg))
+    for arg, default in zip(a.kwonlyargs, a.kw_defaults, strict=True):
+        declared.append(_param(source, arg, default, used_as_int))
+    names = {p.name for p in declared}
+    for name in listed:
+        if name not in names:
+            source.fail(
+                function,
+                f"params names {name!r}, which the function does not have",
+                "Name the function's own parameters, or leave params out.",
+            )
+    if params is not None and len(listed) != len(names):
+        missing = ", ".join(sorted(names - set(listed)))
+        source.fail(function, f"params leaves out {missing}", "Name all parameters, or none.")
+    if inputs is not None and inputs != len(args):
+        source.fail(
+            function,
+            f"inputs={inputs} was said, but the function has {len(args)}: "
+            f"{', '.join(x.name for x in args) or 'none'}",
+            "Make the two agree, or leave inputs out.",
+        )
+    return tuple(args), tuple(declared)
+
+
+def _arg(source: Source, arg: ast.arg) -> ArgDecl:
+    label = _label(arg.annotation)
+    if arg.annotation is None:
+        return ArgDecl(arg.arg, "element")
+    if label in KINDS:
+        return ArgDecl(arg.arg, KINDS[label])
+    if label in EXACT_TYPES or label == "u8":
+        return ArgDecl(arg.arg, "element", label)
+    source.fail(
+        arg.annotation,
+        f"{ast.unparse(arg.annotation)!r} is not a kind of input",
+        "Write Pixel, Image, Array, a dtype (f32 f64 s32 s64 u32 u8), or no annotation.",
+    )
+
+
+def _param(
+    source: Source, arg: ast.arg, default: ast.expr | None, used_as_int: set[str]
+) -> ParamDecl:
+    value = None if default is None else _literal(source, default)
+    first = value[0] if isinstance(value, tuple) else value
+    size = len(value) if isinstance(value, tuple) else 0
+    label = _label(arg.annotation)
+    exact = EXACT_TYPES.get(label)
+    if label in ("int", "float", "bool"):
+        kind = label
+    elif label == "Number":
+        kind = "number"
+    elif exact is not None:
+        kind = "float" if exact in ("f32", "f64") else "int"
+    elif label == "Pixel" or label in ("vec2", "vec3", "vec4"):
+        kind = "float"
+        size = size or (4 if label == "Pixel" else int(label[-1]))
+    elif arg.annotation is not None:
+        source.fail(
+            arg.annotation,
+            f"{ast.unparse(arg.annotation)!r} is not a type of parameter",
+            "Write int, float, bool, vec2, vec3, vec4, or no annotation.",
+        )
+    elif isinstance(first, bool):
+        kind = "bool"
+    elif isinstance(value, tuple):
+        kind = "float"
+    elif first is not None:
+        kind = "int" if isinstance(first, int) else "float"
+    else:
+        kind = "int" if arg.arg in used_as_int else "float"
+    if kind == "int" and isinstance(first, float):
+        source.fail(default, f"the default {first} of {arg.arg!r} is not a whole number")
+    if kind == "float" and value is not None:
+        value = tuple(float(v) for v in value) if isinstance(value, tuple) else float(value)
+    return ParamDecl(arg.arg, kind, exact, size, value)
+
+
+def _literal(source: Source, node: ast.expr) -> Number | tuple[Number, ...]:
+    """A default: a number, a negative number, or a tuple of two to four of them."""
+    if isinstance(node, ast.Tuple) and 2 <= len(node.elts) <= 4:
+        items = [_literal(source, item) for item in node.elts]
+        return tuple(item for item in items if not isinstance(item, tuple))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        value = _literal(source, node.operand)
+        if not isinstance(value, tuple):
+            return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in CONSTANTS:
+        return CONSTANTS[node.id]
+    source.fail(node, "a default is a number or a tuple of numbers", "Write the number itself.")
+
+
+def _int_names(function: ast.FunctionDef) -> set[str]:
+    """Names used as loop bounds or indexes: untyped parameters among them are ints."""
+    found: set[str] = set()
+    for node in _walk(function):
+        places: list[ast.AST] = []
+        if isinstance(node, ast.Subscript):
+            places = [node.slice]
+        elif isinstance(node, ast.Call) and _label(node.func) == "range":
+            places = list(node.args)
+        for place in places:
+            found.update(n.id for n in ast.walk(place) if isinstance(n, ast.Name))
+    return found
+
+
+def _resolve(
+    source: Source,
+    function: ast.FunctionDef,
+    args: tuple[ArgDecl, ...],
+    params: tuple[ParamDecl, ...],
+    lookup: Lookup,
+    helpers: dict[str, KernelDecl],
+    constants: dict[str, Number | tuple[Number, ...]],
+) -> None:
+    """Gives every free name of the body its meaning, or refuses it."""
+    nodes = _walk(function)
+    local = {a.name for a in args} | {p.name for p in params}
+    local |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    called = {id(n.func) for n in nodes if isinstance(n, ast.Call)}
+    for name in (*local, *helpers):
+        if name.startswith("__"):
+            source.fail(function, f"the name {name!r} is not allowed", "Choose another name.")
+    skip = {id(inner) for n in nodes if isinstance(n, ast.AnnAssign) for inner in ast.walk(n.annotation)}
+    for node in sorted(
+        (n for n in nodes if isinstance(n, ast.Name | ast.Attribute)),
+        key=lambda n: (n.lineno, n.col_offset),
+    ):
+        if id(node) in skip:
+            continue
+        if isinstance(node, ast.Attribute):
+            if isinstance(node.value, ast.Name) and node.value.id == "math":
+                skip.add(id(node.value))
+                if "math" in local:
+                    source.fail(node, "math is a variable here", "Rename the variable.")
+                _check_math(source, node, id(node) in called)
+            continue
+        name = node.id
+        if id(node) in called:
+            if name in local:
+                source.fail(node, f"{name!r} is a variable, not a function", "Rename one of them.")
+            if name in helpers or name in FUNCTIONS or name == "range":
+                continue
+            found = lookup(name)
+            if isinstance(found, KernelDecl):
+                helpers[name] = found
+                continue
+            source.fail(
+                node,
+                f"there is no function {name!r} in the language",
+                nearest(name, [*FUNCTIONS, *helpers])
+                or "Kernels call the language's functions and other kernels.",
+            )
+        if name in local or name in CONSTANTS or name in constants:
+            continue
+        found = lookup(name)
+        if _is_number(found) or (
+            isinstance(found, tuple) and 2 <= len(found) <= 4 and all(map(_is_number, found))
+        ):
+            constants[name] = found
+            continue
+        if name in FUNCTIONS or name in helpers:
+            source.fail(node, f"{name!r} is a function", f"Call it: {name}(...).")
+        source.fail(
+            node,
+            f"the name {name!r} is not known here",
+            nearest(name, [*local, *CONSTANTS])
+            or "A kernel sees its inputs, its parameters, its variables and numeric constants.",
+        )
+
+
+def _check_math(source: Source, node: ast.Attribute, called: bool) -> None:
+    table: Mapping[str, object] = FUNCTIONS if called else CONSTANTS
+    if node.attr not in table:
+        what = "function" if called else "constant"
+        source.fail(
+            node, f"there is no {what} {node.attr!r} in the language", nearest(node.attr, table)
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, bool | int | float) and not (
+        isinstance(value, float) and math.isnan(value)
+    )
+
+
+__all__ = ["KernelSyntaxError", "declare"]

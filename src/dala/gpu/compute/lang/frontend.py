@@ -1,0 +1,224 @@
+"""The front end: a declared kernel and the dtypes it is called with, to a typed program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dala.errors import DtypeMismatch
+from dala.gpu.compute.lang.build import Builder, Refused, Scalar, Term, Vec, describe, type_of
+from dala.gpu.compute.lang.decl import KernelDecl
+from dala.gpu.compute.lang.ir import (
+    FLOATS,
+    LOADED,
+    Arg,
+    Block,
+    For,
+    If,
+    Out,
+    Param,
+    Program,
+    SetSlot,
+    Type,
+    Value,
+    format_program,
+    statements,
+    values,
+)
+from dala.gpu.compute.lang.lower import Lowering, Restart, Site, Typing
+
+#: Result types that each dtype can hold without losing what the kernel computed.
+_HOLDS: dict[str, frozenset[str]] = {
+    "f32": frozenset({"bool", "s32", "u32", "f32"}),
+    "f64": frozenset({"bool", "s32", "u32", "s64", "f32", "f64"}),
+    "s32": frozenset({"bool", "s32"}),
+    "u32": frozenset({"bool", "u32"}),
+    "s64": frozenset({"bool", "s32", "u32", "s64"}),
+    "u8": frozenset({"bool", "s32", "u32", "s64", "f32", "f64"}),
+}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a kernel is specialised for. ``out_dtype`` None lets the kernel's result decide."""
+
+    args: tuple[Arg, ...]
+    out_dtype: str | None
+    out_rank: int
+    #: Size of the output's last axis where it has three axes (a candidate for channels).
+    out_last: int
+    #: For parameters that take any number: "int" or "float", as the caller gave it.
+    numbers: tuple[tuple[str, str], ...] = ()
+
+
+def specialise(decl: KernelDecl, signature: Signature) -> Program:
+    """The program of a kernel for one signature.
+
+    Raises:
+        KernelSyntaxError: the kernel makes no sense for these dtypes and ranks.
+        DtypeMismatch: the output's dtype cannot hold the result.
+    """
+    typing = Typing(pixels=decl.pixels)
+    while True:
+        try:
+            return _attempt(decl, signature, typing)
+        except Restart:
+            continue  # a variable's type widened, or the kernel turned out to write pixels
+
+
+def parameters(decl: KernelDecl, signature: Signature) -> tuple[Param, ...]:
+    """The scalar parameters a program of this kernel takes, vectors component by component."""
+    dtypes = {a.dtype for a in signature.args} | {signature.out_dtype}
+    real: Type = "f64" if "f64" in dtypes else "f32"
+    numbers = dict(signature.numbers)
+    found: list[Param] = []
+    for p in decl.params:
+        kind = numbers.get(p.name, "float") if p.type == "number" else p.type
+        type_: Type = real if kind == "float" else "s32"
+        if p.type == "number" and kind == "int" and signature.args:
+            first = LOADED[signature.args[0].dtype]
+            type_ = first if first not in FLOATS else real
+        type_ = p.exact or type_
+        names = [None] if p.size == 0 else list(range(p.size))
+        found.extend(Param(p.name, component, type_) for component in names)
+    return tuple(found)
+
+
+def _attempt(decl: KernelDecl, signature: Signature, typing: Typing) -> Program:
+    builder = Builder()
+    pixels = typing.pixels
+    channels = 1
+    if pixels:
+        channels = signature.out_last if signature.out_rank == 3 else 1
+        if signature.out_rank not in (2, 3) or channels not in (1, 3, 4):
+            decl.source.fail(
+                decl.function,
+                "this kernel writes pixels, but the output is not an image",
+                "Give an output of shape (height, width), (height, width, 3) or "
+                "(height, width, 4); or return one number.",
+            )
+    rank = 2 if pixels else max(signature.out_rank, 1)
+    params = parameters(decl, signature)
+    site = Site(signature.args, rank, pixels, signature.out_rank)
+    lowering = Lowering(builder, site, typing)
+    bound = _bind_params(builder, decl, params)
+    root = builder.block
+    result = lowering.kernel(decl, bound)
+    dtype = signature.out_dtype or _natural(result, signature)
+    try:
+        stored = _store(builder, decl, result, dtype, channels, pixels)
+    except Refused as refused:
+        decl.source.fail(decl.function, refused.problem, refused.advice)
+    _remove_unused(root, stored)
+    uses_position = any(v.op in ("position", "image") for v in values(root))
+    out = Out(dtype, signature.out_rank, channels, pixels)
+    # Two kernels doing the same work share one key, whatever their names.
+    described = [f"{a.kind} {a.dtype} {a.rank} {a.channels}" for a in signature.args]
+    described.append(f"-> {out.dtype} {out.channels} {out.pixels} rank {rank}")
+    described.extend(p.type for p in params)
+    key = "\n".join([*described, format_program(root, stored)])
+    return Program(
+        decl.name, signature.args, out, params, root, stored, rank, uses_position, key
+    )
+
+
+def _bind_params(
+    b: Builder, decl: KernelDecl, params: tuple[Param, ...]
+) -> Mapping[str, Term]:
+    bound: dict[str, list[Scalar]] = {}
+    for index, p in enumerate(params):
+        bound.setdefault(p.name, []).append(b.emit("param", p.type, attr=index))
+    result: dict[str, Term] = {}
+    for declared in decl.params:
+        items = bound[declared.name]
+        if declared.size:
+            result[declared.name] = Vec(tuple(items))
+        elif declared.type == "bool":
+            result[declared.name] = b.truth(items[0])
+        else:
+            result[declared.name] = items[0]
+    return result
+
+
+def _natural(result: Term, signature: Signature) -> str:
+    """The dtype a result asks for when the caller gave no output."""
+    if isinstance(result, Vec):
+        return signature.args[0].dtype if signature.args else "u8"
+    found = type_of(result)
+    inputs = {a.dtype for a in signature.args if a.kind != "array"}
+    if found == "bool" or (found == "s32" and inputs == {"u8"}):
+        return "u8"
+    kinds = {a.kind for a in signature.args}
+    if kinds & {"pixel", "image"}:
+        return next(a.dtype for a in signature.args if a.kind in ("pixel", "image"))
+    return found
+
+
+def _store(
+    b: Builder, decl: KernelDecl, result: Term, dtype: str, channels: int, pixels: bool
+) -> tuple[Value, ...]:
+    """The result as the numbers to be stored, one for each channel."""
+    items: list[Scalar]
+    if not pixels:
+        assert not isinstance(result, Vec)  # a vector result makes the kernel a pixel kernel
+        items = [result]
+    elif isinstance(result, Vec):
+        if len(result.items) < 3 and channels > 1:
+            raise Refused(
+                f"a pixel needs three or four numbers, {describe(result)} came",
+                "Return rgba(r, g, b, a).",
+            )
+        items = [*result.items, 1.0][:channels]
+    else:
+        items = [result, result, result, 1.0][:channels]
+    return tuple(_store_one(b, decl, item, dtype, pixels) for item in items)
+
+
+def _store_one(b: Builder, decl: KernelDecl, item: Scalar, dtype: str, pixels: bool) -> Value:
+    if pixels and dtype == "u8":
+        return b.to_u8(b.binary("mul", b.convert(item, _real(item)), 255.0))
+    if isinstance(item, Value) or isinstance(item, float):
+        found = type_of(item)
+        literal = not isinstance(item, Value) and dtype in FLOATS
+        if not literal and found not in _HOLDS[dtype]:
+            raise DtypeMismatch(
+                f"run_kernel: kernel {decl.name!r} computes {found}, which an output of dtype "
+                f"{dtype!r} cannot hold without loss. Make the output "
+                f"{'f32' if found in FLOATS and found == 'f32' else found!s}, "
+                f"or cast in the kernel: return {dtype}(...)."
+            )
+    if dtype == "u8":
+        return b.to_u8(item)
+    return b.convert(item, LOADED[dtype])
+
+
+def _real(item: Scalar) -> Type:
+    found = type_of(item)
+    return "f64" if found in ("f64", "s64") else "f32"
+
+
+def _remove_unused(root: Block, result: tuple[Value, ...]) -> None:
+    """Drops values that nothing asks for, so that an unused channel costs no load."""
+    needed: set[int] = set()
+    todo: list[Value] = list(result)
+    for s in statements(root):
+        if isinstance(s, SetSlot):
+            todo.append(s.value)
+        elif isinstance(s, If):
+            todo.append(s.condition)
+        elif isinstance(s, For):
+            todo.extend((s.start, s.stop))
+    while todo:
+        value = todo.pop()
+        if id(value) not in needed:
+            needed.add(id(value))
+            todo.extend(value.args)
+    blocks = [root]
+    while blocks:
+        block = blocks.pop()
+        block.body = [s for s in block.body if not isinstance(s, Value) or id(s) in needed]
+        for s in block.body:
+            if isinstance(s, If):
+                blocks.extend((s.then, s.otherwise))
+            elif isinstance(s, For):
+                blocks.append(s.body)

@@ -1,0 +1,278 @@
+"""The functions of the language, one row each: name, how many arguments, what it builds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dala.gpu.compute.lang.build import Builder, Scalar, Term, Vec, components, refuse, type_of
+from dala.gpu.compute.lang.ir import FLOATS, INTS, Type, Value
+from dala.gpu.compute.lang.scalars import as_float
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function of the language."""
+
+    name: str
+    least: int
+    most: int
+    build: Callable[..., Term]
+    doc: str
+    #: Vectors are handled by ``build`` itself rather than component by component.
+    whole: bool = False
+
+
+FUNCTIONS: Final[dict[str, Function]] = {}
+
+
+def _row(
+    name: str, least: int, most: int | None = None, *, doc: str, whole: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(build: Callable[..., Any]) -> Callable[..., Any]:
+        FUNCTIONS[name] = Function(name, least, most or least, build, doc, whole)
+        return build
+
+    return add
+
+
+def _real(name: str, arity: int, fold: Callable[..., float], doc: str) -> None:
+    def build(b: Builder, *terms: Scalar) -> Scalar:
+        numbers = [t for t in terms if not isinstance(t, Value)]
+        if len(numbers) == len(terms):
+            try:
+                return float(fold(*numbers))
+            except (ValueError, OverflowError, ZeroDivisionError):
+                refuse(f"{name} has no finite value here", "Change the constant.")
+        return b.real(name, *terms)
+
+    FUNCTIONS[name] = Function(name, arity, arity, build, doc)
+
+
+_real("sqrt", 1, math.sqrt, "square root")
+_real("exp", 1, math.exp, "e to the power x")
+_real("log", 1, math.log, "natural logarithm")
+_real("sin", 1, math.sin, "sine, radians")
+_real("cos", 1, math.cos, "cosine, radians")
+_real("tan", 1, math.tan, "tangent, radians")
+_real("atan", 1, math.atan, "arc tangent")
+_real("atan2", 2, math.atan2, "angle of the point (x, y): atan2(y, x)")
+
+
+@_row("pow", 2, doc="x to the power y")
+def _pow(b: Builder, x: Scalar, y: Scalar) -> Scalar:
+    if type_of(x) in FLOATS or type_of(y) in FLOATS:
+        return b.power(x, y)
+    return b.power(float(x) if not isinstance(x, Value) else b.convert(x, as_float(x.type)), y)
+
+
+def _rounding(name: str, fold: Callable[[float], float], doc: str) -> None:
+    def build(b: Builder, x: Scalar) -> Scalar:
+        if not isinstance(x, Value):
+            return float(fold(x)) if isinstance(x, float) else x
+        if x.type not in FLOATS:
+            return x
+        return b.emit(name, x.type, x)
+
+    FUNCTIONS[name] = Function(name, 1, 1, build, doc)
+
+
+_rounding("floor", math.floor, "the whole number below, as a float")
+_rounding("ceil", math.ceil, "the whole number above, as a float")
+_rounding("round", round, "the nearest whole number, halves to the even one, as a float")
+
+
+def _extreme(op: str, doc: str) -> None:
+    def build(b: Builder, *terms: Scalar) -> Scalar:
+        result = terms[0]
+        for t in terms[1:]:
+            result = b.binary(op, result, t)
+        return result
+
+    FUNCTIONS[op] = Function(op, 2, 64, build, doc)
+
+
+_extreme("min", "the smallest; NaN if any is NaN")
+_extreme("max", "the largest; NaN if any is NaN")
+
+
+@_row("abs", 1, doc="without its sign")
+def _abs(b: Builder, x: Scalar) -> Scalar:
+    if not isinstance(x, Value):
+        return abs(x)
+    if x.type in ("u32", "bool"):
+        return x
+    return b.emit("abs", x.type, x)
+
+
+@_row("clamp", 3, doc="clamp(x, low, high): x kept within low and high")
+def _clamp(b: Builder, x: Scalar, low: Scalar, high: Scalar) -> Scalar:
+    return b.binary("min", b.binary("max", x, low), high)
+
+
+@_row("mix", 3, doc="mix(a, b, t): a*(1-t) + b*t")
+def _mix(b: Builder, x: Scalar, y: Scalar, t: Scalar) -> Scalar:
+    keep = b.binary("mul", x, b.binary("sub", 1.0, t))
+    return b.binary("add", keep, b.binary("mul", y, t))
+
+
+@_row("step", 2, doc="step(edge, x): 0.0 where x < edge, else 1.0")
+def _step(b: Builder, edge: Scalar, x: Scalar) -> Scalar:
+    type_ = as_float(b.common(edge, x))
+    below = b.truth(b.binary("lt", x, edge))
+    return b.emit("select", type_, below, b.convert(0.0, type_), b.convert(1.0, type_))
+
+
+@_row("smoothstep", 3, doc="smoothstep(low, high, x): 0 to 1 between low and high, smoothly")
+def _smoothstep(b: Builder, low: Scalar, high: Scalar, x: Scalar) -> Scalar:
+    t = b.binary("div", b.binary("sub", x, low), b.binary("sub", high, low))
+    t = _clamp(b, t, 0.0, 1.0)
+    return b.binary("mul", b.binary("mul", t, t), b.binary("sub", 3.0, b.binary("mul", 2.0, t)))
+
+
+@_row("fract", 1, doc="x - floor(x)")
+def _fract(b: Builder, x: Scalar) -> Scalar:
+    return b.binary("sub", x, FUNCTIONS["floor"].build(b, x))  # type: ignore[arg-type]
+
+
+@_row("sign", 1, doc="-1, 0 or 1, in the type of x")
+def _sign(b: Builder, x: Scalar) -> Scalar:
+    if not isinstance(x, Value):
+        return (x > 0) - (x < 0) if not isinstance(x, float) else float((x > 0) - (x < 0))
+    type_: Type = "s32" if x.type == "bool" else x.type
+    x = b.convert(x, type_)
+    zero, one = b.convert(0, type_), b.convert(1, type_)
+    up = b.emit("select", type_, b.emit("gt", "bool", x, zero), one, zero)
+    if type_ == "u32":
+        return up
+    down = b.emit("select", type_, b.emit("lt", "bool", x, zero), one, zero)
+    return b.emit("sub", type_, up, down)
+
+
+@_row("tanh", 1, doc="hyperbolic tangent")
+def _tanh(b: Builder, x: Scalar) -> Scalar:
+    if not isinstance(x, Value):
+        return math.tanh(x)
+    type_ = as_float(x.type)
+    x = b.convert(x, type_)
+    # Near zero 1 - 2/(e+1) loses digits, so the series takes over there.
+    square = b.binary("mul", x, x)
+    series: Scalar = 0.0
+    for coefficient in (21844 / 6081075, -1382 / 155925, 62 / 2835, -17 / 315, 2 / 15, -1 / 3, 1.0):
+        series = b.binary("add", b.binary("mul", series, square), coefficient)
+    series = b.binary("mul", series, x)
+    power = b.real("exp", b.binary("mul", x, 2.0))
+    far = b.binary("sub", 1.0, b.binary("div", 2.0, b.binary("add", power, 1.0)))
+    near = b.truth(b.binary("lt", square, 0.04))
+    return b.emit("select", type_, near, b.convert(series, type_), b.convert(far, type_))
+
+
+@_row("isnan", 1, doc="True where x is not a number")
+def _isnan(b: Builder, x: Scalar) -> Scalar:
+    if not isinstance(x, Value):
+        return math.isnan(x)
+    if x.type not in FLOATS:
+        return False
+    return b.emit("isnan", "bool", x)
+
+
+@_row("div", 2, doc="division in the type of the numbers: floor division for ints")
+def _div(b: Builder, x: Scalar, y: Scalar) -> Scalar:
+    return b.binary("div" if b.common(x, y) in FLOATS else "idiv", x, y)
+
+
+@_row("select", 3, doc="select(condition, a, b): a where the condition holds, else b", whole=True)
+def _select(b: Builder, condition: Term, x: Term, y: Term) -> Term:
+    return b.select(condition, x, y)
+
+
+# casts ----------------------------------------------------------------------------------------
+def _cast(name: str, pick: Callable[[Type], Type], doc: str) -> None:
+    def build(b: Builder, x: Scalar) -> Scalar:
+        target = pick(type_of(x))
+        if not isinstance(x, Value) and isinstance(x, int) and target == "u32":
+            x %= 2**32  # u32(-1) is all ones, as casting a value is
+        return b.convert(x, target)
+
+    FUNCTIONS[name] = Function(name, 1, 1, build, doc)
+
+
+def _always(target: Type) -> Callable[[Type], Type]:
+    return lambda source: target
+
+
+_cast("int", lambda t: "s64" if t == "s64" else "s32", "towards zero; saturates; NaN gives 0")
+_cast("float", as_float, "as a float")
+for _target in ("f32", "f64", "s32", "s64", "u32"):
+    _cast(_target, _always(_target), f"as {_target}")  # type: ignore[arg-type]
+
+
+@_row("bool", 1, doc="True where x is not 0")
+def _bool(b: Builder, x: Scalar) -> Scalar:
+    return b.truth(x)
+
+
+@_row("u8", 1, doc="rounded and saturated to 0..255, as an s32")
+def _u8(b: Builder, x: Scalar) -> Scalar:
+    return b.to_u8(x)
+
+
+@_row("like", 2, doc="like(x, v): v in the type of x, rounded and saturated where x is whole")
+def _like(b: Builder, x: Scalar, v: Scalar) -> Scalar:
+    target, value = type_of(x), b.value(v)
+    if target in INTS and value.type in FLOATS:
+        value = b.emit("round", value.type, value)
+    return b.convert(value, target)
+
+
+# vectors --------------------------------------------------------------------------------------
+@_row("dot", 2, doc="sum of the products of the components", whole=True)
+def _dot(b: Builder, x: Term, y: Term) -> Term:
+    product = b.lift(lambda p, q: b.binary("mul", p, q), x, y)
+    terms = components([product])
+    result = terms[0]
+    for t in terms[1:]:
+        result = b.binary("add", result, t)
+    return result
+
+
+@_row("length", 1, 4, doc="length of a vector, or of the vector of the arguments", whole=True)
+def _length(b: Builder, *terms: Term) -> Term:
+    parts = components(terms)
+    if len(parts) == 1:
+        return _abs(b, parts[0])
+    square = b.binary("mul", parts[0], parts[0])
+    for p in parts[1:]:
+        square = b.binary("add", square, b.binary("mul", p, p))
+    return FUNCTIONS["sqrt"].build(b, square)
+
+
+def _vector(name: str, size: int, doc: str) -> None:
+    def build(b: Builder, *terms: Term) -> Term:
+        parts = components(terms)
+        if len(parts) == 1:
+            parts = parts * size
+        if name == "rgba" and len(parts) == 3:
+            parts = [*parts, 1.0]
+        if len(parts) != size:
+            refuse(f"{name} takes {size} numbers, {len(parts)} came", f"Give {size}, or one.")
+        return Vec(tuple(parts))
+
+    FUNCTIONS[name] = Function(name, 1, size, build, doc, whole=True)
+
+
+_vector("rgba", 4, "a pixel; alpha is 1 where only three numbers are given")
+_vector("vec2", 2, "two numbers side by side")
+_vector("vec3", 3, "three numbers side by side")
+_vector("vec4", 4, "four numbers side by side")
+
+#: Functions that need to know where the kernel runs; the front end builds them itself.
+for _name, _most, _doc in (
+    ("position", 1, "where in the output this is; (y, x) for pixels; position(axis) for one axis"),
+    ("shape", 1, "shape of an input, or of the output; for pixels (height, width)"),
+    ("len", 1, "length of an input's first axis"),
+):
+    FUNCTIONS[_name] = Function(_name, 0 if _name != "len" else 1, _most, _dot, _doc, whole=True)
+

@@ -1,0 +1,250 @@
+"""The typed intermediate form of a kernel: what the front end makes and every engine runs.
+
+A :class:`Program` describes the work for *one position* of the output. It is purely scalar:
+pixels and vectors have been taken apart into their components by the front end, and everything
+about storage (u8 widened on load, normalised pixels, rounding and saturation on store) is spelled
+out in plain operations, so an emitter has nothing to decide.
+
+Values are computed once, where they stand in a block; names that are assigned more than once live
+in slots. Control flow is structured: ``If``, ``For``, ``Break``, ``Continue``. There is no return:
+``Program.result`` names the values to store when the block has run.
+
+Operations (``Value.op``), with the types they take:
+
+=================  ============================================================================
+const              ``attr`` is the number (a bool for type "bool"); never listed in a block
+param              ``attr`` is the index into ``Program.params``
+position           ``attr`` is the axis; s32
+dim                ``attr`` is ``(argument index or -1 for the output, axis)``; s32
+element            ``attr`` is the argument index; the stored number (u8 arrives as s32)
+pixel              ``attr`` is ``(argument, channel)``; the stored number, u8 as s32
+image              ``args`` are dx, dy (s32), ``attr`` is ``(argument, channel)``; clamped at edges
+array              ``args`` are indexes (s32), ``attr`` is the argument; every index is clamped
+get                ``attr`` is the Slot
+add sub mul neg    ints wrap around; floats are IEEE
+div                floats only
+idiv mod           ints only: floor division and its remainder (sign of the divisor);
+                   dividing by zero gives 0, and the most negative number by -1 gives itself
+                   (remainder 0)
+and or xor not     bools, or bits of ints (``not`` flips every bit of an int)
+shl shr            ints; the amount is taken modulo the width; shr of a signed int keeps its sign
+eq ne lt le gt ge  -> bool; comparing with NaN is False, except ``ne``, which is True
+select             ``args`` are condition, value if true, value if false
+min max            ``max(a, b)`` is b where a < b or b is NaN, else a (so NaN spreads); min alike
+abs                ints and floats (the most negative int stays itself)
+floor ceil round   floats; ``round`` takes halves to the even neighbour
+sqrt exp log sin cos tan atan atan2 pow       floats
+isnan              float -> bool
+cast               to ``type``: float to int truncates, saturates, NaN becomes 0 (with
+                   ``attr == "in_range"`` the value is known to be a whole-part-representable,
+                   finite number, so plain truncation will do); int to int wraps; bool is 0 or 1;
+                   anything to bool is ``!= 0``
+bits               reinterpret the same bits: f32 <-> s32/u32, f64 <-> s64, s32 <-> u32
+=================  ============================================================================
+
+``pow(x, y)`` of a negative x is ``±pow(-x, y)`` for whole y and NaN otherwise; ``pow(x, 0)`` is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+Type: TypeAlias = Literal["bool", "s32", "u32", "s64", "f32", "f64"]
+
+INTS: Final = frozenset({"s32", "u32", "s64"})
+FLOATS: Final = frozenset({"f32", "f64"})
+
+#: The type a stored dtype has once loaded.
+LOADED: Final[dict[str, Type]] = {
+    "f32": "f32", "f64": "f64", "s32": "s32", "s64": "s64", "u32": "u32", "u8": "s32",
+}  # fmt: skip
+
+
+@dataclass(eq=False, slots=True)
+class Slot:
+    """A local variable that is assigned more than once. Starts at zero."""
+
+    name: str
+    type: Type
+
+
+@dataclass(eq=False, slots=True, frozen=True)
+class Value:
+    """One operation and the value it gives; see the table in the module's docstring."""
+
+    op: str
+    type: Type
+    args: tuple[Value, ...] = ()
+    attr: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class SetSlot:
+    """``slot = value``; the types are equal."""
+
+    slot: Slot
+    value: Value
+
+
+@dataclass(eq=False, slots=True)
+class If:
+    """Runs ``then`` where the bool ``condition`` holds, ``otherwise`` elsewhere."""
+
+    condition: Value
+    then: Block
+    otherwise: Block
+
+
+@dataclass(eq=False, slots=True)
+class For:
+    """``for index in range(start, stop, step)``; the bounds are s32 values, step is a constant.
+
+    The index slot is set at the top of each turn from a hidden counter, as in Python.
+    """
+
+    index: Slot
+    start: Value
+    stop: Value
+    step: int
+    body: Block
+
+
+@dataclass(eq=False, slots=True)
+class Break:
+    """Leaves the innermost loop."""
+
+
+@dataclass(eq=False, slots=True)
+class Continue:
+    """Goes on with the next turn of the innermost loop."""
+
+
+Statement: TypeAlias = Value | SetSlot | If | For | Break | Continue
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """Statements in order."""
+
+    body: list[Statement] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """One input as the program was specialised for it."""
+
+    name: str
+    kind: Literal["element", "pixel", "image", "array"]
+    dtype: str
+    rank: int
+    #: Pixel and image arguments: interleaved channels in memory (1 for a gray image).
+    channels: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """The output as the program was specialised for it."""
+
+    dtype: str
+    rank: int
+    #: Numbers stored at each position; 1 unless the program writes pixels.
+    channels: int
+    #: True when positions are (y, x) pixels rather than single elements.
+    pixels: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One scalar parameter; a vector parameter gives one for each component."""
+
+    name: str
+    component: int | None
+    type: Type
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A kernel specialised for dtypes, ranks and channels; shapes stay open."""
+
+    name: str
+    args: tuple[Arg, ...]
+    out: Out
+    params: tuple[Param, ...]
+    body: Block
+    #: One value for each channel stored, its type ``LOADED[out.dtype]`` (u8 within 0..255).
+    result: tuple[Value, ...]
+    #: Number of axes of the positions: 2 for pixel programs, else the output's rank.
+    rank: int
+    #: True when the index along each axis matters (``position``); else axes may be merged.
+    uses_position: bool
+    #: A text that is equal exactly for programs that do the same work.
+    key: str
+
+    @property
+    def types(self) -> frozenset[str]:
+        """Every scalar type the program computes with, and every dtype it loads or stores."""
+        found: set[str] = {self.out.dtype, *(a.dtype for a in self.args)}
+        found.update(p.type for p in self.params)
+        found.update(v.type for v in values(self.body))
+        return frozenset(found)
+
+
+def statements(block: Block) -> Iterator[Statement]:
+    """Every statement in a block, nested ones included."""
+    for s in block.body:
+        yield s
+        if isinstance(s, If):
+            yield from statements(s.then)
+            yield from statements(s.otherwise)
+        elif isinstance(s, For):
+            yield from statements(s.body)
+
+
+def values(block: Block) -> Iterator[Value]:
+    """Every value computed in a block, nested ones included (constants are not listed)."""
+    for s in statements(block):
+        if isinstance(s, Value):
+            yield s
+
+
+def format_program(body: Block, result: tuple[Value, ...]) -> str:
+    """A program as text: a number for each value in order, so equal work gives equal text."""
+    names: dict[int, str] = {}
+    slots: dict[int, str] = {}
+    lines: list[str] = []
+
+    def slot(s: Slot) -> str:
+        return slots.setdefault(id(s), f"@{len(slots)}:{s.type}")
+
+    def name(v: Value) -> str:
+        if v.op == "const":
+            return f"{v.attr!r}:{v.type}"
+        return names[id(v)]
+
+    def write(block: Block, depth: int) -> None:
+        pad = "  " * depth
+        for s in block.body:
+            if isinstance(s, Value):
+                attr = "" if s.attr is None else slot(s.attr) if s.op == "get" else repr(s.attr)
+                names[id(s)] = f"%{len(names)}"
+                args = ", ".join([name(a) for a in s.args] + ([attr] if attr else []))
+                lines.append(f"{pad}{names[id(s)]} = {s.op}.{s.type}({args})")
+            elif isinstance(s, SetSlot):
+                lines.append(f"{pad}{slot(s.slot)} = {name(s.value)}")
+            elif isinstance(s, If):
+                lines.append(f"{pad}if {name(s.condition)}")
+                write(s.then, depth + 1)
+                lines.append(f"{pad}else")
+                write(s.otherwise, depth + 1)
+            elif isinstance(s, For):
+                bounds = f"{name(s.start)}, {name(s.stop)}, {s.step}"
+                lines.append(f"{pad}for {slot(s.index)} in {bounds}")
+                write(s.body, depth + 1)
+            else:
+                lines.append(pad + type(s).__name__.lower())
+
+    write(body, 0)
+    lines.append("store " + ", ".join(name(v) for v in result))
+    return "\n".join(lines)

@@ -1,0 +1,48 @@
+"""How numbers of different types meet in one expression.
+
+A literal takes the type of what it meets. Between typed values: bool < s32 < u32 < s64 < f32 < f64,
+the wider wins, with two rules besides: s64 with f32 gives f64 (f32 would lose it), and s32 with u32
+gives u32, as in C.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dala.gpu.compute.lang.ir import FLOATS, Type
+
+_ORDER: Final[tuple[Type, ...]] = ("bool", "s32", "u32", "s64", "f32", "f64")
+
+RANGES: Final = {
+    "s32": (-(2**31), 2**31 - 1),
+    "u32": (0, 2**32 - 1),
+    "s64": (-(2**63), 2**63 - 1),
+    "u8": (0, 255),
+}
+
+
+def join(a: Type, b: Type) -> Type:
+    """The type in which values of two types meet."""
+    if {a, b} == {"s64", "f32"}:
+        return "f64"
+    return max(a, b, key=_ORDER.index)
+
+
+def as_float(t: Type) -> Type:
+    """The float type a value of this type is computed in by ``/``, ``sqrt`` and their like."""
+    if t in FLOATS:
+        return t
+    return "f64" if t == "s64" else "f32"
+
+
+def literal_type(value: int | float | bool, meets: Type | None = None) -> Type:
+    """The type a literal takes, alone or where it meets a typed value."""
+    if isinstance(value, bool):
+        return meets if meets is not None else "bool"
+    if isinstance(value, int):
+        if meets is None or meets == "bool":
+            return "s32" if RANGES["s32"][0] <= value <= RANGES["s32"][1] else "s64"
+        return meets
+    if meets is None or meets == "bool":
+        return "f32"
+    return as_float(meets)

@@ -1,0 +1,112 @@
+"""Kernel source: where it came from, how it is parsed, and how a mistake in it is shown."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from dala.errors import KernelSyntaxError
+from dala.gpu.compute.lang.limits import MAX_DEPTH, MAX_SOURCE
+
+
+@dataclass(frozen=True)
+class Source:
+    """Text of a kernel with its name and where its first line stands."""
+
+    text: str
+    kernel: str
+    filename: str = "<kernel>"
+    first_line: int = 1
+
+    def fail(self, node: ast.AST | None, problem: str, advice: str = "") -> NoReturn:
+        """Raises KernelSyntaxError pointing at a node of this source."""
+        line = getattr(node, "lineno", 1)
+        column = getattr(node, "col_offset", 0)
+        self.fail_at(line, column, problem, advice)
+
+    def fail_at(self, line: int, column: int, problem: str, advice: str = "") -> NoReturn:
+        """Raises KernelSyntaxError pointing at a line (from 1) and a column (from 0)."""
+        lines = self.text.splitlines()
+        shown = lines[line - 1] if 0 < line <= len(lines) else ""
+        # The parser counts columns in UTF-8 bytes; people count characters.
+        column = len(shown.encode()[:column].decode(errors="ignore"))
+        raise KernelSyntaxError(
+            problem,
+            advice=advice,
+            kernel=self.kernel,
+            filename=self.filename,
+            lineno=line + self.first_line - 1,
+            column=column,
+            line=shown,
+        ) from None
+
+    def parse(self) -> ast.Module:
+        """The syntax tree, or KernelSyntaxError. Nothing is ever executed."""
+        if len(self.text) > MAX_SOURCE:
+            self.fail_at(
+                1,
+                0,
+                f"the source has {len(self.text)} characters; the limit is {MAX_SOURCE}",
+                "Split it into several kernels that call one another.",
+            )
+        self._check_brackets()
+        try:
+            tree = ast.parse(self.text)
+        except SyntaxError as error:
+            self.fail_at(
+                error.lineno or 1,
+                max((error.offset or 1) - 1, 0),
+                f"not valid Python: {error.msg}",
+                "A kernel is one Python function: def name(x): return ...",
+            )
+        except (ValueError, MemoryError, RecursionError) as error:
+            self.fail_at(1, 0, f"the source cannot be parsed: {error or type(error).__name__}")
+        self._check_depth(tree)
+        return tree
+
+    def _check_brackets(self) -> None:
+        # Before the parser sees it: some interpreter versions overflow on very deep brackets.
+        depth = 0
+        for number, line in enumerate(self.text.splitlines(), 1):
+            for column, char in enumerate(line):
+                if char in "([{":
+                    depth += 1
+                    if depth > MAX_DEPTH:
+                        self.fail_at(number, column, "brackets are nested too deeply", _SPLIT)
+                elif char in ")]}":
+                    depth -= 1
+
+    def _check_depth(self, tree: ast.AST) -> None:
+        level: list[ast.AST] = [tree]
+        for _ in range(MAX_DEPTH):
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+            if not level:
+                return
+        place = next((n for n in level if hasattr(n, "lineno")), None)
+        self.fail(place, "the expression or block is nested too deeply", _SPLIT)
+
+
+_SPLIT = "Split it: give the parts names, one line each."
+
+
+def from_text(text: str, kernel: str) -> Source:
+    """Source given as text."""
+    return Source(textwrap.dedent(text.replace("\r\n", "\n")).strip("\n"), kernel)
+
+
+def from_function(function: Callable[..., Any], kernel: str) -> Source:
+    """Source of a Python function, read from its file."""
+    try:
+        lines, first = inspect.getsourcelines(function)
+        filename = inspect.getsourcefile(function) or "<kernel>"
+    except (OSError, TypeError):
+        raise KernelSyntaxError(
+            "Python cannot show the source of this function",
+            advice=f"Pass the text instead: Kernel.register({kernel!r}, 'def {kernel}(x): ...').",
+            kernel=kernel,
+        ) from None
+    return Source(textwrap.dedent("".join(lines)), kernel, filename, first)

@@ -1,0 +1,18 @@
+"""The nearest names to a misspelt one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """ "Did you mean ...?" for a misspelt name, or an empty text.
+
+    >>> nearest("smothstep", ["step", "smoothstep"])
+    "Did you mean 'smoothstep'?"
+    """
+    close = difflib.get_close_matches(name, sorted(known), n=3)
+    if not close:
+        return ""
+    return "Did you mean " + " or ".join(repr(c) for c in close) + "?"

@@ -1,0 +1,81 @@
+"""The engines that conformance tests run on, and what a test may ask about them.
+
+A test that takes ``engine_id`` runs once for each engine here ("reference", "cpu",
+"webgpu-vulkan", ...), inside ``with dala.device(...)`` of that engine. Where WebGPU has no adapter
+its tests are skipped and say so; with ``CI=true`` or ``DALA_REQUIRE_WEBGPU=1`` they fail instead.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dala
+from dala.gpu import compute
+
+NO_ADAPTER = (
+    "WebGPU has no adapter on this machine; Debian's mesa-vulkan-drivers gives it a software one "
+    "(`dala doctor` says more)"
+)
+
+
+@cache
+def targets() -> dict[str, str | None]:
+    """Names of engines for test ids, each with the device to ask the library for."""
+    found: dict[str, str | None] = {"reference": "reference", "cpu": "cpu"}
+    for device in dala.devices():
+        if device.backend == "webgpu":
+            name = f"webgpu-{device.api.lower()}"
+            found[name if name not in found else f"{name}-{device.id[7:]}"] = device.id
+    if not any(name.startswith("webgpu") for name in found):
+        found["webgpu"] = None
+    return found
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "dala_device" in metafunc.fixturenames:
+        metafunc.parametrize("target", list(targets()), scope="session")
+
+
+@pytest.fixture
+def dala_device(target: str) -> str:
+    """The library's own name for the engine under test: "cpu", "webgpu:1", ..."""
+    device = targets()[target]
+    if device is None:
+        if os.environ.get("CI") == "true" or os.environ.get("DALA_REQUIRE_WEBGPU") == "1":
+            pytest.fail(NO_ADAPTER)
+        pytest.skip(NO_ADAPTER)
+    return device
+
+
+@pytest.fixture
+def engine_id(target: str, dala_device: str) -> Iterator[str]:
+    """The engine's name in test ids and in the tolerance table; it is the current device."""
+    with dala.device(dala_device):
+        yield target
+
+
+def needs(*dtypes: str) -> AbstractContextManager[Any]:
+    """Around a test of some dtypes: on a device without one of them, UnsupportedDtype must come."""
+    if set(dtypes) <= set(compute.supported_dtypes()):
+        return nullcontext()
+    return pytest.raises(dala.UnsupportedDtype)
+
+
+def run(
+    kernel: Any,
+    inputs: Sequence[np.ndarray],
+    out_shape: tuple[int, ...],
+    out_dtype: str,
+    params: Mapping[str, Any] | None = None,
+) -> np.ndarray:
+    """Runs a kernel on arrays and gives its output as an array of the test's own."""
+    out = compute.buffer_zeros(out_shape, out_dtype)
+    compute.run_kernel(kernel, [compute.from_array(a) for a in inputs], out, params or {})
+    return np.array(compute.to_array(out))

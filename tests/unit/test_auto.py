@@ -1,0 +1,432 @@
+"""Which engine is chosen, and what is said about it. Engines and adapters here are made up."""
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from types import ModuleType
+
+import pytest
+
+import dala
+from dala.errors import DalaError, DeviceUnavailable, UnknownDevice
+from dala.gpu.compute.engines import auto, machine
+
+ENGINES = "dala.gpu.compute.engines"
+LISTED = machine.adapters  # the real one; tests put their own in its place
+
+
+class FakeEngine:
+    def __init__(self, id, backend, adapter=None):
+        self.id, self.backend, self.adapter = id, backend, adapter
+        self.lost = self.closed = False
+
+    def close(self):
+        self.closed = True
+
+    def stats(self):
+        return {"live_buffers": 0, "live_bytes": 0}
+
+
+@dataclass
+class FakeAdapter:
+    id: str
+    name: str = "Radeon"
+    kind: str = "discrete"
+    backend: str = "Vulkan"
+    driver: str = "Mesa 25"
+    dtypes: frozenset = frozenset({"u8", "f32"})
+    software: bool = field(init=False)
+
+    def __post_init__(self):
+        self.software = self.kind == "software"
+
+
+LLVMPIPE = FakeAdapter("webgpu:0", "llvmpipe", "software")
+
+
+@pytest.fixture
+def house(monkeypatch):
+    """Fresh choosing, with made-up engines; ``house.adapters`` is what the machine has."""
+    monkeypatch.delenv("DALA_DEVICE", raising=False)
+    for name, value in {
+        "_engines": {}, "_resolved": {}, "_said": set(), "_process": None, "_auto_choice": None,
+        "_left_behind": [],
+    }.items():  # fmt: skip
+        monkeypatch.setattr(auto, name, value)
+    monkeypatch.setattr(machine, "gpu_left_behind", False)
+    token = auto._blocks.set(())
+
+    house = ModuleType("house")
+    house.adapters, house.refuses, house.made = [], set(), []
+
+    def make(id, backend, adapter=None):
+        if id in house.refuses:
+            raise RuntimeError("out of memory")
+        house.made.append(id)
+        return FakeEngine(id, backend, adapter)
+
+    def plain(name):
+        return lambda: make(name, name)
+
+    for name, class_name in auto._PLAIN.items():
+        module = ModuleType(name)
+        setattr(module, class_name, plain(name))
+        monkeypatch.setitem(sys.modules, f"{ENGINES}.{name}", module)
+    webgpu = ModuleType("webgpu")
+    webgpu.WebGPUEngine = lambda adapter: make(adapter.id, "webgpu", adapter)
+    monkeypatch.setitem(sys.modules, f"{ENGINES}.webgpu", webgpu)
+    monkeypatch.setattr(machine, "adapters", lambda: list(house.adapters))
+    monkeypatch.setattr(machine, "gpu_nodes", lambda: ["/dev/dri/renderD128"])
+    yield house
+    auto._blocks.reset(token)
+
+
+# names ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference", "null"])
+def test_plain_engines_are_made_once(house, name):
+    assert auto.get(name).id == name
+    assert auto.get(name) is auto.get(name)
+    assert house.made == [name]
+
+
+def test_webgpu_is_the_first_adapter_software_included(house):
+    house.adapters = [LLVMPIPE, FakeAdapter("webgpu:1", "llvmpipe", "software", "OpenGL")]
+    assert auto.get("webgpu") is auto.get("webgpu:0")
+    assert auto.get("webgpu:1").adapter.backend == "OpenGL"
+    assert house.made == ["webgpu:0", "webgpu:1"]
+
+
+def test_a_listed_device_is_a_name_too(house):
+    house.adapters = [LLVMPIPE]
+    assert [auto.get(listed).id for listed in auto.devices()] == [
+        "webgpu:0", "cpu", "reference", "null",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", ["", "CPU", "cuda", "webgpu:", "webgpu:-1", "webgpu:x", "webgpu:" + "9" * 5000, 3, None]
+)
+def test_unknown_name(house, name):
+    with pytest.raises(UnknownDevice) as caught:
+        auto.get(name)
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, DalaError)
+    assert str(caught.value) == (
+        f"device: no device is called {name!r}; the names are auto, gpu, cpu, webgpu, webgpu:N "
+        "(N counts adapters from 0), reference and null. "
+        "`dala doctor` lists the devices of this machine."
+    )
+
+
+def test_an_adapter_that_is_not_there(house):
+    house.adapters = [LLVMPIPE]
+    with pytest.raises(DeviceUnavailable) as caught:
+        dala.use("webgpu:7")
+    assert str(caught.value) == (
+        "dala.use: 'webgpu:7' was asked for, but this machine has only "
+        "webgpu:0 (llvmpipe, Vulkan)."
+    )
+
+
+def test_no_adapter_at_all(house):
+    with pytest.raises(DeviceUnavailable) as caught:
+        auto.get("webgpu")
+    assert str(caught.value) == (
+        "device: 'webgpu' was asked for, but WebGPU has no adapter here. Run `dala doctor` for how "
+        "to install one (Mesa's software Vulkan works on every Linux machine), or ask for 'cpu'."
+    )
+
+
+# auto and gpu --------------------------------------------------------------------------------
+
+
+def test_auto_takes_the_best_hardware(house, caplog):
+    house.adapters = [
+        LLVMPIPE,
+        FakeAdapter("webgpu:1", "Iris", "integrated"),
+        FakeAdapter("webgpu:2", "Radeon", "discrete"),
+    ]
+    with caplog.at_level(logging.INFO, logger="dala"):
+        assert auto.choice() == ("webgpu:2", "Radeon, discrete GPU through Vulkan")
+        assert house.made == []
+        assert auto.get("auto").id == auto.get("gpu").id == "webgpu:2"
+        auto.get("auto")
+    assert [(r.levelname, r.message) for r in caplog.records] == [
+        ("INFO", "dala: running on webgpu:2, Radeon, discrete GPU through Vulkan"),
+    ]
+
+
+def test_auto_prefers_the_cpu_to_a_software_adapter_and_says_so_once(house, caplog):
+    house.adapters = [LLVMPIPE]
+    assert auto.get("auto").id == "cpu"
+    assert auto.current() is auto.get("auto")
+    assert [(r.levelname, r.message) for r in caplog.records] == [
+        (
+            "WARNING",
+            "dala: running on the CPU engine, no GPU was found (only software adapters, slower "
+            "than the CPU engine: llvmpipe). `dala doctor` says what can be done; "
+            "DALA_DEVICE=cpu chooses the CPU without this line.",
+        )
+    ]
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+def test_an_explicit_choice_says_nothing(house, caplog, name):
+    auto.get(name)
+    assert caplog.records == []
+
+
+def test_without_a_gpu_node_adapters_are_not_even_listed(house, monkeypatch):
+    monkeypatch.setattr(machine, "gpu_nodes", list)
+    monkeypatch.setattr(machine, "adapters", lambda: pytest.fail("listed"))
+    assert auto.get("auto").id == "cpu"
+    assert auto.choice() == ("cpu", "no GPU was found (there is no GPU device node under /dev)")
+
+
+def test_systems_without_device_nodes_ask_wgpu(house, monkeypatch):
+    monkeypatch.setattr(machine, "gpu_nodes", lambda: None)
+    house.adapters = [FakeAdapter("webgpu:0", "Apple M4", "integrated", "Metal")]
+    assert auto.get("auto").id == "webgpu:0"
+
+
+def test_auto_survives_a_driver_that_cannot_be_loaded(house, monkeypatch):
+    def broken():
+        raise DeviceUnavailable("WebGPU cannot be loaded: bad magic")
+
+    monkeypatch.setattr(machine, "adapters", broken)
+    assert auto.get("auto").id == "cpu"
+    reason = "no GPU can be reached (WebGPU cannot be loaded: bad magic)"
+    assert auto.choice() == ("cpu", reason)
+
+
+def test_auto_goes_on_when_a_gpu_cannot_be_opened(house, caplog):
+    house.adapters = [FakeAdapter("webgpu:0", "Radeon"), FakeAdapter("webgpu:1", "Iris", "integrated")]
+    house.refuses = {"webgpu:0"}
+    assert auto.get("auto").id == "webgpu:1"
+    house.refuses = {"webgpu:0", "webgpu:1"}
+    auto._resolved.clear()
+    auto._engines.clear()
+    assert auto.get("auto").id == "cpu"
+    assert "Radeon cannot be opened (out of memory); Iris cannot be" in caplog.records[-1].message
+
+
+def test_gpu_raises_without_one(house):
+    house.adapters = [LLVMPIPE]
+    with pytest.raises(DeviceUnavailable) as caught:
+        dala.use("gpu")
+    assert str(caught.value) == (
+        "dala.use: 'gpu' was asked for, but no GPU was found (only software adapters, slower than "
+        "the CPU engine: llvmpipe). Run `dala doctor` for what is missing, or ask for 'auto' or "
+        "'cpu'."
+    )
+
+
+def test_an_engine_that_cannot_be_imported(house, monkeypatch):
+    monkeypatch.setitem(sys.modules, f"{ENGINES}.cpu", None)
+    with pytest.raises(DeviceUnavailable, match=r"^device: the cpu engine cannot be loaded: "):
+        auto.get("cpu")
+
+
+# use, device, DALA_DEVICE --------------------------------------------------------------------
+
+
+def test_order_of_rules(house, monkeypatch):
+    assert auto.current().id == "cpu"
+    monkeypatch.setenv("DALA_DEVICE", "null")
+    assert auto.current().id == "null"
+    assert dala.use("reference") is None
+    assert auto.current().id == "reference"
+    with dala.device("cpu"):
+        assert auto.current().id == "cpu"
+    assert auto.current().id == "reference"
+
+
+def test_an_empty_variable_is_none(house, monkeypatch):
+    monkeypatch.setenv("DALA_DEVICE", "")
+    assert auto.current().id == "cpu"
+
+
+def test_a_wrong_variable_is_named(house, monkeypatch):
+    monkeypatch.setenv("DALA_DEVICE", "cuda")
+    with pytest.raises(UnknownDevice, match=r"^DALA_DEVICE: no device is called 'cuda'; "):
+        auto.current()
+
+
+@pytest.mark.parametrize("wrong", ["cuda", "webgpu:3", "gpu"])
+def test_a_refused_use_changes_nothing(house, wrong):
+    dala.use("null")
+    with pytest.raises(DeviceUnavailable):
+        dala.use(wrong)
+    assert auto.current().id == "null"
+
+
+def test_a_refused_block_changes_nothing(house):
+    dala.use("null")
+    with pytest.raises(UnknownDevice, match=r"^dala.device: "), dala.device("cuda"):
+        pass
+    assert auto.current().id == "null"
+
+
+def test_blocks_nest_and_one_object_may_be_entered_again(house):
+    again = dala.device("reference")
+    with again as first:
+        with dala.device("null") as second, again as third:
+            assert (first, second, third) == ("reference", "null", "reference")
+            assert auto.current().id == "reference"
+        assert auto.current().id == "reference"
+    assert auto.current().id == "cpu"
+
+
+def test_a_block_ends_with_an_error_too(house):
+    with pytest.raises(ZeroDivisionError), dala.device("null"):
+        raise ZeroDivisionError
+    assert auto.current().id == "cpu"
+
+
+def test_threads_and_tasks_do_not_see_each_others_blocks(house):
+    seen = {}
+
+    async def task(name):
+        with dala.device(name):
+            await asyncio.sleep(0)
+            seen[name] = auto.current().id
+
+    async def both():
+        await asyncio.gather(task("null"), task("reference"))
+
+    with dala.device("null"):
+        thread = threading.Thread(target=lambda: seen.setdefault("thread", auto.current().id))
+        thread.start()
+        thread.join()
+    asyncio.run(both())
+    assert seen == {"thread": "cpu", "null": "null", "reference": "reference"}
+
+
+def test_one_engine_for_many_threads(house):
+    gate = threading.Barrier(8)
+    found = []
+
+    def ask():
+        gate.wait()
+        found.append(auto.get("cpu"))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert house.made == ["cpu"]
+    assert {id(engine) for engine in found} == {id(auto.get("cpu"))}
+
+
+# loss and end --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["auto", "gpu", "webgpu", "webgpu:0"])
+def test_a_lost_engine_is_replaced(house, name):
+    house.adapters = [FakeAdapter("webgpu:0")]
+    old = auto.get(name)
+    old.lost = True
+    assert auto.engines_in_use() == []
+    new = auto.get(name)
+    assert new is not old
+    assert old.closed
+    assert not new.closed
+    assert auto.get("webgpu:0") is new
+    assert auto.engines_in_use() == [new]
+
+
+def test_everything_is_closed_at_the_end(house):
+    engines = [auto.get("cpu"), auto.get("null")]
+    engines[1].close = lambda: 1 / 0  # one that objects must not keep the others open
+    auto._close_all()
+    assert engines[0].closed
+    assert auto.engines_in_use() == []
+
+
+def test_a_forked_process_is_told_about_its_gpu(house):
+    house.adapters = [FakeAdapter("webgpu:0")]
+    gpu, cpu = auto.get("gpu"), auto.get("cpu")
+    auto._after_fork()
+    assert auto._engines == auto._resolved == {"cpu": cpu}
+    assert gpu in auto._left_behind  # alive, so that no finalizer of it runs in the child
+    with pytest.raises(DeviceUnavailable, match=r"fork\(\).*'spawn'"):
+        LISTED()
+
+
+# the machine ---------------------------------------------------------------------------------
+
+
+def test_devices_are_described(house):
+    house.adapters = [FakeAdapter("webgpu:0"), FakeAdapter("webgpu:1", "llvmpipe", "software")]
+    first, second, *rest = dala.devices()
+    assert first == dala.Device(
+        id="webgpu:0", name="Radeon", backend="webgpu", kind="discrete", gpu=True,
+        dtypes=("f32", "u8"), driver="Mesa 25", api="Vulkan",
+    )  # fmt: skip
+    assert (second.kind, second.gpu) == ("software", False)
+    assert [d.id for d in rest] == ["cpu", "reference", "null"]
+    assert not any(d.gpu for d in rest)
+    assert house.made == []
+
+
+def test_broken_drivers_leave_the_other_devices(house, monkeypatch):
+    def broken():
+        raise DeviceUnavailable("no")
+
+    monkeypatch.setattr(machine, "adapters", broken)
+    assert [d.id for d in dala.devices()] == ["cpu", "reference", "null"]
+
+
+def test_whatever_a_driver_raises_is_one_error(monkeypatch):
+    def broken():
+        raise OSError("libvulkan.so.1: bad magic")
+
+    adapters = ModuleType("adapters")
+    adapters.list_adapters = broken
+    monkeypatch.setitem(sys.modules, f"{ENGINES}.adapters", adapters)
+    with pytest.raises(DeviceUnavailable, match=r"^WebGPU cannot be loaded: libvulkan.so.1: bad"):
+        machine.adapters()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="device nodes are a Linux matter")
+@pytest.mark.parametrize(
+    ("there", "found"),
+    [
+        (["null", "tty0"], []),
+        (["dri/card0"], []),
+        (["dri/renderD128", "dri/card0"], ["dri/renderD128"]),
+        (["nvidia0", "nvidiactl"], ["nvidia0", "nvidiactl"]),
+        (["dxg"], ["dxg"]),
+        (["kgsl-3d0", "mali0"], ["kgsl-3d0", "mali0"]),
+    ],
+)
+def test_gpu_nodes(tmp_path, there, found):
+    for name in there:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    assert machine.gpu_nodes(str(tmp_path)) == [os.path.join(tmp_path, name) for name in found]
+
+
+def test_choosing_the_cpu_does_not_load_wgpu():
+    code = (
+        "import sys, dala\n"
+        "from dala.gpu.compute.engines import auto, machine\n"
+        "machine.gpu_nodes = lambda: []\n"
+        "assert auto.get('auto').id == 'cpu'\n"
+        "print('wgpu' in sys.modules)"
+    )
+    environ = {name: value for name, value in os.environ.items() if name != "DALA_DEVICE"}
+    environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environ, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
+    assert "dala: running on the CPU engine" in done.stderr

@@ -1,0 +1,298 @@
+"""What the doctor says about machines of every kind, from made-up probes of them."""
+
+import json
+
+import pytest
+
+import dala
+from dala import probe as looking
+from dala.checkup import Report, diagnose
+from dala.gpu.compute.engines.machine import Choice, Device
+from dala.probe import Probe, find_icds
+
+CPU = Device("cpu", "Xeon", "cpu", "cpu", False, ("f32", "u8"), "llvmlite 0.50.0", "LLVM")
+LLVMPIPE = Device("webgpu:0", "llvmpipe", "webgpu", "software", False, ("f32",), "Mesa 25", "Vulkan")
+H200 = Device("webgpu:0", "NVIDIA H200", "webgpu", "discrete", True, ("f32",), "NVIDIA 570", "Vulkan")
+M4 = Device("webgpu:0", "Apple M4", "webgpu", "integrated", True, ("f32",), "", "Metal")
+
+INSTALLED = {
+    "numpy": "2.4.6", "llvmlite": "0.50.0", "wgpu": "0.32.0", "rendercanvas": "2.7.2",
+    "av": "18.1.0", "pillow": "13.0.0", "onnxruntime": "1.31.1", "glfw": "2.11.0",
+}  # fmt: skip
+NO_GPU = Choice("cpu", "no GPU was found")
+MESA_ICD = {"/usr/share/vulkan/icd.d/lvp_icd.x86_64.json": "libvulkan_lvp.so"}
+NVIDIA_NODES = ("/dev/nvidia0", "/dev/nvidiactl")
+
+
+def machine(**changes) -> Probe:
+    """A Debian machine with everything and no GPU, but for the changes."""
+    defaults = {
+        "dala": "0.1.0",
+        "distro": ("debian",),
+        "versions": INSTALLED,
+        "devices": (LLVMPIPE, CPU),
+        "choice": NO_GPU,
+        "icds": MESA_ICD,
+        "cache": "/home/ada/.cache/dala",
+    }
+    return Probe(**{**defaults, **changes})
+
+
+def only_problem(probe: Probe) -> tuple[str, str]:
+    report = diagnose(probe)
+    assert not report.ok
+    assert len(report.problems) == 1, report.problems
+    return report.problems[0]
+
+
+# machines ------------------------------------------------------------------------------------
+
+
+def test_mesa_only_is_in_order():
+    report = diagnose(machine())
+    assert report.ok
+    assert report.problems == report.optional == []
+    assert report.choice == NO_GPU
+
+
+def test_bare_container():
+    what, fix = only_problem(machine(devices=(CPU,), icds={}, root=True))
+    assert what == (
+        "There is no GPU and no WebGPU adapter. The CPU engine works; device 'webgpu' does not."
+    )
+    assert fix == (
+        "apt-get install libvulkan1 mesa-vulkan-drivers libegl1 libgl1-mesa-dri libgles2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("distro", "begins"),
+    [
+        (("ubuntu", "debian"), "sudo apt-get install libvulkan1 mesa-vulkan-drivers "),
+        (("fedora",), "sudo dnf install vulkan-loader mesa-vulkan-drivers "),
+        (("rocky", "rhel", "centos", "fedora"), "sudo dnf install "),
+        (("arch",), "sudo pacman -S vulkan-icd-loader vulkan-swrast "),
+        (("opensuse-tumbleweed", "opensuse", "suse"), "sudo zypper install libvulkan1 "),
+        (("alpine",), "sudo apk add vulkan-loader mesa-vulkan-swrast "),
+        (("plan9",), "Install Mesa's Vulkan drivers (lavapipe among them) with the system's"),
+        ((), "Install Mesa's Vulkan drivers"),
+    ],
+)
+def test_mesa_by_distribution(distro, begins):
+    _, fix = only_problem(machine(devices=(CPU,), distro=distro))
+    assert fix.startswith(begins)
+
+
+def test_no_vulkan_loader():
+    what, fix = only_problem(machine(vulkan_loader=False, root=True))
+    assert what.startswith("The Vulkan loader (libvulkan.so.1) is not installed")
+    assert fix == "apt-get install libvulkan1"
+
+
+def test_nvidia_server_without_icd_file():
+    what, fix = only_problem(machine(gpu_nodes=NVIDIA_NODES, nvidia_egl=True))
+    assert what == (
+        "There is an NVIDIA driver, but no file that tells Vulkan of it (an ICD file), as on many "
+        "servers and in containers."
+    )
+    assert fix.splitlines()[1:5] == [
+        "    mkdir -p ~/.config/dala",
+        '    echo \'{"file_format_version": "1.0.0", "ICD": {"library_path": "libEGL_nvidia.so.0", '
+        '"api_version": "1.3.0"}}\' > ~/.config/dala/nvidia_icd.json',
+        "    export VK_DRIVER_FILES=$HOME/.config/dala/nvidia_icd.json",
+        "    export VK_ICD_FILENAMES=$HOME/.config/dala/nvidia_icd.json",
+    ]
+
+
+def test_the_icd_file_that_is_printed_is_json():
+    _, fix = only_problem(machine(gpu_nodes=NVIDIA_NODES, nvidia_egl=True))
+    text = fix.split("echo '")[1].split("'")[0]
+    assert json.loads(text)["ICD"]["library_path"] == "libEGL_nvidia.so.0"
+
+
+def test_nvidia_library_alone_is_enough_of_a_sign():
+    what, _ = only_problem(machine(nvidia_egl=True))
+    assert "no file that tells Vulkan of it" in what
+
+
+def test_nvidia_server_with_icd_file():
+    icds = {**MESA_ICD, "/etc/vulkan/icd.d/nvidia_icd.json": "libGLX_nvidia.so.0"}
+    probe = machine(gpu_nodes=NVIDIA_NODES, nvidia_egl=True, icds=icds, devices=(H200, CPU))
+    assert diagnose(probe).ok
+
+
+def test_nvidia_told_of_but_not_seen():
+    icds = {"/tmp/own.json": "libEGL_nvidia.so.0"}
+    what, fix = only_problem(machine(gpu_nodes=NVIDIA_NODES, nvidia_egl=True, icds=icds))
+    assert what == "There is an NVIDIA driver and Vulkan is told of it, but it shows no GPU."
+    assert "nvidia-smi" in fix
+
+
+def test_nvidia_container_without_graphics():
+    what, fix = only_problem(machine(gpu_nodes=NVIDIA_NODES))
+    assert "only the compute part" in what
+    assert "NVIDIA_DRIVER_CAPABILITIES=all" in fix
+
+
+def test_gpu_without_a_driver():
+    what, fix = only_problem(machine(gpu_nodes=("/dev/dri/renderD128",)))
+    assert what == "There is a GPU (/dev/dri/renderD128), but no driver that shows it to Vulkan."
+    assert "mesa-vulkan-drivers" in fix
+
+
+def test_gpu_that_this_user_may_not_open():
+    node = ("/dev/dri/renderD128",)
+    what, fix = only_problem(machine(gpu_nodes=node, locked_nodes=node))
+    assert what == "There is a GPU, but this user may not open it (/dev/dri/renderD128)."
+    assert "usermod -aG render,video" in fix
+
+
+def test_macos():
+    probe = machine(
+        platform="darwin", system="Darwin 25.0", machine="arm64", libc="", distro=(), icds={},
+        devices=(M4, CPU), choice=Choice("webgpu:0", "Apple M4, integrated GPU through Metal"),
+    )  # fmt: skip
+    report = diagnose(probe)
+    assert report.ok
+    assert "auto takes webgpu:0: Apple M4, integrated GPU through Metal" in str(report)
+
+
+@pytest.mark.parametrize(("platform", "word"), [("win32", "Direct3D 12"), ("darwin", "Metal")])
+def test_other_systems_without_a_driver(platform, word):
+    _, fix = only_problem(machine(platform=platform, libc="", distro=(), devices=(CPU,)))
+    assert word in fix
+
+
+def test_musl():
+    probe = machine(
+        libc="musl", devices=(CPU,), adapter_error="WebGPU cannot be loaded: no wgpu-native"
+    )
+    what, fix = only_problem(probe)
+    assert "musl" in what
+    assert "python:3-slim" in fix
+
+
+def test_broken_wgpu():
+    probe = machine(devices=(CPU,), adapter_error="WebGPU cannot be loaded: bad magic")
+    what, fix = only_problem(probe)
+    assert what == "No adapter can be listed: WebGPU cannot be loaded: bad magic."
+    assert "pip install --force-reinstall wgpu" in fix
+
+
+@pytest.mark.parametrize("name", ["numpy", "llvmlite", "wgpu", "rendercanvas"])
+def test_missing_core_package(name):
+    probe = machine(versions={**INSTALLED, name: None})
+    assert only_problem(probe) == (f"{name} is not installed.", f"pip install {name}")
+
+
+def test_cache_that_cannot_be_written():
+    what, fix = only_problem(machine(cache_error="Read-only file system"))
+    assert what.startswith(
+        "Compiled kernels cannot be kept in /home/ada/.cache/dala (Read-only file system)"
+    )
+    assert "DALA_CACHE_DIR" in fix
+
+
+@pytest.mark.parametrize("name", ["auto", "cpu", "webgpu", "webgpu:0"])
+def test_setting_that_works(name):
+    assert diagnose(machine(setting=name)).ok
+
+
+@pytest.mark.parametrize("name", ["gpu", "webgpu:1", "cuda"])
+def test_setting_that_does_not(name):
+    what, fix = only_problem(machine(setting=name))
+    assert what == f"DALA_DEVICE is {name!r}, which this machine does not have."
+    assert fix == "Set it to one of auto, cpu, webgpu, webgpu:0, or not at all: unset DALA_DEVICE"
+
+
+def test_missing_extras_are_no_problem():
+    report = diagnose(machine(versions={**INSTALLED, "av": None, "pillow": None, "glfw": None}))
+    assert report.ok
+    assert report.optional == [
+        (
+            "av, pillow not installed: needed for video files and pictures (dala.media).",
+            'pip install "dala[media]"',
+        ),
+        ("glfw not installed: needed for windows on the screen.", 'pip install "dala[view]"'),
+    ]
+
+
+# the page ------------------------------------------------------------------------------------
+
+
+def test_the_page():
+    probe = machine(devices=(CPU,), root=True, versions={"numpy": "2.4.6", "av": None})
+    assert str(diagnose(probe)) == (
+        "Dala 0.1.0, Python 3.11, Linux (x86_64, glibc 2.36)\n"
+        "\n"
+        "Packages\n"
+        "  numpy         2.4.6\n"
+        "  av            not installed\n"
+        "\n"
+        "Devices (* is what auto takes)\n"
+        "  * cpu  Xeon\n"
+        "         cpu, LLVM, llvmlite 0.50.0; f32 u8\n"
+        "\n"
+        "auto takes cpu: no GPU was found\n"
+        "compiled kernels are kept in /home/ada/.cache/dala\n"
+        "\n"
+        "Problems\n"
+        "  1. There is no GPU and no WebGPU adapter. "
+        "The CPU engine works; device 'webgpu' does not.\n"
+        "     apt-get install libvulkan1 mesa-vulkan-drivers libegl1 libgl1-mesa-dri libgles2\n"
+        "\n"
+        "Optional\n"
+        "  1. av not installed: needed for video files and pictures (dala.media).\n"
+        '     pip install "dala[media]"\n'
+        "\n"
+        "See the problems above."
+    )
+
+
+def test_the_report_as_json():
+    report = diagnose(machine(devices=(CPU,)))
+    assert json.loads(json.dumps(report.as_dict())) == report.as_dict()
+    assert report.as_dict()["choice"] == {"device": "cpu", "reason": "no GPU was found"}
+    assert report.as_dict()["devices"][0]["dtypes"] == ["f32", "u8"]
+    assert set(report.as_dict()["problems"][0]) == {"what", "fix"}
+
+
+# looking -------------------------------------------------------------------------------------
+
+
+def test_this_machine():
+    report = dala.doctor()
+    assert isinstance(report, Report)
+    assert report.versions["numpy"]
+    assert {"cpu", "reference", "null"} <= {d.id for d in report.devices}
+    assert report.choice.device in {d.id for d in report.devices}
+    assert str(report) == repr(report)
+
+
+def test_driver_files(tmp_path):
+    folder = tmp_path / "icd.d"
+    folder.mkdir()
+    (folder / "a.json").write_text('{"ICD": {"library_path": "liba.so"}}')
+    (folder / "b.json").write_text("{broken")
+    (folder / "c.txt").write_text("")
+    icds = find_icds({}, (str(tmp_path / "none"), str(folder)))
+    assert icds == {str(folder / "a.json"): "liba.so", str(folder / "b.json"): ""}
+
+
+@pytest.mark.parametrize("variable", ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"])
+def test_driver_files_named_by_the_environment_are_the_only_ones(tmp_path, variable):
+    (tmp_path / "a.json").write_text('{"ICD": {"library_path": "liba.so"}}')
+    own = tmp_path / "own.json"
+    own.write_text('{"ICD": {"library_path": "libown.so"}}')
+    assert find_icds({variable: str(own)}, (str(tmp_path),)) == {str(own): "libown.so"}
+
+
+def test_any_build_of_onnx_runtime_counts(monkeypatch):
+    def version(name):
+        if name != "onnxruntime-gpu":
+            raise looking.metadata.PackageNotFoundError(name)
+        return "1.31"
+
+    monkeypatch.setattr(looking.metadata, "version", version)
+    assert looking._version("onnxruntime") == "1.31"
+    assert looking._version("av") is None
