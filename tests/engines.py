@@ -18,6 +18,10 @@ import pytest
 
 import dala
 from dala.gpu import compute
+from dala.gpu.compute import kernels
+
+#: NumPy's name of each dtype.
+NUMPY = {"f32": "<f4", "f64": "<f8", "s32": "<i4", "s64": "<i8", "u32": "<u4", "u8": "u1"}
 
 NO_ADAPTER = (
     "WebGPU has no adapter on this machine; Debian's mesa-vulkan-drivers gives it a software one "
@@ -57,8 +61,11 @@ def dala_device(target: str) -> str:
 @pytest.fixture
 def engine_id(target: str, dala_device: str) -> Iterator[str]:
     """The engine's name in test ids and in the tolerance table; it is the current device."""
+    before = set(kernels())
     with dala.device(dala_device):
         yield target
+    for name in set(kernels()) - before:
+        compute.Kernel.unregister(name)
 
 
 def needs(*dtypes: str) -> AbstractContextManager[Any]:
@@ -79,3 +86,14 @@ def run(
     out = compute.buffer_zeros(out_shape, out_dtype)
     compute.run_kernel(kernel, [compute.from_array(a) for a in inputs], out, params or {})
     return np.array(compute.to_array(out))
+
+
+def evaluate(
+    source: str,
+    inputs: Sequence[np.ndarray],
+    out_dtype: str,
+    params: Mapping[str, Any] | None = None,
+) -> np.ndarray:
+    """Runs kernel text over arrays, into an output of their broadcast shape."""
+    shape = np.broadcast_shapes(*(a.shape for a in inputs))
+    return run(compute.kernel(source), inputs, shape, out_dtype, params)

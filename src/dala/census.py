@@ -10,7 +10,7 @@ def diagnostics() -> dict[str, Any]:
     """Live objects and bytes, by kind and by engine; only engines in use are asked.
 
     Returns:
-        ``engines``: for each engine in use its own counters (``live_buffers``, ``live_bytes``, ...).
+        ``engines``: for each engine in use, its counters (``live_buffers``, ``live_bytes``, ...).
         ``objects``: for each kind (``"buffer"``, ...) ``count``, ``bytes`` and ``by_engine``.
 
     >>> import dala

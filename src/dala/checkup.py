@@ -66,7 +66,10 @@ class Report:
             f"Dala {s['dala']}, Python {s['python']}, {s['system']} ({s['machine']}{libc})",
             "",
             "Packages",
-            *(f"  {name:13} {version or 'not installed'}" for name, version in self.versions.items()),
+            *(
+                f"  {name:13} {version or 'not installed'}"
+                for name, version in self.versions.items()
+            ),
             "",
             "Devices (* is what auto takes)",
         ]
@@ -182,12 +185,12 @@ def _graphics(probe: Probe) -> Iterator[Problem]:
         return
     if probe.gpu_nodes and not any(node.startswith("/dev/nvidia") for node in probe.gpu_nodes):
         yield Problem(
-            f"There is a GPU ({', '.join(probe.gpu_nodes)}), but no driver that shows it to Vulkan.",
+            f"There is a GPU ({', '.join(probe.gpu_nodes)}), but no driver shows it to Vulkan.",
             install("mesa", probe.distro, probe.root),
         )
     elif not adapters and not probe.adapter_error:
         yield Problem(
-            "There is no GPU and no WebGPU adapter. The CPU engine works; device 'webgpu' does not.",
+            "There is no GPU and no WebGPU adapter: device 'cpu' works, device 'webgpu' does not.",
             install("mesa", probe.distro, probe.root) if linux else no_driver(probe.platform),
         )
 

@@ -1,6 +1,6 @@
 """Every error the library raises, all under :class:`DalaError`.
 
-Each also inherits the builtin that a Python reader would expect (``ValueError``, ``KeyError``, ...),
+Each also inherits the builtin that a Python reader would expect (``ValueError``, ``KeyError``),
 so ``except ValueError`` keeps working. A message says which call, which argument, what was
 expected, what came and what to do.
 """

@@ -17,6 +17,7 @@ import dala
 from dala.errors import DeviceUnavailable
 from dala.gpu.compute.engines import auto, machine
 from dala.gpu.compute.engines.machine import Choice, Device
+from dala.gpu.compute.engines.objects import cache_folder
 
 #: Packages the core needs, and those of each extra.
 CORE: Final = ("numpy", "llvmlite", "wgpu", "rendercanvas")
@@ -24,7 +25,12 @@ EXTRAS: Final = {"media": ("av", "pillow"), "ml": ("onnxruntime",), "view": ("gl
 
 #: Other names that a package may be installed under: any build of ONNX Runtime will do.
 _BUILDS: Final = {
-    "onnxruntime": ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino"),
+    "onnxruntime": (
+        "onnxruntime",
+        "onnxruntime-gpu",
+        "onnxruntime-directml",
+        "onnxruntime-openvino",
+    ),
 }
 
 #: Where Vulkan loaders look for drivers.
@@ -61,7 +67,7 @@ class Probe:
     devices: tuple[Device, ...] = ()
     #: Why the adapters could not be listed, or "".
     adapter_error: str = ""
-    choice: Choice = Choice("cpu", "")
+    choice: Choice = field(default_factory=lambda: Choice("cpu", ""))
     #: DALA_DEVICE, or "".
     setting: str = ""
     gpu_nodes: tuple[str, ...] = ()
@@ -170,4 +176,12 @@ def _distro() -> tuple[str, ...]:
 
 
 def _cache() -> tuple[str, str]:
-    return "", ""
+    folder = cache_folder()
+    if folder is None:  # turned off, or there is no home
+        return "", ""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not there.is_dir():
+        return str(folder), f"{there} is no folder"
+    if not os.access(there, os.W_OK | os.X_OK):
+        return str(folder), f"{there} cannot be written to"
+    return str(folder), ""

@@ -26,9 +26,8 @@ from dala.gpu.compute import (
     run_kernel,
     to_array,
 )
-from tests.engines import needs
+from tests.engines import NUMPY, needs
 
-NUMPY = {"f32": "<f4", "f64": "<f8", "s32": "<i4", "s64": "<i8", "u32": "<u4", "u8": "u1"}
 SHARED = ("reference", "cpu")  # engines whose memory is the host's
 
 
@@ -49,9 +48,10 @@ def address(view):
 # shapes and dtypes ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "shape", [(), (1,), (7,), (3, 5), (2, 3, 4), (1, 1, 1, 2), (0,), (3, 0, 2)]
-)
+SHAPES = [(), (1,), (7,), (3, 5), (2, 3, 4), (1, 1, 1, 2), (0,), (3, 0, 2)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", NUMPY)
 def test_any_shape_of_any_dtype(engine_id, dtype, shape):
     with needs(dtype):

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, note, settings
 import dala
 from dala.gpu.compute import kernel
 from tests.engines import run
-from tests.programs import Program, inputs, programs
-from tests.tolerances import family
+from tests.programs import Program, Stencil, inputs, programs, stencils
+from tests.tolerances import assert_close, family
 
 # The same programs in every run: a failure is a change in the code, never in the dice.
 FIXED = settings(
@@ -55,9 +55,39 @@ def test_random_programs(engine_id):
     every()
 
 
+def check_stencil(stencil: Stencil, engine: str) -> None:
+    note(f"{stencil.source}\n{stencil.image.shape} {stencil.dtype} r={stencil.radius}")
+    table = np.array([0.5, -0.25, 1.0, 0.125, -1.0], "<f4")
+    arrays = [stencil.image, stencil.pixels, table]
+    k = kernel(stencil.source)
+    got = run(k, arrays, stencil.image.shape, stencil.dtype, {"r": stencil.radius})
+    with dala.device("reference"):
+        expected = run(k, arrays, stencil.image.shape, stencil.dtype, {"r": stencil.radius})
+    assert_close(got, expected, engine, "exact" if stencil.dtype == "f32" else "program")
+
+
+def test_random_stencils(engine_id):
+    @settings(FIXED, max_examples=60)
+    @given(stencils())
+    def every(stencil):
+        check_stencil(stencil, engine_id)
+
+    every()
+
+
+@pytest.mark.slow
+def test_many_random_stencils(engine_id):
+    @settings(FIXED, max_examples=250)
+    @given(stencils())
+    def every(stencil):
+        check_stencil(stencil, engine_id)
+
+    every()
+
+
 @pytest.mark.slow
 def test_many_random_programs(engine_id):
-    @settings(FIXED, max_examples=2000)
+    @settings(FIXED, max_examples=500)
     @given(programs())
     def every(program):
         check(program, engine_id)

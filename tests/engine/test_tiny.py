@@ -25,6 +25,11 @@ def test_a_built_in_kernel_adds(engine_id):
     assert read_list(out) == [11.0, 22.0, 33.0]
 
 
+def test_kernels_are_listed(engine_id):
+    run_kernel("relu", [buffer([1.0])], buffer_zeros((1,)))
+    assert {"relu", "elementwise_add", "sigmoid"} <= set(compute.kernels())
+
+
 def test_a_python_function_is_a_kernel(engine_id):
     @kernel
     def double_positive(x, *, amount=2.0):

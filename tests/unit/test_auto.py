@@ -129,8 +129,7 @@ def test_an_adapter_that_is_not_there(house):
     with pytest.raises(DeviceUnavailable) as caught:
         dala.use("webgpu:7")
     assert str(caught.value) == (
-        "dala.use: 'webgpu:7' was asked for, but this machine has only "
-        "webgpu:0 (llvmpipe, Vulkan)."
+        "dala.use: 'webgpu:7' was asked for, but this machine has only webgpu:0 (llvmpipe, Vulkan)."
     )
 
 
@@ -206,7 +205,10 @@ def test_auto_survives_a_driver_that_cannot_be_loaded(house, monkeypatch):
 
 
 def test_auto_goes_on_when_a_gpu_cannot_be_opened(house, caplog):
-    house.adapters = [FakeAdapter("webgpu:0", "Radeon"), FakeAdapter("webgpu:1", "Iris", "integrated")]
+    house.adapters = [
+        FakeAdapter("webgpu:0", "Radeon"),
+        FakeAdapter("webgpu:1", "Iris", "integrated"),
+    ]
     house.refuses = {"webgpu:0"}
     assert auto.get("auto").id == "webgpu:1"
     house.refuses = {"webgpu:0", "webgpu:1"}
@@ -384,15 +386,14 @@ def test_broken_drivers_leave_the_other_devices(house, monkeypatch):
     assert [d.id for d in dala.devices()] == ["cpu", "reference", "null"]
 
 
-def test_whatever_a_driver_raises_is_one_error(monkeypatch):
-    def broken():
-        raise OSError("libvulkan.so.1: bad magic")
-
+def test_a_driver_that_cannot_be_loaded_is_an_error(monkeypatch):
     adapters = ModuleType("adapters")
-    adapters.list_adapters = broken
+    adapters.list_adapters = list
+    adapters.enumeration_error = lambda: "OSError: libvulkan.so.1: bad magic"
     monkeypatch.setitem(sys.modules, f"{ENGINES}.adapters", adapters)
-    with pytest.raises(DeviceUnavailable, match=r"^WebGPU cannot be loaded: libvulkan.so.1: bad"):
+    with pytest.raises(DeviceUnavailable) as caught:
         machine.adapters()
+    assert str(caught.value) == "WebGPU cannot be loaded: OSError: libvulkan.so.1: bad magic"
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="device nodes are a Linux matter")

@@ -136,30 +136,9 @@ def test_a_reader_that_leaves_early():
     assert "BrokenPipe" not in done.stderr
 
 
-# demo ----------------------------------------------------------------------------------------
-
-
-def test_demo_draws_a_picture(tmp_path, capsys):
-    from PIL import Image
-
-    assert main(["demo", "--out", str(tmp_path / "new"), "--device", "cpu", "--size", "64x48"]) == 0
-    out = capsys.readouterr().out
-    assert "device   " in out
-    picture = Image.open(tmp_path / "new" / "demo.png")
-    assert (picture.size, picture.mode) == ((64, 48), "RGBA")
-    assert len(set(picture.getdata())) > 100
-
-
 def test_demo_on_a_device_that_does_not_exist(tmp_path, capsys):
     assert main(["demo", "--out", str(tmp_path), "--device", "cuda"]) == 2
     err = capsys.readouterr().err
     assert err.startswith("dala demo: dala.device: no device is called 'cuda'; ")
     assert err.count("\n") == 1
     assert not list(tmp_path.iterdir())
-
-
-def test_demo_into_a_file(tmp_path, capsys):
-    (tmp_path / "taken").write_text("")
-    code = main(["demo", "--out", str(tmp_path / "taken"), "--device", "cpu", "--size", "8x8"])
-    assert code == 2
-    assert capsys.readouterr().err.count("\n") == 1

@@ -11,8 +11,12 @@ from dala.gpu.compute.engines.machine import Choice, Device
 from dala.probe import Probe, find_icds
 
 CPU = Device("cpu", "Xeon", "cpu", "cpu", False, ("f32", "u8"), "llvmlite 0.50.0", "LLVM")
-LLVMPIPE = Device("webgpu:0", "llvmpipe", "webgpu", "software", False, ("f32",), "Mesa 25", "Vulkan")
-H200 = Device("webgpu:0", "NVIDIA H200", "webgpu", "discrete", True, ("f32",), "NVIDIA 570", "Vulkan")
+LLVMPIPE = Device(
+    "webgpu:0", "llvmpipe", "webgpu", "software", False, ("f32",), "Mesa 25", "Vulkan"
+)
+H200 = Device(
+    "webgpu:0", "NVIDIA H200", "webgpu", "discrete", True, ("f32",), "NVIDIA 570", "Vulkan"
+)
 M4 = Device("webgpu:0", "Apple M4", "webgpu", "integrated", True, ("f32",), "", "Metal")
 
 INSTALLED = {
@@ -58,7 +62,7 @@ def test_mesa_only_is_in_order():
 def test_bare_container():
     what, fix = only_problem(machine(devices=(CPU,), icds={}, root=True))
     assert what == (
-        "There is no GPU and no WebGPU adapter. The CPU engine works; device 'webgpu' does not."
+        "There is no GPU and no WebGPU adapter: device 'cpu' works, device 'webgpu' does not."
     )
     assert fix == (
         "apt-get install libvulkan1 mesa-vulkan-drivers libegl1 libgl1-mesa-dri libgles2"
@@ -136,7 +140,7 @@ def test_nvidia_container_without_graphics():
 
 def test_gpu_without_a_driver():
     what, fix = only_problem(machine(gpu_nodes=("/dev/dri/renderD128",)))
-    assert what == "There is a GPU (/dev/dri/renderD128), but no driver that shows it to Vulkan."
+    assert what == "There is a GPU (/dev/dri/renderD128), but no driver shows it to Vulkan."
     assert "mesa-vulkan-drivers" in fix
 
 
@@ -237,8 +241,8 @@ def test_the_page():
         "compiled kernels are kept in /home/ada/.cache/dala\n"
         "\n"
         "Problems\n"
-        "  1. There is no GPU and no WebGPU adapter. "
-        "The CPU engine works; device 'webgpu' does not.\n"
+        "  1. There is no GPU and no WebGPU adapter: "
+        "device 'cpu' works, device 'webgpu' does not.\n"
         "     apt-get install libvulkan1 mesa-vulkan-drivers libegl1 libgl1-mesa-dri libgles2\n"
         "\n"
         "Optional\n"
@@ -296,3 +300,22 @@ def test_any_build_of_onnx_runtime_counts(monkeypatch):
     monkeypatch.setattr(looking.metadata, "version", version)
     assert looking._version("onnxruntime") == "1.31"
     assert looking._version("av") is None
+
+
+def test_where_kernels_are_kept(monkeypatch, tmp_path):
+    monkeypatch.delenv("DALA_CACHE", raising=False)
+    monkeypatch.setenv("DALA_CACHE_DIR", str(tmp_path / "new"))
+    folder, error = looking._cache()
+    assert folder.startswith(str(tmp_path / "new"))
+    assert error == ""
+    assert not (tmp_path / "new").exists()  # the doctor only looks
+
+    (tmp_path / "new").write_text("")
+    assert looking._cache()[1] == f"{tmp_path / 'new'} is no folder"
+
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    (tmp_path / "new").unlink()
+    assert looking._cache()[1] == f"{tmp_path} cannot be written to"
+
+    monkeypatch.setenv("DALA_CACHE", "off")
+    assert looking._cache() == ("", "")

@@ -48,6 +48,7 @@ def test_lang_knows_no_engine(graph):
         for module in graph.modules
         if module.startswith(f"{COMPUTE}.lang")
         for known in graph.find_modules_directly_imported_by(module)
-        if known.startswith(f"{COMPUTE}.") and not known.startswith((f"{COMPUTE}.lang", f"{COMPUTE}.dtypes"))
+        if known.startswith(f"{COMPUTE}.")
+        and not known.startswith((f"{COMPUTE}.lang", f"{COMPUTE}.dtypes"))
     }
     assert found == set()

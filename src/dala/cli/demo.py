@@ -12,11 +12,26 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Kernels the picture goes through, in order, after it has been generated.
+#: A kernel of our own, as text; as a function under @kernel it would be the same.
+RINGS: Final = """
+def rings(px: Pixel, *, count=7.0, strength=0.6):
+    y, x = position()
+    across = (x + 0.5 - 0.5 * px.width) / px.height
+    down = (y + 0.5) / px.height - 0.5
+    far = length(across, down)
+    crest = 0.5 + 0.5 * cos(6.2831853 * count * far)
+    light = strength * smoothstep(0.55, 1.0, crest) * (1.0 - smoothstep(0.1, 0.7, far))
+    return rgba(mix(px.rgb, (1.0, 0.93, 0.8), light), px.a)
+"""
+
+#: The picture is made by the first kernel, and goes through the others.
 STAGES: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
-    ("sharpen", {"amount": 0.3}),
-    ("contrast", {"value": 0.2}),
-    ("vignette", {}),
+    (
+        "generate_gradient",
+        {"from_color": (0.05, 0.07, 0.30), "to_color": (0.98, 0.45, 0.25), "angle": 0.6},
+    ),
+    ("rings", {}),
+    ("vignette", {"amount": 0.7}),
 )
 
 
@@ -30,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draws and writes the picture."""
+    """Draws the picture and writes it."""
     import dala
     from dala.gpu import compute
     from dala.png import write_png
@@ -44,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     args.out.mkdir(parents=True, exist_ok=True)
     write_png(path, pixels)
     print(f"device   {info['name']} ({info['backend']})")
-    print(f"kernels  {' -> '.join(['generate_gradient', *(kernel for kernel, _ in STAGES)])}")
+    print(f"kernels  {' -> '.join(name for name, _ in STAGES)}")
     print(f"time     {milliseconds:.0f} ms for {args.size[0]}x{args.size[1]}, compiling included")
     print(f"picture  {path}")
     return 0
@@ -56,12 +71,13 @@ def draw(width: int, height: int) -> NDArray[np.uint8]:
 
     from dala.gpu import compute
 
+    own = {"rings": compute.kernel(RINGS)}
     shape = (height, width, 4)
-    with compute.buffer_zeros(shape, "u8") as source, compute.buffer_zeros(shape, "u8") as target:
-        compute.run_kernel("generate_gradient", [], source, {})
-        for kernel, params in STAGES:
-            compute.run_kernel(kernel, [source], target, params)
-            source, target = target, source
+    with compute.buffer_zeros(shape, "u8") as target, compute.buffer_zeros(shape, "u8") as source:
+        inputs: list[compute.Buffer] = []
+        for name, params in STAGES:
+            compute.run_kernel(own.get(name, name), inputs, target, params)
+            inputs, target, source = [target], source, target
         return np.array(source, np.uint8)
 
 

@@ -10,15 +10,9 @@
 
 from __future__ import annotations
 
-from dala.gpu.compute.buffer import (
-    Buffer,
-    buffer,
-    buffer_from_binary,
-    buffer_zeros,
-    from_array,
-    from_dlpack,
-    to_array,
-)
+# A submodule named like a call (buffer, kernel, kernels) is loaded before the call takes the name.
+import dala.gpu.compute.kernels  # noqa: F401
+from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.calls import (
     add,
     device_count,
@@ -44,6 +38,14 @@ from dala.gpu.compute.calls import (
     supported_dtypes,
     tanh,
     version,
+)
+from dala.gpu.compute.create import (
+    buffer,
+    buffer_from_binary,
+    buffer_zeros,
+    from_array,
+    from_dlpack,
+    to_array,
 )
 from dala.gpu.compute.future import Future
 from dala.gpu.compute.kernel import Kernel, kernel

@@ -287,11 +287,6 @@ def pack(
     """Parameter values in the order of the program's parameters, checked."""
     if not decl.params and not params:
         return ()
-    if not isinstance(params, Mapping):
-        raise ParameterError(
-            f"run_kernel: params of kernel {decl.name!r} must be a dict, "
-            f"{type(params).__name__} came. Write {{'name': value}}."
-        )
     known = {p.name for p in decl.params}
     for name in params:
         if name not in known:
@@ -351,5 +346,3 @@ def _number(decl: KernelDecl, p: ParamDecl, value: Any, slot: Param) -> int | fl
     if not low <= value <= high:
         raise ParameterError(f"{where} must be within {low} and {high}, {value!r} came.")
     return int(value)
-
-

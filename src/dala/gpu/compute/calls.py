@@ -42,42 +42,42 @@ def run_kernel(
 
 # elementwise ----------------------------------------------------------------------------------
 def add(a: Buffer, b: Buffer, out: Buffer) -> None:
-    """out = a + b"""
+    """Out = a + b"""
     find_kernel("elementwise_add").run([a, b], out)
 
 
 def subtract(a: Buffer, b: Buffer, out: Buffer) -> None:
-    """out = a - b"""
+    """Out = a - b"""
     find_kernel("elementwise_sub").run([a, b], out)
 
 
 def multiply(a: Buffer, b: Buffer, out: Buffer) -> None:
-    """out = a * b"""
+    """Out = a * b"""
     find_kernel("elementwise_mul").run([a, b], out)
 
 
 def divide(a: Buffer, b: Buffer, out: Buffer) -> None:
-    """out = a / b; floor division for integers"""
+    """Out = a / b; floor division for integers"""
     find_kernel("elementwise_div").run([a, b], out)
 
 
 def relu(a: Buffer, out: Buffer, slope: float = 0.0) -> None:
-    """out = a where above zero, else slope * a"""
+    """Out = a where above zero, else slope * a"""
     find_kernel("relu").run([a], out, {"slope": slope})
 
 
 def sigmoid(a: Buffer, out: Buffer) -> None:
-    """out = 1 / (1 + exp(-a))"""
+    """Out = 1 / (1 + exp(-a))"""
     find_kernel("sigmoid").run([a], out)
 
 
 def tanh(a: Buffer, out: Buffer) -> None:
-    """out = tanh(a)"""
+    """Out = tanh(a)"""
     find_kernel("tanh").run([a], out)
 
 
 def scale(a: Buffer, scalar: float, out: Buffer) -> None:
-    """out = a * scalar"""
+    """Out = a * scalar"""
     find_kernel("scalar_mul").run([a], out, {"scalar": scalar})
 
 

@@ -60,7 +60,12 @@ def as_array(data: Any, call: str) -> np.ndarray[Any, Any]:
             return np.frombuffer(data, np.uint8)
         if isinstance(data, memoryview):
             return np.asarray(data)
-        return np.array(data) if isinstance(data, list | tuple) else np.asarray(data)
+        if not isinstance(data, list | tuple):
+            return np.asarray(data)
+        array = np.array(data)
+        if array.dtype == np.float64 and array.size and np.abs(array).max() >= 2.0**63:
+            array = np.array(data, dtype=object)  # whole numbers this large lost digits as floats
+        return array
     except (ValueError, TypeError) as error:
         raise ShapeError(
             f"{call}: data must be numbers in rows of equal length (a list, an array, or bytes): "
@@ -75,7 +80,7 @@ def to_dtype(array: np.ndarray[Any, Any], dtype: str, call: str) -> np.ndarray[A
     """
     target = NUMPY[dtype]
     if array.dtype == target:
-        return np.ascontiguousarray(array)
+        return np.asarray(array, order="C")
     if array.dtype == object:
         array = _from_objects(array, dtype, call)
     kind = array.dtype.kind
@@ -84,27 +89,30 @@ def to_dtype(array: np.ndarray[Any, Any], dtype: str, call: str) -> np.ndarray[A
             f"{call}: data of dtype {array.dtype} cannot become {dtype!r}. Give real numbers."
         )
     if array.size == 0 or kind == "b":
-        return np.ascontiguousarray(array, dtype=target)
+        return np.asarray(array, dtype=target, order="C")
     if target.kind == "f":
         if kind == "f" and array.dtype.itemsize > target.itemsize:
             _check_float_range(array, dtype, call)
         with np.errstate(over="ignore"):
-            return np.ascontiguousarray(array, dtype=target)
+            return np.asarray(array, dtype=target, order="C")
     _check_int_range(array, dtype, call)
-    return np.ascontiguousarray(array, dtype=target)
+    return np.asarray(array, dtype=target, order="C")
 
 
 def _from_objects(array: np.ndarray[Any, Any], dtype: str, call: str) -> np.ndarray[Any, Any]:
     """Python ints beyond 64 bits arrive as objects: say which one does not fit."""
+    info = np.iinfo(NUMPY[dtype]) if NUMPY[dtype].kind != "f" else None
     for value in array.flat:
-        if isinstance(value, bool | int | float | np.number):
-            if isinstance(value, int) and not -(2**63) <= value < 2**64:
-                raise OutOfRange(f"{call}: {value} does not fit in {dtype!r}. Use a wider dtype.")
-            continue
-        raise DtypeError(
-            f"{call}: data must be numbers, {type(value).__name__} came ({value!r})."
-        )
-    return array.astype(np.float64)
+        if not isinstance(value, bool | int | float | np.number):
+            raise DtypeError(
+                f"{call}: data must be numbers, {type(value).__name__} came ({value!r})."
+            )
+        if info and isinstance(value, int) and not info.min <= value <= info.max:
+            raise _out_of_range(call, value, dtype)
+    try:
+        return array.astype(np.float64)
+    except OverflowError:
+        raise OutOfRange(f"{call}: a number does not fit in {dtype!r}. Scale the data.") from None
 
 
 def _check_float_range(array: np.ndarray[Any, Any], dtype: str, call: str) -> None:
@@ -113,7 +121,7 @@ def _check_float_range(array: np.ndarray[Any, Any], dtype: str, call: str) -> No
         bad = np.isfinite(array) & (np.abs(array) > limit)
     if bad.any():
         raise OutOfRange(
-            f"{call}: {array[bad].flat[0]!r} does not fit in {dtype!r} (largest {limit:g}). "
+            f"{call}: {array[bad].flat[0].item()!r} does not fit in {dtype!r} (largest {limit:g}). "
             "Use dtype='f64'."
         )
 
@@ -134,7 +142,12 @@ def _check_int_range(array: np.ndarray[Any, Any], dtype: str, call: str) -> None
             return
         bad = (array < info.min) if low < info.min else (array > info.max)
     if bad.any():
-        raise OutOfRange(
-            f"{call}: {array[bad].flat[0].item()} does not fit in {dtype!r} "
-            f"({info.min} to {info.max}). Use a wider dtype, or bring the data into range."
-        )
+        raise _out_of_range(call, array[bad].flat[0].item(), dtype)
+
+
+def _out_of_range(call: str, value: float, dtype: str) -> OutOfRange:
+    info = np.iinfo(NUMPY[dtype])
+    return OutOfRange(
+        f"{call}: {value} does not fit in {dtype!r} ({info.min} to {info.max}). "
+        "Use a wider dtype, or bring the data into range."
+    )

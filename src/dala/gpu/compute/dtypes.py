@@ -65,6 +65,6 @@ def dtype_name(dtype: Any, *, call: str = "dtype") -> str:
                 return name
             dtype = found.name
     raise DtypeError(
-        f"{call}: unknown dtype {dtype!r}; the dtypes are {', '.join(DTYPES)} "
-        "(NumPy names such as 'float32' and 'uint8' work too). Convert the data to one of them first."
+        f"{call}: unknown dtype {dtype!r}; the dtypes are {', '.join(DTYPES)} (NumPy names such as "
+        "'float32' and 'uint8' work too). Convert the data to one of them first."
     )

@@ -68,6 +68,11 @@ class Kernel:
     ) -> None:
         """Runs the kernel: checks everything, then writes ``output``."""
         decl = self.decl
+        if params and not isinstance(params, Mapping):
+            raise ParameterError(
+                f"run_kernel: params of kernel {self.name!r} must be a dict, "
+                f"{type(params).__name__} came. Write {{'name': value}}."
+            )
         numbers = number_kinds(decl, params) if decl.params and params else ()
         try:
             key = (numbers, output._key, *[b._key for b in inputs])
@@ -75,8 +80,7 @@ class Kernel:
         except (AttributeError, TypeError):
             plan = None  # something is not a buffer; the checks below say what
         if plan is None or output._key is None:
-            if not numbers:
-                numbers = number_kinds(decl, params if isinstance(params, Mapping) else {})
+            numbers = numbers or number_kinds(decl, params)
             plan = make_plan(self, inputs, output, numbers)
             if len(self._plans) >= _MAX_PLANS:
                 self._plans.clear()
@@ -179,8 +183,9 @@ class Kernel:
         """Forgets a custom kernel; unknown and built-in names are refused."""
         _refuse_builtin(name)
         with _lock:
-            if _custom.pop(name, None) is None:
-                raise _unknown("Kernel.unregister", name)
+            gone = _custom.pop(name, None)
+        if gone is None:
+            raise _unknown("Kernel.unregister", name)
 
 
 _lock = threading.Lock()
@@ -205,7 +210,7 @@ def kernel(
         return lambda function: kernel(function, name=name)
     if isinstance(source, str):
         return Kernel.register(name or _name_in(source), source)
-    return Kernel.register(name or getattr(source, "__name__", "kernel"), source)
+    return Kernel.register(name or str(getattr(source, "__name__", "kernel")), source)
 
 
 def _name_in(text: str) -> str:

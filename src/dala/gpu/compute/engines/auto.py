@@ -172,7 +172,9 @@ def _resolve(name: str, call: str) -> Engine:
     if name in _PLAIN:
         return _plain(name, call)
     prefix, colon, index = name.partition(":")
-    if prefix == "webgpu" and (not colon or (index.isascii() and index.isdecimal() and len(index) < 6)):
+    if prefix == "webgpu" and (
+        not colon or (index.isascii() and index.isdecimal() and len(index) < 6)
+    ):
         return _webgpu(f"webgpu:{int(index or 0)}", f"{call}: {name!r} was asked for")
     raise _unknown(name, call)
 

@@ -118,8 +118,10 @@ def sin_cos(x: Num) -> tuple[Num, Num, Num]:
     count = shifted - MAGIC
     rest = (x - count * HALF_PI[0]) - count * HALF_PI[1]
     third = count * HALF_PI[2]
-    r = (rest - third).within(-0.7857, 0.7857)
-    low = (((rest - r) - third) - count * HALF_PI[3]).within(-1e-10, 1e-10)
+    near = rest - third
+    last = ((rest - near) - third) - count * HALF_PI[3]
+    r = (near + last).within(-0.7857, 0.7857)
+    low = ((near - r) + last).within(-1e-15, 1e-15)
     z = r * r
     sine = r + (r * (z * polynomial(z, SIN)) + low * (1.0 - z * 0.5))
     # 1 - z/2 is not exact; what it loses is put back.
@@ -210,7 +212,7 @@ def _pow(x: Num, y: Num) -> Num:
     t_high = (y_high * high).within(-4400.0, 4400.0)
     t_low = ((y_near - y_high) * high + y_near * low).within(-4400.0, 4400.0)
     power = ((t_high + t_low).within(-1100.0, 1100.0) + MAGIC) - MAGIC
-    r = ((t_high - power) + t_low).within(-600.0, 600.0)
+    r = ((t_high - power) + t_low).within(-0.6, 0.6)
     return pow_specials(x, y, scaled((r * polynomial(r, EXP2)) + 1.0, power))
 
 

@@ -85,7 +85,7 @@ class Function:
     def let(self, text: str, hint: str = "v") -> str:
         """Writes ``%name = text`` and returns the name."""
         self._count += 1
-        name = f"%{hint}.{self._count}"
+        name = f"%{hint if hint.isascii() else 'v'}.{self._count}"
         self.lines.append(f"  {name} = {text}")
         return name
 
@@ -106,7 +106,7 @@ class Function:
     def label(self, hint: str) -> str:
         """A label not used before; :meth:`start` puts it in place."""
         self._labels += 1
-        return f"{hint}.{self._labels}"
+        return f"{hint}{self._labels}"
 
     def start(self, label: str) -> None:
         """Begins a block."""
@@ -221,7 +221,7 @@ class Num:
         return Num(yes.f, yes.type, self.f.let(text))
 
     def to(self, op: str, llvm_type: str) -> Num:
-        """A conversion instruction: ``fpext``, ``fptrunc``, ``bitcast``, ``trunc``, ``sitofp``..."""
+        """A conversion instruction: ``fpext``, ``fptrunc``, ``bitcast``, ``trunc``, ``sitofp``."""
         text = f"{op} {self.type} {self.name} to {llvm_type}"
         return Num(self.f, llvm_type, self.f.let(text))
 

@@ -82,7 +82,9 @@ def devices() -> list[Device]:
     llvm, numpy = _version("llvmlite"), _version("numpy")
     found.append(Device("cpu", cpu_name(), "cpu", "cpu", False, DTYPES, llvm, "LLVM"))
     found.append(
-        Device("reference", "NumPy reference", "reference", "reference", False, DTYPES, numpy, "NumPy")
+        Device(
+            "reference", "NumPy reference", "reference", "reference", False, DTYPES, numpy, "NumPy"
+        )
     )
     found.append(Device("null", "records, runs nothing", "null", "null", False, DTYPES))
     return found
@@ -116,12 +118,13 @@ def adapters() -> list[Adapter]:
             "a process made by fork() cannot use the GPU its parent was using; start it with "
             "multiprocessing.get_context('spawn'), or ask for a device only after the fork"
         )
-    try:
-        from dala.gpu.compute.engines.adapters import list_adapters
+    from dala.gpu.compute.engines.adapters import enumeration_error, list_adapters
 
-        return list(list_adapters())
-    except Exception as error:  # a broken driver may raise anything
-        raise DeviceUnavailable(f"WebGPU cannot be loaded: {error}") from error
+    found = list_adapters()
+    problem = enumeration_error()
+    if problem:
+        raise DeviceUnavailable(f"WebGPU cannot be loaded: {problem}")
+    return found
 
 
 def describe(adapter: Adapter) -> str:

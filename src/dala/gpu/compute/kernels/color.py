@@ -34,4 +34,6 @@ def vignette(px: Pixel, *, amount=0.5, radius=0.75, softness=0.45):
     across = (x + 0.5) / px.width - 0.5
     down = (y + 0.5) / px.height - 0.5
     far = length(across, down) * 1.4142135
-    return rgba(px.rgb * (1.0 - amount * smoothstep(radius - softness, radius + softness, far)), px.a)
+    return rgba(
+        px.rgb * (1.0 - amount * smoothstep(radius - softness, radius + softness, far)), px.a
+    )

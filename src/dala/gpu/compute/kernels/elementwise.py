@@ -46,13 +46,14 @@ def scalar_mul(x, *, scalar: Number):
 
 def relu(x, *, slope=0.0):
     """x where it is above zero, else slope * x"""
-    # The comparison is that way round so that NaN passes through.
-    return like(x, x * slope) if x <= 0 else x
+    # Without a slope it is zero below, also for -inf; x <= 0 is False for NaN, which passes through.
+    below = like(x, x * slope) if slope != 0 else like(x, 0)
+    return below if x <= 0 else x
 
 
 def sigmoid(x):
     """1 / (1 + exp(-x))"""
-    return 1.0 / (1.0 + exp(-x))
+    return 1.0 / (1.0 + exp(-float(x)))  # as a float first: -x of a u32 would wrap
 
 
 def tanh(x):

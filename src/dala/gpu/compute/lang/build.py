@@ -136,25 +136,23 @@ class Builder:
 
     def common(self, *terms: Scalar) -> Type:
         """The type in which all the terms meet."""
-        typed = [t.type for t in terms if isinstance(t, Value)]
-        if not typed:
-            found = literal_type(terms[0])
-            for t in terms[1:]:
-                found = join(found, literal_type(t))
-            return found
-        found = typed[0]
-        for type_ in typed[1:]:
-            found = join(found, type_)
+        found: Type | None = None
+        for t in terms:
+            if isinstance(t, Value):
+                found = t.type if found is None else join(found, t.type)
         for t in terms:
             if not isinstance(t, Value):
-                found = join(found, literal_type(t, found))
+                here = literal_type(t, found)
+                found = here if found is None else join(found, here)
+        assert found is not None
         return found
 
-    def lift(self, function: Callable[..., Scalar], *terms: Term) -> Term:
+    def lift(self, function: Callable[..., Any], *terms: Term) -> Term:
         """Applies a scalar function to each component where any term is a vector."""
         sizes = {len(t.items) for t in terms if isinstance(t, Vec)}
         if not sizes:
-            return function(*terms)
+            alone: Term = function(*terms)
+            return alone
         if len(sizes) > 1:
             found = " and ".join(str(s) for s in sorted(sizes))
             refuse(
@@ -212,7 +210,9 @@ class Builder:
         """``a << b`` or ``a >> b``; the result has a's type."""
         if not isinstance(a, Value) and not isinstance(b, Value):
             if not isinstance(a, int) or not isinstance(b, int) or not 0 <= b < 64:
-                refuse("shifts need a whole number and an amount of 0 to 63", "Change the constant.")
+                refuse(
+                    "shifts need a whole number and an amount of 0 to 63", "Change the constant."
+                )
             return self._checked(a << b if op == "shl" else a >> b)
         if type_of(a) in FLOATS or type_of(b) in FLOATS:
             refuse("shifts need whole numbers", "Cast with int(x).")
@@ -302,18 +302,14 @@ class Builder:
 
     def _product(self, a: Scalar, n: int) -> Scalar:
         # By repeated squaring, so that x ** 8 is three multiplications.
-        result: Scalar = 1
+        result: Scalar | None = None
         while n:
             if n & 1:
-                result = a if result == 1 and not isinstance(result, Value) else self.binary(
-                    "mul", result, a
-                )
+                result = a if result is None else self.binary("mul", result, a)
             n >>= 1
             if n:
                 a = self.binary("mul", a, a)
-        if isinstance(a, Value) and not isinstance(result, Value):
-            return self.convert(result, a.type)
-        return result
+        return self.convert(1, type_of(a)) if result is None else result
 
     # slots ------------------------------------------------------------------------------------
     def get(self, slot: Slot) -> Value:

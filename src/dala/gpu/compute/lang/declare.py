@@ -84,13 +84,15 @@ def _declare(
     args, parameters = _signature(source, function, inputs, params)
     check_body(source, function)
     helpers = dict(outer)
-    for node in function.body:
-        if isinstance(node, ast.FunctionDef):
-            helpers[node.name] = _declare(source, node, node.name, lookup, helpers)
+    for statement in function.body:
+        if isinstance(statement, ast.FunctionDef):
+            helpers[statement.name] = _declare(source, statement, statement.name, lookup, helpers)
     for node in _walk(function):
         if isinstance(node, ast.FunctionDef) and node not in function.body:
             source.fail(
-                node, "a helper function stands at the top of the body", "Move it up and outdent it."
+                node,
+                "a helper function stands at the top of the body",
+                "Move it up and outdent it.",
             )
     constants: dict[str, Number | tuple[Number, ...]] = {}
     _resolve(source, function, args, parameters, lookup, helpers, constants)
@@ -308,7 +310,9 @@ def _resolve(
     for name in (*local, *helpers):
         if name.startswith("__"):
             source.fail(function, f"the name {name!r} is not allowed", "Choose another name.")
-    skip = {id(inner) for n in nodes if isinstance(n, ast.AnnAssign) for inner in ast.walk(n.annotation)}
+    skip = {
+        id(inner) for n in nodes if isinstance(n, ast.AnnAssign) for inner in ast.walk(n.annotation)
+    }
     for node in sorted(
         (n for n in nodes if isinstance(n, ast.Name | ast.Attribute)),
         key=lambda n: (n.lineno, n.col_offset),

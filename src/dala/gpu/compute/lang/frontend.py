@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dala.errors import DtypeMismatch
 from dala.gpu.compute.lang.build import Builder, Refused, Scalar, Term, Vec, describe, type_of
 from dala.gpu.compute.lang.decl import KernelDecl
+from dala.gpu.compute.lang.express import Restart, Site, Typing
 from dala.gpu.compute.lang.ir import (
     FLOATS,
     LOADED,
@@ -25,7 +26,7 @@ from dala.gpu.compute.lang.ir import (
     statements,
     values,
 )
-from dala.gpu.compute.lang.lower import Lowering, Restart, Site, Typing
+from dala.gpu.compute.lang.lower import Lowering
 
 #: Result types that each dtype can hold without losing what the kernel computed.
 _HOLDS: dict[str, frozenset[str]] = {
@@ -117,14 +118,10 @@ def _attempt(decl: KernelDecl, signature: Signature, typing: Typing) -> Program:
     described.append(f"-> {out.dtype} {out.channels} {out.pixels} rank {rank}")
     described.extend(p.type for p in params)
     key = "\n".join([*described, format_program(root, stored)])
-    return Program(
-        decl.name, signature.args, out, params, root, stored, rank, uses_position, key
-    )
+    return Program(decl.name, signature.args, out, params, root, stored, rank, uses_position, key)
 
 
-def _bind_params(
-    b: Builder, decl: KernelDecl, params: tuple[Param, ...]
-) -> Mapping[str, Term]:
+def _bind_params(b: Builder, decl: KernelDecl, params: tuple[Param, ...]) -> Mapping[str, Term]:
     bound: dict[str, list[Scalar]] = {}
     for index, p in enumerate(params):
         bound.setdefault(p.name, []).append(b.emit("param", p.type, attr=index))
@@ -177,15 +174,14 @@ def _store(
 def _store_one(b: Builder, decl: KernelDecl, item: Scalar, dtype: str, pixels: bool) -> Value:
     if pixels and dtype == "u8":
         return b.to_u8(b.binary("mul", b.convert(item, _real(item)), 255.0))
-    if isinstance(item, Value) or isinstance(item, float):
+    if isinstance(item, Value | float):
         found = type_of(item)
         literal = not isinstance(item, Value) and dtype in FLOATS
         if not literal and found not in _HOLDS[dtype]:
             raise DtypeMismatch(
                 f"run_kernel: kernel {decl.name!r} computes {found}, which an output of dtype "
-                f"{dtype!r} cannot hold without loss. Make the output "
-                f"{'f32' if found in FLOATS and found == 'f32' else found!s}, "
-                f"or cast in the kernel: return {dtype}(...)."
+                f"{dtype!r} cannot hold without loss. Make the output {found}, or cast in the "
+                f"kernel: return {dtype}(...)."
             )
     if dtype == "u8":
         return b.to_u8(item)

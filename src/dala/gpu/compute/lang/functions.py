@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from dala.gpu.compute.lang.build import Builder, Scalar, Term, Vec, components, refuse, type_of
 from dala.gpu.compute.lang.ir import FLOATS, INTS, Type, Value
@@ -27,11 +27,13 @@ class Function:
 
 FUNCTIONS: Final[dict[str, Function]] = {}
 
+Build = TypeVar("Build", bound=Callable[..., Any])
+
 
 def _row(
     name: str, least: int, most: int | None = None, *, doc: str, whole: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def add(build: Callable[..., Any]) -> Callable[..., Any]:
+) -> Callable[[Build], Build]:
+    def add(build: Build) -> Build:
         FUNCTIONS[name] = Function(name, least, most or least, build, doc, whole)
         return build
 
@@ -151,21 +153,29 @@ def _sign(b: Builder, x: Scalar) -> Scalar:
     return b.emit("sub", type_, up, down)
 
 
+_TANH_SERIES: Final = (
+    1.0, -1 / 3, 2 / 15, -17 / 315, 62 / 2835, -1382 / 155925, 21844 / 6081075,
+    -929569 / 638512875, 6404582 / 10854718875, -443861162 / 1856156927625,
+    18888466084 / 194896477400625,
+)  # fmt: skip
+
+
 @_row("tanh", 1, doc="hyperbolic tangent")
 def _tanh(b: Builder, x: Scalar) -> Scalar:
     if not isinstance(x, Value):
         return math.tanh(x)
     type_ = as_float(x.type)
     x = b.convert(x, type_)
-    # Near zero 1 - 2/(e+1) loses digits, so the series takes over there.
+    # Near zero 1 - 2/(e+1) loses digits, so the series takes over there, as far as it is exact.
     square = b.binary("mul", x, x)
     series: Scalar = 0.0
-    for coefficient in (21844 / 6081075, -1382 / 155925, 62 / 2835, -17 / 315, 2 / 15, -1 / 3, 1.0):
+    terms, reach = (7, 0.25) if type_ == "f32" else (11, 0.0625)
+    for coefficient in reversed(_TANH_SERIES[:terms]):
         series = b.binary("add", b.binary("mul", series, square), coefficient)
     series = b.binary("mul", series, x)
     power = b.real("exp", b.binary("mul", x, 2.0))
     far = b.binary("sub", 1.0, b.binary("div", 2.0, b.binary("add", power, 1.0)))
-    near = b.truth(b.binary("lt", square, 0.04))
+    near = b.truth(b.binary("lt", square, reach))
     return b.emit("select", type_, near, b.convert(series, type_), b.convert(far, type_))
 
 
@@ -206,7 +216,7 @@ def _always(target: Type) -> Callable[[Type], Type]:
 _cast("int", lambda t: "s64" if t == "s64" else "s32", "towards zero; saturates; NaN gives 0")
 _cast("float", as_float, "as a float")
 for _target in ("f32", "f64", "s32", "s64", "u32"):
-    _cast(_target, _always(_target), f"as {_target}")  # type: ignore[arg-type]
+    _cast(_target, _always(_target), f"as {_target}")
 
 
 @_row("bool", 1, doc="True where x is not 0")
@@ -246,7 +256,7 @@ def _length(b: Builder, *terms: Term) -> Term:
     square = b.binary("mul", parts[0], parts[0])
     for p in parts[1:]:
         square = b.binary("add", square, b.binary("mul", p, p))
-    return FUNCTIONS["sqrt"].build(b, square)
+    return b.real("sqrt", square)
 
 
 def _vector(name: str, size: int, doc: str) -> None:
@@ -275,4 +285,3 @@ for _name, _most, _doc in (
     ("len", 1, "length of an input's first axis"),
 ):
     FUNCTIONS[_name] = Function(_name, 0 if _name != "len" else 1, _most, _dot, _doc, whole=True)
-

@@ -1,4 +1,4 @@
-"""Statements and expressions of a checked kernel, written out as IR.
+"""Statements of a checked kernel, written out as IR.
 
 Helper kernels are written out where they are called. Returns become assignments to result slots,
 so that the IR needs none. Each variable has one type: the widest of what is assigned to it; when a
@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 from dala.gpu.compute.lang.build import (
     Builder,
@@ -24,111 +23,28 @@ from dala.gpu.compute.lang.build import (
     type_of,
 )
 from dala.gpu.compute.lang.check import always_returns
-from dala.gpu.compute.lang.decl import CONSTANTS, KernelDecl
-from dala.gpu.compute.lang.functions import FUNCTIONS
-from dala.gpu.compute.lang.ir import (
-    FLOATS,
-    LOADED,
-    Arg,
-    Block,
-    Break,
-    Continue,
-    For,
-    If,
-    Slot,
-    Type,
-    Value,
+from dala.gpu.compute.lang.decl import KernelDecl
+from dala.gpu.compute.lang.express import (
+    Binding,
+    Expressions,
+    Frame,
+    Ref,
+    Restart,
+    Site,
+    Typing,
+    Variable,
+    inside,
 )
+from dala.gpu.compute.lang.ir import LOADED, Block, Break, Continue, For, If, Slot, Value
 from dala.gpu.compute.lang.limits import MAX_CALLS_DEEP
 from dala.gpu.compute.lang.scalars import join
 
 
-class Restart(Exception):
-    """Something learned makes the work so far wrong; begin again with it known."""
-
-
-@dataclass
-class Typing:
-    """What is known about a kernel's variables from earlier attempts."""
-
-    pixels: bool
-    types: dict[tuple[Any, ...], Type] = field(default_factory=dict)
-    sizes: dict[tuple[Any, ...], int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Site:
-    """Where the program runs: its inputs and its positions."""
-
-    args: tuple[Arg, ...]
-    rank: int
-    pixels: bool
-    out_rank: int
-
-
-@dataclass(frozen=True)
-class Ref:
-    """An image or array argument, by its index among the inputs."""
-
-    arg: int
-
-
-@dataclass(frozen=True)
-class Variable:
-    """A name that is assigned more than once."""
-
-    key: tuple[Any, ...]
-
-
-Binding: TypeAlias = Value | int | float | bool | Vec | Ref | Variable
-
-
-@dataclass
-class Frame:
-    """One function being written out."""
-
-    decl: KernelDecl
-    path: tuple[Any, ...]
-    env: dict[str, Binding]
-    #: Element and pixel arguments by name, for their shapes.
-    args: dict[str, int]
-    often: frozenset[str]
-    #: True when the function has one return, at its end.
-    straight: bool
-    result: Term | None = None
-    done: Slot | None = None
-    loops: int = 0
-
-
-_BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "div",
-    ast.FloorDiv: "idiv",
-    ast.Mod: "mod",
-    ast.BitAnd: "and",
-    ast.BitOr: "or",
-    ast.BitXor: "xor",
-}
-_COMPARE: dict[type[ast.cmpop], str] = {
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
-}
-
-
-class Lowering:
+class Lowering(Expressions):
     """Writes kernels out as IR at one site."""
 
     def __init__(self, builder: Builder, site: Site, typing: Typing) -> None:
-        self.b = builder
-        self.site = site
-        self.typing = typing
-        self.slots: dict[tuple[Any, ...], Slot] = {}
+        super().__init__(builder, site, typing)
         self.calls = 0
         self.stack: list[KernelDecl] = []
 
@@ -157,7 +73,7 @@ class Lowering:
             refuse("kernels call one another in a circle, or too deeply", "Use a loop instead.")
         self.stack.append(decl)
         body = decl.function.body
-        returns = [n for n in _inside(body) if isinstance(n, ast.Return)]
+        returns = [n for n in inside(body) if isinstance(n, ast.Return)]
         straight = len(returns) == 1 and body[-1] is returns[0]
         often = _assigned_often(decl)
         frame = Frame(decl, path, env, args, often, straight)
@@ -301,11 +217,6 @@ class Lowering:
             slot = self.slots.setdefault(part, Slot(name, wide))
             self.b.set(slot, item)
 
-    def _read(self, key: tuple[Any, ...]) -> Term:
-        size = self.typing.sizes[key]
-        items = tuple(self.b.get(self.slots[(*key, index)]) for index in range(max(size, 1)))
-        return Vec(items) if size else items[0]
-
     def _return(self, frame: Frame, term: Term) -> None:
         outermost = not frame.path
         if outermost and isinstance(term, Vec) and not self.typing.pixels:
@@ -339,7 +250,12 @@ class Lowering:
         # What follows a branch that returns belongs to the other branch: no flag is needed.
         if always_returns(then) and not frame.loops and not _returns_inside(otherwise):
             otherwise, rest = otherwise + rest, []
-        elif otherwise and always_returns(otherwise) and not frame.loops and not _returns_inside(then):
+        elif (
+            otherwise
+            and always_returns(otherwise)
+            and not frame.loops
+            and not _returns_inside(then)
+        ):
             then, rest = then + rest, []
         before = frame.env
         outer = self.b.block
@@ -420,270 +336,18 @@ class Lowering:
     def _fail(self, frame: Frame, node: ast.AST, refused: Refused) -> NoReturn:
         frame.decl.source.fail(getattr(refused, "node", node), refused.problem, refused.advice)
 
-    # expressions ------------------------------------------------------------------------------
-    def _term(self, frame: Frame, node: ast.expr) -> Term:
-        """What an expression stands for, as numbers."""
-        bound = self._binding(frame, node)
-        if isinstance(bound, Ref):
-            arg = self.site.args[bound.arg]
-            how = "img[dx, dy]" if arg.kind == "image" else "a[i, j]"
-            self._refuse_at(node, f"{arg.name!r} is an {arg.kind}", f"Read one value of it: {how}.")
-        assert not isinstance(bound, Variable)
-        return bound
-
-    def _binding(self, frame: Frame, node: ast.expr) -> Binding:
-        try:
-            return self._expression(frame, node)
-        except Refused as refused:
-            if not hasattr(refused, "node"):
-                refused.node = node  # type: ignore[attr-defined]
-            raise
-
-    def _refuse_at(self, node: ast.AST, problem: str, advice: str = "") -> NoReturn:
-        refused = Refused(problem, advice)
-        refused.node = node  # type: ignore[attr-defined]
-        raise refused
-
-    def _expression(self, frame: Frame, node: ast.expr) -> Binding:
-        b = self.b
-        if isinstance(node, ast.Constant):
-            if isinstance(node.value, int) and not -(2**63) <= node.value < 2**64:
-                refuse("this constant does not fit in 64 bits", "Write a float, such as 1e20.")
-            assert isinstance(node.value, bool | int | float)
-            return node.value
-        if isinstance(node, ast.Name):
-            return self._name(frame, node)
-        if isinstance(node, ast.BinOp):
-            return self._operate(
-                node.op, self._term(frame, node.left), self._term(frame, node.right)
-            )
-        if isinstance(node, ast.UnaryOp):
-            term = self._term(frame, node.operand)
-            if isinstance(node.op, ast.Not):
-                return b.negation(term)
-            if isinstance(node.op, ast.UAdd):
-                return term
-            return b.lift(b.negate if isinstance(node.op, ast.USub) else b.invert, term)
-        if isinstance(node, ast.BoolOp):
-            op = "and" if isinstance(node.op, ast.And) else "or"
-            result: Term = b.truth(self._term(frame, node.values[0]))
-            for part in node.values[1:]:
-                result = b.logical(op, result, self._term(frame, part))
-            return result
-        if isinstance(node, ast.Compare):
-            return self._compare(frame, node)
-        if isinstance(node, ast.IfExp):
-            condition = self._term(frame, node.test)
-            return b.select(
-                condition, self._term(frame, node.body), self._term(frame, node.orelse)
-            )
-        if isinstance(node, ast.Tuple):
-            if not 2 <= len(node.elts) <= 4:
-                refuse("a vector has two to four numbers", "Write (x, y), (x, y, z) or (r, g, b, a).")
-            items = components([self._term(frame, item) for item in node.elts])
-            return Vec(tuple(items))
-        if isinstance(node, ast.Subscript):
-            return self._subscript(frame, node)
-        if isinstance(node, ast.Attribute):
-            return self._attribute(frame, node)
-        assert isinstance(node, ast.Call)
-        return self._call(frame, node)
-
-    def _name(self, frame: Frame, node: ast.Name) -> Binding:
-        bound = frame.env.get(node.id)
-        if isinstance(bound, Variable):
-            return self._read(bound.key)
-        if bound is not None:
-            return bound
-        if node.id in frame.decl.constants:
-            constant = frame.decl.constants[node.id]
-            return Vec(constant) if isinstance(constant, tuple) else constant
-        if node.id in CONSTANTS and not _is_local(frame.decl, node.id):
-            return CONSTANTS[node.id]
-        refuse(
-            f"{node.id!r} may have no value here",
-            "Give it a value before the if or the loop.",
-        )
-
-    def _operate(self, op: ast.operator, a: Term, c: Term) -> Term:
-        b = self.b
-        if isinstance(op, ast.Pow):
-            return b.lift(b.power, a, c)
-        if isinstance(op, ast.LShift | ast.RShift):
-            name = "shl" if isinstance(op, ast.LShift) else "shr"
-            return b.lift(lambda x, y: b.shift(name, x, y), a, c)
-        return b.lift(lambda x, y: b.binary(_BINARY[type(op)], x, y), a, c)
-
-    def _compare(self, frame: Frame, node: ast.Compare) -> Term:
-        b = self.b
-        left = self._term(frame, node.left)
-        result: Term | None = None
-        for op, comparator in zip(node.ops, node.comparators, strict=True):
-            right = self._term(frame, comparator)
-            if isinstance(left, Vec) or isinstance(right, Vec):
-                refuse("vectors cannot be compared", "Compare one component: px.r > 0.5.")
-            one = b.binary(_COMPARE[type(op)], left, right)
-            result = one if result is None else b.logical("and", result, one)
-            left = right
-        assert result is not None
-        return result
-
-    def _whole(self, term: Term, what: str) -> Scalar:
-        if isinstance(term, Vec) or type_of(term) in FLOATS:
-            refuse(f"{what} needs whole numbers, {describe(term)} came", "Cast with int(x).")
-        return term
-
-    def _subscript(self, frame: Frame, node: ast.Subscript) -> Term:
-        bound = self._binding(frame, node.value)
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if isinstance(bound, Ref):
-            arg = self.site.args[bound.arg]
-            indexes = []
-            for part in parts:
-                index = self._whole(self._term(frame, part), "an index")
-                indexes.append(self.b.convert(index, "s32"))
-            wanted = 2 if arg.kind == "image" else arg.rank
-            if len(indexes) != wanted:
-                refuse(
-                    f"{arg.name!r} takes {wanted} indexes, {len(indexes)} came",
-                    "Write img[dx, dy]." if arg.kind == "image" else "Give one index an axis.",
-                )
-            if arg.kind == "image":
-                return self._texel("image", bound.arg, *indexes)
-            return self.b.emit("array", LOADED[arg.dtype], *indexes, attr=bound.arg)
-        if not isinstance(bound, Vec):
-            refuse(
-                "only arrays, images and vectors can be indexed",
-                "Annotate the input: a: Array, or img: Image.",
-            )
-        index = self._term(frame, parts[0])
-        if len(parts) > 1 or not isinstance(index, int) or not (
-            -len(bound.items) <= index < len(bound.items)
-        ):
-            refuse(f"a component is chosen by a number below {len(bound.items)}", "Write v[0].")
-        return bound.items[index]
-
-    def _texel(self, op: str, arg: int, *offsets: Value) -> Term:
-        """One pixel of an input: a vector, or one number where the image is gray."""
-        b, spec = self.b, self.site.args[arg]
-        items: list[Scalar] = []
-        for channel in range(spec.channels):
-            raw = b.emit(op, LOADED[spec.dtype], *offsets, attr=(arg, channel))
-            if spec.dtype == "u8":
-                items.append(b.binary("mul", b.convert(raw, "f32"), 1 / 255))
-            else:
-                items.append(raw)
-        if spec.channels == 1:
-            return items[0]
-        return Vec(tuple([*items, 1.0][:4]))
-
-    def _attribute(self, frame: Frame, node: ast.Attribute) -> Binding:
-        if isinstance(node.value, ast.Name) and node.value.id == "math":
-            return CONSTANTS[node.attr]
-        if node.attr in ("shape", "width", "height"):
-            return self._shape(frame, node.value, node.attr)
-        term = self._term(frame, node.value)
-        letters = ["rgba".find(c) if c in "rgba" else "xyzw".find(c) for c in node.attr]
-        if not isinstance(term, Vec):
-            if not self.site.pixels:
-                refuse(
-                    f"one number has no component {node.attr!r}",
-                    "Annotate the input as a pixel: px: Pixel.",
-                )
-            term = Vec((term, term, term, 1.0))  # a gray pixel
-        if max(letters) >= len(term.items):
-            refuse(f"{describe(term)} has no component {node.attr!r}")
-        if len(letters) == 1:
-            return term.items[letters[0]]
-        return Vec(tuple(term.items[i] for i in letters))
-
-    def _shape(self, frame: Frame, node: ast.expr, what: str) -> Term:
-        if not isinstance(node, ast.Name) or node.id not in frame.args:
-            refuse(f".{what} belongs to an input", "Write it after an input's name.")
-        index = frame.args[node.id]
-        arg = self.site.args[index]
-        if what == "shape":
-            axes = [self.b.emit("dim", "s32", attr=(index, axis)) for axis in range(arg.rank)]
-            return Vec(tuple(axes)) if len(axes) != 1 else axes[0]
-        if arg.kind not in ("image", "pixel"):
-            refuse(f"only images have .{what}", f"Write {node.id}.shape[0].")
-        return self.b.emit("dim", "s32", attr=(index, 0 if what == "height" else 1))
-
-    def _call(self, frame: Frame, node: ast.Call) -> Term:
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else None
-        if isinstance(node.func, ast.Name):
-            name = node.func.id
-            if name in frame.decl.helpers:
-                return self._helper(frame, node, frame.decl.helpers[name])
-        assert name is not None
-        function = FUNCTIONS[name]
-        if node.keywords:
-            refuse(f"{name} takes no named arguments", "Give them in order.")
-        if not function.least <= len(node.args) <= function.most:
-            count = str(function.least)
-            if function.most != function.least:
-                count += f" to {function.most}"
-            refuse(f"{name} takes {count} arguments, {len(node.args)} came", function.doc)
-        if name == "position":
-            return self._position(frame, node)
-        if name in ("shape", "len"):
-            return self._shape_call(frame, node, name)
-        terms = [self._term(frame, a) for a in node.args]
-        if function.whole:
-            return function.build(self.b, *terms)
-        return self.b.lift(lambda *scalars: function.build(self.b, *scalars), *terms)
-
-    def _position(self, frame: Frame, node: ast.Call) -> Term:
-        rank = self.site.rank
-        if node.args:
-            axis = self._term(frame, node.args[0])
-            if not isinstance(axis, int) or not -rank <= axis < rank:
-                refuse(f"position takes an axis below {rank}", "Write position(0).")
-            return self.b.emit("position", "s32", attr=axis % rank)
-        axes = [self.b.emit("position", "s32", attr=axis) for axis in range(rank)]
-        return Vec(tuple(axes)) if rank > 1 else axes[0]
-
-    def _shape_call(self, frame: Frame, node: ast.Call, name: str) -> Term:
-        if node.args:
-            term = self._shape(frame, node.args[0], "shape")
-            if name == "len":
-                return term.items[0] if isinstance(term, Vec) else term
-            return term
-        rank = self.site.rank
-        axes = [self.b.emit("dim", "s32", attr=(-1, axis)) for axis in range(rank)]
-        return Vec(tuple(axes)) if rank > 1 else axes[0]
-
-
-def _inside(body: list[ast.stmt]) -> list[ast.AST]:
-    """All nodes of some statements, nested functions left out."""
-    found: list[ast.AST] = []
-    todo: list[ast.AST] = list(body)
-    while todo:
-        node = todo.pop()
-        if not isinstance(node, ast.FunctionDef):
-            found.append(node)
-            todo.extend(ast.iter_child_nodes(node))
-    return found
-
 
 def _returns_inside(body: list[ast.stmt]) -> bool:
-    return any(isinstance(n, ast.Return) for n in _inside(body))
+    return any(isinstance(n, ast.Return) for n in inside(body))
 
 
 def _assigned_often(decl: KernelDecl) -> frozenset[str]:
     """Names assigned more than once, arguments counting as assigned."""
     counts: dict[str, int] = {a.name: 1 for a in decl.args}
     counts.update({p.name: 1 for p in decl.params})
-    for node in _inside(decl.function.body):
+    for node in inside(decl.function.body):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             counts[node.id] = counts.get(node.id, 0) + 1
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             counts[node.target.id] = counts.get(node.target.id, 0) + 1
     return frozenset(name for name, count in counts.items() if count > 1)
-
-
-def _is_local(decl: KernelDecl, name: str) -> bool:
-    return any(
-        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-        for n in _inside(decl.function.body)
-    )

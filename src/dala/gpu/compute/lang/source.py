@@ -64,7 +64,7 @@ class Source:
                 "A kernel is one Python function: def name(x): return ...",
             )
         except (ValueError, MemoryError, RecursionError) as error:
-            self.fail_at(1, 0, f"the source cannot be parsed: {error or type(error).__name__}")
+            self.fail_at(1, 0, f"the source cannot be parsed: {str(error) or type(error).__name__}")
         self._check_depth(tree)
         return tree
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """ "Did you mean ...?" for a misspelt name, or an empty text.
+    """A question such as "Did you mean ...?" for a misspelt name, or an empty text.
 
     >>> nearest("smothstep", ["step", "smoothstep"])
     "Did you mean 'smoothstep'?"

@@ -1,0 +1,149 @@
+"""The WebGPU adapters of this machine, each with an id that stays the same from run to run.
+
+wgpu is imported inside functions: importing this module loads no driver.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+#: Kinds of adapter, best first, by what wgpu calls them.
+_KINDS: Final = {
+    "DiscreteGPU": "discrete",
+    "IntegratedGPU": "integrated",
+    "VirtualGPU": "virtual",
+    "Unknown": "unknown",
+    "CPU": "software",
+}
+
+#: Names that give away a rasteriser running on the CPU, whatever kind it claims to be.
+_SOFTWARE: Final = ("llvmpipe", "lavapipe", "softpipe", "swiftshader", "basic render driver")
+
+_NATIVE_BACKENDS: Final = ("Vulkan", "Metal", "D3D12")
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """One way to one graphics device: the same GPU may be there for Vulkan and for OpenGL."""
+
+    #: "webgpu:0", "webgpu:1", ...: best first.
+    id: str
+    name: str
+    vendor: str
+    driver: str
+    #: "Vulkan", "Metal", "D3D12" or "OpenGL".
+    backend: str
+    #: "discrete", "integrated", "virtual", "unknown" or "software".
+    kind: str
+    software: bool
+    features: frozenset[str]
+    limits: Mapping[str, int]
+    dtypes: frozenset[str]
+    #: The ``wgpu.GPUAdapter``.
+    native: Any = field(repr=False, compare=False)
+
+    @property
+    def max_buffer_bytes(self) -> int:
+        """The largest buffer that a kernel can use."""
+        return largest_buffer(self.limits)
+
+
+_lock = threading.Lock()
+_found: list[Adapter] | None = None
+_error = ""
+
+
+def list_adapters() -> list[Adapter]:
+    """Every adapter, best first; looked for once. Empty if wgpu or its drivers cannot be loaded."""
+    global _found, _error
+    with _lock:
+        if _found is None:
+            try:
+                _found = _enumerate()
+            except Exception as error:  # a broken driver may raise anything
+                _found, _error = [], f"{type(error).__name__}: {error}"
+        return list(_found)
+
+
+def enumeration_error() -> str:
+    """Why :func:`list_adapters` could not look, or "" if it could."""
+    list_adapters()
+    return _error
+
+
+def largest_buffer(limits: Mapping[str, int]) -> int:
+    """The largest buffer under these limits; shaders count bytes in u32."""
+    limit = min(limits["max-buffer-size"], limits["max-storage-buffer-binding-size"], (1 << 32) - 1)
+    return limit & ~15
+
+
+def _enumerate() -> list[Adapter]:
+    with _quiet_wayland():
+        import wgpu
+
+        natives = wgpu.gpu.enumerate_adapters_sync()
+    natives.sort(key=_rank)
+    return [_describe(f"webgpu:{i}", native) for i, native in enumerate(natives)]
+
+
+def _kind(info: Mapping[str, Any]) -> str:
+    if any(word in str(info.get("device", "")).lower() for word in _SOFTWARE):
+        return "software"
+    return _KINDS.get(str(info.get("adapter_type", "")), "unknown")
+
+
+def _rank(native: Any) -> tuple[Any, ...]:
+    info = native.info
+    return (
+        list(_KINDS.values()).index(_kind(info)),
+        info.get("backend_type") not in _NATIVE_BACKENDS,
+        info.get("vendor_id", 0),
+        info.get("device_id", 0),
+        str(info.get("device", "")),
+    )
+
+
+def _describe(id: str, native: Any) -> Adapter:
+    info, features = native.info, frozenset(native.features)
+    dtypes = {"f32", "s32", "u32", "u8"}
+    if "shader-f64" in features:
+        dtypes.add("f64")
+    if "shader-int64" in features:
+        dtypes.add("s64")
+    kind = _kind(info)
+    return Adapter(
+        id=id,
+        name=str(info.get("device") or info.get("description") or "unknown adapter"),
+        vendor=str(info.get("vendor") or ""),
+        driver=str(info.get("description") or ""),
+        backend=str(info.get("backend_type") or "unknown"),
+        kind=kind,
+        software=kind == "software",
+        features=features,
+        limits=dict(native.limits),
+        dtypes=frozenset(dtypes),
+        native=native,
+    )
+
+
+@contextmanager
+def _quiet_wayland() -> Iterator[None]:
+    """Keeps Wayland's client library from complaining on stderr where there is no Wayland.
+
+    Mesa's EGL asks it for a display; without XDG_RUNTIME_DIR it prints a line for each try.
+    """
+    name = "XDG_RUNTIME_DIR"
+    if not sys.platform.startswith("linux") or name in os.environ:
+        yield
+        return
+    os.environ[name] = "/nonexistent"
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)

@@ -1,0 +1,250 @@
+"""The CPU engine: kernels compiled with LLVM, their tiles shared out over our own threads.
+
+Memory is ordinary host memory, so views of it cost nothing and nothing is ever copied that need
+not be. Work is done when a runner returns; there is no queue.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dala.errors import FreedError
+from dala.gpu.compute.dtypes import DTYPES, ITEMSIZE
+from dala.gpu.compute.engines import cpu_cost
+from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage
+from dala.gpu.compute.engines.host_memory import HostMemory, Memory
+from dala.gpu.compute.engines.jit import Code, Jit, jit
+from dala.gpu.compute.engines.llvm_kernel import JobLayout, module_text
+from dala.gpu.compute.engines.llvm_tiles import HEAD_WORDS
+from dala.gpu.compute.engines.threads import Pool, Run, pool, usable_cores
+from dala.gpu.compute.engines.unroll import wrap
+from dala.gpu.compute.lang.ir import Program
+
+#: Programs kept compiled; beyond that the oldest go (and come back from the disk).
+KEPT_PROGRAMS: Final = 512
+
+_PACK: Final = {"f32": "f4x", "f64": "d", "s32": "i4x", "u32": "I4x", "s64": "q", "bool": "?7x"}
+_WHOLE: Final = (None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_Body: Final = ctypes.CFUNCTYPE(*_WHOLE)
+_BodyHeld: Final = ctypes.PYFUNCTYPE(*_WHOLE)
+
+
+class CPUEngine(Engine):
+    """Runs programs on the host's cores."""
+
+    id = "cpu"
+    backend = "cpu"
+    dtypes = frozenset(DTYPES)
+
+    def __init__(self, *, compiler: Jit | None = None, threads: Pool | None = None) -> None:
+        self._compiler = compiler
+        self._pool = threads
+        self._memory = HostMemory()
+        self._live: dict[int, int] = {}
+        self._codes: dict[tuple[str, object], Code] = {}
+        self._compiling = threading.Lock()
+
+    @property
+    def _jit(self) -> Jit:
+        if self._compiler is None:
+            self._compiler = jit()
+        return self._compiler
+
+    @property
+    def _threads(self) -> Pool:
+        if self._pool is None:
+            self._pool = pool()
+        return self._pool
+
+    def info(self) -> dict[str, Any]:
+        """Name, cores, threads, vector features, LLVM version and where code is cached."""
+        compiler = self._jit
+        folder = compiler.cache.folder
+        return {
+            "name": cpu_cost.cpu_name(),
+            "gpu": False,
+            "backend": self.backend,
+            "cores": usable_cores(),
+            "threads": self._threads.threads,
+            "target": compiler.cpu,
+            "features": cpu_cost.notable(compiler.features),
+            "llvm": compiler.version,
+            "cache_dir": None if folder is None else str(folder),
+        }
+
+    # memory -----------------------------------------------------------------------------------
+    def allocate(self, nbytes: int, *, zero: bool) -> Storage:
+        """New memory on a 64-byte boundary."""
+        return self._storage(nbytes, self._memory.allocate(nbytes, zero=zero))
+
+    def _storage(self, nbytes: int, memory: Memory, foreign: bool = False) -> Storage:
+        storage = Storage(nbytes, memory, foreign)
+        self._live[id(storage)] = nbytes
+        return storage
+
+    def release(self, storage: Storage) -> None:
+        """Lets go of the memory; views of it, and calls at work on it, keep it alive."""
+        self._live.pop(id(storage), None)
+        storage.handle = None
+
+    def upload(self, storage: Storage, data: Bytes) -> None:
+        """Copies host bytes in."""
+        if storage.nbytes:
+            np.copyto(_array(storage), np.frombuffer(data, np.uint8))
+
+    def download(self, storage: Storage) -> memoryview:
+        """A fresh copy of the bytes."""
+        return memoryview(_array(storage).copy())
+
+    def copy(self, source: Storage, target: Storage) -> None:
+        """Copies one storage into another; a storage may be copied to itself."""
+        np.copyto(_array(target), _array(source))
+
+    def host_view(self, storage: Storage) -> memoryview:
+        """The bytes themselves; the view keeps them alive, whatever becomes of the storage."""
+        return memoryview(_array(storage))
+
+    def adopt(self, memory: memoryview) -> Storage | None:
+        """Storage over the caller's bytes; None if they are read-only, scattered or none at all."""
+        if memory.readonly or not memory.c_contiguous or not memory.nbytes:
+            return None
+        array = np.frombuffer(memory, np.uint8)
+        return self._storage(memory.nbytes, Memory(array), foreign=True)
+
+    # work -------------------------------------------------------------------------------------
+    def source(self, program: Program, geometry: Geometry) -> str:
+        """The LLVM IR generated for a program, before LLVM optimises it."""
+        return module_text(program, geometry.layout, self._jit.host.attributes)
+
+    def assembly(self, program: Program, geometry: Geometry) -> str:
+        """The machine code made of a program, as the assembler writes it."""
+        return self._jit.assembly(self.source(program, geometry))
+
+    def prepare(self, program: Program, geometry: Geometry) -> Runner:
+        """Code for the program, and the runner for this geometry."""
+        if geometry.count == 0:
+            return _nothing
+        plan = cpu_cost.plan(program, geometry, self._threads.threads)
+        return self._runner(program, geometry, self._code(program, geometry), plan)
+
+    def _code(self, program: Program, geometry: Geometry) -> Code:
+        key = (program.key, geometry.layout)
+        found = self._codes.get(key)
+        if found is not None:
+            return found
+        with self._compiling:
+            found = self._codes.get(key)
+            if found is None:
+                found = self._jit.compile(self.source(program, geometry), ("body",))
+                if len(self._codes) >= KEPT_PROGRAMS:
+                    self._codes.pop(next(iter(self._codes)))
+                self._codes[key] = found
+        return found
+
+    def _runner(
+        self, program: Program, geometry: Geometry, code: Code, plan: cpu_cost.Plan
+    ) -> Runner:
+        job = JobLayout(program, len(geometry.dims))
+        numbers = job.geometry_values(geometry)
+        middle = struct.pack(f"={len(numbers)}q", *numbers)
+        types = [p.type for p in program.params]
+        form = f"={HEAD_WORDS + job.inputs}q{len(middle)}s{''.join(_PACK[t] for t in types)}"
+        pack = struct.Struct(form).pack
+        total, body = geometry.count, code.addresses["body"]
+        size = ITEMSIZE[program.out.dtype] * program.out.channels
+
+        def block(memories: list[Memory], target: Memory, params: tuple[Any, ...]) -> bytes:
+            head = (0, total, plan.chunk, 0, body, size, target.address)
+            try:
+                return pack(*head, *[m.address for m in memories], middle, *params)
+            except (struct.error, OverflowError):
+                fitting = _fitting(types, params)
+                return pack(*head, *[m.address for m in memories], middle, *fitting)
+
+        if not plan.helpers and not plan.stream:
+            whole = (_BodyHeld if plan.hold_gil else _Body)(body)
+
+            def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+                # Held here, so that nothing is given back while native code works on it.
+                memories, target = [s.handle for s in inputs], output.handle
+                try:
+                    words = block(memories, target, params)
+                except AttributeError:
+                    raise _freed() from None
+                whole(words, target.address, 0, total)
+
+        else:
+            threads, tiles = self._threads, self._jit.tiles()
+            plain, stream = Run(tiles.addresses["run"]), Run(tiles.addresses["run_stream"])
+
+            def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+                memories, target = [s.handle for s in inputs], output.handle
+                try:
+                    words = block(memories, target, params)
+                except AttributeError:
+                    raise _freed() from None
+                # An output that is being read is in the caches already.
+                past = plan.stream and not target.address % 64 and target not in memories
+                threads.run(stream if past else plain, words, plan.helpers)
+
+        run.__dict__["code"] = code  # the function lives as long as its runner
+        return run
+
+    def stats(self) -> dict[str, int]:
+        """Live memory, memory kept for reuse, and what compiling has cost so far."""
+        sizes = list(self._live.values())
+        found = {
+            "live_buffers": len(sizes),
+            "live_bytes": sum(sizes),
+            "kept_bytes": self._memory.kept_bytes,
+            "compiled": 0,
+            "cache_hits": 0,
+            "compile_ms": 0,
+        }
+        if self._compiler is not None:
+            found["compiled"] = self._compiler.compiled
+            found["cache_hits"] = self._compiler.cache_hits
+            found["compile_ms"] = round(self._compiler.compile_seconds * 1000)
+        return found
+
+    def close(self) -> None:
+        """Lets go of compiled code and of memory kept for reuse."""
+        self._codes.clear()
+        self._memory.clear()
+
+
+def _array(storage: Storage) -> Any:
+    try:
+        return storage.handle.array
+    except AttributeError:
+        raise _freed() from None
+
+
+def _freed() -> FreedError:
+    return FreedError("a buffer was freed by one thread while another was about to use it")
+
+
+def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    """Runs over no positions."""
+
+
+def _fitting(types: list[Any], params: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Parameters that are too large for their type, as that type would hold them."""
+    found: list[Any] = []
+    for t, p in zip(types, params, strict=True):
+        if t == "f32":
+            value = float(p)
+            big = math.isfinite(value) and abs(value) > 3.4028235677973366e38
+            found.append(math.copysign(math.inf, value) if big else value)
+        elif t in ("f64", "bool"):
+            found.append(p)
+        else:
+            found.append(wrap(int(p), t))
+    return tuple(found)

@@ -1,0 +1,366 @@
+"""A device as its owner's thread sees it: commands, submits, memory. Nobody else may call this.
+
+Launches are recorded into one command buffer while there is more to do, and submitted when the
+inbox is empty, so a burst of them costs one submit. The numbers that a launch is given lie in one
+uniform buffer, each launch of a batch at its own offset; they are written just before the
+submit. Writes to a queue are ordered with its submits, so the next batch may use the same places.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dala.errors import DeviceLostError, FreedError
+from dala.gpu.compute.engines.adapters import Adapter
+from dala.gpu.compute.engines.native import WorkDone, poll, request_device
+from dala.gpu.compute.engines.owner import Owner
+from dala.gpu.compute.engines.pool import BufferPool, DeviceBuffer
+from dala.gpu.compute.engines.staging import Staging
+
+#: Bytes for the numbers of one batch of launches.
+BLOCKS: Final = 65536
+
+#: What a binding of a uniform block spans; larger blocks get larger bindings.
+SPAN: Final = 512
+
+#: Launches in one submit: few while the device has nothing to do, more while it is busy.
+FIRST_BATCH: Final = 4
+BATCH: Final = 32
+
+#: Submits under way at once; beyond this the owner waits for half of them.
+FLIGHTS: Final = 64
+
+#: Bytes written in one piece, and bytes of writes under way before the owner waits.
+PIECE: Final = 64 << 20
+WRITES: Final = 256 << 20
+
+#: Bind groups kept for later launches with the same buffers.
+GROUPS: Final = 512
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pipeline:
+    """A compiled shader, by number: what others may hold without holding native things."""
+
+    id: int
+    #: How much of the uniform buffer a launch sees.
+    span: int
+
+
+class Device:
+    """One ``wgpu.GPUDevice`` and all native objects that belong to it."""
+
+    def __init__(self, adapter: Adapter, owner: Owner, pool_bytes: int, staging_bytes: int) -> None:
+        self.native = request_device(adapter)
+        self.pool = BufferPool(pool_bytes)
+        self.staging = Staging(self, staging_bytes)
+        self.done = WorkDone()
+        self._adapter = adapter
+        self._owner = owner
+        self._align = max(int(adapter.limits["min-uniform-buffer-offset-alignment"]), 32)
+        self._uniform = self._buffer(BLOCKS, "UNIFORM")
+        self._blocks = bytearray(BLOCKS)
+        self._used = 0
+        self._encoder: Any = None
+        self._pass: Any = None
+        self._launches = 0
+        self._dirty = 0
+        self._writes: deque[tuple[int, int]] = deque()
+        self._pipelines: list[Any] = []
+        self._layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self._groups: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+        self._groups_of: dict[int, set[tuple[int, ...]]] = {}
+        self._syncs: deque[tuple[int, Future[None]]] = deque()
+        self._since = 0.0
+        owner.look_round, owner.on_lost, owner.on_stop = self.look_round, self.lost, self.stop
+
+    # memory -----------------------------------------------------------------------------------
+
+    def create(self, size: int, nbytes: int) -> tuple[DeviceBuffer, bool]:
+        """A buffer, and whether it is new (and so zeroed)."""
+        buffer = self.pool.take(size, nbytes)  # one may have come back since it was looked for
+        if buffer is not None:
+            return buffer, False
+        try:
+            native = self._buffer(size, "STORAGE")
+        except Exception as error:
+            if "memory" not in str(error).lower():
+                raise
+            self.discard(self.pool.trim(0))
+            self.wait_for(self.done.submitted)
+            native = self._buffer(size, "STORAGE")
+        return self.pool.add(native, size, nbytes), True
+
+    def release(self, buffer: DeviceBuffer) -> None:
+        """Takes a buffer back into the pool."""
+        self.discard(self.pool.put(buffer))
+
+    def discard(self, buffers: list[DeviceBuffer]) -> None:
+        """Lets go of buffers for good; what is recorded or under way with them goes on."""
+        for buffer in buffers:
+            for key in self._groups_of.pop(buffer.id, ()):
+                self._groups.pop(key, None)
+            self.pool.forget(buffer)
+
+    def write(self, buffer: DeviceBuffer, data: memoryview) -> None:
+        """Writes bytes at the buffer's beginning, in turn with the commands so far."""
+        self.flush()
+        native = self._native(buffer)
+        whole = data.nbytes & ~3
+        for start in range(0, whole, PIECE):
+            piece = data[start : min(start + PIECE, whole)]
+            self._write(native, start, piece)
+        if whole < data.nbytes:  # only whole words can be written; what pads them is never read
+            self._write(native, whole, bytes(data[whole:]).ljust(4, b"\0"))
+
+    def copy(self, source: DeviceBuffer, target: DeviceBuffer, nbytes: int) -> None:
+        """Records a copy."""
+        size = -(-nbytes // 4) * 4
+        if size and source is not target:
+            natives = self._native(source), 0, self._native(target), 0, size
+            self.encoder().copy_buffer_to_buffer(*natives)
+
+    def zero(self, buffer: DeviceBuffer) -> None:
+        """Records the clearing of a buffer."""
+        self.encoder().clear_buffer(self._native(buffer))
+
+    def read(self, buffer: DeviceBuffer, nbytes: int, future: Future[memoryview]) -> None:
+        """Begins a read, or fulfils the future with what has gone wrong so far."""
+        try:
+            self.flush()
+            failure = self._owner.take_failure()
+            if failure is not None:
+                raise failure
+            self._start_waiting()
+            self.staging.read(self._native(buffer), nbytes, future)
+        except Exception as error:
+            future.set_exception(self._owner.translate(error))
+
+    # work -------------------------------------------------------------------------------------
+
+    def compile(self, source: str, inputs: int, block: int) -> Pipeline:
+        """Compiles a shader with so many inputs and a uniform block of so many bytes."""
+        span = max(SPAN, 1 << (block - 1).bit_length())
+        _, layout = self._layout(inputs, span)
+        module = self.native.create_shader_module(code=source)
+        compute = {"module": module, "entry_point": "main"}
+        pipeline = Pipeline(len(self._pipelines), span)
+        self._pipelines.append(self.native.create_compute_pipeline(layout=layout, compute=compute))
+        return pipeline
+
+    def launch(
+        self, pipeline: Pipeline, buffers: tuple[DeviceBuffer, ...], block: bytes, groups: int
+    ) -> None:
+        """Records a launch; the last of the buffers is the output."""
+        if self._used + pipeline.span > BLOCKS:
+            self.flush()
+        group = self._group(buffers, pipeline.span)
+        if self._pass is None:
+            self._pass = self.encoder().begin_compute_pass()
+        offset = self._used
+        self._blocks[offset : offset + len(block)] = block
+        self._used += -(-len(block) // self._align) * self._align
+        rows = -(-groups // 65535)
+        self._pass.set_pipeline(self._pipelines[pipeline.id])
+        self._pass.set_bind_group(0, group, (offset,))
+        self._pass.dispatch_workgroups(-(-groups // rows), rows)
+        self._launches += 1
+        if self._launches >= (BATCH if self.done.in_flight else FIRST_BATCH):
+            self.flush()
+
+    def encoder(self) -> Any:
+        """The encoder that commands are recorded with, outside a compute pass."""
+        if self._pass is not None:
+            self._end_pass()
+        if self._encoder is None:
+            self._encoder = self.native.create_command_encoder()
+        return self._encoder
+
+    def flush(self) -> None:
+        """Submits what has been recorded and written."""
+        if self._encoder is None and not self._dirty:
+            return
+        encoder, self._launches = self.encoder(), 0
+        self._encoder = None
+        used, self._used = self._used, 0
+        commands = encoder.finish()  # raises if anything recorded was wrong, or the device is lost
+        if used:
+            self.native.queue.write_buffer(self._uniform, 0, memoryview(self._blocks)[:used])
+        number = self.done.submit(self.native, commands)
+        if self._dirty:
+            self._writes.append((number, self._dirty))
+            self._dirty = 0
+        if self.done.in_flight > FLIGHTS:
+            self.poll()
+            if self.done.in_flight > FLIGHTS:
+                self.wait_for(number - FLIGHTS // 2)
+
+    def sync(self, future: Future[None]) -> None:
+        """Fulfils the future when all work so far is done, or with what went wrong in it."""
+        try:
+            self.flush()
+        except Exception as error:
+            self._owner.fail(error)
+        self._start_waiting()
+        self._syncs.append((self.done.submitted, future))
+
+    # moving on --------------------------------------------------------------------------------
+
+    def look_round(self) -> float | None:
+        """Submits, polls, fulfils; says when to look again: soon if somebody waits."""
+        self.flush()
+        if not self.done.in_flight and not self.staging.waiting and not self._syncs:
+            return None
+        self.poll()
+        settled = self.settle()
+        if not self.staging.waiting and not self._syncs:
+            return 0.05 if self.done.in_flight else None
+        waited = time.monotonic() - self._since
+        if settled:
+            self._since = time.monotonic()
+        # An eighth of the time waited so far: late by that much at most, and never busy for long.
+        return 0 if waited < 50e-6 else min(waited / 8, 0.002)
+
+    def poll(self) -> None:
+        """Lets the device report what it has finished; notices its loss."""
+        poll(self.native)
+        while self._writes and self._writes[0][0] <= self.done.finished:
+            self._writes.popleft()
+        if self._owner.lost is not None:
+            raise self._owner.lost
+
+    def settle(self) -> bool:
+        """Fulfils what has come about; says whether anything had."""
+        settled = self.staging.collect(self._owner.translate)
+        while self._syncs and self._syncs[0][0] <= self.done.finished:
+            _, future = self._syncs.popleft()
+            settled = True
+            failure = self._owner.take_failure()
+            if failure is None:
+                future.set_result(None)
+            else:
+                future.set_exception(failure)
+        return settled
+
+    def wait_for(self, number: int, seconds: float = 1e9) -> bool:
+        """Waits until a submit is done, or so many seconds; says whether it is."""
+        started = time.monotonic()
+        while self.done.finished < number:
+            self.poll()
+            self.settle()
+            waited = time.monotonic() - started
+            if waited > seconds:
+                return False
+            if self.done.finished < number and waited > 50e-6:
+                time.sleep(min(waited / 8, 0.002))
+        return True
+
+    # ends -------------------------------------------------------------------------------------
+
+    def lost(self, error: DeviceLostError) -> None:
+        """Tells all who wait that the device is lost."""
+        self._encoder = self._pass = None
+        self._used = self._dirty = self._launches = 0
+        self.done.finished = self.done.submitted
+        self.staging.fail(error)
+        while self._syncs:
+            self._syncs.popleft()[1].set_exception(error)
+
+    def stop(self) -> None:
+        """Waits for work under way, then gives everything back."""
+        self._encoder = self._pass = None
+        self._dirty = 0
+        if self._owner.lost is None:
+            self.wait_for(self.done.submitted, 5.0)
+        closed = FreedError(f"{self._owner.name} was closed before this was read.")
+        self.staging.fail(closed)
+        while self._syncs:
+            self._syncs.popleft()[1].set_exception(closed)
+        self._groups.clear()
+        self._groups_of.clear()
+        self._pipelines.clear()
+        self._layouts.clear()
+        self.staging.clear()
+        self.pool.clear()
+        self._uniform = None
+        if self._owner.lost is None:
+            self.native.destroy()
+        self.native = None  # the last native object, gone on this thread like all the others
+
+    def stats(self) -> dict[str, int]:
+        """Counts of what the device holds."""
+        return {
+            **self.pool.stats(),
+            "staging_buffers": self.staging.count,
+            "staging_bytes": self.staging.bytes,
+            "bind_groups": len(self._groups),
+        }
+
+    # ------------------------------------------------------------------------------------------
+
+    def _native(self, buffer: DeviceBuffer) -> Any:
+        return self.pool.natives[buffer.id]
+
+    def _buffer(self, size: int, usage: str) -> Any:
+        import wgpu
+
+        flags = getattr(wgpu.BufferUsage, usage) | wgpu.BufferUsage.COPY_DST
+        if usage == "STORAGE":
+            flags |= wgpu.BufferUsage.COPY_SRC
+        return self.native.create_buffer(size=size, usage=flags)
+
+    def _write(self, native: Any, start: int, data: Any) -> None:
+        self.native.queue.write_buffer(native, start, data)
+        self._dirty += len(data)
+        under_way = sum(nbytes for _, nbytes in self._writes)
+        if self._dirty >= PIECE or under_way + self._dirty > WRITES:
+            self.flush()
+            if under_way > WRITES:
+                self.wait_for(self._writes[len(self._writes) // 2][0])
+
+    def _end_pass(self) -> None:
+        ended, self._pass = self._pass, None
+        ended.end()
+
+    def _start_waiting(self) -> None:
+        if not self.staging.waiting and not self._syncs:
+            self._since = time.monotonic()
+
+    def _layout(self, inputs: int, span: int) -> tuple[Any, Any]:
+        """The layouts of a bind group and of a pipeline with so many inputs."""
+        if (inputs, span) not in self._layouts:
+            kinds = [{"type": "read-only-storage"}] * inputs + [{"type": "storage"}]
+            kinds.append({"type": "uniform", "has_dynamic_offset": True})  # type: ignore[dict-item]
+            entries = [
+                {"binding": i, "visibility": "COMPUTE", "buffer": kind}
+                for i, kind in enumerate(kinds)
+            ]
+            group = self.native.create_bind_group_layout(entries=entries)
+            pipeline = self.native.create_pipeline_layout(bind_group_layouts=[group])
+            self._layouts[inputs, span] = group, pipeline
+        return self._layouts[inputs, span]
+
+    def _group(self, buffers: tuple[DeviceBuffer, ...], span: int) -> Any:
+        key = (span, *(buffer.id for buffer in buffers))
+        group = self._groups.get(key)
+        if group is not None:
+            self._groups.move_to_end(key)
+            return group
+        resources = [{"buffer": self._native(buffer)} for buffer in buffers]
+        resources.append({"buffer": self._uniform, "offset": 0, "size": span})
+        entries = [{"binding": i, "resource": r} for i, r in enumerate(resources)]
+        layout, _ = self._layout(len(buffers) - 1, span)
+        group = self.native.create_bind_group(layout=layout, entries=entries)
+        self._groups[key] = group
+        for id in key[1:]:
+            self._groups_of.setdefault(id, set()).add(key)
+        if len(self._groups) > GROUPS:
+            old, _ = self._groups.popitem(last=False)
+            for id in old[1:]:
+                self._groups_of[id].discard(old)
+        return group
+

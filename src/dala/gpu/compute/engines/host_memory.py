@@ -1,0 +1,106 @@
+"""Host memory for the CPU engine: aligned blocks, and big ones used again.
+
+A fresh big block costs a page fault for every page it has, which is more than many kernels cost on
+it; so big blocks that nobody looks at any more are kept, up to a limit, for the next to ask.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dala.errors import BufferTooLarge
+
+ALIGNMENT: Final = 64
+#: Blocks from this size on are kept for reuse; smaller ones the C library handles well.
+REUSE_FROM: Final = 1 << 20
+#: Bytes kept for reuse at most.
+REUSE_LIMIT: Final = 256 << 20
+
+Array = npt.NDArray[np.uint8]
+
+
+class Memory:
+    """A block of host memory: its bytes as an array, and their address."""
+
+    __slots__ = ("_pool", "_whole", "address", "array")
+
+    def __init__(self, array: Array, whole: Array | None = None, pool: HostMemory | None = None):
+        self.array = array
+        self.address: int = array.ctypes.data
+        self._whole = whole
+        self._pool = pool
+
+    def __del__(self) -> None:
+        # Whoever still holds a view holds the array, and then the block cannot be used again.
+        pool = self._pool
+        if pool is not None and sys.getrefcount(self.array) == 2:
+            pool._give_back(self._whole)
+
+
+class HostMemory:
+    """Allocates blocks, and keeps big ones that were given back."""
+
+    def __init__(self, limit: int = REUSE_LIMIT) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._kept: dict[int, list[Array]] = {}
+        self.kept_bytes = 0
+
+    def allocate(self, nbytes: int, *, zero: bool) -> Memory:
+        """A block on a 64-byte boundary; even an empty one has some memory behind it."""
+        size = max(nbytes, 1)
+        if size < REUSE_FROM:
+            return Memory(_aligned(_fresh(size + ALIGNMENT, zero), nbytes))
+        size = -(-size // 4096) * 4096 + ALIGNMENT
+        whole = self._take(size)
+        if whole is None:
+            whole = _fresh(size, zero)
+        elif zero:
+            ctypes.memset(whole.ctypes.data, 0, size)
+        return Memory(_aligned(whole, nbytes), whole, self)
+
+    def _take(self, size: int) -> Array | None:
+        with self._lock:
+            blocks = self._kept.get(size)
+            if not blocks:
+                return None
+            self.kept_bytes -= size
+            return blocks.pop()
+
+    def _give_back(self, whole: Any) -> None:
+        # Called by finalizers, which may run while this very thread holds the lock.
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            size = whole.nbytes
+            if self.kept_bytes + size <= self._limit:
+                self._kept.setdefault(size, []).append(whole)
+                self.kept_bytes += size
+        finally:
+            self._lock.release()
+
+    def clear(self) -> None:
+        """Lets go of everything kept."""
+        with self._lock:
+            self._kept.clear()
+            self.kept_bytes = 0
+
+
+def _fresh(size: int, zero: bool) -> Array:
+    try:
+        return np.zeros(size, np.uint8) if zero else np.empty(size, np.uint8)
+    except MemoryError:
+        raise BufferTooLarge(
+            f"allocate: {size} bytes are more than this machine can give; free some buffers first."
+        ) from None
+
+
+def _aligned(whole: Array, nbytes: int) -> Array:
+    start = -whole.ctypes.data % ALIGNMENT
+    return whole[start : start + nbytes]

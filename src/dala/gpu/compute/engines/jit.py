@@ -1,0 +1,160 @@
+"""From LLVM IR text to functions in memory: optimise, generate, link, and remember on disk.
+
+llvmlite is imported when the first kernel is compiled. It takes one lock for each of its calls and
+releases the GIL in them, so other threads keep running while a kernel is compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import itertools
+import os
+import platform
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dala.errors import DeviceError
+from dala.gpu.compute.engines.llvm_tiles import Host, tiles_text
+from dala.gpu.compute.engines.objects import ObjectCache, cache_folder
+
+#: Part of every key on disk: raise it when the meaning of stored code changes.
+CACHE_VERSION: Final = "1"
+
+
+@dataclass(eq=False, slots=True)
+class Code:
+    """Functions in memory, by name; the memory goes when this does."""
+
+    addresses: dict[str, int]
+    _owner: Any = field(repr=False)
+
+
+class Jit:
+    """The compiler for this machine's CPU."""
+
+    def __init__(self, cache: ObjectCache | None = None) -> None:
+        try:
+            llvm: Any = importlib.import_module("llvmlite.binding")
+        except (ImportError, OSError) as error:
+            raise DeviceError(
+                f"the cpu engine needs llvmlite, which could not be loaded: {error}. "
+                "Install it (pip install llvmlite) or choose another device."
+            ) from error
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self._llvm = llvm
+        self.cpu: str = llvm.get_host_cpu_name()
+        self.features: dict[str, bool] = dict(llvm.get_host_cpu_features())
+        self.version = ".".join(str(n) for n in llvm.llvm_version_info)
+        self.cache = ObjectCache(cache_folder()) if cache is None else cache
+        flags = ",".join(f"{'-+'[on]}{name}" for name, on in sorted(self.features.items()))
+        target = llvm.Target.from_triple(llvm.get_process_triple())
+        self._machine = target.create_target_machine(
+            cpu=self.cpu, features=flags, opt=3, jit=True, codemodel="jitdefault"
+        )
+        self._linker = llvm.create_lljit_compiler(self._machine)
+        wrapper = importlib.import_module("llvmlite").__version__
+        self._identity = "\n".join(
+            [CACHE_VERSION, wrapper, self.version, self._machine.triple, self.cpu, flags]
+        )
+        self._names = itertools.count()
+        self._tiles: Code | None = None
+        self._lock = threading.Lock()
+        self.compiled = 0
+        self.cache_hits = 0
+        self.compile_seconds = 0.0
+        if hasattr(os, "register_at_fork"):
+            # A child must not inherit the compiler in the middle of somebody's work.
+            os.register_at_fork(
+                before=self._lock.acquire,
+                after_in_parent=self._lock.release,
+                after_in_child=self._lock.release,
+            )
+
+    @property
+    def host(self) -> Host:
+        """What the emitter should know of this machine."""
+        machine = platform.machine().lower()
+        if machine in ("x86_64", "amd64"):
+            wide = self.features.get("avx512f", False)
+            attributes = '"prefer-vector-width"="512" ' if wide else ""
+            return Host(attributes, streams=True, pause="call void @llvm.x86.sse2.pause()")
+        if machine in ("arm64", "aarch64"):
+            return Host(pause="call void @llvm.aarch64.hint(i32 1)")
+        return Host()
+
+    def tiles(self) -> Code:
+        """The functions that share out a job; see :mod:`dala.gpu.compute.engines.llvm_tiles`."""
+        if self._tiles is None:
+            self._tiles = self.compile(tiles_text(self.host), ("run", "run_stream"))
+        return self._tiles
+
+    def compile(self, text: str, exports: tuple[str, ...]) -> Code:
+        """Functions for a module, from the disk if it was compiled before."""
+        key = hashlib.sha256(f"{self._identity}\n{text}".encode()).hexdigest()
+        stored = self.cache.get(key)
+        if stored is not None:
+            try:
+                code = self._link(stored, exports)
+            except RuntimeError:
+                pass  # the checksum was right but the linker disagrees: make it anew
+            else:
+                self.cache_hits += 1
+                return code
+        began = time.perf_counter()
+        made = self.object_code(text)
+        code = self._link(made, exports)
+        self.compiled += 1
+        self.compile_seconds += time.perf_counter() - began
+        self.cache.put(key, made)
+        return code
+
+    def object_code(self, text: str) -> bytes:
+        """Optimised object code of a module."""
+        with self._lock:
+            code: bytes = self._machine.emit_object(self._optimised(text))
+            return code
+
+    def assembly(self, text: str) -> str:
+        """The machine code of a module, for people to read."""
+        with self._lock:
+            listing: str = self._machine.emit_assembly(self._optimised(text))
+            return listing
+
+    def _optimised(self, text: str) -> Any:
+        llvm = self._llvm
+        # A context of its own, so that what is compiled leaves nothing behind.
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.verify()
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = True
+        options.slp_vectorization = True
+        builder = llvm.create_pass_builder(self._machine, options)
+        builder.getModulePassManager().run(module, builder)
+        return module
+
+    def _link(self, code: bytes, exports: tuple[str, ...]) -> Code:
+        library = self._llvm.JITLibraryBuilder()
+        library.add_object_img(code)
+        for name in exports:
+            library.export_symbol(name)
+        with self._lock:
+            tracker = library.link(self._linker, f"dala{next(self._names)}")
+        return Code({name: tracker[name] for name in exports}, tracker)
+
+
+_jit: Jit | None = None
+_making = threading.Lock()
+
+
+def jit() -> Jit:
+    """The process's compiler, made on first use."""
+    global _jit
+    if _jit is None:
+        with _making:
+            if _jit is None:
+                _jit = Jit()
+    return _jit

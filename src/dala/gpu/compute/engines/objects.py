@@ -1,0 +1,106 @@
+"""The cache of object code on disk.
+
+An entry is a file named by the hash of everything the code depends on. It is written beside its
+place and moved there, so a reader never sees half of one; it starts with a checksum, so a damaged
+one is ignored. Where no folder can be written there is no cache, and nobody is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+
+_MAGIC: Final = b"dala-o1\n"
+_DIGEST: Final = hashlib.sha256().digest_size
+
+#: Entries are dropped, those unused for longest first, when they exceed this.
+CAPACITY_BYTES: Final = 64 << 20
+
+
+def cache_folder() -> Path | None:
+    """The folder for object code: DALA_CACHE_DIR, or in the user's cache; None if turned off."""
+    if os.environ.get("DALA_CACHE", "").strip().lower() in ("0", "off", "no", "false"):
+        return None
+    chosen = os.environ.get("DALA_CACHE_DIR")
+    if chosen:
+        return Path(chosen) / "objects"
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
+    elif sys.platform == "darwin":
+        base = os.path.expanduser("~/Library/Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if base.startswith("~"):  # there is no home
+        return None
+    return Path(base) / "dala" / "objects"
+
+
+class ObjectCache:
+    """Object code by key, in a folder; every failure of the file system means "not there"."""
+
+    def __init__(self, folder: Path | None, capacity: int = CAPACITY_BYTES) -> None:
+        self.folder = folder
+        self.capacity = capacity
+
+    def get(self, key: str) -> bytes | None:
+        """The code stored under a key, or None."""
+        if self.folder is None:
+            return None
+        path = self.folder / f"{key}.o"
+        try:
+            with open(path, "rb") as file:
+                if not _trusted(file.fileno()):
+                    return None
+                data = file.read()
+            code = data[len(_MAGIC) + _DIGEST :]
+            if data[: len(_MAGIC) + _DIGEST] != _MAGIC + hashlib.sha256(code).digest():
+                return None
+            os.utime(path)  # so that eviction knows it is in use
+        except OSError:
+            return None
+        return code
+
+    def put(self, key: str, code: bytes) -> None:
+        """Stores code under a key, if it can."""
+        if self.folder is None:
+            return
+        temporary = self.folder / f"{key}.{os.getpid()}.{threading.get_ident()}.tmp"
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            with open(os.open(temporary, flags, 0o600), "wb") as file:
+                file.write(_MAGIC + hashlib.sha256(code).digest() + code)
+            os.replace(temporary, self.folder / f"{key}.o")
+            self._evict()
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+    def _evict(self) -> None:
+        assert self.folder is not None
+        entries = []
+        for entry in os.scandir(self.folder):
+            with contextlib.suppress(OSError):  # another process may be evicting too
+                found = entry.stat()
+                entries.append((found.st_mtime, found.st_size, entry.path))
+        total = sum(size for _, size, _ in entries)
+        if total <= self.capacity:
+            return
+        for _, size, path in sorted(entries):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            total -= size
+            if total <= self.capacity * 3 // 4:
+                return
+
+
+def _trusted(descriptor: int) -> bool:
+    """Whether a file is our own: what it holds will be executed."""
+    if not hasattr(os, "geteuid"):
+        return True
+    return os.fstat(descriptor).st_uid in (os.geteuid(), 0)

@@ -1,0 +1,173 @@
+"""Counted loops unrolled and whole numbers folded, IR to IR.
+
+A kernel that walks over its neighbours with ``for dx in range(-3, 4)`` becomes straight-line code
+with constant offsets, which is what lets the loop over positions vectorise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from dala.gpu.compute.lang.ir import (
+    INTS,
+    Block,
+    Break,
+    Continue,
+    For,
+    If,
+    SetSlot,
+    Slot,
+    Statement,
+    Value,
+    statements,
+)
+
+#: Loops are unrolled while the program stays below this many statements.
+LIMIT: Final = 1500
+
+_FOLD: Final[dict[str, Callable[..., Any]]] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+    "neg": lambda a: -a, "abs": abs,
+    "min": lambda a, b: min(a, b), "max": lambda a, b: max(a, b),
+    "idiv": lambda a, b: a // b if b else 0, "mod": lambda a, b: a % b if b else 0,
+    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
+}  # fmt: skip
+_LOGIC: Final[dict[str, Callable[..., bool]]] = {
+    "and": lambda a, b: a and b, "or": lambda a, b: a or b, "xor": lambda a, b: a != b,
+    "not": lambda a: not a,
+}  # fmt: skip
+
+
+def unroll(body: Block, result: tuple[Value, ...]) -> tuple[Block, tuple[Value, ...]]:
+    """The same program with its constant loops unrolled, as far as :data:`LIMIT` allows."""
+    unroller = _Unroller()
+    new = unroller.block(body)
+    return new, tuple(unroller.value(v) for v in result)
+
+
+def wrap(number: int, ir_type: str) -> int:
+    """A whole number as its type holds it."""
+    width = 64 if ir_type == "s64" else 32
+    number &= (1 << width) - 1
+    return number - (1 << width) if ir_type != "u32" and number >> (width - 1) else number
+
+
+class _Unroller:
+    def __init__(self) -> None:
+        self.values: dict[Value, Value] = {}
+        #: Loop indexes that stand for a number just now.
+        self.known: dict[Slot, int] = {}
+        self.written = 0
+
+    def value(self, v: Value) -> Value:
+        return v if v.op == "const" else self.values[v]
+
+    def block(self, block: Block) -> Block:
+        out: list[Statement] = []
+        self.into(out, block)
+        return Block(out)
+
+    def into(self, out: list[Statement], block: Block) -> None:
+        for s in block.body:
+            if isinstance(s, Value):
+                new = self.folded(s)
+                self.values[s] = new
+                if new.op != "const":
+                    out.append(new)
+                    self.written += 1
+            elif isinstance(s, SetSlot):
+                out.append(SetSlot(s.slot, self.value(s.value)))
+            elif isinstance(s, If):
+                self.branch(out, s)
+            elif isinstance(s, For):
+                self.loop(out, s)
+            else:
+                out.append(s)
+
+    def branch(self, out: list[Statement], s: If) -> None:
+        condition = self.value(s.condition)
+        if condition.op == "const":
+            self.into(out, s.then if condition.attr else s.otherwise)
+        else:
+            out.append(If(condition, self.block(s.then), self.block(s.otherwise)))
+
+    def loop(self, out: list[Statement], s: For) -> None:
+        start, stop = self.value(s.start), self.value(s.stop)
+        turns = range(0)
+        counted = start.op == "const" and stop.op == "const" and not _jumps(s.body)
+        if counted:
+            turns = range(start.attr, stop.attr, s.step)
+        if not counted or self.written + len(turns) * _size(s.body) > LIMIT:
+            out.append(For(s.index, start, stop, s.step, self.block(s.body)))
+            return
+        free = s.index not in _assigned(s.body)
+        for turn in turns:
+            number = Value("const", "s32", (), turn)
+            out.append(SetSlot(s.index, number))
+            if free:
+                self.known[s.index] = turn
+            self.into(out, s.body)
+        self.known.pop(s.index, None)
+
+    def folded(self, v: Value) -> Value:
+        args = tuple(self.value(a) for a in v.args)
+        if v.op == "get" and v.attr in self.known:
+            return Value("const", v.type, (), self.known[v.attr])
+        if args and all(a.op == "const" for a in args):
+            number = _fold(v, [a.attr for a in args], args[0].type)
+            if number is not None:
+                return Value("const", v.type, (), number)
+        if v.op == "select" and args[0].op == "const":
+            return args[1] if args[0].attr else args[2]
+        return Value(v.op, v.type, args, v.attr)
+
+
+def _fold(v: Value, numbers: list[Any], source: str) -> Any:
+    if source == "bool":
+        return _LOGIC[v.op](*numbers) if v.op in _LOGIC else None
+    if source not in INTS:
+        return None
+    numbers = [wrap(n, source) for n in numbers]
+    if v.op == "cast":
+        if v.type == "bool":
+            return numbers[0] != 0
+        # Small enough that any float type holds it exactly.
+        small = abs(numbers[0]) < 1 << 24
+        return wrap(numbers[0], v.type) if v.type in INTS else float(numbers[0]) if small else None
+    if v.op not in _FOLD:
+        return None
+    number = _FOLD[v.op](*numbers)
+    return number if v.type == "bool" else wrap(number, v.type)
+
+
+def _jumps(block: Block) -> bool:
+    """Whether a block leaves or restarts the loop it is the body of."""
+    for s in block.body:
+        if isinstance(s, (Break, Continue)):
+            return True
+        if isinstance(s, If) and (_jumps(s.then) or _jumps(s.otherwise)):
+            return True
+    return False
+
+
+def _assigned(block: Block) -> set[Slot]:
+    found = {s.slot for s in statements(block) if isinstance(s, SetSlot)}
+    return found | {s.index for s in statements(block) if isinstance(s, For)}
+
+
+def _size(block: Block) -> int:
+    """Statements a block becomes once its own constant loops are unrolled."""
+    total = 0
+    for s in block.body:
+        if isinstance(s, For):
+            turns = 1
+            if s.start.op == "const" and s.stop.op == "const":
+                turns = len(range(s.start.attr, s.stop.attr, s.step))
+            total += turns * _size(s.body) + 1
+        elif isinstance(s, If):
+            total += _size(s.then) + _size(s.otherwise) + 1
+        else:
+            total += 1
+    return total

@@ -1,0 +1,260 @@
+"""The WebGPU engine: Vulkan, Metal, Direct3D 12 and OpenGL through wgpu.
+
+The engine is what other threads talk to. It checks, writes shaders and packs numbers on the
+caller's thread; everything native is left to the device's owner (``owner.py``, ``device.py``).
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from dala.errors import BufferTooLarge, DeviceError, FreedError, UnsupportedDtype
+from dala.gpu.compute.engines.adapters import Adapter
+from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage
+from dala.gpu.compute.engines.device import BLOCKS, Device, Pipeline
+from dala.gpu.compute.engines.owner import Owner
+from dala.gpu.compute.engines.pool import DeviceBuffer, pool_bytes_from_environment, size_class
+from dala.gpu.compute.engines.staging import STAGING_BYTES
+from dala.gpu.compute.engines.wgsl import Shader, shader_key, write_shader
+from dala.gpu.compute.lang.ir import Program
+
+#: Uploads up to this size are copied at once and left to the owner; larger ones are waited for.
+SMALL = 1 << 16
+
+
+class WebGPUEngine(Engine):
+    """One adapter, opened.
+
+    Args:
+        adapter: From :func:`~dala.gpu.compute.engines.adapters.list_adapters`.
+        pool_bytes: Memory kept for later buffers; ``DALA_POOL_BYTES`` or 512 MiB if not given.
+        staging_bytes: Memory for reads under way.
+
+    Raises:
+        DeviceError: the adapter gives no device.
+    """
+
+    backend = "webgpu"
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        *,
+        pool_bytes: int | None = None,
+        staging_bytes: int = STAGING_BYTES,
+    ) -> None:
+        self.id = adapter.id
+        self.adapter = adapter
+        self.dtypes = adapter.dtypes
+        self.gpu = not adapter.software
+        self.max_buffer_bytes = adapter.max_buffer_bytes
+        limits = adapter.limits
+        self._workgroup = min(
+            256,
+            limits["max-compute-invocations-per-workgroup"],
+            limits["max-compute-workgroup-size-x"],
+        )
+        self._lock = threading.Lock()
+        self._compiled: dict[tuple[Any, ...], tuple[Shader, Pipeline]] = {}
+        self._owner = Owner(f"{adapter.id} ({adapter.name}, {adapter.backend})")
+        kept = pool_bytes_from_environment() if pool_bytes is None else pool_bytes
+        try:
+            self._device = self._owner.call(Device, adapter, self._owner, kept, staging_bytes)
+        except BaseException:
+            self._owner.close()
+            raise
+        weakref.finalize(self, self._owner.close_soon).atexit = False
+
+    def info(self) -> dict[str, Any]:
+        adapter = self.adapter
+        return {
+            "name": adapter.name,
+            "gpu": self.gpu,
+            "backend": self.backend,
+            "id": self.id,
+            "api": adapter.backend,
+            "kind": adapter.kind,
+            "vendor": adapter.vendor,
+            "driver": adapter.driver,
+            "software": adapter.software,
+            "dtypes": sorted(self.dtypes),
+            "max_buffer_bytes": self.max_buffer_bytes,
+            "features": sorted(adapter.features),
+            "limits": dict(adapter.limits),
+        }
+
+    @property
+    def lost(self) -> bool:
+        """True once the device is lost; a new engine is needed then."""
+        return self._owner.lost is not None
+
+    # memory -----------------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int, *, zero: bool) -> Storage:
+        limit = self.adapter.max_buffer_bytes
+        if nbytes > limit:
+            raise BufferTooLarge(
+                f"allocate: {nbytes} bytes were asked for, but a buffer on {self._owner.name} has "
+                f"at most {limit}. Split the data, or use device 'cpu'."
+            )
+        size = size_class(nbytes, limit)
+        buffer = self._device.pool.take(size, nbytes)
+        new = False
+        if buffer is None:
+            self._owner.check()
+            buffer, new = self._owner.call(self._device.create, size, nbytes)
+        if not new and (zero or nbytes == 0):  # something empty reads as zeros
+            self._owner.post(self._device.zero, buffer)
+        return Storage(nbytes, buffer)
+
+    def release(self, storage: Storage) -> None:
+        buffer, storage.handle = storage.handle, None
+        if buffer is not None:
+            self._owner.post_from_finalizer(self._device.release, buffer)
+
+    def upload(self, storage: Storage, data: Bytes) -> None:
+        view = memoryview(data)
+        buffer = _buffer(storage)
+        if view.nbytes == 0:
+            return
+        view = view.cast("B")
+        if view.nbytes <= SMALL:
+            self._owner.post(self._device.write, buffer, memoryview(bytes(view)))
+        else:
+            self._owner.call(self._device.write, buffer, view)
+
+    def download(self, storage: Storage) -> memoryview:
+        return self._owner.wait(self.download_async(storage))
+
+    def download_async(self, storage: Storage) -> Future[memoryview]:
+        future: Future[memoryview] = Future()
+        future.set_running_or_notify_cancel()  # so that it cannot be cancelled
+        self._owner.post(self._device.read, _buffer(storage), storage.nbytes, future)
+        return future
+
+    def copy(self, source: Storage, target: Storage) -> None:
+        work = self._device.copy
+        self._owner.post(work, _buffer(source), _buffer(target), source.nbytes)
+
+    # work -------------------------------------------------------------------------------------
+
+    def prepare(self, program: Program, geometry: Geometry) -> Runner:
+        if geometry.count == 0:
+            return lambda inputs, output, params: None
+        missing = sorted({"f64", "s64"} & program.types - self.dtypes)
+        if missing:
+            raise UnsupportedDtype(
+                f"kernel {program.name!r} computes with {' and '.join(missing)}, which "
+                f"{self._owner.name} does not have. Use 32-bit types, or device 'cpu'."
+            )
+        return _Launcher(self, program, geometry)
+
+    def source(self, program: Program, geometry: Geometry) -> str:
+        return write_shader(program, geometry, workgroup=self._workgroup).source
+
+    def synchronize(self) -> None:
+        future: Future[None] = Future()
+        future.set_running_or_notify_cancel()
+        self._owner.post(self._device.sync, future)
+        self._owner.wait(future)
+
+    def stats(self) -> dict[str, int]:
+        try:
+            counts = self._owner.call(self._device.stats)
+        except (DeviceError, FreedError):  # lost or closed: what is left, without asking it
+            counts = self._device.stats()
+        return {**counts, "pipelines": len(self._compiled)}
+
+    def close(self) -> None:
+        self._owner.close()
+
+    def compiled(
+        self, program: Program, geometry: Geometry, aliased: tuple[int, ...]
+    ) -> tuple[Shader, Pipeline]:
+        """The shader for a launch, written and compiled if there is none yet."""
+        key = shader_key(program, geometry, aliased)
+        found = self._compiled.get(key)
+        if found is None:
+            shader = write_shader(program, geometry, workgroup=self._workgroup, aliased=aliased)
+            self._check_limits(program, shader)
+            try:
+                pipeline = self._owner.call(
+                    self._device.compile,
+                    shader.source,
+                    len(shader.bound),
+                    shader.block.packer.size,
+                )
+            except DeviceError as error:
+                error.add_note(f"kernel {program.name!r}; its WGSL:\n{_numbered(shader.source)}")
+                raise
+            with self._lock:
+                found = self._compiled.setdefault(key, (shader, pipeline))
+        return found
+
+    def _check_limits(self, program: Program, shader: Shader) -> None:
+        limits = self.adapter.limits
+        most = limits["max-storage-buffers-per-shader-stage"]
+        if len(shader.bound) + 1 > most:
+            raise DeviceError(
+                f"kernel {program.name!r} has {len(program.args)} inputs, {self._owner.name} "
+                f"allows {most - 1}. Split the kernel."
+            )
+        room = min(limits["max-uniform-buffer-binding-size"], BLOCKS)
+        if shader.block.packer.size > room:
+            raise DeviceError(
+                f"kernel {program.name!r}: its parameters take {shader.block.packer.size} bytes, "
+                f"{self._owner.name} allows {room}. Pass large tables as an array."
+            )
+
+
+class _Launcher:
+    """A program prepared for a geometry; calling it leaves one launch in the owner's inbox."""
+
+    __slots__ = ("_engine", "_geometry", "_program", "_variants")
+
+    def __init__(self, engine: WebGPUEngine, program: Program, geometry: Geometry) -> None:
+        self._engine = engine
+        self._program = program
+        self._geometry = geometry
+        #: By the arguments that are the output: shader, pipeline, the geometry's numbers, groups.
+        self._variants: dict[tuple[int, ...], tuple[Shader, Pipeline, tuple[int, ...], int]] = {}
+        self._variant(())
+
+    def __call__(
+        self, inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]
+    ) -> None:
+        out = _buffer(output)
+        buffers = [_buffer(storage) for storage in inputs]
+        aliased: tuple[int, ...] = ()
+        if out in buffers:
+            aliased = tuple(i for i, buffer in enumerate(buffers) if buffer is out)
+        shader, pipeline, numbers, groups = self._variants.get(aliased) or self._variant(aliased)
+        block = shader.block.pack(numbers, params)
+        bound = (*(buffers[i] for i in shader.bound), out)
+        engine = self._engine
+        engine._owner.post(engine._device.launch, pipeline, bound, block, groups)
+
+    def _variant(
+        self, aliased: tuple[int, ...]
+    ) -> tuple[Shader, Pipeline, tuple[int, ...], int]:
+        shader, pipeline = self._engine.compiled(self._program, self._geometry, aliased)
+        numbers = shader.block.numbers(self._geometry)
+        made = shader, pipeline, numbers, shader.groups(self._geometry)
+        self._variants[aliased] = made
+        return made
+
+
+def _buffer(storage: Storage) -> DeviceBuffer:
+    buffer = storage.handle
+    if buffer is None:
+        raise FreedError("this memory was given back; it cannot be used any more.")
+    assert isinstance(buffer, DeviceBuffer)
+    return buffer
+
+
+def _numbered(source: str) -> str:
+    return "\n".join(f"{n:4} {line}" for n, line in enumerate(source.splitlines(), 1))

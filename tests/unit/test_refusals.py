@@ -1,0 +1,544 @@
+"""Bad input raises its own typed error before anything is written; each message is pinned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dala
+from dala import errors
+from dala.gpu.compute import (
+    Kernel,
+    add,
+    buffer,
+    buffer_from_binary,
+    buffer_zeros,
+    from_array,
+    from_dlpack,
+    kernel,
+    multiply,
+    read,
+    relu,
+    run_kernel,
+    scale,
+    sigmoid,
+)
+
+
+@pytest.fixture(autouse=True)
+def _on_reference():
+    with dala.device("reference"):
+        yield
+
+
+@pytest.fixture
+def canvas():
+    """An output whose contents show whether anything was written."""
+    return buffer([7.0, 7.0, 7.0])
+
+
+@pytest.fixture
+def refuses(canvas):
+    """Asserts a typed error, its message, and that nothing was written."""
+
+    def check(error, builtin, message, call):
+        with pytest.raises(error) as caught:
+            call()
+        assert isinstance(caught.value, dala.DalaError)
+        assert isinstance(caught.value, builtin)
+        assert str(caught.value) == message
+        assert canvas.read_list() == [7.0, 7.0, 7.0]
+
+    return check
+
+
+# buffers --------------------------------------------------------------------------------------
+def test_wrong_count_for_a_shape(refuses):
+    refuses(
+        errors.ShapeError,
+        ValueError,
+        "buffer: shape (2, 2) holds 4 numbers, 3 came.",
+        lambda: buffer([1, 2, 3], (2, 2)),
+    )
+
+
+def test_wrong_number_of_bytes(refuses):
+    refuses(
+        errors.ShapeError,
+        ValueError,
+        "buffer_from_binary: shape (3,) of 'f32' needs 12 bytes, 11 came.",
+        lambda: buffer_from_binary(bytes(11), (3,), "f32"),
+    )
+
+
+def test_bytes_that_are_none(refuses):
+    refuses(
+        errors.ShapeError,
+        ValueError,
+        "buffer_from_binary: data must be bytes, list came. Use buffer() for numbers.",
+        lambda: buffer_from_binary([1, 2], (2,)),
+    )
+
+
+@pytest.mark.parametrize("shape", [(-1,), (2, -3), (1.5,), (True,), ("a",), (None,)])
+def test_a_shape_of_anything_but_whole_numbers(refuses, shape):
+    refuses(
+        errors.ShapeError,
+        ValueError,
+        f"buffer_zeros: shape must hold whole numbers of at least 0, {shape!r} came.",
+        lambda: buffer_zeros(shape),
+    )
+
+
+@pytest.mark.parametrize("shape", ["33", None, 1.5])
+def test_a_shape_that_is_none(refuses, shape):
+    refuses(
+        errors.ShapeError,
+        ValueError,
+        f"buffer_zeros: shape must be a tuple of whole numbers, {shape!r} came.",
+        lambda: buffer_zeros(shape),
+    )
+
+
+def test_an_absurd_shape(canvas):
+    with pytest.raises(errors.BufferTooLarge) as caught:
+        buffer_zeros((1 << 30, 1 << 30), "f64")
+    assert isinstance(caught.value, MemoryError)
+    assert str(caught.value).startswith(
+        "buffer_zeros: shape (1073741824, 1073741824) of 'f64' needs 9,223,372,036,854,775,808 "
+        "bytes; NumPy reference (reference) has memory for at most "
+    )
+    assert canvas.read_list() == [7.0] * 3
+
+
+def test_too_many_axes(refuses):
+    refuses(
+        errors.ShapeError,
+        ValueError,
+        "buffer_zeros: shape has 17 axes; at most 16 are allowed.",
+        lambda: buffer_zeros((1,) * 17),
+    )
+
+
+@pytest.mark.parametrize("dtype", ["f16", "complex64", np.int8, object, 3])
+def test_an_unknown_dtype(dtype):
+    with pytest.raises(errors.DtypeError) as caught:
+        buffer([1], dtype=dtype)
+    assert isinstance(caught.value, TypeError)
+    assert "buffer: unknown dtype" in str(caught.value)
+    assert "the dtypes are f32, f64, s32, s64, u32, u8" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "low", "high"),
+    [
+        ("u8", 256, 0, 255),
+        ("u8", -1, 0, 255),
+        ("s32", 2**31, -(2**31), 2**31 - 1),
+        ("u32", -5, 0, 2**32 - 1),
+        ("u32", 2**32, 0, 2**32 - 1),
+        ("s64", 2**63, -(2**63), 2**63 - 1),
+    ],
+)
+def test_an_integer_out_of_range_is_not_wrapped(refuses, dtype, value, low, high):
+    refuses(
+        errors.OutOfRange,
+        ValueError,
+        f"buffer: {value} does not fit in {dtype!r} ({low} to {high}). "
+        "Use a wider dtype, or bring the data into range.",
+        lambda: buffer([1, value], dtype=dtype),
+    )
+
+
+def test_an_integer_beyond_64_bits(refuses):
+    refuses(
+        errors.OutOfRange,
+        ValueError,
+        f"buffer: {10**30} does not fit in 's32' (-2147483648 to 2147483647). "
+        "Use a wider dtype, or bring the data into range.",
+        lambda: buffer([1, 10**30], dtype="s32"),
+    )
+
+
+@pytest.mark.parametrize("value", [1.5, float("nan"), float("inf")])
+def test_a_fraction_is_not_cut(refuses, value):
+    refuses(
+        errors.OutOfRange,
+        ValueError,
+        f"buffer: {value!r} is not a whole number, as 's32' needs. "
+        "Round the data first, or use dtype='f32'.",
+        lambda: buffer([1.0, value], dtype="s32"),
+    )
+
+
+def test_a_float_beyond_f32(refuses):
+    refuses(
+        errors.OutOfRange,
+        ValueError,
+        "buffer: 1e+300 does not fit in 'f32' (largest 3.40282e+38). Use dtype='f64'.",
+        lambda: buffer([1.0, 1e300]),
+    )
+
+
+@pytest.mark.parametrize("data", [[[1, 2], [3]], [1, [2]]])
+def test_ragged_rows(data):
+    with pytest.raises(errors.ShapeError, match="rows of equal length"):
+        buffer(data)
+
+
+@pytest.mark.parametrize("data", [["a"], [None], [1j], "text", {"a": 1}])
+def test_data_that_are_no_numbers(data):
+    with pytest.raises(errors.DtypeError, match="numbers"):
+        buffer(data)
+
+
+def test_an_array_of_an_unsupported_dtype():
+    with pytest.raises(errors.DtypeError, match="from_array: unknown dtype 'float16'"):
+        from_array(np.zeros(3, np.float16))
+
+
+def test_something_without_dlpack():
+    with pytest.raises(errors.DalaError, match="from_dlpack: list cannot be read through DLPack"):
+        from_dlpack([1, 2])
+
+
+def test_writing_too_much(refuses, canvas):
+    refuses(
+        errors.ShapeError,
+        ValueError,
+        "write: the buffer (3,) holds 3 numbers, 2 came.",
+        lambda: canvas.write([1, 2]),
+    )
+
+
+# after free -----------------------------------------------------------------------------------
+USES = {
+    "read": lambda b: b.read(),
+    "read_binary": lambda b: b.read_binary(),
+    "read_list": lambda b: b.read_list(),
+    "read_async": lambda b: b.read_async(),
+    "numpy": lambda b: np.asarray(b),
+    "dlpack": lambda b: b.__dlpack__(),
+    "write": lambda b: b.write([1, 2]),
+    "to": lambda b: b.to("cpu"),
+    "read call": read,
+    "as input": lambda b: relu(b, buffer_zeros(2)),
+    "as output": lambda b: relu(buffer_zeros(2), b),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_use_after_free(use):
+    b = buffer([1.0, 2.0])
+    relu(b, b)  # a plan for it is cached
+    b.free()
+    with pytest.raises(errors.FreedError, match=r"the buffer f32 \(2,\) was freed") as caught:
+        USES[use](b)
+    assert isinstance(caught.value, RuntimeError)
+    b.free()  # twice is fine
+
+
+def test_a_freed_input_names_the_call_and_the_argument(refuses, canvas):
+    a, b = buffer([1.0] * 3), buffer([1.0] * 3)
+    b.free()
+    refuses(
+        errors.FreedError,
+        RuntimeError,
+        "run_kernel('elementwise_add'), 'b': the buffer f32 (3,) was freed. "
+        "Make a new one, or free it later.",
+        lambda: add(a, b, canvas),
+    )
+
+
+# kernels --------------------------------------------------------------------------------------
+def test_an_unknown_kernel_offers_the_nearest(refuses, canvas):
+    refuses(
+        errors.UnknownKernel,
+        KeyError,
+        "run_kernel: there is no kernel 'grayscal'. Did you mean 'grayscale'?",
+        lambda: run_kernel("grayscal", [canvas], canvas),
+    )
+
+
+def test_an_unknown_kernel_like_no_other(refuses, canvas):
+    refuses(
+        errors.UnknownKernel,
+        KeyError,
+        "run_kernel: there is no kernel 'zzzzz'. kernels() lists all.",
+        lambda: run_kernel("zzzzz", [canvas], canvas),
+    )
+
+
+def test_a_kernel_that_is_no_name(refuses, canvas):
+    refuses(
+        errors.UnknownKernel,
+        KeyError,
+        "run_kernel: kernel must be a name or a Kernel, int came.",
+        lambda: run_kernel(3, [canvas], canvas),
+    )
+
+
+def test_too_few_inputs(refuses, canvas):
+    refuses(
+        errors.ArityError,
+        TypeError,
+        "run_kernel: kernel 'elementwise_add' takes 2 inputs (a, b), 1 came.",
+        lambda: run_kernel("elementwise_add", [canvas], canvas),
+    )
+
+
+def test_inputs_that_are_one_buffer(refuses, canvas):
+    refuses(
+        errors.ArityError,
+        TypeError,
+        "run_kernel: inputs of kernel 'relu' must be a list of buffers, Buffer came. "
+        "Write [a] for one input.",
+        lambda: run_kernel("relu", canvas, canvas),
+    )
+
+
+def test_an_input_that_is_no_buffer(refuses, canvas):
+    refuses(
+        errors.ArityError,
+        TypeError,
+        "run_kernel: 'x' of kernel 'relu' must be a Buffer, ndarray came. "
+        "Make one with buffer(...) or from_array(...).",
+        lambda: run_kernel("relu", [np.zeros(3)], canvas),
+    )
+
+
+def test_an_output_that_is_no_buffer(refuses, canvas):
+    refuses(
+        errors.ArityError,
+        TypeError,
+        "run_kernel: 'output' of kernel 'relu' must be a Buffer, NoneType came. "
+        "Make one with buffer(...) or from_array(...).",
+        lambda: run_kernel("relu", [canvas], None),
+    )
+
+
+def test_a_missing_parameter(refuses, canvas):
+    refuses(
+        errors.ParameterError,
+        ValueError,
+        "run_kernel: kernel 'scalar_mul' needs the parameter 'scalar': params={'scalar': ...}.",
+        lambda: run_kernel("scalar_mul", [canvas], canvas),
+    )
+
+
+def test_an_unknown_parameter(refuses, canvas):
+    refuses(
+        errors.UnknownParameter,
+        KeyError,
+        "run_kernel: kernel 'relu' has no parameter 'slop'. Did you mean 'slope'?",
+        lambda: run_kernel("relu", [canvas], canvas, {"slop": 1}),
+    )
+
+
+def test_a_parameter_where_none_is_taken(refuses, canvas):
+    refuses(
+        errors.UnknownParameter,
+        KeyError,
+        "run_kernel: kernel 'sigmoid' has no parameter 'gain'. It takes none.",
+        lambda: run_kernel("sigmoid", [canvas], canvas, {"gain": 1}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("a", "must be a number, str came ('a')."),
+        ([1], "must be a number, list came ([1])."),
+        (float("nan"), "is NaN. Give a number."),
+    ],
+)
+def test_a_parameter_of_no_use(refuses, canvas, value, message):
+    refuses(
+        errors.ParameterError,
+        ValueError,
+        f"run_kernel: parameter 'slope' of kernel 'relu' {message}",
+        lambda: run_kernel("relu", [canvas], canvas, {"slope": value}),
+    )
+
+
+def test_params_that_are_no_dict(refuses, canvas):
+    refuses(
+        errors.ParameterError,
+        ValueError,
+        "run_kernel: params of kernel 'relu' must be a dict, list came. Write {'name': value}.",
+        lambda: run_kernel("relu", [canvas], canvas, ["slope", 1]),
+    )
+
+
+def test_an_int_parameter_given_a_fraction(refuses, canvas):
+    k = kernel("def refuse_repeat(x, *, n: int): return x * n")
+    refuses(
+        errors.ParameterError,
+        ValueError,
+        "run_kernel: parameter 'n' of kernel 'refuse_repeat' must be a whole number, 2.5 came.",
+        lambda: k.run([canvas], canvas, {"n": 2.5}),
+    )
+    refuses(
+        errors.ParameterError,
+        ValueError,
+        "run_kernel: parameter 'n' of kernel 'refuse_repeat' must be within -2147483648 and "
+        "2147483647, 2147483648 came.",
+        lambda: k.run([canvas], canvas, {"n": 2**31}),
+    )
+
+
+def test_inputs_of_different_dtypes(refuses, canvas):
+    refuses(
+        errors.DtypeMismatch,
+        TypeError,
+        "run_kernel: kernel 'elementwise_add' got 'a' of dtype 'f32' and 'b' of dtype 's32'; they "
+        "must be the same. Convert one, or annotate the argument in the kernel (b: s32).",
+        lambda: add(canvas, buffer([1, 2, 3], dtype="s32"), canvas),
+    )
+
+
+def test_an_output_that_cannot_hold_the_result(refuses, canvas):
+    whole = buffer_zeros(3, "s32")
+    refuses(
+        errors.DtypeMismatch,
+        TypeError,
+        "run_kernel: kernel 'sigmoid' computes f32, which an output of dtype 's32' cannot hold "
+        "without loss. Make the output f32, or cast in the kernel: return s32(...).",
+        lambda: sigmoid(canvas, whole),
+    )
+    assert whole.read_list() == [0, 0, 0]
+
+
+def test_a_shape_that_does_not_broadcast(refuses, canvas):
+    refuses(
+        errors.ShapeMismatch,
+        ValueError,
+        "run_kernel: kernel 'elementwise_mul' got 'b' of shape (2,), which does not broadcast to "
+        "the output's shape (3,). Axes must be equal or 1, counted from the last.",
+        lambda: multiply(canvas, buffer([1.0, 2.0]), canvas),
+    )
+
+
+def test_an_output_too_small(refuses):
+    out = buffer_zeros(1)
+    refuses(
+        errors.ShapeMismatch,
+        ValueError,
+        "run_kernel: kernel 'scalar_mul' got 'x' of shape (3,), which does not broadcast to "
+        "the output's shape (1,). Axes must be equal or 1, counted from the last.",
+        lambda: scale(buffer([1.0] * 3), 2, out),
+    )
+
+
+def test_an_image_that_is_none(refuses, canvas):
+    refuses(
+        errors.ShapeError,
+        ValueError,
+        "run_kernel: input 'px' of kernel 'grayscale' is an image: shape (height, width), "
+        "(height, width, 3) or (height, width, 4); (3,) came.",
+        lambda: run_kernel("grayscale", [canvas], canvas),
+    )
+
+
+def test_images_of_different_sizes():
+    out = buffer_zeros((4, 5, 4), "u8")
+    with pytest.raises(errors.ShapeMismatch) as caught:
+        run_kernel("grayscale", [buffer_zeros((4, 4, 4), "u8")], out)
+    assert str(caught.value) == (
+        "run_kernel: kernel 'grayscale' got the image 'px' of (4, 4, 4) and an output of "
+        "(4, 5, 4); height and width must be the same. Use the 'resize' kernel, or make the "
+        "output of that size."
+    )
+
+
+def test_an_output_that_is_also_read_elsewhere():
+    picture = from_array(np.arange(48, dtype=np.uint8).reshape(3, 4, 4))
+    before = picture.read()
+    with pytest.raises(errors.ShapeMismatch) as caught:
+        run_kernel("sharpen", [picture], picture)
+    assert str(caught.value) == (
+        "run_kernel: kernel 'sharpen' reads its input 'img' at other positions than the one it "
+        "writes, so the output must be another buffer. Make a second one."
+    )
+    assert picture.read() == before
+
+
+def test_an_empty_array_to_read_from(canvas, refuses):
+    k = kernel("def refuse_first(a: Array): return a[0]")
+    refuses(
+        errors.ShapeMismatch,
+        ValueError,
+        "run_kernel: input 'a' of kernel 'refuse_first' is empty (0,), but the output (3,) is "
+        "not; there is nothing to read.",
+        lambda: k.run([buffer_zeros(0)], canvas),
+    )
+
+
+# devices --------------------------------------------------------------------------------------
+def test_two_devices_mixed(refuses, canvas):
+    with dala.device("cpu"):
+        other = buffer([1.0] * 3)
+    refuses(
+        errors.DeviceMismatch,
+        ValueError,
+        "run_kernel: kernel 'elementwise_add' has its input 'b' on cpu and its output on "
+        "reference. Move one: b.to('reference').",
+        lambda: add(canvas, other, canvas),
+    )
+    add(canvas, other.to("reference"), canvas)
+    assert canvas.read_list() == [8.0] * 3
+    canvas.write([7.0] * 3)
+
+
+def test_a_dtype_the_device_lacks(monkeypatch, canvas):
+    engine = canvas.engine
+    monkeypatch.setattr(engine, "dtypes", frozenset({"f32", "s32", "u32", "u8"}))
+    with pytest.raises(errors.UnsupportedDtype) as caught:
+        buffer_zeros(3, "f64")
+    assert str(caught.value) == (
+        "buffer_zeros: NumPy reference (reference) has no 'f64'; it has f32, s32, u32, u8. "
+        "Use dtype='f32', or device='cpu'."
+    )
+    wide = kernel("def refuse_wide(x): return f32(f64(x) * 2)")
+    with pytest.raises(errors.UnsupportedDtype) as caught:
+        wide.run([canvas], canvas)
+    assert str(caught.value) == (
+        "run_kernel: kernel 'refuse_wide' computes with f64, which NumPy reference (reference) "
+        "lacks. Use 32-bit dtypes (f32, s32, u32, u8), or move the buffers: b.to('cpu')."
+    )
+    assert canvas.read_list() == [7.0] * 3
+
+
+def test_a_buffer_larger_than_the_device_allows(monkeypatch, canvas):
+    monkeypatch.setattr(canvas.engine, "max_buffer_bytes", 1024, raising=False)
+    with pytest.raises(errors.BufferTooLarge) as caught:
+        buffer_zeros(300)
+    assert str(caught.value) == (
+        "buffer_zeros: shape (300,) of 'f32' needs 1,200 bytes; NumPy reference (reference) "
+        "allows buffers of at most 1,024. Split the data, or use a narrower dtype."
+    )
+
+
+# the registry ---------------------------------------------------------------------------------
+def test_a_built_in_name_cannot_be_taken():
+    with pytest.raises(errors.KernelExists) as caught:
+        Kernel.register("relu", "def relu(x): return x")
+    assert isinstance(caught.value, ValueError)
+    assert str(caught.value) == (
+        "Kernel.register: 'relu' is a built-in kernel and cannot be replaced. Choose another name."
+    )
+
+
+def test_unregistering_what_is_not_there():
+    with pytest.raises(errors.UnknownKernel, match="there is no kernel 'refuse_nobody'"):
+        Kernel.unregister("refuse_nobody")
+
+
+def test_inputs_and_params_must_agree_with_the_function():
+    text = "def f(x, y, *, a): return x + y * a"
+    with pytest.raises(errors.KernelSyntaxError, match="inputs=1 was said"):
+        Kernel.register("refuse_f", text, inputs=1)
+    with pytest.raises(errors.KernelSyntaxError, match="params names 'b'"):
+        Kernel.register("refuse_f", text, inputs=2, params=["b"])
+    with pytest.raises(errors.KernelSyntaxError, match="params leaves out a"):
+        Kernel.register("refuse_f", text, inputs=2, params=[])
