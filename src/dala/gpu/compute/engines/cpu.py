@@ -10,7 +10,8 @@ import ctypes
 import math
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -22,18 +23,19 @@ from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Stora
 from dala.gpu.compute.engines.host_memory import HostMemory, Memory
 from dala.gpu.compute.engines.jit import Code, Jit, jit
 from dala.gpu.compute.engines.llvm_kernel import JobLayout, module_text
-from dala.gpu.compute.engines.llvm_tiles import HEAD_WORDS
 from dala.gpu.compute.engines.threads import Pool, Run, pool, usable_cores
-from dala.gpu.compute.engines.unroll import wrap
+from dala.gpu.compute.engines.unroll import loop_params, wrap
+from dala.gpu.compute.engines.variants import Variants
 from dala.gpu.compute.lang.ir import Program
 
 #: Programs kept compiled; beyond that the oldest go (and come back from the disk).
 KEPT_PROGRAMS: Final = 512
 
 _PACK: Final = {"f32": "f4x", "f64": "d", "s32": "i4x", "u32": "I4x", "s64": "q", "bool": "?7x"}
-_WHOLE: Final = (None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_Body: Final = ctypes.CFUNCTYPE(*_WHOLE)
-_BodyHeld: Final = ctypes.PYFUNCTYPE(*_WHOLE)
+_All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+_AllHeld: Final = ctypes.PYFUNCTYPE(None, ctypes.c_char_p)
+_handle: Final = attrgetter("handle")
+_address: Final = attrgetter("address")
 
 
 class CPUEngine(Engine):
@@ -48,7 +50,7 @@ class CPUEngine(Engine):
         self._pool = threads
         self._memory = HostMemory()
         self._live: dict[int, int] = {}
-        self._codes: dict[tuple[str, object], Code] = {}
+        self._codes: dict[tuple[object, ...], Code] = {}
         self._compiling = threading.Lock()
 
     @property
@@ -132,17 +134,27 @@ class CPUEngine(Engine):
         if geometry.count == 0:
             return _nothing
         plan = cpu_cost.plan(program, geometry, self._threads.threads)
-        return self._runner(program, geometry, self._code(program, geometry), plan)
 
-    def _code(self, program: Program, geometry: Geometry) -> Code:
-        key = (program.key, geometry.layout)
+        def make(known: Mapping[int, int]) -> Runner:
+            code = self._code(program, geometry, known)
+            return self._runner(program, geometry, code, plan)
+
+        wanted = loop_params(program.body)
+        if wanted:
+            return Variants(program, wanted, make, plan.work_ns)
+        return make({})
+
+    def _code(self, program: Program, geometry: Geometry, known: Mapping[int, int]) -> Code:
+        key = (program.key, geometry.layout, *known.items())
         found = self._codes.get(key)
         if found is not None:
             return found
         with self._compiling:
             found = self._codes.get(key)
             if found is None:
-                found = self._jit.compile(self.source(program, geometry), ("body",))
+                compiler = self._jit
+                text = module_text(program, geometry.layout, compiler.host.attributes, known)
+                found = compiler.compile(text, ("body", "all"))
                 if len(self._codes) >= KEPT_PROGRAMS:
                     self._codes.pop(next(iter(self._codes)))
                 self._codes[key] = found
@@ -154,48 +166,44 @@ class CPUEngine(Engine):
         job = JobLayout(program, len(geometry.dims))
         numbers = job.geometry_values(geometry)
         middle = struct.pack(f"={len(numbers)}q", *numbers)
-        types = [p.type for p in program.params]
-        form = f"={HEAD_WORDS + job.inputs}q{len(middle)}s{''.join(_PACK[t] for t in types)}"
-        pack = struct.Struct(form).pack
-        total, body = geometry.count, code.addresses["body"]
         size = ITEMSIZE[program.out.dtype] * program.out.channels
+        # All but the addresses and the parameters is the same in every call, and packed here.
+        total, body = geometry.count, code.addresses["body"]
+        head = struct.pack("=6q", 0, total, plan.chunk, 0, body, size)
+        types = [p.type for p in program.params]
+        params_form = "".join(_PACK[t] for t in types)
+        pack = struct.Struct(f"=48sq{job.inputs}q{len(middle)}s{params_form}").pack
+        whole = (_AllHeld if plan.hold_gil else _All)(code.addresses["all"])
+        share = self._sharing(plan) if plan.helpers or plan.stream else None
 
-        def block(memories: list[Memory], target: Memory, params: tuple[Any, ...]) -> bytes:
-            head = (0, total, plan.chunk, 0, body, size, target.address)
+        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+            # Held here, so that nothing is given back while native code works on it.
+            memories, target = list(map(_handle, inputs)), output.handle
             try:
-                return pack(*head, *[m.address for m in memories], middle, *params)
+                words = pack(head, target.address, *map(_address, memories), middle, *params)
+            except AttributeError:
+                raise _freed() from None
             except (struct.error, OverflowError):
-                fitting = _fitting(types, params)
-                return pack(*head, *[m.address for m in memories], middle, *fitting)
+                params = _fitting(types, params)
+                words = pack(head, target.address, *map(_address, memories), middle, *params)
+            if share is None:
+                whole(words)
+            else:
+                share(words, memories, target)
 
-        if not plan.helpers and not plan.stream:
-            whole = (_BodyHeld if plan.hold_gil else _Body)(body)
-
-            def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-                # Held here, so that nothing is given back while native code works on it.
-                memories, target = [s.handle for s in inputs], output.handle
-                try:
-                    words = block(memories, target, params)
-                except AttributeError:
-                    raise _freed() from None
-                whole(words, target.address, 0, total)
-
-        else:
-            threads, tiles = self._threads, self._jit.tiles()
-            plain, stream = Run(tiles.addresses["run"]), Run(tiles.addresses["run_stream"])
-
-            def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-                memories, target = [s.handle for s in inputs], output.handle
-                try:
-                    words = block(memories, target, params)
-                except AttributeError:
-                    raise _freed() from None
-                # An output that is being read is in the caches already.
-                past = plan.stream and not target.address % 64 and target not in memories
-                threads.run(stream if past else plain, words, plan.helpers)
-
-        run.__dict__["code"] = code  # the function lives as long as its runner
+        run.__dict__["code"] = code  # the functions live as long as their runner
         return run
+
+    def _sharing(self, plan: cpu_cost.Plan) -> Callable[[bytes, list[Memory], Memory], None]:
+        threads, tiles = self._threads, self._jit.tiles()
+        plain, stream = Run(tiles.addresses["run"]), Run(tiles.addresses["run_stream"])
+
+        def share(words: bytes, memories: list[Memory], target: Memory) -> None:
+            # An output that is read too is in the caches already.
+            past = plan.stream and not target.address % 64 and target not in memories
+            threads.run(stream if past else plain, words, plan.helpers)
+
+        return share
 
     def stats(self) -> dict[str, int]:
         """Live memory, memory kept for reuse, and what compiling has cost so far."""

@@ -53,6 +53,8 @@ class Plan:
     hold_gil: bool
     #: Whether the output may bypass the caches.
     stream: bool
+    #: The estimate all this rests on, for one core.
+    work_ns: float
 
 
 def plan(program: Program, geometry: Geometry, threads: int) -> Plan:
@@ -62,12 +64,12 @@ def plan(program: Program, geometry: Geometry, threads: int) -> Plan:
     work = total * each
     out_bytes = ITEMSIZE[program.out.dtype] * program.out.channels
     if work < ALONE_NS:
-        return Plan(0, total, work < HELD_NS and not loops, False)
+        return Plan(0, total, work < HELD_NS and not loops, False, work)
     helpers = min(threads - 1, max(1, int(work // ALONE_NS)))
     tile = max(work / ((helpers + 1) * TILES), TILE_NS)
     chunk = _rounded(max(int(tile / each), 1), geometry, out_bytes)
     stream = total * out_bytes >= STREAM_BYTES and chunk * out_bytes % 64 == 0
-    return Plan(helpers, chunk, False, stream)
+    return Plan(helpers, chunk, False, stream, work)
 
 
 def _rounded(chunk: int, geometry: Geometry, out_bytes: int) -> int:

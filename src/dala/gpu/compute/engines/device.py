@@ -363,4 +363,3 @@ class Device:
             for id in old[1:]:
                 self._groups_of[id].discard(old)
         return group
-

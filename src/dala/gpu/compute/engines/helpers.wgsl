@@ -14,6 +14,10 @@ fn bits_f64(bits: u64) -> f64 {
     return bitcast<f64>(bits);
 }
 
+fn join_f64(low: u32, high: u32) -> f64 {
+    return bitcast<f64>((u64(high) << 32u) | u64(low));
+}
+
 // Compilers may take x != x to be false; not so with bits.
 fn isnan_f32(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;

@@ -39,8 +39,15 @@ class Memory:
     def __del__(self) -> None:
         # Whoever still holds a view holds the array, and then the block cannot be used again.
         pool = self._pool
-        if pool is not None and sys.getrefcount(self.array) == 2:
+        if pool is not None and self._references() == _UNSHARED:
             pool._give_back(self._whole)
+
+    def _references(self) -> int:
+        return sys.getrefcount(self.array)
+
+
+#: References that an array nobody else holds has, as this interpreter counts them.
+_UNSHARED: Final = Memory(np.empty(1, np.uint8))._references()
 
 
 class HostMemory:

@@ -6,11 +6,13 @@ releases the GIL in them, so other threads keep running while a kernel is compil
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib
 import itertools
 import os
 import platform
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -23,6 +25,8 @@ from dala.gpu.compute.engines.objects import ObjectCache, cache_folder
 #: Part of every key on disk: raise it when the meaning of stored code changes.
 CACHE_VERSION: Final = "1"
 
+_X86: Final = ("x86_64", "amd64")
+
 
 @dataclass(eq=False, slots=True)
 class Code:
@@ -33,9 +37,9 @@ class Code:
 
 
 class Jit:
-    """The compiler for this machine's CPU."""
+    """The compiler for this machine's CPU, or for a lesser one that it can stand in for."""
 
-    def __init__(self, cache: ObjectCache | None = None) -> None:
+    def __init__(self, cache: ObjectCache | None = None, cpu: str | None = None) -> None:
         try:
             llvm: Any = importlib.import_module("llvmlite.binding")
         except (ImportError, OSError) as error:
@@ -46,8 +50,8 @@ class Jit:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self._llvm = llvm
-        self.cpu: str = llvm.get_host_cpu_name()
-        self.features: dict[str, bool] = dict(llvm.get_host_cpu_features())
+        self.cpu: str = cpu or llvm.get_host_cpu_name()
+        self.features: dict[str, bool] = {} if cpu else dict(llvm.get_host_cpu_features())
         self.version = ".".join(str(n) for n in llvm.llvm_version_info)
         self.cache = ObjectCache(cache_folder()) if cache is None else cache
         flags = ",".join(f"{'-+'[on]}{name}" for name, on in sorted(self.features.items()))
@@ -60,6 +64,8 @@ class Jit:
         self._identity = "\n".join(
             [CACHE_VERSION, wrapper, self.version, self._machine.triple, self.cpu, flags]
         )
+        old = platform.machine().lower() in _X86 and not self.features.get("sse4.1")
+        self._imports = _rounding_functions() if old else {}
         self._names = itertools.count()
         self._tiles: Code | None = None
         self._lock = threading.Lock()
@@ -78,7 +84,7 @@ class Jit:
     def host(self) -> Host:
         """What the emitter should know of this machine."""
         machine = platform.machine().lower()
-        if machine in ("x86_64", "amd64"):
+        if machine in _X86:
             wide = self.features.get("avx512f", False)
             attributes = '"prefer-vector-width"="512" ' if wide else ""
             return Host(attributes, streams=True, pause="call void @llvm.x86.sse2.pause()")
@@ -141,9 +147,24 @@ class Jit:
         library.add_object_img(code)
         for name in exports:
             library.export_symbol(name)
+        for name, address in self._imports.items():
+            library.import_symbol(name, address)
         with self._lock:
             tracker = library.link(self._linker, f"dala{next(self._names)}")
         return Code({name: tracker[name] for name in exports}, tracker)
+
+
+def _rounding_functions() -> dict[str, int]:
+    """The C library's rounding, for processors without instructions for it."""
+    library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+    # rint rounds as roundeven does unless somebody changes the mode, and every library has it.
+    twins = {"floor": "floor", "ceil": "ceil", "roundeven": "rint"}
+    found = {}
+    for ours, theirs in twins.items():
+        for suffix in ("", "f"):
+            function = getattr(library, theirs + suffix)
+            found[ours + suffix] = ctypes.cast(function, ctypes.c_void_p).value or 0
+    return found
 
 
 _jit: Jit | None = None

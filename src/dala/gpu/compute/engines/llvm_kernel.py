@@ -1,13 +1,13 @@
-"""The module of a kernel: its job block, and one function over it.
+"""The module of a kernel: its job block, and the functions over it.
 
 The module exports ``body(ptr job, ptr out, i64 start, i64 end)``, which does the positions
-[start, end) and only reads the job block. A small job is one call of it; a big one is shared out by
-the functions of :mod:`dala.gpu.compute.engines.llvm_tiles`.
+[start, end), and ``all(ptr job)``, which does all of them; both only read the job block. A big job
+is shared out by the functions of :mod:`dala.gpu.compute.engines.llvm_tiles`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from dala.gpu.compute.engines.base import Geometry
@@ -18,6 +18,17 @@ from dala.gpu.compute.lang.ir import Program, values
 
 #: A word of the middle of a job block: ("dim" | "stride" | "shape", argument, axis).
 Word: TypeAlias = tuple[str, int, int]
+
+_ALL: Final = """\
+define void @all(ptr %job) #0 {
+  %total.p = getelementptr i64, ptr %job, i64 1
+  %total = load i64, ptr %total.p
+  %out.p = getelementptr i64, ptr %job, i64 6
+  %out = load ptr, ptr %out.p
+  tail call void @body(ptr %job, ptr %out, i64 0, i64 %total)
+  ret void
+}
+"""
 
 _META: Final = """\
 !0 = distinct !{}
@@ -30,7 +41,7 @@ _META: Final = """\
 
 
 class JobLayout:
-    """Where things stand in a job block, in words of eight bytes: head, inputs, geometry, params."""
+    """Where things stand in a job block, in words of eight bytes: head, inputs, shapes, params."""
 
     def __init__(self, program: Program, axes: int) -> None:
         self.inputs = len(program.args)
@@ -71,13 +82,21 @@ def _geometry_words(program: Program, axes: int) -> Iterator[Word]:
     yield from wanted
 
 
-def module_text(program: Program, layout: tuple[int, tuple[int, ...]], attributes: str) -> str:
-    """The module of a program for a layout (see ``Geometry.layout``), as LLVM IR."""
+def module_text(
+    program: Program,
+    layout: tuple[int, tuple[int, ...]],
+    attributes: str,
+    known: Mapping[int, int] | None = None,
+) -> str:
+    """The module of a program for a layout (see ``Geometry.layout``), as LLVM IR.
+
+    ``known`` gives parameters, by index, that this code is for alone.
+    """
     module = Module()
     job = JobLayout(program, layout[0])
-    body = Body(module, program, layout, job).text()
+    body = Body(module, program, layout, job, known or {}).text()
     shared = f'attributes #0 = {{ nounwind "no-builtins" {attributes}}}\n'
-    return "\n".join([_heading(program, job), body, module.text(), shared, _META])
+    return "\n".join([_heading(program, job), body, _ALL, module.text(), shared, _META])
 
 
 def _heading(p: Program, job: JobLayout) -> str:

@@ -9,7 +9,7 @@ it, and the rest needs no clamping.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from dala.gpu.compute.engines.llvm import Scalars, slots_of
@@ -47,16 +47,21 @@ class Body:
     """Writes the function ``body(job, out, start, end)``."""
 
     def __init__(
-        self, module: Module, program: Program, layout: tuple[int, tuple[int, ...]], job: JobLayout
+        self,
+        module: Module,
+        program: Program,
+        layout: tuple[int, tuple[int, ...]],
+        job: JobLayout,
+        known: Mapping[int, int],
     ) -> None:
         self.f = Function(
             module,
-            "define void @body(ptr %job, ptr %out, i64 %start, i64 %end) #0",
+            "define void @body(ptr %job, ptr %out, i64 %start, i64 %end) noinline #0",
         )
         self.program = program
         self.axes, self.steps = layout
         self.job = job
-        self.block, self.result = unroll(program.body, program.result)
+        self.block, self.result = unroll(program.body, program.result, known)
         #: Image reads at constant offsets: argument -> offsets along x, offsets along y.
         self.taps: dict[int, tuple[set[int], set[int]]] = {}
         for v in values(self.block):
@@ -77,7 +82,7 @@ class Body:
     def text(self) -> str:
         """The finished function."""
         f = self.f
-        self.slots = slots_of(f, self.block)
+        self.slots = slots_of(f, self.program.body)
         first = self.job.first_input
         self.inputs = [self.word(first + i, "ptr", f"in{i}") for i in range(self.job.inputs)]
         self.words = {word: self.word(at) for word, at in self.job.words.items()}
@@ -241,13 +246,17 @@ class Body:
             self.position = [f.let(f"trunc i64 {x} to i32") for x in (*self.outer, self.x)]
         scalars = Scalars(f, self, self.slots)
         scalars.zero_slots()
-        for v in _nested(self.block):
+        # The careful copy is for a few pixels, so it stays small rather than unrolled.
+        block, result = self.block, self.result
+        if self.border:
+            block, result = self.program.body, self.program.result
+        for v in _nested(block):
             # Safe to read whether or not the branch is taken, and without a mask it is quicker.
-            if v.op in ("element", "pixel") or _fixed(v):
+            if v.op in ("element", "pixel") or (_fixed(v) and not self.border):
                 scalars.names[v] = self.read(v, [scalars.name(a) for a in v.args])
-        scalars.block(self.block)
+        scalars.block(block)
         base = self.scaled(out.channels)
-        for c, v in enumerate(self.result):
+        for c, v in enumerate(result):
             value, kind = scalars.name(v), STORED[out.dtype]
             if out.dtype == "u8":
                 value = f.let(f"trunc i32 {value} to i8")
@@ -273,7 +282,7 @@ class Body:
             return self.f.let(f"trunc i64 {self.words['shape', v.attr[0], v.attr[1]]} to i32")
         if v.op == "array":
             return self.array(v, args)
-        if v.op == "image" and not _fixed(v):
+        if v.op == "image" and (self.border or not _fixed(v)):
             return self.image(v, args)
         # Reads inside control flow were done before it, so a repeated one is always at hand.
         key = (v.op, v.attr, *args)
@@ -283,7 +292,6 @@ class Body:
 
     def fixed(self, v: Value) -> str:
         """A read whose place along the row is known: an element, a pixel, an image's neighbour."""
-        f = self.f
         if v.op == "element":
             arg = self.program.args[v.attr]
             if self.steps[v.attr] == 0:
@@ -296,16 +304,12 @@ class Body:
             offset = channel
         else:
             dx, dy = (a.attr for a in v.args)
-            row, offset = self.rows[i, dy], dx * arg.channels + channel
-            if self.border:
-                x = self.clamped(self.plus(self.x, dx), self.words["shape", i, 1])
-                base, offset = f.let(f"mul nuw nsw i64 {x}, {arg.channels}"), channel
-            else:
-                base = self.scaled(arg.channels)
+            row, base = self.rows[i, dy], self.scaled(arg.channels)
+            offset = dx * arg.channels + channel
         return self.load(arg.dtype, self.step(arg.dtype, row, self.plus(base, offset)), arg.name)
 
     def image(self, v: Value, args: list[str]) -> str:
-        """An image read at offsets that are only known when it runs."""
+        """An image read at offsets only known when it runs, or that may hang over an edge."""
         f, (i, channel) = self.f, v.attr
         arg = self.program.args[i]
         dx, dy = (f.let(f"sext i32 {a} to i64") for a in args)

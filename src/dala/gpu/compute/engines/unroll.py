@@ -6,7 +6,7 @@ with constant offsets, which is what lets the loop over positions vectorise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from dala.gpu.compute.lang.ir import (
@@ -24,7 +24,7 @@ from dala.gpu.compute.lang.ir import (
 )
 
 #: Loops are unrolled while the program stays below this many statements.
-LIMIT: Final = 1500
+LIMIT: Final = 2500
 
 _FOLD: Final[dict[str, Callable[..., Any]]] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
@@ -40,9 +40,14 @@ _LOGIC: Final[dict[str, Callable[..., bool]]] = {
 }  # fmt: skip
 
 
-def unroll(body: Block, result: tuple[Value, ...]) -> tuple[Block, tuple[Value, ...]]:
-    """The same program with its constant loops unrolled, as far as :data:`LIMIT` allows."""
-    unroller = _Unroller()
+def unroll(
+    body: Block, result: tuple[Value, ...], params: Mapping[int, int] | None = None
+) -> tuple[Block, tuple[Value, ...]]:
+    """The same program with its counted loops unrolled, as far as :data:`LIMIT` allows.
+
+    ``params`` gives parameters, by index, whose values may be taken for granted.
+    """
+    unroller = _Unroller(params or {})
     new = unroller.block(body)
     return new, tuple(unroller.value(v) for v in result)
 
@@ -54,8 +59,28 @@ def wrap(number: int, ir_type: str) -> int:
     return number - (1 << width) if ir_type != "u32" and number >> (width - 1) else number
 
 
+def loop_params(body: Block) -> tuple[int, ...]:
+    """Parameters that say how often loops go round; knowing them, the loops can be unrolled."""
+    found: set[int] = set()
+    for s in statements(body):
+        if isinstance(s, For):
+            pending = [s.start, s.stop]
+            while pending:
+                v = pending.pop()
+                if v.op == "param" and v.type in INTS:
+                    found.add(v.attr)
+                pending.extend(v.args)
+    return tuple(sorted(found))
+
+
+def has_loops(body: Block) -> bool:
+    """Whether any loop is left."""
+    return any(isinstance(s, For) for s in statements(body))
+
+
 class _Unroller:
-    def __init__(self) -> None:
+    def __init__(self, params: Mapping[int, int]) -> None:
+        self.params = params
         self.values: dict[Value, Value] = {}
         #: Loop indexes that stand for a number just now.
         self.known: dict[Slot, int] = {}
@@ -115,6 +140,8 @@ class _Unroller:
         args = tuple(self.value(a) for a in v.args)
         if v.op == "get" and v.attr in self.known:
             return Value("const", v.type, (), self.known[v.attr])
+        if v.op == "param" and v.attr in self.params:
+            return Value("const", v.type, (), self.params[v.attr])
         if args and all(a.op == "const" for a in args):
             number = _fold(v, [a.attr for a in args], args[0].type)
             if number is not None:

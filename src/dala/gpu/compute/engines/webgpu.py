@@ -224,9 +224,7 @@ class _Launcher:
         self._variants: dict[tuple[int, ...], tuple[Shader, Pipeline, tuple[int, ...], int]] = {}
         self._variant(())
 
-    def __call__(
-        self, inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]
-    ) -> None:
+    def __call__(self, inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
         out = _buffer(output)
         buffers = [_buffer(storage) for storage in inputs]
         aliased: tuple[int, ...] = ()
@@ -238,9 +236,7 @@ class _Launcher:
         engine = self._engine
         engine._owner.post(engine._device.launch, pipeline, bound, block, groups)
 
-    def _variant(
-        self, aliased: tuple[int, ...]
-    ) -> tuple[Shader, Pipeline, tuple[int, ...], int]:
+    def _variant(self, aliased: tuple[int, ...]) -> tuple[Shader, Pipeline, tuple[int, ...], int]:
         shader, pipeline = self._engine.compiled(self._program, self._geometry, aliased)
         numbers = shader.block.numbers(self._geometry)
         made = shader, pipeline, numbers, shader.groups(self._geometry)

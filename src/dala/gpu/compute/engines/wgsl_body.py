@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
+
+import numpy as np
 
 from dala.gpu.compute.engines.wgsl_names import WGSL_TYPE, Names, literal
 from dala.gpu.compute.lang.ir import (
@@ -32,6 +34,8 @@ _INFIX: Final = {
     "eq": "==", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
 
+_SUMS: Final = ("add", "sub")
+
 #: Operations that a builtin of WGSL does exactly as asked, for every type they take.
 _BUILTIN: Final = frozenset({"abs", "floor", "ceil", "round", "sqrt"})
 
@@ -39,6 +43,7 @@ _BUILTIN: Final = frozenset({"abs", "floor", "ceil", "round", "sqrt"})
 _HELPED: Final = frozenset(
     {"idiv", "mod", "exp", "log", "sin", "cos", "tan", "atan", "atan2", "pow", "isnan"}
 )
+
 
 class Body:
     """Writes a program's statements; ``helpers`` collects the helper functions they call."""
@@ -53,6 +58,7 @@ class Body:
         readers: dict[int, str],
         params: tuple[str, ...],
         dims: dict[tuple[int, int], str],
+        constant: Callable[[int], str],
     ) -> None:
         self.helpers: set[str] = set()
         self._program = program
@@ -62,6 +68,7 @@ class Body:
         self._readers = readers
         self._params = params
         self._dims = dims
+        self._constant = constant
         self._slots: dict[Slot, str] = {}
         self._text: dict[Value, str] = {}
         self._read: list[dict[tuple[Any, ...], str]] = [{}]
@@ -199,12 +206,43 @@ class Body:
         folded = bool(value.args) and all(a.op == "const" for a in value.args)
         args = [self._opaque(a) if folded else self._use(a) for a in value.args]
         if op in _INFIX:
+            if value.args[0].type in FLOATS:
+                args = self._guarded(value, args)
             return f"({args[0]} {_INFIX[op]} {args[1]})"
         if op in _BUILTIN:
             return f"{op}({_bare(args[0])})"
         if op in _HELPED:
             return self._call(f"{op}_{value.args[0].type}", args)
         return str(getattr(self, f"_{op}")(value, args))
+
+    def _guarded(self, value: Value, args: list[str]) -> list[str]:
+        """Arguments of a float operation, hidden where a driver would change what comes out.
+
+        Mesa joins constants (``x * 1e38 * 1e38`` becomes ``x * inf``) and takes ``x * 0``,
+        ``x - x``, ``x / 0`` and ``x / x`` to be finite. It cannot see a number in the block.
+        """
+        left, right = value.args
+        if left is right and value.op in ("sub", "div", "eq", "ne"):
+            if value.op == "div":
+                return [args[0], f"({args[1]} * {self._hidden(1.0, left.type)})"]
+            return [args[0], f"({args[1]} + {self._hidden(-0.0, left.type)})"]
+        family = ("mul",) if value.op == "mul" else _SUMS if value.op in _SUMS else ()
+        guarded = list(args)
+        for k, (this, other) in enumerate(((left, right), (right, left))):
+            if this.op == "const" and (
+                (this.attr == 0 and value.op in ("mul", "div")) or _has_constant(other, family)
+            ):
+                guarded[k] = self._hidden(this.attr, this.type)
+        return guarded
+
+    def _hidden(self, number: float, type_: str) -> str:
+        if type_ == "f32":
+            with np.errstate(over="ignore"):
+                return f"bitcast<f32>({self._constant(int(np.float32(number).view(np.uint32)))})"
+        bits = int(np.float64(number).view(np.uint64))
+        return self._call(
+            "join_f64", [self._constant(bits & 0xFFFFFFFF), self._constant(bits >> 32)]
+        )
 
     def _call(self, helper: str, args: list[str]) -> str:
         self.helpers.add(helper)
@@ -263,6 +301,7 @@ class Body:
 
     def _ne(self, value: Value, args: list[str]) -> str:
         if value.args[0].type in FLOATS:  # != is false for NaN in what the compiler makes of it
+            args = self._guarded(value, args)
             return f"(!({args[0]} == {args[1]}))"
         return f"({args[0]} != {args[1]})"
 
@@ -311,6 +350,13 @@ class Body:
         if (source, target) == ("u32", "s64"):
             return self._call("u32_to_s64", args)
         return f"{WGSL_TYPE[target]}({_bare(text)})"
+
+
+def _has_constant(value: Value, family: tuple[str, ...], depth: int = 8) -> bool:
+    """Whether a constant takes part in a chain of such operations that ends in this value."""
+    if value.op not in family or not depth:
+        return False
+    return any(a.op == "const" or _has_constant(a, family, depth - 1) for a in value.args)
 
 
 def _amount(value: Value, args: list[str]) -> str:

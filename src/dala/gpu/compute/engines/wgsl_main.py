@@ -30,6 +30,7 @@ class Writer(Reading):
             readers={i: self.reader(i) for i in sorted(self.looked) if self.kind(i) in FREE},
             params=tuple(f"p.{name}" for name in params),
             dims={v.attr: self.extent(*v.attr) for v in values(program.body) if v.op == "dim"},
+            constant=lambda bits: self.member(f"bits_{bits:x}", lambda g: bits),
         )
         kernel = body.lines()
         self.helpers |= body.helpers
