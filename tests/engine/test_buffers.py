@@ -6,6 +6,7 @@ import array
 import asyncio
 import gc
 import math
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -268,6 +269,16 @@ def test_arrays_from_elsewhere_are_shared_through_dlpack(engine_id):
     else:
         a[0] = 99
         assert read_list(b)[0] == 0
+
+
+def test_memory_lent_for_reading_is_never_written(engine_id):
+    a = np.arange(64, dtype="<f4")
+    a.flags.writeable = False
+    b = from_dlpack(a)
+    assert read(b) == a.tobytes()
+    with suppress(dala.DalaError):  # an engine may share it and refuse, or copy it and go on
+        run_kernel("scalar_mul", [b], b, {"scalar": 2.0})
+    assert a.tolist() == list(range(64))
 
 
 def test_a_buffer_keeps_the_memory_it_shares_alive(engine_id):

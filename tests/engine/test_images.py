@@ -79,6 +79,17 @@ def test_an_index_past_the_end_is_clamped(engine_id):
         assert run(kernel(source), [a], (1,), "s32", {"i": i, "j": j}).tolist() == [expected]
 
 
+@pytest.mark.parametrize("dtype", ["s32", "u32", "s64"])
+def test_indexes_of_every_int_type_are_clamped(engine_id, dtype):
+    with needs(dtype):
+        ends = np.iinfo(NUMPY[dtype])
+        index = np.array([0, 1, 2, 3, ends.max // 2 + 1, ends.max, ends.min], NUMPY[dtype])
+        source = "def k(i, a: Array):\n    return a[i]"
+        a = np.array([10, 20, 30], "<i4")
+        got = run(kernel(source), [index, a], index.shape, "s32")
+        assert got.tolist() == [10, 20, 30, 30, 30, 30, 10]
+
+
 def test_arrays_of_every_dtype(engine_id):
     source = "def k(a: Array):\n    return a[2 - position()]"
     for dtype, name in NUMPY.items():

@@ -274,6 +274,32 @@ def test_the_bounds_of_a_loop_are_taken_once(engine_id):
     assert evaluate(source, [COUNTS], "s32").tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        "2147483640, n, 5",
+        "-2147483640, -n - 1, -5",
+        "n - 2, n",
+        "-2000000000, n, 1500000000",
+        "n, -2000000000, -1500000000",
+    ],
+)
+def test_loops_end_at_the_ends_of_the_ints(engine_id, bounds):
+    """A counter that wrapped around would never pass its bound."""
+    source = f"""
+    def k(n):
+        turns = 0
+        for i in range({bounds}):
+            turns += 1
+            if turns > 50:
+                break
+        return turns
+    """
+    n = np.array([2**31 - 1, 2**31 - 2], "<i4")
+    expected = each(lambda n: len(eval(f"range({bounds})", {"range": range, "n": n})), n)
+    assert evaluate(source, [n], "s32").tolist() == expected.tolist()
+
+
 def test_loop_bounds_from_parameters(engine_id):
     source = """
     def k(x, *, n, m=2):

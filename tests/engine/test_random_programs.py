@@ -77,7 +77,7 @@ def test_random_stencils(engine_id):
 
 @pytest.mark.slow
 def test_many_random_stencils(engine_id):
-    @settings(FIXED, max_examples=250)
+    @settings(FIXED, max_examples=150)
     @given(stencils())
     def every(stencil):
         check_stencil(stencil, engine_id)
@@ -87,7 +87,7 @@ def test_many_random_stencils(engine_id):
 
 @pytest.mark.slow
 def test_many_random_programs(engine_id):
-    @settings(FIXED, max_examples=500)
+    @settings(FIXED, max_examples=300)
     @given(programs())
     def every(program):
         check(program, engine_id)

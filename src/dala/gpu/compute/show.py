@@ -44,12 +44,12 @@ def show(decl: KernelDecl, target: str, dtype: str | None) -> str:
     if target == "ir":
         return program.key
     if target == "llvm":
-        from dala.gpu.compute.engines import llvm
+        from dala.gpu.compute.engines import auto
 
-        return llvm.emit(program, geometry.layout)
-    from dala.gpu.compute.engines import wgsl
+        return auto.get("cpu").source(program, geometry)
+    from dala.gpu.compute.engines.wgsl import emit
 
-    return wgsl.emit(program, geometry.layout)
+    return emit(program, geometry.layout)
 
 
 def _rank(decl: KernelDecl, name: str) -> int:

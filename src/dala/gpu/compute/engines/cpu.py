@@ -23,7 +23,7 @@ from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Stora
 from dala.gpu.compute.engines.host_memory import HostMemory, Memory
 from dala.gpu.compute.engines.jit import Code, Jit, jit
 from dala.gpu.compute.engines.llvm_kernel import JobLayout, module_text
-from dala.gpu.compute.engines.threads import Pool, Run, pool, usable_cores
+from dala.gpu.compute.engines.threads import Pool, Tiles, pool, usable_cores
 from dala.gpu.compute.engines.unroll import loop_params, wrap
 from dala.gpu.compute.engines.variants import Variants
 from dala.gpu.compute.lang.ir import Program
@@ -118,7 +118,7 @@ class CPUEngine(Engine):
         if memory.readonly or not memory.c_contiguous or not memory.nbytes:
             return None
         array = np.frombuffer(memory, np.uint8)
-        return self._storage(memory.nbytes, Memory(array), foreign=True)
+        return self._storage(memory.nbytes, Memory(array, array.ctypes.data), foreign=True)
 
     # work -------------------------------------------------------------------------------------
     def source(self, program: Program, geometry: Geometry) -> str:
@@ -195,13 +195,13 @@ class CPUEngine(Engine):
         return run
 
     def _sharing(self, plan: cpu_cost.Plan) -> Callable[[bytes, list[Memory], Memory], None]:
-        threads, tiles = self._threads, self._jit.tiles()
-        plain, stream = Run(tiles.addresses["run"]), Run(tiles.addresses["run_stream"])
+        code = self._jit.tiles()
+        threads, tiles = self._threads, Tiles(code.addresses, code)
 
         def share(words: bytes, memories: list[Memory], target: Memory) -> None:
             # An output that is read too is in the caches already.
             past = plan.stream and not target.address % 64 and target not in memories
-            threads.run(stream if past else plain, words, plan.helpers)
+            threads.run(tiles, words, plan.helpers, stream=past)
 
         return share
 

@@ -30,9 +30,16 @@ class Memory:
 
     __slots__ = ("_pool", "_whole", "address", "array")
 
-    def __init__(self, array: Array, whole: Array | None = None, pool: HostMemory | None = None):
+    def __init__(
+        self,
+        array: Array,
+        address: int,
+        whole: Array | None = None,
+        pool: HostMemory | None = None,
+    ) -> None:
         self.array = array
-        self.address: int = array.ctypes.data
+        #: Also where an empty array has its memory, which NumPy does not tell.
+        self.address = address
         self._whole = whole
         self._pool = pool
 
@@ -47,7 +54,7 @@ class Memory:
 
 
 #: References that an array nobody else holds has, as this interpreter counts them.
-_UNSHARED: Final = Memory(np.empty(1, np.uint8))._references()
+_UNSHARED: Final = Memory(np.empty(1, np.uint8), 0)._references()
 
 
 class HostMemory:
@@ -63,14 +70,14 @@ class HostMemory:
         """A block on a 64-byte boundary; even an empty one has some memory behind it."""
         size = max(nbytes, 1)
         if size < REUSE_FROM:
-            return Memory(_aligned(_fresh(size + ALIGNMENT, zero), nbytes))
+            return Memory(*_aligned(_fresh(size + ALIGNMENT, zero), nbytes))
         size = -(-size // 4096) * 4096 + ALIGNMENT
         whole = self._take(size)
         if whole is None:
             whole = _fresh(size, zero)
         elif zero:
             ctypes.memset(whole.ctypes.data, 0, size)
-        return Memory(_aligned(whole, nbytes), whole, self)
+        return Memory(*_aligned(whole, nbytes), whole, self)
 
     def _take(self, size: int) -> Array | None:
         with self._lock:
@@ -108,6 +115,7 @@ def _fresh(size: int, zero: bool) -> Array:
         ) from None
 
 
-def _aligned(whole: Array, nbytes: int) -> Array:
-    start = -whole.ctypes.data % ALIGNMENT
-    return whole[start : start + nbytes]
+def _aligned(whole: Array, nbytes: int) -> tuple[Array, int]:
+    address = whole.ctypes.data
+    start = -address % ALIGNMENT
+    return whole[start : start + nbytes], address + start

@@ -68,6 +68,7 @@ class Jit:
         self._imports = _rounding_functions() if old else {}
         self._names = itertools.count()
         self._tiles: Code | None = None
+        self._making_tiles = threading.Lock()
         self._lock = threading.Lock()
         self.compiled = 0
         self.cache_hits = 0
@@ -89,14 +90,16 @@ class Jit:
             attributes = '"prefer-vector-width"="512" ' if wide else ""
             return Host(attributes, streams=True, pause="call void @llvm.x86.sse2.pause()")
         if machine in ("arm64", "aarch64"):
-            return Host(pause="call void @llvm.aarch64.hint(i32 1)")
+            # "yield" does nothing on most of them; a barrier waits about as long as x86's pause.
+            return Host(pause="call void @llvm.aarch64.isb(i32 15)")
         return Host()
 
     def tiles(self) -> Code:
         """The functions that share out a job; see :mod:`dala.gpu.compute.engines.llvm_tiles`."""
-        if self._tiles is None:
-            self._tiles = self.compile(tiles_text(self.host), ("run", "run_stream"))
-        return self._tiles
+        with self._making_tiles:  # one for all: its functions live as long as this compiler
+            if self._tiles is None:
+                self._tiles = self.compile(tiles_text(self.host), ("run", "run_stream", "watch"))
+            return self._tiles
 
     def compile(self, text: str, exports: tuple[str, ...]) -> Code:
         """Functions for a module, from the disk if it was compiled before."""
@@ -151,7 +154,7 @@ class Jit:
             library.import_symbol(name, address)
         with self._lock:
             tracker = library.link(self._linker, f"dala{next(self._names)}")
-        return Code({name: tracker[name] for name in exports}, tracker)
+        return Code({name: tracker[name] for name in exports}, (tracker, self._linker))
 
 
 def _rounding_functions() -> dict[str, int]:

@@ -95,7 +95,8 @@ def module_text(
     module = Module()
     job = JobLayout(program, layout[0])
     body = Body(module, program, layout, job, known or {}).text()
-    shared = f'attributes #0 = {{ nounwind "no-builtins" {attributes}}}\n'
+    # Nothing may be called that the linker would have to find: no memset, no stack probe.
+    shared = f'attributes #0 = {{ nounwind "no-builtins" "no-stack-arg-probe" {attributes}}}\n'
     return "\n".join([_heading(program, job), body, _ALL, module.text(), shared, _META])
 
 

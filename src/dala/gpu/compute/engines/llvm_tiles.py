@@ -14,10 +14,11 @@ A job block is made of words of eight bytes. The first ones are
 
 and the rest belongs to ``body``, which may not change any of it. The module exports
 
-``run(ptr job, i64 n)``         takes tiles until none is left; 1 if it finished the last one, or
-                                if the job was finished while it looked n times, else 0;
-``run_stream(ptr job, i64 n)``  the same, storing past the caches where the machine can: the output
-                                must be on a 64-byte boundary, and so must every tile of it.
+``run(ptr job, i64 n)``           takes tiles until none is left; 1 if it finished the last one, or
+                                  if the job was finished while it looked n times, else 0;
+``run_stream(ptr job, i64 n)``    the same, storing past the caches where the machine can; output
+                                  and tiles must be on 64-byte boundaries;
+``watch(ptr p, i64 old, i64 n)``  looks n times for the word at p to change from old; 1 if it did.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Host:
 
 
 _RUN: Final = Template("""\
-define i32 @$name(ptr %job, i64 %looks) nounwind {
+define i32 @$name(ptr %job, i64 %looks) #0 {
 entry:
   %total.p = getelementptr i64, ptr %job, i64 1
   %total = load i64, ptr %total.p
@@ -83,6 +84,29 @@ wait:
 finished:
   ret i32 1
 unknown:
+  ret i32 0
+}
+""")
+
+_WATCH: Final = Template("""\
+define i32 @watch(ptr %word, i64 %old, i64 %looks) #0 {
+entry:
+  br label %look
+look:
+  %left = phi i64 [ %looks, %entry ], [ %fewer, %wait ]
+  %now = load atomic i64, ptr %word monotonic, align 8
+  %same = icmp eq i64 %now, %old
+  br i1 %same, label %more, label %changed
+more:
+  %gone = icmp eq i64 %left, 0
+  br i1 %gone, label %never, label %wait
+wait:
+  $pause
+  %fewer = sub i64 %left, 1
+  br label %look
+changed:
+  ret i32 1
+never:
   ret i32 0
 }
 """)
@@ -142,7 +166,6 @@ leave:
 }
 
 declare void @llvm.x86.sse.sfence()
-attributes #0 = { nounwind }
 !0 = !{i32 1}
 !1 = distinct !{!1, !2, !3}
 !2 = !{!"llvm.loop.vectorize.enable", i1 false}
@@ -162,7 +185,9 @@ def tiles_text(host: Host) -> str:
     parts.append(_RUN.substitute(name="run_stream", call=call, pause=host.pause))
     if host.streams:
         parts.append(_STREAM)
+    parts.append(_WATCH.substitute(pause=host.pause))
     parts.append("declare i64 @llvm.smin.i64(i64, i64)\n")
+    parts.append('attributes #0 = { nounwind "no-stack-arg-probe" }\n')
     if host.pause:
-        parts.append(host.pause.replace("call", "declare").replace("i32 1", "i32") + "\n")
+        parts.append(host.pause.replace("call", "declare").replace("i32 15", "i32") + "\n")
     return "\n".join(parts)

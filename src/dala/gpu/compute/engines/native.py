@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dala.errors import DeviceError
 from dala.gpu.compute.engines.adapters import Adapter
 
 #: Features that are of use to kernels, where an adapter has them.
@@ -49,9 +50,21 @@ def request_device(adapter: Adapter) -> Any:
     device = adapter.native.request_device_sync(
         label=adapter.id, required_features=[f for f in FEATURES if f in adapter.features]
     )  # no required_limits: then they are the adapter's own
+    take_polling_over(device)
+    return device
+
+
+def take_polling_over(device: Any) -> None:
+    """Ends wgpu's polling thread; from now on nothing is reported but by :func:`poll`."""
+    if not hasattr(device, "_poller") or not hasattr(device, "_poll"):
+        import wgpu
+
+        raise DeviceError(
+            f"wgpu {wgpu.__version__} polls devices in a way this version of dala does not know. "
+            "Install wgpu 0.32, or use device 'cpu'."
+        )
     device._poller.stop()
     device._poller = _Tokens()
-    return device
 
 
 def poll(device: Any) -> None:

@@ -80,7 +80,7 @@ class Owner:
         """The result of something that the thread will fulfil."""
         if threading.get_ident() == self._thread.ident:
             while not future.done():  # asked on the thread itself, from a callback
-                self._turn()
+                self._turn(future)
         return future.result()
 
     def check(self) -> None:
@@ -164,7 +164,7 @@ class Owner:
                 logging.getLogger("dala").exception("%s could not be closed", self.name)
             _ears.pop(threading.get_ident(), None)
 
-    def _turn(self) -> None:
+    def _turn(self, awaited: Future[Any] | None = None) -> None:
         """Does one piece of work; without any, looks round and waits."""
         try:
             job = self._inbox.get_nowait()
@@ -174,6 +174,8 @@ class Owner:
             except Exception as error:
                 self.fail(error)
                 pause = 0.001
+            if awaited is not None and awaited.done():
+                return
             try:
                 job = self._inbox.get(timeout=pause) if pause != 0 else None
             except queue.Empty:
@@ -240,9 +242,13 @@ def _listen(owner: Owner) -> None:
 
 _owners: weakref.WeakSet[Owner] = weakref.WeakSet()
 
+#: In a forked child, what must not be given back there: drivers do not survive a fork.
+_left_behind: list[Owner] = []
+
 
 def _after_fork() -> None:
     for owner in _owners:
+        _left_behind.append(owner)
         owner._ended = (
             f"{owner.name} stayed behind in the parent process: GPUs cannot be used across fork(). "
             "Start processes with multiprocessing.get_context('spawn')."

@@ -13,17 +13,19 @@ import ctypes
 import os
 import struct
 import threading
-from collections.abc import Callable
-from queue import SimpleQueue
+from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
 from typing import Final
 
 from dala.errors import ParameterError
 
-#: ``run(job, looks)`` of a kernel; see :mod:`dala.gpu.compute.engines.llvm_kernel`.
-Run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64)
+_Run: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64)
+_Watch: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 #: How often the caller looks for the end of a job before it goes to sleep (some 50 us).
 LOOKS: Final = 1500
+#: How often an idle thread looks for another job before it goes to sleep (some 100 us).
+IDLE_LOOKS: Final = 3000
 
 
 def usable_cores() -> int:
@@ -58,10 +60,21 @@ def thread_count() -> int:
     return int(wanted)
 
 
-class _Job:
-    __slots__ = ("address", "call", "finished", "memory")
+class Tiles:
+    """The native functions that threads run; see :mod:`dala.gpu.compute.engines.llvm_tiles`."""
 
-    def __init__(self, call: Callable[..., int], block: bytes) -> None:
+    def __init__(self, addresses: Mapping[str, int], owner: object) -> None:
+        self.run = _Run(addresses["run"])
+        self.run_stream = _Run(addresses["run_stream"])
+        self.watch = _Watch(addresses["watch"])
+        self.owner = owner  # of the functions' memory
+
+
+class _Job:
+    __slots__ = ("address", "call", "finished", "memory", "tiles")
+
+    def __init__(self, tiles: Tiles, call: Callable[..., int], block: bytes) -> None:
+        self.tiles = tiles
         self.call = call
         self.memory = ctypes.create_string_buffer(block, len(block))
         self.address = ctypes.addressof(self.memory)
@@ -88,17 +101,19 @@ class Pool:
     def _reset(self) -> None:
         # A forked child has none of its parent's threads, and whatever they held is lost.
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._bell = ctypes.c_int64(0)
         self._workers: list[threading.Thread] = []
         self._starting = threading.Lock()
 
-    def run(self, call: Callable[..., int], block: bytes, helpers: int) -> None:
+    def run(self, tiles: Tiles, block: bytes, helpers: int, *, stream: bool = False) -> None:
         """Runs a job with up to ``helpers`` other threads; returns when all of it is done.
 
         ``block`` is copied. Whatever its pointers lead to must stay alive until this returns, which
         it does not do early: even an interrupt is raised only when no thread works on the job.
         """
+        call = tiles.run_stream if stream else tiles.run
+        job = _Job(tiles, call, block)
         helpers = min(helpers, self.threads - 1)
-        job = _Job(call, block)
         if helpers > len(self._workers):
             self._start(helpers)
         done = 0
@@ -106,6 +121,7 @@ class Pool:
             put = self._queue.put
             for _ in range(helpers):
                 put(job)
+            self._bell.value += 1
             done = call(job.address, LOOKS)
         finally:
             if not done:
@@ -116,7 +132,7 @@ class Pool:
             while len(self._workers) < wanted:
                 worker = threading.Thread(
                     target=_work,
-                    args=(self._queue,),
+                    args=(self._queue, self._bell),
                     name=f"dala-cpu-{len(self._workers) + 1}",
                     daemon=True,
                 )
@@ -134,14 +150,24 @@ class Pool:
             worker.join(timeout=2.0)
 
 
-def _work(queue: SimpleQueue[_Job | None]) -> None:
-    while True:
-        job = queue.get()
-        if job is None:
-            return
+def _work(queue: SimpleQueue[_Job | None], bell: ctypes.c_int64) -> None:
+    bell_address = ctypes.addressof(bell)
+    job = queue.get()
+    while job is not None:
         if job.call(job.address, 0):
             job.finished.release()
+        tiles = job.tiles
         del job  # or an idle worker would keep its memory
+        while True:
+            heard = bell.value
+            try:
+                job = queue.get_nowait()
+                break
+            except Empty:
+                # The next job often comes soon, and waking up takes longer than many jobs do.
+                if not tiles.watch(bell_address, heard, IDLE_LOOKS):
+                    job = queue.get()
+                    break
 
 
 def _wait_for(job: _Job) -> None:
