@@ -343,7 +343,10 @@ def test_adopted_memory_is_worked_on_in_place(engine):
     engine.prepare(pointwise(add, "f32", "f32"), line(1000, 2))([storage, storage], target, ())
     assert np.array_equal(out, a * 2)
     engine.release(target)
-    assert engine.adopt(memoryview(b"read only")) is None
+    lent = engine.adopt(memoryview(b"read only"))
+    assert bytes(engine.host_view(lent)) == b"read only"
+    assert engine.host_view(lent).readonly
+    engine.release(lent)
     assert engine.adopt(np.zeros((4, 4), np.uint8)[:, :2].data) is None
     assert engine.adopt(memoryview(bytearray())) is None
 

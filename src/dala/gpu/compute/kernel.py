@@ -93,7 +93,8 @@ class Kernel:
         for i in plan.distinct:
             if storages[i] is target:
                 check_alias(self.name, plan.program, inputs, output, plan.distinct)
-        if target.foreign:
+        if target.foreign:  # the plan may have been made for a buffer of our own
+            output.check_writable(f"run_kernel({self.name!r})")
             _check_overlap(self.name, inputs, output)
         plan.run(storages, target, values)  # type: ignore[arg-type]
 

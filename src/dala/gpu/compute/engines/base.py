@@ -112,7 +112,10 @@ class Engine(ABC):
         return None
 
     def adopt(self, memory: memoryview) -> Storage | None:
-        """Storage over the caller's host memory without a copy, or None where that cannot be."""
+        """Storage over the caller's host memory without a copy, or None where that cannot be.
+
+        Read-only memory may be adopted: whoever asks sees to it that it is never an output.
+        """
         return None
 
     # work -------------------------------------------------------------------------------------

@@ -114,8 +114,8 @@ class CPUEngine(Engine):
         return memoryview(_array(storage))
 
     def adopt(self, memory: memoryview) -> Storage | None:
-        """Storage over the caller's bytes; None if they are read-only, scattered or none at all."""
-        if memory.readonly or not memory.c_contiguous or not memory.nbytes:
+        """Storage over the caller's bytes; None if they are scattered or none at all."""
+        if not memory.c_contiguous or not memory.nbytes:
             return None
         array = np.frombuffer(memory, np.uint8)
         return self._storage(memory.nbytes, Memory(array, array.ctypes.data), foreign=True)

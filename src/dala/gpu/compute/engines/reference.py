@@ -343,8 +343,6 @@ class ReferenceEngine(Engine):
         return memoryview(storage.handle)
 
     def adopt(self, memory: memoryview) -> Storage | None:
-        if memory.readonly:  # somebody else's, and a buffer can be written
-            return None
         return self._keep(Storage(memory.nbytes, as_bytes(memory), foreign=True))
 
     def prepare(self, program: Program, geometry: Geometry) -> Runner:

@@ -311,6 +311,17 @@ class Builder:
                 a = self.binary("mul", a, a)
         return self.convert(1, type_of(a)) if result is None else result
 
+    def index(self, term: Scalar) -> Value:
+        """A whole number as s32 for an index or a loop bound: what does not fit saturates."""
+        low, high = RANGES["s32"]
+        if not isinstance(term, Value):
+            return self.convert(min(max(int(term), low), high), "s32")
+        if term.type in ("u32", "s64"):
+            term = self.emit("min", term.type, term, self.convert(high, term.type))
+        if term.type == "s64":
+            term = self.emit("max", term.type, term, self.convert(low, term.type))
+        return self.convert(term, "s32")
+
     # slots ------------------------------------------------------------------------------------
     def get(self, slot: Slot) -> Value:
         """Reads a slot."""

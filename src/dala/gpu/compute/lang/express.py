@@ -237,10 +237,8 @@ class Expressions(ABC):
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if isinstance(bound, Ref):
             arg = self.site.args[bound.arg]
-            indexes = []
-            for part in parts:
-                index = self._whole(self._term(frame, part), "an index")
-                indexes.append(self.b.convert(index, "s32"))
+            given = [self._whole(self._term(frame, part), "an index") for part in parts]
+            indexes = [self.b.index(g) for g in given]
             wanted = 2 if arg.kind == "image" else arg.rank
             if len(indexes) != wanted:
                 refuse(

@@ -320,10 +320,7 @@ class Lowering(Expressions):
             )
         index = Slot(node.target.id, "s32")
         outer, before = self.b.block, frame.env
-        try:
-            first, last = self.b.convert(start, "s32"), self.b.convert(stop, "s32")
-        except Refused as refused:
-            self._fail(frame, node.iter, refused)
+        first, last = self.b.index(start), self.b.index(stop)
         self.b.block, frame.env = Block(), dict(before)
         frame.loops += 1
         self._assign(frame, node.target.id, self.b.get(index))
