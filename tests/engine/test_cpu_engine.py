@@ -58,7 +58,7 @@ def test_second_process_finds_the_code_on_disk(tmp_path):
     cache = ObjectCache(tmp_path / "new" / "folder")
     assert compiled_with(cache) == (1, 0)
     assert compiled_with(cache) == (0, 1)
-    assert [p.suffix for p in cache.folder.iterdir()] == [".o"]  # no temporary files stay
+    assert [p.suffix for p in (tmp_path / "new" / "folder").iterdir()] == [".o"]  # nothing else
 
 
 @pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "foreign"])
@@ -130,9 +130,9 @@ def test_folder_comes_from_the_environment(monkeypatch, tmp_path):
     for name in ("DALA_CACHE", "DALA_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     default = cache_folder()
-    assert default is None or default.parts[-2:] == ("dala", "objects")
+    assert default is None or default.endswith(os.path.join("dala", "objects"))
     monkeypatch.setenv("DALA_CACHE_DIR", str(tmp_path))
-    assert cache_folder() == tmp_path / "objects"
+    assert cache_folder() == str(tmp_path / "objects")
     monkeypatch.setenv("DALA_CACHE", "0")
     assert cache_folder() is None
 

@@ -95,7 +95,8 @@ TEXTS = {
     "global": "def f(x):\n    global y\n    y = x\n    return x",
     "match": "def f(x):\n    match x:\n        case 1:\n            return x\n    return x",
     "for over a list": "def f(x):\n    for i in [1, 2]:\n        x = x + i\n    return x",
-    "for else": "def f(x):\n    for i in range(3):\n        x = x + i\n    else:\n        x = 1\n    return x",
+    "for else": "def f(x):\n    for i in range(3):\n        x = x + i\n    else:\n        x = 1\n"
+    "    return x",
     "store into an array": "def f(a: Array):\n    a[0] = 1\n    return 1",
     "assign an attribute": "def f(px: Pixel):\n    px.r = 1\n    return px",
     "statement without effect": "def f(x):\n    x + 1\n    return x",

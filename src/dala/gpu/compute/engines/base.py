@@ -87,7 +87,7 @@ class Engine(ABC):
 
     @abstractmethod
     def release(self, storage: Storage) -> None:
-        """Gives memory back. Safe from any thread and from finalizers; never blocks, never raises."""
+        """Gives memory back. Safe from any thread and finalizer; never blocks, never raises."""
 
     @abstractmethod
     def upload(self, storage: Storage, data: Bytes) -> None:
@@ -95,7 +95,7 @@ class Engine(ABC):
 
     @abstractmethod
     def download(self, storage: Storage) -> memoryview:
-        """The storage's bytes once all earlier work on it is done: a fresh host copy ("B" format)."""
+        """The bytes once all earlier work on them is done: a fresh host copy ("B" format)."""
 
     def download_async(self, storage: Storage) -> ConcurrentFuture[memoryview]:
         """As :meth:`download`, without waiting; taken after the work enqueued so far."""

@@ -10,7 +10,7 @@ import ctypes
 import math
 import struct
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -68,7 +68,6 @@ class CPUEngine(Engine):
     def info(self) -> dict[str, Any]:
         """Name, cores, threads, vector features, LLVM version and where code is cached."""
         compiler = self._jit
-        folder = compiler.cache.folder
         return {
             "name": cpu_cost.cpu_name(),
             "gpu": False,
@@ -78,7 +77,7 @@ class CPUEngine(Engine):
             "target": compiler.cpu,
             "features": cpu_cost.notable(compiler.features),
             "llvm": compiler.version,
-            "cache_dir": None if folder is None else str(folder),
+            "cache_dir": compiler.cache.folder,
         }
 
     # memory -----------------------------------------------------------------------------------
@@ -169,41 +168,40 @@ class CPUEngine(Engine):
         size = ITEMSIZE[program.out.dtype] * program.out.channels
         # All but the addresses and the parameters is the same in every call, and packed here.
         total, body = geometry.count, code.addresses["body"]
-        head = struct.pack("=6q", 0, total, plan.chunk, 0, body, size)
+        plain, stream = (
+            struct.pack("=8q", 0, total, plan.chunk, 0, 0, body, size, past) for past in (0, 1)
+        )
         types = [p.type for p in program.params]
         params_form = "".join(_PACK[t] for t in types)
-        pack = struct.Struct(f"=48sq{job.inputs}q{len(middle)}s{params_form}").pack
+        pack = struct.Struct(f"=64sq{job.inputs}q{len(middle)}s{params_form}").pack
         whole = (_AllHeld if plan.hold_gil else _All)(code.addresses["all"])
-        share = self._sharing(plan) if plan.helpers or plan.stream else None
+        threads = self._threads
+        tiles = self._tiles() if plan.helpers or plan.stream else None
 
         def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
             # Held here, so that nothing is given back while native code works on it.
             memories, target = list(map(_handle, inputs)), output.handle
             try:
+                # An output that is read too is in the caches already.
+                past = plan.stream and target.address % 64 == 0 and target not in memories
+                head = stream if past else plain
                 words = pack(head, target.address, *map(_address, memories), middle, *params)
             except AttributeError:
                 raise _freed() from None
             except (struct.error, OverflowError):
                 params = _fitting(types, params)
                 words = pack(head, target.address, *map(_address, memories), middle, *params)
-            if share is None:
+            if tiles is None:
                 whole(words)
             else:
-                share(words, memories, target)
+                threads.run(tiles, words, plan.helpers)
 
         run.__dict__["code"] = code  # the functions live as long as their runner
         return run
 
-    def _sharing(self, plan: cpu_cost.Plan) -> Callable[[bytes, list[Memory], Memory], None]:
+    def _tiles(self) -> Tiles:
         code = self._jit.tiles()
-        threads, tiles = self._threads, Tiles(code.addresses, code)
-
-        def share(words: bytes, memories: list[Memory], target: Memory) -> None:
-            # An output that is read too is in the caches already.
-            past = plan.stream and not target.address % 64 and target not in memories
-            threads.run(tiles, words, plan.helpers, stream=past)
-
-        return share
+        return Tiles(code.addresses, code)
 
     def stats(self) -> dict[str, int]:
         """Live memory, memory kept for reuse, and what compiling has cost so far."""

@@ -14,18 +14,20 @@ from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.lang.ir import Block, For, If, Program, Value
 
-#: Work estimated below this runs in the calling thread: waking another costs more than it saves.
-ALONE_NS: Final = 40_000.0
+#: Work estimated below this runs in the calling thread: sharing it would cost more than it saves.
+ALONE_NS: Final = 20_000.0
+#: Work that another thread is worth inviting for.
+HELPER_NS: Final = 10_000.0
 #: Work estimated below this keeps the GIL, which is dearer to get back than the work is to do.
 HELD_NS: Final = 3_000.0
 #: Tiles are at least this much work, so that handing them out does not show.
-TILE_NS: Final = 25_000.0
+TILE_NS: Final = 5_000.0
 #: Tiles for each thread, so that one that starts late or is slowed down can be helped out.
 TILES: Final = 8
 #: Outputs of this many bytes go past the caches, which could not hold them anyway.
 STREAM_BYTES: Final = 32 << 20
 
-_BYTE_NS: Final = 0.05
+_BYTE_NS: Final = 0.03
 _PLAIN_NS: Final = 0.03
 _COSTLY_NS: Final = {
     "div": 0.1, "sqrt": 0.1, "idiv": 0.3, "mod": 0.3, "image": 0.1, "array": 0.4,
@@ -65,7 +67,7 @@ def plan(program: Program, geometry: Geometry, threads: int) -> Plan:
     out_bytes = ITEMSIZE[program.out.dtype] * program.out.channels
     if work < ALONE_NS:
         return Plan(0, total, work < HELD_NS and not loops, False, work)
-    helpers = min(threads - 1, max(1, int(work // ALONE_NS)))
+    helpers = min(threads - 1, max(1, int(work // HELPER_NS)))
     tile = max(work / ((helpers + 1) * TILES), TILE_NS)
     chunk = _rounded(max(int(tile / each), 1), geometry, out_bytes)
     stream = total * out_bytes >= STREAM_BYTES and chunk * out_bytes % 64 == 0

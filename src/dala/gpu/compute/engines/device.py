@@ -9,23 +9,24 @@ submit. Writes to a queue are ordered with its submits, so the next batch may us
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dala.errors import DeviceLostError, FreedError
+from dala.errors import DeviceError, DeviceLostError, FreedError
 from dala.gpu.compute.engines.adapters import Adapter
+from dala.gpu.compute.engines.bindings import Bindings
 from dala.gpu.compute.engines.native import WorkDone, poll, request_device
 from dala.gpu.compute.engines.owner import Owner
-from dala.gpu.compute.engines.pool import BufferPool, DeviceBuffer
+from dala.gpu.compute.engines.pool import BufferPool, DeviceBuffer, Slot
 from dala.gpu.compute.engines.staging import Staging
 
 #: Bytes for the numbers of one batch of launches.
 BLOCKS: Final = 65536
 
-#: What a binding of a uniform block spans; larger blocks get larger bindings.
-SPAN: Final = 512
+#: How much of them one launch sees; kernels with more parameters see more.
+WINDOW: Final = 512
 
 #: Launches in one submit: few while the device has nothing to do, more while it is busy.
 FIRST_BATCH: Final = 4
@@ -38,8 +39,8 @@ FLIGHTS: Final = 64
 PIECE: Final = 64 << 20
 WRITES: Final = 256 << 20
 
-#: Bind groups kept for later launches with the same buffers.
-GROUPS: Final = 512
+#: How long a wait only polls before it begins to sleep in between.
+BUSY: Final = 150e-6
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,7 +49,7 @@ class Pipeline:
 
     id: int
     #: How much of the uniform buffer a launch sees.
-    span: int
+    window: int
 
 
 class Device:
@@ -71,40 +72,39 @@ class Device:
         self._dirty = 0
         self._writes: deque[tuple[int, int]] = deque()
         self._pipelines: list[Any] = []
-        self._layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
-        self._groups: OrderedDict[tuple[int, ...], Any] = OrderedDict()
-        self._groups_of: dict[int, set[tuple[int, ...]]] = {}
+        self._bindings = Bindings(self.native, self._uniform)
         self._syncs: deque[tuple[int, Future[None]]] = deque()
         self._since = 0.0
         owner.look_round, owner.on_lost, owner.on_stop = self.look_round, self.lost, self.stop
 
     # memory -----------------------------------------------------------------------------------
 
-    def create(self, size: int, nbytes: int) -> tuple[DeviceBuffer, bool]:
-        """A buffer, and whether it is new (and so zeroed)."""
-        buffer = self.pool.take(size, nbytes)  # one may have come back since it was looked for
-        if buffer is not None:
-            return buffer, False
+    def allocate(self, buffer: DeviceBuffer, zero: bool) -> None:
+        """Finds memory for a buffer: some that was used before, or new memory, which is zeroed."""
+        if self.pool.take(buffer):
+            if zero:
+                self.encoder().clear_buffer(self._native(buffer))
+            return
         try:
-            native = self._buffer(size, "STORAGE")
+            native = self._buffer(buffer.size, "STORAGE")
         except Exception as error:
             if "memory" not in str(error).lower():
                 raise
             self.discard(self.pool.trim(0))
             self.wait_for(self.done.submitted)
-            native = self._buffer(size, "STORAGE")
-        return self.pool.add(native, size, nbytes), True
+            native = self._buffer(buffer.size, "STORAGE")
+        self.pool.give(buffer, Slot(native, buffer.size))
 
     def release(self, buffer: DeviceBuffer) -> None:
-        """Takes a buffer back into the pool."""
+        """Takes a buffer's memory back into the pool."""
         self.discard(self.pool.put(buffer))
 
-    def discard(self, buffers: list[DeviceBuffer]) -> None:
-        """Lets go of buffers for good; what is recorded or under way with them goes on."""
-        for buffer in buffers:
-            for key in self._groups_of.pop(buffer.id, ()):
-                self._groups.pop(key, None)
-            self.pool.forget(buffer)
+    def discard(self, slots: list[Slot]) -> None:
+        """Lets go of memory for good; what is recorded or under way with it goes on."""
+        if slots:
+            self._bindings.forget(slots)
+            for slot in slots:
+                slot.native = None
 
     def write(self, buffer: DeviceBuffer, data: memoryview) -> None:
         """Writes bytes at the buffer's beginning, in turn with the commands so far."""
@@ -124,14 +124,9 @@ class Device:
             natives = self._native(source), 0, self._native(target), 0, size
             self.encoder().copy_buffer_to_buffer(*natives)
 
-    def zero(self, buffer: DeviceBuffer) -> None:
-        """Records the clearing of a buffer."""
-        self.encoder().clear_buffer(self._native(buffer))
-
     def read(self, buffer: DeviceBuffer, nbytes: int, future: Future[memoryview]) -> None:
         """Begins a read, or fulfils the future with what has gone wrong so far."""
         try:
-            self.flush()
             failure = self._owner.take_failure()
             if failure is not None:
                 raise failure
@@ -144,21 +139,21 @@ class Device:
 
     def compile(self, source: str, inputs: int, block: int) -> Pipeline:
         """Compiles a shader with so many inputs and a uniform block of so many bytes."""
-        span = max(SPAN, 1 << (block - 1).bit_length())
-        _, layout = self._layout(inputs, span)
         module = self.native.create_shader_module(code=source)
-        compute = {"module": module, "entry_point": "main"}
-        pipeline = Pipeline(len(self._pipelines), span)
-        self._pipelines.append(self.native.create_compute_pipeline(layout=layout, compute=compute))
-        return pipeline
+        native = self.native.create_compute_pipeline(
+            layout=self._bindings.pipeline_layout(inputs),
+            compute={"module": module, "entry_point": "main"},
+        )
+        self._pipelines.append(native)
+        return Pipeline(len(self._pipelines) - 1, max(WINDOW, 1 << (block - 1).bit_length()))
 
     def launch(
         self, pipeline: Pipeline, buffers: tuple[DeviceBuffer, ...], block: bytes, groups: int
     ) -> None:
         """Records a launch; the last of the buffers is the output."""
-        if self._used + pipeline.span > BLOCKS:
+        if self._used + pipeline.window > BLOCKS:
             self.flush()
-        group = self._group(buffers, pipeline.span)
+        group = self._bindings.group([self._slot(b) for b in buffers], pipeline.window)
         if self._pass is None:
             self._pass = self.encoder().begin_compute_pass()
         offset = self._used
@@ -223,7 +218,7 @@ class Device:
         if settled:
             self._since = time.monotonic()
         # An eighth of the time waited so far: late by that much at most, and never busy for long.
-        return 0 if waited < 50e-6 else min(waited / 8, 0.002)
+        return 0 if waited < BUSY else min(waited / 8, 0.002)
 
     def poll(self) -> None:
         """Lets the device report what it has finished; notices its loss."""
@@ -255,7 +250,7 @@ class Device:
             waited = time.monotonic() - started
             if waited > seconds:
                 return False
-            if self.done.finished < number and waited > 50e-6:
+            if self.done.finished < number and waited > BUSY:
                 time.sleep(min(waited / 8, 0.002))
         return True
 
@@ -280,10 +275,8 @@ class Device:
         self.staging.fail(closed)
         while self._syncs:
             self._syncs.popleft()[1].set_exception(closed)
-        self._groups.clear()
-        self._groups_of.clear()
+        self._bindings.clear()
         self._pipelines.clear()
-        self._layouts.clear()
         self.staging.clear()
         self.pool.clear()
         self._uniform = None
@@ -297,13 +290,21 @@ class Device:
             **self.pool.stats(),
             "staging_buffers": self.staging.count,
             "staging_bytes": self.staging.bytes,
-            "bind_groups": len(self._groups),
+            "bind_groups": len(self._bindings),
         }
 
     # ------------------------------------------------------------------------------------------
 
+    def _slot(self, buffer: DeviceBuffer) -> Slot:
+        if buffer.slot is None:
+            raise DeviceError(
+                f"{self._owner.name}: a buffer of {buffer.nbytes} bytes was used, but it has no "
+                "memory: it was given back, or there was none to be had."
+            )
+        return buffer.slot
+
     def _native(self, buffer: DeviceBuffer) -> Any:
-        return self.pool.natives[buffer.id]
+        return self._slot(buffer).native
 
     def _buffer(self, size: int, usage: str) -> Any:
         import wgpu
@@ -329,37 +330,3 @@ class Device:
     def _start_waiting(self) -> None:
         if not self.staging.waiting and not self._syncs:
             self._since = time.monotonic()
-
-    def _layout(self, inputs: int, span: int) -> tuple[Any, Any]:
-        """The layouts of a bind group and of a pipeline with so many inputs."""
-        if (inputs, span) not in self._layouts:
-            kinds = [{"type": "read-only-storage"}] * inputs + [{"type": "storage"}]
-            kinds.append({"type": "uniform", "has_dynamic_offset": True})  # type: ignore[dict-item]
-            entries = [
-                {"binding": i, "visibility": "COMPUTE", "buffer": kind}
-                for i, kind in enumerate(kinds)
-            ]
-            group = self.native.create_bind_group_layout(entries=entries)
-            pipeline = self.native.create_pipeline_layout(bind_group_layouts=[group])
-            self._layouts[inputs, span] = group, pipeline
-        return self._layouts[inputs, span]
-
-    def _group(self, buffers: tuple[DeviceBuffer, ...], span: int) -> Any:
-        key = (span, *(buffer.id for buffer in buffers))
-        group = self._groups.get(key)
-        if group is not None:
-            self._groups.move_to_end(key)
-            return group
-        resources = [{"buffer": self._native(buffer)} for buffer in buffers]
-        resources.append({"buffer": self._uniform, "offset": 0, "size": span})
-        entries = [{"binding": i, "resource": r} for i, r in enumerate(resources)]
-        layout, _ = self._layout(len(buffers) - 1, span)
-        group = self.native.create_bind_group(layout=layout, entries=entries)
-        self._groups[key] = group
-        for id in key[1:]:
-            self._groups_of.setdefault(id, set()).add(key)
-        if len(self._groups) > GROUPS:
-            old, _ = self._groups.popitem(last=False)
-            for id in old[1:]:
-                self._groups_of[id].discard(old)
-        return group

@@ -14,8 +14,14 @@ fn bits_f64(bits: u64) -> f64 {
     return bitcast<f64>(bits);
 }
 
-fn join_f64(low: u32, high: u32) -> f64 {
-    return bitcast<f64>((u64(high) << 32u) | u64(low));
+// The same number, in a way no compiler sees through (p.zero is 0): some regroup sums and products,
+// which is wrong where rounding or infinities matter.
+fn hide_f32(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) ^ p.zero);
+}
+
+fn hide_f64(x: f64) -> f64 {
+    return bitcast<f64>(bitcast<u64>(x) ^ u64(p.zero));
 }
 
 // Compilers may take x != x to be false; not so with bits.
@@ -144,6 +150,13 @@ fn u32_to_s64(x: u32) -> i64 {
 // f32 functions: drivers' own are off by up to 1e-2 (sin of large numbers), 4e-4 (log near 1) and
 // 2e-5 (atan) ----------------------------------------------------------------------------------------
 
+// Division is only promised to be right while the divisor is neither very large nor very small.
+fn div_f32(a: f32, b: f32) -> f32 {
+    let size = abs(b);
+    let k = select(select(1.0f, 1.8446744e19f, size < 1e-30f), 5.4210109e-20f, size > 1e30f);
+    return (a / (b * k)) * k;
+}
+
 // x * 2^n, in two steps so that the ends of the range are reached.
 fn scale_f32(x: f32, n: i32) -> f32 {
     let half = n >> 1u;
@@ -168,7 +181,7 @@ fn exp_f32(x: f32) -> f32 {
     if (x > 88.8f) { return bits_f32(0x7f800000u); }
     if (x < -104.0f) { return 0.0f; }
     let n = round(x * 1.44269504f);
-    let r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+    let r = hide_f32(x - n * 0.693359375f) - n * -2.12194440e-4f;
     return scale_f32(exp_core_f32(r), i32(n));
 }
 
@@ -250,7 +263,9 @@ fn quadrant_f32(x: f32) -> vec2<f32> {
     if (size >= 0x46000000u) { return quadrant_large_f32(x); }
     if (size < 0x3f490fdbu) { return vec2<f32>(x, 0.0f); }
     let n = round(x * 0.636619772f);
-    let r = ((x - n * 1.5703125f) - n * 4.837512969970703125e-4f) - n * 7.549789948768648e-8f;
+    var r = hide_f32(x - n * 1.5703125f);
+    r = hide_f32(r - n * 4.837512969970703125e-4f);
+    r -= n * 7.549789948768648e-8f;
     return vec2<f32>(r, n - 4.0f * floor(n * 0.25f));
 }
 
@@ -270,7 +285,7 @@ fn sin_f32(x: f32) -> f32 {
     let a = quadrant_f32(x);
     let odd = a.y == 1.0f || a.y == 3.0f;
     let y = select(sin_core_f32(a.x), cos_core_f32(a.x), odd);
-    return select(y, -y, a.y >= 2.0f);
+    return select(select(y, -y, a.y >= 2.0f), x, x == 0.0f);
 }
 
 fn cos_f32(x: f32) -> f32 {
@@ -285,7 +300,7 @@ fn tan_f32(x: f32) -> f32 {
     let s = sin_core_f32(a.x);
     let c = cos_core_f32(a.x);
     if (a.y == 1.0f || a.y == 3.0f) { return -c / s; }
-    return s / c;
+    return select(s / c, x, x == 0.0f);
 }
 
 // atan(x) for 0 <= x <= tan(pi/8)
@@ -350,33 +365,32 @@ fn pow_core_f32(x: f32, y: f32) -> f32 {
     }
     let f = m - 1.0f;
     let sum = m + 1.0f;
-    let s = f / sum;
+    let inverse = 1.0f / sum;
+    let s = f * inverse;
     let sh = head_f32(s);
     let th = head_f32(sum);
-    let tl = m - (th - 1.0f);
-    let sl = ((f - sh * th) - sh * tl) / sum;
+    let tl = m - hide_f32(th - 1.0f);
+    let sl = (hide_f32(f - sh * th) - sh * tl) * inverse;
     let z = s * s;
     var q = 1.1111111e-1f;
     q = q * z + 1.42857143e-1f;
     q = q * z + 2.0e-1f;
     q = q * z + 3.33333333e-1f;
     let n = f32(e);
-    let ph = 2.884765625f * sh;
-    let pl = 6.2445681e-4f * sh + 2.88539008f * (sl + s * (q * z));
-    let lh = n + ph;
-    let ll = ((n - lh) + ph) + pl;
-    let t1 = head_f32(lh + ll);
-    let t2 = ll - (t1 - lh);
+    let low = 6.2445681e-4f * sh + 2.88539008f * (sl + s * (q * z));
+    let high = 2.884765625f * sh;
+    let t1 = head_f32((n + high) + low);
+    let t2 = (hide_f32(n - t1) + high) + low;
     let rough = y * t1;
     if (rough > 200.0f) { return bits_f32(0x7f800000u); }
     if (rough < -200.0f) { return 0.0f; }
     let y1 = head_f32(y);
-    let wh = y1 * t1;
     let wl = (y - y1) * t1 + y * t2;
+    let wh = y1 * t1;
     let whole = round(wh + wl);
     if (whole > 128.0f) { return bits_f32(0x7f800000u); }
     if (whole < -150.0f) { return 0.0f; }
-    return scale_f32(exp_core_f32(((wh - whole) + wl) * 0.693147181f), i32(whole));
+    return scale_f32(exp_core_f32((hide_f32(wh - whole) + wl) * 0.693147181f), i32(whole));
 }
 
 fn pow_f32(x: f32, y: f32) -> f32 {
@@ -415,7 +429,7 @@ fn exp_f64(x: f64) -> f64 {
     if (x > 709.8lf) { return bits_f64(0x7ff0000000000000lu); }
     if (x < -745.2lf) { return 0.0lf; }
     let n = round(x * 1.4426950408889634lf);
-    let high = x - n * 6.93147180369123816490e-01lf;
+    let high = hide_f64(x - n * 6.93147180369123816490e-01lf);
     let low = n * 1.90821492927058770002e-10lf;
     let r = high - low;
     let z = r * r;
@@ -508,8 +522,9 @@ fn quadrant_f64(x: f64) -> vec2<f64> {
     if (size >= 0x40f0000000000000lu) { return quadrant_large_f64(x); }
     if (size < 0x3fe921fb54442d18lu) { return vec2<f64>(x, 0.0lf); }
     let n = round(x * 0.6366197723675814lf);
-    let r = ((x - n * 1.57079632673412561417e+00lf) - n * 6.07710050630396597660e-11lf)
-        - n * 2.02226624879595063154e-21lf;
+    var r = hide_f64(x - n * 1.57079632673412561417e+00lf);
+    r = hide_f64(r - n * 6.07710050630396597660e-11lf);
+    r -= n * 2.02226624879595063154e-21lf;
     return vec2<f64>(r, n - 4.0lf * floor(n * 0.25lf));
 }
 
@@ -539,7 +554,7 @@ fn sin_f64(x: f64) -> f64 {
     let a = quadrant_f64(x);
     let odd = a.y == 1.0lf || a.y == 3.0lf;
     let y = select(sin_core_f64(a.x), cos_core_f64(a.x), odd);
-    return select(y, -y, a.y >= 2.0lf);
+    return select(select(y, -y, a.y >= 2.0lf), x, x == 0.0lf);
 }
 
 fn cos_f64(x: f64) -> f64 {
@@ -554,7 +569,7 @@ fn tan_f64(x: f64) -> f64 {
     let s = sin_core_f64(a.x);
     let c = cos_core_f64(a.x);
     if (a.y == 1.0lf || a.y == 3.0lf) { return -c / s; }
-    return s / c;
+    return select(s / c, x, x == 0.0lf);
 }
 
 fn atan_f64(x: f64) -> f64 {

@@ -98,7 +98,7 @@ class Jit:
         """The functions that share out a job; see :mod:`dala.gpu.compute.engines.llvm_tiles`."""
         with self._making_tiles:  # one for all: its functions live as long as this compiler
             if self._tiles is None:
-                self._tiles = self.compile(tiles_text(self.host), ("run", "run_stream", "watch"))
+                self._tiles = self.compile(tiles_text(self.host), ("share", "wait", "serve"))
             return self._tiles
 
     def compile(self, text: str, exports: tuple[str, ...]) -> Code:

@@ -1,24 +1,32 @@
-"""The native side of sharing out a job: fetching tiles until none is left. Written once, as IR.
+"""The native side of sharing out a job, written once, as LLVM IR.
 
 A job block is made of words of eight bytes. The first ones are
 
-===  ======  ==================================================================================
-0    next    the first position nobody has taken yet (atomic)
-1    total   the number of positions
-2    chunk   positions in a tile
-3    done    positions finished (atomic)
-4    body    the function ``body(ptr job, ptr out, i64 start, i64 end)``
-5    size    bytes that the output has for each position
-6    out     the output
-===  ======  ==================================================================================
+===  =======  =================================================================================
+0    next     the first position nobody has taken yet (atomic)
+1    total    the number of positions
+2    chunk    positions in a tile
+3    left     helpers that have come and gone (atomic)
+4    taken    helpers that have come, known once no more can
+5    body     the function ``body(ptr job, ptr out, i64 start, i64 end)``
+6    size     bytes that the output has for each position
+7    stream   1 to store past the caches; then output and tiles must be on 64-byte boundaries
+8    out      the output
+===  =======  =================================================================================
 
-and the rest belongs to ``body``, which may not change any of it. The module exports
+and the rest belongs to ``body``, which may not change any of it. A mailbox has a word that tells
+its helpers to stop, a word that counts those awake and idle, and :data:`SLOTS` words for
+invitations: the address of a job with tiles to give away. The module exports
 
-``run(ptr job, i64 n)``           takes tiles until none is left; 1 if it finished the last one, or
-                                  if the job was finished while it looked n times, else 0;
-``run_stream(ptr job, i64 n)``    the same, storing past the caches where the machine can; output
-                                  and tiles must be on 64-byte boundaries;
-``watch(ptr p, i64 old, i64 n)``  looks n times for the word at p to change from old; 1 if it did.
+``share(ptr job, ptr mailbox, i64 helpers, i64 looks)``
+    invites helpers, takes tiles until none is left, withdraws what invitations are left, and waits
+    for those who came; 1 when all of it is done, 0 if somebody was still at it after ``looks``;
+``wait(ptr job, i64 looks)``
+    goes on waiting for them;
+``serve(ptr mailbox, i64 looks)``
+    a helper's life: takes up invitations until there was none for ``looks``.
+
+A job's memory is the caller's again when ``share`` or ``wait`` has answered 1.
 """
 
 from __future__ import annotations
@@ -27,8 +35,12 @@ from dataclasses import dataclass
 from string import Template
 from typing import Final
 
-#: The words that the table above names.
-HEAD_WORDS: Final = 7
+#: Words that the table above names.
+HEAD_WORDS: Final = 9
+#: Words of a mailbox before its slots: stop, idle.
+MAILBOX_HEAD: Final = 2
+#: Invitations that can be open at one time.
+SLOTS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,76 +55,165 @@ class Host:
     pause: str = ""
 
 
-_RUN: Final = Template("""\
-define i32 @$name(ptr %job, i64 %looks) #0 {
+_TILES: Final = Template("""\
+define internal void @tiles(ptr %job) #0 {
 entry:
   %total.p = getelementptr i64, ptr %job, i64 1
   %total = load i64, ptr %total.p
   %chunk.p = getelementptr i64, ptr %job, i64 2
   %chunk = load i64, ptr %chunk.p
-  %done.p = getelementptr i64, ptr %job, i64 3
-  %body.p = getelementptr i64, ptr %job, i64 4
+  %body.p = getelementptr i64, ptr %job, i64 5
   %body = load ptr, ptr %body.p
-  %size.p = getelementptr i64, ptr %job, i64 5
+  %size.p = getelementptr i64, ptr %job, i64 6
   %size = load i64, ptr %size.p
-  %out.p = getelementptr i64, ptr %job, i64 6
+  %stream.p = getelementptr i64, ptr %job, i64 7
+  %stream = load i64, ptr %stream.p
+  %past = icmp ne i64 %stream, 0
+  %out.p = getelementptr i64, ptr %job, i64 8
   %out = load ptr, ptr %out.p
   br label %take
 take:
   %start = atomicrmw add ptr %job, i64 %chunk monotonic
   %some = icmp slt i64 %start, %total
-  br i1 %some, label %tile, label %look
+  br i1 %some, label %tile, label %none
 tile:
   %full = add i64 %start, %chunk
   %end = call i64 @llvm.smin.i64(i64 %full, i64 %total)
-  $call
-  %count = sub i64 %end, %start
-  %before = atomicrmw add ptr %done.p, i64 %count acq_rel
-  %now = add i64 %before, %count
-  %last = icmp eq i64 %now, %total
-  br i1 %last, label %finished, label %take
+  br i1 %past, label %streaming, label %plain
+streaming:
+  $stream
+  br label %take
+plain:
+  call void %body(ptr %job, ptr %out, i64 %start, i64 %end)
+  br label %take
+none:
+  ret void
+}
+
+define i32 @share(ptr %job, ptr %mailbox, i64 %helpers, i64 %looks) #0 {
+entry:
+  %me = ptrtoint ptr %job to i64
+  %slots = getelementptr i64, ptr %mailbox, i64 2
+  br label %invite
+invite:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %invited ]
+  %posted = phi i64 [ 0, %entry ], [ %posted.next, %invited ]
+  %enough = icmp eq i64 %posted, %helpers
+  %over = icmp eq i64 %i, $slots
+  %stop = or i1 %enough, %over
+  br i1 %stop, label %work, label %try
+try:
+  %slot = getelementptr i64, ptr %slots, i64 %i
+  %put = cmpxchg ptr %slot, i64 0, i64 %me acq_rel monotonic
+  %did = extractvalue { i64, i1 } %put, 1
+  br label %invited
+invited:
+  %one = zext i1 %did to i64
+  %posted.next = add i64 %posted, %one
+  %i.next = add i64 %i, 1
+  br label %invite
+work:
+  call void @tiles(ptr %job)
+  br label %withdraw
+withdraw:
+  %j = phi i64 [ 0, %work ], [ %j.next, %drawn ]
+  %back = phi i64 [ 0, %work ], [ %back.next, %drawn ]
+  %all = icmp eq i64 %j, %i
+  br i1 %all, label %known, label %draw
+draw:
+  %open = getelementptr i64, ptr %slots, i64 %j
+  %undo = cmpxchg ptr %open, i64 %me, i64 0 acq_rel monotonic
+  %undone = extractvalue { i64, i1 } %undo, 1
+  br label %drawn
+drawn:
+  %one.back = zext i1 %undone to i64
+  %back.next = add i64 %back, %one.back
+  %j.next = add i64 %j, 1
+  br label %withdraw
+known:
+  %taken = sub i64 %posted, %back
+  %taken.p = getelementptr i64, ptr %job, i64 4
+  store i64 %taken, ptr %taken.p
+  %done = call i32 @wait(ptr %job, i64 %looks)
+  ret i32 %done
+}
+
+define i32 @wait(ptr %job, i64 %looks) #0 {
+entry:
+  %left.p = getelementptr i64, ptr %job, i64 3
+  %taken.p = getelementptr i64, ptr %job, i64 4
+  %taken = load i64, ptr %taken.p
+  br label %look
 look:
-  %left = phi i64 [ %looks, %take ], [ %fewer, %wait ]
-  %gone = icmp eq i64 %left, 0
-  br i1 %gone, label %unknown, label %wait
-wait:
+  %n = phi i64 [ %looks, %entry ], [ %fewer, %rest ]
+  %left = load atomic i64, ptr %left.p acquire, align 8
+  %done = icmp eq i64 %left, %taken
+  br i1 %done, label %finished, label %more
+more:
+  %tired = icmp eq i64 %n, 0
+  br i1 %tired, label %unfinished, label %rest
+rest:
   $pause
-  %fewer = sub i64 %left, 1
-  %seen = load atomic i64, ptr %done.p acquire, align 8
-  %done = icmp eq i64 %seen, %total
-  br i1 %done, label %finished, label %look
+  %fewer = sub i64 %n, 1
+  br label %look
 finished:
   ret i32 1
-unknown:
+unfinished:
   ret i32 0
 }
-""")
 
-_WATCH: Final = Template("""\
-define i32 @watch(ptr %word, i64 %old, i64 %looks) #0 {
+define void @serve(ptr %mailbox, i64 %looks) #0 {
 entry:
-  br label %look
-look:
-  %left = phi i64 [ %looks, %entry ], [ %fewer, %wait ]
-  %now = load atomic i64, ptr %word monotonic, align 8
-  %same = icmp eq i64 %now, %old
-  br i1 %same, label %more, label %changed
-more:
-  %gone = icmp eq i64 %left, 0
-  br i1 %gone, label %never, label %wait
-wait:
+  %idle.p = getelementptr i64, ptr %mailbox, i64 1
+  %slots = getelementptr i64, ptr %mailbox, i64 2
+  %came = atomicrmw add ptr %idle.p, i64 1 monotonic
+  br label %round
+round:
+  %n = phi i64 [ %looks, %entry ], [ %fewer, %idle ], [ %looks, %helped ]
+  %stop = load atomic i64, ptr %mailbox monotonic, align 8
+  %ended = icmp ne i64 %stop, 0
+  %tired = icmp eq i64 %n, 0
+  %go = or i1 %ended, %tired
+  br i1 %go, label %leave, label %scan
+scan:
+  %i = phi i64 [ 0, %round ], [ %i.next, %next ]
+  %slot = getelementptr i64, ptr %slots, i64 %i
+  %job = load atomic i64, ptr %slot monotonic, align 8
+  %none = icmp eq i64 %job, 0
+  br i1 %none, label %next, label %accept
+accept:
+  %got = cmpxchg ptr %slot, i64 %job, i64 0 acq_rel monotonic
+  %mine = extractvalue { i64, i1 } %got, 1
+  br i1 %mine, label %help, label %next
+next:
+  %i.next = add i64 %i, 1
+  %over = icmp eq i64 %i.next, $slots
+  br i1 %over, label %idle, label %scan
+help:
+  %busy = atomicrmw sub ptr %idle.p, i64 1 monotonic
+  %block = inttoptr i64 %job to ptr
+  call void @tiles(ptr %block)
+  br label %helped
+helped:
+  %left.p = getelementptr i64, ptr %block, i64 3
+  %gone = atomicrmw add ptr %left.p, i64 1 release
+  %free = atomicrmw add ptr %idle.p, i64 1 monotonic
+  br label %round
+idle:
   $pause
-  %fewer = sub i64 %left, 1
-  br label %look
-changed:
-  ret i32 1
-never:
-  ret i32 0
+  %fewer = sub i64 %n, 1
+  br label %round
+leave:
+  %went = atomicrmw sub ptr %idle.p, i64 1 monotonic
+  ret void
 }
+
+declare i64 @llvm.smin.i64(i64, i64)
+attributes #0 = { nounwind "no-stack-arg-probe" }
 """)
 
 # A tile in pieces: each is computed into the nearest cache and sent on in whole lines. The fence is
-# there because such stores are not ordered with the counter that says the tile is done.
+# there because such stores are not ordered with the counter that says a helper has left.
 _STREAM: Final = """\
 define internal void @stream(ptr %job, ptr %body, i64 %size, ptr %out, i64 %start, i64 %end) #0 {
 entry:
@@ -180,14 +281,10 @@ _STREAM_CALL: Final = (
 
 def tiles_text(host: Host) -> str:
     """The module that shares out jobs on this machine."""
-    parts = [_RUN.substitute(name="run", call=_PLAIN_CALL, pause=host.pause)]
     call = _STREAM_CALL if host.streams else _PLAIN_CALL
-    parts.append(_RUN.substitute(name="run_stream", call=call, pause=host.pause))
+    parts = [_TILES.substitute(stream=call, pause=host.pause, slots=SLOTS)]
     if host.streams:
         parts.append(_STREAM)
-    parts.append(_WATCH.substitute(pause=host.pause))
-    parts.append("declare i64 @llvm.smin.i64(i64, i64)\n")
-    parts.append('attributes #0 = { nounwind "no-stack-arg-probe" }\n')
     if host.pause:
         parts.append(host.pause.replace("call", "declare").replace("i32 15", "i32") + "\n")
     return "\n".join(parts)

@@ -12,7 +12,6 @@ import hashlib
 import os
 import sys
 import threading
-from pathlib import Path
 from typing import Final
 
 _MAGIC: Final = b"dala-o1\n"
@@ -22,13 +21,13 @@ _DIGEST: Final = hashlib.sha256().digest_size
 CAPACITY_BYTES: Final = 64 << 20
 
 
-def cache_folder() -> Path | None:
+def cache_folder() -> str | None:
     """The folder for object code: DALA_CACHE_DIR, or in the user's cache; None if turned off."""
     if os.environ.get("DALA_CACHE", "").strip().lower() in ("0", "off", "no", "false"):
         return None
     chosen = os.environ.get("DALA_CACHE_DIR")
     if chosen:
-        return Path(chosen) / "objects"
+        return os.path.join(chosen, "objects")
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
     elif sys.platform == "darwin":
@@ -37,21 +36,24 @@ def cache_folder() -> Path | None:
         base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if base.startswith("~"):  # there is no home
         return None
-    return Path(base) / "dala" / "objects"
+    return os.path.join(base, "dala", "objects")
 
 
 class ObjectCache:
     """Object code by key, in a folder; every failure of the file system means "not there"."""
 
-    def __init__(self, folder: Path | None, capacity: int = CAPACITY_BYTES) -> None:
-        self.folder = folder
+    def __init__(
+        self, folder: str | os.PathLike[str] | None, capacity: int = CAPACITY_BYTES
+    ) -> None:
+        # Text rather than a Path: that module would take longer to import than the code to load.
+        self.folder = None if folder is None else os.fspath(folder)
         self.capacity = capacity
 
     def get(self, key: str) -> bytes | None:
         """The code stored under a key, or None."""
         if self.folder is None:
             return None
-        path = self.folder / f"{key}.o"
+        path = os.path.join(self.folder, f"{key}.o")
         try:
             with open(path, "rb") as file:
                 if not _trusted(file.fileno()):
@@ -69,13 +71,14 @@ class ObjectCache:
         """Stores code under a key, if it can."""
         if self.folder is None:
             return
-        temporary = self.folder / f"{key}.{os.getpid()}.{threading.get_ident()}.tmp"
+        path = os.path.join(self.folder, f"{key}.o")
+        temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
             with open(os.open(temporary, flags, 0o600), "wb") as file:
                 file.write(_MAGIC + hashlib.sha256(code).digest() + code)
-            os.replace(temporary, self.folder / f"{key}.o")
+            os.replace(temporary, path)
             self._evict()
         except OSError:
             with contextlib.suppress(OSError):

@@ -1,15 +1,15 @@
 """Device memory: buffers are made once and used again by others of about their size.
 
-A buffer that is given back may be used again at once, even while the device still works with it:
-all work on a device is done in order. Sizes come in eight steps for each power of two.
+Who allocates gets a :class:`DeviceBuffer` at once; the memory behind it is found on the owner's
+thread, in turn with the other work. Memory that is given back may be used again by the next work,
+even while the device is still busy with it: all work on a device is done in order.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from typing import Any, Final
 
 #: Memory kept for later use, unless ``DALA_POOL_BYTES`` says otherwise.
@@ -18,17 +18,28 @@ POOL_BYTES: Final = 512 << 20
 _ids = itertools.count(1)
 
 
-class DeviceBuffer:
-    """One buffer on a device, by number: what others may hold without holding native memory."""
+class Slot:
+    """A native buffer. Only the owner's thread holds these."""
 
-    __slots__ = ("id", "nbytes", "size")
+    __slots__ = ("id", "native", "size")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, native: Any, size: int) -> None:
         self.id = next(_ids)
+        self.native = native
+        self.size = size
+
+
+class DeviceBuffer:
+    """A buffer as other threads hold it: the memory is in ``slot`` while it has any."""
+
+    __slots__ = ("nbytes", "size", "slot")
+
+    def __init__(self, nbytes: int, size: int) -> None:
+        #: Bytes that were asked for.
+        self.nbytes = nbytes
         #: Bytes on the device.
         self.size = size
-        #: Bytes that were asked for; 0 while it waits in the pool.
-        self.nbytes = 0
+        self.slot: Slot | None = None
 
 
 def size_class(nbytes: int, limit: int) -> int:
@@ -49,88 +60,69 @@ def pool_bytes_from_environment() -> int:
 
 
 class BufferPool:
-    """Free buffers by size, oldest out first beyond the cap, and counts of all that exist.
-
-    :meth:`take` is for any thread; the rest is for the owner's thread, where native buffers live.
-    """
+    """Free memory by size, the oldest let go beyond the cap, and counts of all there is."""
 
     def __init__(self, cap: int) -> None:
         self.cap = cap
-        self.natives: dict[int, Any] = {}
-        self._lock = threading.Lock()
-        self._free: dict[int, deque[DeviceBuffer]] = {}
-        self._age: OrderedDict[int, DeviceBuffer] = OrderedDict()
+        #: Slots in use, so that the last reference to native memory is always here.
+        self._used: dict[int, Slot] = {}
+        self._free: dict[int, OrderedDict[int, Slot]] = {}
+        self._age: OrderedDict[int, Slot] = OrderedDict()
         self._pooled_bytes = 0
-        self._live = 0
         self._live_bytes = 0
 
-    def take(self, size: int, nbytes: int) -> DeviceBuffer | None:
-        """A free buffer of just this size, or None."""
-        with self._lock:
-            free = self._free.get(size)
-            if not free:
-                return None
-            buffer = free.pop()
-            del self._age[buffer.id]
-            self._pooled_bytes -= size
-            self._count(buffer, nbytes)
-            return buffer
+    def take(self, buffer: DeviceBuffer) -> bool:
+        """Gives a buffer free memory of just its size; says whether there was any."""
+        free = self._free.get(buffer.size)
+        if not free:
+            return False
+        id, slot = free.popitem()  # the last one given back: likeliest to be in a cache
+        del self._age[id]
+        self._pooled_bytes -= slot.size
+        self.give(buffer, slot)
+        return True
 
-    def add(self, native: Any, size: int, nbytes: int) -> DeviceBuffer:
-        """Enters a new native buffer, as one in use."""
-        buffer = DeviceBuffer(size)
-        with self._lock:
-            self.natives[buffer.id] = native
-            self._count(buffer, nbytes)
-        return buffer
+    def give(self, buffer: DeviceBuffer, slot: Slot) -> None:
+        """Puts memory behind a buffer."""
+        buffer.slot = slot
+        self._used[slot.id] = slot
+        self._live_bytes += buffer.nbytes
 
-    def put(self, buffer: DeviceBuffer) -> list[DeviceBuffer]:
-        """Takes a buffer back; gives those that must go to stay under the cap."""
-        with self._lock:
-            if buffer.id not in self.natives or buffer.id in self._age:
-                return []
-            self._live -= 1
-            self._live_bytes -= buffer.nbytes
-            buffer.nbytes = 0
-            self._free.setdefault(buffer.size, deque()).append(buffer)
-            self._age[buffer.id] = buffer
-            self._pooled_bytes += buffer.size
+    def put(self, buffer: DeviceBuffer) -> list[Slot]:
+        """Takes a buffer's memory back; gives what must go to stay under the cap."""
+        slot, buffer.slot = buffer.slot, None
+        if slot is None or self._used.pop(slot.id, None) is None:
+            return []
+        self._live_bytes -= buffer.nbytes
+        self._free.setdefault(slot.size, OrderedDict())[slot.id] = slot
+        self._age[slot.id] = slot
+        self._pooled_bytes += slot.size
         return self.trim(self.cap)
 
-    def trim(self, cap: int) -> list[DeviceBuffer]:
-        """Takes out the oldest free buffers until what is kept is under ``cap`` bytes."""
+    def trim(self, cap: int) -> list[Slot]:
+        """Takes out the oldest free memory until what is kept is under ``cap`` bytes."""
         out = []
-        with self._lock:
-            while self._pooled_bytes > cap and self._age:
-                _, buffer = self._age.popitem(last=False)
-                self._free[buffer.size].remove(buffer)
-                self._pooled_bytes -= buffer.size
-                out.append(buffer)
+        while self._pooled_bytes > cap and self._age:
+            id, slot = self._age.popitem(last=False)
+            del self._free[slot.size][id]
+            self._pooled_bytes -= slot.size
+            out.append(slot)
         return out
-
-    def forget(self, buffer: DeviceBuffer) -> None:
-        """Lets go of the native buffer."""
-        self.natives.pop(buffer.id, None)
 
     def clear(self) -> None:
         """Lets go of everything."""
-        with self._lock:
-            self._free.clear()
-            self._age.clear()
-            self.natives.clear()
-            self._pooled_bytes = self._live = self._live_bytes = 0
+        for slot in (*self._used.values(), *self._age.values()):
+            slot.native = None
+        self._used.clear()
+        self._free.clear()
+        self._age.clear()
+        self._pooled_bytes = self._live_bytes = 0
 
     def stats(self) -> dict[str, int]:
-        """Counts and bytes of buffers in use and of those kept."""
-        with self._lock:
-            return {
-                "live_buffers": self._live,
-                "live_bytes": self._live_bytes,
-                "pooled_buffers": len(self._age),
-                "pooled_bytes": self._pooled_bytes,
-            }
-
-    def _count(self, buffer: DeviceBuffer, nbytes: int) -> None:
-        buffer.nbytes = nbytes
-        self._live += 1
-        self._live_bytes += nbytes
+        """Counts and bytes of buffers in use and of memory kept."""
+        return {
+            "live_buffers": len(self._used),
+            "live_bytes": self._live_bytes,
+            "pooled_buffers": len(self._age),
+            "pooled_bytes": self._pooled_bytes,
+        }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dala.gpu.compute.engines.device import Device
 
 #: Memory that staging buffers may take together; a read that needs more has its own for once.
-STAGING_BYTES: Final = 256 << 20
+STAGING_BYTES: Final = 128 << 20
 
 #: The smallest staging buffer.
 SMALLEST: Final = 4096

@@ -1,9 +1,10 @@
 """The threads that share out a job.
 
-A job is one block of memory and one native function. Every thread that takes part makes a single
-call, in which it fetches tiles by an atomic counter until none is left, so the GIL is free and no
-Python runs for a tile. The calling thread takes part too; if it is done first it waits for the
-others' last tiles. Any number of threads may start jobs at the same time.
+A job is one block of memory and one native function. The calling thread makes a single native call,
+which invites helpers, works through tiles beside them, and waits for their last ones; helpers wait
+for invitations in native code too. So the GIL is free throughout, no Python runs for a tile, and a
+helper that is awake is at work within a microsecond. One that has waited for a while goes to sleep,
+and is woken through a queue. Any number of threads may start jobs at the same time.
 """
 
 from __future__ import annotations
@@ -11,21 +12,27 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
-import struct
 import threading
-from collections.abc import Callable, Mapping
-from queue import Empty, SimpleQueue
+import time
+from collections.abc import Mapping
+from queue import SimpleQueue
 from typing import Final
 
 from dala.errors import ParameterError
+from dala.gpu.compute.engines.llvm_tiles import MAILBOX_HEAD, SLOTS
 
-_Run: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64)
-_Watch: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+#: How often the caller looks for the end of a job before it takes a nap (some 100 us).
+LOOKS: Final = 2000
+#: How often an idle helper looks for another job before it goes to sleep (some 100 us).
+IDLE_LOOKS: Final = 1000
+#: How long a caller naps while others finish, in seconds.
+NAP: Final = 50e-6
 
-#: How often the caller looks for the end of a job before it goes to sleep (some 50 us).
-LOOKS: Final = 1500
-#: How often an idle thread looks for another job before it goes to sleep (some 100 us).
-IDLE_LOOKS: Final = 3000
+_Share: Final = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
+_Wait: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64)
+_Serve: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
 
 def usable_cores() -> int:
@@ -64,28 +71,24 @@ class Tiles:
     """The native functions that threads run; see :mod:`dala.gpu.compute.engines.llvm_tiles`."""
 
     def __init__(self, addresses: Mapping[str, int], owner: object) -> None:
-        self.run = _Run(addresses["run"])
-        self.run_stream = _Run(addresses["run_stream"])
-        self.watch = _Watch(addresses["watch"])
+        self.share = _Share(addresses["share"])
+        self.wait = _Wait(addresses["wait"])
+        self.serve = _Serve(addresses["serve"])
         self.owner = owner  # of the functions' memory
 
 
-class _Job:
-    __slots__ = ("address", "call", "finished", "memory", "tiles")
+class _Mailbox:
+    """Where jobs wait for helpers: native memory, and a queue for those who sleep."""
 
-    def __init__(self, tiles: Tiles, call: Callable[..., int], block: bytes) -> None:
-        self.tiles = tiles
-        self.call = call
-        self.memory = ctypes.create_string_buffer(block, len(block))
-        self.address = ctypes.addressof(self.memory)
-        self.finished = threading.Lock()
-        self.finished.acquire()
+    def __init__(self) -> None:
+        self.words = (ctypes.c_int64 * (MAILBOX_HEAD + SLOTS))()
+        self.address = ctypes.addressof(self.words)
+        self.sleepers: SimpleQueue[bool] = SimpleQueue()
 
-    @property
-    def over(self) -> bool:
-        """Whether every position has been done."""
-        _, total, _, done = struct.unpack_from("=4q", self.memory)
-        return bool(done == total)
+    def wake(self, wanted: int) -> None:
+        """Sees to it that so many helpers are awake with nothing to do, or will be soon."""
+        for _ in range(wanted - self.words[1] - self.sleepers.qsize()):
+            self.sleepers.put(True)
 
 
 class Pool:
@@ -100,39 +103,36 @@ class Pool:
 
     def _reset(self) -> None:
         # A forked child has none of its parent's threads, and whatever they held is lost.
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
-        self._bell = ctypes.c_int64(0)
+        self._mailbox = _Mailbox()
         self._workers: list[threading.Thread] = []
         self._starting = threading.Lock()
 
-    def run(self, tiles: Tiles, block: bytes, helpers: int, *, stream: bool = False) -> None:
+    def run(self, tiles: Tiles, block: bytes, helpers: int) -> None:
         """Runs a job with up to ``helpers`` other threads; returns when all of it is done.
 
         ``block`` is copied. Whatever its pointers lead to must stay alive until this returns, which
         it does not do early: even an interrupt is raised only when no thread works on the job.
         """
-        call = tiles.run_stream if stream else tiles.run
-        job = _Job(tiles, call, block)
+        job = ctypes.create_string_buffer(block, len(block))
+        address = ctypes.addressof(job)
+        mailbox = self._mailbox
         helpers = min(helpers, self.threads - 1)
         if helpers > len(self._workers):
-            self._start(helpers)
+            self._start(helpers, tiles)
+        mailbox.wake(helpers)
         done = 0
         try:
-            put = self._queue.put
-            for _ in range(helpers):
-                put(job)
-            self._bell.value += 1
-            done = call(job.address, LOOKS)
+            done = tiles.share(address, mailbox.address, helpers, LOOKS)
         finally:
             if not done:
-                _wait_for(job)
+                _wait_for(tiles, address)
 
-    def _start(self, wanted: int) -> None:
+    def _start(self, wanted: int, tiles: Tiles) -> None:
         with self._starting:
             while len(self._workers) < wanted:
                 worker = threading.Thread(
                     target=_work,
-                    args=(self._queue, self._bell),
+                    args=(self._mailbox, tiles),
                     name=f"dala-cpu-{len(self._workers) + 1}",
                     daemon=True,
                 )
@@ -143,42 +143,29 @@ class Pool:
         """Ends the workers; the next job starts new ones."""
         with self._starting:
             workers, self._workers = self._workers, []
-            queue, self._queue = self._queue, SimpleQueue()
+            mailbox, self._mailbox = self._mailbox, _Mailbox()
+        mailbox.words[0] = 1
         for _ in workers:
-            queue.put(None)
+            mailbox.sleepers.put(False)
         for worker in workers:
             worker.join(timeout=2.0)
 
 
-def _work(queue: SimpleQueue[_Job | None], bell: ctypes.c_int64) -> None:
-    bell_address = ctypes.addressof(bell)
-    job = queue.get()
-    while job is not None:
-        if job.call(job.address, 0):
-            job.finished.release()
-        tiles = job.tiles
-        del job  # or an idle worker would keep its memory
-        while True:
-            heard = bell.value
-            try:
-                job = queue.get_nowait()
-                break
-            except Empty:
-                # The next job often comes soon, and waking up takes longer than many jobs do.
-                if not tiles.watch(bell_address, heard, IDLE_LOOKS):
-                    job = queue.get()
-                    break
+def _work(mailbox: _Mailbox, tiles: Tiles) -> None:
+    while True:
+        tiles.serve(mailbox.address, IDLE_LOOKS)
+        if not mailbox.sleepers.get():
+            return
 
 
-def _wait_for(job: _Job) -> None:
+def _wait_for(tiles: Tiles, address: int) -> None:
     """Waits out the other threads' tiles; an interrupt is kept until then."""
     interrupt: BaseException | None = None
-    while not job.over:
+    done = False
+    while not done:
         try:
-            # Takes the tiles that are left, should an interrupt have kept the caller from them. A
-            # worker's signal cannot be missed; the timeout is for one lost to an interrupt here.
-            if not job.call(job.address, 0):
-                job.finished.acquire(timeout=0.1)
+            time.sleep(NAP)
+            done = bool(tiles.wait(address, 100))
         except BaseException as error:
             interrupt = error
     if interrupt is not None:

@@ -22,6 +22,9 @@ from dala.gpu.compute.engines.staging import STAGING_BYTES
 from dala.gpu.compute.engines.wgsl import Shader, shader_key, write_shader
 from dala.gpu.compute.lang.ir import Program
 
+#: Buffers up to this size are taken to fit: if one does not, the next wait for the device says so.
+LITTLE = 1 << 24
+
 #: Uploads up to this size are copied at once and left to the owner; larger ones are waited for.
 SMALL = 1 << 16
 
@@ -101,14 +104,12 @@ class WebGPUEngine(Engine):
                 f"allocate: {nbytes} bytes were asked for, but a buffer on {self._owner.name} has "
                 f"at most {limit}. Split the data, or use device 'cpu'."
             )
-        size = size_class(nbytes, limit)
-        buffer = self._device.pool.take(size, nbytes)
-        new = False
-        if buffer is None:
-            self._owner.check()
-            buffer, new = self._owner.call(self._device.create, size, nbytes)
-        if not new and (zero or nbytes == 0):  # something empty reads as zeros
-            self._owner.post(self._device.zero, buffer)
+        buffer = DeviceBuffer(nbytes, size_class(nbytes, limit))
+        zero = zero or nbytes == 0  # something empty reads as zeros
+        if nbytes <= LITTLE:
+            self._owner.post(self._device.allocate, buffer, zero)
+        else:
+            self._owner.call(self._device.allocate, buffer, zero)
         return Storage(nbytes, buffer)
 
     def release(self, storage: Storage) -> None:

@@ -1,22 +1,19 @@
 """The body of a kernel as WGSL: one function that computes the result at one position.
 
 Everything here is scalar. Where the numbers come from and where the result goes is the business
-of ``wgsl.py``; it tells the body the name of each loaded value and the functions to read by.
+of ``wgsl_read.py`` and ``wgsl_main.py``.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any
 
-import numpy as np
-
-from dala.gpu.compute.engines.wgsl_names import WGSL_TYPE, Names, literal
+from dala.gpu.compute.engines.wgsl_names import WGSL_TYPE, literal
+from dala.gpu.compute.engines.wgsl_ops import Expressions, argument, bare
 from dala.gpu.compute.lang.ir import (
-    FLOATS,
     Block,
     Break,
     Continue,
@@ -29,55 +26,13 @@ from dala.gpu.compute.lang.ir import (
     statements,
 )
 
-_INFIX: Final = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|",
-    "eq": "==", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-}  # fmt: skip
 
-_SUMS: Final = ("add", "sub")
-
-#: Operations that a builtin of WGSL does exactly as asked, for every type they take.
-_BUILTIN: Final = frozenset({"abs", "floor", "ceil", "round", "sqrt"})
-
-#: Operations with a helper for each type.
-_HELPED: Final = frozenset(
-    {"idiv", "mod", "exp", "log", "sin", "cos", "tan", "atan", "atan2", "pow", "isnan"}
-)
-
-
-class Body:
-    """Writes a program's statements; ``helpers`` collects the helper functions they call."""
-
-    def __init__(
-        self,
-        program: Program,
-        names: Names,
-        *,
-        loaded: dict[int, str],
-        positions: tuple[str, ...],
-        readers: dict[int, str],
-        params: tuple[str, ...],
-        dims: dict[tuple[int, int], str],
-        constant: Callable[[int], str],
-    ) -> None:
-        self.helpers: set[str] = set()
-        self._program = program
-        self._names = names
-        self._loaded = loaded
-        self._positions = positions
-        self._readers = readers
-        self._params = params
-        self._dims = dims
-        self._constant = constant
-        self._slots: dict[Slot, str] = {}
-        self._text: dict[Value, str] = {}
-        self._read: list[dict[tuple[Any, ...], str]] = [{}]
-        self._lines: list[str] = []
-        self._depth = 1
-        self._uses = _count_uses(program)
+class Body(Expressions):
+    """Writes a program's statements."""
 
     def lines(self) -> list[str]:
         """The statements, indented by one step, ending with the return."""
+        self._uses = _count_uses(self._program)
         for slot in _slots(self._program):
             name = self._names.new(slot.name)
             self._slots[slot] = name
@@ -85,16 +40,13 @@ class Body:
         self._block(self._program.body, self._program.result)
         results = [self._use(v) for v in self._program.result]
         if len(results) == 1:
-            self._line(f"return {_bare(results[0])};")
+            self._line(f"return {bare(results[0])};")
         else:
             type_ = WGSL_TYPE[self._program.result[0].type]
-            self._line(f"return vec{len(results)}<{type_}>({', '.join(map(_argument, results))});")
+            self._line(f"return vec{len(results)}<{type_}>({', '.join(map(argument, results))});")
         return self._lines
 
     # statements
-
-    def _line(self, text: str) -> None:
-        self._lines.append("    " * self._depth + text)
 
     def _block(self, block: Block, results: Iterable[Value] = ()) -> None:
         local = _local_uses(block)
@@ -104,7 +56,7 @@ class Body:
                 case Value():
                     self._value(statement, local[statement])
                 case SetSlot():
-                    value = _bare(self._use(statement.value))
+                    value = bare(self._use(statement.value))
                     self._line(f"{self._slots[statement.slot]} = {value};")
                 case If():
                     self._if(statement)
@@ -125,7 +77,7 @@ class Body:
         self._depth -= 1
 
     def _if(self, statement: If) -> None:
-        condition = _bare(self._use(statement.condition))
+        condition = bare(self._use(statement.condition))
         if not statement.then.body:
             self._line(f"if (!({condition})) {{")
             self._nested(statement.otherwise)
@@ -140,15 +92,13 @@ class Body:
     def _for(self, loop: For) -> None:
         index, step = self._slots[loop.index], loop.step
         counter = self._names.new(f"{loop.index.name}_turn")
-        start, stop = _bare(self._use(loop.start)), self._use(loop.stop)
+        start, stop = bare(self._use(loop.start)), self._use(loop.stop)
         bounded = loop.stop.op == "const" and abs(loop.stop.attr) < 1 << 30 and abs(step) < 1 << 30
         if abs(step) == 1 or bounded:
             # The counter cannot run past the end of i32 here.
             test = "<" if step > 0 else ">"
             change = f"{counter} += {step}i" if step > 0 else f"{counter} -= {-step}i"
-            self._line(
-                f"for (var {counter} = {start}; {counter} {test} {_bare(stop)}; {change}) {{"
-            )
+            self._line(f"for (var {counter} = {start}; {counter} {test} {bare(stop)}; {change}) {{")
             self._depth += 1
             self._line(f"{index} = {counter};")
         else:
@@ -167,8 +117,6 @@ class Body:
         self._nested(loop.body)
         self._line("}")
 
-    # values
-
     def _value(self, value: Value, local_uses: int) -> None:
         uses = self._uses[value]
         if not uses:
@@ -182,208 +130,8 @@ class Body:
             self._text[value] = text
             return
         name = self._names.number()
-        self._line(f"let {name} = {_bare(text)};")
+        self._line(f"let {name} = {bare(text)};")
         self._text[value] = name
-
-    def _use(self, value: Value) -> str:
-        if value.op == "const":
-            return literal(value.attr, value.type, self.helpers)
-        return self._text[value]
-
-    def _opaque(self, value: Value) -> str:
-        """A constant in a variable, so that the compiler does not work out what is made of it.
-
-        It refuses text whose constants overflow or give NaN.
-        """
-        name = self._names.number()
-        self._line(f"var {name} = {self._use(value)};")
-        return name
-
-    def _expression(self, value: Value) -> str:
-        op = value.op
-        if op in ("image", "array"):
-            return self._reading(value)
-        folded = bool(value.args) and all(a.op == "const" for a in value.args)
-        args = [self._opaque(a) if folded else self._use(a) for a in value.args]
-        if op in _INFIX:
-            if value.args[0].type in FLOATS:
-                args = self._guarded(value, args)
-            return f"({args[0]} {_INFIX[op]} {args[1]})"
-        if op in _BUILTIN:
-            return f"{op}({_bare(args[0])})"
-        if op in _HELPED:
-            return self._call(f"{op}_{value.args[0].type}", args)
-        return str(getattr(self, f"_{op}")(value, args))
-
-    def _guarded(self, value: Value, args: list[str]) -> list[str]:
-        """Arguments of a float operation, hidden where a driver would change what comes out.
-
-        Mesa joins constants (``x * 1e38 * 1e38`` becomes ``x * inf``) and takes ``x * 0``,
-        ``x - x``, ``x / 0`` and ``x / x`` to be finite. It cannot see a number in the block.
-        """
-        left, right = value.args
-        if left is right and value.op in ("sub", "div", "eq", "ne"):
-            if value.op == "div":
-                return [args[0], f"({args[1]} * {self._hidden(1.0, left.type)})"]
-            return [args[0], f"({args[1]} + {self._hidden(-0.0, left.type)})"]
-        family = ("mul",) if value.op == "mul" else _SUMS if value.op in _SUMS else ()
-        guarded = list(args)
-        for k, (this, other) in enumerate(((left, right), (right, left))):
-            if this.op == "const" and (
-                (this.attr == 0 and value.op in ("mul", "div")) or _has_constant(other, family)
-            ):
-                guarded[k] = self._hidden(this.attr, this.type)
-        return guarded
-
-    def _hidden(self, number: float, type_: str) -> str:
-        if type_ == "f32":
-            with np.errstate(over="ignore"):
-                return f"bitcast<f32>({self._constant(int(np.float32(number).view(np.uint32)))})"
-        bits = int(np.float64(number).view(np.uint64))
-        return self._call(
-            "join_f64", [self._constant(bits & 0xFFFFFFFF), self._constant(bits >> 32)]
-        )
-
-    def _call(self, helper: str, args: list[str]) -> str:
-        self.helpers.add(helper)
-        return f"{helper}({', '.join(map(_argument, args))})"
-
-    def _reading(self, value: Value) -> str:
-        """A read at computed indexes; all channels of one pixel are read once in a block."""
-        if value.op == "array":
-            indexes = ", ".join(_argument(self._use(a)) for a in value.args)
-            return f"{self._readers[value.attr]}({indexes})"
-        argument, channel = value.attr
-        dx, dy = (_argument(self._use(a)) for a in value.args)
-        key = (argument, dx, dy)
-        pixel = next((known[key] for known in self._read if key in known), None)
-        if pixel is None:
-            pixel = self._names.number()
-            y, x = self._positions
-            self._line(f"let {pixel} = {self._readers[argument]}({x}, {y}, {dx}, {dy});")
-            self._read[-1][key] = pixel
-        if self._program.args[argument].channels == 1:
-            return pixel
-        return f"{pixel}.{'xyzw'[channel]}"
-
-    def _param(self, value: Value, args: list[str]) -> str:
-        name = self._params[value.attr]
-        return f"({name} != 0u)" if value.type == "bool" else name
-
-    def _position(self, value: Value, args: list[str]) -> str:
-        axis: int = value.attr
-        return self._positions[axis]
-
-    def _dim(self, value: Value, args: list[str]) -> str:
-        argument, axis = value.attr
-        return self._dims[argument, axis]
-
-    def _element(self, value: Value, args: list[str]) -> str:
-        return self._loaded[value.attr]
-
-    def _pixel(self, value: Value, args: list[str]) -> str:
-        argument, channel = value.attr
-        pixel = self._loaded[argument]
-        one = self._program.args[argument].channels == 1
-        return pixel if one else f"{pixel}.{'xyzw'[channel]}"
-
-    def _get(self, value: Value, args: list[str]) -> str:
-        return self._slots[value.attr]
-
-    def _neg(self, value: Value, args: list[str]) -> str:
-        return f"(-{args[0]})"
-
-    def _not(self, value: Value, args: list[str]) -> str:
-        return f"(!{args[0]})" if value.type == "bool" else f"(~{args[0]})"
-
-    def _xor(self, value: Value, args: list[str]) -> str:
-        return f"({args[0]} {'!=' if value.type == 'bool' else '^'} {args[1]})"
-
-    def _ne(self, value: Value, args: list[str]) -> str:
-        if value.args[0].type in FLOATS:  # != is false for NaN in what the compiler makes of it
-            args = self._guarded(value, args)
-            return f"(!({args[0]} == {args[1]}))"
-        return f"({args[0]} != {args[1]})"
-
-    def _shl(self, value: Value, args: list[str]) -> str:
-        return f"({args[0]} << {_amount(value, args)})"
-
-    def _shr(self, value: Value, args: list[str]) -> str:
-        return f"({args[0]} >> {_amount(value, args)})"
-
-    def _select(self, value: Value, args: list[str]) -> str:
-        condition, then, otherwise = map(_argument, args)
-        return f"select({otherwise}, {then}, {condition})"
-
-    def _min(self, value: Value, args: list[str]) -> str:
-        return self._extreme("min", value, args)
-
-    def _max(self, value: Value, args: list[str]) -> str:
-        return self._extreme("max", value, args)
-
-    def _extreme(self, op: str, value: Value, args: list[str]) -> str:
-        if value.type not in FLOATS:
-            return f"{op}({_argument(args[0])}, {_argument(args[1])})"
-        other = value.args[1]
-        plain = re.fullmatch(r"[\w.]+", args[0])
-        if other.op == "const" and not math.isnan(other.attr) and plain:
-            a, b = args
-            return f"select({a}, {b}, {a} {'<' if op == 'max' else '>'} {b})"
-        return self._call(f"{op}_{value.type}", args)
-
-    def _bits(self, value: Value, args: list[str]) -> str:
-        return f"bitcast<{WGSL_TYPE[value.type]}>({_bare(args[0])})"
-
-    def _cast(self, value: Value, args: list[str]) -> str:
-        source, target = value.args[0].type, value.type
-        text = args[0]
-        if source == target:
-            return text
-        if target == "bool":
-            zero = literal(0, source, self.helpers)
-            return f"(!({text} == {zero}))" if source in FLOATS else f"({text} != {zero})"
-        if source == "bool":
-            one, zero = literal(1, target, self.helpers), literal(0, target, self.helpers)
-            return f"select({zero}, {one}, {_bare(text)})"
-        if source in FLOATS and target not in FLOATS and value.attr != "in_range":
-            return self._call(f"{source}_to_{target}", args)
-        if (source, target) == ("u32", "s64"):
-            return self._call("u32_to_s64", args)
-        return f"{WGSL_TYPE[target]}({_bare(text)})"
-
-
-def _has_constant(value: Value, family: tuple[str, ...], depth: int = 8) -> bool:
-    """Whether a constant takes part in a chain of such operations that ends in this value."""
-    if value.op not in family or not depth:
-        return False
-    return any(a.op == "const" or _has_constant(a, family, depth - 1) for a in value.args)
-
-
-def _amount(value: Value, args: list[str]) -> str:
-    """How far to shift, as WGSL wants it: a u32 below the width."""
-    mask = 63 if value.type == "s64" else 31
-    amount = value.args[1]
-    if amount.op == "const":
-        return f"{amount.attr & mask}u"
-    text = _bare(args[1])
-    return f"({args[1] if amount.type == 'u32' else f'u32({text})'} & {mask}u)"
-
-
-def _bare(text: str) -> str:
-    """The expression without parentheses around all of it."""
-    if not text.startswith("("):
-        return text
-    depth = 0
-    for i, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if depth == 0:
-            return text[1:-1] if i == len(text) - 1 else text
-    return text
-
-
-def _argument(text: str) -> str:
-    """As :func:`_bare`, but ``f(a < b, c > d)`` would be read as one template argument."""
-    return text if "<" in text or ">" in text else _bare(text)
 
 
 def _inputs(statement: Any) -> tuple[Value, ...]:

@@ -30,11 +30,13 @@ class Writer(Reading):
             readers={i: self.reader(i) for i in sorted(self.looked) if self.kind(i) in FREE},
             params=tuple(f"p.{name}" for name in params),
             dims={v.attr: self.extent(*v.attr) for v in values(program.body) if v.op == "dim"},
-            constant=lambda bits: self.member(f"bits_{bits:x}", lambda g: bits),
         )
         kernel = body.lines()
         self.helpers |= body.helpers
         main = getattr(self, f"main_{self.way}")()
+        helpers = helper_source(self.helpers) if self.helpers else ""
+        if "p.zero" in helpers:
+            self.member("zero", lambda g: 0)
         bound = tuple(i for i in range(len(program.args)) if i not in self.aliased)
         return Shader(
             source="\n".join([
@@ -44,7 +46,7 @@ class Writer(Reading):
                 "",
                 *self.bind(bound),
                 "",
-                *([helper_source(self.helpers)] if self.helpers else []),
+                *([helpers] if helpers else []),
                 *(function + "\n" for function in self.functions),
                 f"fn kernel({', '.join(self.signature())}) -> {self.result_type()} {{",
                 *kernel,

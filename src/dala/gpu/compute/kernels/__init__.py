@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import ModuleType
 
 from dala.gpu.compute.kernel import Kernel, declare_function
@@ -14,7 +15,7 @@ def _collect(*modules: ModuleType) -> dict[str, Kernel]:
     for module in modules:
         for name in module.__all__:
             function = getattr(module, name)
-            found[name] = Kernel(name, lambda f=function, n=name: declare_function(f, n))
+            found[name] = Kernel(name, partial(declare_function, function, name))
     return found
 
 

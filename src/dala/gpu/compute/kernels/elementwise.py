@@ -46,7 +46,7 @@ def scalar_mul(x, *, scalar: Number):
 
 def relu(x, *, slope=0.0):
     """x where it is above zero, else slope * x"""
-    # Without a slope it is zero below, also for -inf; x <= 0 is False for NaN, which passes through.
+    # Without a slope it is zero below, for -inf too; x <= 0 is False for NaN, which passes.
     below = like(x, x * slope) if slope != 0 else like(x, 0)
     return below if x <= 0 else x
 
