@@ -176,9 +176,10 @@ def _distro() -> tuple[str, ...]:
 
 
 def _cache() -> tuple[str, str]:
-    folder = cache_folder()
-    if folder is None:  # turned off, or there is no home
+    named = cache_folder()
+    if named is None:  # turned off, or there is no home
         return "", ""
+    folder = Path(named)
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not there.is_dir():
         return str(folder), f"{there} is no folder"

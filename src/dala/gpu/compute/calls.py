@@ -9,7 +9,7 @@ import dala
 from dala.errors import ArityError
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.dtypes import DTYPES
-from dala.gpu.compute.engines import auto
+from dala.gpu.compute.engines import auto, machine
 from dala.gpu.compute.future import Future
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernel import get as find_kernel
@@ -146,7 +146,7 @@ def device_info() -> dict[str, Any]:
 
 def gpu_available() -> bool:
     """True where a real GPU can be used; False on the CPU and on software adapters."""
-    return any(d.gpu for d in auto.devices())
+    return bool(machine.search()[0])
 
 
 def device_count() -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator
-from concurrent.futures import Future as ConcurrentFuture
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future as ConcurrentFuture
 
 T = TypeVar("T")
 
@@ -30,5 +31,7 @@ class Future(Generic[T]):
         self._source.add_done_callback(lambda _: function(self))
 
     def __await__(self) -> Generator[Any, None, T]:
+        import asyncio  # here, because it takes longer to import than all of this package
+
         value = yield from asyncio.wrap_future(self._source).__await__()
         return self._convert(value)

@@ -10,7 +10,6 @@ Engines are imported inside functions: choosing the CPU must not load wgpu, nor 
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import threading
 from collections.abc import Callable
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "Device", "choice", "current", "device", "devices", "get", "use"]
 
-logger = logging.getLogger("dala")
 
 #: Engines that need to be told nothing, and their classes.
 _PLAIN: Final = {"cpu": "CPUEngine", "reference": "ReferenceEngine", "null": "NullEngine"}
@@ -198,13 +196,13 @@ def _auto() -> Engine:
             failures.append(f"{adapter.name} cannot be opened ({error})")
         else:
             _auto_choice = Choice(engine.id, machine.describe(adapter))
-            _say(engine.id, logging.INFO, f"dala: running on {engine.id}, {_auto_choice.reason}")
+            _say(engine.id, "INFO", f"dala: running on {engine.id}, {_auto_choice.reason}")
             return engine
     engine = _plain("cpu", "auto")
     _auto_choice = Choice("cpu", "; ".join(failures) or reason)
     _say(
         "cpu",
-        logging.WARNING,
+        "WARNING",
         f"dala: running on the CPU engine, {_auto_choice.reason}. `dala doctor` says what can be "
         "done; DALA_DEVICE=cpu chooses the CPU without this line.",
     )
@@ -238,10 +236,12 @@ def _webgpu(id: str, call: str) -> Engine:
     raise DeviceUnavailable(f"{call}, but this machine has only {there}.")
 
 
-def _say(key: str, level: int, line: str) -> None:
+def _say(key: str, level: str, line: str) -> None:
     if key not in _said:
+        import logging  # here, because a chosen device says nothing and starts faster without it
+
         _said.add(key)
-        logger.log(level, line)
+        logging.getLogger("dala").log(logging.getLevelNamesMapping()[level], line)
 
 
 # making and ending -------------------------------------------------------------------------------

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future as ConcurrentFuture
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dala.gpu.compute.lang.ir import Program
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future as ConcurrentFuture
 
 #: Anything with the buffer protocol, C-contiguous.
 Bytes: TypeAlias = Any
@@ -99,7 +101,9 @@ class Engine(ABC):
 
     def download_async(self, storage: Storage) -> ConcurrentFuture[memoryview]:
         """As :meth:`download`, without waiting; taken after the work enqueued so far."""
-        done: ConcurrentFuture[memoryview] = ConcurrentFuture()
+        from concurrent.futures import Future
+
+        done: ConcurrentFuture[memoryview] = Future()
         done.set_result(self.download(storage))
         return done
 
