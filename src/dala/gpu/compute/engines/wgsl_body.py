@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dala.gpu.compute.engines.wgsl_names import WGSL_TYPE, literal
-from dala.gpu.compute.engines.wgsl_ops import Expressions, argument, bare
+from dala.gpu.compute.engines.wgsl_ops import Expressions, bare, passed
 from dala.gpu.compute.lang.ir import (
     Block,
     Break,
@@ -43,7 +43,7 @@ class Body(Expressions):
             self._line(f"return {bare(results[0])};")
         else:
             type_ = WGSL_TYPE[self._program.result[0].type]
-            self._line(f"return vec{len(results)}<{type_}>({', '.join(map(argument, results))});")
+            self._line(f"return vec{len(results)}<{type_}>({', '.join(map(passed, results))});")
         return self._lines
 
     # statements

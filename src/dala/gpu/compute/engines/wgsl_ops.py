@@ -117,15 +117,15 @@ class Expressions:
 
     def _call(self, helper: str, args: list[str]) -> str:
         self.helpers.add(helper)
-        return f"{helper}({', '.join(map(argument, args))})"
+        return f"{helper}({', '.join(map(passed, args))})"
 
     def _reading(self, value: Value) -> str:
         """A read at computed indexes; all channels of one pixel are read once in a block."""
         if value.op == "array":
-            indexes = ", ".join(argument(self._use(a)) for a in value.args)
+            indexes = ", ".join(passed(self._use(a)) for a in value.args)
             return f"{self._readers[value.attr]}({indexes})"
         argument, channel = value.attr
-        dx, dy = (argument(self._use(a)) for a in value.args)
+        dx, dy = (passed(self._use(a)) for a in value.args)
         key = (argument, dx, dy)
         pixel = next((known[key] for known in self._read if key in known), None)
         if pixel is None:
@@ -183,7 +183,7 @@ class Expressions:
         return f"({args[0]} >> {_amount(value, args)})"
 
     def _select(self, value: Value, args: list[str]) -> str:
-        condition, then, otherwise = map(argument, args)
+        condition, then, otherwise = map(passed, args)
         return f"select({otherwise}, {then}, {condition})"
 
     def _min(self, value: Value, args: list[str]) -> str:
@@ -194,7 +194,7 @@ class Expressions:
 
     def _extreme(self, op: str, value: Value, args: list[str]) -> str:
         if value.type not in FLOATS:
-            return f"{op}({argument(args[0])}, {argument(args[1])})"
+            return f"{op}({passed(args[0])}, {passed(args[1])})"
         other = value.args[1]
         plain = re.fullmatch(r"[\w.]+", args[0])
         if other.op == "const" and not math.isnan(other.attr) and plain:
@@ -256,6 +256,6 @@ def bare(text: str) -> str:
     return text
 
 
-def argument(text: str) -> str:
+def passed(text: str) -> str:
     """As :func:`bare`, but ``f(a < b, c > d)`` would be read as one template argument."""
     return text if "<" in text or ">" in text else bare(text)
