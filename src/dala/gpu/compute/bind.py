@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dala.gpu.compute.kernel import Kernel
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """A kernel prepared for one engine and one set of dtypes and shapes."""
 

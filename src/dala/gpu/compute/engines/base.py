@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Bytes: TypeAlias = Any
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Storage:
     """Memory on an engine. ``handle`` is the engine's own; ``nbytes`` what the buffer asked for."""
 
@@ -30,7 +30,7 @@ class Storage:
     foreign: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Geometry:
     """The positions a program runs over, and how each element argument walks along them.
 

@@ -62,7 +62,7 @@ LOADED: Final[dict[str, Type]] = {
 }  # fmt: skip
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Slot:
     """A local variable that is assigned more than once. Starts at zero."""
 
@@ -70,7 +70,7 @@ class Slot:
     type: Type
 
 
-@dataclass(eq=False, slots=True, frozen=True)
+@dataclass(eq=False, frozen=True)
 class Value:
     """One operation and the value it gives; see the table in the module's docstring."""
 
@@ -80,7 +80,7 @@ class Value:
     attr: Any = None
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class SetSlot:
     """``slot = value``; the types are equal."""
 
@@ -88,7 +88,7 @@ class SetSlot:
     value: Value
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class If:
     """Runs ``then`` where the bool ``condition`` holds, ``otherwise`` elsewhere."""
 
@@ -97,7 +97,7 @@ class If:
     otherwise: Block
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class For:
     """``for index in range(start, stop, step)``; the bounds are s32 values, step is a constant.
 
@@ -111,12 +111,12 @@ class For:
     body: Block
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Break:
     """Leaves the innermost loop."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Continue:
     """Goes on with the next turn of the innermost loop."""
 
@@ -124,14 +124,14 @@ class Continue:
 Statement: TypeAlias = Value | SetSlot | If | For | Break | Continue
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Block:
     """Statements in order."""
 
     body: list[Statement] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Arg:
     """One input as the program was specialised for it."""
 
@@ -143,7 +143,7 @@ class Arg:
     channels: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Out:
     """The output as the program was specialised for it."""
 
@@ -155,7 +155,7 @@ class Out:
     pixels: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Param:
     """One scalar parameter; a vector parameter gives one for each component."""
 
