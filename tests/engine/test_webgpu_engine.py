@@ -671,6 +671,21 @@ def test_uploads_launches_and_copies_take_turns(engine):
         engine.release(storage)
 
 
+def test_launches_made_together_are_one_submit(engine):
+    runner = engine.prepare(affine(), flat(4))
+    state = put(engine, np.zeros(4, "<f4"))
+    engine.synchronize()
+    before = engine._device.done.submitted
+    with engine.together():
+        for _ in range(10):
+            runner([state], state, (1.0,))
+            engine.stats()  # the owner has nothing else to do by now, and still waits
+        assert engine._device.done.submitted == before
+    assert list(np.frombuffer(engine.download(state), "<f4")) == [10.0] * 4
+    assert engine._device.done.submitted <= before + 2
+    engine.release(state)
+
+
 def test_staging_is_reused_and_capped(fresh):
     engine = fresh(staging_bytes=4 * 8192)
     storages = [put(engine, np.full(8000, n, "u1")) for n in range(3)]

@@ -75,6 +75,15 @@ COMPUTE = {
     "tanh": "(a, out)",
     "to_array": "(b, shape=None, dtype=None)",
     "version": "()",
+    "vec4": None,
+    "vec3": None,
+    "vec2": None,
+    "u8": None,
+    "u32": None,
+    "s64": None,
+    "s32": None,
+    "f64": None,
+    "f32": None,
 }
 
 BUILTIN_KERNELS = {

@@ -542,3 +542,12 @@ def test_inputs_and_params_must_agree_with_the_function():
         Kernel.register("refuse_f", text, inputs=2, params=["b"])
     with pytest.raises(errors.KernelSyntaxError, match="params leaves out a"):
         Kernel.register("refuse_f", text, inputs=2, params=[])
+
+
+def test_params_that_are_no_names():
+    with pytest.raises(errors.ParameterError) as caught:
+        Kernel.register("refuse_g", "def g(x, *, a=1.0): return x * a", params=[("a", 2.0)])
+    assert str(caught.value) == (
+        "Kernel.register: params of 'refuse_g' must be names, such as ['amount']; "
+        "[('a', 2.0)] came. Defaults and types stand in the function."
+    )

@@ -49,7 +49,21 @@ from dala.gpu.compute.create import (
 )
 from dala.gpu.compute.future import Future
 from dala.gpu.compute.kernel import Kernel, kernel
-from dala.gpu.compute.lang.markers import Array, Image, Pixel, rgba
+from dala.gpu.compute.lang.markers import (
+    Array,
+    Image,
+    Pixel,
+    f32,
+    f64,
+    rgba,
+    s32,
+    s64,
+    u8,
+    u32,
+    vec2,
+    vec3,
+    vec4,
+)
 
 __all__ = [
     "Array",
@@ -66,6 +80,8 @@ __all__ = [
     "device_info",
     "divide",
     "dtype",
+    "f32",
+    "f64",
     "free",
     "free_many",
     "from_array",
@@ -81,6 +97,8 @@ __all__ = [
     "relu",
     "rgba",
     "run_kernel",
+    "s32",
+    "s64",
     "scale",
     "shape",
     "sigmoid",
@@ -89,5 +107,10 @@ __all__ = [
     "supported_dtypes",
     "tanh",
     "to_array",
+    "u8",
+    "u32",
+    "vec2",
+    "vec3",
+    "vec4",
     "version",
 ]

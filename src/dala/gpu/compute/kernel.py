@@ -171,6 +171,11 @@ class Kernel:
         if not isinstance(name, str) or not name:
             raise ParameterError(f"Kernel.register: name must be a text, {name!r} came.")
         _refuse_builtin(name)
+        if params is not None and not all(isinstance(p, str) for p in params):
+            raise ParameterError(
+                f"Kernel.register: params of {name!r} must be names, such as ['amount']; "
+                f"{params!r} came. Defaults and types stand in the function."
+            )
         if isinstance(source, Kernel):
             made = Kernel(name, source.decl)
         else:

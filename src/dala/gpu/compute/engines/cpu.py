@@ -169,11 +169,11 @@ class CPUEngine(Engine):
         # All but the addresses and the parameters is the same in every call, and packed here.
         total, body = geometry.count, code.addresses["body"]
         plain, stream = (
-            struct.pack("=8q", 0, total, plan.chunk, 0, 0, body, size, past) for past in (0, 1)
+            struct.pack("=9q", 0, total, plan.chunk, 0, 0, body, size, past, 0) for past in (0, 1)
         )
         types = [p.type for p in program.params]
         params_form = "".join(_PACK[t] for t in types)
-        pack = struct.Struct(f"=64sq{job.inputs}q{len(middle)}s{params_form}").pack
+        pack = struct.Struct(f"=72sq{job.inputs}q{len(middle)}s{params_form}").pack
         whole = (_AllHeld if plan.hold_gil else _All)(code.addresses["all"])
         threads = self._threads
         tiles = self._tiles() if plan.helpers or plan.stream else None

@@ -23,7 +23,7 @@ HELD_NS: Final = 3_000.0
 #: Tiles are at least this much work, so that handing them out does not show.
 TILE_NS: Final = 5_000.0
 #: Tiles for each thread, so that one that starts late or is slowed down can be helped out.
-TILES: Final = 8
+TILES: Final = 32
 #: Outputs of this many bytes go past the caches, which could not hold them anyway.
 STREAM_BYTES: Final = 32 << 20
 

@@ -75,6 +75,7 @@ class Device:
         self._bindings = Bindings(self.native, self._uniform)
         self._syncs: deque[tuple[int, Future[None]]] = deque()
         self._since = 0.0
+        self._held = 0
         owner.look_round, owner.on_lost, owner.on_stop = self.look_round, self.lost, self.stop
 
     # memory -----------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ class Device:
         self._pass.set_bind_group(0, group, (offset,))
         self._pass.dispatch_workgroups(-(-groups // rows), rows)
         self._launches += 1
-        if self._launches >= (BATCH if self.done.in_flight else FIRST_BATCH):
+        if self._launches >= (BATCH if self.done.in_flight or self._held else FIRST_BATCH):
             self.flush()
 
     def encoder(self) -> Any:
@@ -194,6 +195,10 @@ class Device:
             if self.done.in_flight > FLIGHTS:
                 self.wait_for(number - FLIGHTS // 2)
 
+    def hold(self, more: int) -> None:
+        """Puts off submits while the sum of these is above zero; a wait submits all the same."""
+        self._held += more
+
     def sync(self, future: Future[None]) -> None:
         """Fulfils the future when all work so far is done, or with what went wrong in it."""
         try:
@@ -207,7 +212,8 @@ class Device:
 
     def look_round(self) -> float | None:
         """Submits, polls, fulfils; says when to look again: soon if somebody waits."""
-        self.flush()
+        if not self._held:
+            self.flush()
         if not self.done.in_flight and not self.staging.waiting and not self._syncs:
             return None
         self.poll()

@@ -23,7 +23,7 @@ _ALL: Final = """\
 define void @all(ptr %job) #0 {
   %total.p = getelementptr i64, ptr %job, i64 1
   %total = load i64, ptr %total.p
-  %out.p = getelementptr i64, ptr %job, i64 8
+  %out.p = getelementptr i64, ptr %job, i64 9
   %out = load ptr, ptr %out.p
   tail call void @body(ptr %job, ptr %out, i64 0, i64 %total)
   ret void

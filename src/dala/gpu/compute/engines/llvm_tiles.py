@@ -3,7 +3,7 @@
 A job block is made of words of eight bytes. The first ones are
 
 ===  =======  =================================================================================
-0    next     the first position nobody has taken yet (atomic)
+0    claimed  tiles that somebody has claimed (atomic)
 1    total    the number of positions
 2    chunk    positions in a tile
 3    left     helpers that have come and gone (atomic)
@@ -11,10 +11,13 @@ A job block is made of words of eight bytes. The first ones are
 5    body     the function ``body(ptr job, ptr out, i64 start, i64 end)``
 6    size     bytes that the output has for each position
 7    stream   1 to store past the caches; then output and tiles must be on 64-byte boundaries
-8    out      the output
+8    back     tiles that helpers have claimed (atomic)
+9    out      the output
 ===  =======  =================================================================================
 
-and the rest belongs to ``body``, which may not change any of it. A mailbox has a word that tells
+and the rest belongs to ``body``, which may not change any of it. The caller takes tiles from the
+front and helpers take them from the back, so that in a chain of jobs each finds in its own cache
+what it wrote there before. A mailbox has a word that tells
 its helpers to stop, a word that counts those awake and idle, and :data:`SLOTS` words for
 invitations: the address of a job with tiles to give away. The module exports
 
@@ -36,7 +39,7 @@ from string import Template
 from typing import Final
 
 #: Words that the table above names.
-HEAD_WORDS: Final = 9
+HEAD_WORDS: Final = 10
 #: Words of a mailbox before its slots: stop, idle.
 MAILBOX_HEAD: Final = 2
 #: Invitations that can be open at one time.
@@ -56,7 +59,7 @@ class Host:
 
 
 _TILES: Final = Template("""\
-define internal void @tiles(ptr %job) #0 {
+define internal void @tiles(ptr %job, i1 %helper) #0 {
 entry:
   %total.p = getelementptr i64, ptr %job, i64 1
   %total = load i64, ptr %total.p
@@ -69,23 +72,40 @@ entry:
   %stream.p = getelementptr i64, ptr %job, i64 7
   %stream = load i64, ptr %stream.p
   %past = icmp ne i64 %stream, 0
-  %out.p = getelementptr i64, ptr %job, i64 8
+  %back.p = getelementptr i64, ptr %job, i64 8
+  %out.p = getelementptr i64, ptr %job, i64 9
   %out = load ptr, ptr %out.p
-  br label %take
-take:
-  %start = atomicrmw add ptr %job, i64 %chunk monotonic
-  %some = icmp slt i64 %start, %total
-  br i1 %some, label %tile, label %none
+  %more = add i64 %total, %chunk
+  %round = sub i64 %more, 1
+  %count = udiv i64 %round, %chunk
+  %last = sub i64 %count, 1
+  br label %claim
+claim:
+  %front = phi i64 [ 0, %entry ], [ %front.next, %done ]
+  %claimed = atomicrmw add ptr %job, i64 1 monotonic
+  %some = icmp slt i64 %claimed, %count
+  br i1 %some, label %which, label %none
+which:
+  br i1 %helper, label %behind, label %tile
+behind:
+  %back = atomicrmw add ptr %back.p, i64 1 monotonic
+  %reverse = sub i64 %last, %back
+  br label %tile
 tile:
+  %index = phi i64 [ %front, %which ], [ %reverse, %behind ]
+  %start = mul i64 %index, %chunk
   %full = add i64 %start, %chunk
   %end = call i64 @llvm.smin.i64(i64 %full, i64 %total)
   br i1 %past, label %streaming, label %plain
 streaming:
   $stream
-  br label %take
+  br label %done
 plain:
   call void %body(ptr %job, ptr %out, i64 %start, i64 %end)
-  br label %take
+  br label %done
+done:
+  %front.next = add i64 %front, 1
+  br label %claim
 none:
   ret void
 }
@@ -113,7 +133,7 @@ invited:
   %i.next = add i64 %i, 1
   br label %invite
 work:
-  call void @tiles(ptr %job)
+  call void @tiles(ptr %job, i1 false)
   br label %withdraw
 withdraw:
   %j = phi i64 [ 0, %work ], [ %j.next, %drawn ]
@@ -192,7 +212,7 @@ next:
 help:
   %busy = atomicrmw sub ptr %idle.p, i64 1 monotonic
   %block = inttoptr i64 %job to ptr
-  call void @tiles(ptr %block)
+  call void @tiles(ptr %block, i1 true)
   br label %helped
 helped:
   %left.p = getelementptr i64, ptr %block, i64 3

@@ -62,9 +62,10 @@ class ObjectCache:
             code = data[len(_MAGIC) + _DIGEST :]
             if data[: len(_MAGIC) + _DIGEST] != _MAGIC + hashlib.sha256(code).digest():
                 return None
-            os.utime(path)  # so that eviction knows it is in use
         except OSError:
             return None
+        with contextlib.suppress(OSError):
+            os.utime(path)  # so that eviction knows it is in use
         return code
 
     def put(self, key: str, code: bytes) -> None:

@@ -13,7 +13,9 @@ import atexit
 import logging
 import os
 import queue
+import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -176,6 +178,9 @@ class Owner:
                 pause = 0.001
             if awaited is not None and awaited.done():
                 return
+            if pause is not None and sys.platform == "win32":
+                time.sleep(pause)  # waiting for a lock is only exact to 16 ms there
+                pause = 0
             try:
                 job = self._inbox.get(timeout=pause) if pause != 0 else None
             except queue.Empty:

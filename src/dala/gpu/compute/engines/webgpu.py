@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 
 from dala.errors import BufferTooLarge, DeviceError, FreedError, UnsupportedDtype
@@ -153,6 +154,15 @@ class WebGPUEngine(Engine):
                 f"{self._owner.name} does not have. Use 32-bit types, or device 'cpu'."
             )
         return _Launcher(self, program, geometry)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Launches inside a ``with`` block of this go to the device in as few submits as can be."""
+        self._owner.post(self._device.hold, 1)
+        try:
+            yield
+        finally:
+            self._owner.post(self._device.hold, -1)
 
     def source(self, program: Program, geometry: Geometry) -> str:
         return write_shader(program, geometry, workgroup=self._workgroup).source

@@ -33,10 +33,12 @@ class Body(Expressions):
     def lines(self) -> list[str]:
         """The statements, indented by one step, ending with the return."""
         self._uses = _count_uses(self._program)
+        self._own = _loop_variables(self._program)
         for slot in _slots(self._program):
             name = self._names.new(slot.name)
             self._slots[slot] = name
-            self._line(f"var {name}: {WGSL_TYPE[slot.type]};")
+            if slot not in self._own:
+                self._line(f"var {name}: {WGSL_TYPE[slot.type]};")
         self._block(self._program.body, self._program.result)
         results = [self._use(v) for v in self._program.result]
         if len(results) == 1:
@@ -57,6 +59,7 @@ class Body(Expressions):
                     self._value(statement, local[statement])
                 case SetSlot():
                     value = bare(self._use(statement.value))
+                    self._write_pending()
                     self._line(f"{self._slots[statement.slot]} = {value};")
                 case If():
                     self._if(statement)
@@ -78,6 +81,7 @@ class Body(Expressions):
 
     def _if(self, statement: If) -> None:
         condition = bare(self._use(statement.condition))
+        self._write_pending()
         if not statement.then.body:
             self._line(f"if (!({condition})) {{")
             self._nested(statement.otherwise)
@@ -91,17 +95,21 @@ class Body(Expressions):
 
     def _for(self, loop: For) -> None:
         index, step = self._slots[loop.index], loop.step
-        counter = self._names.new(f"{loop.index.name}_turn")
+        own = loop.index in self._own
         start, stop = bare(self._use(loop.start)), self._use(loop.stop)
+        self._write_pending()
         bounded = loop.stop.op == "const" and abs(loop.stop.attr) < 1 << 30 and abs(step) < 1 << 30
         if abs(step) == 1 or bounded:
             # The counter cannot run past the end of i32 here.
+            counter = index if own else self._names.new(f"{loop.index.name}_turn")
             test = "<" if step > 0 else ">"
             change = f"{counter} += {step}i" if step > 0 else f"{counter} -= {-step}i"
             self._line(f"for (var {counter} = {start}; {counter} {test} {bare(stop)}; {change}) {{")
             self._depth += 1
-            self._line(f"{index} = {counter};")
+            if not own:
+                self._line(f"{index} = {counter};")
         else:
+            counter = self._names.new(f"{loop.index.name}_turn")
             first, turns = self._names.new("first"), self._names.new("turns")
             low, high = (first, stop) if step > 0 else (stop, first)
             self._line(f"let {first} = {start};")
@@ -112,7 +120,8 @@ class Body(Expressions):
             )
             self._line(f"for (var {counter} = 0u; {counter} < {turns}; {counter} += 1u) {{")
             self._depth += 1
-            self._line(f"{index} = {first} + i32({counter}) * {literal(step, 's32', set())};")
+            number = f"{first} + i32({counter}) * {literal(step, 's32', set())}"
+            self._line(f"{'let ' if own else ''}{index} = {number};")
         self._depth -= 1
         self._nested(loop.body)
         self._line("}")
@@ -121,17 +130,29 @@ class Body(Expressions):
         uses = self._uses[value]
         if not uses:
             return
+        waiting = [a for a in value.args if a in self._pending]
         text = self._expression(value)
-        # Used once, here and soon: stands where it is used. A slot may change in between.
-        if uses == 1 and local_uses == 1 and value.op != "get" and len(text) < 60:
+        once = uses == 1 and local_uses == 1 and len(text) < 60
+        steady = value.op == "get" and value.attr in self._own
+        name = re.fullmatch(r"[A-Za-z_][\w.]*", text) is not None and value.op != "get"
+        if once or steady or name:  # stands where it is used
             self._text[value] = text
+            if waiting or (value.op == "get" and not steady):
+                self._pending[value] = None
             return
-        if re.fullmatch(r"[A-Za-z_][\w.]*", text) and value.op != "get":
-            self._text[value] = text
-            return
+        self._bind(value, text)
+
+    def _bind(self, value: Value, text: str) -> None:
+        """Gives a value a name of its own."""
         name = self._names.number()
         self._line(f"let {name} = {bare(text)};")
         self._text[value] = name
+
+    def _write_pending(self) -> None:
+        """Names what reads slots and is needed later: a slot is about to change."""
+        for value in list(self._pending):
+            self._bind(value, self._text[value])
+        self._pending.clear()
 
 
 def _inputs(statement: Any) -> tuple[Value, ...]:
@@ -176,3 +197,22 @@ def _slots(program: Program) -> list[Slot]:
             case Value(op="get"):
                 found[statement.attr] = None
     return list(found)
+
+
+def _loop_variables(program: Program) -> set[Slot]:
+    """Indexes of loops that are never set and never looked at outside their one loop."""
+    loops = [s for s in statements(program.body) if isinstance(s, For)]
+    indexes = Counter(loop.index for loop in loops)
+    everywhere = list(statements(program.body))
+    found = set()
+    for loop in loops:
+        inside = sum(_gets(s, loop.index) for s in statements(loop.body))
+        outside = sum(_gets(s, loop.index) for s in everywhere) - inside
+        is_set = any(isinstance(s, SetSlot) and s.slot is loop.index for s in everywhere)
+        if indexes[loop.index] == 1 and not outside and not is_set:
+            found.add(loop.index)
+    return found
+
+
+def _gets(statement: Any, slot: Slot) -> bool:
+    return isinstance(statement, Value) and statement.op == "get" and statement.attr is slot

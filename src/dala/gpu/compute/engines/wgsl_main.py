@@ -22,12 +22,13 @@ class Writer(Reading):
         program = self.program
         params = [self.names.new(_param_name(param)) for param in program.params]
         types = ["u32" if p.type == "bool" else WGSL_TYPE[p.type] for p in program.params]
+        readers = {i: self.reader(i) for i in sorted(self.looked) if self.kind(i) in FREE}
         body = Body(
             program,
-            self.names,
+            self.names.inner(),
             loaded=dict(enumerate(self.values)),
             positions=self.at,
-            readers={i: self.reader(i) for i in sorted(self.looked) if self.kind(i) in FREE},
+            readers=readers,
             params=tuple(f"p.{name}" for name in params),
             dims={v.attr: self.extent(*v.attr) for v in values(program.body) if v.op == "dim"},
         )

@@ -37,8 +37,11 @@ _WORDS: Final = """
     static_assert static_cast std subroutine super target template this thread_local throw trait
     try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying
     virtual volatile wgsl where with writeonly yield
-    p output kernel main group groups lane at e i q r row column tile result Block
+    p output kernel main Block
 """
+
+#: Words that the lines around the kernel use.
+_AROUND: Final = "group groups lane at e i q r row column tile result"
 
 _NUMBERED: Final = ("d", "e", "r", "up", "rest")
 
@@ -48,7 +51,8 @@ class Names:
 
     def __init__(self) -> None:
         self._taken = set(_WORDS.split()) | helper_names()
-        self._taken |= {f"{word}{n}" for word in _NUMBERED for n in range(16)}
+        self._around = set(_AROUND.split())
+        self._around |= {f"{word}{n}" for word in _NUMBERED for n in range(16)}
         self._count = 0
 
     def new(self, wish: str) -> str:
@@ -57,11 +61,17 @@ class Names:
         if not plain or plain[0].isdigit():
             plain = "v" + plain
         name, n = plain, 1
-        while name in self._taken:
+        while name in self._taken or name in self._around:
             n += 1
             name = f"{plain}_{n}"
         self._taken.add(name)
         return name
+
+    def inner(self) -> Names:
+        """For the kernel's own function: all that is taken so far, but none of what is around."""
+        names = Names()
+        names._taken, names._around = set(self._taken), set()
+        return names
 
     def number(self) -> str:
         """The next of t1, t2, ..."""

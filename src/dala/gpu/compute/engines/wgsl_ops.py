@@ -54,6 +54,8 @@ class Expressions:
         self._slots: dict[Slot, str] = {}
         self._text: dict[Value, str] = {}
         self._read: list[dict[tuple[Any, ...], str]] = [{}]
+        #: Expressions that read a slot and have not been written anywhere yet.
+        self._pending: dict[Value, None] = {}
         self._lines: list[str] = []
         self._depth = 1
 
@@ -63,6 +65,7 @@ class Expressions:
     def _use(self, value: Value) -> str:
         if value.op == "const":
             return literal(value.attr, value.type, self.helpers)
+        self._pending.pop(value, None)
         return self._text[value]
 
     def _opaque(self, value: Value) -> str:
@@ -95,20 +98,17 @@ class Expressions:
     def _guarded(self, value: Value, args: list[str]) -> list[str]:
         """Arguments of a float operation, hidden where a driver would change what comes out.
 
-        Mesa joins constants (``x * 1e38 * 1e38`` becomes ``x * inf``) and takes ``x * 0``,
-        ``x - x``, ``x / 0`` and ``x / x`` to be finite.
+        Mesa joins constants (``x + 1e8 - 1e8`` becomes ``x``, and ``x * 1e38 * 1e38`` becomes
+        ``x * inf``) and takes ``x * 0``, ``x - x``, ``x / 0`` and ``x / x`` to be finite.
         """
         left, right = value.args
         if left is right and value.op in ("sub", "div", "eq", "ne"):
             if value.op == "div":
                 return [args[0], f"({args[1]} * {self._hidden(1.0, left.type)})"]
             return [args[0], f"({args[1]} + {self._hidden(-0.0, left.type)})"]
-        family = ("mul",) if value.op == "mul" else _SUMS if value.op in _SUMS else ()
         guarded = list(args)
         for k, (this, other) in enumerate(((left, right), (right, left))):
-            if this.op == "const" and (
-                (this.attr == 0 and value.op in ("mul", "div")) or _has_constant(other, family)
-            ):
+            if this.op == "const" and _is_changed(value.op, this, other):
                 guarded[k] = self._hidden(this.attr, this.type)
         return guarded
 
@@ -126,7 +126,7 @@ class Expressions:
             return f"{self._readers[value.attr]}({indexes})"
         argument, channel = value.attr
         dx, dy = (passed(self._use(a)) for a in value.args)
-        key = (argument, dx, dy)
+        key = (argument, *(a.attr if a.op == "const" else a for a in value.args))
         pixel = next((known[key] for known in self._read if key in known), None)
         if pixel is None:
             pixel = self._names.number()
@@ -227,11 +227,25 @@ def _safe_divisor(value: Value) -> bool:
     return value.op == "const" and 1e-30 < abs(value.attr) < 1e30
 
 
-def _has_constant(value: Value, family: tuple[str, ...], depth: int = 8) -> bool:
-    """Whether a constant takes part in a chain of such operations that ends in this value."""
+def _is_changed(op: str, constant: Value, other: Value) -> bool:
+    """Whether a driver would make something else of a constant than was written."""
+    if op in _SUMS:
+        return bool(_constants(other, _SUMS))
+    if op == "mul" and constant.attr != 0:  # joining ordinary factors only rounds otherwise
+        factors = [constant.attr, *_constants(other, ("mul",))]
+        return len(factors) > 1 and not all(1e-12 < abs(factor) < 1e12 for factor in factors)
+    return op in ("mul", "div") and constant.attr == 0
+
+
+def _constants(value: Value, family: tuple[str, ...], depth: int = 8) -> list[float]:
+    """The constants that take part in a chain of such operations ending in this value."""
     if value.op not in family or not depth:
-        return False
-    return any(a.op == "const" or _has_constant(a, family, depth - 1) for a in value.args)
+        return []
+    return [
+        number
+        for arg in value.args
+        for number in ([arg.attr] if arg.op == "const" else _constants(arg, family, depth - 1))
+    ]
 
 
 def _amount(value: Value, args: list[str]) -> str:

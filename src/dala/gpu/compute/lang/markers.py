@@ -38,8 +38,24 @@ class Array:
         raise TypeError("Array marks an argument of a kernel; it holds no numbers")
 
 
+#: dtypes, to annotate elements with (``mask: u8``) or to pass as ``dtype=``.
+f32, f64, s32, s64, u32, u8 = "f32", "f64", "s32", "s64", "u32", "u8"
+
+
 class Number:
     """Marks a parameter that is computed as an int where the caller gives one, else as a float."""
+
+
+class vec2:  # noqa: N801 - named as in every shading language
+    """Marks a parameter of two numbers; inside a kernel, ``vec2(x, y)`` makes one."""
+
+
+class vec3:  # noqa: N801
+    """Marks a parameter of three numbers; inside a kernel, ``vec3(x, y, z)`` makes one."""
+
+
+class vec4:  # noqa: N801
+    """Marks a parameter of four numbers; inside a kernel, ``vec4(x, y, z, w)`` makes one."""
 
 
 def rgba(r: Any, g: Any = None, b: Any = None, a: Any = 1.0) -> Any:
