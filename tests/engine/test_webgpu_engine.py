@@ -500,6 +500,35 @@ def test_wide_steps_of_loops_end_where_python_ends(engine):
         )
 
 
+def test_slots_are_read_before_they_change(engine):
+    """Expressions stand where they are used, unless a slot they read changes in between."""
+    b = Build()
+    x, y, i = Slot("x", "s32"), Slot("y", "s32"), Slot("i", "s32")
+    for slot, argument in ((x, 0), (y, 1)):
+        b.block.body.append(SetSlot(slot, b("element", "s32", attr=argument)))
+    loop = Build()
+    old = loop("add", "s32", loop("get", "s32", attr=x), loop.const(1, "s32"))
+    loop.block.body.append(SetSlot(x, loop("get", "s32", attr=y)))
+    loop.block.body.append(SetSlot(y, old))
+    late, test = loop("get", "s32", attr=y), loop("get", "s32", attr=i)
+    condition = loop("gt", "bool", test, loop.const(2, "s32"))
+    then = Build()
+    then.block.body.append(SetSlot(y, then("mul", "s32", late, then.const(3, "s32"))))
+    then.block.body.append(SetSlot(i, then.const(9, "s32")))
+    loop.block.body.append(If(condition, then.block, Block()))
+    loop.block.body.append(SetSlot(x, loop("sub", "s32", loop("get", "s32", attr=x), late)))
+    b.block.body.append(For(i, b.const(0, "s32"), b.const(5, "s32"), 1, loop.block))
+    first = b("get", "s32", attr=x)
+    b.block.body.append(SetSlot(x, b.const(1000, "s32")))
+    total = b(
+        "add", "s32", b("add", "s32", first, b("get", "s32", attr=y)), b("get", "s32", attr=i)
+    )
+    args = [Arg("a", "element", "s32", 1), Arg("b", "element", "s32", 1)]
+    prog = program(b, args, Out("s32", 1, 1, False), [total])
+    data = [np.arange(9, dtype="<i4"), np.arange(9, dtype="<i4")[::-1].copy()]
+    same(engine, prog, flat(9, 2), data)
+
+
 def in_place_cases() -> list[tuple[str, Program, Geometry, str]]:
     shape = (6, 5)
     b = Build()
@@ -830,6 +859,24 @@ def test_reads_under_way_are_told_of_a_loss(fresh):
     engine._owner.call(lose)
     with pytest.raises(DeviceLostError):
         reads[0].result(60)
+
+
+def test_reads_left_in_the_inbox_are_told_of_a_loss_or_an_end(fresh):
+    for end, error in (("lose", DeviceLostError), ("close", FreedError)):
+        engine = fresh()
+        storage = put(engine, np.arange(4, dtype="<f4"))
+        reads = []
+
+        def work(engine=engine, storage=storage, reads=reads, end=end) -> None:
+            reads.append(engine.download_async(storage))
+            if end == "lose":
+                engine._owner.lose("as a test wants it")
+            else:
+                engine._owner.close_soon()
+
+        engine._owner.call(work)
+        with pytest.raises(error):
+            reads[0].result(60)
 
 
 def test_a_closed_engine_refuses_work(fresh):

@@ -126,15 +126,12 @@ class Device:
             self.encoder().copy_buffer_to_buffer(*natives)
 
     def read(self, buffer: DeviceBuffer, nbytes: int, future: Future[memoryview]) -> None:
-        """Begins a read, or fulfils the future with what has gone wrong so far."""
-        try:
-            failure = self._owner.take_failure()
-            if failure is not None:
-                raise failure
-            self._start_waiting()
-            self.staging.read(self._native(buffer), nbytes, future)
-        except Exception as error:
-            future.set_exception(self._owner.translate(error))
+        """Begins a read; raises what has gone wrong so far instead, if anything has."""
+        failure = self._owner.take_failure()
+        if failure is not None:
+            raise failure
+        self._start_waiting()
+        self.staging.read(self._native(buffer), nbytes, future)
 
     # work -------------------------------------------------------------------------------------
 

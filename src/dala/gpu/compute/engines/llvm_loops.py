@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dala.gpu.compute.engines.llvm import Scalars, slots_of
 from dala.gpu.compute.engines.llvm_text import STORED, TYPES, Function, Module
 from dala.gpu.compute.engines.unroll import unroll
-from dala.gpu.compute.lang.ir import Block, For, If, Program, Value, values
+from dala.gpu.compute.lang.ir import Block, For, If, Program, Slot, Value, values
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.llvm_kernel import JobLayout
@@ -69,6 +69,11 @@ class Body:
                 xs, ys = self.taps.setdefault(v.attr[0], (set(), set()))
                 xs.add(v.args[0].attr)
                 ys.add(v.args[1].attr)
+        #: What is loaded from the job block once.
+        self.slots: dict[Slot, str] = {}
+        self.inputs: list[str] = []
+        self.words: dict[tuple[str, int, int], str] = {}
+        self.params: list[str] = []
         #: Indexes along the outer axes, and pointers into this row: by argument, (image, dy).
         self.outer: list[str] = []
         self.rows: dict[object, str] = {}
@@ -86,7 +91,6 @@ class Body:
         first = self.job.first_input
         self.inputs = [self.word(first + i, "ptr", f"in{i}") for i in range(self.job.inputs)]
         self.words = {word: self.word(at) for word, at in self.job.words.items()}
-        self.params = []
         for i, p in enumerate(self.program.params):
             at, kind = self.job.first_param + i, TYPES[p.type]
             name = self.word(at, "i8" if kind == "i1" else kind, p.name)

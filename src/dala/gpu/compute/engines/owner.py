@@ -19,7 +19,8 @@ import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, TypeVar
 
 from dala.errors import DalaError, DeviceError, DeviceLostError, FreedError
 
@@ -31,7 +32,16 @@ ROOM: Final = 256
 #: How long leaving the interpreter may wait for a device.
 PATIENCE: Final = 10.0
 
-_Job = tuple[Callable[..., Any], tuple[Any, ...], "Future[Any] | None", bool]
+
+class _Job(NamedTuple):
+    work: Callable[..., Any]
+    args: tuple[Any, ...]
+    #: Who is told how it went.
+    future: Future[Any] | None = None
+    #: True if the work itself fulfils the future, later on.
+    later: bool = False
+    #: True if it takes up room in the inbox.
+    counted: bool = False
 
 
 class Owner:
@@ -53,6 +63,7 @@ class Owner:
         self._room = threading.Semaphore(ROOM)
         self._failures: list[DeviceError] = []
         self._ended = ""
+        self._gone = False
         self._thread = threading.Thread(target=self._run, name=f"dala {name}", daemon=True)
         self._thread.start()
         _owners.add(self)
@@ -62,20 +73,25 @@ class Owner:
 
     def post(self, work: Callable[..., Any], *args: Any) -> None:
         """Leaves work to be done; waits only while too much of it is waiting."""
-        here = threading.get_ident() == self._thread.ident
-        if not here:
-            self._room.acquire()
-        self._put((work, args, None, not here))
+        self._put(work, args, None)
+
+    def promise(self, future: Future[Any], work: Callable[..., Any], *args: Any) -> None:
+        """As :meth:`post`, for work that fulfils a future some time; if it fails, so does that."""
+        future.set_running_or_notify_cancel()  # from now on it cannot be cancelled
+        self._put(work, args, future)
 
     def post_from_finalizer(self, work: Callable[..., Any], *args: Any) -> None:
         """Leaves work to be done and never waits or raises."""
         if not self._ended:
-            self._inbox.put((work, args, None, False))
+            self._inbox.put(_Job(work, args))
 
     def call(self, work: Callable[..., T], *args: Any) -> T:
         """Has work done and gives its result, or raises what it raised."""
+        self.check()
         future: Future[T] = Future()
-        self._put((work, args, future, False))
+        self._inbox.put(_Job(work, args, future))
+        if self._gone:
+            self._refuse_the_rest()
         return self.wait(future)
 
     def wait(self, future: Future[T]) -> T:
@@ -107,11 +123,16 @@ class Owner:
             self._ended = f"{self.name} was closed; ask for the device again to get a new one."
             self._inbox.put(None)
 
-    def _put(self, job: _Job) -> None:
+    def _put(
+        self, work: Callable[..., Any], args: tuple[Any, ...], future: Future[Any] | None
+    ) -> None:
+        here = threading.get_ident() == self._thread.ident
+        if not here:
+            self._room.acquire()
         self.check()
-        self._inbox.put(job)
-        if self._ended and not self._thread.is_alive() and job[2] is not None:
-            job[2].set_exception(FreedError(self._ended))  # it came too late to be seen
+        self._inbox.put(_Job(work, args, future, future is not None, not here))
+        if self._gone:
+            self._refuse_the_rest()
 
     # for the thread itself --------------------------------------------------------------------
 
@@ -165,6 +186,16 @@ class Owner:
             except Exception:
                 logging.getLogger("dala").exception("%s could not be closed", self.name)
             _ears.pop(threading.get_ident(), None)
+            self._gone = True
+            self._refuse_the_rest()
+
+    def _refuse_the_rest(self) -> None:
+        """Tells those whose work came too late; whoever sees the end first does this."""
+        with suppress(queue.Empty):
+            while True:
+                job = self._inbox.get_nowait()
+                if job is not None and job.future is not None:
+                    job.future.set_exception(FreedError(self._ended))
 
     def _turn(self, awaited: Future[Any] | None = None) -> None:
         """Does one piece of work; without any, looks round and waits."""
@@ -186,29 +217,23 @@ class Owner:
             except queue.Empty:
                 return
         if job is not None:
-            self._do(*job)
+            self._do(job)
 
-    def _do(
-        self,
-        work: Callable[..., Any],
-        args: tuple[Any, ...],
-        future: Future[Any] | None,
-        counted: bool,
-    ) -> None:
-        if counted:
+    def _do(self, job: _Job) -> None:
+        if job.counted:
             self._room.release()
         try:
             self.check()
-            result = work(*args)
+            result = job.work(*job.args)
         except Exception as error:
             mine = error if isinstance(error, DalaError) else self.translate(error)
-            if future is not None:
-                future.set_exception(mine)
+            if job.future is not None:
+                job.future.set_exception(mine)
             elif self.lost is None and not self._ended:
                 self.fail(mine)
         else:
-            if future is not None:
-                future.set_result(result)
+            if job.future is not None and not job.later:
+                job.future.set_result(result)
 
 
 # errors that wgpu only logs ----------------------------------------------------------------------

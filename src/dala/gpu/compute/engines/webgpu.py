@@ -134,8 +134,8 @@ class WebGPUEngine(Engine):
 
     def download_async(self, storage: Storage) -> Future[memoryview]:
         future: Future[memoryview] = Future()
-        future.set_running_or_notify_cancel()  # so that it cannot be cancelled
-        self._owner.post(self._device.read, _buffer(storage), storage.nbytes, future)
+        read = self._device.read
+        self._owner.promise(future, read, _buffer(storage), storage.nbytes, future)
         return future
 
     def copy(self, source: Storage, target: Storage) -> None:
@@ -169,8 +169,7 @@ class WebGPUEngine(Engine):
 
     def synchronize(self) -> None:
         future: Future[None] = Future()
-        future.set_running_or_notify_cancel()
-        self._owner.post(self._device.sync, future)
+        self._owner.promise(future, self._device.sync, future)
         self._owner.wait(future)
 
     def stats(self) -> dict[str, int]:
