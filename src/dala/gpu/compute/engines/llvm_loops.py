@@ -278,10 +278,9 @@ class Body:
     # reads ------------------------------------------------------------------------------------
     def read(self, v: Value, args: list[str]) -> str:
         """The operand of a read; see :class:`~dala.gpu.compute.engines.llvm.Reads`."""
-        if v.op == "param":
-            return self.params[v.attr]
-        if v.op == "position":
-            return self.position[v.attr]
+        if v.op in ("param", "position"):
+            index: int = v.attr
+            return self.params[index] if v.op == "param" else self.position[index]
         if v.op == "dim":
             return self.f.let(f"trunc i64 {self.words['shape', v.attr[0], v.attr[1]]} to i32")
         if v.op == "array":

@@ -126,10 +126,10 @@ class Owner:
     def _put(
         self, work: Callable[..., Any], args: tuple[Any, ...], future: Future[Any] | None
     ) -> None:
+        self.check()
         here = threading.get_ident() == self._thread.ident
         if not here:
             self._room.acquire()
-        self.check()
         self._inbox.put(_Job(work, args, future, future is not None, not here))
         if self._gone:
             self._refuse_the_rest()
