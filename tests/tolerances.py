@@ -94,10 +94,10 @@ def family(engine: str) -> str:
 
 
 def flush(x: np.ndarray) -> np.ndarray:
-    """The array with its denormals replaced by zeros."""
+    """The array with its denormals replaced by zeros of their sign."""
     if x.dtype.kind != "f":
         return x
-    return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.zeros_like(x), x)
+    return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(np.zeros_like(x), x), x)
 
 
 def allowed(expected: np.ndarray, engine: str, kind: str) -> np.ndarray:

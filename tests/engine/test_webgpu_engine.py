@@ -245,12 +245,14 @@ def test_a_used_buffer_is_zeroed_when_asked(fresh):
     assert not np.frombuffer(engine.download(clean), np.uint8).any()
 
 
-def test_copy(engine):
-    source = put(engine, np.arange(37, dtype=np.uint8))
-    target = engine.allocate(37, zero=True)
+@pytest.mark.parametrize("nbytes", [37, (1 << 20) - 1, 1 << 20, (1 << 20) + 5, 3_000_001])
+def test_copy(engine, nbytes):
+    data = np.random.default_rng(0).integers(0, 256, nbytes, np.uint8)
+    source = put(engine, data)
+    target = engine.allocate(nbytes, zero=True)
     engine.copy(source, target)
     engine.copy(target, target)
-    assert list(engine.download(target)) == list(range(37))
+    assert bytes(engine.download(target)) == data.tobytes()
     engine.release(source)
     engine.release(target)
 

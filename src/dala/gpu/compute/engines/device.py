@@ -12,6 +12,7 @@ import time
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, Final
 
 from dala.errors import DeviceError, DeviceLostError, FreedError
@@ -31,6 +32,9 @@ WINDOW: Final = 512
 #: Launches in one submit: few while the device has nothing to do, more while it is busy.
 FIRST_BATCH: Final = 4
 BATCH: Final = 32
+
+#: Copies from this size on are launches, which move several times more bytes a second.
+LARGE_COPY: Final = 1 << 20
 
 #: Submits under way at once; beyond this the owner waits for half of them.
 FLIGHTS: Final = 64
@@ -72,6 +76,7 @@ class Device:
         self._dirty = 0
         self._writes: deque[tuple[int, int]] = deque()
         self._pipelines: list[Any] = []
+        self._copying: Pipeline | None = None
         self._bindings = Bindings(self.native, self._uniform)
         self._syncs: deque[tuple[int, Future[None]]] = deque()
         self._since = 0.0
@@ -119,9 +124,18 @@ class Device:
             self._write(native, whole, bytes(data[whole:]).ljust(4, b"\0"))
 
     def copy(self, source: DeviceBuffer, target: DeviceBuffer, nbytes: int) -> None:
-        """Records a copy."""
+        """Records a copy; a large one as a launch."""
         size = -(-nbytes // 4) * 4
-        if size and source is not target:
+        if not size or source is target:
+            return
+        if size >= LARGE_COPY:
+            if self._copying is None:
+                text = files(__package__).joinpath("copy.wgsl").read_text(encoding="utf-8")
+                self._copying = self.compile(text, 1, 4)
+            quads = -(-size // 16)  # buffers are padded to whole vec4
+            block = quads.to_bytes(4, "little")
+            self.launch(self._copying, (source, target), block, -(-quads // 128))
+        else:
             natives = self._native(source), 0, self._native(target), 0, size
             self.encoder().copy_buffer_to_buffer(*natives)
 
@@ -280,6 +294,7 @@ class Device:
             self._syncs.popleft()[1].set_exception(closed)
         self._bindings.clear()
         self._pipelines.clear()
+        self._copying = None
         self.staging.clear()
         self.pool.clear()
         self._uniform = None

@@ -188,6 +188,7 @@ class Owner:
             _ears.pop(threading.get_ident(), None)
             self._gone = True
             self._refuse_the_rest()
+            atexit.unregister(self.close)
 
     def _refuse_the_rest(self) -> None:
         """Tells those whose work came too late; whoever sees the end first does this."""
