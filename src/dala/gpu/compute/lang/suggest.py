@@ -9,8 +9,8 @@ from collections.abc import Iterable
 def nearest(name: str, known: Iterable[str]) -> str:
     """A question such as "Did you mean ...?" for a misspelt name, or an empty text.
 
-    >>> nearest("smothstep", ["step", "smoothstep"])
-    "Did you mean 'smoothstep'?"
+    >>> nearest("grayscal", ["grayscale", "blur"])
+    "Did you mean 'grayscale'?"
     """
     close = difflib.get_close_matches(name, sorted(known), n=3)
     if not close:
