@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dala
-from dala.gpu.compute import Kernel, buffer_zeros, kernel, run_kernel
+from dala.gpu.compute import Kernel, buffer, buffer_zeros, kernel, read_list, run_kernel
 from tests.engines import evaluate, run
 from tests.tolerances import assert_close
 
@@ -562,3 +562,22 @@ def test_annotated_elements_keep_their_own_dtypes(engine_id):
     assert got.tolist() == [400.5, -298.5]
     with pytest.raises(dala.DtypeMismatch):
         evaluate(source, [b, b, b], "f32")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i = position()\n    n = shape(a)",
+        "i = position()[0]\n    n = a.shape[0]",
+        "(i,) = position()\n    (n,) = a.shape",
+        "i = position(0)\n    n = len(a)",
+        "i = position()[-1]\n    n = shape()[0]",
+    ],
+)
+def test_one_axis_is_a_number_and_a_tuple_of_one(engine_id, text):
+    made = Kernel.register(
+        "one_axis", f"def one_axis(a: Array):\n    {text}\n    return a[n - 1 - i]"
+    )
+    out = buffer_zeros(5)
+    made.run([buffer([1, 2, 3, 4, 5])], out)
+    assert read_list(out) == [5, 4, 3, 2, 1]

@@ -45,18 +45,42 @@ class Plan:
     distinct: tuple[int, ...]
 
 
-def make_plan(
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A checked call, not prepared yet."""
+
+    engine: Engine
+    program: Program
+    geometry: Geometry
+    #: Inputs that must not be the output: they are read at more than one position.
+    distinct: tuple[int, ...]
+
+    def prepare(self) -> Runner:
+        """What runs it; compiles where needed."""
+        if self.geometry.count == 0:
+            return _nothing
+        return self.engine.prepare(self.program, self.geometry)
+
+
+def check_call(
     kernel: Kernel, inputs: Sequence[Any], output: Any, numbers: tuple[tuple[str, str], ...]
-) -> Plan:
-    """Checks a call and prepares it, or raises the error that names what is wrong."""
+) -> Call:
+    """Checks a call, or raises the error that names what is wrong."""
     engine = check_buffers(kernel, inputs, output)
-    program, geometry = describe(kernel.decl, inputs, output.shape, output.dtype, numbers)
+    program, over = describe(kernel.decl, inputs, output.shape, output.dtype, numbers)
     check_types(engine, program)
     distinct = tuple(i for i, arg in enumerate(program.args) if arg.kind != "element")
     if any(output.storage("run_kernel") is inputs[i].storage("run_kernel") for i in distinct):
         check_alias(kernel.name, program, inputs, output, distinct)
-    run: Runner = _nothing if geometry.count == 0 else engine.prepare(program, geometry)
-    return Plan(program, geometry, run, distinct)
+    return Call(engine, program, over, distinct)
+
+
+def make_plan(
+    kernel: Kernel, inputs: Sequence[Any], output: Any, numbers: tuple[tuple[str, str], ...]
+) -> Plan:
+    """Checks a call and prepares it."""
+    call = check_call(kernel, inputs, output, numbers)
+    return Plan(call.program, call.geometry, call.prepare(), call.distinct)
 
 
 def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
@@ -142,7 +166,7 @@ def describe(
     last = out_shape[2] if len(out_shape) == 3 else 0
     program = specialise(decl, Signature(args, out_dtype, len(out_shape), last, numbers))
     shapes = tuple(tuple(b.shape) for b in inputs)
-    return program, _geometry(program, shapes, out_shape)
+    return program, geometry(program, shapes, out_shape)
 
 
 def _arg(decl: KernelDecl, index: int, given: Any) -> Arg:
@@ -184,9 +208,10 @@ def _check_shared_dtype(decl: KernelDecl, args: tuple[Arg, ...]) -> None:
 
 
 # shapes ---------------------------------------------------------------------------------------
-def _geometry(
+def geometry(
     program: Program, shapes: tuple[tuple[int, ...], ...], out_shape: tuple[int, ...]
 ) -> Geometry:
+    """The positions a program runs over, its inputs' shapes checked against them."""
     domain = out_shape[:2] if program.out.pixels else (out_shape or (1,))
     empty = 0 in domain
     strides: list[tuple[int, ...]] = []

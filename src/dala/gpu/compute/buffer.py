@@ -35,6 +35,7 @@ class Buffer:
         "nbytes",
         "readonly",
         "shape",
+        "transient",
     )
 
     def __init__(
@@ -45,12 +46,15 @@ class Buffer:
         dtype: str,
         *,
         readonly: bool = False,
+        transient: bool = False,
     ) -> None:
         self.engine = engine
         self.shape = shape
         self.dtype = dtype
         self.nbytes = storage.nbytes
         self.readonly = readonly
+        #: True when a pipeline need not write it: it may vanish into the pass that reads it.
+        self.transient = transient
         self._storage: Storage | None = storage
         #: What a kernel is specialised for; None once freed, so that every cached plan misses.
         self._key: tuple[Any, ...] | None = (engine, dtype, shape)

@@ -61,8 +61,12 @@ def buffer(
     return _fill(array, name, device, "buffer")
 
 
-def buffer_zeros(shape: Any, dtype: Any = "f32", *, device: str | None = None) -> Buffer:
+def buffer_zeros(
+    shape: Any, dtype: Any = "f32", *, device: str | None = None, transient: bool = False
+) -> Buffer:
     """A buffer of zeros.
+
+    A ``transient`` one stands between stages of a pipeline: what it holds after a run is not told.
 
     >>> buffer_zeros((2, 3), "u8", device="cpu").read()
     b'\\x00\\x00\\x00\\x00\\x00\\x00'
@@ -71,7 +75,9 @@ def buffer_zeros(shape: Any, dtype: Any = "f32", *, device: str | None = None) -
     wanted = checked_shape(shape, "buffer_zeros")
     engine = _engine(device)
     check_dtype(engine, name, "buffer_zeros")
-    return allocate(engine, wanted, name, zero=True, call="buffer_zeros")
+    made = allocate(engine, wanted, name, zero=True, call="buffer_zeros")
+    made.transient = transient
+    return made
 
 
 def buffer_from_binary(

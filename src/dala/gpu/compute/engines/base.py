@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -135,6 +136,10 @@ class Engine(ABC):
     @abstractmethod
     def source(self, program: Program, geometry: Geometry) -> str:
         """The code generated for a program, for people to read."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """Work begun inside a ``with`` block of this goes to the device at once, if it can."""
+        return nullcontext()
 
     def synchronize(self) -> None:  # noqa: B027 - nothing to wait for unless an engine has a queue
         """Waits for all enqueued work; raises what went wrong in it."""

@@ -248,6 +248,8 @@ class Expressions(ABC):
             if arg.kind == "image":
                 return self._texel("image", bound.arg, *indexes)
             return self.b.emit("array", LOADED[arg.dtype], *indexes, attr=bound.arg)
+        if isinstance(bound, Value) and bound.op in ("position", "dim"):
+            bound = Vec((bound,))  # position() and shapes of one axis are numbers, and tuples too
         if not isinstance(bound, Vec):
             refuse(
                 "only arrays, images and vectors can be indexed",

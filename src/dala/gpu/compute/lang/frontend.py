@@ -13,18 +13,12 @@ from dala.gpu.compute.lang.ir import (
     FLOATS,
     LOADED,
     Arg,
-    Block,
-    For,
-    If,
     Out,
     Param,
     Program,
-    SetSlot,
     Type,
     Value,
-    format_program,
-    statements,
-    values,
+    make_program,
 )
 from dala.gpu.compute.lang.lower import Lowering
 
@@ -110,15 +104,8 @@ def _attempt(decl: KernelDecl, signature: Signature, typing: Typing) -> Program:
         stored = _store(builder, decl, result, dtype, channels, pixels)
     except Refused as refused:
         decl.source.fail(decl.function, refused.problem, refused.advice)
-    _remove_unused(root, stored)
-    uses_position = any(v.op in ("position", "image") for v in values(root))
     out = Out(dtype, signature.out_rank, channels, pixels)
-    # Two kernels doing the same work share one key, whatever their names.
-    described = [f"{a.kind} {a.dtype} {a.rank} {a.channels}" for a in signature.args]
-    described.append(f"-> {out.dtype} {out.channels} {out.pixels} rank {rank}")
-    described.extend(p.type for p in params)
-    key = "\n".join([*described, format_program(root, stored)])
-    return Program(decl.name, signature.args, out, params, root, stored, rank, uses_position, key)
+    return make_program(decl.name, signature.args, out, params, root, stored, rank)
 
 
 def _bind_params(b: Builder, decl: KernelDecl, params: tuple[Param, ...]) -> Mapping[str, Term]:
@@ -191,30 +178,3 @@ def _store_one(b: Builder, decl: KernelDecl, item: Scalar, dtype: str, pixels: b
 def _real(item: Scalar) -> Type:
     found = type_of(item)
     return "f64" if found in ("f64", "s64") else "f32"
-
-
-def _remove_unused(root: Block, result: tuple[Value, ...]) -> None:
-    """Drops values that nothing asks for, so that an unused channel costs no load."""
-    needed: set[int] = set()
-    todo: list[Value] = list(result)
-    for s in statements(root):
-        if isinstance(s, SetSlot):
-            todo.append(s.value)
-        elif isinstance(s, If):
-            todo.append(s.condition)
-        elif isinstance(s, For):
-            todo.extend((s.start, s.stop))
-    while todo:
-        value = todo.pop()
-        if id(value) not in needed:
-            needed.add(id(value))
-            todo.extend(value.args)
-    blocks = [root]
-    while blocks:
-        block = blocks.pop()
-        block.body = [s for s in block.body if not isinstance(s, Value) or id(s) in needed]
-        for s in block.body:
-            if isinstance(s, If):
-                blocks.extend((s.then, s.otherwise))
-            elif isinstance(s, For):
-                blocks.append(s.body)

@@ -248,3 +248,50 @@ def format_program(body: Block, result: tuple[Value, ...]) -> str:
     write(body, 0)
     lines.append("store " + ", ".join(name(v) for v in result))
     return "\n".join(lines)
+
+
+def make_program(
+    name: str,
+    args: tuple[Arg, ...],
+    out: Out,
+    params: tuple[Param, ...],
+    body: Block,
+    result: tuple[Value, ...],
+    rank: int,
+) -> Program:
+    """A program from its parts: what nothing asks for is dropped, and the key is made."""
+    _remove_unused(body, result)
+    uses_position = any(v.op in ("position", "image") for v in values(body))
+    # Two kernels doing the same work share one key, whatever their names.
+    described = [f"{a.kind} {a.dtype} {a.rank} {a.channels}" for a in args]
+    described.append(f"-> {out.dtype} {out.channels} {out.pixels} rank {rank}")
+    described.extend(p.type for p in params)
+    key = "\n".join([*described, format_program(body, result)])
+    return Program(name, args, out, params, body, result, rank, uses_position, key)
+
+
+def _remove_unused(root: Block, result: tuple[Value, ...]) -> None:
+    """Drops values that nothing asks for, so that an unused channel costs no load."""
+    needed: set[int] = set()
+    todo: list[Value] = list(result)
+    for s in statements(root):
+        if isinstance(s, SetSlot):
+            todo.append(s.value)
+        elif isinstance(s, If):
+            todo.append(s.condition)
+        elif isinstance(s, For):
+            todo.extend((s.start, s.stop))
+    while todo:
+        value = todo.pop()
+        if id(value) not in needed:
+            needed.add(id(value))
+            todo.extend(value.args)
+    blocks = [root]
+    while blocks:
+        block = blocks.pop()
+        block.body = [s for s in block.body if not isinstance(s, Value) or id(s) in needed]
+        for s in block.body:
+            if isinstance(s, If):
+                blocks.extend((s.then, s.otherwise))
+            elif isinstance(s, For):
+                blocks.append(s.body)

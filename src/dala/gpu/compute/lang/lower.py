@@ -181,6 +181,8 @@ class Lowering(Expressions):
             self._assign(frame, target.id, term)
             return
         assert isinstance(target, ast.Tuple)
+        if len(target.elts) == 1 and not isinstance(term, Vec):
+            term = Vec((term,))  # (i,) = position()
         if not isinstance(term, Vec) or len(term.items) != len(target.elts):
             refuse(
                 f"{len(target.elts)} names cannot take {describe(term)}",

@@ -1,0 +1,152 @@
+"""Which stages of a pipeline melt together, and the passes that remain.
+
+A stage whose output is a transient buffer, written once and read by one other pass, moves into
+that pass if the language can say the two as one program (``lang.fuse``) and nothing in between
+overwrites what it reads. Barriers are never crossed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dala.gpu.compute.bind import Call, geometry
+from dala.gpu.compute.buffer import Buffer
+from dala.gpu.compute.engines.base import Engine, Runner
+from dala.gpu.compute.lang.fuse import can_fuse, fuse, pointwise, share_args
+from dala.gpu.compute.lang.ir import Program
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.pipeline import Stage
+
+
+class Node:
+    """One pass: the stages melted into it, its program and its buffers."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.op = stage.op
+        self.stages: list[Stage] = [stage]
+        self.inputs = list(stage.inputs)
+        self.output = stage.output
+        self.program: Program | None = None
+        self._run: Runner | None = None
+        if stage.call is not None:
+            self.program = stage.call.program
+
+    @property
+    def moved(self) -> int:
+        """Bytes read and written by one run."""
+        total = sum(b.nbytes for b in self.inputs)
+        return total + (self.output.nbytes if self.output is not None else 0)
+
+    def finish(self, engine: Engine) -> None:
+        """Prepares the code of the pass, arguments that are one buffer made one."""
+        if self.program is None or self.output is None:
+            return
+        alone = self.stages[0].call if len(self.stages) == 1 else None
+        if alone is not None:
+            self._run = alone.prepare()
+            return
+        numbers: dict[tuple[int, str], int] = {}
+        inputs: list[Buffer] = []
+        same = []
+        for b, arg in zip(self.inputs, self.program.args, strict=True):
+            key = (id(b), arg.kind)
+            if key not in numbers:
+                numbers[key] = len(inputs)
+                inputs.append(b)
+            same.append(numbers[key])
+        self.program, self.inputs = share_args(self.program, tuple(same)), inputs
+        shapes = tuple(b.shape for b in inputs)
+        over = geometry(self.program, shapes, self.output.shape)
+        self._run = Call(engine, self.program, over, ()).prepare()
+
+    def check(self) -> None:
+        """Raises FreedError if a buffer of the pass was freed; before anything runs."""
+        for b in self.inputs:
+            if b._storage is None:
+                b.storage(f"Pipeline.run, stage {self.stages[0].name!r}")
+        if self.output is not None:
+            self.output.storage(f"Pipeline.run, stage {self.stages[-1].name!r}")
+
+    def run(self, engine: Engine) -> None:
+        """Runs the pass."""
+        if self.op == "barrier" or self.output is None:
+            return
+        target: Any = self.output._storage
+        if self.op == "copy_buffer":
+            engine.copy(self.inputs[0].storage("Pipeline.run"), target)
+            return
+        assert self._run is not None
+        values: tuple[int | float, ...] = ()
+        for stage in self.stages:
+            values += stage.values
+        self._run([b._storage for b in self.inputs], target, values)  # type: ignore[misc]
+
+
+def melt(stages: list[Stage]) -> list[Node]:
+    """The passes for some stages."""
+    nodes = [Node(stage) for stage in stages]
+    while _melt_one(nodes):
+        pass
+    for node in nodes:
+        if node.output is not None:
+            node.finish(node.output.engine)
+    return nodes
+
+
+def _melt_one(nodes: list[Node]) -> bool:
+    for i, producer in enumerate(nodes):
+        j = _reader(nodes, i)
+        if j is None:
+            continue
+        consumer = nodes[j]
+        readers = tuple(n for n, b in enumerate(consumer.inputs) if b is producer.output)
+        if not _fits(nodes, i, j, readers):
+            continue
+        assert producer.program is not None
+        assert consumer.program is not None
+        consumer.program = fuse(producer.program, consumer.program, readers)
+        kept = [b for n, b in enumerate(consumer.inputs) if n not in readers]
+        consumer.inputs = producer.inputs + kept
+        consumer.stages = producer.stages + consumer.stages
+        del nodes[i]
+        return True
+    return False
+
+
+def _reader(nodes: list[Node], i: int) -> int | None:
+    """The one pass that reads what pass i writes, if it is transient and nobody else touches it."""
+    out = nodes[i].output
+    if out is None or not out.transient or nodes[i].program is None:
+        return None
+    if any(b is out for b in nodes[i].inputs):
+        return None
+    others = [n for n in range(len(nodes)) if n != i]
+    if any(nodes[n].output is out for n in others):
+        return None
+    readers = [n for n in others if any(b is out for b in nodes[n].inputs)]
+    if len(readers) != 1 or readers[0] < i or nodes[readers[0]].program is None:
+        return None
+    return readers[0]
+
+
+def _fits(nodes: list[Node], i: int, j: int, readers: tuple[int, ...]) -> bool:
+    producer, consumer = nodes[i], nodes[j]
+    between = nodes[i + 1 : j]
+    if any(node.op == "barrier" for node in between):
+        return False
+    if any(node.output is b for node in between for b in producer.inputs):
+        return False  # what the producer reads would have changed by then
+    assert producer.output is not None
+    assert consumer.output is not None
+    assert producer.program is not None
+    assert consumer.program is not None
+    if any(b is consumer.output for b in producer.inputs) and not (
+        pointwise(producer.program) and pointwise(consumer.program)
+    ):
+        return False  # the consumer would read elsewhere what it is writing
+    pixels = consumer.program.out.pixels
+    shape, wanted = producer.output.shape, consumer.output.shape
+    if (shape[:2] != wanted[:2]) if pixels else (shape != wanted):
+        return False
+    return can_fuse(producer.program, consumer.program, readers)

@@ -1,0 +1,234 @@
+"""Two programs melted into one: what the first would store, the second computes where it reads it.
+
+A consumer that reads the intermediate at its own position (an element or a pixel) takes the
+producer's values as they are. A consumer that reads it as an image takes in a pointwise producer
+by computing it again at every offset. The rounding and saturation of the store in between are part
+of the producer's values, so the result is exactly what two passes would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from dala.gpu.compute.lang.ir import (
+    Arg,
+    Block,
+    For,
+    If,
+    Program,
+    SetSlot,
+    Slot,
+    Statement,
+    Value,
+    make_program,
+    statements,
+    values,
+)
+
+#: A stencil may not grow beyond this many operations by taking in what it reads.
+MAX_FUSED_VALUES = 4000
+
+
+def pointwise(program: Program) -> bool:
+    """True when a program reads its inputs at its own position only."""
+    return all(arg.kind in ("element", "pixel") for arg in program.args)
+
+
+def can_fuse(producer: Program, consumer: Program, readers: tuple[int, ...]) -> bool:
+    """Whether a consumer can compute a producer where it reads it, through these arguments."""
+    if producer.rank != consumer.rank or producer.out.pixels != consumer.out.pixels:
+        return False
+    kinds = {consumer.args[i].kind for i in readers}
+    if any(consumer.args[i].channels != producer.out.channels for i in readers):
+        return False
+    if kinds <= {"element", "pixel"}:
+        return True
+    if kinds != {"image"} or not all(a.kind == "pixel" for a in producer.args):
+        return False
+    reads = {
+        (v.args[0], v.args[1])
+        for v in values(consumer.body)
+        if v.op == "image" and v.attr[0] in readers
+    }
+    offsets = {(_offset(dx), _offset(dy)) for dx, dy in reads}
+    cost = sum(1 for _ in statements(producer.body)) * len(offsets)
+    return None not in {o for pair in offsets for o in pair} and cost <= MAX_FUSED_VALUES
+
+
+def _offset(value: Value) -> int | None:
+    return int(value.attr) if value.op == "const" else None
+
+
+def fuse(producer: Program, consumer: Program, readers: tuple[int, ...]) -> Program:
+    """The consumer with the producer computed inside; see :func:`can_fuse`.
+
+    Its inputs are the producer's, then the consumer's without the readers; its parameters likewise.
+    """
+    kept = [i for i in range(len(consumer.args)) if i not in readers]
+    places = {i: len(producer.args) + n for n, i in enumerate(kept)}
+    first_param = len(producer.params)
+    image = any(consumer.args[i].kind == "image" for i in readers)
+    target = Block()
+    computed: dict[tuple[int, int], tuple[Value, ...]] = {}
+
+    def produce(block: Block, dx: int, dy: int) -> tuple[Value, ...]:
+        leaf = _identity if not image else _at(dx, dy)
+        copier = _Copier(leaf)
+        copier.block(producer.body, block)
+        return tuple(copier.value(v) for v in producer.result)
+
+    # All that is read is computed first, so that nothing stands inside a branch that others need.
+    if image:
+        for v in values(consumer.body):
+            if v.op == "image" and v.attr[0] in readers:
+                at = (int(v.args[0].attr), int(v.args[1].attr))
+                if at not in computed:
+                    computed[at] = produce(target, *at)
+    else:
+        computed[0, 0] = produce(target, 0, 0)
+
+    def leaf(v: Value, args: tuple[Value, ...], emit: Callable[[Value], Value]) -> Value | None:
+        if v.op == "param":
+            return emit(Value("param", v.type, (), v.attr + first_param))
+        if v.op == "element":
+            if v.attr in readers:
+                return computed[0, 0][0]
+            return emit(Value("element", v.type, (), places[v.attr]))
+        if v.op in ("pixel", "image"):
+            arg, channel = v.attr
+            if arg not in readers:
+                return emit(Value(v.op, v.type, args, (places[arg], channel)))
+            at = (int(v.args[0].attr), int(v.args[1].attr)) if v.op == "image" else (0, 0)
+            found: Value = computed[at][channel]
+            return found
+        if v.op == "array":
+            return emit(Value("array", v.type, args, places[v.attr]))
+        if v.op == "dim":
+            arg, axis = v.attr
+            # The intermediate has the extents of the output along the positions.
+            return emit(Value("dim", v.type, (), (places.get(arg, -1), axis)))
+        return None
+
+    copier = _Copier(leaf)
+    copier.block(consumer.body, target)
+    result = tuple(copier.value(v) for v in consumer.result)
+    args = tuple(_as_image(a) if image else a for a in producer.args)
+    return make_program(
+        f"{producer.name}+{consumer.name}",
+        args + tuple(consumer.args[i] for i in kept),
+        consumer.out,
+        producer.params + consumer.params,
+        target,
+        result,
+        consumer.rank,
+    )
+
+
+def share_args(program: Program, same: tuple[int, ...]) -> Program:
+    """The program with arguments that are one buffer made one.
+
+    ``same[i]`` is the number of the argument that argument i becomes; numbers are dense, and
+    arguments that become one have the same kind.
+    """
+    args: dict[int, Arg] = {}
+    for i, n in enumerate(same):
+        args.setdefault(n, program.args[i])
+
+    def leaf(v: Value, operands: tuple[Value, ...], emit: Callable[[Value], Value]) -> Value | None:
+        if v.op == "element" or v.op == "array":
+            return emit(Value(v.op, v.type, operands, same[v.attr]))
+        if v.op in ("pixel", "image"):
+            return emit(Value(v.op, v.type, operands, (same[v.attr[0]], v.attr[1])))
+        if v.op == "dim" and v.attr[0] >= 0:
+            return emit(Value(v.op, v.type, (), (same[v.attr[0]], v.attr[1])))
+        return None
+
+    body = Block()
+    copier = _Copier(leaf)
+    copier.block(program.body, body)
+    result = tuple(copier.value(v) for v in program.result)
+    chosen = tuple(args[n] for n in sorted(args))
+    return make_program(
+        program.name, chosen, program.out, program.params, body, result, program.rank
+    )
+
+
+def _as_image(arg: Arg) -> Arg:
+    return replace(arg, kind="image")
+
+
+def _identity(v: Value, args: tuple[Value, ...], emit: Callable[[Value], Value]) -> Value | None:
+    return None
+
+
+def _at(dx: int, dy: int) -> Callable[..., Value | None]:
+    """Turns the producer's pixels into reads at an offset, and its position into that place."""
+
+    def leaf(v: Value, args: tuple[Value, ...], emit: Callable[[Value], Value]) -> Value | None:
+        if v.op == "pixel":
+            return emit(Value("image", v.type, (_number(dx), _number(dy)), v.attr))
+        if v.op == "position":
+            here = emit(Value("position", "s32", (), v.attr))
+            moved = emit(Value("add", "s32", (here, _number(dy if v.attr == 0 else dx))))
+            extent = emit(Value("dim", "s32", (), (-1, v.attr)))
+            last = emit(Value("sub", "s32", (extent, _number(1))))
+            low = emit(Value("max", "s32", (moved, _number(0))))
+            return emit(Value("min", "s32", (low, last)))
+        return None
+
+    return leaf
+
+
+def _number(value: int) -> Value:
+    return Value("const", "s32", (), value)
+
+
+class _Copier:
+    """Writes blocks out again, each value through ``leaf``, which may put another in its place."""
+
+    def __init__(self, leaf: Callable[..., Value | None]) -> None:
+        self._leaf = leaf
+        self._values: dict[int, Value] = {}
+        self._slots: dict[int, Slot] = {}
+
+    def value(self, v: Value) -> Value:
+        """What a value became."""
+        return v if v.op == "const" else self._values[id(v)]
+
+    def _slot(self, s: Slot) -> Slot:
+        return self._slots.setdefault(id(s), Slot(s.name, s.type))
+
+    def block(self, source: Block, target: Block) -> None:
+        """Appends a copy of a block to another."""
+
+        def emit(v: Value) -> Value:
+            target.body.append(v)
+            return v
+
+        for s in source.body:
+            copied: Statement
+            if isinstance(s, Value):
+                args = tuple(self.value(a) for a in s.args)
+                found = self._leaf(s, args, emit)
+                if found is None:
+                    attr = self._slot(s.attr) if s.op == "get" else s.attr
+                    found = emit(Value(s.op, s.type, args, attr))
+                self._values[id(s)] = found
+                continue
+            if isinstance(s, SetSlot):
+                copied = SetSlot(self._slot(s.slot), self.value(s.value))
+            elif isinstance(s, If):
+                then, otherwise = Block(), Block()
+                condition = self.value(s.condition)
+                self.block(s.then, then)
+                self.block(s.otherwise, otherwise)
+                copied = If(condition, then, otherwise)
+            elif isinstance(s, For):
+                body = Block()
+                start, stop = self.value(s.start), self.value(s.stop)
+                self.block(s.body, body)
+                copied = For(self._slot(s.index), start, stop, s.step, body)
+            else:
+                copied = type(s)()
+            target.body.append(copied)

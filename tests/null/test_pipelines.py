@@ -1,0 +1,307 @@
+"""How many passes a pipeline makes, asserted for many shapes of pipeline; nothing is run."""
+
+from __future__ import annotations
+
+import pytest
+
+import dala
+from dala import errors
+from dala.gpu.compute import Kernel, buffer_zeros
+from dala.gpu.compute.pipeline import Pipeline
+
+SHAPE = (8, 12, 4)
+
+
+@pytest.fixture(autouse=True)
+def _on_null():
+    with dala.device("null"):
+        yield
+
+
+@pytest.fixture
+def runs():
+    """Counts what the null engine was told to run."""
+    engine = buffer_zeros(1).engine
+
+    def count(pipeline):
+        before = len(engine.calls("run")) + len(engine.calls("copy"))
+        pipeline.run()
+        return len(engine.calls("run")) + len(engine.calls("copy")) - before
+
+    return count
+
+
+def picture(**options):
+    return buffer_zeros(SHAPE, "u8", **options)
+
+
+def between():
+    return picture(transient=True)
+
+
+def stage(kernel, inputs, output, **params):
+    return {"op": "run_kernel", "kernel": kernel, "inputs": inputs, "output": output,
+            "params": params}  # fmt: skip
+
+
+def chain(*kernels, transient=True, first=None):
+    """A pipeline of kernels one after another, with a buffer between each two."""
+    p, source = Pipeline(), first or picture()
+    for number, kernel in enumerate(kernels):
+        last = number == len(kernels) - 1
+        target = picture(transient=transient and not last)
+        p.add(stage(kernel, [source], target))
+        source = target
+    return p
+
+
+# the shapes -----------------------------------------------------------------------------------
+def two_pointwise():
+    return chain("brightness", "contrast"), 1
+
+
+def five_pointwise():
+    return chain("brightness", "contrast", "invert", "grayscale", "brightness"), 1
+
+
+def pointwise_into_a_stencil():
+    return chain("brightness", "sharpen"), 1
+
+
+def a_stencil_into_pointwise():
+    return chain("sharpen", "brightness", "invert"), 1
+
+
+def pointwise_round_a_stencil():
+    return chain("brightness", "sharpen", "grayscale"), 1
+
+
+def two_stencils():
+    return chain("sharpen", "sharpen"), 2
+
+
+def pointwise_between_two_stencils():
+    return chain("sharpen", "brightness", "sharpen"), 2
+
+
+def buffers_of_the_caller():
+    return chain("brightness", "contrast", "invert", transient=False), 3
+
+
+def a_barrier():
+    p, a, b, c = Pipeline(), picture(), between(), picture()
+    p.add(stage("brightness", [a], b)).add({"op": "barrier"}).add(stage("invert", [b], c))
+    return p, 2
+
+
+def a_copy():
+    p, a, b, c = Pipeline(), picture(), between(), picture()
+    p.add(stage("brightness", [a], b)).add({"op": "copy_buffer", "src": b, "dst": c})
+    return p, 2
+
+
+def a_diamond():
+    Kernel.register(
+        "pipeline_blend", "def pipeline_blend(a: Pixel, b: Pixel): return (a + b) * 0.5"
+    )
+    p, source, root, left, out = Pipeline(), picture(), between(), between(), picture()
+    p.add(stage("brightness", [source], root))
+    p.add(stage("invert", [root], left))
+    p.add(stage("pipeline_blend", [root, left], out))
+    return p, 1
+
+
+def one_read_by_two_that_stay():
+    p, source, root = Pipeline(), picture(), between()
+    p.add(stage("brightness", [source], root))
+    p.add(stage("invert", [root], picture()))
+    p.add(stage("grayscale", [root], picture()))
+    return p, 3
+
+
+def a_source_overwritten_meanwhile():
+    p, source, root, out = Pipeline(), picture(), between(), picture()
+    p.add(stage("brightness", [source], root))
+    p.add(stage("invert", [picture()], source))
+    p.add(stage("contrast", [root], out))
+    return p, 3
+
+
+def there_and_back_pointwise():
+    p, source, root = Pipeline(), picture(), between()
+    p.add(stage("brightness", [source], root)).add(stage("contrast", [root], source))
+    return p, 1
+
+
+def there_and_back_through_a_stencil():
+    p, source, root = Pipeline(), picture(), between()
+    p.add(stage("sharpen", [source], root)).add(stage("contrast", [root], source))
+    return p, 2
+
+
+def a_generator_into_pointwise():
+    p, root, out = Pipeline(), between(), picture()
+    p.add(stage("generate_gradient", [], root)).add(stage("vignette", [root], out))
+    return p, 1
+
+
+def elements():
+    p = Pipeline()
+    a, b, t, u, out = (buffer_zeros((5, 7), transient=n in (2, 3)) for n in range(5))
+    p.add(stage("elementwise_mul", [a, b], t))
+    p.add(stage("elementwise_add", [t, a], u))
+    p.add(stage("relu", [u], out))
+    return p, 1
+
+
+def an_element_that_is_broadcast():
+    p = Pipeline()
+    row, t = buffer_zeros((1, 7)), buffer_zeros((1, 7), transient=True)
+    big, out = buffer_zeros((5, 7)), buffer_zeros((5, 7))
+    p.add(stage("relu", [row], t)).add(stage("elementwise_add", [big, t], out))
+    return p, 2
+
+
+def custom_text_kernels():
+    Kernel.register("pipeline_warm", "def pipeline_warm(px: Pixel, *, by=0.1): return px + by")
+    return chain("pipeline_warm", "grayscale", "pipeline_warm"), 1
+
+
+SHAPES = [
+    two_pointwise,
+    five_pointwise,
+    pointwise_into_a_stencil,
+    a_stencil_into_pointwise,
+    pointwise_round_a_stencil,
+    two_stencils,
+    pointwise_between_two_stencils,
+    buffers_of_the_caller,
+    a_barrier,
+    a_copy,
+    a_diamond,
+    one_read_by_two_that_stay,
+    a_source_overwritten_meanwhile,
+    there_and_back_pointwise,
+    there_and_back_through_a_stencil,
+    a_generator_into_pointwise,
+    elements,
+    an_element_that_is_broadcast,
+    custom_text_kernels,
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: s.__name__)
+def test_passes(shape, runs):
+    pipeline, passes = shape()
+    assert pipeline.passes == passes
+    assert runs(pipeline) == passes
+    assert runs(pipeline) == passes  # again, as often as you like
+    assert f"in {passes} passes" in pipeline.explain()
+
+
+# the object -----------------------------------------------------------------------------------
+def test_stages_are_told_as_given():
+    a, b, c = picture(), picture(), picture()
+    specs = [
+        stage("brightness", [a], b, value=0.5),
+        {"op": "barrier"},
+        {"op": "copy_buffer", "src": b, "dst": c},
+    ]
+    p = Pipeline()
+    for spec in specs:
+        assert p.add(spec) is p
+    assert p.stage_count == 3
+    assert p.stages == specs
+
+
+def test_explain_names_stages_passes_bytes_and_times():
+    p = chain("sharpen", "brightness")
+    text = p.explain()
+    assert "pipeline on null: 2 stages in 1 passes" in text
+    assert "stage 0: sharpen (8, 12, 4), melted" in text
+    assert "pass 0: sharpen + brightness, 768 bytes" in text
+    assert " ms" not in text
+    p.run(profile=True)
+    assert " ms" in p.explain()
+
+
+def test_a_closed_pipeline_is_of_no_more_use():
+    p = chain("brightness")
+    with p:
+        p.run()
+    p.close()
+    for use in (p.run, lambda: p.add({"op": "barrier"}), lambda: p.set_params(0, value=1)):
+        with pytest.raises(errors.FreedError, match="the pipeline was closed"):
+            use()
+
+
+# refusals -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("blur", "Pipeline.add: a stage is a dict such as {'op': 'run_kernel', ...}, str came."),
+        (
+            {"op": "run"},
+            "Pipeline.add: op must be run_kernel, copy_buffer or barrier, 'run' came.",
+        ),
+        ({"op": "run_kernel", "kernel": "relu"}, "Pipeline.add: run_kernel needs 'output'."),
+        ({"op": "copy_buffer", "src": None}, "Pipeline.add: copy_buffer needs 'dst'."),
+        (
+            {"op": "run_kernel", "kernel": "relu", "output": None, "input": []},
+            "Pipeline.add: run_kernel has no 'input'. Did you mean 'inputs'?",
+        ),
+        (
+            {"op": "copy_buffer", "src": 1, "dst": 2},
+            "Pipeline.add: 'src' of copy_buffer must be a Buffer, int came.",
+        ),
+    ],
+)
+def test_a_spec_of_no_use(spec, message):
+    p = Pipeline()
+    with pytest.raises(errors.ParameterError) as caught:
+        p.add(spec)
+    assert str(caught.value) == message
+    assert p.stage_count == 0
+
+
+def test_a_stage_is_checked_when_added():
+    p = Pipeline()
+    with pytest.raises(errors.UnknownKernel, match=r"Pipeline\.add: there is no kernel 'blurr'"):
+        p.add(stage("blurr", [picture()], picture()))
+    with pytest.raises(errors.ShapeMismatch):
+        p.add(stage("grayscale", [picture()], buffer_zeros((3, 3, 4), "u8")))
+    with pytest.raises(errors.UnknownParameter):
+        p.add(stage("grayscale", [picture()], picture(), amount=1))
+    freed = picture()
+    freed.free()
+    with pytest.raises(errors.FreedError):
+        p.add(stage("grayscale", [freed], picture()))
+    with pytest.raises(errors.ShapeMismatch, match="equal shapes and dtypes"):
+        p.add({"op": "copy_buffer", "src": picture(), "dst": buffer_zeros(3)})
+    assert p.stage_count == 0
+
+
+def test_a_buffer_freed_later_is_refused_before_anything_runs():
+    a, b, c = picture(), picture(), picture()
+    p = Pipeline().add(stage("invert", [a], b)).add(stage("invert", [b], c))
+    c.free()
+    before = len(a.engine.calls("run"))
+    with pytest.raises(errors.FreedError, match=r"Pipeline\.run, stage 'invert'"):
+        p.run()
+    assert len(a.engine.calls("run")) == before
+
+
+def test_two_devices_in_one_pipeline():
+    p = chain("invert")
+    with dala.device("reference"):
+        other = stage("invert", [picture()], picture())
+    with pytest.raises(errors.DeviceMismatch, match="the pipeline runs on null"):
+        p.add(other)
+
+
+def test_parameters_of_a_stage_that_has_none():
+    p = Pipeline().add({"op": "barrier"})
+    with pytest.raises(errors.ParameterError, match=r"stage 0 \(barrier\) has none"):
+        p.set_params(0, value=1)
+    with pytest.raises(errors.ParameterError, match="stage must be below 1, 3 came"):
+        p.set_params(3, value=1)
