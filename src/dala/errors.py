@@ -10,6 +10,7 @@ from __future__ import annotations
 __all__ = [
     "ArityError",
     "BufferTooLarge",
+    "CommandTimeout",
     "DalaError",
     "DeviceError",
     "DeviceLostError",
@@ -24,6 +25,7 @@ __all__ = [
     "ParameterError",
     "ShapeError",
     "ShapeMismatch",
+    "UnknownCommand",
     "UnknownDevice",
     "UnknownKernel",
     "UnknownParameter",
@@ -118,6 +120,16 @@ class KernelSyntaxError(DalaError, SyntaxError):
         if self.advice:
             shown.append(self.advice)
         return "\n".join(shown)
+
+
+class UnknownCommand(DalaError, KeyError):
+    """No command has this id, or it ended too long ago to be remembered."""
+
+    __str__ = Exception.__str__
+
+
+class CommandTimeout(DalaError, TimeoutError):
+    """A command has not ended in the time given; it goes on, and may be waited for again."""
 
 
 class FreedError(DalaError, RuntimeError):

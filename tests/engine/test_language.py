@@ -581,3 +581,16 @@ def test_one_axis_is_a_number_and_a_tuple_of_one(engine_id, text):
     out = buffer_zeros(5)
     made.run([buffer([1, 2, 3, 4, 5])], out)
     assert read_list(out) == [5, 4, 3, 2, 1]
+
+
+def test_vectors_are_assigned_side_by_side(engine_id):
+    made = Kernel.register(
+        "side_by_side",
+        "def side_by_side(px: Pixel):\n"
+        "    a, b = px.rgb, px.bgr\n"
+        "    b, a = a, b\n"
+        "    return rgba(a - b * 0.5, px.a)",
+    )
+    out = buffer_zeros((1, 2, 4))
+    made.run([buffer([[[0.5, 0.25, 1.0, 1.0], [1.0, 0.0, 0.5, 0.75]]])], out)
+    assert read_list(out) == [0.75, 0.125, 0.0, 1.0, 0.0, 0.0, 0.75, 0.75]

@@ -82,6 +82,11 @@ COMPUTE = {
     "tanh": "(a, out)",
     "to_array": "(b, shape=None, dtype=None)",
     "version": "()",
+    "Pipeline": None,
+    "free_pipeline": "(p)",
+    "pipeline": "()",
+    "pipeline_add": "(p, spec)",
+    "pipeline_run": "(p)",
     "wait": "(command, timeout=None)",
     "vec4": None,
     "vec3": None,
@@ -95,20 +100,33 @@ COMPUTE = {
 }
 
 BUILTIN_KERNELS = {
+    "beauty",
     "brightness",
+    "chroma_key",
     "contrast",
+    "denoise",
+    "dilate",
+    "edge_detect",
     "elementwise_add",
     "elementwise_div",
     "elementwise_mul",
     "elementwise_sub",
+    "erode",
+    "gamma",
     "generate_gradient",
     "grayscale",
+    "hue",
     "invert",
+    "median",
+    "overlay_alpha",
     "relu",
+    "saturation",
     "scalar_mul",
+    "sepia",
     "sharpen",
     "sigmoid",
     "tanh",
+    "video_mix",
     "vignette",
 }
 
@@ -149,5 +167,5 @@ def test_built_in_kernels():
 
 
 def test_submodules_do_not_hide_the_calls_of_their_name():
-    for name in ("buffer", "kernel", "kernels"):
+    for name in ("buffer", "kernel", "kernels", "pipeline"):
         assert callable(getattr(compute, name))

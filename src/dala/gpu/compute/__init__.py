@@ -30,6 +30,7 @@ from dala.gpu.compute.calls import (
     read_list,
     relu,
     run_kernel,
+    run_kernel_async,
     scale,
     shape,
     sigmoid,
@@ -39,6 +40,7 @@ from dala.gpu.compute.calls import (
     tanh,
     version,
 )
+from dala.gpu.compute.command import Command, poll, wait
 from dala.gpu.compute.create import (
     buffer,
     buffer_from_binary,
@@ -64,14 +66,25 @@ from dala.gpu.compute.lang.markers import (
     vec3,
     vec4,
 )
+from dala.gpu.compute.pipeline import (
+    Pipeline,
+    free_pipeline,
+    pipeline,
+    pipeline_add,
+    pipeline_run,
+)
+from dala.gpu.compute.stream import Stream, submit
 
 __all__ = [
     "Array",
     "Buffer",
+    "Command",
     "Future",
     "Image",
     "Kernel",
+    "Pipeline",
     "Pixel",
+    "Stream",
     "add",
     "buffer",
     "buffer_from_binary",
@@ -84,12 +97,17 @@ __all__ = [
     "f64",
     "free",
     "free_many",
+    "free_pipeline",
     "from_array",
     "from_dlpack",
     "gpu_available",
     "kernel",
     "kernels",
     "multiply",
+    "pipeline",
+    "pipeline_add",
+    "pipeline_run",
+    "poll",
     "read",
     "read_async",
     "read_binary",
@@ -97,12 +115,14 @@ __all__ = [
     "relu",
     "rgba",
     "run_kernel",
+    "run_kernel_async",
     "s32",
     "s64",
     "scale",
     "shape",
     "sigmoid",
     "size",
+    "submit",
     "subtract",
     "supported_dtypes",
     "tanh",
@@ -113,4 +133,5 @@ __all__ = [
     "vec3",
     "vec4",
     "version",
+    "wait",
 ]

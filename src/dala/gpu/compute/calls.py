@@ -7,6 +7,7 @@ from typing import Any
 
 import dala
 from dala.errors import ArityError
+from dala.gpu.compute import stream
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.dtypes import DTYPES
 from dala.gpu.compute.engines import auto, machine
@@ -38,6 +39,32 @@ def run_kernel(
     if type(kernel) is not Kernel:
         kernel = find_kernel(kernel)
     kernel.run(inputs, output, params)
+
+
+async def run_kernel_async(
+    kernel: Kernel | str,
+    inputs: Sequence[Buffer],
+    output: Buffer,
+    params: Mapping[str, Any] = _NO_PARAMS,
+) -> None:
+    """As :func:`run_kernel`, awaited: the event loop goes on until the output is written.
+
+    >>> import asyncio
+    >>> from dala.gpu.compute import buffer
+    >>> a = buffer([-1.0, 2.0], device="cpu")
+    >>> asyncio.run(run_kernel_async("relu", [a], a, {"slope": 0.5}))
+    >>> a.read_list()
+    [-0.5, 2.0]
+    """
+    await stream.default().run_async(
+        {
+            "op": "run_kernel",
+            "kernel": kernel,
+            "inputs": inputs,
+            "output": output,
+            "params": params,
+        }
+    )
 
 
 # elementwise ----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 from dala.errors import (
     FreedError,
@@ -15,6 +15,7 @@ from dala.errors import (
 )
 from dala.gpu.compute.bind import Plan, check_alias, describe, make_plan, number_kinds, pack
 from dala.gpu.compute.buffer import Buffer, allocate
+from dala.gpu.compute.engines.base import Storage
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.declare import declare
@@ -22,6 +23,9 @@ from dala.gpu.compute.lang.suggest import nearest
 
 _MAX_PLANS = 1024
 _NO_PARAMS: Mapping[str, Any] = {}
+
+#: A run that was checked: its plan, the inputs' and the output's memory, the parameters.
+Checked: TypeAlias = tuple[Plan, list[Storage], Storage, tuple[int | float, ...]]
 
 
 class Kernel:
@@ -63,8 +67,20 @@ class Kernel:
         return f"<Kernel {self.name}({', '.join([*inputs, *(['*', *params] if params else [])])})>"
 
     # running ----------------------------------------------------------------------------------
-    def run(
+    def check(
         self, inputs: Sequence[Buffer], output: Buffer, params: Mapping[str, Any] = _NO_PARAMS
+    ) -> Checked:
+        """Checks a run without running it; ``plan.run(storages, target, values)`` runs it."""
+        found: list[Checked] = []
+        self.run(inputs, output, params, found)
+        return found[0]
+
+    def run(
+        self,
+        inputs: Sequence[Buffer],
+        output: Buffer,
+        params: Mapping[str, Any] = _NO_PARAMS,
+        _checked: list[Checked] | None = None,  # here and not around: a call within costs 5%
     ) -> None:
         """Runs the kernel: checks everything, then writes ``output``."""
         decl = self.decl
@@ -96,7 +112,10 @@ class Kernel:
         if target.foreign:  # the plan may have been made for a buffer of our own
             output.check_writable(f"run_kernel({self.name!r})")
             _check_overlap(self.name, inputs, output)
-        plan.run(storages, target, values)  # type: ignore[arg-type]
+        if _checked is None:
+            plan.run(storages, target, values)  # type: ignore[arg-type]
+        else:
+            _checked.append((plan, storages, target, values))  # type: ignore[arg-type]
 
     def __call__(self, *inputs: Buffer, out: Buffer | None = None, **params: Any) -> Buffer:
         """Runs the kernel on buffers and returns the output, a new one unless ``out`` is given.
@@ -271,7 +290,8 @@ def declare_function(
         found = closed.get(free, names.get(free))
         if isinstance(found, Kernel):
             return found.decl
-        return found if found is not None else _registered(free)
+        # A plain function beside it is a built-in kernel, or nothing the language can call.
+        return _registered(free) if found is None or callable(found) else found
 
     return declare(
         sources.from_function(function, name), lookup=lookup, inputs=inputs, params=params

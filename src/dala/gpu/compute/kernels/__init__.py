@@ -6,7 +6,7 @@ from functools import partial
 from types import ModuleType
 
 from dala.gpu.compute.kernel import Kernel, declare_function
-from dala.gpu.compute.kernels import color, elementwise, filters, generate
+from dala.gpu.compute.kernels import color, compose, elementwise, filters, generate, keying
 
 
 def _collect(*modules: ModuleType) -> dict[str, Kernel]:
@@ -19,4 +19,4 @@ def _collect(*modules: ModuleType) -> dict[str, Kernel]:
     return found
 
 
-BUILTINS = _collect(elementwise, generate, color, filters)
+BUILTINS = _collect(elementwise, generate, color, filters, keying, compose)

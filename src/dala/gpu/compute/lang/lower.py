@@ -163,6 +163,8 @@ class Lowering(Expressions):
             self.b.append(Continue())
             return True
         if isinstance(node, ast.Assign):
+            if self._side_by_side(frame, node):
+                return False
             term = self._term(frame, node.value)
             for target in node.targets:
                 self._store(frame, target, term)
@@ -175,6 +177,22 @@ class Lowering(Expressions):
             after = self._operate(node.op, before, self._term(frame, node.value))
             self._assign(frame, node.target.id, after)
         return False  # pass, docstrings and nested functions write nothing
+
+    def _side_by_side(self, frame: Frame, node: ast.Assign) -> bool:
+        """``a, b = x, y``: each name takes its own term, a vector too; all are computed first."""
+        target, value = node.targets[0], node.value
+        if not (
+            len(node.targets) == 1
+            and isinstance(target, ast.Tuple)
+            and isinstance(value, ast.Tuple)
+            and len(target.elts) == len(value.elts)
+        ):
+            return False
+        terms = [self._term(frame, item) for item in value.elts]
+        for name, term in zip(target.elts, terms, strict=True):
+            assert isinstance(name, ast.Name)
+            self._assign(frame, name.id, term)
+        return True
 
     def _store(self, frame: Frame, target: ast.expr, term: Term) -> None:
         if isinstance(target, ast.Name):
