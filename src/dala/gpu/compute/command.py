@@ -242,6 +242,7 @@ def _after_fork() -> None:
     _lock = threading.Lock()  # another thread of the parent may have held it
     for progress in list(_pending.values()):
         progress.future = _running()
+        progress.told = True  # it is no news: the parent is told how it ends
         progress.end(
             FreedError(
                 f"command {progress.id}, {progress.name}, stayed behind in the parent process. "

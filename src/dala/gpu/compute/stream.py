@@ -29,7 +29,6 @@ from dala.errors import (
 from dala.gpu.compute import live
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.command import Command, seconds
-from dala.gpu.compute.engines.threads import usable_cores
 from dala.gpu.compute.job import Job
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.lang.suggest import nearest
@@ -72,6 +71,8 @@ class Stream:
 
     def __init__(self, *, workers: int | None = None, limit: int = LIMIT) -> None:
         if workers is None:
+            from dala.gpu.compute.engines.threads import usable_cores  # with all that the CPU needs
+
             workers = min(WORKERS, usable_cores())
         self._queue = Queue(_whole("workers", workers), _whole("limit", limit))
         live.track("stream", "host", 0)
