@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
-from dala.errors import DeviceMismatch, FreedError, ParameterError, ShapeMismatch
+from dala.errors import DeviceMismatch, FreedError, ParameterError
 from dala.gpu.compute import live
 from dala.gpu.compute.bind import Call, check_call, number_kinds, pack
 from dala.gpu.compute.buffer import Buffer
@@ -15,20 +15,14 @@ from dala.gpu.compute.engines.base import Engine
 from dala.gpu.compute.fusion import Node, melt
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernel import get as find_kernel
-from dala.gpu.compute.lang.suggest import nearest
-
-_KEYS: Final = {
-    "run_kernel": {"op", "kernel", "inputs", "output", "params"},
-    "copy_buffer": {"op", "src", "dst"},
-    "barrier": {"op"},
-}
+from dala.gpu.compute.spec import check_copy, operation
 
 
 class Stage:
     """One checked step of a pipeline."""
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
-        self.op = _checked_op(spec)
+        self.op = operation(spec, "Pipeline.add")
         self.kernel: Kernel | None = None
         self.inputs: list[Buffer] = []
         self.output: Buffer | None = None
@@ -38,37 +32,17 @@ class Stage:
         if self.op == "run_kernel":
             self._kernel_stage(spec)
         elif self.op == "copy_buffer":
-            self._copy_stage(spec["src"], spec["dst"])
+            check_copy(spec["src"], spec["dst"], "Pipeline.add")
+            self.inputs, self.output = [spec["src"]], spec["dst"]
 
     def _kernel_stage(self, spec: Mapping[str, Any]) -> None:
         kernel = find_kernel(spec["kernel"], "Pipeline.add")
         params = dict(spec.get("params") or {})
-        inputs = spec.get("inputs", [])
+        inputs = spec["inputs"]
         call = check_call(kernel, inputs, spec["output"], number_kinds(kernel.decl, params))
         self.kernel, self.call, self.params = kernel, call, params
         self.values = pack(kernel.decl, call.program.params, params)
         self.inputs, self.output = list(inputs), spec["output"]
-
-    def _copy_stage(self, source: Any, target: Any) -> None:
-        for name, given in (("src", source), ("dst", target)):
-            if not isinstance(given, Buffer):
-                raise ParameterError(
-                    f"Pipeline.add: {name!r} of copy_buffer must be a Buffer, "
-                    f"{type(given).__name__} came."
-                )
-            given.storage(f"Pipeline.add(copy_buffer), {name!r}")
-        if source.engine is not target.engine:
-            raise DeviceMismatch(
-                f"Pipeline.add: copy_buffer from {source.engine.id} to {target.engine.id}. "
-                f"Move one first: src.to({target.engine.id!r})."
-            )
-        if (source.shape, source.dtype) != (target.shape, target.dtype):
-            raise ShapeMismatch(
-                f"Pipeline.add: copy_buffer needs equal shapes and dtypes; src is "
-                f"{source.dtype} {source.shape}, dst {target.dtype} {target.shape}."
-            )
-        target.check_writable("Pipeline.add(copy_buffer)")
-        self.inputs, self.output = [source], target
 
     @property
     def name(self) -> str:
@@ -88,28 +62,6 @@ class Stage:
             "output": self.output,
             "params": dict(self.params),
         }
-
-
-def _checked_op(spec: Any) -> str:
-    if not isinstance(spec, Mapping):
-        raise ParameterError(
-            f"Pipeline.add: a stage is a dict such as {{'op': 'run_kernel', ...}}, "
-            f"{type(spec).__name__} came."
-        )
-    op = spec.get("op", "run_kernel" if "kernel" in spec else None)
-    if op not in _KEYS:
-        raise ParameterError(
-            f"Pipeline.add: op must be run_kernel, copy_buffer or barrier, {op!r} came."
-        )
-    for key in spec:
-        if key not in _KEYS[op]:
-            hint = nearest(str(key), _KEYS[op]) or f"It takes {', '.join(sorted(_KEYS[op]))}."
-            raise ParameterError(f"Pipeline.add: {op} has no {key!r}. {hint}")
-    needed = {"run_kernel": ("kernel", "output"), "copy_buffer": ("src", "dst")}.get(op, ())
-    for key in needed:
-        if key not in spec:
-            raise ParameterError(f"Pipeline.add: {op} needs {key!r}.")
-    return str(op)
 
 
 class Pipeline:

@@ -19,29 +19,16 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias
 
-from dala.errors import (
-    ArityError,
-    DeviceMismatch,
-    DtypeMismatch,
-    ParameterError,
-    ShapeMismatch,
-)
+from dala.errors import ParameterError
 from dala.gpu.compute import live
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.command import Command, seconds
 from dala.gpu.compute.job import Job
 from dala.gpu.compute.kernel import get as find_kernel
-from dala.gpu.compute.lang.suggest import nearest
 from dala.gpu.compute.schedule import Queue
+from dala.gpu.compute.spec import check_copy, operation
 
 Priority: TypeAlias = Literal["realtime", "background"]
-
-#: What a spec of each operation must hold, and what it may hold besides.
-_KEYS: Final = {
-    "run_kernel": (("kernel", "inputs", "output"), ("params",)),
-    "copy_buffer": (("src", "dst"), ()),
-    "barrier": ((), ()),
-}
 
 #: Commands that may be pending in a stream.
 LIMIT: Final = 1024
@@ -209,7 +196,7 @@ def check(spec: Mapping[str, Any], priority: str = "realtime") -> Job:
             f"submit: priority must be 'realtime' or 'background', {priority!r} came."
         )
     background = priority == "background"
-    op = _operation(spec)
+    op = operation(spec, "submit")
     if op == "barrier":
         return Job("barrier", background)
     if op == "copy_buffer":
@@ -229,57 +216,9 @@ def check(spec: Mapping[str, Any], priority: str = "realtime") -> Job:
     )
 
 
-def _operation(spec: Mapping[str, Any]) -> str:
-    """The spec's operation, once its keys are the ones it needs."""
-    if not isinstance(spec, Mapping):
-        raise ParameterError(
-            f"submit: a spec is a dict such as {{'op': 'run_kernel', ...}}, "
-            f"{type(spec).__name__} came."
-        )
-    op = spec.get("op")
-    if not isinstance(op, str) or op not in _KEYS:
-        came = f"{op!r} came" if "op" in spec else "'op' is missing"
-        raise ParameterError(
-            f"submit: the op of a spec is one of {', '.join(map(repr, _KEYS))}; {came}."
-        )
-    needed, optional = _KEYS[op]
-    missing = [repr(key) for key in needed if key not in spec]
-    if missing:
-        raise ParameterError(f"submit: {op} needs {', '.join(missing)} as well.")
-    known = {"op", *needed, *optional}
-    for key in spec:
-        if key not in known:
-            hint = nearest(str(key), known) or f"It takes: {', '.join(sorted(known))}."
-            raise ParameterError(f"submit: {op} has no {key!r}. {hint}")
-    return op
-
-
-def _copy(source: Any, target: Any, background: bool) -> Job:
-    for which, given in (("src", source), ("dst", target)):
-        if not isinstance(given, Buffer):
-            raise ArityError(
-                f"submit: {which!r} of copy_buffer must be a Buffer, {type(given).__name__} came. "
-                "Make one with buffer(...) or from_array(...)."
-            )
-    begin = source.storage("submit(copy_buffer), 'src'")
-    end = target.storage("submit(copy_buffer), 'dst'")
-    engine = source.engine
-    if target.engine is not engine:
-        raise DeviceMismatch(
-            f"submit: copy_buffer has 'src' on {engine.id} and 'dst' on {target.engine.id}. "
-            f"Move one: src.to({target.engine.id!r})."
-        )
-    if source.dtype != target.dtype:
-        raise DtypeMismatch(
-            f"submit: copy_buffer has 'src' of dtype {source.dtype!r} and 'dst' of dtype "
-            f"{target.dtype!r}; they must be the same."
-        )
-    if source.shape != target.shape:
-        raise ShapeMismatch(
-            f"submit: copy_buffer has 'src' of {source.shape} and 'dst' of {target.shape}; they "
-            "must be the same."
-        )
-    target.check_writable("submit(copy_buffer)")
+def _copy(source: Buffer, target: Buffer, background: bool) -> Job:
+    check_copy(source, target, "submit")
+    engine, begin, end = source.engine, source.storage("submit"), target.storage("submit")
     return Job(
         "copy_buffer",
         background,
