@@ -57,6 +57,7 @@ def test_no_positions(engine):
     engine.prepare(p, line(0, 2))([empty, empty], empty, ())
     geometry = Geometry((3, 0), ((0, 1), (0, 1)), ((0,), (0,)), (3, 0))
     engine.prepare(p, geometry)([empty, empty], empty, ())
+    assert bytes(engine.download(empty)) == b""
 
 
 def broadcast_strides(shape, dims):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from dala.errors import BufferTooLarge, FreedError, ShapeError, UnsupportedDtype
 from dala.gpu.compute import live
+from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.convert import as_array, count_of, to_dtype
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
 from dala.gpu.compute.engines import auto
@@ -18,7 +18,7 @@ from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.future import Future
 
 
-class Buffer:
+class Buffer(Closing):
     """Numbers on a device. Make one with :func:`dala.gpu.compute.buffer` and its like.
 
     A buffer is freed by ``free()``, ``close()``, leaving a ``with`` block, or when it is collected;
@@ -184,17 +184,8 @@ class Buffer:
             live.untrack("buffer", self.engine.id, storage.nbytes)
             self.engine.release(storage)
 
-    close = free
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """As :meth:`free`."""
         self.free()
 
     def __del__(self) -> None:

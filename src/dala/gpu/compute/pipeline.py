@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 
 from dala.errors import DeviceMismatch, FreedError, ParameterError
 from dala.gpu.compute import live
 from dala.gpu.compute.bind import Call, check_call, number_kinds, pack
 from dala.gpu.compute.buffer import Buffer
+from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.engines.base import Engine
 from dala.gpu.compute.fusion import Node, melt
 from dala.gpu.compute.kernel import Kernel
@@ -64,7 +64,7 @@ class Stage:
         }
 
 
-class Pipeline:
+class Pipeline(Closing):
     """Stages that run one after another, melted into as few passes as possible.
 
     ``add`` checks a stage; ``run`` runs all of them, as often as you like. Buffers that you pass in
@@ -202,17 +202,6 @@ class Pipeline:
             self._closed = True
             self._stages, self._nodes = [], []
             live.untrack("pipeline", "any", 0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_closed"):

@@ -16,12 +16,12 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from time import monotonic
-from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from dala.errors import ParameterError
 from dala.gpu.compute import live
 from dala.gpu.compute.buffer import Buffer
+from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.command import Command, seconds
 from dala.gpu.compute.job import Job
 from dala.gpu.compute.kernel import get as find_kernel
@@ -36,7 +36,7 @@ LIMIT: Final = 1024
 WORKERS: Final = 4
 
 
-class Stream:
+class Stream(Closing):
     """Commands under way: those that share a buffer keep their order, others overlap.
 
     ``submit`` uses a stream that all share; one of your own has its own workers and its own limit.
@@ -117,17 +117,6 @@ class Stream:
         with suppress(IndexError):
             self._counted.pop()
             live.untrack("stream", "host", 0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         # Commands that are pending are still done; at exit modules may be gone.
