@@ -112,7 +112,7 @@ def _dala(data: list[Any], out: Any) -> dict[str, Callable[[], Any]]:
 
 
 def _dala_numpy(data: list[Any], out: Any) -> dict[str, Callable[[], Any]]:
-    # Into NumPy's memory, which does not begin on a cache line, so no stores past the caches.
+    # The same into NumPy's memory, which the other peers write too.
     a, b, c = (from_dlpack(x) for x in data)
     z = from_dlpack(out)
     return {

@@ -385,6 +385,23 @@ def test_streaming_gives_the_same(engine, tiny_tiles, monkeypatch, count):
     assert not any(engine.download(guarded)[count * 4 :])
 
 
+@pytest.mark.parametrize("offset", range(0, 64, 4))
+@pytest.mark.parametrize("count", [1, 15, 17, 4096, 50_001])
+def test_streaming_into_memory_of_any_alignment(engine, tiny_tiles, monkeypatch, offset, count):
+    monkeypatch.setattr(cpu_cost, "STREAM_BYTES", 0)
+    x, y, z = np.random.default_rng(0).standard_normal((3, count)).astype("<f4")
+    p = pointwise(fused, "f32", "f32", "f32")
+    whole = np.full(count * 4 + 256, 7, np.uint8)
+    begin = -whole.ctypes.data % 64 + 64 + offset
+    target = engine.adopt(memoryview(whole)[begin : begin + count * 4])
+    inputs = [store(engine, a) for a in (x, y, z)]
+    engine.prepare(p, line(count, 3))(inputs, target, ())
+    got = whole[begin : begin + count * 4].view("<f4")
+    assert np.array_equal(got, np.maximum(x * y + z, 0) * 2 - 1)
+    assert (whole[:begin] == 7).all()
+    assert (whole[begin + count * 4 :] == 7).all()
+
+
 @pytest.mark.parametrize(("dtype", "channels"), [("u8", 4), ("u8", 3), ("f64", 4), ("f32", 3)])
 def test_streaming_pixels(engine, tiny_tiles, monkeypatch, dtype, channels):
     monkeypatch.setattr(cpu_cost, "STREAM_BYTES", 0)

@@ -183,7 +183,7 @@ class CPUEngine(Engine):
             memories, target = list(map(_handle, inputs)), output.handle
             try:
                 # An output that is read too is in the caches already.
-                past = plan.stream and target.address % 64 == 0 and target not in memories
+                past = plan.stream and target not in memories and -target.address % 64 % size == 0
                 head = stream if past else plain
                 words = pack(head, target.address, *map(_address, memories), middle, *params)
             except AttributeError:

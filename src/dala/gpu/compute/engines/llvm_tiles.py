@@ -10,7 +10,7 @@ A job block is made of words of eight bytes. The first ones are
 4    taken    helpers that have come, known once no more can
 5    body     the function ``body(ptr job, ptr out, i64 start, i64 end)``
 6    size     bytes that the output has for each position
-7    stream   1 to store past the caches; then output and tiles must be on 64-byte boundaries
+7    stream   1 to store past the caches; a position of each tile must be on a 64-byte boundary
 8    back     tiles that helpers have claimed (atomic)
 9    out      the output
 ===  =======  =================================================================================
@@ -240,9 +240,21 @@ entry:
   %space = alloca [4096 x i8], align 64
   %fit = udiv i64 4096, %size
   %positions = and i64 %fit, -64
+  %begin = mul i64 %start, %size
+  %first = getelementptr i8, ptr %out, i64 %begin
+  %address = ptrtoint ptr %first to i64
+  %negative = sub i64 0, %address
+  %lead = and i64 %negative, 63
+  %skew = udiv i64 %lead, %size
+  %ahead = add i64 %start, %skew
+  %aligned = call i64 @llvm.smin.i64(i64 %ahead, i64 %end)
+  %askew = icmp slt i64 %start, %aligned
+  br i1 %askew, label %up, label %pieces
+up:
+  call void %body(ptr %job, ptr %out, i64 %start, i64 %aligned)
   br label %pieces
 pieces:
-  %at = phi i64 [ %start, %entry ], [ %stop, %sent ]
+  %at = phi i64 [ %aligned, %entry ], [ %aligned, %up ], [ %stop, %sent ]
   %some = icmp slt i64 %at, %end
   br i1 %some, label %piece, label %leave
 piece:
