@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FunctionType
@@ -100,6 +99,8 @@ def named(error: BaseException, job: Job, among: int = 1) -> BaseException:
     """The error with the command's id and name in its message, of the same type."""
     whole: BaseException | None = error
     while whole is not None:  # what its frames hold would live as long as the error
+        import traceback  # only errors need it
+
         traceback.clear_frames(whole.__traceback__)
         whole = whole.__cause__ or whole.__context__
     label = f"command {job.progress.id}, {job.name}"

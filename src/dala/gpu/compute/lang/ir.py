@@ -48,7 +48,7 @@ bits               reinterpret the same bits: f32 <-> s32/u32, f64 <-> s64, s32 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 Type: TypeAlias = Literal["bool", "s32", "u32", "s64", "f32", "f64"]
@@ -62,73 +62,94 @@ LOADED: Final[dict[str, Type]] = {
 }  # fmt: skip
 
 
-@dataclass(eq=False)
+# Plain classes: these are made by the thousand, and a dataclass costs a millisecond to import.
 class Slot:
     """A local variable that is assigned more than once. Starts at zero."""
 
-    name: str
-    type: Type
+    __slots__ = ("name", "type")
+
+    def __init__(self, name: str, type: Type) -> None:
+        self.name = name
+        self.type: Type = type
 
 
-@dataclass(eq=False, frozen=True)
 class Value:
-    """One operation and the value it gives; see the table in the module's docstring."""
+    """One operation and the value it gives; see the table in the module's docstring.
 
-    op: str
-    type: Type
-    args: tuple[Value, ...] = ()
-    attr: Any = None
+    Never changed once made: programs share values.
+    """
+
+    __slots__ = ("args", "attr", "op", "type")
+
+    def __init__(self, op: str, type: Type, args: tuple[Value, ...] = (), attr: Any = None) -> None:
+        self.op = op
+        self.type: Type = type
+        self.args = args
+        self.attr = attr
+
+    def __repr__(self) -> str:
+        return f"Value({self.op!r}, {self.type!r}, {len(self.args)} args, {self.attr!r})"
 
 
-@dataclass(eq=False)
 class SetSlot:
     """``slot = value``; the types are equal."""
 
-    slot: Slot
-    value: Value
+    __slots__ = ("slot", "value")
+
+    def __init__(self, slot: Slot, value: Value) -> None:
+        self.slot = slot
+        self.value = value
 
 
-@dataclass(eq=False)
 class If:
     """Runs ``then`` where the bool ``condition`` holds, ``otherwise`` elsewhere."""
 
-    condition: Value
-    then: Block
-    otherwise: Block
+    __slots__ = ("condition", "otherwise", "then")
+
+    def __init__(self, condition: Value, then: Block, otherwise: Block) -> None:
+        self.condition = condition
+        self.then = then
+        self.otherwise = otherwise
 
 
-@dataclass(eq=False)
 class For:
     """``for index in range(start, stop, step)``; the bounds are s32 values, step is a constant.
 
     The index slot is set at the top of each turn from a hidden counter, as in Python.
     """
 
-    index: Slot
-    start: Value
-    stop: Value
-    step: int
-    body: Block
+    __slots__ = ("body", "index", "start", "step", "stop")
+
+    def __init__(self, index: Slot, start: Value, stop: Value, step: int, body: Block) -> None:
+        self.index = index
+        self.start = start
+        self.stop = stop
+        self.step = step
+        self.body = body
 
 
-@dataclass(eq=False)
 class Break:
     """Leaves the innermost loop."""
 
+    __slots__ = ()
 
-@dataclass(eq=False)
+
 class Continue:
     """Goes on with the next turn of the innermost loop."""
+
+    __slots__ = ()
 
 
 Statement: TypeAlias = Value | SetSlot | If | For | Break | Continue
 
 
-@dataclass(eq=False)
 class Block:
     """Statements in order."""
 
-    body: list[Statement] = field(default_factory=list)
+    __slots__ = ("body",)
+
+    def __init__(self, body: list[Statement] | None = None) -> None:
+        self.body: list[Statement] = [] if body is None else body
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -12,6 +11,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("grayscal", ["grayscale", "blur"])
     "Did you mean 'grayscale'?"
     """
+    import difflib  # only mistakes need it
+
     close = difflib.get_close_matches(name, sorted(known), n=3)
     if not close:
         return ""
