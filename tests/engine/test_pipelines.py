@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dala.gpu.compute import Kernel, buffer_zeros, from_array, run_kernel
+from dala.gpu.compute import Kernel, buffer_zeros, from_array, from_dlpack, run_kernel
 from dala.gpu.compute.pipeline import (
     Pipeline,
     free_pipeline,
@@ -157,3 +157,18 @@ def test_copies_and_barriers_keep_the_order(engine_id):
     p.run()
     p.run()
     assert (a.read_list(), c.read_list()) == ([8.0] * 5, [8.0] * 5)
+
+
+@pytest.mark.parametrize("first", ["sharpen", "brightness"])
+def test_two_buffers_over_one_memory_are_not_melted_together(engine_id, first):
+    data = photo()
+    expected, _ = filtered(data, (first, "invert"), transient=False)
+    source, target = from_dlpack(data), from_dlpack(data)
+    t = buffer_zeros(data.shape, "u8", transient=True)
+    p = Pipeline()
+    spec = {"op": "run_kernel", "kernel": first, "inputs": [source], "output": t}
+    p.add({**spec, "params": KERNELS[first]})
+    p.add({"op": "run_kernel", "kernel": "invert", "inputs": [t], "output": target})
+    p.run()
+    assert np.abs(np.asarray(target).astype(int) - expected).max() <= ("webgpu" in engine_id)
+    assert p.passes == (1 if "webgpu" in engine_id else 2)

@@ -463,6 +463,47 @@ def test_an_output_that_is_also_read_elsewhere():
     assert picture.read() == before
 
 
+def shared(kind):
+    """Two buffers over one memory: the second is the output."""
+    memory = np.arange(48, dtype=np.uint8).reshape(3, 4, 4).copy()
+    if kind == "two over an array":
+        return from_dlpack(memory), from_dlpack(memory)
+    mine = from_array(memory)
+    return (from_dlpack(mine), mine) if kind == "one over ours" else (mine, from_dlpack(mine))
+
+
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("device", ["reference", "cpu"])
+@pytest.mark.parametrize("kind", ["two over an array", "one over ours", "ours under one"])
+def test_an_output_over_the_memory_of_an_input(kind, device, warm):
+    with dala.device(device):
+        source, target = shared(kind)
+        if warm:  # a plan for buffers of that kind is there already
+            fresh, other = shared(kind)
+            run_kernel("sharpen", [from_dlpack(np.zeros((3, 4, 4), np.uint8))], other)
+            run_kernel("sharpen", [fresh], buffer_zeros((3, 4, 4), "u8"))
+        before = target.read()
+        with pytest.raises(errors.ShapeMismatch, match="reads its input 'img' at other positions"):
+            run_kernel("sharpen", [source], target)
+        assert target.read() == before
+        run_kernel("invert", [source], target)  # its own pixel alone: in place is right
+        assert source.read() == target.read() != before
+
+
+@pytest.mark.parametrize("device", ["reference", "cpu"])
+def test_an_output_over_part_of_an_input(device):
+    with dala.device(device):
+        memory = np.arange(8, dtype=np.float32)
+        source, target = from_dlpack(memory[:6]), from_dlpack(memory[2:])
+        with pytest.raises(errors.ShapeMismatch) as caught:
+            run_kernel("relu", [source], target)
+    assert str(caught.value) == (
+        "run_kernel: kernel 'relu' has an output that shares part of the memory of its input 'x'. "
+        "Give it memory of its own: buffer_zeros(...)."
+    )
+    assert memory.tolist() == list(range(8))
+
+
 def test_an_empty_array_to_read_from(canvas, refuses):
     k = kernel("def refuse_first(a: Array): return a[0]")
     refuses(

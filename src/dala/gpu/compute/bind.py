@@ -22,7 +22,7 @@ from dala.errors import (
     UnknownParameter,
     UnsupportedDtype,
 )
-from dala.gpu.compute.buffer import Buffer
+from dala.gpu.compute.buffer import Buffer, overlap, span
 from dala.gpu.compute.engines.base import Engine, Geometry, Runner, Storage
 from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.frontend import Signature, specialise
@@ -41,8 +41,10 @@ class Plan:
     program: Program
     geometry: Geometry
     run: Runner
-    #: Inputs that must not be the output: they are read at more than one position.
+    #: Inputs that may not be the output: they are read at more than one position.
     distinct: tuple[int, ...]
+    #: True when a buffer lies over somebody else's memory, so that two may share it.
+    shared: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +54,10 @@ class Call:
     engine: Engine
     program: Program
     geometry: Geometry
-    #: Inputs that must not be the output: they are read at more than one position.
+    #: Inputs that may not be the output: they are read at more than one position.
     distinct: tuple[int, ...]
+    #: True when a buffer lies over somebody else's memory, so that two may share it.
+    shared: bool = False
 
     def prepare(self) -> Runner:
         """What runs it; compiles where needed."""
@@ -69,10 +73,10 @@ def check_call(
     engine = check_buffers(kernel, inputs, output)
     program, over = describe(kernel.decl, inputs, output.shape, output.dtype, numbers)
     check_types(engine, program)
-    distinct = tuple(i for i, arg in enumerate(program.args) if arg.kind != "element")
-    if any(output.storage("run_kernel") is inputs[i].storage("run_kernel") for i in distinct):
-        check_alias(kernel.name, program, inputs, output, distinct)
-    return Call(engine, program, over, distinct)
+    distinct = tuple(i for i, arg in enumerate(program.args) if arg.kind in ("image", "array"))
+    check_alias(kernel.name, program, inputs, output)
+    shared = any(b.storage("run_kernel").foreign for b in (*inputs, output))
+    return Call(engine, program, over, distinct, shared)
 
 
 def make_plan(
@@ -80,29 +84,29 @@ def make_plan(
 ) -> Plan:
     """Checks a call and prepares it."""
     call = check_call(kernel, inputs, output, numbers)
-    return Plan(call.program, call.geometry, call.prepare(), call.distinct)
+    return Plan(call.program, call.geometry, call.prepare(), call.distinct, call.shared)
 
 
 def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
     """An empty output needs no work."""
 
 
-def check_alias(
-    name: str,
-    program: Program,
-    inputs: Sequence[Buffer],
-    output: Buffer,
-    distinct: tuple[int, ...],
-) -> None:
-    """Refuses an output that is also an input read at other positions."""
-    target = output.storage("run_kernel")
-    for i in distinct:
-        arg = program.args[i]
-        same_pixel = arg.kind == "pixel" and (arg.dtype, arg.channels) == (
-            program.out.dtype,
-            program.out.channels,
+def check_alias(name: str, program: Program, inputs: Sequence[Buffer], output: Buffer) -> None:
+    """Refuses an output whose memory is also read at other positions than the one written."""
+    for b, arg in zip(inputs, program.args, strict=True):
+        if not overlap(b, output):
+            continue
+        same = (b.shape, b.dtype) == (output.shape, output.dtype) and (
+            b.storage("run_kernel") is output.storage("run_kernel")
+            or span(b.engine, b.storage("run_kernel"))
+            == span(output.engine, output.storage("run_kernel"))
         )
-        if inputs[i].storage("run_kernel") is target and not same_pixel:
+        if not same:
+            raise ShapeMismatch(
+                f"run_kernel: kernel {name!r} has an output that shares part of the memory of its "
+                f"input {arg.name!r}. Give it memory of its own: buffer_zeros(...)."
+            )
+        if arg.kind in ("image", "array"):
             raise ShapeMismatch(
                 f"run_kernel: kernel {name!r} reads its input {arg.name!r} at other positions than "
                 "the one it writes, so the output must be another buffer. Make a second one."

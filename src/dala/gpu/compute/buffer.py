@@ -57,7 +57,7 @@ class Buffer(Closing):
         self.transient = transient
         self._storage: Storage | None = storage
         #: What a kernel is specialised for; None once freed, so that every cached plan misses.
-        self._key: tuple[Any, ...] | None = (engine, dtype, shape)
+        self._key: tuple[Any, ...] | None = (engine, dtype, shape, storage.foreign)
         live.track("buffer", engine.id, storage.nbytes)
 
     # facts ------------------------------------------------------------------------------------
@@ -192,6 +192,28 @@ class Buffer(Closing):
         # A buffer whose __init__ failed has no storage; at exit modules may be gone.
         with contextlib.suppress(Exception):
             self.free()
+
+
+def span(engine: Engine, storage: Storage) -> tuple[int, int] | None:
+    """Where memory begins and ends, if it is the host's."""
+    view = engine.host_view(storage)
+    if view is None:
+        return None
+    start = int(np.frombuffer(view, np.uint8).__array_interface__["data"][0])
+    return start, start + storage.nbytes
+
+
+def overlap(a: Buffer, b: Buffer) -> bool:
+    """True when two buffers share memory: they are one, or lie over the same host memory."""
+    one, other = a._storage, b._storage
+    if one is None or other is None:
+        return False  # freed: whoever uses it says so
+    if one is other:
+        return True
+    if not (one.foreign or other.foreign) or not (a.nbytes and b.nbytes):
+        return False
+    here, there = span(a.engine, one), span(b.engine, other)
+    return here is not None and there is not None and here[0] < there[1] and there[0] < here[1]
 
 
 def check_dtype(engine: Engine, dtype: str, call: str) -> None:

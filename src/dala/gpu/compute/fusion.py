@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dala.gpu.compute.bind import Call, geometry
-from dala.gpu.compute.buffer import Buffer
+from dala.gpu.compute.buffer import Buffer, overlap
 from dala.gpu.compute.engines.base import Engine, Runner
 from dala.gpu.compute.lang.fuse import can_fuse, fuse, pointwise, share_args
 from dala.gpu.compute.lang.ir import Program
@@ -135,16 +135,17 @@ def _fits(nodes: list[Node], i: int, j: int, readers: tuple[int, ...]) -> bool:
     between = nodes[i + 1 : j]
     if any(node.op == "barrier" for node in between):
         return False
-    if any(node.output is b for node in between for b in producer.inputs):
+    written = [node.output for node in between if node.output is not None]
+    if any(overlap(w, b) for w in written for b in producer.inputs):
         return False  # what the producer reads would have changed by then
     assert producer.output is not None
     assert consumer.output is not None
     assert producer.program is not None
     assert consumer.program is not None
-    if any(b is consumer.output for b in producer.inputs) and not (
-        pointwise(producer.program) and pointwise(consumer.program)
-    ):
-        return False  # the consumer would read elsewhere what it is writing
+    both = pointwise(producer.program) and pointwise(consumer.program)
+    for b in producer.inputs:
+        if overlap(b, consumer.output) and not (both and b is consumer.output):
+            return False  # the consumer would read elsewhere what it is writing
     pixels = consumer.program.out.pixels
     shape, wanted = producer.output.shape, consumer.output.shape
     if (shape[:2] != wanted[:2]) if pixels else (shape != wanted):

@@ -7,9 +7,8 @@ from contextlib import suppress
 from types import FunctionType
 from typing import Any, Final
 
-import numpy as np
-
 from dala.errors import DalaError, FreedError
+from dala.gpu.compute.buffer import span
 from dala.gpu.compute.command import Progress
 from dala.gpu.compute.engines.base import Engine, Storage
 
@@ -58,7 +57,7 @@ class Job:
         if writes is not None:
             self.touches[writes] = True
         #: Where those of its buffers begin and end that lie over somebody else's memory.
-        self.spans = {s: _span(engine, s) for s in self.touches if engine and s.foreign}
+        self.spans = {s: span(engine, s) for s in self.touches if engine and s.foreign}
         #: The buffers, so that none is collected meanwhile.
         self.keep = keep
         #: How many others must come first.
@@ -84,15 +83,6 @@ def check_alive(job: Job) -> None:
     """Refuses work on memory that was given back."""
     if is_freed(job):
         raise FreedError(FREED)
-
-
-def _span(engine: Engine, storage: Storage) -> tuple[int, int] | None:
-    """Where the memory begins and ends, if it is the host's."""
-    view = engine.host_view(storage)
-    if view is None:
-        return None
-    start = int(np.frombuffer(view, np.uint8).__array_interface__["data"][0])
-    return start, start + storage.nbytes
 
 
 def named(error: BaseException, job: Job, among: int = 1) -> BaseException:
