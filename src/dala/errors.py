@@ -23,6 +23,7 @@ __all__ = [
     "KernelSyntaxError",
     "OutOfRange",
     "ParameterError",
+    "ReadOnlyError",
     "ShapeError",
     "ShapeMismatch",
     "UnknownCommand",
@@ -134,6 +135,10 @@ class CommandTimeout(DalaError, TimeoutError):
 
 class FreedError(DalaError, RuntimeError):
     """Something was used after it was freed or closed."""
+
+
+class ReadOnlyError(DalaError, ValueError):
+    """A buffer over memory that was lent for reading only cannot be written."""
 
 
 class DeviceError(DalaError, RuntimeError):

@@ -24,6 +24,7 @@ TOP = {
     "KernelSyntaxError",
     "OutOfRange",
     "ParameterError",
+    "ReadOnlyError",
     "ShapeError",
     "ShapeMismatch",
     "UnknownCommand",

@@ -8,6 +8,7 @@ import pytest
 import dala
 from dala import errors
 from dala.gpu.compute import (
+    Buffer,
     Kernel,
     add,
     buffer,
@@ -73,8 +74,8 @@ def test_wrong_number_of_bytes(refuses):
 
 def test_bytes_that_are_none(refuses):
     refuses(
-        errors.ShapeError,
-        ValueError,
+        errors.DtypeError,
+        TypeError,
         "buffer_from_binary: data must be bytes, list came. Use buffer() for numbers.",
         lambda: buffer_from_binary([1, 2], (2,)),
     )
@@ -198,7 +199,7 @@ def test_an_array_of_an_unsupported_dtype():
 
 
 def test_something_without_dlpack():
-    with pytest.raises(errors.DalaError, match="from_dlpack: list cannot be read through DLPack"):
+    with pytest.raises(errors.DtypeError, match="from_dlpack: list cannot be read through DLPack"):
         from_dlpack([1, 2])
 
 
@@ -502,6 +503,18 @@ def test_an_output_over_part_of_an_input(device):
         "Give it memory of its own: buffer_zeros(...)."
     )
     assert memory.tolist() == list(range(8))
+
+
+def test_an_output_that_was_lent_for_reading(canvas):
+    storage = canvas.engine.adopt(memoryview(bytes(12)))
+    lent = Buffer(canvas.engine, storage, (3,), "f32", readonly=True)
+    for write in (lambda: lent.write([1, 2, 3]), lambda: run_kernel("relu", [lent], lent)):
+        with pytest.raises(errors.ReadOnlyError) as caught:
+            write()
+        assert str(caught.value).endswith(
+            "the buffer shares read-only memory. Copy it first: buffer(np.array(x))."
+        )
+    assert lent.read_list() == [0, 0, 0]
 
 
 def test_an_empty_array_to_read_from(canvas, refuses):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import BufferTooLarge, FreedError, ShapeError, UnsupportedDtype
+from dala.errors import BufferTooLarge, FreedError, ReadOnlyError, ShapeError, UnsupportedDtype
 from dala.gpu.compute import live
 from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.convert import as_array, count_of, to_dtype
@@ -158,7 +158,7 @@ class Buffer(Closing):
     def check_writable(self, call: str) -> None:
         """Refuses a buffer over memory that its owner lent for reading only."""
         if self.readonly:
-            raise ShapeError(
+            raise ReadOnlyError(
                 f"{call}: the buffer shares read-only memory. Copy it first: buffer(np.array(x))."
             )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import DalaError, ShapeError
+from dala.errors import DalaError, DtypeError, ShapeError
 from dala.gpu.compute.buffer import Buffer, allocate, check_dtype
 from dala.gpu.compute.convert import as_array, checked_shape, count_of, to_dtype
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, dtype_name
@@ -95,7 +95,7 @@ def buffer_from_binary(
         view = memoryview(data)
         raw = view.cast("B") if view.contiguous and view.nbytes else memoryview(view.tobytes())
     except TypeError:
-        raise ShapeError(
+        raise DtypeError(
             f"{call}: data must be bytes, {type(data).__name__} came. Use buffer() for numbers."
         ) from None
     needed = count_of(wanted) * ITEMSIZE[name]
@@ -152,7 +152,7 @@ def from_dlpack(x: Any, *, device: str | None = None) -> Buffer:
         try:
             array = np.from_dlpack(x, device="cpu", copy=True)
         except Exception:
-            raise ShapeError(
+            raise DtypeError(
                 f"from_dlpack: {type(x).__name__} cannot be read through DLPack on the host "
                 f"({first}). Bring it there first: x.cpu() in torch, x.get() in CuPy."
             ) from None
