@@ -10,7 +10,10 @@ from __future__ import annotations
 __all__ = [
     "ArityError",
     "BufferTooLarge",
+    "ColorError",
+    "CommandError",
     "CommandTimeout",
+    "CubeError",
     "DalaError",
     "DeviceError",
     "DeviceLostError",
@@ -23,6 +26,7 @@ __all__ = [
     "KernelSyntaxError",
     "OutOfRange",
     "ParameterError",
+    "ProtocolError",
     "ReadOnlyError",
     "ShapeError",
     "ShapeMismatch",
@@ -123,6 +127,10 @@ class KernelSyntaxError(DalaError, SyntaxError):
         return "\n".join(shown)
 
 
+class CubeError(DalaError, ValueError):
+    """A .cube file (a colour look-up table) is damaged or outside the format; names the line."""
+
+
 class UnknownCommand(DalaError, KeyError):
     """No command has this id, or it ended too long ago to be remembered."""
 
@@ -163,3 +171,22 @@ class DeviceMismatch(DalaError, ValueError):
 
 class BufferTooLarge(DalaError, MemoryError):
     """The buffer is larger than the device allows; the message names the limit."""
+
+
+class ColorError(DalaError, ValueError):
+    """What was given as a colour is none."""
+
+
+class CommandError(DalaError, ValueError):
+    """A drawing command was given something that does not fit its field."""
+
+
+class ProtocolError(DalaError, ValueError):
+    """Command bytes are malformed. Holds ``offset`` and ``opcode`` of the command that is."""
+
+    def __init__(self, problem: str, offset: int = 0, opcode: int | None = None) -> None:
+        self.problem = problem
+        self.offset = offset
+        self.opcode = opcode
+        what = "" if opcode is None else f", opcode 0x{opcode:02X}"
+        super().__init__(f"command at byte {offset}{what}: {problem}. Nothing was applied.")

@@ -1,0 +1,212 @@
+"""The byte protocol: every command both ways, byte for byte, and everything that is refused."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dala import errors
+from dala.gpu import command
+from dala.gpu.color import NAMED
+from dala.gpu.command import LAYOUTS, MAX_DEPTH, Command, color_to_rgba, decode, encode_batch
+
+RGBA = b"\x0a\x14\x1e\x28"
+COLOR = (10, 20, 30, 40)
+
+#: One call of each, and the bytes that the table of the protocol asks for.
+EXAMPLES = [
+    ("clear", (COLOR,), b"\x01" + RGBA),
+    ("fill_rect", (1, 2, 3, 4, COLOR), b"\x02" + struct.pack("<4I", 1, 2, 3, 4) + RGBA),
+    ("draw_line", (-1, 2, -3, 4, COLOR), b"\x03" + struct.pack("<4i", -1, 2, -3, 4) + RGBA),
+    ("blit", (2**63, -5, 6), b"\x04" + struct.pack("<Qii", 2**63, -5, 6)),
+    ("present", (), b"\x05"),
+    ("resize", (640, 480), b"\x06" + struct.pack("<II", 640, 480)),
+    (
+        "load_sprite",
+        (7, bytes(range(8)), 2, 1),
+        b"\x07" + struct.pack("<QII", 7, 2, 1) + bytes(range(8)),
+    ),
+    ("remove_sprite", (7,), b"\x08" + struct.pack("<Q", 7)),
+    (
+        "dispatch_compute",
+        ("né", b"\x01\x02", (3, 4, 5)),
+        b"\x09\x03\0\0\0n\xc3\xa9\x02\0\0\0\x01\x02" + struct.pack("<III", 3, 4, 5),
+    ),
+    ("read_pixels", (1, 2, 3, 4), b"\x0a" + struct.pack("<4I", 1, 2, 3, 4)),
+    ("load_shader", ("blur", "src"), b"\x0b\x04\0\0\0blur\x03\0\0\0src"),
+    ("set_uniform", ("radius", b"\0\0\xa0\x40"), b"\x0c\x06\0\0\0radius\x04\0\0\0\0\0\xa0\x40"),
+    ("draw_circle", (-1, -2, 3, COLOR), b"\x0d" + struct.pack("<iiI", -1, -2, 3) + RGBA),
+    ("fill_circle", (-1, -2, 3, COLOR), b"\x0e" + struct.pack("<iiI", -1, -2, 3) + RGBA),
+    (
+        "draw_triangle",
+        (1, -2, 3, -4, 5, -6, COLOR),
+        b"\x0f" + struct.pack("<6i", 1, -2, 3, -4, 5, -6) + RGBA,
+    ),
+    (
+        "fill_triangle",
+        (1, -2, 3, -4, 5, -6, COLOR),
+        b"\x10" + struct.pack("<6i", 1, -2, 3, -4, 5, -6) + RGBA,
+    ),
+    ("draw_round_rect", (1, 2, 3, 4, 5, COLOR), b"\x11" + struct.pack("<5I", 1, 2, 3, 4, 5) + RGBA),
+    ("fill_round_rect", (1, 2, 3, 4, 5, COLOR), b"\x12" + struct.pack("<5I", 1, 2, 3, 4, 5) + RGBA),
+    ("set_clip", (1, 2, 3, 4, False), b"\x13" + struct.pack("<4I", 1, 2, 3, 4) + b"\0"),
+    ("reset_clip", (), b"\x14"),
+    ("batch", ([b"\x05", b"\x14"],), b"\x15\x02\0\0\0\x05\x14"),
+    ("image_blit", (9, -1, 2, 3, 4), b"\x16" + struct.pack("<QiiII", 9, -1, 2, 3, 4)),
+    ("load_image", (9, bytes(4), 1, 1), b"\x17" + struct.pack("<QII", 9, 1, 1) + bytes(4)),
+    ("remove_image", (9,), b"\x18" + struct.pack("<Q", 9)),
+]
+
+
+def test_all_opcodes_are_shown():
+    assert [example[2][0] for example in EXAMPLES] == list(range(1, 25)) == sorted(LAYOUTS)
+
+
+@pytest.mark.parametrize(("name", "args", "data"), EXAMPLES, ids=[e[0] for e in EXAMPLES])
+def test_bytes_of_each(name, args, data):
+    assert getattr(command, f"encode_{name}")(*args) == data
+    (made,) = decode(data)
+    assert (made.name, made.opcode, made.offset) == (name, data[0], 0)
+    assert made.encode() == data
+
+
+INTS = {
+    "u32": st.integers(0, 2**32 - 1),
+    "i32": st.integers(-(2**31), 2**31 - 1),
+    "u64": st.integers(0, 2**64 - 1),
+    "u8": st.booleans(),
+    "rgba": st.tuples(*[st.integers(0, 255)] * 4),
+    "text": st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+    "data": st.binary(max_size=20),
+}
+
+
+@st.composite
+def one_command(draw, depth=2):
+    code = draw(st.sampled_from([c for c in LAYOUTS if depth or c != 0x15]))
+    layout = LAYOUTS[code]
+    if layout.name == "batch":
+        inner = draw(st.lists(one_command(depth - 1), max_size=4))
+        return Command("batch", 0, {"commands": tuple(inner)})
+    fields = {}
+    for name, kind in layout.fields:
+        if kind == "pixels":
+            fields["w"], fields["h"] = draw(st.integers(0, 5)), draw(st.integers(0, 5))
+            size = fields["w"] * fields["h"] * 4
+            fields[name] = draw(st.binary(min_size=size, max_size=size))
+        else:
+            fields[name] = draw(INTS[kind])
+    return Command(layout.name, 0, fields)
+
+
+@given(st.lists(one_command(), max_size=8))
+def test_there_and_back(commands):
+    data = b"".join(c.encode() for c in commands)
+    found = decode(data)
+    assert found == commands
+    offset = 0
+    for made, wanted in zip(found, commands, strict=True):
+        assert made.offset == offset
+        offset += len(wanted.encode())
+    assert b"".join(c.encode() for c in found) == data
+
+
+@given(one_command(), st.data())
+def test_truncated_anywhere(made, data):
+    whole = made.encode()
+    cut = data.draw(st.integers(1, len(whole) - 1)) if len(whole) > 1 else 0
+    if cut:
+        with pytest.raises(errors.ProtocolError) as caught:
+            decode(whole[:cut])
+        assert 0 <= caught.value.offset <= cut
+        assert "Nothing was applied" in str(caught.value)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_read_or_refused(data):
+    try:
+        commands = decode(data)
+    except errors.ProtocolError:
+        return
+    assert b"".join(c.encode() for c in commands) == data
+
+
+@pytest.mark.parametrize(
+    ("data", "offset", "opcode", "problem"),
+    [
+        (b"\x05\x00", 1, 0, "no command has this opcode"),
+        (b"\xff", 0, 0xFF, "no command has this opcode"),
+        (b"\x05\x15\x02\0\0\0\x01abcd", 11, None, "the bytes end where a command should begin"),
+        (b"\x15\xff\xff\xff\xff\x05", 0, 0x15, "a batch of 4294967295 commands is announced"),
+        (b"\x0b\xff\xff\xff\xffab", 0, 0x0B, "4294967295 bytes are wanted at 5, 2 are left"),
+        (b"\x0b\x01\0\0\0\xff\0\0\0\0", 0, 0x0B, "a text is not UTF-8"),
+        (
+            b"\x07" + struct.pack("<QII", 1, 2**31, 2**31),
+            0,
+            7,
+            "bytes are wanted at 17, 0 are left",
+        ),
+        (b"\x13" + struct.pack("<4I", 0, 0, 1, 1) + b"\x07", 0, 0x13, "enabled is 0 or 1"),
+    ],
+)
+def test_malformed(data, offset, opcode, problem):
+    with pytest.raises(errors.ProtocolError) as caught:
+        decode(data)
+    assert (caught.value.offset, caught.value.opcode) == (offset, opcode)
+    assert problem in str(caught.value)
+
+
+def test_batches_in_batches_end_somewhere():
+    data = b"\x05"
+    for _ in range(MAX_DEPTH):
+        data = encode_batch([data])
+    assert decode(data)[0].name == "batch"
+    with pytest.raises(errors.ProtocolError, match=f"more than {MAX_DEPTH} deep"):
+        decode(encode_batch([data]))
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "message"),
+    [
+        ("fill_rect", (-1, 0, 1, 1, "red"), "encode_fill_rect: x must be a whole number within 0"),
+        ("fill_rect", (0, 0, 2**32, 1, "red"), "w must be a whole number within 0..4294967295"),
+        ("draw_line", (0, 0, 2**31, 0, "red"), "x2 must be a whole number within -2147483648"),
+        ("draw_line", (0.5, 0, 1, 0, "red"), "x1 must be a whole number"),
+        ("draw_line", ("a", 0, 1, 0, "red"), "'a' came"),
+        ("blit", (-1, 0, 0), "id must be a whole number within 0..18446744073709551615"),
+        ("draw_circle", (0, 0, -1, "red"), "radius must be a whole number"),
+        ("load_image", (1, bytes(5), 1, 1), "1 x 1 pixels of four bytes (RGBA) are wanted, 5"),
+        ("load_image", (1, "text", 1, 1), "pixels must be bytes"),
+        ("load_shader", (1, "x"), "name must be a text, int came"),
+        ("dispatch_compute", ("s", b"", 4), "workgroups are three numbers"),
+        ("batch", ([b"\x05", "x"],), "item 1 is 'x'"),
+        ("clear", ("rde",), "Did you mean 'red'?"),
+        ("clear", ((1, 2, 256),), "a colour is a CSS name"),
+        ("clear", ((1, 2),), "a colour is a CSS name"),
+        ("clear", ("#12345g",), "a colour is a CSS name"),
+        ("clear", (5,), "a colour is a CSS name"),
+    ],
+)
+def test_what_does_not_fit_is_refused(name, args, message):
+    with pytest.raises(errors.DalaError) as caught:
+        getattr(command, f"encode_{name}")(*args)
+    assert message in str(caught.value)
+
+
+def test_numbers_of_other_kinds():
+    plain = command.encode_draw_line(1, 2, 3, 4, "red")
+    assert command.encode_draw_line(np.int64(1), 2.0, np.uint8(3), 4, "red") == plain
+
+
+def test_colours():
+    assert len(NAMED) == 149
+    assert color_to_rgba("RebeccaPurple") == b"\x66\x33\x99\xff"
+    assert color_to_rgba("transparent") == bytes(4)
+    assert color_to_rgba("#123") == b"\x11\x22\x33\xff"
+    assert color_to_rgba("#1234") == b"\x11\x22\x33\x44"
+    assert color_to_rgba([1, 2, 3, 4]) == b"\x01\x02\x03\x04"
+    assert color_to_rgba(np.array([1, 2, 3])) == b"\x01\x02\x03\xff"
