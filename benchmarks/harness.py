@@ -5,32 +5,134 @@ from __future__ import annotations
 import datetime
 import importlib.metadata
 import json
+import os
 import pathlib
 import platform
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 
+#: Above this share of the cores in use by other processes a comparison decides nothing.
+MAX_OTHERS = 0.1
+
 
 def race(
-    contestants: dict[str, Callable[[], Any]], rounds: int = 40
+    contestants: dict[str, Callable[[], Any]], rounds: int = 40, *, settle: bool = False
 ) -> dict[str, dict[str, float]]:
-    """Times each contestant once a round, in turn; milliseconds, minimum and median."""
+    """Times each contestant once a round, in turn; milliseconds, minimum and median.
+
+    With ``settle`` each runs once untimed before it is timed: by then the threads of the one before
+    have stopped looking for work on a core that this one needs, and its own are awake.
+    """
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for run in contestants.values():
         run()
         run()
     for _ in range(rounds):
         for name, run in contestants.items():
+            if settle:
+                run()
             start = time.perf_counter()
             run()
             times[name].append((time.perf_counter() - start) * 1e3)
     return {
         name: {"min_ms": min(t), "median_ms": statistics.median(t)} for name, t in times.items()
     }
+
+
+def affordable(
+    contestants: dict[str, Callable[[], Any]], rounds: int, seconds: float = 20.0
+) -> int:
+    """How many settled rounds fit into some seconds: fewer than asked for where one takes long."""
+    start = time.perf_counter()
+    for run in contestants.values():
+        run()
+        run()
+    return max(5, min(rounds, int(seconds / (time.perf_counter() - start))))
+
+
+class Machine:
+    """Around a measurement: ``others`` is then the share of the cores that other processes used.
+
+    A busy machine does not slow everybody down alike. A short run may slip through between two of
+    somebody else's, a long one never does, and no minimum of many rounds mends that.
+    """
+
+    others: float | None = None  # unknown where there is no /proc/stat
+
+    def __enter__(self) -> Self:
+        self._start = _clocks()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        before, after = self._start, _clocks()
+        if before is not None and after is not None:
+            busy, own, all_of_it = (b - a for a, b in zip(before, after, strict=True))
+            self.others = max(busy - own, 0.0) / max(all_of_it, 1e-9)
+
+    @property
+    def quiet(self) -> bool:
+        return self.others is None or self.others <= MAX_OTHERS
+
+
+def _clocks() -> tuple[float, float, float] | None:
+    """Seconds the cores were busy, seconds we used of them, seconds that there were in all."""
+    try:
+        fields = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+    except OSError:
+        return None
+    ticks = [int(n) / os.sysconf("SC_CLK_TCK") for n in fields]
+    idle = ticks[3] + ticks[4]  # idle, and waiting for a disk
+    return sum(ticks) - idle, sum(os.times()[:4]), sum(ticks)
+
+
+def judge(
+    times: dict[str, dict[str, float]],
+    targets: dict[str, float],
+    machine: Machine,
+    limit_ms: float | None = None,
+    ours: str = "dala",
+) -> dict[str, Any]:
+    """Ratios (a peer's time / ours), and for each target whether it was met.
+
+    A target names a peer and the least ratio to it; where a peer has several ways ("opencv, LUT")
+    its fastest counts. A peer that did not take part, or was wrong, leaves its target unmet. On a
+    machine that others kept busy nothing is decided: None.
+    """
+    base = times[ours]["min_ms"]
+    ratios = {name: t["min_ms"] / base for name, t in times.items() if name != ours}
+    met: dict[str, bool | None] = {}
+    for peer, least in targets.items():
+        rivals = [r for name, r in ratios.items() if name.partition(",")[0] == peer]
+        met[f">= {least:.2f}x {peer}"] = bool(rivals) and min(rivals) >= least
+    if limit_ms is not None:
+        met[f"< {limit_ms:g} ms"] = base < limit_ms
+    if not machine.quiet:
+        met = dict.fromkeys(met)
+    return {"ratios": ratios, "targets": met, "others": machine.others}
+
+
+def report(title: str, found: dict[str, Any]) -> None:
+    """Prints a row that was judged, or why there is none."""
+    if "times" not in found:
+        kind, why = next(iter(found.items()))
+        print(f"\n{title}\n  {kind}: {why}")
+        return
+    show(title, found["times"])
+    for name, why in found["left_out"].items():
+        print(f"  {name}: left out ({why})")
+    for target, met in found["targets"].items():
+        print(f"  target {target}: {verdict(met, found['others'])}")
+
+
+def verdict(met: bool | None, others: float | None) -> str:
+    """A target's outcome in a word."""
+    if met is None:
+        return f"UNDECIDED (others used {others or 0:.0%} of the machine)"
+    return "met" if met else "MISSED"
 
 
 def show(title: str, rows: dict[str, dict[str, float]], ours: str = "dala") -> None:
@@ -54,9 +156,12 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
-def write(topic: str, results: Any, packages: tuple[str, ...]) -> None:
-    """Writes one topic's results as JSON."""
-    RESULTS.mkdir(exist_ok=True)
+def write(
+    topic: str, results: Any, packages: tuple[str, ...], path: str | os.PathLike[str] | None = None
+) -> None:
+    """Writes one topic's results as JSON, to ``path`` where given."""
+    target = pathlib.Path(path) if path is not None else RESULTS / f"{topic}.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
     page = {
         "topic": topic,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -64,13 +169,14 @@ def write(topic: str, results: Any, packages: tuple[str, ...]) -> None:
             "python": platform.python_version(),
             "platform": platform.platform(),
             "cpu": _cpu_name(),
+            "cores": os.cpu_count(),
+            "load": [round(n, 2) for n in os.getloadavg()] if hasattr(os, "getloadavg") else None,
         },
         "versions": versions("dala", "numpy", "llvmlite", "wgpu", *packages),
         "results": results,
     }
-    path = RESULTS / f"{topic}.json"
-    path.write_text(json.dumps(page, indent=2) + "\n")
-    print(f"\nwritten to {path}")
+    target.write_text(json.dumps(page, indent=2) + "\n")
+    print(f"\nwritten to {target}")
 
 
 def _cpu_name() -> str:

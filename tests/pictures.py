@@ -156,6 +156,11 @@ FILTERS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "video_mix": (("photo", "green_screen"), {"t": 0.5}),
 }
 
+#: The same for operations.
+OPERATIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "blur": (("photo",), {"radius": 8}),
+}
+
 
 def sources() -> dict[str, np.ndarray]:
     """The pictures that filters are shown on, by name."""
@@ -171,7 +176,7 @@ def sources() -> dict[str, np.ndarray]:
 
 def show(name: str, given: dict[str, np.ndarray]) -> np.ndarray:
     """A filter's picture, (200, 320, 3) u8: the left half as it was, the right half filtered."""
-    names, params = FILTERS[name]
+    names, params = {**FILTERS, **OPERATIONS}[name]
     out = compute.buffer_zeros(given[names[0]].shape, "u8")
     compute.run_kernel(name, [compute.from_array(given[n]) for n in names], out, params)
     shown = on_checks(np.array(compute.to_array(out)))
@@ -187,7 +192,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     given = sources()
     with dala.device("cpu"):
-        for name in FILTERS:
+        for name in (*FILTERS, *OPERATIONS):
             Image.fromarray(show(name, given)).save(FOLDER / f"{name}.png", optimize=True)
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "ParameterError",
     "ProtocolError",
     "ReadOnlyError",
+    "ShaderError",
     "ShapeError",
     "ShapeMismatch",
     "UnknownCommand",
@@ -125,6 +126,39 @@ class KernelSyntaxError(DalaError, SyntaxError):
         if self.advice:
             shown.append(self.advice)
         return "\n".join(shown)
+
+
+class ShaderError(DalaError, ValueError):
+    """A shader is refused. Holds ``shader``, ``problem``, ``lineno``, ``column`` and ``text``.
+
+    ``str(error)`` shows the line and a caret under the place, where the compiler named one.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        shader: str = "shader",
+        lineno: int | None = None,
+        column: int = 0,
+        line: str = "",
+        detail: str = "",
+    ) -> None:
+        self.problem = problem
+        self.shader = shader
+        #: From 1; None where no line is to blame.
+        self.lineno = lineno
+        self.column = column
+        self.text = line
+        place = "" if lineno is None else f", line {lineno}"
+        shown = [f"shader {shader!r}{place}: {problem}"]
+        if line:
+            start = max(len(line) - len(line.lstrip()), column - 80)  # what is left of it is cut
+            shown.append("    " + line[start : start + 120].rstrip())
+            shown.append(("    " + " " * max(column - start, 0) + f"^ {detail}").rstrip())
+        elif detail:
+            shown.append(detail)
+        super().__init__("\n".join(shown))
 
 
 class CubeError(DalaError, ValueError):

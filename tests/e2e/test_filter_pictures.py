@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import dala
+from dala.gpu.compute.kernel import get
 from dala.gpu.compute.kernels import color, compose, filters, keying
 from tests import pictures
 
@@ -55,7 +56,22 @@ def test_the_parameters_of_a_filter(name):
     assert f"(images/filters/{name}.png)" in SECTIONS[name]
 
 
-@pytest.mark.parametrize("name", pictures.FILTERS)
+@pytest.mark.parametrize("name", ["blur", "gaussian_blur"])
+def test_the_parameters_of_an_operation(name):
+    """What the operation chooses by others is described, everything else is its default."""
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", SECTIONS[name], re.M)
+    options = get(name).params
+    assert [parameter for parameter, _ in rows] == [option.name for option in options]
+    for (_, default), option in zip(rows, options, strict=True):
+        assert option.default is None or default.strip() == str(option.default)
+
+
+@pytest.mark.parametrize("name", pictures.OPERATIONS)
+def test_operations_have_pictures(name):
+    assert f"(images/filters/{name}.png)" in SECTIONS[name]
+
+
+@pytest.mark.parametrize("name", [*pictures.FILTERS, *pictures.OPERATIONS])
 def test_the_picture_of_a_filter(name, given):
     """If a filter is changed on purpose: python -m tests.pictures, and look at what it wrote."""
     with Image.open(pictures.FOLDER / f"{name}.png") as stored:

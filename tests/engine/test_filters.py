@@ -6,11 +6,14 @@ neutral parameters, parameters out of range and what each filter is for have tes
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import dala
+from dala.gpu import compute
 from dala.gpu.compute import kernels
 from tests import pictures
 from tests.engines import run
@@ -111,32 +114,72 @@ def test_the_border_is_repeated(engine_id, name):
 
 
 OUT_OF_RANGE = [
-    ("saturation", {"value": -3.0}, {"value": -1.0}),
-    ("gamma", {"value": 0.0}, {"value": 0.01}),
-    ("gamma", {"value": -2.0}, {"value": 0.01}),
-    ("vignette", {"softness": -1.0}, {"softness": 0.0001}),
-    ("sepia", {"amount": 1.5}, {"amount": 1.0}),
-    ("sepia", {"amount": -1.0}, {"amount": 0.0}),
-    ("denoise", {"radius": -5}, {"radius": 0}),
-    ("denoise", {"radius": 10**6}, {"radius": 16}),
-    ("denoise", {"sigma_space": 0.0, "sigma_color": -1.0}, {"radius": 0}),
-    ("beauty", {"radius": -1}, {"radius": 0}),
-    ("beauty", {"radius": 99, "amount": 2.0}, {"radius": 32, "amount": 1.0}),
-    ("erode", {"radius": -1}, {"radius": 0}),
-    ("dilate", {"radius": 2**31 - 1}, {"radius": 32}),
-    ("chroma_key", {"threshold": -1.0, "softness": 0.2}, {"threshold": 0.0, "softness": 0.2}),
-    ("chroma_key", {"softness": -1.0, "despill": 7.0}, {"softness": 0.0, "despill": 1.0}),
-    ("overlay_alpha", {"opacity": 3.0}, {"opacity": 1.0}),
-    ("overlay_alpha", {"opacity": -1.0}, {"opacity": 0.0}),
-    ("video_mix", {"t": 1.5}, {"t": 1.0}),
-    ("video_mix", {"t": -0.5}, {"t": 0.0}),
+    ("brightness", {"value": math.inf}, "finite"),
+    ("contrast", {"value": -math.inf}, "finite"),
+    ("saturation", {"value": -1.5}, "finite and at least -1"),
+    ("gamma", {"value": 0.0}, "finite and at least 0.01"),
+    ("gamma", {"value": math.inf}, "finite and at least 0.01"),
+    ("hue", {"degrees": math.inf}, "finite"),
+    ("hue", {"degrees": 1e300}, "f32"),
+    ("vignette", {"softness": -1.0}, "finite and at least 0.0001"),
+    ("vignette", {"radius": math.inf}, "finite"),
+    ("sepia", {"amount": 1.5}, "within 0..1"),
+    ("sepia", {"amount": -1.0}, "within 0..1"),
+    ("sharpen", {"amount": math.inf}, "finite"),
+    ("edge_detect", {"amount": math.inf}, "finite"),
+    ("denoise", {"radius": -5}, "within 0..16"),
+    ("denoise", {"radius": 17}, "within 0..16"),
+    ("denoise", {"sigma_space": 0.0}, "within 0.001..1000"),
+    ("denoise", {"sigma_color": -1.0}, "within 0.001..1000"),
+    ("beauty", {"radius": 33}, "within 0..32"),
+    ("beauty", {"amount": 2.0}, "within 0..1"),
+    ("erode", {"radius": -1}, "within 0..32"),
+    ("dilate", {"radius": 2**31 - 1}, "within 0..32"),
+    ("chroma_key", {"threshold": -1.0}, "finite and at least 0"),
+    ("chroma_key", {"softness": 0.0}, "finite and at least 0.0001"),
+    ("chroma_key", {"despill": 7.0}, "within 0..1"),
+    ("chroma_key", {"key": (0.0, math.inf, 0.0)}, "finite"),
+    ("overlay_alpha", {"opacity": 3.0}, "within 0..1"),
+    ("overlay_alpha", {"opacity": -1.0}, "within 0..1"),
+    ("video_mix", {"t": 1.5}, "within 0..1"),
+    ("video_mix", {"t": -0.5}, "within 0..1"),
 ]
 
 
-@pytest.mark.parametrize(("name", "beyond", "limit"), OUT_OF_RANGE)
-def test_out_of_range_is_taken_as_the_limit(engine_id, name, beyond, limit):
-    images = given(name, (5, 6, 4), "u8")
-    assert np.array_equal(apply(name, images, beyond), apply(name, images, limit))
+@pytest.mark.parametrize(("name", "beyond", "wanted"), OUT_OF_RANGE)
+def test_out_of_range_is_refused(engine_id, name, beyond, wanted):
+    images = [compute.from_array(image) for image in given(name, (5, 6, 4), "u8")]
+    (param,) = beyond
+    before = np.full((5, 6, 4), 7, "u1")
+    out = compute.from_array(before)
+    spec = {"op": "run_kernel", "kernel": name, "inputs": images, "output": out, "params": beyond}
+    empty = compute.Pipeline()
+    runs = (
+        lambda: compute.run_kernel(name, images, out, beyond),
+        lambda: compute.submit(spec),
+        lambda: empty.add(spec),
+    )
+    for run_it in runs:
+        with pytest.raises(dala.ParameterError) as caught:
+            run_it()
+        text = str(caught.value)
+        assert repr(param) in text
+        assert repr(name) in text
+        assert f"{wanted}, " in text
+    assert empty.stage_count == 0
+    assert np.array_equal(compute.to_array(out), before)
+
+
+def test_the_ends_of_a_range_belong_to_it(engine_id):
+    image = picture((5, 6, 4), "u8")
+    for name, params in [
+        ("denoise", {"radius": 16, "sigma_space": 0.001}),
+        ("erode", {"radius": 32}),
+        ("gamma", {"value": 0.01}),
+        ("saturation", {"value": -1}),
+        ("sepia", {"amount": 1.0}),
+    ]:
+        assert apply(name, [image], params).shape == image.shape
 
 
 # what each is for ---------------------------------------------------------------------------------

@@ -127,16 +127,30 @@ def a_source_overwritten_meanwhile():
     return p, 3
 
 
-def there_and_back_pointwise():
-    p, source, root = Pipeline(), picture(), between()
-    p.add(stage("brightness", [source], root)).add(stage("contrast", [root], source))
-    return p, 1
-
-
-def there_and_back_through_a_stencil():
-    p, source, root = Pipeline(), picture(), between()
-    p.add(stage("sharpen", [source], root)).add(stage("contrast", [root], source))
+def in_place():
+    p, frame = Pipeline(), picture()
+    p.add(stage("brightness", [frame], frame)).add(stage("contrast", [frame], frame))
     return p, 2
+
+
+def there_and_back_over_a_barrier():
+    p, source, root = Pipeline(), picture(), between()
+    p.add(stage("sharpen", [source], root)).add({"op": "barrier"})
+    p.add(stage("contrast", [root], source))
+    return p, 2
+
+
+def an_operation_between_pointwise_stages():
+    return chain("brightness", "blur", "contrast"), 3
+
+
+def an_operation_that_is_lowered():
+    p, source, out = Pipeline(), buffer_zeros((4, 6)), buffer_zeros((6, 4))
+    turned, doubled = (buffer_zeros((6, 4), transient=True) for _ in range(2))
+    p.add(stage("transpose", [source], turned))
+    p.add(stage("elementwise_add", [turned, turned], doubled))
+    p.add(stage("relu", [doubled], out))
+    return p, 1
 
 
 def a_generator_into_pointwise():
@@ -181,8 +195,10 @@ SHAPES = [
     a_diamond,
     one_read_by_two_that_stay,
     a_source_overwritten_meanwhile,
-    there_and_back_pointwise,
-    there_and_back_through_a_stencil,
+    in_place,
+    there_and_back_over_a_barrier,
+    an_operation_between_pointwise_stages,
+    an_operation_that_is_lowered,
     a_generator_into_pointwise,
     elements,
     an_element_that_is_broadcast,
@@ -221,7 +237,7 @@ def test_explain_names_stages_passes_bytes_and_times():
     assert "stage 0: sharpen (8, 12, 4), melted" in text
     assert "pass 0: sharpen + brightness, 768 bytes" in text
     assert " ms" not in text
-    p.run(profile=True)
+    p.run()
     assert " ms" in p.explain()
 
 
@@ -294,6 +310,31 @@ def test_a_buffer_freed_later_is_refused_before_anything_runs():
     with pytest.raises(errors.FreedError, match=r"Pipeline\.run, stage 'invert'"):
         p.run()
     assert len(a.engine.calls("run")) == before
+
+
+def test_a_cycle_is_refused():
+    a, b, c = picture(), picture(), picture()
+    p = Pipeline().add(stage("invert", [a], b)).add(stage("sharpen", [b], c))
+    with pytest.raises(errors.ParameterError, match="stage 'contrast' closes a cycle"):
+        p.add(stage("contrast", [c], a))
+    with pytest.raises(errors.ParameterError, match="closes a cycle"):
+        p.add({"op": "copy_buffer", "src": b, "dst": a})
+    assert p.stage_count == 2
+    p.add({"op": "barrier"}).add(stage("contrast", [c], a))
+    assert p.stage_count == 4
+
+
+def test_a_buffer_may_serve_twice():
+    a, b, c, d, t = (picture() for _ in range(5))
+    p = Pipeline().add(stage("invert", [a], t)).add(stage("invert", [t], b))
+    p.add(stage("invert", [c], t)).add(stage("invert", [t], d))
+    assert p.stage_count == 4
+
+
+def test_a_transient_buffer_is_written_before_it_is_read():
+    t = between()
+    with pytest.raises(errors.ParameterError, match="which no stage before it writes"):
+        Pipeline().add(stage("invert", [t], picture()))
 
 
 def test_two_devices_in_one_pipeline():

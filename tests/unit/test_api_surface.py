@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 
+import pytest
+
 import dala
 import dala.gpu.compute as compute
 from dala import errors
@@ -63,6 +65,7 @@ COMPUTE = {
     "gpu_available": "()",
     "kernel": None,
     "kernels": "()",
+    "matmul": "(a, b, out)",
     "multiply": "(a, b, out)",
     "poll": "(command)",
     "read": "(b)",
@@ -77,6 +80,7 @@ COMPUTE = {
     "shape": "(b)",
     "sigmoid": "(a, out)",
     "size": "(b)",
+    "softmax": "(a, out, axis=-1)",
     "submit": "(spec, priority='realtime')",
     "subtract": "(a, b, out)",
     "supported_dtypes": "()",
@@ -84,10 +88,15 @@ COMPUTE = {
     "to_array": "(b, shape=None, dtype=None)",
     "version": "()",
     "Pipeline": None,
+    "Cube": None,
+    "Within": None,
+    "load_cube": "(source)",
+    "save_cube": "(cube, path)",
     "free_pipeline": "(p)",
     "pipeline": "()",
     "pipeline_add": "(p, spec)",
     "pipeline_run": "(p)",
+    "pipeline_run_async": "(p)",
     "wait": "(command, timeout=None)",
     "vec4": None,
     "vec3": None,
@@ -101,10 +110,16 @@ COMPUTE = {
 }
 
 BUILTIN_KERNELS = {
+    "argmax",
     "beauty",
+    "bicubic_scale",
+    "blur",
     "brightness",
     "chroma_key",
     "contrast",
+    "conv2d",
+    "convolve1d",
+    "cumsum",
     "denoise",
     "dilate",
     "edge_detect",
@@ -113,22 +128,43 @@ BUILTIN_KERNELS = {
     "elementwise_mul",
     "elementwise_sub",
     "erode",
+    "fft",
     "gamma",
+    "gather",
+    "gaussian_blur",
     "generate_gradient",
     "grayscale",
+    "histogram",
     "hue",
+    "ifft",
     "invert",
+    "layer_norm",
+    "lut_apply",
+    "matmul",
     "median",
     "overlay_alpha",
+    "preprocess",
+    "reduce_max",
+    "reduce_min",
+    "reduce_sum",
     "relu",
+    "remap",
+    "reshape",
+    "resize",
+    "rgb_to_yuv",
     "saturation",
     "scalar_mul",
     "sepia",
     "sharpen",
     "sigmoid",
+    "softmax",
     "tanh",
+    "transpose",
     "video_mix",
     "vignette",
+    "warp_affine",
+    "warp_perspective",
+    "yuv_to_rgb",
 }
 
 
@@ -143,6 +179,41 @@ def test_every_error_is_public_and_a_dala_error():
         kind = getattr(errors, name)
         assert issubclass(kind, dala.DalaError)
         assert getattr(dala, name) is kind
+
+
+#: Calls that wait, and their twins that are awaited.
+TWINS = [
+    ("run_kernel", "run_kernel_async"),
+    ("read", "read_async"),
+    ("pipeline_run", "pipeline_run_async"),
+]
+
+
+@pytest.mark.parametrize(("plain", "twin"), TWINS)
+def test_twins_take_the_same_arguments(plain, twin):
+    calls = [inspect.signature(getattr(compute, name)) for name in (plain, twin)]
+    assert calls[0].parameters == calls[1].parameters
+
+
+#: Calls that are methods too, by the class that has them.
+METHODS = {
+    compute.Buffer: [
+        "dtype", "free", "read", "read_async", "read_binary", "read_list", "shape", "to_array",
+    ],
+    compute.Command: ["poll", "wait"],
+    compute.Stream: ["submit"],
+    compute.Kernel: ["run"],
+}  # fmt: skip
+
+
+def test_calls_that_are_methods_too():
+    for kind, names in METHODS.items():
+        for name in names:
+            assert hasattr(kind, name), (kind, name)
+    for name in ("read", "read_async", "read_binary", "read_list", "to_array"):
+        function = [*inspect.signature(getattr(compute, name)).parameters.values()][1:]
+        method = [*inspect.signature(getattr(compute.Buffer, name)).parameters.values()][1:]
+        assert [(p.name, p.default) for p in function] == [(p.name, p.default) for p in method]
 
 
 def test_names_of_compute():

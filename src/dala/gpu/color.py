@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dala.errors import ColorError
 
@@ -47,7 +47,7 @@ NAMED: Final[dict[str, bytes]] = {
 } | {"transparent": bytes(4)}
 
 #: Colours seen before, by what they were written as.
-_seen: dict[Color, bytes] = {}
+seen: dict[Any, bytes] = {}
 
 
 def color_to_rgba(color: Color) -> bytes:
@@ -60,12 +60,12 @@ def color_to_rgba(color: Color) -> bytes:
         ColorError: it is none of the forms above, or a number is outside 0..255.
     """
     try:
-        return _seen[color]
+        return seen[color]
     except (KeyError, TypeError):  # new, or a list, which has no hash
         pass
     rgba = _parse(color)
-    if isinstance(color, (str, tuple)) and len(_seen) < 4096:
-        _seen[color] = rgba
+    if isinstance(color, (str, tuple)) and len(seen) < 4096:
+        seen[color] = rgba
     return rgba
 
 

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from dala.errors import CommandError, ProtocolError
-from dala.gpu.color import Color, color_to_rgba
+from dala.gpu.color import Color, color_to_rgba, seen
 
 __all__ = [
     "Command",
@@ -152,14 +152,17 @@ class Command:
 
 
 # encoding -------------------------------------------------------------------------------------
-def _pack(opcode: int, *values: Any) -> bytes:
-    """The quick way for commands of a fixed size; what does not fit goes the careful way."""
-    layout = LAYOUTS[opcode]
-    assert layout.packer is not None
-    try:
-        return layout.packer.pack(opcode, *values)
-    except (struct.error, TypeError, OverflowError):
-        return _encode(layout, values)
+# A call for each primitive has to be quick: commands of a fixed size are packed at once, with a
+# colour that was seen before, and only what that does not take goes the careful way.
+_PACKERS: Final = {c: x.packer.pack for c, x in LAYOUTS.items() if x.packer is not None}
+_MISSES: Final = (struct.error, TypeError, KeyError, OverflowError)
+_clear, _rect, _line, _blit = (_PACKERS[c] for c in (0x01, 0x02, 0x03, 0x04))
+_ring, _disc, _outline, _triangle = (_PACKERS[c] for c in (0x0D, 0x0E, 0x0F, 0x10))
+_round_outline, _round, _image = (_PACKERS[c] for c in (0x11, 0x12, 0x16))
+
+
+def _careful(opcode: int, *values: Any) -> bytes:
+    return _encode(LAYOUTS[opcode], values)
 
 
 def _encode(layout: _Layout, values: Sequence[Any]) -> bytes:
@@ -226,23 +229,35 @@ def _pixels(name: str, pixels: Any, w: int, h: int) -> bytes:
 
 
 def encode_clear(color: Color) -> bytes:
-    """Fills everything, clip or not, and blends nothing: the colour as it is, alpha too."""
-    return _pack(0x01, color_to_rgba(color))
+    """Fills the surface (within the clip) with a colour, alpha too; blends nothing."""
+    try:
+        return _clear(0x01, seen[color])
+    except _MISSES:
+        return _careful(0x01, color)
 
 
 def encode_fill_rect(x: int, y: int, w: int, h: int, color: Color) -> bytes:
     """A filled rectangle."""
-    return _pack(0x02, x, y, w, h, color_to_rgba(color))
+    try:
+        return _rect(0x02, x, y, w, h, seen[color])
+    except _MISSES:
+        return _careful(0x02, x, y, w, h, color)
 
 
 def encode_draw_line(x1: int, y1: int, x2: int, y2: int, color: Color) -> bytes:
     """A line, both ends included (Bresenham)."""
-    return _pack(0x03, x1, y1, x2, y2, color_to_rgba(color))
+    try:
+        return _line(0x03, x1, y1, x2, y2, seen[color])
+    except _MISSES:
+        return _careful(0x03, x1, y1, x2, y2, color)
 
 
 def encode_blit(id: int, x: int, y: int) -> bytes:
     """A sprite at its own size."""
-    return _pack(0x04, id, x, y)
+    try:
+        return _blit(0x04, id, x, y)
+    except _MISSES:
+        return _careful(0x04, id, x, y)
 
 
 def encode_present() -> bytes:
@@ -252,7 +267,7 @@ def encode_present() -> bytes:
 
 def encode_resize(w: int, h: int) -> bytes:
     """Another size; what fits is kept."""
-    return _pack(0x06, w, h)
+    return _careful(0x06, w, h)
 
 
 def encode_load_sprite(id: int, pixels: Any, w: int, h: int) -> bytes:
@@ -262,7 +277,7 @@ def encode_load_sprite(id: int, pixels: Any, w: int, h: int) -> bytes:
 
 def encode_remove_sprite(id: int) -> bytes:
     """Forgets a sprite."""
-    return _pack(0x08, id)
+    return _careful(0x08, id)
 
 
 def encode_dispatch_compute(
@@ -280,7 +295,7 @@ def encode_dispatch_compute(
 
 def encode_read_pixels(x: int, y: int, w: int, h: int) -> bytes:
     """Asks for a rectangle of pixels."""
-    return _pack(0x0A, x, y, w, h)
+    return _careful(0x0A, x, y, w, h)
 
 
 def encode_load_shader(name: str, source: str) -> bytes:
@@ -295,41 +310,59 @@ def encode_set_uniform(name: str, data: Any) -> bytes:
 
 def encode_draw_circle(cx: int, cy: int, radius: int, color: Color) -> bytes:
     """A circle's outline (midpoint)."""
-    return _pack(0x0D, cx, cy, radius, color_to_rgba(color))
+    try:
+        return _ring(0x0D, cx, cy, radius, seen[color])
+    except _MISSES:
+        return _careful(0x0D, cx, cy, radius, color)
 
 
 def encode_fill_circle(cx: int, cy: int, radius: int, color: Color) -> bytes:
     """A disc: the outline of the same radius and all within."""
-    return _pack(0x0E, cx, cy, radius, color_to_rgba(color))
+    try:
+        return _disc(0x0E, cx, cy, radius, seen[color])
+    except _MISSES:
+        return _careful(0x0E, cx, cy, radius, color)
 
 
 def encode_draw_triangle(
     x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: Color
 ) -> bytes:
     """A triangle's outline."""
-    return _pack(0x0F, x1, y1, x2, y2, x3, y3, color_to_rgba(color))
+    try:
+        return _outline(0x0F, x1, y1, x2, y2, x3, y3, seen[color])
+    except _MISSES:
+        return _careful(0x0F, x1, y1, x2, y2, x3, y3, color)
 
 
 def encode_fill_triangle(
     x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: Color
 ) -> bytes:
     """A filled triangle; two that share an edge neither overlap nor leave a gap."""
-    return _pack(0x10, x1, y1, x2, y2, x3, y3, color_to_rgba(color))
+    try:
+        return _triangle(0x10, x1, y1, x2, y2, x3, y3, seen[color])
+    except _MISSES:
+        return _careful(0x10, x1, y1, x2, y2, x3, y3, color)
 
 
 def encode_draw_round_rect(x: int, y: int, w: int, h: int, radius: int, color: Color) -> bytes:
     """The outline of a rectangle with round corners."""
-    return _pack(0x11, x, y, w, h, radius, color_to_rgba(color))
+    try:
+        return _round_outline(0x11, x, y, w, h, radius, seen[color])
+    except _MISSES:
+        return _careful(0x11, x, y, w, h, radius, color)
 
 
 def encode_fill_round_rect(x: int, y: int, w: int, h: int, radius: int, color: Color) -> bytes:
     """A filled rectangle with round corners."""
-    return _pack(0x12, x, y, w, h, radius, color_to_rgba(color))
+    try:
+        return _round(0x12, x, y, w, h, radius, seen[color])
+    except _MISSES:
+        return _careful(0x12, x, y, w, h, radius, color)
 
 
 def encode_set_clip(x: int, y: int, w: int, h: int, enabled: bool = True) -> bytes:
     """Nothing is drawn outside the rectangle from now on; ``enabled=False`` lifts it."""
-    return _pack(0x13, x, y, w, h, bool(enabled))
+    return _careful(0x13, x, y, w, h, int(bool(enabled)))
 
 
 def encode_reset_clip() -> bytes:
@@ -350,7 +383,10 @@ def encode_batch(commands: Iterable[bytes]) -> bytes:
 
 def encode_image_blit(id: int, x: int, y: int, w: int, h: int) -> bytes:
     """An image, scaled to w x h."""
-    return _pack(0x16, id, x, y, w, h)
+    try:
+        return _image(0x16, id, x, y, w, h)
+    except _MISSES:
+        return _careful(0x16, id, x, y, w, h)
 
 
 def encode_load_image(id: int, pixels: Any, w: int, h: int) -> bytes:
@@ -360,7 +396,7 @@ def encode_load_image(id: int, pixels: Any, w: int, h: int) -> bytes:
 
 def encode_remove_image(id: int) -> bytes:
     """Forgets an image."""
-    return _pack(0x18, id)
+    return _careful(0x18, id)
 
 
 # decoding -------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from dala.errors import (
     UnsupportedDtype,
 )
 from dala.gpu.compute.buffer import Buffer, overlap, span
-from dala.gpu.compute.engines.base import Engine, Geometry, Runner, Storage
+from dala.gpu.compute.engines.base import Engine, Geometry, Runner, Storage, Task
+from dala.gpu.compute.engines.operations import by_definition
 from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.frontend import Signature, specialise
 from dala.gpu.compute.lang.ir import FLOATS, Arg, Param, Program
@@ -38,13 +40,15 @@ if TYPE_CHECKING:
 class Plan:
     """A kernel prepared for one engine and one set of dtypes and shapes."""
 
-    program: Program
-    geometry: Geometry
+    program: Program | None
+    geometry: Geometry | None
     run: Runner
     #: Inputs that may not be the output: they are read at more than one position.
     distinct: tuple[int, ...]
     #: True when a buffer lies over somebody else's memory, so that two may share it.
     shared: bool = False
+    #: Operations: what the runner is called with.
+    values: tuple[int | float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +56,37 @@ class Call:
     """A checked call, not prepared yet."""
 
     engine: Engine
-    program: Program
-    geometry: Geometry
+    #: None for an operation that no program says.
+    program: Program | None
+    geometry: Geometry | None
     #: Inputs that may not be the output: they are read at more than one position.
     distinct: tuple[int, ...]
     #: True when a buffer lies over somebody else's memory, so that two may share it.
     shared: bool = False
+    #: The operation, if it is one; engine code for it goes before the program.
+    task: Task | None = None
+
+    @cached_property
+    def code(self) -> Runner | None:
+        """The engine's own code for the operation, if it has some."""
+        task = self.task
+        if task is None:
+            return None
+        if 0 in task.output.shape:
+            return _nothing
+        if any(0 in t.shape for t in task.inputs):
+            return by_definition(self.engine, task)
+        found = self.engine.operate(task)
+        return _without_params(found) if found is not None else None
 
     def prepare(self) -> Runner:
         """What runs it; compiles where needed."""
+        task = self.task
+        if self.code is not None:
+            return self.code
+        if self.program is None or self.geometry is None:
+            assert task is not None
+            raise NotImplementedError(f"{self.engine.id} has no code for {task.op!r}")
         if self.geometry.count == 0:
             return _nothing
         return self.engine.prepare(self.program, self.geometry)
@@ -85,6 +111,15 @@ def make_plan(
     """Checks a call and prepares it."""
     call = check_call(kernel, inputs, output, numbers)
     return Plan(call.program, call.geometry, call.prepare(), call.distinct, call.shared)
+
+
+def _without_params(run: Runner) -> Runner:
+    """An operation's runner, which takes none of the parameters of the program in its stead."""
+
+    def runner(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        run(inputs, output, ())
+
+    return runner
 
 
 def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
@@ -115,18 +150,20 @@ def check_alias(name: str, program: Program, inputs: Sequence[Buffer], output: B
 
 def check_buffers(kernel: Kernel, inputs: Sequence[Any], output: Any) -> Engine:
     """Checks number, kind, life and device of the buffers of a call."""
-    name, args = kernel.name, kernel.decl.args
+    name, args = kernel.name, kernel.inputs
+    least = len(args) - kernel.optional
     if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
         raise ArityError(
             f"run_kernel: inputs of kernel {name!r} must be a list of buffers, "
             f"{type(inputs).__name__} came. Write [a] for one input."
         )
-    if len(inputs) != len(args):
-        names = ", ".join(a.name for a in args) or "none"
+    if not least <= len(inputs) <= len(args):
+        names = ", ".join(args) or "none"
+        many = f"{least} to {len(args)}" if kernel.optional else f"{len(args)}"
         raise ArityError(
-            f"run_kernel: kernel {name!r} takes {len(args)} inputs ({names}), {len(inputs)} came."
+            f"run_kernel: kernel {name!r} takes {many} inputs ({names}), {len(inputs)} came."
         )
-    buffers = [*zip((a.name for a in args), inputs, strict=True), ("output", output)]
+    buffers = [*zip(args, inputs, strict=False), ("output", output)]
     for which, given in buffers:
         if not isinstance(given, Buffer):
             raise ArityError(
@@ -299,6 +336,10 @@ def _merge(
 
 
 # parameters -----------------------------------------------------------------------------------
+#: The largest number an f32 holds.
+_F32_MAX = 3.4028234663852886e38
+
+
 def number_kinds(decl: KernelDecl, params: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """For parameters that take any number: the kind that came."""
     found = []
@@ -363,14 +404,24 @@ def _number(decl: KernelDecl, p: ParamDecl, value: Any, slot: Param) -> int | fl
     if not isinstance(value, bool | int | float):
         raise ParameterError(f"{where} must be a number, {type(value).__name__} came ({value!r}).")
     if slot.type in FLOATS:
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            raise ParameterError(f"{where} must fit an {slot.type}, {value!r} came.") from None
         if math.isnan(number):
             raise ParameterError(f"{where} is NaN. Give a number.")
+        if p.low is not None:
+            if not p.allows(number):
+                raise ParameterError(f"{where} must be {p.range}, {value!r} came.")
+            if slot.type == "f32" and abs(number) > _F32_MAX:
+                raise ParameterError(f"{where} must fit an f32, {value!r} came.")
         return number
     if isinstance(value, float):
         if not value.is_integer():
             raise ParameterError(f"{where} must be a whole number, {value!r} came.")
         value = int(value)
+    if p.low is not None and not p.allows(value):
+        raise ParameterError(f"{where} must be {p.range}, {value!r} came.")
     low, high = RANGES[slot.type]
     if not low <= value <= high:
         raise ParameterError(f"{where} must be within {low} and {high}, {value!r} came.")

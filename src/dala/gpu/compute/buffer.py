@@ -11,8 +11,8 @@ import numpy as np
 from dala.errors import BufferTooLarge, FreedError, ReadOnlyError, ShapeError, UnsupportedDtype
 from dala.gpu.compute import live
 from dala.gpu.compute.closing import Closing
-from dala.gpu.compute.convert import as_array, count_of, to_dtype
-from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
+from dala.gpu.compute.convert import as_array, checked_shape, count_of, to_dtype
+from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, dtype_name
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.future import Future
@@ -124,6 +124,18 @@ class Buffer(Closing):
         array = np.frombuffer(self.read_binary(), NUMPY[self.dtype]).reshape(self.shape)
         if self.readonly:
             array.flags.writeable = False
+        return array
+
+    def to_array(self, shape: Any = None, dtype: Any = None) -> np.ndarray[Any, Any]:
+        """As :meth:`numpy`, in another shape or dtype if asked."""
+        array = self.numpy()
+        if shape is not None:
+            wanted = checked_shape(shape, "to_array")
+            if count_of(wanted) != array.size:
+                raise ShapeError(f"to_array: {array.size} numbers do not fill shape {wanted}.")
+            array = array.reshape(wanted)
+        if dtype is not None:
+            array = array.astype(NUMPY[dtype_name(dtype, call="to_array")], copy=False)
         return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:

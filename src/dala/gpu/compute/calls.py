@@ -108,6 +108,24 @@ def scale(a: Buffer, scalar: float, out: Buffer) -> None:
     find_kernel("scalar_mul").run([a], out, {"scalar": scalar})
 
 
+def softmax(a: Buffer, out: Buffer, axis: int = -1) -> None:
+    """Out = exp(a) / sum of exp(a) along an axis, the largest number taken off first"""
+    find_kernel("softmax").run([a], out, {"axis": axis})
+
+
+def matmul(a: Buffer, b: Buffer, out: Buffer) -> None:
+    """Out = the matrix product of a and b, as ``np.matmul``
+
+    >>> from dala.gpu.compute import buffer, buffer_zeros
+    >>> a, b = buffer([[1.0, 2.0]], device="cpu"), buffer([[3.0], [4.0]], device="cpu")
+    >>> out = buffer_zeros((1, 1), device="cpu")
+    >>> matmul(a, b, out)
+    >>> out.read_list()
+    [11.0]
+    """
+    find_kernel("matmul").run([a, b], out)
+
+
 # buffers --------------------------------------------------------------------------------------
 def _checked(b: Any, call: str) -> Buffer:
     if not isinstance(b, Buffer):

@@ -168,6 +168,14 @@ class Command(int):
         """
         self._progress.wait("Command.result", timeout)
 
+    def poll(self) -> str:
+        """How it goes, as :func:`poll`."""
+        return poll(self)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Waits for the end, as :func:`wait`."""
+        wait(self, timeout)
+
     def __await__(self) -> Generator[Any, None, None]:
         import asyncio  # here, because it takes longer to import than all of this package
 

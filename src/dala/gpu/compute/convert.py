@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import DtypeError, OutOfRange, ShapeError
+from dala.errors import DalaError, DtypeError, OutOfRange, ShapeError
 from dala.gpu.compute.dtypes import NUMPY
 
 MAX_RANK: Final = 16
+
+#: Pillow's modes whose numbers mean what a picture's do here, or are plain numbers.
+_PLAIN_MODES: Final = frozenset({"L", "RGB", "RGBA", "I", "F"})
+#: What the others become: modes with transparency RGBA, the rest RGB (see ``_picture``).
+_MODES: Final = {"1": "L", "LA": "RGBA", "La": "RGBA", "PA": "RGBA", "RGBa": "RGBA"}
 
 
 def checked_shape(shape: Any, call: str) -> tuple[int, ...]:
@@ -55,13 +61,14 @@ def as_array(data: Any, call: str) -> np.ndarray[Any, Any]:
         return data
     if isinstance(data, str):
         raise DtypeError(f"{call}: data must be numbers, a text came. Encode it to bytes first.")
+    pillow = sys.modules.get("PIL.Image")
+    if pillow is not None and isinstance(data, pillow.Image):
+        return _picture(data, call)
+    if isinstance(data, bytes | bytearray):
+        return np.frombuffer(data, np.uint8)
+    if not isinstance(data, list | tuple):
+        return _foreign(data, call)
     try:
-        if isinstance(data, bytes | bytearray):
-            return np.frombuffer(data, np.uint8)
-        if isinstance(data, memoryview):
-            return np.asarray(data)
-        if not isinstance(data, list | tuple):
-            return np.asarray(data)
         array = np.array(data)
         if array.dtype == np.float64 and array.size and np.abs(array).max() >= 2.0**63:
             array = np.array(data, dtype=object)  # whole numbers this large lost digits as floats
@@ -70,6 +77,42 @@ def as_array(data: Any, call: str) -> np.ndarray[Any, Any]:
         raise ShapeError(
             f"{call}: data must be numbers in rows of equal length (a list, an array, or bytes): "
             f"{error}"
+        ) from None
+
+
+def _foreign(data: Any, call: str) -> np.ndarray[Any, Any]:
+    """An object of another library (a tensor, a scalar, a view) as an array."""
+    try:
+        return np.asarray(data)
+    except DalaError:
+        raise
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise DtypeError(
+            f"{call}: {type(data).__name__} cannot be read as an array ({error}). "
+            "Convert it first, such as x.detach().float().cpu() in torch."
+        ) from None
+
+
+def _picture(image: Any, call: str) -> np.ndarray[Any, Any]:
+    """A Pillow image as an array: gray, RGB or RGBA, or the numbers of a mode that holds numbers.
+
+    Palettes and other colour spaces are resolved, since their numbers would be taken for colours.
+    """
+    mode: str = image.mode
+    try:
+        if mode.startswith("I;16"):
+            return np.asarray(image).astype(np.int32)  # no 16-bit dtype here: the numbers, wider
+        if mode in _PLAIN_MODES:
+            return np.asarray(image)
+        if mode == "P":
+            return np.asarray(image.convert("RGBA" if image.has_transparency_data else "RGB"))
+        if mode == "La":
+            image = image.convert("LA")
+        return np.asarray(image.convert(_MODES.get(mode, "RGB")))
+    except (OSError, ValueError) as error:
+        raise DtypeError(
+            f"{call}: the Pillow image of mode {mode!r} cannot be read as a picture ({error}). "
+            "Give one that Pillow can load and convert to 'L', 'RGB' or 'RGBA'."
         ) from None
 
 

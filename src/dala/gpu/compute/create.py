@@ -33,7 +33,8 @@ def buffer(
     """A buffer holding a copy of some numbers.
 
     Args:
-        data: a list (nested or flat), a NumPy array, bytes, or anything with the buffer protocol.
+        data: a list (nested or flat), a NumPy array, bytes, a Pillow image, or anything with the
+            buffer protocol.
         shape: the shape; the data's own where left out. The count must fit.
         dtype: "f32" (the default), "f64", "s32", "s64", "u32" or "u8"; NumPy names work too.
         device: where it lives; the current device where left out.
@@ -109,6 +110,10 @@ def buffer_from_binary(
 def from_array(array: Any, *, device: str | None = None) -> Buffer:
     """A buffer holding a copy of an array, its dtype kept (it must be one of the six).
 
+    A Pillow image of mode L, RGB or RGBA is copied as it is, (height, width[, channels]) of u8, I
+    as s32 and F as f32. 1 becomes gray of 0 and 255, I;16 becomes s32; palettes and other colour
+    spaces become RGB, and RGBA where they have transparency.
+
     >>> from_array(np.zeros((2, 2), np.uint8), device="cpu").dtype
     'u8'
     """
@@ -127,15 +132,7 @@ def to_array(b: Buffer, shape: Any = None, dtype: Any = None) -> np.ndarray[Any,
     On the cpu and reference devices the array shares the buffer's memory where the dtype stays the
     same; copy it to keep what it holds now.
     """
-    array = b.numpy()
-    if shape is not None:
-        wanted = checked_shape(shape, "to_array")
-        if count_of(wanted) != array.size:
-            raise ShapeError(f"to_array: {array.size} numbers do not fill shape {wanted}.")
-        array = array.reshape(wanted)
-    if dtype is not None:
-        array = array.astype(NUMPY[dtype_name(dtype, call="to_array")], copy=False)
-    return array
+    return b.to_array(shape, dtype)
 
 
 def from_dlpack(x: Any, *, device: str | None = None) -> Buffer:
@@ -154,7 +151,8 @@ def from_dlpack(x: Any, *, device: str | None = None) -> Buffer:
         except Exception:
             raise DtypeError(
                 f"from_dlpack: {type(x).__name__} cannot be read through DLPack on the host "
-                f"({first}). Bring it there first: x.cpu() in torch, x.get() in CuPy."
+                f"({first}). Convert it first, such as x.detach().cpu() in torch or x.get() in "
+                "CuPy, or copy it: from_array(x)."
             ) from None
     name = dtype_name(array.dtype, call="from_dlpack")
     engine = _engine(device)

@@ -7,6 +7,8 @@ overwrites what it reads. Barriers are never crossed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dala.gpu.compute.bind import Call, geometry
@@ -27,24 +29,36 @@ class Node:
         self.stages: list[Stage] = [stage]
         self.inputs = list(stage.inputs)
         self.output = stage.output
+        #: Further outputs, of a chain.
+        self.stores: list[Buffer] = []
         self.program: Program | None = None
         self._run: Runner | None = None
-        if stage.call is not None:
-            self.program = stage.call.program
+        call = stage.call
+        if call is not None and (call.engine.melts_operations or call.code is None):
+            self.program = call.program
 
     @property
     def moved(self) -> int:
         """Bytes read and written by one run."""
-        total = sum(b.nbytes for b in self.inputs)
+        total = sum(b.nbytes for b in (*self.inputs, *self.stores))
         return total + (self.output.nbytes if self.output is not None else 0)
 
-    def finish(self, engine: Engine) -> None:
-        """Prepares the code of the pass, arguments that are one buffer made one."""
-        if self.program is None or self.output is None:
-            return
-        alone = self.stages[0].call if len(self.stages) == 1 else None
-        if alone is not None:
-            self._run = alone.prepare()
+    @property
+    def label(self) -> str:
+        """The stages in it, in a few words."""
+        return " + ".join(stage.name for stage in self.stages)
+
+    @property
+    def values(self) -> tuple[int | float, ...]:
+        """Parameters of its program."""
+        found: tuple[int | float, ...] = ()
+        for stage in self.stages:
+            found += stage.values
+        return found
+
+    def settle(self) -> None:
+        """Makes arguments that are one buffer one, once nothing more melts."""
+        if self.program is None or len(self.stages) == 1:
             return
         numbers: dict[tuple[int, str], int] = {}
         inputs: list[Buffer] = []
@@ -56,7 +70,17 @@ class Node:
                 inputs.append(b)
             same.append(numbers[key])
         self.program, self.inputs = share_args(self.program, tuple(same)), inputs
-        shapes = tuple(b.shape for b in inputs)
+
+    def prepare(self, engine: Engine) -> None:
+        """Prepares the code of the pass."""
+        if self.op != "run_kernel" or self.output is None:
+            return
+        call = self.stages[0].call
+        if len(self.stages) == 1 and call is not None:
+            self._run = call.prepare()
+            return
+        assert self.program is not None
+        shapes = tuple(b.shape for b in self.inputs)
         over = geometry(self.program, shapes, self.output.shape)
         self._run = Call(engine, self.program, over, ()).prepare()
 
@@ -65,32 +89,35 @@ class Node:
         for b in self.inputs:
             if b._storage is None:
                 b.storage(f"Pipeline.run, stage {self.stages[0].name!r}")
-        if self.output is not None:
-            self.output.storage(f"Pipeline.run, stage {self.stages[-1].name!r}")
+        written = [*self.stores, *([self.output] if self.output is not None else [])]
+        for b in written:
+            if b._storage is None:
+                b.storage(f"Pipeline.run, stage {self.stages[-1].name!r}")
 
     def run(self, engine: Engine) -> None:
         """Runs the pass."""
-        if self.op == "barrier" or self.output is None:
-            return
+        if self.op != "barrier":
+            self.freeze(engine)()
+
+    def freeze(self, engine: Engine) -> Callable[[], None]:
+        """One run of the pass, with the memory and the parameters of this moment."""
+        assert self.output is not None
         target: Any = self.output._storage
+        storages: list[Any] = [b._storage for b in self.inputs]
+        storages += [b._storage for b in self.stores]
         if self.op == "copy_buffer":
-            engine.copy(self.inputs[0].storage("Pipeline.run"), target)
-            return
+            return partial(engine.copy, storages[0], target)
         assert self._run is not None
-        values: tuple[int | float, ...] = ()
-        for stage in self.stages:
-            values += stage.values
-        self._run([b._storage for b in self.inputs], target, values)  # type: ignore[misc]
+        return partial(self._run, storages, target, self.values)
 
 
 def melt(stages: list[Stage]) -> list[Node]:
-    """The passes for some stages."""
+    """The passes for some stages, not prepared yet."""
     nodes = [Node(stage) for stage in stages]
     while _melt_one(nodes):
         pass
     for node in nodes:
-        if node.output is not None:
-            node.finish(node.output.engine)
+        node.settle()
     return nodes
 
 

@@ -45,7 +45,7 @@ class Job:
         engine: Engine | None = None,
         run: Callable[[], None] | None = None,
         reads: Sequence[Storage] = (),
-        writes: Storage | None = None,
+        writes: Sequence[Storage] = (),
         keep: Any = None,
     ) -> None:
         self.name = name
@@ -53,9 +53,7 @@ class Job:
         #: None for a barrier, which touches everything and runs nothing.
         self.engine = engine
         self.run = run
-        self.touches = dict.fromkeys(reads, False)
-        if writes is not None:
-            self.touches[writes] = True
+        self.touches = dict.fromkeys(reads, False) | dict.fromkeys(writes, True)
         #: Where those of its buffers begin and end that lie over somebody else's memory.
         self.spans = {s: span(engine, s) for s in self.touches if engine and s.foreign}
         #: The buffers, so that none is collected meanwhile.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, overload
+from typing import Any, ClassVar, TypeAlias, overload
 
 from dala.errors import (
     FreedError,
@@ -13,7 +13,16 @@ from dala.errors import (
     ParameterError,
     UnknownKernel,
 )
-from dala.gpu.compute.bind import Plan, check_alias, describe, make_plan, number_kinds, pack
+from dala.gpu.compute.bind import (
+    Call,
+    Plan,
+    check_alias,
+    check_call,
+    describe,
+    make_plan,
+    number_kinds,
+    pack,
+)
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.engines.base import Storage
 from dala.gpu.compute.lang import source as sources
@@ -34,6 +43,11 @@ class Kernel:
     Make one with :func:`kernel` or :meth:`Kernel.register`; run it by calling it, or with
     ``run_kernel``. ``kernel.source("wgsl")`` and ``kernel.source("llvm")`` show generated code.
     """
+
+    #: How many of the last inputs may be left out.
+    optional: ClassVar[int] = 0
+    #: False for operations, which have code of their own and cannot be called from other kernels.
+    language: ClassVar[bool] = True
 
     def __init__(self, name: str, decl: KernelDecl | Callable[[], KernelDecl]) -> None:
         self.name = name
@@ -75,6 +89,14 @@ class Kernel:
         self.run(inputs, output, params, found)
         return found[0]
 
+    def bind(
+        self, inputs: Sequence[Any], output: Any, params: Mapping[str, Any]
+    ) -> tuple[Call, tuple[int | float, ...]]:
+        """Checks a call; gives it ready to be prepared, and the values to run it with."""
+        call = check_call(self, inputs, output, number_kinds(self.decl, params))
+        assert call.program is not None
+        return call, pack(self.decl, call.program.params, params)
+
     def run(
         self,
         inputs: Sequence[Buffer],
@@ -101,17 +123,19 @@ class Kernel:
             if len(self._plans) >= _MAX_PLANS:
                 self._plans.clear()
             self._plans[(numbers if params else (), output._key, *[b._key for b in inputs])] = plan
-        values = pack(decl, plan.program.params, params)
+        program = plan.program
+        assert program is not None
+        values = pack(decl, program.params, params)
         target = output._storage
         storages = [b._storage for b in inputs]
         if target is None or None in storages:
             raise FreedError(f"run_kernel: a buffer of kernel {self.name!r} was freed meanwhile.")
         for i in plan.distinct:
             if storages[i] is target:
-                check_alias(self.name, plan.program, inputs, output)
+                check_alias(self.name, program, inputs, output)
         if plan.shared:  # what memory a buffer lies over is no part of the plan
             output.check_writable(f"run_kernel({self.name!r})")
-            check_alias(self.name, plan.program, inputs, output)
+            check_alias(self.name, program, inputs, output)
         if _checked is None:
             plan.run(storages, target, values)  # type: ignore[arg-type]
         else:
@@ -288,7 +312,7 @@ def declare_function(
 
     def lookup(free: str) -> Any:
         found = closed.get(free, names.get(free))
-        if isinstance(found, Kernel):
+        if isinstance(found, Kernel) and found.language:
             return found.decl
         # A plain function beside it is a built-in kernel, or nothing the language can call.
         return _registered(free) if found is None or callable(found) else found
@@ -301,7 +325,7 @@ def declare_function(
 def _registered(name: str) -> KernelDecl | None:
     """What a free name means in kernel text: a registered kernel, or nothing."""
     found = find(name)
-    return found.decl if found is not None else None
+    return found.decl if found is not None and found.language else None
 
 
 def _refuse_builtin(name: str) -> None:
@@ -312,7 +336,7 @@ def _refuse_builtin(name: str) -> None:
         )
 
 
-def builtins() -> dict[str, Kernel]:
+def builtins() -> Mapping[str, Kernel]:
     """The built-in kernels by name."""
     from dala.gpu.compute.kernels import BUILTINS
 

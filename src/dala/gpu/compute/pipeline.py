@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dala.errors import DeviceMismatch, FreedError, ParameterError
 from dala.gpu.compute import live
-from dala.gpu.compute.bind import Call, check_call, number_kinds, pack
+from dala.gpu.compute.bind import Call, number_kinds, pack
 from dala.gpu.compute.buffer import Buffer
+from dala.gpu.compute.chaining import Chain, chain
 from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.engines.base import Engine
 from dala.gpu.compute.fusion import Node, melt
+from dala.gpu.compute.job import Job
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.spec import check_copy, operation
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.command import Command
+    from dala.gpu.compute.stream import Priority
 
 
 class Stage:
@@ -39,9 +45,8 @@ class Stage:
         kernel = find_kernel(spec["kernel"], "Pipeline.add")
         params = dict(spec.get("params") or {})
         inputs = spec["inputs"]
-        call = check_call(kernel, inputs, spec["output"], number_kinds(kernel.decl, params))
-        self.kernel, self.call, self.params = kernel, call, params
-        self.values = pack(kernel.decl, call.program.params, params)
+        self.call, self.values = kernel.bind(inputs, spec["output"], params)
+        self.kernel, self.params = kernel, params
         self.inputs, self.output = list(inputs), spec["output"]
 
     @property
@@ -103,10 +108,39 @@ class Pipeline(Closing):
                     f"Pipeline.add: the pipeline runs on {self._engine.id}, stage {stage.name!r} "
                     f"on {engine.id}. Move its buffers, or make a second pipeline."
                 )
-            self._engine = engine
+        self._check_cycle(stage)
+        if stage.output is not None:
+            self._engine = stage.output.engine
         self._stages.append(stage)
         self._nodes = None
         return self
+
+    def _check_cycle(self, stage: Stage) -> None:
+        """Refuses a stage that closes a circle of buffers, unless a barrier opens it."""
+        made: dict[int, set[int]] = {}
+        for earlier in self._stages:
+            if earlier.op == "barrier":
+                made = {}
+            elif earlier.output is not None:
+                makers = {id(b) for b in earlier.inputs}
+                makers |= {m for b in earlier.inputs for m in made.get(id(b), ())}
+                made.setdefault(id(earlier.output), set()).update(makers)
+        written = {id(s.output) for s in self._stages}
+        for b in stage.inputs:
+            if b is stage.output:
+                continue
+            if id(stage.output) in made.get(id(b), ()):
+                raise ParameterError(
+                    f"Pipeline.add: stage {stage.name!r} closes a cycle: it writes the buffer "
+                    f"{_described(stage.output)} that what it reads was made from. Give it another "
+                    "output, or add a barrier before it if each run shall go on from the last."
+                )
+            if b.transient and id(b) not in written:
+                raise ParameterError(
+                    f"Pipeline.add: stage {stage.name!r} reads the transient buffer "
+                    f"{_described(b)}, which no stage before it writes; a transient buffer holds "
+                    "nothing between runs. Add the stage that writes it first."
+                )
 
     @property
     def stages(self) -> list[dict[str, Any]]:
@@ -124,7 +158,10 @@ class Pipeline(Closing):
         return sum(node.op != "barrier" for node in self._plan())
 
     def set_params(self, stage: int, **params: Any) -> None:
-        """Changes parameters of a stage for the next runs; nothing is compiled again."""
+        """Changes parameters of a stage for the next runs.
+
+        Nothing is compiled again unless the code depends on them, as a blur's does on its radius.
+        """
         self._check_open("Pipeline.set_params")
         if not -len(self._stages) <= stage < len(self._stages):
             raise ParameterError(
@@ -134,21 +171,25 @@ class Pipeline(Closing):
         if changed.kernel is None or changed.call is None:
             raise ParameterError(f"Pipeline.set_params: stage {stage} ({changed.name}) has none.")
         merged = {**changed.params, **params}
-        decl = changed.kernel.decl
-        if number_kinds(decl, merged) != number_kinds(decl, changed.params):
-            changed.call = check_call(
-                changed.kernel, changed.inputs, changed.output, number_kinds(decl, merged)
-            )
-            self._nodes = None
-        changed.values = pack(decl, changed.call.program.params, merged)
+        kernel, program = changed.kernel, changed.call.program
+        if kernel.language and program is not None:
+            kinds = number_kinds(kernel.decl, merged)
+            if kinds == number_kinds(kernel.decl, changed.params):
+                changed.values = pack(kernel.decl, program.params, merged)
+                changed.params = merged
+                return
+        # The plan depends on it; code that was made before is found again.
+        changed.call, changed.values = kernel.bind(changed.inputs, changed.output, merged)
         changed.params = merged
+        self._nodes = None
 
     # running ----------------------------------------------------------------------------------
     def run(self, *, profile: bool = False) -> None:
-        """Runs every stage in order; with ``profile`` each pass is timed by itself.
+        """Runs every stage in order.
 
         On a device with a queue of its own the whole pipeline goes there at once and the call
-        returns; reading waits for it.
+        returns; reading waits for it. Such a device tells how long each pass took only when asked:
+        with ``profile``. Then the call waits for the end.
         """
         self._check_open("Pipeline.run")
         nodes = self._plan()
@@ -157,38 +198,85 @@ class Pipeline(Closing):
             return
         for node in nodes:
             node.check()
-        if profile:
-            self._seconds = []
+        if engine.queued and not profile:
+            with engine.together():
+                for node in nodes:
+                    node.run(engine)
+            return
+        with engine.profile() as times:
+            seconds = []
             for node in nodes:
                 start = time.perf_counter()
                 node.run(engine)
-                engine.synchronize()
-                self._seconds.append(time.perf_counter() - start)
-            return
-        with engine.together():
-            for node in nodes:
-                node.run(engine)
+                if times is not None:
+                    times.mark()
+                elif engine.queued:
+                    engine.synchronize()
+                seconds.append(time.perf_counter() - start)
+        self._seconds = seconds if times is None else times.passes
+
+    def submit(self, priority: Priority = "realtime") -> Command:
+        """Runs it while the program goes on; a command like any other, see :func:`submit`."""
+        from dala.gpu.compute import stream
+
+        return stream.default().begin(self._job(stream.is_background(priority)))
+
+    async def run_async(self, priority: Priority = "realtime") -> None:
+        """As :meth:`run`, awaited: the event loop goes on until every output is written."""
+        from dala.gpu.compute import stream
+
+        await stream.default().finish(self._job(stream.is_background(priority)))
+
+    def _job(self, background: bool) -> Job:
+        self._check_open("Pipeline.submit")
+        nodes, engine = self._plan(), self._engine
+        if engine is None:
+            return Job("pipeline", background)
+        for node in nodes:
+            node.check()
+        reads = [b for node in nodes for b in node.inputs]
+        writes = [b for node in nodes for b in (*node.stores, node.output) if b is not None]
+        steps = [node.freeze(engine) for node in nodes if node.op != "barrier"]
+
+        def run() -> None:
+            with engine.together():
+                for step in steps:
+                    step()
+
+        return Job(
+            f"pipeline of {self.stage_count} stages",
+            background,
+            engine,
+            run,
+            [b.storage("Pipeline.submit") for b in reads],
+            [b.storage("Pipeline.submit") for b in writes],
+            (reads, writes),
+        )
 
     def _plan(self) -> list[Node]:
         if self._nodes is None:
-            self._nodes = melt(self._stages)
-            self._seconds = []
+            nodes = chain(melt(self._stages))
+            for node in nodes:
+                if node.output is not None:
+                    node.prepare(node.output.engine)
+            self._nodes, self._seconds = nodes, []
         return self._nodes
 
     # showing ----------------------------------------------------------------------------------
     def explain(self) -> str:
-        """The plan in words: stages, passes, bytes moved and, after a profiled run, times."""
+        """The plan in words: stages, passes, bytes moved and, after a run, the time of each.
+
+        On a device with a queue of its own the times are those of the last profiled run.
+        """
         nodes = self._plan()
         where = self._engine.id if self._engine is not None else "no device yet"
         lines = [f"pipeline on {where}: {self.stage_count} stages in {self.passes} passes"]
         for number, stage in enumerate(self._stages):
             shape = stage.output.shape if stage.output is not None else ""
-            gone = any(stage in node.stages[:-1] for node in nodes)
-            lines.append(f"  stage {number}: {stage.name} {shape}{', melted' if gone else ''}")
+            lines.append(f"  stage {number}: {stage.name} {shape}{_fate(stage, nodes)}")
         for number, node in enumerate(nodes):
             took = f", {self._seconds[number] * 1e3:.3f} ms" if self._seconds else ""
-            members = " + ".join(stage.name for stage in node.stages)
-            lines.append(f"  pass {number}: {members}, {node.moved:,} bytes{took}")
+            lines.append(f"  pass {number}: {node.label}, {node.moved:,} bytes{took}")
         return "\n".join(lines)
 
     # end --------------------------------------------------------------------------------------
@@ -211,6 +299,21 @@ class Pipeline(Closing):
         return f"<Pipeline of {self.stage_count} stages{' closed' if self._closed else ''}>"
 
 
+def _described(b: Buffer | None) -> str:
+    return f"{b.dtype} {b.shape}" if b is not None else ""
+
+
+def _fate(stage: Stage, nodes: list[Node]) -> str:
+    """What became of a stage, where it is no pass of its own."""
+    for node in nodes:
+        members = node.nodes if isinstance(node, Chain) else [node]
+        if any(stage in member.stages[:-1] for member in members):
+            return ", melted"
+        if len(members) > 1 and any(stage in member.stages for member in members):
+            return ", in a window"
+    return ""
+
+
 def pipeline() -> Pipeline:
     """A new, empty pipeline."""
     return Pipeline()
@@ -224,6 +327,11 @@ def pipeline_add(p: Pipeline, spec: Mapping[str, Any]) -> Pipeline:
 def pipeline_run(p: Pipeline) -> None:
     """Runs a pipeline."""
     p.run()
+
+
+async def pipeline_run_async(p: Pipeline) -> None:
+    """Runs a pipeline, awaited."""
+    await p.run_async()
 
 
 def free_pipeline(p: Pipeline) -> None:

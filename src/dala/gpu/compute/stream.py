@@ -67,15 +67,21 @@ class Stream(Closing):
 
     def submit(self, spec: Mapping[str, Any], priority: Priority = "realtime") -> Command:
         """Checks a command, takes it and returns at once; see :func:`submit`."""
-        job = check(spec, priority)
+        return self.begin(check(spec, priority))
+
+    def begin(self, job: Job) -> Command:
+        """Takes work that was checked."""
         self._own().put(job)
         return Command(job.progress)
 
     async def run_async(self, spec: Mapping[str, Any], priority: Priority = "realtime") -> None:
         """Submits a command and awaits its end; where the queue is full, it awaits room too."""
+        await self.finish(check(spec, priority))
+
+    async def finish(self, job: Job) -> None:
+        """Takes work that was checked and awaits its end."""
         import asyncio
 
-        job = check(spec, priority)
         queue = self._own()
         while not queue.put(job, block=False):
             for oldest in queue.pending()[:1]:
@@ -176,15 +182,20 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 # checks ------------------------------------------------------------------------------------------
-
-
-def check(spec: Mapping[str, Any], priority: str = "realtime") -> Job:
-    """A checked command, not begun; or the error that names what is wrong."""
+def is_background(priority: str) -> bool:
+    """Whether a priority is the lower one; others than the two are refused."""
     if priority not in ("realtime", "background"):
         raise ParameterError(
             f"submit: priority must be 'realtime' or 'background', {priority!r} came."
         )
-    background = priority == "background"
+    return priority == "background"
+
+
+
+
+def check(spec: Mapping[str, Any], priority: str = "realtime") -> Job:
+    """A checked command, not begun; or the error that names what is wrong."""
+    background = is_background(priority)
     op = operation(spec, "submit")
     if op == "barrier":
         return Job("barrier", background)
@@ -200,7 +211,7 @@ def check(spec: Mapping[str, Any], priority: str = "realtime") -> Job:
         output.engine,
         lambda: plan.run(storages, target, values),
         storages,
-        target,
+        [target],
         (list(inputs), output),
     )
 
@@ -214,7 +225,7 @@ def _copy(source: Buffer, target: Buffer, background: bool) -> Job:
         engine,
         lambda: engine.copy(begin, end),
         [begin],
-        end,
+        [end],
         (source, target),
     )
 

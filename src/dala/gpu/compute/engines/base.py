@@ -61,6 +61,58 @@ class Geometry:
         return len(self.dims), tuple(s[-1] if s else -1 for s in self.strides)
 
 
+@dataclass(frozen=True)
+class Tensor:
+    """What an engine needs to know of a buffer before it sees one."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One call of an operation (a kernel with code of its own on each engine), checked.
+
+    ``values`` are its parameters, in the order the operation declares them, every one checked and
+    filled in. ``define`` is the definition: arrays in, the output's array out (NumPy, any float
+    precision at least the output's); the reference engine runs it.
+    """
+
+    op: str
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+    values: tuple[tuple[str, Any], ...]
+    define: Callable[..., Any]
+
+    def __getitem__(self, param: str) -> Any:
+        """The value of a parameter."""
+        for name, value in self.values:
+            if name == param:
+                return value
+        raise KeyError(param)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal exactly for tasks that do the same work."""
+        return self.op, self.inputs, self.output, self.values
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """One stage of a chain: pixel and image programs, or tasks, over one height and width.
+
+    ``sources[i]`` says where input i comes from: a number n from 0 on is the chain's n-th outside
+    input; -1 - j is what stage j made. ``store`` is where the result is kept besides: the number of
+    an outside *output*, which the runner finds among its inputs, or None if nobody asks for it. The
+    last stage's result is the chain's output.
+    """
+
+    work: Program | Task
+    sources: tuple[int, ...]
+    out: Tensor
+    store: int | None = None
+
+
 #: Runs prepared work: (inputs, output, parameter values in the order of ``Program.params``).
 Runner: TypeAlias = Callable[[Sequence[Storage], Storage, tuple[Any, ...]], None]
 
@@ -76,6 +128,10 @@ class Engine(ABC):
     dtypes: frozenset[str]
     #: True for real graphics hardware.
     gpu: bool = False
+    #: True where an operation that melts into its neighbours beats the engine's own code for it.
+    melts_operations: bool = False
+    #: True where work is enqueued and runners return before it is done.
+    queued: bool = False
     #: Largest buffer in bytes, or None where only memory is the limit.
     max_buffer_bytes: int | None = None
 
@@ -134,11 +190,36 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def operate(self, task: Task) -> Runner | None:
+        """As :meth:`prepare` for an operation; its runner takes no parameters, the task has them.
+
+        None where the engine has no code of its own for it. Preparing the same operation with other values compiles nothing anew unless the code depends
+        on them.
+        """
+
+    def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
+        """One pass for a chain of stages, what lies between them never leaving the caches.
+
+        ``inputs`` describes the outside inputs and then the outside outputs that links store to.
+        The runner's parameters are those of the links' programs, one after another. None where the
+        engine has no such pass or would gain nothing; the stages are then run one by one.
+        """
+        return None
+
+    @abstractmethod
     def source(self, program: Program, geometry: Geometry) -> str:
         """The code generated for a program, for people to read."""
 
     def together(self) -> AbstractContextManager[None]:
         """Work begun inside a ``with`` block of this goes to the device at once, if it can."""
+        return nullcontext()
+
+    def profile(self) -> AbstractContextManager[Any]:
+        """Times the work begun inside a ``with`` block of this by the device's own clock.
+
+        Gives None where the device cannot; else ``mark()`` ends a pass, and ``passes`` holds the
+        seconds of each when the block has ended.
+        """
         return nullcontext()
 
     def synchronize(self) -> None:  # noqa: B027 - nothing to wait for unless an engine has a queue

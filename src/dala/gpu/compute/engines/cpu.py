@@ -10,26 +10,45 @@ import ctypes
 import math
 import struct
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dala.errors import FreedError
 from dala.gpu.compute.dtypes import DTYPES, ITEMSIZE
 from dala.gpu.compute.engines import cpu_cost
-from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage
+from dala.gpu.compute.engines.base import (
+    Bytes,
+    Engine,
+    Geometry,
+    Link,
+    Runner,
+    Storage,
+    Task,
+    Tensor,
+)
 from dala.gpu.compute.engines.host_memory import HostMemory, Memory
 from dala.gpu.compute.engines.jit import Code, Jit, jit
 from dala.gpu.compute.engines.llvm_kernel import JobLayout, module_text
+from dala.gpu.compute.engines.operations import find_code
 from dala.gpu.compute.engines.threads import Pool, Tiles, pool, usable_cores
-from dala.gpu.compute.engines.unroll import loop_params, wrap
+from dala.gpu.compute.engines.unroll import has_loops, loop_params, unroll, wrap
 from dala.gpu.compute.engines.variants import Variants
 from dala.gpu.compute.lang.ir import Program
 
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.llvm_rows import Machine
+    from dala.gpu.compute.engines.llvm_vectors_facts import Facts
+
+# What concerns pictures is imported where it is needed: much else is done without.
+
 #: Programs kept compiled; beyond that the oldest go (and come back from the disk).
 KEPT_PROGRAMS: Final = 512
+
+#: Work after which a program of rows gets code for the values of its parameters.
+SOON_NS: Final = 4e6
 
 _PACK: Final = {"f32": "f4x", "f64": "d", "s32": "i4x", "u32": "I4x", "s64": "q", "bool": "?7x"}
 _All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
@@ -60,7 +79,20 @@ class CPUEngine(Engine):
         return self._compiler
 
     @property
+    def attributes(self) -> str:
+        """Attributes that functions have on this machine."""
+        return self._jit.host.attributes
+
+    @property
+    def machine(self) -> Machine:
+        """What code of rows depends on."""
+        from dala.gpu.compute.engines.llvm_rows import Machine
+
+        return Machine.of(self._jit.features)
+
+    @property
     def _threads(self) -> Pool:
+        """The threads that share out jobs."""
         if self._pool is None:
             self._pool = pool()
         return self._pool
@@ -122,7 +154,12 @@ class CPUEngine(Engine):
     # work -------------------------------------------------------------------------------------
     def source(self, program: Program, geometry: Geometry) -> str:
         """The LLVM IR generated for a program, before LLVM optimises it."""
-        return module_text(program, geometry.layout, self._jit.host.attributes)
+        text = None
+        if program.out.pixels:
+            from dala.gpu.compute.engines.cpu_rows_chain import program_text
+
+            text = program_text(self, program, geometry)
+        return text or self._text(program, geometry, {})
 
     def assembly(self, program: Program, geometry: Geometry) -> str:
         """The machine code made of a program, as the assembler writes it."""
@@ -134,26 +171,64 @@ class CPUEngine(Engine):
             return _nothing
         plan = cpu_cost.plan(program, geometry, self._threads.threads)
 
-        def make(known: Mapping[int, int]) -> Runner:
+        def make(known: Mapping[int, int]) -> Runner | None:
+            if program.out.pixels:
+                from dala.gpu.compute.engines.cpu_rows_chain import prepare_program
+
+                runner = prepare_program(self, program, geometry, known)
+                if runner is not None:
+                    return runner
+            if known and has_loops(unroll(program.body, program.result, known)[0]):
+                return None  # where a loop stays, nothing is won
             code = self._code(program, geometry, known)
             return self._runner(program, geometry, code, plan)
 
         wanted = loop_params(program.body)
         if wanted:
-            return Variants(program, wanted, make, plan.work_ns)
-        return make({})
+            # Rows need the values, and their code is made quickly.
+            soon = self._facts(program, dict.fromkeys(wanted, 1)) is not None
+            return Variants(program, wanted, make, plan.work_ns, SOON_NS if soon else None)
+        made = make({})
+        assert made is not None
+        return made
+
+    def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
+        """One pass over the picture for a chain of stages."""
+        from dala.gpu.compute.engines.cpu_rows_chain import make_chain
+
+        return make_chain(self, links, inputs)
+
+    def operate(self, task: Task) -> Runner | None:
+        """The engine's own code for an operation, if it has some."""
+        return find_code("cpu_ops", self, task)
 
     def _code(self, program: Program, geometry: Geometry, known: Mapping[int, int]) -> Code:
         key = (program.key, geometry.layout, *known.items())
+        return self.code_for(key, lambda: self._text(program, geometry, known))
+
+    def _text(self, program: Program, geometry: Geometry, known: Mapping[int, int]) -> str:
+        attributes, layout = self._jit.host.attributes, geometry.layout
+        facts = self._facts(program, known) if layout[0] == 1 else None
+        machine = None if facts is None else self.machine
+        return module_text(program, layout, attributes, known, facts, machine)
+
+    def _facts(self, program: Program, known: Mapping[int, int]) -> Facts | None:
+        """What vectors need to know of a program, if it is anything for them."""
+        if not program.out.pixels:
+            return None
+        from dala.gpu.compute.engines.llvm_vectors_facts import find_facts
+
+        return find_facts(program, known, tables=bool(self.machine.lookup))
+
+    def code_for(self, key: tuple[object, ...], text: Callable[[], str]) -> Code:
+        """Functions ``body`` and ``all`` of a module, compiled unless they are at hand."""
         found = self._codes.get(key)
         if found is not None:
             return found
         with self._compiling:
             found = self._codes.get(key)
             if found is None:
-                compiler = self._jit
-                text = module_text(program, geometry.layout, compiler.host.attributes, known)
-                found = compiler.compile(text, ("body", "all"))
+                found = self._jit.compile(text(), ("body", "all"))
                 if len(self._codes) >= KEPT_PROGRAMS:
                     self._codes.pop(next(iter(self._codes)))
                 self._codes[key] = found
@@ -200,8 +275,26 @@ class CPUEngine(Engine):
         return run
 
     def _tiles(self) -> Tiles:
+        """The functions that threads share a job out with."""
         code = self._jit.tiles()
         return Tiles(code.addresses, code)
+
+    def packer(self, form: str, types: Sequence[str]) -> Callable[..., bytes]:
+        """What packs a job block: head, output, inputs, middle as ``form`` says, parameters."""
+        pack = struct.Struct(form + "".join(_PACK[t] for t in types)).pack
+
+        def packed(
+            head: bytes, target: Any, memories: list[Any], middle: bytes, params: tuple[Any, ...]
+        ) -> bytes:
+            try:
+                return pack(head, target.address, *map(_address, memories), middle, *params)
+            except AttributeError:
+                raise _freed() from None
+            except (struct.error, OverflowError):
+                params = _fitting(types, params)
+                return pack(head, target.address, *map(_address, memories), middle, *params)
+
+        return packed
 
     def stats(self) -> dict[str, int]:
         """Live memory, memory kept for reuse, and what compiling has cost so far."""
@@ -241,7 +334,7 @@ def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]
     """Runs over no positions."""
 
 
-def _fitting(types: list[Any], params: tuple[Any, ...]) -> tuple[Any, ...]:
+def _fitting(types: Sequence[str], params: tuple[Any, ...]) -> tuple[Any, ...]:
     """Parameters that are too large for their type, as that type would hold them."""
     found: list[Any] = []
     for t, p in zip(types, params, strict=True):

@@ -8,11 +8,14 @@ import os
 import platform
 import sys
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.lang.ir import Block, For, If, Program, Value
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu_rows_plan import Stage
 
 #: Work estimated below this runs in the calling thread: sharing it would cost more than it saves.
 ALONE_NS: Final = 20_000.0
@@ -28,6 +31,8 @@ TILES: Final = 32
 STREAM_BYTES: Final = 32 << 20
 
 _BYTE_NS: Final = 0.03
+#: A tap of a blur, for each byte of a pixel.
+_TAP_NS: Final = 0.03
 _PLAIN_NS: Final = 0.03
 _COSTLY_NS: Final = {
     "div": 0.1, "sqrt": 0.1, "idiv": 0.3, "mod": 0.3, "image": 0.1, "array": 0.4,
@@ -88,6 +93,15 @@ def _position_ns(program: Program) -> tuple[float, bool]:
     moved += sum(ITEMSIZE[a.dtype] * a.channels for a in program.args if a.kind != "array")
     computed, loops = _block_ns(program.body)
     return moved * _BYTE_NS + computed * (_LOOP_FACTOR if loops else 1.0), loops
+
+
+def stage_ns(stage: Stage) -> float:
+    """Nanoseconds for one pixel of a stage of a chain on one core."""
+    if stage.facts is not None:
+        return _position_ns(stage.facts.program)[0]
+    if stage.blur is not None:
+        return (2 * int(stage.blur["radius"]) + 1) * stage.pixel * _TAP_NS
+    return stage.pixel * _BYTE_NS
 
 
 def _block_ns(block: Block) -> tuple[float, bool]:

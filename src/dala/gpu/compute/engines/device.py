@@ -22,6 +22,7 @@ from dala.gpu.compute.engines.native import WorkDone, poll, request_device
 from dala.gpu.compute.engines.owner import Owner
 from dala.gpu.compute.engines.pool import BufferPool, DeviceBuffer, Slot
 from dala.gpu.compute.engines.staging import Staging
+from dala.gpu.compute.engines.timing import Timer
 
 #: Bytes for the numbers of one batch of launches.
 BLOCKS: Final = 65536
@@ -81,6 +82,7 @@ class Device:
         self._syncs: deque[tuple[int, Future[None]]] = deque()
         self._since = 0.0
         self._held = 0
+        self._timer: Timer | None = None
         owner.look_round, owner.on_lost, owner.on_stop = self.look_round, self.lost, self.stop
 
     # memory -----------------------------------------------------------------------------------
@@ -166,7 +168,9 @@ class Device:
         if self._used + pipeline.window > BLOCKS:
             self.flush()
         group = self._bindings.group([self._slot(b) for b in buffers], pipeline.window)
-        if self._pass is None:
+        if self._timer is not None:
+            self._pass = self._timer.begin(self.encoder())
+        elif self._pass is None:
             self._pass = self.encoder().begin_compute_pass()
         offset = self._used
         self._blocks[offset : offset + len(block)] = block
@@ -209,6 +213,25 @@ class Device:
     def hold(self, more: int) -> None:
         """Puts off submits while the sum of these is above zero; a wait submits all the same."""
         self._held += more
+
+    def start_timing(self) -> Timer | None:
+        """Times the launches from now on; None if that is being done already, or cannot be."""
+        if self._timer is not None or "timestamp-query" not in self._adapter.features:
+            return None
+        self.encoder()  # ends the pass of the launches so far
+        self._timer = Timer(self.native)
+        return self._timer
+
+    def stop_timing(self, timer: Timer, future: Future[memoryview] | None = None) -> None:
+        """Times no longer; fulfils the future with the time stamps once all launches are done."""
+        self._timer = None
+        if future is None:
+            return
+        if timer.launches == 0:
+            future.set_result(memoryview(b""))
+            return
+        self._start_waiting()
+        self.staging.read(timer.resolve(self.encoder()), timer.nbytes, future)
 
     def sync(self, future: Future[None]) -> None:
         """Fulfils the future when all work so far is done, or with what went wrong in it."""
@@ -275,7 +298,7 @@ class Device:
 
     def lost(self, error: DeviceLostError) -> None:
         """Tells all who wait that the device is lost."""
-        self._encoder = self._pass = None
+        self._encoder = self._pass = self._timer = None
         self._used = self._dirty = self._launches = 0
         self.done.finished = self.done.submitted
         self.staging.fail(error)
@@ -284,7 +307,7 @@ class Device:
 
     def stop(self) -> None:
         """Waits for work under way, then gives everything back."""
-        self._encoder = self._pass = None
+        self._encoder = self._pass = self._timer = None
         self._dirty = 0
         if self._owner.lost is None:
             self.wait_for(self.done.submitted, 5.0)

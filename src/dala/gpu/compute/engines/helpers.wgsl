@@ -55,6 +55,18 @@ fn unpack_u8(word: u32) -> vec4<i32> {
     return vec4<i32>((vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u));
 }
 
+// Conversions run at a quarter of the speed of sums on many GPUs: bytes are put into, and taken
+// from, the last bits of 2^23 instead.
+fn from_byte(byte: i32) -> f32 {
+    return bitcast<f32>(u32(byte) | 0x4B000000u) - 8388608.0f;
+}
+
+// Saturated and rounded, halves up (by the last place of 255); NaN gives 0.
+fn byte_f32(x: f32) -> i32 {
+    let inside = min(select(0.0f, x, x > 0.0f), 255.0f) + 1.52587890625e-5f;
+    return i32(bitcast<u32>(inside + 8388608.0f) & 255u);
+}
+
 fn pack_u8(bytes: vec4<i32>) -> u32 {
     let b = vec4<u32>(bytes) << vec4<u32>(0u, 8u, 16u, 24u);
     return (b.x | b.y) | (b.z | b.w);

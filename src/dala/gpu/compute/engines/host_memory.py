@@ -46,7 +46,7 @@ class Memory:
     def __del__(self) -> None:
         # Whoever still holds a view holds the array, and then the block cannot be used again.
         pool = self._pool
-        if pool is not None and self._references() == _UNSHARED:
+        if pool is not None and sys is not None and self._references() == _UNSHARED:
             pool._give_back(self._whole)
 
     def _references(self) -> int:

@@ -8,13 +8,17 @@ is shared out by the functions of :mod:`dala.gpu.compute.engines.llvm_tiles`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.engines.llvm_loops import Body
 from dala.gpu.compute.engines.llvm_text import Module
 from dala.gpu.compute.engines.llvm_tiles import HEAD_WORDS
 from dala.gpu.compute.lang.ir import Program, values
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.llvm_rows import Machine
+    from dala.gpu.compute.engines.llvm_vectors_facts import Facts
 
 #: A word of the middle of a job block: ("dim" | "stride" | "shape", argument, axis).
 Word: TypeAlias = tuple[str, int, int]
@@ -87,17 +91,33 @@ def module_text(
     layout: tuple[int, tuple[int, ...]],
     attributes: str,
     known: Mapping[int, int] | None = None,
+    facts: Facts | None = None,
+    machine: Machine | None = None,
 ) -> str:
     """The module of a program for a layout (see ``Geometry.layout``), as LLVM IR.
 
-    ``known`` gives parameters, by index, that this code is for alone.
+    ``known`` gives parameters, by index, that this code is for alone. ``facts`` are there if it is
+    to be written with vectors for a ``machine``.
     """
     module = Module()
     job = JobLayout(program, layout[0])
-    body = Body(module, program, layout, job, known or {}).text()
+    if facts is not None and machine is not None:
+        # Element programs, which most processes begin with, need none of this.
+        from dala.gpu.compute.engines.llvm_rows import Words
+        from dala.gpu.compute.engines.llvm_rows_flat import flat_body
+
+        words = Words(lambda dim: job.words["shape", dim[0], dim[1]], job.first_param)
+        body = flat_body(module, facts, words, job.first_input, machine)
+    else:
+        body = Body(module, program, layout, job, known or {}).text()
+    return finished(module, _heading(program, job), body, attributes)
+
+
+def finished(module: Module, heading: str, body: str, attributes: str) -> str:
+    """A module's text, once its ``body`` is written."""
     # Nothing may be called that the linker would have to find: no memset, no stack probe.
     shared = f'attributes #0 = {{ nounwind "no-builtins" "no-stack-arg-probe" {attributes}}}\n'
-    return "\n".join([_heading(program, job), body, _ALL, module.text(), shared, _META])
+    return "\n".join([heading, body, _ALL, module.text(), shared, _META])
 
 
 def _heading(p: Program, job: JobLayout) -> str:

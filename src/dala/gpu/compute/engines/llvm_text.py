@@ -21,7 +21,7 @@ STORED: Final = {
     "f32": "float", "f64": "double", "s32": "i32", "s64": "i64", "u32": "i32", "u8": "i8",
 }  # fmt: skip
 
-_WIDTH: Final = {"i1": 1, "i8": 8, "i32": 32, "i64": 64}
+_WIDTH: Final = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
 def constant(value: float, llvm_type: str) -> str:

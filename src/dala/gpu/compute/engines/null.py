@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, Final
 
 from dala.gpu.compute.dtypes import DTYPES
-from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage
+from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage, Task
 from dala.gpu.compute.lang.ir import Program, format_program
 
 #: The log forgets its oldest calls beyond this many.
@@ -42,6 +42,7 @@ class NullEngine(Engine):
 
     id = "null"
     backend = "null"
+    melts_operations = True
     dtypes = frozenset(DTYPES)
 
     def __init__(self) -> None:
@@ -82,6 +83,16 @@ class NullEngine(Engine):
             serials = (*(s.handle for s in inputs), output.handle)
             nbytes = output.nbytes
             self.log.append(Call("run", serials, nbytes, program.name, geometry.dims, params))
+
+        return run
+
+    def operate(self, task: Task) -> Runner:
+        self.log.append(Call("prepare", program=task.op, dims=task.output.shape))
+
+        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+            serials = (*(s.handle for s in inputs), output.handle)
+            dims, values = task.output.shape, tuple(value for _, value in task.values)
+            self.log.append(Call("run", serials, output.nbytes, task.op, dims, values))
 
         return run
 

@@ -18,7 +18,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dala.gpu.compute.dtypes import DTYPES, NUMPY
-from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage
+from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage, Task, Tensor
+from dala.gpu.compute.engines.operations import as_array, run_definition
 from dala.gpu.compute.lang.ir import (
     Block,
     Break,
@@ -364,6 +365,16 @@ class ReferenceEngine(Engine):
 
         return run
 
+    def operate(self, task: Task) -> Runner:
+        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+            arrays = [
+                as_array(apart(s.handle, output.handle, False), t.shape, t.dtype)
+                for s, t in zip(inputs, task.inputs, strict=True)
+            ]
+            run_definition(task, arrays, as_array(output.handle, *_described(task.output)))
+
+        return run
+
     def source(self, program: Program, geometry: Geometry) -> str:
         return format_program(program.body, program.result)
 
@@ -374,6 +385,10 @@ class ReferenceEngine(Engine):
     def _keep(self, storage: Storage) -> Storage:
         self._live[id(storage)] = storage.nbytes
         return storage
+
+
+def _described(t: Tensor) -> tuple[tuple[int, ...], str]:
+    return t.shape, t.dtype
 
 
 def as_bytes(memory: memoryview) -> Array:
@@ -389,7 +404,7 @@ def apart(source: Array, output: Array, in_step: bool) -> Array:
     An input read in step with the output may be the output itself: each position is read before
     it is written. Memory adopted from the caller may also overlap in part; that needs the copy.
     """
-    same = source.ctypes.data == output.ctypes.data
+    same = source.__array_interface__["data"] == output.__array_interface__["data"]
     if np.may_share_memory(source, output) and not (in_step and same):
         return source.copy()
     return source

@@ -41,13 +41,17 @@ _LOGIC: Final[dict[str, Callable[..., bool]]] = {
 
 
 def unroll(
-    body: Block, result: tuple[Value, ...], params: Mapping[int, int] | None = None
+    body: Block,
+    result: tuple[Value, ...],
+    params: Mapping[int, int] | None = None,
+    limit: int | None = None,
 ) -> tuple[Block, tuple[Value, ...]]:
-    """The same program with its counted loops unrolled, as far as :data:`LIMIT` allows.
+    """The same program with its counted loops unrolled, as far as a limit allows.
 
-    ``params`` gives parameters, by index, whose values may be taken for granted.
+    ``params`` gives parameters, by index, whose values may be taken for granted; ``limit`` is
+    :data:`LIMIT` where it is not given.
     """
-    unroller = _Unroller(params or {})
+    unroller = _Unroller(params or {}, LIMIT if limit is None else limit)
     new = unroller.block(body)
     return new, tuple(unroller.value(v) for v in result)
 
@@ -62,11 +66,15 @@ def wrap(number: int, ir_type: str) -> int:
 def loop_params(body: Block) -> tuple[int, ...]:
     """Parameters that say how often loops go round; knowing them, the loops can be unrolled."""
     found: set[int] = set()
+    seen: set[Value] = set()
     for s in statements(body):
         if isinstance(s, For):
             pending = [s.start, s.stop]
             while pending:
                 v = pending.pop()
+                if v in seen:
+                    continue
+                seen.add(v)
                 if v.op == "param" and v.type in INTS:
                     found.add(v.attr)
                 pending.extend(v.args)
@@ -79,8 +87,9 @@ def has_loops(body: Block) -> bool:
 
 
 class _Unroller:
-    def __init__(self, params: Mapping[int, int]) -> None:
+    def __init__(self, params: Mapping[int, int], limit: int) -> None:
         self.params = params
+        self.limit = limit
         self.values: dict[Value, Value] = {}
         #: Loop indexes that stand for a number just now.
         self.known: dict[Slot, int] = {}
@@ -124,7 +133,7 @@ class _Unroller:
         counted = start.op == "const" and stop.op == "const" and not _jumps(s.body)
         if counted:
             turns = range(start.attr, stop.attr, s.step)
-        if not counted or self.written + len(turns) * _size(s.body) > LIMIT:
+        if not counted or self.written + len(turns) * self.size(s.body) > self.limit:
             out.append(For(s.index, start, stop, s.step, self.block(s.body)))
             return
         free = s.index not in _assigned(s.body)
@@ -135,6 +144,36 @@ class _Unroller:
                 self.known[s.index] = turn
             self.into(out, s.body)
         self.known.pop(s.index, None)
+
+    def size(self, block: Block, seen: dict[Value, Any] | None = None) -> int:
+        """Statements a block becomes once its own counted loops are unrolled."""
+        seen = {} if seen is None else seen
+        total = 0
+        for s in block.body:
+            if isinstance(s, For):
+                start, stop = self.number(s.start, seen), self.number(s.stop, seen)
+                turns = 1
+                if start is not None and stop is not None:
+                    turns = len(range(start, stop, s.step))
+                total += turns * self.size(s.body, seen) + 1
+            elif isinstance(s, If):
+                total += self.size(s.then, seen) + self.size(s.otherwise, seen) + 1
+            else:
+                total += 1
+        return total
+
+    def number(self, v: Value, seen: dict[Value, Any]) -> Any:
+        """The number that a value yet to be written will be, if it can be told."""
+        v = self.values.get(v, v)
+        if v.op == "const":
+            return v.attr
+        if v.op == "param":
+            return self.params.get(v.attr)
+        if v not in seen:
+            numbers = [self.number(a, seen) for a in v.args]
+            known = bool(numbers) and all(n is not None for n in numbers)
+            seen[v] = _fold(v, numbers, v.args[0].type) if known else None
+        return seen[v]
 
     def folded(self, v: Value) -> Value:
         args = tuple(self.value(a) for a in v.args)
@@ -182,19 +221,3 @@ def _jumps(block: Block) -> bool:
 def _assigned(block: Block) -> set[Slot]:
     found = {s.slot for s in statements(block) if isinstance(s, SetSlot)}
     return found | {s.index for s in statements(block) if isinstance(s, For)}
-
-
-def _size(block: Block) -> int:
-    """Statements a block becomes once its own constant loops are unrolled."""
-    total = 0
-    for s in block.body:
-        if isinstance(s, For):
-            turns = 1
-            if s.start.op == "const" and s.stop.op == "const":
-                turns = len(range(s.start.attr, s.stop.attr, s.step))
-            total += turns * _size(s.body) + 1
-        elif isinstance(s, If):
-            total += _size(s.then) + _size(s.otherwise) + 1
-        else:
-            total += 1
-    return total

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dala.gpu.compute.engines.base import Runner, Storage
-from dala.gpu.compute.engines.unroll import has_loops, unroll, wrap
+from dala.gpu.compute.engines.unroll import wrap
 from dala.gpu.compute.lang.ir import Program
 
 #: Work (estimated) after which code of its own pays for the time it takes to compile.
@@ -28,15 +28,18 @@ class Variants:
         self,
         program: Program,
         wanted: tuple[int, ...],
-        make: Callable[[Mapping[int, int]], Runner],
+        make: Callable[[Mapping[int, int]], Runner | None],
         work_ns: float,
+        worth_ns: float | None = None,
     ) -> None:
         self._program = program
         self._wanted = wanted
         self._types = [program.params[i].type for i in wanted]
         self._make = make
         self._work = work_ns
-        self._general = make({})
+        #: Work after which code of its own is made; WORTH_NS if not given.
+        self._worth = worth_ns
+        self._for_all: Runner | None = None
         self._lock = threading.Lock()
         self._spent: dict[tuple[int, ...], float] = {}
         self._made: dict[tuple[int, ...], Runner] = {}
@@ -49,11 +52,19 @@ class Variants:
             runner = self._choose(values)
         runner(inputs, output, params)
 
+    @property
+    def _general(self) -> Runner:
+        """Code for all values, made when it is first needed."""
+        if self._for_all is None:
+            self._for_all = self._make({})
+            assert self._for_all is not None
+        return self._for_all
+
     def _choose(self, values: tuple[int, ...]) -> Runner:
         spent = self._spent.get(values, 0.0) + self._work
         if len(self._made) >= MOST:
             return self._general
-        if spent < WORTH_NS:
+        if spent < (WORTH_NS if self._worth is None else self._worth):
             if len(self._spent) > 1000:  # values that keep changing are not worth remembering
                 self._spent.clear()
             self._spent[values] = spent
@@ -63,8 +74,6 @@ class Variants:
             if runner is None:
                 wrapped = (wrap(int(v), t) for v, t in zip(values, self._types, strict=True))
                 known = dict(zip(self._wanted, wrapped, strict=True))
-                block, _ = unroll(self._program.body, self._program.result, known)
-                # Where a loop stays, so would the reason for all this.
-                runner = self._general if has_loops(block) else self._make(known)
+                runner = self._make(known) or self._general
                 self._made[values] = runner
         return runner

@@ -15,11 +15,22 @@ from typing import Any
 
 from dala.errors import BufferTooLarge, DeviceError, FreedError, UnsupportedDtype
 from dala.gpu.compute.engines.adapters import Adapter
-from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage
+from dala.gpu.compute.engines.base import (
+    Bytes,
+    Engine,
+    Geometry,
+    Link,
+    Runner,
+    Storage,
+    Task,
+    Tensor,
+)
 from dala.gpu.compute.engines.device import BLOCKS, Device, Pipeline
+from dala.gpu.compute.engines.operations import find_code
 from dala.gpu.compute.engines.owner import Owner
 from dala.gpu.compute.engines.pool import DeviceBuffer, pool_bytes_from_environment, size_class
 from dala.gpu.compute.engines.staging import STAGING_BYTES
+from dala.gpu.compute.engines.timing import LaunchTimes
 from dala.gpu.compute.engines.wgsl import Shader, shader_key, write_shader
 from dala.gpu.compute.lang.ir import Program
 
@@ -43,6 +54,8 @@ class WebGPUEngine(Engine):
     """
 
     backend = "webgpu"
+    melts_operations = True
+    queued = True
 
     def __init__(
         self,
@@ -64,6 +77,7 @@ class WebGPUEngine(Engine):
         )
         self._lock = threading.Lock()
         self._compiled: dict[tuple[Any, ...], tuple[Shader, Pipeline]] = {}
+        self._shaders: dict[tuple[str, int, int], Pipeline] = {}
         self._owner = Owner(f"{adapter.id} ({adapter.name}, {adapter.backend})")
         kept = pool_bytes_from_environment() if pool_bytes is None else pool_bytes
         try:
@@ -90,6 +104,11 @@ class WebGPUEngine(Engine):
             "features": sorted(adapter.features),
             "limits": dict(adapter.limits),
         }
+
+    @property
+    def workgroup(self) -> int:
+        """Invocations in a workgroup: 256 where the device allows so many."""
+        return self._workgroup
 
     @property
     def lost(self) -> bool:
@@ -155,6 +174,35 @@ class WebGPUEngine(Engine):
             )
         return _Launcher(self, program, geometry)
 
+    def operate(self, task: Task) -> Runner | None:
+        return find_code("webgpu_ops", self, task)
+
+    def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
+        from dala.gpu.compute.engines.webgpu_chain import make_chain
+
+        return make_chain(self, links, inputs)
+
+    def shader(self, source: str, inputs: int, block: int) -> Pipeline:
+        """A complete shader with so many inputs, compiled once for the same text."""
+        key = (source, inputs, block)
+        found = self._shaders.get(key)
+        if found is None:
+            try:
+                made = self._owner.call(self._device.compile, source, inputs, block)
+            except DeviceError as error:
+                error.add_note(f"the WGSL:\n{_numbered(source)}")
+                raise
+            with self._lock:
+                found = self._shaders.setdefault(key, made)
+        return found
+
+    def launch(
+        self, pipeline: Pipeline, buffers: Sequence[Storage], block: bytes, groups: int
+    ) -> None:
+        """Leaves a launch in the owner's inbox; the last of the buffers is the output."""
+        bound = tuple(_buffer(storage) for storage in buffers)
+        self._owner.post(self._device.launch, pipeline, bound, block, groups)
+
     @contextmanager
     def together(self) -> Iterator[None]:
         """Launches inside a ``with`` block of this go to the device in as few submits as can be."""
@@ -163,6 +211,28 @@ class WebGPUEngine(Engine):
             yield
         finally:
             self._owner.post(self._device.hold, -1)
+
+    @contextmanager
+    def profile(self) -> Iterator[LaunchTimes | None]:
+        """Times every launch inside a ``with`` block of this, whoever makes it, without waiting.
+
+        The times are there when the block has ended, which waits for the device. None where the
+        device has no time stamps, or while somebody else is profiling.
+        """
+        timer = self._owner.call(self._device.start_timing)
+        if timer is None:
+            yield None
+            return
+        times = LaunchTimes(lambda: self._owner.post(timer.mark))
+        try:
+            yield times
+        except BaseException:
+            self._owner.post_from_finalizer(self._device.stop_timing, timer)
+            raise
+        future: Future[memoryview] = Future()
+        self._owner.promise(future, self._device.stop_timing, timer, future)
+        data = self._owner.wait(future)
+        times.fill(timer.seconds(data), timer.marks)
 
     def source(self, program: Program, geometry: Geometry) -> str:
         return write_shader(program, geometry, workgroup=self._workgroup).source
@@ -177,7 +247,7 @@ class WebGPUEngine(Engine):
             counts = self._owner.call(self._device.stats)
         except (DeviceError, FreedError):  # lost or closed: what is left, without asking it
             counts = self._device.stats()
-        return {**counts, "pipelines": len(self._compiled)}
+        return {**counts, "pipelines": len(self._compiled) + len(self._shaders)}
 
     def close(self) -> None:
         self._owner.close()

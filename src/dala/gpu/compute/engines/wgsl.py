@@ -8,7 +8,9 @@ stores the result (``wgsl_main.py``). How ``main`` walks is the *way*:
   (or one word of four bytes), which is what memory likes best;
 - ``single``: one position, for 64-bit types, broadcast layouts and pixels of four numbers;
 - ``bytes``: four u8 elements that do not lie alike in all arguments;
-- ``tiles``: one pixel, invocations lying in rectangles, for programs that look at neighbours.
+- ``tiles``: one pixel, invocations lying in rectangles, for programs that look at neighbours;
+- ``strips``: four pixels of a column, which share the neighbours that they look at, where these lie
+  at fixed distances (``wgsl_near.py``).
 
 Extents, steps and parameters are members of one uniform block, so new shapes need no new shader.
 """
@@ -24,12 +26,19 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry
-from dala.gpu.compute.lang.ir import Program
+from dala.gpu.compute.engines.wgsl_near import near_offsets
+from dala.gpu.compute.lang.ir import Program, statements
 
-Way: TypeAlias = Literal["quads", "single", "bytes", "tiles"]
+Way: TypeAlias = Literal["quads", "single", "bytes", "tiles", "strips"]
 
 #: Width of a tile in pixels; its height follows from the size of a workgroup.
 TILE: Final = 32
+
+#: Pixels of a strip.
+STRIP: Final = 4
+
+#: Programs with more statements are not written out for each pixel of a strip: compilers take long.
+LONGEST: Final = 200
 
 #: Members of the uniform block: the format of each WGSL type in Python's ``struct``.
 PACK: Final = {"u32": "I", "i32": "i", "f32": "f", "f64": "d", "i64": "q"}
@@ -74,9 +83,10 @@ class Shader:
 
     def groups(self, geometry: Geometry) -> int:
         """How many workgroups cover the geometry."""
-        if self.way == "tiles":
+        if self.way in ("tiles", "strips"):
             height, width = geometry.out_shape[:2]
-            return -(-width // TILE) * -(-height // (self.workgroup // TILE))
+            rows = self.workgroup // TILE * (STRIP if self.way == "strips" else 1)
+            return -(-width // TILE) * -(-height // rows)
         per_group = self.workgroup * (1 if self.way == "single" else 4)
         return -(-geometry.count // per_group)
 
@@ -89,7 +99,9 @@ def choose_way(program: Program, geometry: Geometry) -> Way:
         words = program.out.dtype != "u8" or program.out.channels == 4
         around = program.uses_position or kinds & {"image", "array"}
         if words and around and program.rank == 2:
-            return "tiles"
+            few = sum(1 for _ in statements(program.body)) <= LONGEST
+            held = few and kinds <= {"pixel", "image"} and near_offsets(program) is not None
+            return "strips" if held else "tiles"
         if wide or (program.out.channels == 4 and program.out.dtype != "u8"):
             return "single"
         return "quads"
@@ -114,8 +126,10 @@ def write_shader(
     reading and for writing at once, so they are read through the output's binding.
     """
     from dala.gpu.compute.engines.wgsl_main import Writer
+    from dala.gpu.compute.engines.wgsl_short import shorten
 
-    return Writer(program, geometry, workgroup, aliased).write()
+    way = choose_way(program, geometry)
+    return Writer(shorten(program), geometry, way, workgroup, aliased).write()
 
 
 def emit(program: Program, layout: tuple[int, tuple[int, ...]]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 
-from dala.gpu.compute.engines.wgsl import PACK, TILE, BlockLayout, Shader
+from dala.gpu.compute.engines.wgsl import PACK, STRIP, TILE, BlockLayout, Shader
 from dala.gpu.compute.engines.wgsl_body import Body
 from dala.gpu.compute.engines.wgsl_helpers import helper_source
 from dala.gpu.compute.engines.wgsl_names import WGSL_TYPE
+from dala.gpu.compute.engines.wgsl_near import FARTHEST
 from dala.gpu.compute.engines.wgsl_read import FREE, Reading, unravel, vector
 from dala.gpu.compute.lang.ir import LOADED, Param, values
 
@@ -22,7 +23,8 @@ class Writer(Reading):
         program = self.program
         params = [self.names.new(_param_name(param)) for param in program.params]
         types = ["u32" if p.type == "bool" else WGSL_TYPE[p.type] for p in program.params]
-        readers = {i: self.reader(i) for i in sorted(self.looked) if self.kind(i) in FREE}
+        free = [i for i in sorted(self.looked) if self.kind(i) in FREE and i not in self.offsets]
+        readers = {i: self.reader(i) for i in free}
         body = Body(
             program,
             self.names.inner(),
@@ -31,6 +33,7 @@ class Writer(Reading):
             readers=readers,
             params=tuple(f"p.{name}" for name in params),
             dims={v.attr: self.extent(*v.attr) for v in values(program.body) if v.op == "dim"},
+            near=self.near,
         )
         kernel = body.lines()
         self.helpers |= body.helpers
@@ -70,6 +73,7 @@ class Writer(Reading):
             "single": f"each invocation makes one {what}",
             "bytes": f"each invocation makes four {what}s, one word",
             "tiles": f"each invocation makes one {what}, in tiles {TILE} wide",
+            "strips": f"each invocation makes {STRIP} {what}s of a column",
         }[self.way]
 
     def block_struct(self, params: list[str], types: list[str]) -> list[str]:
@@ -119,13 +123,16 @@ class Writer(Reading):
         return vector(LOADED[self.program.out.dtype], self.channels)
 
     def signature(self) -> list[str]:
-        """Parameters of ``kernel``: what it was loaded, then where it is."""
+        """Parameters of ``kernel``: what it was loaded, its neighbours, then where it is."""
         loaded = [
             f"{self.values[i]}: "
             + vector(LOADED[arg.dtype], arg.channels if arg.kind == "pixel" else 1)
             for i, arg in enumerate(self.program.args)
             if i in self.looked and arg.kind not in FREE
         ]
+        for (i, _, _), name in self.near.items():
+            arg = self.program.args[i]
+            loaded.append(f"{name}: {vector(LOADED[arg.dtype], arg.channels)}")
         return loaded + [f"{name}: i32" for k, name in enumerate(self.at) if k in self.positions]
 
     def call(self, **named: str) -> str:
@@ -190,6 +197,66 @@ class Writer(Reading):
             *self.gather("e"),
             *self.store("e", self.call()),
         ])  # fmt: skip
+
+    # a few pixels of a column an invocation
+
+    def main_strips(self) -> list[str]:
+        """A strip for each invocation; those of a workgroup lie side by side, row under row."""
+        width = self.member("width", lambda g: g.out_shape[1])
+        height = self.member("height", lambda g: g.out_shape[0])
+        across = self.member("tiles_across", lambda g: -(-g.out_shape[1] // TILE))
+        lines = [
+            "let tile = group.y * groups.x + group.x;",
+            f"let column = (tile % {across}) * {TILE}u + lane % {TILE}u;",
+            f"let strip = (tile / {across}) * {self.workgroup // TILE}u + lane / {TILE}u;",
+            f"let row = strip * {STRIP}u;",
+            f"if (column >= {width} || row >= {height}) {{ return; }}",
+            "let e0 = row * p.width + column;",
+            *(
+                f"let e{k} = min(row + {k}u, {height} - 1u) * {width} + column;"
+                for k in range(1, STRIP)
+            ),
+        ]
+        near = self.load_near(lines)
+        named: list[dict[str, str]] = []
+        for k in range(STRIP):
+            given = {name: near[i, dx, dy + k] for (i, dx, dy), name in self.near.items()}
+            for i in sorted(self.looked):
+                if self.kind(i) == "pixel":
+                    given[self.values[i]] = self.names.new(f"{self.values[i]}_{k}")
+                    lines.append(f"let {given[self.values[i]]} = {self.pixel(i, f'e{k}')};")
+            given[self.at[0]] = f"i32(min(row + {k}u, {height} - 1u))" if k else "i32(row)"
+            given[self.at[1]] = "i32(column)"
+            named.append(given)
+        # All are made before any is stored: what they share is then computed once.
+        lines += [f"let r{k} = {self.call(**given)};" for k, given in enumerate(named)]
+        for k in range(STRIP):
+            lines.append(f"if (row + {k}u < {height}) {{" if k else "{")
+            lines += ["    " + line for line in self.store(f"e{k}", f"r{k}")]
+            lines.append("}")
+        return self.main(lines)
+
+    def load_near(self, lines: list[str]) -> dict[tuple[int, int, int], str]:
+        """Adds lines that load what the strip looks at; names by argument, dx and row."""
+        found: dict[tuple[int, int, int], str] = {}
+        for i, pairs in self.offsets.items():
+            wanted = {(dy + k, dx) for dx, dy in pairs for k in range(STRIP)}
+            across, down = self.size(i, 1), self.size(i, 0)
+            columns, rows = {}, {}
+            for dx in sorted({dx for _, dx in wanted}):
+                columns[dx] = self.names.new(f"{self.values[i]}_column_{dx + FARTHEST}")
+                place = f"i32(column) + {dx}i" if dx >= 0 else f"i32(column) - {-dx}i"
+                lines.append(f"let {columns[dx]} = u32(clamp({place}, 0i, {across} - 1i));")
+            for dy in sorted({dy for dy, _ in wanted}):
+                rows[dy] = self.names.new(f"{self.values[i]}_row_{dy + FARTHEST}")
+                place = f"i32(row) + {dy}i" if dy >= 0 else f"i32(row) - {-dy}i"
+                lines.append(f"let {rows[dy]} = u32(clamp({place}, 0i, {down} - 1i) * {across});")
+            for dy, dx in sorted(wanted):
+                place = self.names.new(f"{self.values[i]}_at")
+                name = found[i, dx, dy] = self.names.new(f"{self.values[i]}_here")
+                lines.append(f"let {place} = {rows[dy]} + {columns[dx]};")
+                lines.append(f"let {name} = {self.pixel(i, place)};")
+        return found
 
     # four positions an invocation
 

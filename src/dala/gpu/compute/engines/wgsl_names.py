@@ -41,7 +41,7 @@ _WORDS: Final = """
 """
 
 #: Words that the lines around the kernel use.
-_AROUND: Final = "group groups lane at e i q r row column tile result"
+_AROUND: Final = "group groups lane at e i q r row column tile strip result"
 
 _NUMBERED: Final = ("d", "e", "r", "up", "rest")
 

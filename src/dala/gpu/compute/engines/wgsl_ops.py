@@ -29,7 +29,8 @@ class Expressions:
     """Writes values; ``helpers`` collects the helper functions they call.
 
     The names of things around the kernel are given: ``loaded`` elements and pixels, ``positions``
-    along the axes, the functions (``readers``) of images and arrays, ``params`` and ``dims``.
+    along the axes, the functions (``readers``) of images and arrays, ``params`` and ``dims``. An
+    image's pixels may be loaded already: ``near`` names them by argument, dx and dy.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Expressions:
         readers: dict[int, str],
         params: tuple[str, ...],
         dims: dict[tuple[int, int], str],
+        near: dict[tuple[int, int, int], str] | None = None,
     ) -> None:
         self.helpers: set[str] = set()
         self._program = program
@@ -51,6 +53,7 @@ class Expressions:
         self._readers = readers
         self._params = params
         self._dims = dims
+        self._near = near or {}
         self._slots: dict[Slot, str] = {}
         self._text: dict[Value, str] = {}
         self._read: list[dict[tuple[Any, ...], str]] = [{}]
@@ -125,17 +128,18 @@ class Expressions:
             indexes = ", ".join(passed(self._use(a)) for a in value.args)
             return f"{self._readers[value.attr]}({indexes})"
         argument, channel = value.attr
+        one = self._program.args[argument].channels == 1
+        if self._near:
+            pixel = self._near[argument, value.args[0].attr, value.args[1].attr]
+            return pixel if one else f"{pixel}.{'xyzw'[channel]}"
         dx, dy = (passed(self._use(a)) for a in value.args)
         key = (argument, *(a.attr if a.op == "const" else a for a in value.args))
-        pixel = next((known[key] for known in self._read if key in known), None)
-        if pixel is None:
-            pixel = self._names.number()
+        known = next((names[key] for names in self._read if key in names), None)
+        if known is None:
+            known = self._read[-1][key] = self._names.number()
             y, x = self._positions
-            self._line(f"let {pixel} = {self._readers[argument]}({x}, {y}, {dx}, {dy});")
-            self._read[-1][key] = pixel
-        if self._program.args[argument].channels == 1:
-            return pixel
-        return f"{pixel}.{'xyzw'[channel]}"
+            self._line(f"let {known} = {self._readers[argument]}({x}, {y}, {dx}, {dy});")
+        return known if one else f"{known}.{'xyzw'[channel]}"
 
     def _param(self, value: Value, args: list[str]) -> str:
         name = self._params[value.attr]
@@ -205,11 +209,16 @@ class Expressions:
     def _bits(self, value: Value, args: list[str]) -> str:
         return f"bitcast<{WGSL_TYPE[value.type]}>({bare(args[0])})"
 
+    def _byte(self, value: Value, args: list[str]) -> str:
+        return self._call("byte_f32", args)
+
     def _cast(self, value: Value, args: list[str]) -> str:
         source, target = value.args[0].type, value.type
         text = args[0]
         if source == target:
             return text
+        if value.attr == "byte":
+            return self._call("from_byte", args)
         if target == "bool":
             zero = literal(0, source, self.helpers)
             return f"(!({text} == {zero}))" if source in FLOATS else f"({text} != {zero})"

@@ -7,8 +7,9 @@ from typing import Final
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry
-from dala.gpu.compute.engines.wgsl import choose_way
+from dala.gpu.compute.engines.wgsl import Way
 from dala.gpu.compute.engines.wgsl_names import WGSL_TYPE, Names
+from dala.gpu.compute.engines.wgsl_near import near_names, near_offsets
 from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
 
 #: Kinds that are read by a function of their own rather than handed to ``kernel``.
@@ -19,10 +20,15 @@ class Reading:
     """What a shader reads. Methods return expressions, or lines that name them."""
 
     def __init__(
-        self, program: Program, geometry: Geometry, workgroup: int, aliased: tuple[int, ...]
+        self,
+        program: Program,
+        geometry: Geometry,
+        way: Way,
+        workgroup: int,
+        aliased: tuple[int, ...],
     ) -> None:
         self.program = program
-        self.way = choose_way(program, geometry)
+        self.way = way
         self.workgroup = workgroup
         self.aliased = aliased
         self.axes = len(geometry.dims)
@@ -37,7 +43,8 @@ class Reading:
         self.looked = {v.attr for v in used if v.op in ("element", "array")}
         self.looked |= {v.attr[0] for v in used if v.op in ("pixel", "image")}
         self.positions = {v.attr for v in used if v.op == "position"}
-        if any(v.op == "image" for v in used):
+        self.offsets = (near_offsets(program) or {}) if self.way == "strips" else {}
+        if any(v.op == "image" for v in used) and not self.offsets:
             self.positions |= {0, 1}
         self.loops = any(isinstance(s, For) for s in statements(program.body))
 
@@ -49,6 +56,7 @@ class Reading:
             "output" if i in aliased else self.names.new(f"in_{arg.name}")
             for i, arg in enumerate(program.args)
         ]
+        self.near = near_names(self.names, self.values, self.offsets)
         self.helpers: set[str] = set()
         self.functions: list[str] = []
         #: Members of the uniform block: WGSL type, and what it is of the geometry.
@@ -96,6 +104,11 @@ class Reading:
             lambda g: (g.out_shape if argument < 0 else g.shapes[argument])[axis],
             "i32",
         )
+
+    def size(self, i: int, axis: int) -> str:
+        """The size of an image or array along an axis; 1 if it is empty: its memory is zeros."""
+        member = f"{self.values[i]}_size_{axis}"
+        return self.member(member, lambda g: max(g.shapes[i][axis], 1), "i32")
 
     def count(self) -> str:
         """The number of positions."""
@@ -146,25 +159,21 @@ class Reading:
         arg = self.program.args[i]
         name = self.names.new(f"read_{arg.name}")
 
-        def size(axis: int) -> str:  # of something empty, 1: its memory is zeros
-            member = f"{self.values[i]}_size_{axis}"
-            return self.member(member, lambda g: max(g.shapes[i][axis], 1), "i32")
-
         if arg.kind == "image":
             # Clamped before it is added, so that no offset is too large.
             lines = [
                 f"fn {name}(x: i32, y: i32, dx: i32, dy: i32) -> "
                 f"{vector(LOADED[arg.dtype], arg.channels)} {{",
-                f"    let column = u32(x + clamp(dx, -x, {size(1)} - 1i - x));",
-                f"    let row = u32(y + clamp(dy, -y, {size(0)} - 1i - y));",
-                f"    let i = row * u32({size(1)}) + column;",
+                f"    let column = u32(x + clamp(dx, -x, {self.size(i, 1)} - 1i - x));",
+                f"    let row = u32(y + clamp(dy, -y, {self.size(i, 0)} - 1i - y));",
+                f"    let i = row * u32({self.size(i, 1)}) + column;",
                 f"    return {self.pixel(i, 'i')};",
             ]
         else:
             flat = "0u"
             for k in range(arg.rank):
-                clamped = f"u32(clamp(i{k}, 0i, {size(k)} - 1i))"
-                flat = clamped if k == 0 else f"({flat}) * u32({size(k)}) + {clamped}"
+                clamped = f"u32(clamp(i{k}, 0i, {self.size(i, k)} - 1i))"
+                flat = clamped if k == 0 else f"({flat}) * u32({self.size(i, k)}) + {clamped}"
             indexes = ", ".join(f"i{k}: i32" for k in range(arg.rank))
             lines = [
                 f"fn {name}({indexes}) -> {WGSL_TYPE[LOADED[arg.dtype]]} {{",

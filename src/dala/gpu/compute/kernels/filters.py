@@ -6,19 +6,19 @@ those of the stored pixels: the colour of a transparent pixel counts like any ot
 
 from __future__ import annotations
 
-from dala.gpu.compute.lang.markers import Image
+from dala.gpu.compute.lang.markers import Image, Within
 
 __all__ = ["beauty", "denoise", "dilate", "edge_detect", "erode", "median", "sharpen"]
 
 
-def sharpen(img: Image, *, amount=0.5):
+def sharpen(img: Image, *, amount: Within[float, -inf, inf] = 0.5):
     """centre * (1 + 4 * amount) - amount * (sum of the four neighbours)"""
     centre = img[0, 0]
     around = img[-1, 0].rgb + img[1, 0].rgb + img[0, -1].rgb + img[0, 1].rgb
     return rgba(centre.rgb * (1.0 + 4.0 * amount) - around * amount, centre.a)
 
 
-def edge_detect(img: Image, *, amount=1.0):
+def edge_detect(img: Image, *, amount: Within[float, -inf, inf] = 1.0):
     """Sobel magnitude of the BT.601 luma, amount * sqrt(gx**2 + gy**2), in all three channels
 
     gx is the 3x3 Sobel sum ``(-1 0 1; -2 0 2; -1 0 1)``, gy its transpose, neither divided: a step
@@ -37,24 +37,27 @@ def edge_detect(img: Image, *, amount=1.0):
     return rgba(edge, edge, edge, img[0, 0].a)
 
 
-def denoise(img: Image, *, radius: int = 2, sigma_space=2.0, sigma_color=0.1):
+def denoise(
+    img: Image,
+    *,
+    radius: Within[int, 0, 16] = 2,
+    sigma_space: Within[float, 0.001, 1000.0] = 2.0,
+    sigma_color: Within[float, 0.001, 1000.0] = 0.1,
+):
     """Bilateral filter: the mean of the square around, near places and like colours counting most
 
     A pixel at (dx, dy) weighs
     ``exp(-(dx**2 + dy**2) / (2 * sigma_space**2) - d / (2 * sigma_color**2))``, where d is the mean
     over r, g and b of its squared difference from the centre. radius within 0..16 (0 changes
-    nothing); sigma_space in pixels, sigma_color of 1.0, both at least 0.001.
+    nothing); sigma_space in pixels, sigma_color of 1.0, both within 0.001..1000.
     """
-    reach = clamp(radius, 0, 16)
-    near = max(sigma_space, 0.001)
-    alike = max(sigma_color, 0.001)
-    by_place = -0.5 / (near * near)
-    by_color = -0.5 / (alike * alike * 3.0)
+    by_place = -0.5 / (sigma_space * sigma_space)
+    by_color = -0.5 / (sigma_color * sigma_color * 3.0)
     centre = img[0, 0]
     total = centre.rgb * 0.0
     weights = 0.0
-    for dy in range(-reach, reach + 1):
-        for dx in range(-reach, reach + 1):
+    for dy in range(-radius, radius + 1):
+        for dx in range(-radius, radius + 1):
             c = img[dx, dy].rgb
             off = c - centre.rgb
             weight = exp(float(dx * dx + dy * dy) * by_place + dot(off, off) * by_color)
@@ -63,7 +66,7 @@ def denoise(img: Image, *, radius: int = 2, sigma_space=2.0, sigma_color=0.1):
     return rgba(total / weights, centre.a)
 
 
-def beauty(img: Image, *, amount=0.7, radius: int = 5):
+def beauty(img: Image, *, amount: Within[float, 0.0, 1.0] = 0.7, radius: Within[int, 0, 32] = 5):
     """Smooths skin-like colours and keeps edges: mix(c, smooth, amount * skin(smooth))
 
     smooth is a bilateral mean as in ``denoise``, with sigma_space = (radius + 1) / 2 and
@@ -77,15 +80,14 @@ def beauty(img: Image, *, amount=0.7, radius: int = 5):
     def window(low, high, v):
         return smoothstep(low - 0.03, low, v) * (1.0 - smoothstep(high, high + 0.03, v))
 
-    reach = clamp(radius, 0, 32)
-    near = (float(reach) + 1.0) * 0.5
+    near = (float(radius) + 1.0) * 0.5
     by_place = -0.5 / (near * near)
     by_color = -0.5 / (0.08 * 0.08 * 3.0)
     centre = img[0, 0]
     total = centre.rgb * 0.0
     weights = 0.0
-    side = min(reach, 3)
-    spread = max(reach, 3)
+    side = min(radius, 3)
+    spread = max(radius, 3)
     for j in range(-side, side + 1):
         dy = (j * spread + 1) // 3
         for i in range(-side, side + 1):
@@ -100,25 +102,23 @@ def beauty(img: Image, *, amount=0.7, radius: int = 5):
     cb = (smooth.b - luma) / 1.772
     cr = (smooth.r - luma) / 1.402
     skin = window(-0.19, -0.03, cb) * window(0.035, 0.17, cr)
-    return rgba(mix(centre.rgb, smooth, clamp(amount, 0.0, 1.0) * skin), centre.a)
+    return rgba(mix(centre.rgb, smooth, amount * skin), centre.a)
 
 
-def erode(img: Image, *, radius: int = 1):
+def erode(img: Image, *, radius: Within[int, 0, 32] = 1):
     """The smallest of each channel within a square, 2 * radius + 1 wide; radius within 0..32"""
-    reach = clamp(radius, 0, 32)
     least = img[0, 0].rgb
-    for dy in range(-reach, reach + 1):
-        for dx in range(-reach, reach + 1):
+    for dy in range(-radius, radius + 1):
+        for dx in range(-radius, radius + 1):
             least = min(least, img[dx, dy].rgb)
     return rgba(least, img[0, 0].a)
 
 
-def dilate(img: Image, *, radius: int = 1):
+def dilate(img: Image, *, radius: Within[int, 0, 32] = 1):
     """The largest of each channel within a square, 2 * radius + 1 wide; radius within 0..32"""
-    reach = clamp(radius, 0, 32)
     most = img[0, 0].rgb
-    for dy in range(-reach, reach + 1):
-        for dx in range(-reach, reach + 1):
+    for dy in range(-radius, radius + 1):
+        for dx in range(-radius, radius + 1):
             most = max(most, img[dx, dy].rgb)
     return rgba(most, img[0, 0].a)
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from dala.gpu.compute.lang.markers import Pixel
+from dala.gpu.compute.lang.markers import Pixel, Within, vec3
 
 __all__ = ["chroma_key"]
 
 
-def chroma_key(px: Pixel, *, key=(0.0, 1.0, 0.0), threshold=0.3, softness=0.1, despill=1.0):
+def chroma_key(
+    px: Pixel,
+    *,
+    key: Within[vec3, -inf, inf] = (0.0, 1.0, 0.0),  # type: ignore[assignment]
+    threshold: Within[float, 0.0, inf] = 0.3,
+    softness: Within[float, 0.0001, inf] = 0.1,
+    despill: Within[float, 0.0, 1.0] = 1.0,
+):
     """Makes pixels of the key's colour transparent, softly, and takes its spill off the others
 
     The distance d between pixel and key is that of their BT.601 (Cb, Cr), so light and shadow on
@@ -26,12 +33,11 @@ def chroma_key(px: Pixel, *, key=(0.0, 1.0, 0.0), threshold=0.3, softness=0.1, d
     key_cb = (key.b - key_luma) / 1.772
     key_cr = (key.r - key_luma) / 1.402
 
-    low = max(threshold, 0.0)
-    kept = smoothstep(low, low + max(softness, 0.0001), length(cb - key_cb, cr - key_cr))
+    kept = smoothstep(threshold, threshold + softness, length(cb - key_cb, cr - key_cr))
 
     reach = max(length(key_cb, key_cr), 0.000001)  # a gray key has no direction, and no spill
     u, v = key_cb / reach, key_cr / reach
-    spill = max(cb * u + cr * v - 0.6 * abs(cb * v - cr * u), 0.0) * clamp(despill, 0.0, 1.0)
+    spill = max(cb * u + cr * v - 0.6 * abs(cb * v - cr * u), 0.0) * despill
     red = 1.402 * spill * v
     blue = 1.772 * spill * u
     green = -(0.299 * red + 0.114 * blue) / 0.587

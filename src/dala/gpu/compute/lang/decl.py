@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -27,7 +28,9 @@ class ParamDecl:
 
     ``type`` is "int", "float", "bool", or "number" (whatever kind of number the caller gives);
     ``exact`` a scalar type where the annotation names one. ``size`` is 0 for a scalar, else the
-    number of components. ``default`` is None when the caller must give it.
+    number of components. ``default`` is None when the caller must give it. ``low`` and ``high`` are
+    the ends of the range it is declared within, None where it has none; an infinite end means that
+    any finite number will do on that side.
     """
 
     name: str
@@ -35,10 +38,27 @@ class ParamDecl:
     exact: Type | None = None
     size: int = 0
     default: Number | tuple[Number, ...] | None = None
+    low: int | float | None = None
+    high: int | float | None = None
 
     @property
     def required(self) -> bool:
         return self.default is None
+
+    @property
+    def range(self) -> str:
+        """The range in words: "within 0..16", "finite", "finite and at least 0"; "" without one."""
+        low, high = self.low, self.high
+        if low is None or high is None:
+            return ""
+        if math.isinf(low):
+            return "finite" if math.isinf(high) else f"finite and at most {high:g}"
+        return f"finite and at least {low:g}" if math.isinf(high) else f"within {low:g}..{high:g}"
+
+    def allows(self, value: Number) -> bool:
+        """Whether a number lies within the range; without one every number does."""
+        low, high = self.low, self.high
+        return low is None or high is None or (low <= value <= high and abs(value) != math.inf)
 
 
 @dataclass(frozen=True, eq=False)

@@ -231,7 +231,8 @@ def _param(
     value = None if default is None else _literal(source, default)
     first = value[0] if isinstance(value, tuple) else value
     size = len(value) if isinstance(value, tuple) else 0
-    label = _label(arg.annotation)
+    annotation, low, high = _within(source, arg.annotation)
+    label = _label(annotation)
     exact = EXACT_TYPES.get(label)
     if label in ("int", "float", "bool"):
         kind = label
@@ -242,11 +243,11 @@ def _param(
     elif label == "Pixel" or label in ("vec2", "vec3", "vec4"):
         kind = "float"
         size = size or (4 if label == "Pixel" else int(label[-1]))
-    elif arg.annotation is not None:
+    elif annotation is not None:
         source.fail(
-            arg.annotation,
-            f"{ast.unparse(arg.annotation)!r} is not a type of parameter",
-            "Write int, float, bool, vec2, vec3, vec4, or no annotation.",
+            annotation,
+            f"{ast.unparse(annotation)!r} is not a type of parameter",
+            "Write int, float, bool, vec2, vec3, vec4, Within[int, 0, 16], or no annotation.",
         )
     elif isinstance(first, bool):
         kind = "bool"
@@ -260,7 +261,69 @@ def _param(
         source.fail(default, f"the default {first} of {arg.arg!r} is not a whole number")
     if kind == "float" and value is not None:
         value = tuple(float(v) for v in value) if isinstance(value, tuple) else float(value)
-    return ParamDecl(arg.arg, kind, exact, size, value)
+    if kind == "float" and low is not None and high is not None:
+        low, high = float(low), float(high)
+    made = ParamDecl(arg.arg, kind, exact, size, value, low, high)
+    _check_range(source, arg, made)
+    return made
+
+
+def _within(
+    source: Source, annotation: ast.expr | None
+) -> tuple[ast.expr | None, int | float | None, int | float | None]:
+    """The type inside ``Within[type, low, high]`` and the ends; other annotations as they are."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            annotation = ast.copy_location(
+                ast.parse(annotation.value, mode="eval").body, annotation
+            )
+        except SyntaxError:
+            return annotation, None, None
+    if not isinstance(annotation, ast.Subscript) or _label(annotation.value) != "Within":
+        return annotation, None, None
+    advice = "Write Within[int, 0, 16] or Within[float, 0.001, inf]."
+    given = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+    if len(given) != 3:
+        source.fail(annotation, "Within takes a type, the least and the largest value", advice)
+    ends: list[int | float] = []
+    for node in given[1:]:
+        end = _number(node)
+        if end is None or math.isnan(end):
+            source.fail(annotation, f"{ast.unparse(node)!r} is not the end of a range", advice)
+        ends.append(end)
+    if ends[0] > ends[1]:
+        source.fail(annotation, f"the range ends at {ends[1]}, before its start {ends[0]}", advice)
+    return given[0], ends[0], ends[1]
+
+
+def _check_range(source: Source, arg: ast.arg, p: ParamDecl) -> None:
+    """Refuses a range that its parameter's type or default does not fit."""
+    if p.low is None or p.high is None:
+        return
+    if p.type == "bool":
+        source.fail(arg.annotation, f"{p.name!r} is a bool, which has no range", "Leave it out.")
+    if p.type == "int":
+        for end in (p.low, p.high):
+            if math.isfinite(end) and end != int(end):
+                source.fail(arg.annotation, f"the range of the int {p.name!r} has an end of {end}")
+    values = p.default if isinstance(p.default, tuple) else (p.default,)
+    for value in values:
+        if value is not None and not p.allows(value):
+            source.fail(
+                arg.annotation, f"the default {value} of {p.name!r} is not {p.range}, as it says"
+            )
+
+
+def _number(node: ast.expr) -> int | float | None:
+    """A number as it is written, or None."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        inner = _number(node.operand)
+        return -inner if inner is not None and isinstance(node.op, ast.USub) else inner
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return None if isinstance(node.value, bool) else node.value
+    if isinstance(node, ast.Attribute) and _label(node.value) == "math":
+        return CONSTANTS.get(node.attr)
+    return CONSTANTS.get(node.id) if isinstance(node, ast.Name) else None
 
 
 def _literal(source: Source, node: ast.expr) -> Number | tuple[Number, ...]:
@@ -358,6 +421,21 @@ def _resolve(
             nearest(name, [*local, *CONSTANTS])
             or "A kernel sees its inputs, its parameters, its variables and numeric constants.",
         )
+    for call in nodes:
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            _check_given(source, call, helpers.get(call.func.id))
+
+
+def _check_given(source: Source, call: ast.Call, helper: KernelDecl | None) -> None:
+    """Refuses a plain number outside of the range that a helper declares for it."""
+    ranges = {p.name: p for p in helper.params} if helper is not None else {}
+    for keyword in call.keywords:
+        p, value = ranges.get(keyword.arg or ""), _number(keyword.value)
+        if p is not None and value is not None and not p.allows(value):
+            source.fail(
+                keyword.value,
+                f"{p.name!r} of {ast.unparse(call.func)} must be {p.range}, {value} stands here",
+            )
 
 
 def _check_math(source: Source, node: ast.Attribute, called: bool) -> None:

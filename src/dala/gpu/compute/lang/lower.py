@@ -8,6 +8,7 @@ later assignment widens it, lowering starts again with what was learned.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -23,7 +24,7 @@ from dala.gpu.compute.lang.build import (
     type_of,
 )
 from dala.gpu.compute.lang.check import always_returns
-from dala.gpu.compute.lang.decl import KernelDecl
+from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.express import (
     Binding,
     Expressions,
@@ -114,7 +115,7 @@ class Lowering(Expressions):
         given_params = {k.arg: k.value for k in node.keywords}
         for p in decl.params:
             if p.name in given_params:
-                env[p.name] = self._term(frame, given_params.pop(p.name))
+                env[p.name] = self._within(p, self._term(frame, given_params.pop(p.name)))
             elif p.default is None:
                 refuse(f"{decl.name} needs the parameter {p.name!r}", f"Write {p.name}=...")
             else:
@@ -128,6 +129,18 @@ class Lowering(Expressions):
         except Refused as refused:
             # A mistake inside the helper is shown in the helper's own source.
             decl.source.fail(decl.function, refused.problem, refused.advice)
+
+    def _within(self, p: ParamDecl, term: Term) -> Term:
+        """A computed parameter, taken into its range; a plain number was checked when declared."""
+        low, high = p.low, p.high
+        if low is None or high is None or isinstance(term, (bool, int, float)):
+            return term
+
+        def inside(x: Any) -> Any:
+            x = x if math.isinf(low) else self.b.binary("max", x, low)
+            return x if math.isinf(high) else self.b.binary("min", x, high)
+
+        return self.b.lift(inside, term)
 
     # statements -------------------------------------------------------------------------------
     def _block(self, frame: Frame, body: list[ast.stmt]) -> bool:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+__all__ = [
+    "Array", "Image", "Number", "Pixel", "Within", "f32", "f64", "rgba", "s32", "s64", "u8", "u32",
+    "vec2", "vec3", "vec4",
+]  # fmt: skip
 
 
 class Pixel:
@@ -46,12 +51,30 @@ class Number:
     """Marks a parameter that is computed as an int where the caller gives one, else as a float."""
 
 
+if TYPE_CHECKING:
+    from typing import Annotated as Within  # to a type checker, Within[int, 0, 16] is an int
+else:
+
+    class Within:
+        """Marks a parameter with the range it must lie in, both ends included.
+
+        ``radius: Within[int, 0, 16] = 2``. At an end of ``inf`` or ``-inf`` any finite number goes.
+        """
+
+        def __class_getitem__(cls, given: tuple[Any, ...]) -> Any:
+            return Annotated[given]
+
+
 class vec2:  # noqa: N801 - named as in every shading language
     """Marks a parameter of two numbers; inside a kernel, ``vec2(x, y)`` makes one."""
 
 
 class vec3:  # noqa: N801
     """Marks a parameter of three numbers; inside a kernel, ``vec3(x, y, z)`` makes one."""
+
+    r: Any
+    g: Any
+    b: Any
 
 
 class vec4:  # noqa: N801

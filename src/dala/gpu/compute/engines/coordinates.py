@@ -1,0 +1,67 @@
+"""Where in the source a pixel of a warped picture comes from.
+
+A coordinate is a whole number and a fraction in f32, so it is as precise at pixel 8000 as at pixel
+0. Those of an affine map are sums of one number for the column and one for the row: two small
+tables, made on the host in f64, give every engine the very same coordinates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+#: Coordinates go no further than this, so that sums of two fit 32 bits.
+FAR: Final = float(1 << 29)
+
+METHODS: Final = ("nearest", "bilinear", "bicubic")
+BORDERS: Final = ("constant", "clamp", "reflect", "wrap")
+
+
+def split(values: Any) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    """Whole parts and fractions, 0 <= fraction < 1; what is no number lies far outside."""
+    values = np.asarray(values, np.float64)
+    values = np.clip(np.where(np.isnan(values), -FAR, values), -FAR, FAR)
+    whole = np.floor(values)
+    fraction = (values - whole).astype(np.float32)
+    over = fraction >= 1.0
+    return (whole + over).astype(np.int32), np.where(over, np.float32(0), fraction)
+
+
+def affine_tables(
+    matrix: tuple[float, ...], height: int, width: int
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """For each column and for each row: whole part and fraction of x, and of y, as words."""
+    a, b, c, d, e, f = matrix
+    x, y = np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64)
+    return _rows(a * x, d * x), _rows(b * y + c, e * y + f)
+
+
+def _rows(x: Any, y: Any) -> npt.NDArray[np.uint32]:
+    parts = [part.view(np.uint32) for value in (x, y) for part in split(value)]
+    return np.ascontiguousarray(np.stack(parts, axis=1))
+
+
+def affine(matrix: tuple[float, ...], height: int, width: int) -> tuple[Any, Any, Any, Any]:
+    """The coordinates of every output pixel: whole x, fraction of x, whole y, fraction of y."""
+    columns, rows = affine_tables(matrix, height, width)
+    found: list[Any] = []
+    for axis in (0, 2):
+        whole = columns[None, :, axis].view(np.int32) + rows[:, None, axis].view(np.int32)
+        fraction = columns[None, :, axis + 1].view(np.float32) + rows[:, None, axis + 1].view(
+            np.float32
+        )
+        over = fraction >= 1.0
+        found += [whole + over, fraction - over.astype(np.float32)]
+    return found[0], found[1], found[2], found[3]
+
+
+def perspective(matrix: tuple[float, ...], height: int, width: int) -> tuple[Any, Any, Any, Any]:
+    """As :func:`affine`, for nine numbers; where the divisor is 0 both coordinates are 0."""
+    m = np.array(matrix, np.float64).reshape(3, 3)
+    y, x = np.mgrid[:height, :width].astype(np.float64)
+    u, v, w = (row[0] * x + row[1] * y + row[2] for row in m)
+    with np.errstate(all="ignore"):
+        back = np.where(w == 0.0, 0.0, 1.0 / w)
+    return (*split(u * back), *split(v * back))

@@ -1,0 +1,266 @@
+"""Compiled native code: called from Python with the GIL free, on one thread or shared out."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from dala.errors import DeviceError, DtypeMismatch, ParameterError
+from dala.gpu.compute.engines.cpu_native.body import write_function
+from dala.gpu.compute.engines.cpu_native.glue import FAULT, TOUCH, glue_text
+from dala.gpu.compute.engines.cpu_native.source import NativeFunction
+from dala.gpu.compute.engines.cpu_native.specialise import fill_statics
+from dala.gpu.compute.engines.cpu_native.types import Type
+from dala.gpu.compute.engines.cpu_native.unit import Result, Unit, annotation
+from dala.gpu.compute.engines.host_memory import Memory
+from dala.gpu.compute.engines.jit import Code, Jit, jit
+from dala.gpu.compute.engines.threads import Pool, Tiles, pool
+
+_PACK: Final = {
+    "bool": "?7x", "u8": "B7x", "i8": "b7x", "u16": "H6x", "i16": "h6x", "u32": "I4x",
+    "i32": "i4x", "u64": "Q", "i64": "q", "f32": "f4x", "f64": "d",
+}  # fmt: skip
+_CHARS: Final = {
+    "bool": "|b1", "u8": "|u1", "i8": "|i1", "u16": "<u2", "i16": "<i2", "u32": "<u4",
+    "i32": "<i4", "u64": "<u8", "i64": "<i8", "f32": "<f4", "f64": "<f8",
+}  # fmt: skip
+_All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+_Body: Final = ctypes.CFUNCTYPE(
+    None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
+
+
+#: Bytes of local arrays from which pages are touched first, where that is needed.
+TOUCH_FROM = 1024 if sys.platform == "win32" else 1 << 30
+
+
+class OutOfBounds(DeviceError, IndexError):
+    """Checked native code was about to leave an array: a mistake in that code."""
+
+    def __init__(self, function: str, line: int, index: int, length: int) -> None:
+        super().__init__(
+            f"native code {function}, line {line}: index {index} of an array of {length}"
+        )
+        self.function, self.line, self.index, self.length = function, line, index, length
+
+
+class Native:
+    """A compiled function. Call it, or share its range out with :meth:`parallel`."""
+
+    def __init__(
+        self, function: NativeFunction, statics: dict[str, Any], checked: bool, compiler: Jit
+    ) -> None:
+        self.name = function.name
+        self.checked = checked
+        self._compiler = compiler
+        filled = fill_statics(function, statics)
+        self.kinds = [annotation(function, p.annotation, filled, p) for p in function.params]
+        for p, kind in zip(function.params, self.kinds, strict=True):
+            array = isinstance(kind, tuple) and kind[0] == "array"
+            if not isinstance(kind[1] if array else kind, Type):
+                function.fail(p, f"argument {p.arg} needs a type", "Annotate it: Array[f32], i64.")
+        self.params = [p.arg for p in function.params]
+        self.shared = self.params[-2:] == ["start", "end"]
+        unit = Unit(checked, compiler.host.streams)
+        if checked:
+            unit.functions.append(FAULT)
+        entry = [(k[1], 1) if isinstance(k, tuple) else k for k in self.kinds]
+        written = write_function(unit, function, entry, filled, entry=True)
+        self.result: Result = written.result
+        pages = unit.stack // 4096 + 4 if unit.stack >= TOUCH_FROM else 0
+        if pages:
+            unit.functions.append(TOUCH)
+        if unit.streamed:
+            unit.module.intrinsic("x86.sse.sfence", "void")
+        unit.functions.append(
+            glue_text(
+                written,
+                self.kinds,
+                shared=self.shared,
+                checked=checked,
+                pages=pages,
+                fence=unit.streamed,
+            )
+        )
+        self.names = unit.names
+        #: The LLVM IR, before it is optimised.
+        self.text = unit.text(compiler.host.attributes)
+        self.code: Code = compiler.compile(self.text, ("all", "body") if self.shared else ("all",))
+        self._call = _All(self.code.addresses["all"])
+        self._body: Any = _Body(self.code.addresses["body"]) if self.shared else None
+        given = self.kinds[:-2] if self.shared else self.kinds
+        form = "".join("Qq" if isinstance(k, tuple) else _PACK[k.name] for k in given)
+        self._pack = struct.Struct(f"=72sQQ{form}").pack
+        self._given = list(zip(self.params, given, strict=False))
+        self._head = struct.pack("=9q", 0, 0, 1, 0, 0, 0, 0, 0, 0)
+
+    def assembly(self) -> str:
+        """The machine code, as the assembler writes it."""
+        return self._compiler.assembly(self.text)
+
+    # calls ------------------------------------------------------------------------------------
+    def __call__(self, *args: Any) -> Any:
+        """Runs the function on the calling thread."""
+        if not self.shared:
+            return self._whole(self._call, self._head, args)
+        if len(args) != len(self.params):
+            raise self._count(args, self.params)
+        start, end = args[-2:]
+        body = self._body
+        return self._whole(lambda block: body(block, None, start, end), self._head, args[:-2])
+
+    def _heading(self, total: int, chunk: int) -> bytes:
+        body = self.code.addresses["body"] if self.shared else 0
+        return struct.pack("=9q", 0, total, chunk, 0, 0, body, 0, 0, 0)
+
+    def _words(self, args: Sequence[Any]) -> list[Any]:
+        if len(args) != len(self._given):
+            raise self._count(args, [n for n, _ in self._given])
+        words: list[Any] = []
+        for (name, kind), arg in zip(self._given, args, strict=True):
+            if isinstance(kind, Type):
+                words.append(arg)
+            elif type(arg) is Memory:  # of the engine: bytes of any type
+                words += arg.address, arg.array.nbytes // kind[1].size
+            else:
+                words += self._array(name, kind[1], arg)
+        return words
+
+    def _count(self, args: Sequence[Any], wanted: Sequence[str]) -> ParameterError:
+        names = ", ".join(wanted)
+        return ParameterError(f"{self.name}({names}): {len(args)} arguments came")
+
+    def _array(self, name: str, element: Type, arg: Any) -> tuple[int, int]:
+        if isinstance(arg, tuple):
+            return arg
+        try:
+            told = arg.__array_interface__
+        except AttributeError:
+            raise ParameterError(
+                f"{self.name}: {name} must be an array, memory or (address, length), "
+                f"not {type(arg).__name__}"
+            ) from None
+        if told["typestr"] != _CHARS[element.name]:
+            raise DtypeMismatch(f"{self.name}: {name} is of {element}, not {arg.dtype}")
+        if told["strides"] is not None:
+            raise ParameterError(f"{self.name}: {name} must be contiguous")
+        return told["data"][0], arg.size
+
+    def _packed(self, head: bytes, result: int, fault: int, args: Sequence[Any]) -> bytes:
+        words = self._words(args)
+        try:
+            return self._pack(head, result, fault, *words)
+        except (struct.error, OverflowError) as error:
+            given = ", ".join(f"{n}: {k}" for n, k in self._given if isinstance(k, Type))
+            raise ParameterError(f"{self.name}: a number does not fit ({error}); {given}") from None
+
+    def _whole(self, call: Callable[[bytes], Any], head: bytes, args: Sequence[Any]) -> Any:
+        fault = _Fault() if self.checked else None
+        told = 0 if fault is None else ctypes.addressof(fault)
+        if self.result is None:
+            call(self._packed(head, 0, told, args))
+        else:
+            out = (ctypes.c_int64 * _result_words(self.result))()
+            call(self._packed(head, ctypes.addressof(out), told, args))
+        if fault is not None:
+            self._raise(fault)
+        return None if self.result is None else _unpacked(self.result, bytes(out))
+
+    def _raise(self, fault: Any) -> None:
+        if fault[0]:
+            raise OutOfBounds(self.names[fault[4]], fault[3], fault[1], fault[2])
+
+    def parallel(
+        self, total: int, chunk: int, *, threads: Pool | None = None
+    ) -> Callable[..., None]:
+        """A function of all arguments but ``start`` and ``end``: runs [0, total) in tiles.
+
+        Tiles of ``chunk`` positions are taken by the calling thread and by helpers; one tile runs
+        on the calling thread alone. Prepared once, a call costs a few microseconds.
+        """
+        if not self.shared or self.result is not None:
+            raise ParameterError(
+                f"{self.name}: only a function whose last arguments are start and end, and which "
+                "has no result, can be shared out"
+            )
+        if chunk < 1 or total < 0:
+            raise ParameterError(f"{self.name}: total {total} and chunk {chunk} make no tiles")
+        head, call, packed = self._heading(total, chunk), self._call, self._packed
+        crew = threads or pool()
+        helpers = min(crew.threads, -(-total // chunk)) - 1
+        tiles = None
+        if helpers > 0:
+            code = self._compiler.tiles()
+            tiles = Tiles(code.addresses, code)
+
+        def run(*args: Any) -> None:
+            fault = _Fault() if self.checked else None
+            told = 0 if fault is None else ctypes.addressof(fault)
+            block = packed(head, 0, told, args)
+            if total == 0:
+                return
+            if tiles is None:
+                call(block)
+            else:
+                crew.run(tiles, block, helpers)
+            if fault is not None:
+                self._raise(fault)
+
+        return run
+
+
+_Fault: Final = ctypes.c_int64 * 5
+
+
+def _result_words(result: Result) -> int:
+    return len(result) if isinstance(result, tuple) else 1
+
+
+def _unpacked(result: Result, data: bytes) -> Any:
+    if isinstance(result, tuple):
+        return struct.unpack("=" + "".join(_PACK[t.name] for t in result), data)
+    assert result is not None
+    return struct.unpack("=" + _PACK[result.name], data)[0]
+
+
+#: Compiled functions kept; beyond that the oldest go (and come back from the disk).
+KEPT: Final = 1024
+
+_known: dict[tuple[Any, ...], Native] = {}
+_compiling = threading.Lock()
+
+
+def _after_fork() -> None:
+    # A thread that the child does not have may have held it.
+    global _compiling
+    _compiling = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def compile_native(
+    function: NativeFunction, *, checked: bool = False, compiler: Jit | None = None, **statics: Any
+) -> Native:
+    """Code for a function and a set of constants; made once, and kept.
+
+    ``checked`` builds code that raises OutOfBounds instead of leaving an array.
+    """
+    statics = {n: tuple(v) if isinstance(v, list) else v for n, v in sorted(statics.items())}
+    key = (function, checked, compiler, *((n, v, type(v)) for n, v in statics.items()))
+    found = _known.get(key)
+    if found is None:
+        with _compiling:
+            found = _known.get(key)
+            if found is None:
+                found = Native(function, statics, checked, compiler or jit())
+                if len(_known) >= KEPT:
+                    _known.pop(next(iter(_known)))
+                _known[key] = found
+    return found

@@ -1,0 +1,166 @@
+"""Which source pixels an output pixel of a resized picture is made of, and with which weights.
+
+Computed once on the host in f64, one table an axis, and shared by every engine: what they do is
+multiply and add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dala.gpu.compute.engines.base import Task
+
+Floats = npt.NDArray[np.float64]
+
+#: How the resampling filters are named, in the order they are documented.
+METHODS: Final = ("nearest", "bilinear", "bicubic", "lanczos", "area")
+
+
+@dataclass(frozen=True, eq=False)
+class Taps:
+    """For each output position, ``weights.shape[1]`` source positions from ``first`` on.
+
+    All of them lie inside the source; weights of positions that do not count are 0.
+    """
+
+    first: npt.NDArray[np.int32]
+    weights: Floats
+
+    @property
+    def count(self) -> int:
+        """Taps of each output position."""
+        return int(self.weights.shape[1])
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The source positions that are read at all: from, to."""
+        return int(self.first.min()), int(self.first.max()) + self.count
+
+    def words(self) -> npt.NDArray[np.uint32]:
+        """For shaders: a row for each output position, the first position and then f32 weights."""
+        rows = np.empty((len(self.first), 1 + self.count), np.uint32)
+        rows[:, 0] = self.first.view(np.uint32)
+        rows[:, 1:] = self.weights.astype(np.float32).view(np.uint32)
+        return rows
+
+    def apply(self, a: Any, axis: int) -> Any:
+        """The weighted sums along an axis of an array, in f64."""
+        turned = np.moveaxis(a, axis, 0)
+        shape = (-1,) + (1,) * (turned.ndim - 1)
+        total = np.zeros((len(self.first), *turned.shape[1:]))
+        for k in range(self.count):
+            total += self.weights[:, k].reshape(shape) * turned[self.first + k]
+        return np.moveaxis(total, 0, axis)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a resize: the whole source becomes ``full`` pixels, laid down at ``offset``.
+
+    The output has ``size`` pixels; what lies outside of it is cut off (``offset`` may be negative),
+    and positions that nothing is laid on are outside of the window.
+    """
+
+    source: int
+    full: int
+    offset: int
+    size: int
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The output positions that are made of the source: from, to."""
+        return max(self.offset, 0), min(self.offset + self.full, self.size)
+
+    def taps(self, method: str, antialias: bool) -> Taps:
+        """The table for the window's positions."""
+        low, high = self.window
+        return _taps(self.source, self.full, low - self.offset, high - low, method, antialias)
+
+
+def task_axes(task: Task) -> tuple[Axis, Axis]:
+    """The axes of a task that resizes, y and x."""
+    source, full, offset, size = task.inputs[0].shape, task["full"], task["offset"], task["size"]
+    y, x = (Axis(source[i], full[i], offset[i], size[i]) for i in (0, 1))
+    return y, x
+
+
+def _linear(x: Floats) -> Floats:
+    return np.maximum(1.0 - np.abs(x), 0.0)
+
+
+def _cubic(a: float) -> Callable[[Floats], Floats]:
+    def weigh(x: Floats) -> Floats:
+        x = np.abs(x)
+        near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+        far = (((x - 5.0) * x + 8.0) * x - 4.0) * a
+        return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
+
+    return weigh
+
+
+def _lanczos(x: Floats) -> Floats:
+    return np.where(np.abs(x) < 3.0, np.sinc(x) * np.sinc(x / 3.0), 0.0)
+
+
+#: By method and antialias: the filter, and how far it reaches.
+_FILTERS: Final[dict[tuple[str, bool], tuple[Callable[[Floats], Floats], int]]] = {
+    ("bilinear", True): (_linear, 1),
+    ("bilinear", False): (_linear, 1),
+    ("bicubic", True): (_cubic(-0.5), 2),
+    ("bicubic", False): (_cubic(-0.75), 2),
+    ("lanczos", True): (_lanczos, 3),
+    ("lanczos", False): (_lanczos, 3),
+}
+
+
+@lru_cache(maxsize=256)
+def _taps(source: int, full: int, start: int, count: int, method: str, antialias: bool) -> Taps:
+    at = np.arange(start, start + count, dtype=np.int64)
+    if method == "nearest":
+        first = (2 * at + 1) * source // (2 * full)
+        return Taps(first.astype(np.int32), np.ones((count, 1)))
+    if method == "area":
+        # In units of 1 / full of a source pixel everything is a whole number.
+        low, high = at * source, (at + 1) * source
+        first = low // full
+        index = first[:, None] + np.arange(-(-source // full) + 1)
+        cover = np.minimum(high[:, None], (index + 1) * full) - np.maximum(
+            low[:, None], index * full
+        )
+        return _packed(source, index, np.maximum(cover, 0) / source)
+    weigh, reach = _FILTERS[method, antialias]
+    scale = source / full
+    centre = (at + 0.5) * scale
+    if antialias:
+        stretch = max(scale, 1.0)
+        first = np.floor(centre - reach * stretch + 0.5).astype(np.int64)
+        index = first[:, None] + np.arange(int(np.ceil(2 * reach * stretch)) + 1)
+        weights = weigh((index + 0.5 - centre[:, None]) / stretch)
+        weights = np.where((index >= 0) & (index < source), weights, 0.0)
+    else:
+        first = np.floor(centre - 0.5).astype(np.int64) - (reach - 1)
+        index = first[:, None] + np.arange(2 * reach)
+        weights = weigh(index + 0.5 - centre[:, None])
+    return _packed(source, index, weights / weights.sum(axis=1, keepdims=True))
+
+
+def _packed(source: int, index: npt.NDArray[np.int64], weights: Floats) -> Taps:
+    """Taps outside moved to the border pixel, and no more columns than are needed."""
+    rows = np.arange(len(index))
+    index = np.clip(index, 0, source - 1)
+    weights = np.where(np.abs(weights) < 1e-12, 0.0, weights)  # zeros, but for rounding
+    some = weights != 0.0
+    first = index[rows, some.argmax(axis=1)]
+    last = index[rows, index.shape[1] - 1 - some[:, ::-1].argmax(axis=1)]
+    count = int((last - first).max()) + 1
+    first = np.minimum(first, source - count)
+    packed = np.zeros((len(index), count))
+    where = np.clip(index - first[:, None], 0, count - 1)
+    np.add.at(packed, (rows[:, None], where), weights)
+    return Taps(first.astype(np.int32), packed)

@@ -1,0 +1,75 @@
+// One pass of argmax: (outer, n, inner) to (outer, splits, inner) places along the axis.
+// Items and lanes are as in reduce.wgsl; a lane's numbers come in order, so that the first of equals
+// stays. Later passes choose among the places of the one before.
+
+$declarations
+@group(0) @binding($block) var<uniform> p: Block;
+
+var<workgroup> best: array<$kind, 256>;
+var<workgroup> places: array<u32, 256>;
+
+fn better(x: $kind, y: $kind) -> bool {
+    return $better;
+}
+
+fn place_of(from_here: u32, k: u32) -> u32 {
+    return $place;
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>,
+        @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) t: u32) {
+    let items = 256u / p.lanes;
+    $places
+    if (item < p.items) {
+        let c = item % p.inner;
+        let piece = item / p.inner;
+        let outer = piece / p.splits;
+        let first = (piece % p.splits) * p.length;
+        let last = min(first + p.length, p.n);
+        let base = outer * p.along * p.inner + c;
+        let from_here = outer * p.n * p.inner + c;
+        var k = min(first + lane, last - 1u);
+        var place = place_of(from_here, k);
+        var x = fetch_a(base + place * p.inner);
+        k += p.lanes;
+        while (k + 3u * p.lanes < last) {
+            let p0 = place_of(from_here, k);
+            let p1 = place_of(from_here, k + p.lanes);
+            let p2 = place_of(from_here, k + 2u * p.lanes);
+            let p3 = place_of(from_here, k + 3u * p.lanes);
+            let x0 = fetch_a(base + p0 * p.inner);
+            let x1 = fetch_a(base + p1 * p.inner);
+            let x2 = fetch_a(base + p2 * p.inner);
+            let x3 = fetch_a(base + p3 * p.inner);
+            if (better(x0, x)) { x = x0; place = p0; }
+            if (better(x1, x)) { x = x1; place = p1; }
+            if (better(x2, x)) { x = x2; place = p2; }
+            if (better(x3, x)) { x = x3; place = p3; }
+            k += 4u * p.lanes;
+        }
+        while (k < last) {
+            let p0 = place_of(from_here, k);
+            let x0 = fetch_a(base + p0 * p.inner);
+            if (better(x0, x)) { x = x0; place = p0; }
+            k += p.lanes;
+        }
+        best[t] = x;
+        places[t] = place;
+    }
+    for (var half = p.lanes >> 1u; half > 0u; half >>= 1u) {
+        workgroupBarrier();
+        if (lane < half && item < p.items) {
+            let o = t + half * apart;
+            let more = better(best[o], best[t]);
+            if (more || (!better(best[t], best[o]) && places[o] < places[t])) {
+                best[t] = best[o];
+                places[t] = places[o];
+            }
+        }
+    }
+    if (lane == 0u && item < p.items) {
+        output[item] = $result;
+    }
+}

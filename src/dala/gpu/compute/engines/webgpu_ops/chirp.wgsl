@@ -1,0 +1,43 @@
+// Bluestein's way to a transform of any length: its numbers times a chirp, convolved with a chirp.
+// This multiplies the numbers of lines by a table, taking them from one layout to another.
+
+struct Numbers {
+    // What is written: so many lines of so many numbers.
+    lines: u32,
+    size: u32,
+    // Numbers of a line that are there to be read; the rest are zeros.
+    length: u32,
+    // Lines lie side by side in blocks of so many, in what is read and in what is written.
+    read_inner: u32,
+    read_line: u32,
+    write_inner: u32,
+    write_line: u32,
+    divisor: u32,
+    scale: f32,
+}
+
+@group(0) @binding(0) var<storage, read> a: array<$SOURCE>;
+@group(0) @binding(1) var<storage, read> table: array<vec2<$T>>;
+@group(0) @binding(2) var<storage, read_write> out: array<$TARGET>;
+@group(0) @binding(3) var<uniform> p: Numbers;
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>,
+        @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) id: u32) {
+    let i = (group.y * groups.x + group.x) * 256u + id;
+    if (i >= p.lines * p.size) { return; }
+    let inner = i % p.write_inner;
+    let n = i / p.write_inner % p.size;
+    let line = i / p.write_inner / p.size * p.write_inner + inner;
+    var v = vec2<$T>();
+    if (n < p.length) {
+        let at = line / p.read_inner * p.read_line * p.read_inner + line % p.read_inner;
+        let read = a[at + n * p.read_inner];
+        let w = table[n];
+        v = $LOAD;
+        v = vec2<$T>(v.x * w.x - v.y * w.y, v.x * w.y + v.y * w.x);
+    }
+    let to = line / p.write_inner * p.write_line * p.write_inner + line % p.write_inner;
+    out[to + n * p.write_inner] = $STORE;
+}

@@ -1,0 +1,59 @@
+// Colours through a table of three axes, blue the innermost; numbers are those that are stored.
+
+struct Block {
+    width: u32,
+    height: u32,
+    size: u32,
+    // What an entry's 1.0 is in the output, and an alpha of the picture.
+    white: f32,
+    low: vec3<f32>,
+    alpha: f32,
+    scale: vec3<f32>,
+    // The shares of the entries and of the colour as it was.
+    amount: f32,
+    keep: f32,
+}
+
+@group(0) @binding(0) var<storage, read> source: array<$element>;
+@group(0) @binding(1) var<storage, read> table: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> result: array<$stored>;
+@group(0) @binding(3) var<uniform> p: Block;
+
+fn read_pixel(i: u32) -> vec4<f32> {
+$read
+}
+
+fn steps(v: vec4<f32>) -> vec4<u32> {
+    let up = v + 0.5f;
+    let kept = select(vec4<f32>(0.0f), up, up > vec4<f32>(0.0f));
+    return vec4<u32>(min(kept, vec4<f32>(255.0f)));
+}
+
+fn look_up(c: vec3<f32>) -> vec4<f32> {
+    let top = p.size - 1u;
+    let raw = (c - p.low) * p.scale;
+    // NaN is not above 0 either.
+    let t = min(select(vec3<f32>(0.0f), raw, raw > vec3<f32>(0.0f)), vec3<f32>(f32(top)));
+    let cell = min(vec3<u32>(t), vec3<u32>(top - 1u));
+    let part = t - vec3<f32>(cell);
+    let step = vec3<u32>(p.size * p.size, p.size, 1u);
+    let base = cell.x * step.x + cell.y * step.y + cell.z;
+    let far = base + step.x + step.y + 1u;
+$method
+}
+
+fn value_at(x: u32, y: u32) -> vec4<f32> {
+    let px = read_pixel(y * p.width + x);
+    let found = look_up(px.rgb).rgb * p.white;
+    let mixed = found * p.amount + px.rgb * p.keep;
+    return vec4<f32>(select(mixed, found, p.keep == 0.0f), $alpha);
+}
+
+@compute @workgroup_size($group)
+fn main(@builtin(workgroup_id) group: vec3<u32>,
+        @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+    let n = (group.y * groups.x + group.x) * ${group}u + lane;
+    let count = p.width * p.height;
+$write
+}

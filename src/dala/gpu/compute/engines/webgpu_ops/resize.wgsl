@@ -1,0 +1,94 @@
+// One pass of a resize: weighted sums of pixels along x, along y, or along both.
+// A table row is the first source position (its bits) and then the weights.
+
+struct Block {
+    // What this pass writes, in pixels.
+    width: u32,
+    height: u32,
+    // The part of it that is made of the source; beyond it lies p.pad.
+    left: u32,
+    top: u32,
+    right: u32,
+    bottom: u32,
+    // Pixels in a row of the source, and the source's first pixel that counts.
+    pitch: u32,
+    begin: u32,
+    // Taps along x and y, and where y's table begins.
+    taps_x: u32,
+    taps_y: u32,
+    table_y: u32,
+    spare: u32,
+    // What becomes of a value at the end.
+    gain: vec4<f32>,
+    bias: vec4<f32>,
+    pad: vec4<f32>,
+}
+
+@group(0) @binding(0) var<storage, read> source: array<$element>;
+@group(0) @binding(1) var<storage, read> taps: array<u32>;
+@group(0) @binding(2) var<storage, read_write> result: array<$stored>;
+@group(0) @binding(3) var<uniform> p: Block;
+
+fn read_pixel(i: u32) -> vec4<f32> {
+$read
+}
+
+fn tap(i: u32) -> f32 {
+    return bitcast<f32>(taps[i]);
+}
+
+fn along_x(x: u32, row: u32) -> vec4<f32> {
+    let entry = x * (p.taps_x + 1u);
+    let at = row + taps[entry];
+    var sum = vec4<f32>(0.0f);
+    for (var k = 0u; k < p.taps_x; k++) {
+        sum += tap(entry + 1u + k) * read_pixel(at + k);
+    }
+    return sum;
+}
+
+fn along_y(x: u32, y: u32) -> vec4<f32> {
+    let entry = p.table_y + y * (p.taps_y + 1u);
+    var at = p.begin + taps[entry] * p.pitch + x;
+    var sum = vec4<f32>(0.0f);
+    for (var k = 0u; k < p.taps_y; k++) {
+        sum += tap(entry + 1u + k) * read_pixel(at);
+        at += p.pitch;
+    }
+    return sum;
+}
+
+fn along_both(x: u32, y: u32) -> vec4<f32> {
+    let entry = p.table_y + y * (p.taps_y + 1u);
+    var row = p.begin + taps[entry] * p.pitch;
+    var sum = vec4<f32>(0.0f);
+    for (var k = 0u; k < p.taps_y; k++) {
+        sum += tap(entry + 1u + k) * along_x(x, row);
+        row += p.pitch;
+    }
+    return sum;
+}
+
+fn value_at(x: u32, y: u32) -> vec4<f32> {
+    if (x < p.left || x >= p.right || y < p.top || y >= p.bottom) {
+        return p.pad;
+    }
+    let v = $along;
+    return $finish;
+}
+
+// Eight bits of each channel, halves up; what is not a number is 0.
+fn steps(v: vec4<f32>) -> vec4<u32> {
+    return vec4<u32>(clamp(v + 0.5f, vec4<f32>(0.0f), vec4<f32>(255.0f)));
+}
+
+@compute @workgroup_size(128)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let n = (group.y * groups.x + group.x) * 128u + lane;
+    let count = p.width * p.height;
+$write
+}

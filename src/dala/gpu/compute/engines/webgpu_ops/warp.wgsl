@@ -1,0 +1,73 @@
+// A picture read at coordinates: whole part and fraction along x and y, the latter in [0, 1).
+
+struct Block {
+    // What is written, and the source, in pixels.
+    width: u32,
+    height: u32,
+    source_width: i32,
+    source_height: i32,
+    // Beyond the border, as stored.
+    fill: vec4<f32>,
+    matrix_u: vec4<f32>,
+    matrix_v: vec4<f32>,
+    matrix_w: vec4<f32>,
+}
+
+struct Place {
+    whole: vec2<i32>,
+    part: vec2<f32>,
+}
+
+@group(0) @binding(0) var<storage, read> source: array<$element>;
+$bindings
+
+fn read_pixel(i: u32) -> vec4<f32> {
+$read
+}
+
+// The border rule for one axis.
+fn fold(i: i32, count: i32) -> i32 {
+$fold
+}
+
+fn tap(x: i32, y: i32) -> vec4<f32> {
+    let at = fold(y, p.source_height) * p.source_width + fold(x, p.source_width);
+    let value = read_pixel(u32(at));
+    return $bordered;
+}
+
+fn split(v: vec2<f32>) -> Place {
+    let bits = bitcast<vec2<u32>>(v) & vec2<u32>(0x7fffffffu);
+    let number = select(v, vec2<f32>(-536870912.0f), bits > vec2<u32>(0x7f800000u));
+    let near = clamp(number, vec2<f32>(-536870912.0f), vec2<f32>(536870912.0f));
+    let whole = floor(near);
+    return Place(vec2<i32>(whole), near - whole);
+}
+
+fn place_of(x: u32, y: u32) -> Place {
+$place
+}
+
+fn sample(at: Place) -> vec4<f32> {
+$sample
+}
+
+fn value_at(x: u32, y: u32) -> vec4<f32> {
+    return sample(place_of(x, y));
+}
+
+// Eight bits of each channel, halves up.
+fn steps(v: vec4<f32>) -> vec4<u32> {
+    return vec4<u32>(clamp(v + 0.5f, vec4<f32>(0.0f), vec4<f32>(255.0f)));
+}
+
+@compute @workgroup_size(128)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let n = (group.y * groups.x + group.x) * 128u + lane;
+    let count = p.width * p.height;
+$write
+}

@@ -1,0 +1,98 @@
+"""Gaussian blur: separable, clamped at the border, alpha kept."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dala.errors import ParameterError
+from dala.gpu.compute.engines.base import Task, Tensor
+from dala.gpu.compute.engines.gauss import MAX_RADIUS, gaussian_weights
+from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.options import Option
+
+#: The widest Gaussian of ``gaussian_blur``.
+MAX_SIGMA = 100.0
+
+#: From here down a pixel's neighbours weigh nothing (exp(-5000)), and squares are far from 0.
+_NARROWEST = 0.01
+
+
+class Blur(Operation):
+    """Gaussian blur: a mean over the square around, exp(-d**2 / (2 sigma**2)) along each axis
+
+    The weights of the 2 * radius + 1 pixels across sum to 1, and so do those of the pixels down.
+    radius within 0..200 (0 changes nothing); sigma above 0, radius / 2 if not given. Beyond its
+    border the picture goes on with its outermost pixels. Alpha is kept.
+    """
+
+    title = "blur"
+    takes = ("img",)
+    options = (Option("radius", "int", 3, 0, MAX_RADIUS), Option("sigma", "float"))
+    dtypes = ("f32", "u8")
+    code: ClassVar[str] = "blur"
+
+    def _chosen(self, values: dict[str, Any]) -> tuple[int, float]:
+        """Radius and sigma, checked and filled in."""
+        radius, sigma = values["radius"], values["sigma"]
+        if sigma is not None and not 0 < sigma < math.inf:
+            raise ParameterError(
+                f"run_kernel: parameter 'sigma' of kernel {self.name!r} must be a finite number "
+                f"above 0, {sigma!r} came. For no blur at all give radius=0."
+            )
+        if radius is None:
+            radius = min(math.ceil(3 * sigma), MAX_RADIUS)
+        if sigma is None:
+            sigma = radius / 2 or 1.0
+        return radius, max(sigma, _NARROWEST)
+
+    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+        self.want_image(inputs)
+        self._chosen(values)
+        return inputs[0]
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
+    ) -> dict[str, Any]:
+        self.want(output, self.result(inputs, values))
+        radius, sigma = self._chosen(values)
+        return {"radius": radius, "sigma": sigma}
+
+    def define(self, task: Task, img: Any) -> Any:
+        if task["radius"] == 0:
+            return img
+        weights = gaussian_weights(task["radius"], task["sigma"])
+        numbers = img.astype(np.float64)
+        colors = numbers[..., :3] if img.ndim == 3 else numbers
+        blurred = _along(_along(colors, 0, weights), 1, weights)
+        if img.ndim == 3 and img.shape[2] == 4:
+            return np.concatenate([blurred, numbers[..., 3:]], axis=2)
+        return blurred
+
+
+class GaussianBlur(Blur):
+    """``blur`` by its sigma: within 0..100, above 0; radius is 3 * sigma rounded up if not given"""
+
+    title = "gaussian_blur"
+    options = (
+        Option("sigma", "float", 1.5, None, MAX_SIGMA),
+        Option("radius", "int", None, 0, MAX_RADIUS),
+    )
+
+
+def _along(numbers: Any, axis: int, weights: Any) -> Any:
+    """The weighted mean of each number's neighbours along an axis."""
+    radius, size = len(weights) // 2, numbers.shape[axis]
+    padding = [(0, 0)] * numbers.ndim
+    padding[axis] = (radius, radius)
+    wide = np.pad(numbers, padding, "edge")
+    total = np.zeros_like(numbers)
+    for k, weight in enumerate(weights):
+        part = (slice(None),) * axis + (slice(k, k + size),)
+        total += wide[part] * weight
+    return total
+
+
+OPERATIONS = (Blur, GaussianBlur)

@@ -1,0 +1,94 @@
+"""Convolution as neural networks have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dala.errors import ParameterError
+from dala.gpu.compute.engines.base import Task, Tensor
+from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.options import Option
+
+
+class Conv2d(Operation):
+    """Weighted sums over a window that slides over images of many channels
+
+    out[n, o, y, x] = bias[o] + sum over c, i, j of weight[o, c, i, j] *
+    x[n, c, y * stride + i * dilation - padding, x * stride + j * dilation - padding]
+
+    ``x`` is (N, C, H, W) or (C, H, W), ``weight`` is (O, C / groups, kh, kw), ``bias`` is (O,) and
+    may be left out. The weights are not flipped. What lies outside of the image is 0. With
+    ``groups``, channels are taken in so many equal parts, each with its own part of the outputs.
+    """
+
+    title = "conv2d"
+    takes = ("x", "weight", "bias")
+    optional = 1
+    dtypes = ("f32", "f64")
+    options = (
+        Option("stride", "ints", (1, 1), low=1, size=2, spread=True, high=1 << 20),
+        Option("padding", "ints", (0, 0), low=0, size=2, spread=True, high=1 << 20),
+        Option("dilation", "ints", (1, 1), low=1, size=2, spread=True, high=1 << 20),
+        Option("groups", "int", 1, low=1),
+    )
+
+    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+        dtype = self.same_dtype(inputs)
+        x = self.want_rank(inputs, 0, 3, 4)
+        weight = self.want_rank(inputs, 1, 4)
+        channels, outputs, groups = x[-3], weight[0], values["groups"]
+        if channels % groups or outputs % groups:
+            raise ParameterError(
+                f"run_kernel: parameter 'groups' of kernel 'conv2d' divides the channels of 'x' "
+                f"and the outputs of 'weight'; there are {channels} and {outputs}, {groups} came."
+            )
+        if weight[1] != channels // groups:
+            raise self.shape_error(
+                f"takes 'weight' of shape (outputs, {channels // groups}, height, width) here: "
+                f"'x' of shape {x} has {channels} channels in {groups} groups; {weight} came."
+            )
+        if len(inputs) > 2 and inputs[2].shape != (outputs,):
+            raise self.shape_error(
+                f"takes 'bias' of shape ({outputs},), a number for each of the weight's outputs; "
+                f"{inputs[2].shape} came."
+            )
+        size = tuple(self._size(x, weight, values, i) for i in (0, 1))
+        return Tensor((*x[:-3], outputs, *size), dtype)
+
+    def _size(
+        self, x: tuple[int, ...], weight: tuple[int, ...], values: dict[str, Any], axis: int
+    ) -> int:
+        padded = x[-2 + axis] + 2 * values["padding"][axis]
+        window = (weight[2 + axis] - 1) * values["dilation"][axis] + 1
+        if weight[2 + axis] < 1 or window > padded:
+            what = ("height", "width")[axis]
+            raise self.shape_error(
+                f"has a window of {what} {max(window, 0)} ({weight[2 + axis]} weights, dilation "
+                f"{values['dilation'][axis]}), which must be from 1 to the image's {padded} "
+                f"({x[-2 + axis]} and twice the padding of {values['padding'][axis]})."
+            )
+        return int((padded - window) // values["stride"][axis]) + 1
+
+    def define(self, task: Task, x: Any, weight: Any, bias: Any = None) -> Any:
+        groups, dilation, stride = task["groups"], task["dilation"], task["stride"]
+        top, left = task["padding"]
+        x = (x if x.ndim == 4 else x[None]).astype(np.float64)
+        x = np.pad(x, ((0, 0), (0, 0), (top, top), (left, left)))
+        outputs, inner, rows, columns = weight.shape
+        parts = weight.reshape(groups, outputs // groups, inner, rows, columns).astype(np.float64)
+        height, width = task.output.shape[-2:]
+        total = np.zeros((len(x), groups, outputs // groups, height, width))
+        for i in range(rows):
+            for j in range(columns):
+                y0, x0 = i * dilation[0], j * dilation[1]
+                y1, x1 = y0 + (height - 1) * stride[0] + 1, x0 + (width - 1) * stride[1] + 1
+                seen = x[:, :, y0 : y1 : stride[0], x0 : x1 : stride[1]]
+                seen = seen.reshape(len(x), groups, inner, height, width)
+                total += np.einsum("ngchw,goc->ngohw", seen, parts[..., i, j], optimize=True)
+        total = total.reshape(task.output.shape)
+        return total if bias is None else total + bias[:, None, None]
+
+
+OPERATIONS = (Conv2d,)

@@ -1,0 +1,223 @@
+"""Colours through a look-up table."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dala.errors import DtypeMismatch, ParameterError
+from dala.gpu.compute.cube import SIZES
+from dala.gpu.compute.engines.base import Task, Tensor
+from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.lang import source as sources
+from dala.gpu.compute.lang.declare import declare
+from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.options import Option
+
+#: Numbers this large are no colours, and their differences still are f32.
+FAR = 1e9
+
+
+class LutApply(Operation):
+    """Each colour replaced by what a look-up table holds for it; alpha is kept
+
+    ``lut[r, g, b]``, of shape (n, n, n, 3) with n within 2..129, or (n, 3) with n within 2..65536
+    for a curve a channel; f32, 1.0 being white. ``t = (c - domain_min) / (domain_max - domain_min)
+    * (n - 1)``, kept within 0..n - 1, is a colour's place in the table (NaN is taken as 0); between
+    entries the method interpolates: "tetrahedral" (four entries, exact along the grays) or
+    "trilinear" (eight). The result is ``mix(c, table, amount)``.
+
+    The picture has three or four channels, u8 or f32; the output may differ in both. It has alpha 1
+    where the picture has none.
+    """
+
+    title = "lut_apply"
+    takes = ("image", "lut")
+    dtypes = ("f32", "u8")
+    options = (
+        Option("method", "choice", "tetrahedral", choices=("tetrahedral", "trilinear")),
+        Option("amount", "float", 1.0, 0.0, 1.0),
+        Option("domain_min", "floats", (0.0, 0.0, 0.0), -FAR, FAR, size=3, spread=True),
+        Option("domain_max", "floats", (1.0, 1.0, 1.0), -FAR, FAR, size=3, spread=True),
+    )
+
+    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+        image, lut = inputs
+        if len(image.shape) != 3 or image.shape[2] not in (3, 4):
+            raise self.shape_error(
+                f"takes an 'image' of shape (height, width, 3) or (height, width, 4), "
+                f"{image.shape} came. Give a gray picture three channels first."
+            )
+        if lut.dtype != "f32":
+            raise DtypeMismatch(
+                f"run_kernel: input 'lut' of kernel 'lut_apply' has dtype 'f32', 1.0 being white; "
+                f"{lut.dtype!r} came."
+            )
+        axes, size = len(lut.shape) - 1, lut.shape[0] if lut.shape else 0
+        if axes not in SIZES or lut.shape != (size,) * axes + (3,):
+            raise self.shape_error(
+                f"takes a 'lut' of shape (n, n, n, 3), or (n, 3) for a curve a channel; "
+                f"{lut.shape} came."
+            )
+        least, most = SIZES[axes]
+        if not least <= size <= most:
+            raise self.shape_error(
+                f"takes a 'lut' of {least} to {most} entries along each of its {axes} axes, "
+                f"{size} came."
+            )
+        for low, high in zip(values["domain_min"], values["domain_max"], strict=True):
+            if not low < high or np.float32(low) == np.float32(high):
+                raise ParameterError(
+                    f"run_kernel: kernel 'lut_apply' needs 'domain_min' below 'domain_max'; "
+                    f"{values['domain_min']} and {values['domain_max']} came."
+                )
+        return image
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
+    ) -> dict[str, Any]:
+        wanted = self.result(inputs, values)
+        many = output.shape[2] if len(output.shape) == 3 else 0
+        if output.shape[:2] != wanted.shape[:2] or many not in (3, 4):
+            self.want(output, wanted)
+        if output.dtype not in self.dtypes:
+            self.want(Tensor(wanted.shape, output.dtype), wanted)
+        return values
+
+    def define(self, task: Task, image: Any, lut: Any) -> Any:
+        pixels = image.astype(np.float64) / (255.0 if task.inputs[0].dtype == "u8" else 1.0)
+        color = pixels[..., :3]
+        low, high = (np.array(task[name]) for name in ("domain_min", "domain_max"))
+        last = lut.shape[0] - 1
+        place = np.nan_to_num((color - low) / (high - low) * last, nan=0.0)
+        place = np.clip(place, 0.0, last)
+        cell = np.minimum(place.astype(np.int64), last - 1)
+        part = place - cell
+        table = lut.astype(np.float64)
+        if lut.ndim == 2:
+            first = np.stack([table[cell[..., c], c] for c in range(3)], axis=-1)
+            second = np.stack([table[cell[..., c] + 1, c] for c in range(3)], axis=-1)
+            found = first * (1.0 - part) + second * part
+        elif task["method"] == "trilinear":
+            found = _trilinear(table, cell, part)
+        else:
+            found = _tetrahedral(table, cell, part)
+        amount = task["amount"]
+        if amount != 1.0:
+            found = color + (found - color) * amount
+        alpha = pixels[..., 3:] if pixels.shape[2] == 4 else np.ones_like(pixels[..., :1])
+        made = np.concatenate([found, alpha], axis=-1)[..., : task.output.shape[2]]
+        return made * 255.0 if task.output.dtype == "u8" else made
+
+    def lower(self, task: Task) -> tuple[Kernel, dict[str, Any]] | None:
+        lut = task.inputs[1]
+        low, high = task["domain_min"], task["domain_max"]
+        last = lut.shape[0] - 1
+        scale = tuple(last / (h - v) for v, h in zip(low, high, strict=True))
+        method = task["method"] if len(lut.shape) == 4 else "curves"
+        return _looking_up(method), {"low": low, "scale": scale, "amount": task["amount"]}
+
+
+def _trilinear(table: Any, cell: Any, part: Any) -> Any:
+    found = np.zeros(cell.shape)
+    for corner in range(8):
+        step = np.array([corner >> 2, corner >> 1 & 1, corner & 1])
+        at = cell + step
+        weight = np.where(step, part, 1.0 - part).prod(axis=-1, keepdims=True)
+        found += table[at[..., 0], at[..., 1], at[..., 2]] * weight
+    return found
+
+
+def _tetrahedral(table: Any, cell: Any, part: Any) -> Any:
+    """From the near corner to the far one along the axes in the order of their parts."""
+    order = np.argsort(-part, axis=-1, kind="stable")
+    sizes = np.take_along_axis(part, order, axis=-1)
+    at = cell.copy()
+    found = table[at[..., 0], at[..., 1], at[..., 2]] * (1.0 - sizes[..., :1])
+    for step in range(3):
+        np.put_along_axis(
+            at,
+            order[..., step : step + 1],
+            np.take_along_axis(at, order[..., step : step + 1], -1) + 1,
+            -1,
+        )
+        left = sizes[..., step : step + 1] - (sizes[..., step + 1 : step + 2] if step < 2 else 0.0)
+        found = found + table[at[..., 0], at[..., 1], at[..., 2]] * left
+    return found
+
+
+_PLACE = """
+def lut_apply(px: Pixel, lut: Array, *, low: vec3, scale: vec3, amount: float):
+    last = lut.shape[0] - 1
+    top = float(last)
+    tr = (px.r - low.r) * scale.r
+    tg = (px.g - low.g) * scale.g
+    tb = (px.b - low.b) * scale.b
+    tr = tr if tr > 0.0 else 0.0
+    tg = tg if tg > 0.0 else 0.0
+    tb = tb if tb > 0.0 else 0.0
+    tr = tr if tr < top else top
+    tg = tg if tg < top else top
+    tb = tb if tb < top else top
+    i = min(int(tr), last - 1)
+    j = min(int(tg), last - 1)
+    k = min(int(tb), last - 1)
+    r = tr - float(i)
+    g = tg - float(j)
+    b = tb - float(k)
+"""
+
+_METHODS = {
+    "tetrahedral": """
+    i1 = i + (1 if r >= g and r >= b else 0)
+    j1 = j + (1 if g > r and g >= b else 0)
+    k1 = k + (1 if b > r and b > g else 0)
+    i2 = i + 1 - (1 if r < g and r <= b else 0)
+    j2 = j + 1 - (1 if g <= r and g <= b else 0)
+    k2 = k + 1 - (1 if b < g and b < r else 0)
+    most = max(r, g, b)
+    least = min(r, g, b)
+    middle = max(min(r, g), min(max(r, g), b))
+    w0, w1, w2 = 1.0 - most, most - middle, middle - least
+    x = lut[i, j, k, 0] * w0 + lut[i1, j1, k1, 0] * w1
+    y = lut[i, j, k, 1] * w0 + lut[i1, j1, k1, 1] * w1
+    z = lut[i, j, k, 2] * w0 + lut[i1, j1, k1, 2] * w1
+    x += lut[i2, j2, k2, 0] * w2 + lut[i + 1, j + 1, k + 1, 0] * least
+    y += lut[i2, j2, k2, 1] * w2 + lut[i + 1, j + 1, k + 1, 1] * least
+    z += lut[i2, j2, k2, 2] * w2 + lut[i + 1, j + 1, k + 1, 2] * least
+""",
+    "trilinear": """
+    x, y, z = 0.0, 0.0, 0.0
+    for n in range(8):
+        u, v, w = n >> 2, n >> 1 & 1, n & 1
+        weight = (r if u > 0 else 1.0 - r) * (g if v > 0 else 1.0 - g) * (b if w > 0 else 1.0 - b)
+        x += lut[i + u, j + v, k + w, 0] * weight
+        y += lut[i + u, j + v, k + w, 1] * weight
+        z += lut[i + u, j + v, k + w, 2] * weight
+""",
+    "curves": """
+    x = lut[i, 0] * (1.0 - r) + lut[i + 1, 0] * r
+    y = lut[j, 1] * (1.0 - g) + lut[j + 1, 1] * g
+    z = lut[k, 2] * (1.0 - b) + lut[k + 1, 2] * b
+""",
+}
+
+_MIX = """
+    if amount < 1.0:
+        x = px.r + (x - px.r) * amount
+        y = px.g + (y - px.g) * amount
+        z = px.b + (z - px.b) * amount
+    return rgba(x, y, z, px.a)
+"""
+
+
+@cache
+def _looking_up(method: str) -> Kernel:
+    """The same in the language, so that it melts into its neighbours."""
+    text = (_PLACE + _METHODS[method] + _MIX).strip().replace("\n\n", "\n")
+    return Kernel("lut_apply", declare(sources.from_text(text, "lut_apply")))
+
+
+OPERATIONS = (LutApply,)

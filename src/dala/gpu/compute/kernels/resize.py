@@ -1,0 +1,268 @@
+"""Pictures in another size, and as tensors that models take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dala.errors import DtypeMismatch, ParameterError
+from dala.gpu.compute.buffer import Buffer
+from dala.gpu.compute.engines.base import Task, Tensor
+from dala.gpu.compute.engines.taps import METHODS, task_axes
+from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.options import Option
+
+#: Mean and standard deviation, on the scale of 0 to 1, that each way of normalising stands for.
+NORMALIZE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "unit": ((0.0,) * 3, (1.0,) * 3),
+    "signed": ((0.5,) * 3, (0.5,) * 3),
+    "raw": ((0.0,) * 3, (1 / 255,) * 3),
+}
+
+
+class _Resampling(Operation):
+    """What all that resize have in common."""
+
+    takes = ("image",)
+    dtypes = ("f32", "u8")
+
+    def _image(self, inputs: tuple[Tensor, ...]) -> tuple[int, int, int]:
+        height, width, channels = self.want_image(inputs)
+        if not height or not width:
+            raise self.shape_error(f"has nothing to resize: 'image' is empty {inputs[0].shape}.")
+        return height, width, channels
+
+    def _resampled(self, task: Task, image: Any) -> Any:
+        """The window of the output that is made of the picture, (height, width, channels) f64."""
+        image = image.reshape(*image.shape[:2], -1)
+        y, x = task_axes(task)
+        across = x.taps(task["method"], task["antialias"]).apply(image.astype(np.float64), 1)
+        return y.taps(task["method"], task["antialias"]).apply(across, 0)
+
+
+class Resize(_Resampling):
+    """A picture in another size
+
+    Pixel o of n output pixels is centred at (o + 0.5) * source / n - 0.5 of the source's. The
+    method weighs the source pixels around: nearest (the one under the centre), bilinear, bicubic,
+    lanczos (three lobes), area (each as much as it is covered). With antialias the filter is
+    stretched by the scale when the picture gets smaller, taps beyond the border are left out and
+    the rest weighed up, and bicubic has a = -0.5; without, it keeps its width, the border pixel
+    stands for those beyond, and a = -0.75. All channels, alpha too, are resized alike.
+    The size is that of the output, or in a plain call ``size`` (height, width).
+    """
+
+    title = "resize"
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("size", "ints", size=2, low=1, high=1 << 20),
+        Option("method", "choice", "bilinear", choices=METHODS),
+        Option("antialias", "bool", True),
+    )
+
+    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor | None:
+        image = inputs[0]
+        self._image(inputs)
+        size = self._size(inputs, values)
+        return None if size is None else Tensor((*size, *image.shape[2:]), image.dtype)
+
+    def _size(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> tuple[int, int] | None:
+        size: tuple[int, int] | None = values["size"]
+        return size
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
+    ) -> dict[str, Any]:
+        image = inputs[0]
+        wanted = self.result(inputs, values)
+        if wanted is None:
+            if len(output.shape) != len(image.shape) or output.shape[2:] != image.shape[2:]:
+                channels = "".join(f", {n}" for n in image.shape[2:])
+                raise self.shape_error(
+                    f"makes an output of shape (height, width{channels}) of 'image' of shape "
+                    f"{image.shape}, {output.shape} came."
+                )
+            wanted = Tensor(output.shape, image.dtype)
+        self.want(output, wanted)
+        size = output.shape[:2]
+        return {
+            "method": values["method"],
+            "antialias": values["antialias"],
+            "full": size,
+            "offset": (0, 0),
+            "size": size,
+        }
+
+    def define(self, task: Task, image: Any) -> Any:
+        return self._resampled(task, image).reshape(task.output.shape)
+
+
+class BicubicScale(Resize):
+    """A picture resized with the bicubic filter: ``resize`` with method "bicubic"
+
+    The size is that of the output, or in a plain call the picture's times ``scale``, rounded.
+    """
+
+    title = "bicubic_scale"
+    code = "resize"
+    options = (
+        Option("scale", "float", low=1e-4, high=1e4),
+        Option("antialias", "bool", True),
+    )
+
+    def _size(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> tuple[int, int] | None:
+        scale = values["scale"]
+        if scale is None:
+            return None
+        height, width = (max(1, math.floor(n * scale + 0.5)) for n in inputs[0].shape[:2])
+        return height, width
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
+    ) -> dict[str, Any]:
+        return super().fit(inputs, output, {**values, "method": "bicubic"})
+
+
+class Preprocess(_Resampling):
+    """A picture as the f32 tensor that a model takes: resized, normalised, laid out
+
+    Values on the scale of 0 to 1 (u8 / 255, f32 as it is) become (v - mean) / std. ``normalize``
+    names both: "imagenet" (or True), "unit" (0 to 1), "signed" (-1 to 1), "raw" (or False; 0 to
+    255); ``mean`` and ``std`` replace either. ``fit`` says how the picture gets its ``size``
+    (height, width): "stretch" both axes, "letterbox" (whole, centred, the rest ``pad``), or "crop"
+    (the middle ``keep`` of the largest part of that shape). ``order`` is that of the channels;
+    alpha is left out, gray goes into all three. Layout "nchw" is (1, 3, height, width) or
+    (3, height, width), "nhwc" (1, height, width, 3) or (height, width, 3). ``method`` and
+    ``antialias`` as in ``resize``.
+    """
+
+    title = "preprocess"
+    options = (
+        Option("size", "ints", size=2, low=1, high=1 << 20),
+        Option("normalize", "choice", "imagenet", choices=tuple(NORMALIZE)),
+        Option("mean", "floats", size=3, spread=True, low=-1e6, high=1e6),
+        Option("std", "floats", size=3, spread=True, low=1e-6, high=1e6),
+        Option("layout", "choice", "nchw", choices=("nchw", "nhwc")),
+        Option("fit", "choice", "stretch", choices=("stretch", "letterbox", "crop")),
+        Option("pad", "floats", (114 / 255,) * 3, size=3, spread=True, low=-1e6, high=1e6),
+        Option("keep", "float", 1.0, low=0.01, high=1.0),
+        Option("order", "choice", "rgb", choices=("rgb", "bgr")),
+        Option("method", "choice", "bilinear", choices=METHODS),
+        Option("antialias", "bool", True),
+    )
+
+    # True and False are names too, of the first and the last way to normalise.
+    def bind(self, inputs: Sequence[Any], output: Any, params: Mapping[str, Any]) -> Any:
+        """Checks a call; gives it ready to be prepared, and the values to run it with."""
+        return super().bind(inputs, output, _named(params))
+
+    def run(
+        self, inputs: Sequence[Buffer], output: Buffer, params: Any = None, _checked: Any = None
+    ) -> None:
+        """Runs it: checks everything, then writes ``output``."""
+        super().run(inputs, output, _named(params or {}), _checked)
+
+    def _new_output(self, inputs: Sequence[Buffer], params: Mapping[str, Any]) -> Buffer:
+        return super()._new_output(inputs, _named(params))
+
+    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+        self._image(inputs)
+        height, width = values["size"] or (224, 224)
+        nchw = values["layout"] == "nchw"
+        return Tensor((1, 3, height, width) if nchw else (1, height, width, 3), "f32")
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
+    ) -> dict[str, Any]:
+        size = self._output_size(inputs, output, values)
+        full, offset = _placed(self._image(inputs)[:2], size, values["fit"], values["keep"])
+        mean, std = NORMALIZE[values["normalize"]]
+        mean, std = values["mean"] or mean, values["std"] or std
+        unit = 255.0 if inputs[0].dtype == "u8" else 1.0
+        channels = (0, 1, 2) if len(inputs[0].shape) == 3 and inputs[0].shape[2] > 1 else (0, 0, 0)
+        bgr = values["order"] == "bgr"
+        turn = (2, 1, 0) if bgr else (0, 1, 2)
+        return {
+            "method": values["method"],
+            "antialias": values["antialias"],
+            "full": full,
+            "offset": offset,
+            "size": size,
+            "layout": values["layout"],
+            "channels": tuple(channels[c] for c in turn),
+            "gain": tuple(1.0 / (unit * std[c]) for c in turn),
+            "bias": tuple(-mean[c] / std[c] for c in turn),
+            "pad": tuple((values["pad"][c] - mean[c]) / std[c] for c in turn),
+        }
+
+    def _output_size(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
+    ) -> tuple[int, int]:
+        wanted = self.result(inputs, values).shape
+        shape = output.shape[1:] if len(output.shape) == 4 else output.shape
+        height, width = (1, 2) if values["layout"] == "nchw" else (0, 1)
+        if values["size"] is None and len(shape) == 3:
+            size = shape[height], shape[width]
+            shown = "(1, 3, height, width)" if height else "(1, height, width, 3)"
+        else:
+            size = wanted[1 + height], wanted[1 + width]
+            shown = str(wanted)
+        fitting = (3, *size) if height else (*size, 3)
+        if shape != fitting or (len(output.shape) == 4 and output.shape[0] != 1):
+            raise self.shape_error(
+                f"makes an output of shape {shown} here, with or without the 1; {output.shape} "
+                f"came."
+            )
+        if output.dtype != "f32":
+            raise DtypeMismatch(
+                f"run_kernel: kernel 'preprocess' makes an output of dtype 'f32', {output.dtype!r} "
+                "came."
+            )
+        return size
+
+    def define(self, task: Task, image: Any) -> Any:
+        found = np.empty((*task["size"], 3))
+        found[...] = task["pad"]
+        (top, bottom), (left, right) = (axis.window for axis in task_axes(task))
+        made = self._resampled(task, image)[..., list(task["channels"])]
+        found[top:bottom, left:right] = made * task["gain"] + task["bias"]
+        if task["layout"] == "nchw":
+            found = found.transpose(2, 0, 1)
+        return found.reshape(task.output.shape)
+
+
+def _named(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(params, Mapping) and isinstance(params.get("normalize"), (bool, np.bool_)):
+        return {**params, "normalize": "imagenet" if params["normalize"] else "raw"}
+    return params
+
+
+def _placed(
+    source: tuple[int, int], size: tuple[int, int], fit: str, keep: float
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The size that the whole picture gets, and where its corner lies in the output."""
+    if fit == "stretch" or 0 in size:
+        return size, (0, 0)
+    ratios = [n / s for n, s in zip(size, source, strict=True)]
+    if fit == "letterbox":
+        scale = min(ratios)
+        full = [max(1, min(n, round(s * scale))) for n, s in zip(size, source, strict=True)]
+        # Of an odd number of rows the smaller half goes above.
+        offset = [(n - f) // 2 for n, f in zip(size, full, strict=True)]
+    else:
+        scale = max(ratios) / keep
+        # Cut, not rounded, as the usual recipe has it, but never smaller than the output.
+        full = [max(n, int(s * scale + 1e-6)) for n, s in zip(size, source, strict=True)]
+        offset = [-round((f - n) / 2) for n, f in zip(size, full, strict=True)]
+    if max(full) > 1 << 24:
+        raise ParameterError(
+            f"run_kernel: kernel 'preprocess' would enlarge 'image' of {source} to {tuple(full)} "
+            f"before it is cut to {size}. Use fit 'stretch' or 'letterbox' for so long a picture."
+        )
+    return (full[0], full[1]), (offset[0], offset[1])
+
+
+OPERATIONS = (BicubicScale, Preprocess, Resize)

@@ -1,0 +1,133 @@
+"""Running sums, and counts of values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dala.errors import DtypeMismatch, ParameterError
+from dala.gpu.compute.dtypes import NUMPY
+from dala.gpu.compute.engines.base import Task, Tensor
+from dala.gpu.compute.kernels.reduce import SUMS, layout, one_axis, saturated, want_dtype
+from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.options import Option
+
+#: The most bins of a histogram.
+MAX_BINS = 1 << 20
+
+_LIMITS = {
+    "s32": (-(1 << 31), (1 << 31) - 1),
+    "s64": (-(1 << 63), (1 << 63) - 1),
+    "u32": (0, (1 << 32) - 1),
+    "u8": (0, 255),
+}
+
+
+class CumSum(Operation):
+    """The running sum along an axis: out[i] = a[0] + ... + a[i]
+
+    ``axis`` is -1, the last, by default. dtypes are those of reduce_sum; whole numbers wrap in the
+    output's dtype, u8 stays at 255 once it is there.
+    """
+
+    title = "cumsum"
+    options = (Option("axis", "int", -1),)
+
+    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+        one_axis(self.name, inputs[0].shape, values["axis"])
+        return Tensor(inputs[0].shape, SUMS[inputs[0].dtype][0])
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
+    ) -> dict[str, Any]:
+        a = inputs[0]
+        axis = one_axis(self.name, a.shape, values["axis"])
+        want_dtype(self.name, a.dtype, output.dtype, SUMS[a.dtype])
+        self.want(output, Tensor(a.shape, output.dtype))
+        return {"axis": axis, "layout": layout(a.shape, axis, axis + 1)}
+
+    def define(self, task: Task, a: Any) -> Any:
+        wide = np.float64 if a.dtype.kind == "f" else np.int64
+        return saturated(np.cumsum(a, axis=task["axis"], dtype=wide), task.output.dtype)
+
+
+class Histogram(Operation):
+    """How many numbers lie in each of equally wide bins
+
+    Bin i of ``bins`` (256) counts the numbers from low + i (high - low) / bins up to where the next
+    begins; the last one includes ``high``. Numbers outside of ``low``..``high`` and NaN are left
+    out. By default these are 0 and 256 for whole numbers, 0 and 1 for floats.
+    """
+
+    title = "histogram"
+    options = (
+        Option("bins", "int", 256, 1, MAX_BINS),
+        Option("low", "float"),
+        Option("high", "float"),
+    )
+
+    def _range(self, dtype: str, values: dict[str, Any]) -> tuple[float, float]:
+        low = 0.0 if values["low"] is None else values["low"]
+        usual = 1.0 if dtype in ("f32", "f64") else 256.0
+        high = usual if values["high"] is None else values["high"]
+        if not (low < high and math.isfinite(high - low)):
+            raise ParameterError(
+                "run_kernel: kernel 'histogram' counts from 'low' up to 'high', finite and the one "
+                f"below the other; {low:g} and {high:g} came."
+            )
+        return low, high
+
+    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+        self._range(inputs[0].dtype, values)
+        return Tensor((values["bins"],), "u32")
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
+    ) -> dict[str, Any]:
+        low, high = self._range(inputs[0].dtype, values)
+        if output.dtype not in ("u32", "s32"):
+            raise DtypeMismatch(
+                "run_kernel: kernel 'histogram' counts into an output of dtype u32 or s32; "
+                f"{output.dtype!r} came."
+            )
+        self.want(output, Tensor((values["bins"],), output.dtype))
+        edges = edges_of(inputs[0].dtype, low, high, values["bins"])
+        return {"bins": values["bins"], "low": low, "high": high, "edges": edges.tobytes()}
+
+    def define(self, task: Task, a: Any) -> Any:
+        edges = np.frombuffer(task["edges"], a.dtype)
+        x = a.reshape(-1)
+        if len(edges) > 1:
+            x = x[(x >= edges[0]) & (x <= edges[-1])]
+        else:
+            x = x[:0]
+        at = np.searchsorted(edges[:-1], x, side="right") - 1
+        return np.bincount(at, minlength=task["bins"])
+
+
+def edges_of(dtype: str, low: float, high: float, bins: int) -> np.ndarray[Any, Any]:
+    """Where bins begin, and after them the last number that counts, in the input's dtype.
+
+    Each is the dtype's first number that is not below the true edge: comparing with it is exact, so
+    every engine puts every number into the same bin. Bins that begin beyond the dtype's largest
+    number are not among them: nothing falls into those.
+    """
+    true = low + np.arange(bins) * ((high - low) / bins)
+    if dtype == "f64":
+        return np.append(true, high)
+    if dtype == "f32":
+        with np.errstate(over="ignore"):
+            near = np.append(true, high).astype(np.float32)
+            above = np.nextafter(near[:-1], np.float32(math.inf))
+            below = np.nextafter(near[-1], np.float32(-math.inf))
+        top = below if float(near[-1]) > high else near[-1]
+        return np.append(np.where(near[:-1] < true, above, near[:-1]), top)
+    first, last = _LIMITS[dtype]
+    top = min(math.floor(high), last)
+    starts = [max(math.ceil(x), first) for x in true.tolist() if math.ceil(x) <= top]
+    return np.array([*starts, top] if starts and top >= first else [0], NUMPY[dtype])
+
+
+OPERATIONS = (CumSum, Histogram)

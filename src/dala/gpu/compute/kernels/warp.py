@@ -1,0 +1,173 @@
+"""Pictures turned, sheared, seen from another side, or taken apart and put together anew."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dala.errors import DtypeMismatch
+from dala.gpu.compute.engines import coordinates
+from dala.gpu.compute.engines.base import Task, Tensor
+from dala.gpu.compute.engines.coordinates import BORDERS, METHODS
+from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.options import Option
+
+_SIZE = Option("size", "ints", size=2, low=1, high=1 << 20)
+_SAMPLING = (
+    Option("method", "choice", "bilinear", choices=METHODS),
+    Option("border", "choice", "constant", choices=BORDERS),
+    Option("fill", "floats", (0.0,) * 4, size=4, spread=True, low=-1e6, high=1e6),
+)
+
+
+class _Warp(Operation):
+    """What all that sample a picture at given coordinates have in common."""
+
+    takes: ClassVar[tuple[str, ...]] = ("image",)
+    dtypes = ("f32", "u8")
+
+    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+        image = inputs[0]
+        if 0 in self.want_image(inputs):
+            raise self.shape_error(f"has nothing to read: 'image' is empty {image.shape}.")
+        return Tensor((*self._size(inputs, values), *image.shape[2:]), image.dtype)
+
+    def _size(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> tuple[int, ...]:
+        return values["size"] or inputs[0].shape[:2]
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
+    ) -> dict[str, Any]:
+        if "size" in values and values["size"] is None and len(output.shape) >= 2:
+            values = {**values, "size": output.shape[:2]}
+        self.want(output, self.result(inputs, values))
+        unit = 255.0 if output.dtype == "u8" else 1.0
+        fitted = {name: values[name] for name in ("method", "border")}
+        fitted["fill"] = tuple(c * unit for c in values["fill"])
+        if "matrix" in values:
+            fitted["matrix"] = values["matrix"]
+        return fitted
+
+    def _coordinates(self, task: Task, arrays: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+        raise NotImplementedError
+
+    def define(self, task: Task, *arrays: Any) -> Any:
+        image = arrays[0].reshape(*arrays[0].shape[:2], -1)
+        x, part_x, y, part_y = self._coordinates(task, arrays)
+        steps_x, weights_x = _weights(task["method"], part_x.astype(np.float64))
+        steps_y, weights_y = _weights(task["method"], part_y.astype(np.float64))
+        total = np.zeros((*x.shape, image.shape[2]))
+        for dy, wy in zip(steps_y, weights_y, strict=True):
+            for dx, wx in zip(steps_x, weights_x, strict=True):
+                value = _read(image, y + dy, x + dx, task["border"], task["fill"])
+                total += (wy * wx)[..., None] * value
+        return total.reshape(task.output.shape)
+
+
+def _weights(method: str, part: Any) -> tuple[Any, list[Any]]:
+    """Steps from the whole part to the pixels that count, and what each of them weighs."""
+    if method == "nearest":
+        return [np.where(part >= 0.5, 1, 0)], [np.ones_like(part)]
+    if method == "bilinear":
+        return (0, 1), [1.0 - part, part]
+    a = -0.75
+
+    def near(d: Any) -> Any:
+        return ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
+
+    def far(d: Any) -> Any:
+        return (((d - 5.0) * d + 8.0) * d - 4.0) * a
+
+    return (-1, 0, 1, 2), [far(part + 1.0), near(part), near(1.0 - part), far(2.0 - part)]
+
+
+def _read(image: Any, y: Any, x: Any, border: str, fill: tuple[float, ...]) -> Any:
+    height, width, channels = image.shape
+    value = image[_inside(y, height, border), _inside(x, width, border)].astype(np.float64)
+    if border == "constant":
+        outside = (y < 0) | (y >= height) | (x < 0) | (x >= width)
+        value[outside] = fill[:channels]
+    return value
+
+
+def _inside(i: Any, count: int, border: str) -> Any:
+    if border == "wrap":
+        return i % count
+    if border == "reflect":
+        period = max(2 * (count - 1), 1)
+        i = i % period
+        return np.minimum(i, np.maximum(period - i, 0)) if count > 1 else i * 0
+    return np.clip(i, 0, count - 1)
+
+
+class WarpAffine(_Warp):
+    """A picture moved, turned, scaled and sheared
+
+    Output pixel (x, y) is the source at (a*x + b*y + c, d*x + e*y + f); ``matrix`` is a, b, c, d,
+    e, f. Whole numbers are centres of pixels. The output may have any size; in a plain call it is
+    ``size`` (height, width), or the picture's own. ``method``: nearest, bilinear, bicubic (with
+    a = -0.75). ``border`` is what lies beyond the picture: "constant" (``fill``: r, g, b, a of 0 to
+    1), "clamp" (the border pixel), "reflect" (mirrored at it), "wrap" (the picture again).
+    """
+
+    title = "warp_affine"
+    options = (
+        Option("matrix", "floats", size=6, required=True, low=-1e9, high=1e9),
+        _SIZE,
+        *_SAMPLING,
+    )
+
+    def _coordinates(self, task: Task, arrays: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+        return coordinates.affine(task["matrix"], *task.output.shape[:2])
+
+
+class WarpPerspective(_Warp):
+    """A picture seen from another side
+
+    With (u, v, w) = matrix * (x, y, 1), ``matrix`` nine numbers row by row, output pixel (x, y) is
+    the source at (u / w, v / w); where w is 0, at (0, 0). The rest is as in ``warp_affine``.
+    """
+
+    title = "warp_perspective"
+    options = (
+        Option("matrix", "floats", size=9, required=True, low=-1e9, high=1e9),
+        _SIZE,
+        *_SAMPLING,
+    )
+
+    def _coordinates(self, task: Task, arrays: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+        return coordinates.perspective(task["matrix"], *task.output.shape[:2])
+
+
+class Remap(_Warp):
+    """A picture read at coordinates of your own
+
+    ``map`` is (height, width, 2) f32: output pixel (x, y) is the source at (map[y, x, 0],
+    map[y, x, 1]). A coordinate that is not a number lies far out to the left or above. The rest is
+    as in ``warp_affine``.
+    """
+
+    title = "remap"
+    takes = ("image", "map")
+    options = _SAMPLING
+
+    def _size(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> tuple[int, ...]:
+        shape = self.want_rank(inputs, 1, 3)
+        if shape[2] != 2:
+            raise self.shape_error(
+                f"takes 'map' of shape (height, width, 2): x and y of each pixel; {shape} came."
+            )
+        if inputs[1].dtype != "f32":
+            raise DtypeMismatch(
+                "run_kernel: input 'map' of kernel 'remap' has coordinates of dtype 'f32', "
+                f"{inputs[1].dtype!r} came."
+            )
+        return shape[:2]
+
+    def _coordinates(self, task: Task, arrays: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+        at = arrays[1]
+        return (*coordinates.split(at[..., 0]), *coordinates.split(at[..., 1]))
+
+
+OPERATIONS = (Remap, WarpAffine, WarpPerspective)

@@ -1,0 +1,119 @@
+"""Parameters of operations: declared with their ranges, checked before anything runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dala.errors import ParameterError, UnknownParameter
+from dala.gpu.compute.lang.suggest import nearest
+
+
+@dataclass(frozen=True)
+class Option:
+    """One parameter of an operation.
+
+    ``type`` "ints" and "floats" are a fixed number of them (``size``; a single number stands for
+    all where ``spread``). ``low`` and ``high`` are the least and the largest value that is taken.
+    ``default`` None means that the operation chooses, unless ``required``.
+    """
+
+    name: str
+    type: Literal["int", "float", "bool", "choice", "ints", "floats"]
+    default: Any = None
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    size: int = 0
+    spread: bool = False
+    required: bool = False
+
+
+def check_options(
+    kernel: str, options: Sequence[Option], params: Mapping[str, Any]
+) -> tuple[tuple[str, Any], ...]:
+    """Every option with its value, in order: numbers, bools, texts, tuples, or None."""
+    if params and not isinstance(params, Mapping):
+        raise ParameterError(
+            f"run_kernel: params of kernel {kernel!r} must be a dict, "
+            f"{type(params).__name__} came. Write {{'name': value}}."
+        )
+    known = [o.name for o in options]
+    for name in params or ():
+        if name not in known:
+            hint = nearest(str(name), known) or (
+                f"It takes: {', '.join(known)}." if known else "It takes none."
+            )
+            raise UnknownParameter(
+                f"run_kernel: kernel {kernel!r} has no parameter {name!r}. {hint}"
+            )
+    return tuple((o.name, _value(kernel, o, params.get(o.name))) for o in options)
+
+
+def _value(kernel: str, option: Option, value: Any) -> Any:
+    where = f"run_kernel: parameter {option.name!r} of kernel {kernel!r}"
+    if value is None:
+        if option.required:
+            raise ParameterError(
+                f"run_kernel: kernel {kernel!r} needs the parameter {option.name!r}: "
+                f"params={{{option.name!r}: ...}}."
+            )
+        return option.default
+    if option.type == "choice":
+        if not isinstance(value, str) or value not in option.choices:
+            hint = nearest(str(value), option.choices)
+            listed = ", ".join(map(repr, option.choices))
+            raise ParameterError(f"{where} is one of {listed}; {value!r} came. {hint}".rstrip())
+        return value
+    if option.type == "bool":
+        if isinstance(value, (bool, np.bool_)) or value in (0, 1):
+            return bool(value)
+        raise ParameterError(f"{where} is True or False, {value!r} came.")
+    if option.type in ("int", "float"):
+        return _number(where, option, value)
+    return _numbers(where, option, value)
+
+
+def _numbers(where: str, option: Option, value: Any) -> tuple[int | float, ...]:
+    if option.spread and isinstance(value, (int, float, np.generic)):
+        value = (value,) * option.size
+    items: tuple[Any, ...] | None
+    try:
+        flat = np.asarray(value).reshape(-1).tolist() if not isinstance(value, str) else None
+        items = None if flat is None else tuple(flat)
+    except (TypeError, ValueError):
+        items = None
+    if items is None or (option.size and len(items) != option.size):
+        wanted = f"{option.size} numbers" if option.size else "a list of numbers"
+        raise ParameterError(f"{where} is {wanted}, {value!r} came.")
+    return tuple(_number(where, option, item) for item in items)
+
+
+def _number(where: str, option: Option, value: Any) -> int | float:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ParameterError(f"{where} must be a number, {type(value).__name__} came ({value!r}).")
+    if isinstance(value, float) and math.isnan(value):
+        raise ParameterError(f"{where} is NaN. Give a number.")
+    if option.type in ("int", "ints"):
+        if isinstance(value, float) and not value.is_integer():
+            raise ParameterError(f"{where} must be a whole number, {value!r} came.")
+        value = int(value)
+    else:
+        value = float(value)
+    number: int | float = value
+    low, high = option.low, option.high
+    if (low is not None and value < low) or (high is not None and value > high):
+        if low is None:
+            wanted = f"at most {high:g}"
+        elif high is None:
+            wanted = f"at least {low:g}"
+        else:
+            wanted = f"within {low:g}..{high:g}"
+        raise ParameterError(f"{where} must be {wanted}, {value!r} came.")
+    return number

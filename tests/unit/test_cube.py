@@ -1,0 +1,251 @@
+"""Reading and writing .cube files: the format, and everything that is not it."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import dala
+from dala.gpu.compute import cube as cubes
+from dala.gpu.compute.cube import Cube, load_cube, save_cube
+
+TINY = """\
+# made by hand
+TITLE "Night, 2 points"
+
+LUT_3D_SIZE 2
+DOMAIN_MIN 0 0 0
+DOMAIN_MAX 1.0 2.0 4
+0 0 0
+1 0 0
+0 .5 0
+1 0.5 0
+# blue now
+0 0 2.5e-1
+1 0 0.25
+0 0.5 0.25
++1. -0.5 0.25
+"""
+
+
+def rows(count):
+    return "0 0 0\n" * count
+
+
+def test_red_changes_fastest():
+    cube = load_cube(TINY)
+    assert cube.table.dtype == np.float32
+    assert cube.table.shape == (2, 2, 2, 3)
+    assert cube.table[1, 0, 0].tolist() == [1, 0, 0]
+    assert cube.table[0, 1, 0].tolist() == [0, 0.5, 0]
+    assert cube.table[0, 0, 1].tolist() == [0, 0, 0.25]
+    assert cube.table[1, 1, 1].tolist() == [1, -0.5, 0.25]
+    assert cube.title == "Night, 2 points"
+    assert (cube.domain_min, cube.domain_max) == ((0, 0, 0), (1, 2, 4))
+    assert cube.params == {"domain_min": (0, 0, 0), "domain_max": (1, 2, 4)}
+    assert repr(cube) == "<Cube 'Night, 2 points' 2x2x2>"
+
+
+def test_a_curve_a_channel():
+    cube = load_cube("LUT_1D_SIZE 3\n0 0 0\n0.25 0.5 0.75\n1 1 1\n")
+    assert cube.table.tolist() == [[0, 0, 0], [0.25, 0.5, 0.75], [1, 1, 1]]
+    assert cube.size == 3
+
+
+def test_text_bytes_and_files_of_every_line_end_are_the_same(tmp_path):
+    for end in ("\n", "\r\n", "\r"):
+        text = TINY.replace("\n", end)
+        for mark in (b"", b"\xef\xbb\xbf"):
+            path = tmp_path / "look.cube"
+            path.write_bytes(mark + text.encode())
+            for source in (text, mark + text.encode(), path, str(path)):
+                assert np.array_equal(load_cube(source).table, load_cube(TINY).table)
+
+
+def test_a_title_in_an_old_encoding_is_read():
+    assert load_cube('TITLE "Café"\nLUT_1D_SIZE 2\n0 0 0\n1 1 1'.encode("latin-1")).title == "Café"
+
+
+def test_input_ranges_are_a_domain_too():
+    cube = load_cube("LUT_3D_SIZE 2\nLUT_3D_INPUT_RANGE -1.0 2.0\n" + rows(8))
+    assert (cube.domain_min, cube.domain_max) == ((-1.0,) * 3, (2.0,) * 3)
+
+
+def test_the_table_goes_to_a_buffer_and_cannot_be_written():
+    cube = load_cube(TINY)
+    b = cube.buffer("cpu")
+    assert (b.shape, b.dtype) == ((2, 2, 2, 3), "f32")
+    assert np.array_equal(b.numpy(), cube.table)
+    with pytest.raises(ValueError, match="read-only"):
+        cube.table[0] = 1
+
+
+# round trips --------------------------------------------------------------------------------------
+floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
+tables = st.one_of(
+    st.integers(2, 4).flatmap(lambda n: arrays("<f4", (n, n, n, 3), elements=floats)),
+    st.integers(2, 9).flatmap(lambda n: arrays("<f4", (n, 3), elements=floats)),
+)
+titles = st.text(st.characters(exclude_characters='"', exclude_categories=("C", "Z")), max_size=20)
+
+
+@given(
+    tables, titles, st.tuples(*[st.floats(-1e3, 0.0)] * 3), st.tuples(*[st.floats(0.5, 1e3)] * 3)
+)
+def test_what_is_written_is_read(table, title, low, high):
+    cube = Cube(table, title, low, high)
+    again = load_cube(cube.text())
+    assert np.array_equal(again.table, table)
+    assert (again.title, again.domain_min, again.domain_max) == (title, low, high)
+
+
+def test_files_are_written_and_read(tmp_path):
+    cube = load_cube(TINY)
+    path = tmp_path / "look.cube"
+    save_cube(cube, path)
+    assert np.array_equal(load_cube(path).table, cube.table)
+    assert path.read_bytes().startswith(
+        b'TITLE "Night, 2 points"\nLUT_3D_SIZE 2\nDOMAIN_MIN 0 0 0\n'
+    )
+    assert b"\n0 0.5 0\n" in path.read_bytes()
+
+
+# refusals -----------------------------------------------------------------------------------------
+REFUSED = {
+    "empty": ("\n", "line 0: the file ends without LUT_1D_SIZE or LUT_3D_SIZE"),
+    "cut off": ("LUT_3D_SIZE 2\n" + rows(7), "line 8: the file ends after 7 of the 8 lines"),
+    "cut in a line": ("LUT_3D_SIZE 2\n" + rows(7) + "0 0", "line 9: '0 0' is not three numbers"),
+    "too much": ("LUT_3D_SIZE 2\n" + rows(9), "line 10: this is one line of numbers more than"),
+    "lies": ("LUT_3D_SIZE 129\n" + rows(8), "line 9: the file ends after 8 of the 2146689 lines"),
+    "no size": (rows(8), "line 1: numbers stand before LUT_1D_SIZE or LUT_3D_SIZE"),
+    "both": ("LUT_1D_SIZE 2\nLUT_3D_SIZE 2\n" + rows(8), "line 2: LUT_1D_SIZE and LUT_3D_SIZE"),
+    "twice": ("LUT_3D_SIZE 2\nLUT_3D_SIZE 2\n" + rows(8), "line 2: LUT_3D_SIZE stands there twice"),
+    "huge": ("LUT_3D_SIZE 4096\n", "line 1: LUT_3D_SIZE is a whole number within 2..129, '4096'"),
+    "digits": ("LUT_3D_SIZE " + "9" * 900 + "\n", "line 1: LUT_3D_SIZE is a whole number within"),
+    "one": ("LUT_3D_SIZE 1\n0 0 0\n", "LUT_3D_SIZE is a whole number within 2..129, '1' came"),
+    "negative": ("LUT_1D_SIZE -3\n", "LUT_1D_SIZE is a whole number within 2..65536, '-3' came"),
+    "broken": ("LUT_3D_SIZE 2.0\n", "LUT_3D_SIZE is a whole number within 2..129, '2.0' came"),
+    "other digits": ("LUT_3D_SIZE ٢\n", "LUT_3D_SIZE is a whole number within 2..129"),
+    "nan": ("LUT_1D_SIZE 2\n0 0 0\nnan 0 0\n", "line 3: 'nan 0 0' is not three numbers"),
+    "inf": ("LUT_1D_SIZE 2\n0 0 0\n0 inf 0\n", "line 3: '0 inf 0' is not three numbers"),
+    "overflow": ("LUT_1D_SIZE 2\n0 0 1e39\n", "line 2: '0 0 1e39' holds a number that no f32"),
+    "far over": ("LUT_1D_SIZE 2\n0 0 1e999\n", "line 2: '0 0 1e999' holds a number that no f32"),
+    "underscore": ("LUT_1D_SIZE 2\n0 0 1_0\n", "line 2: '0 0 1_0' is nothing a .cube file has"),
+    "commas": ("LUT_1D_SIZE 2\n0 0 0\n1,1,1\n", "line 3: '1,1,1' is not three numbers"),
+    "four": ("LUT_1D_SIZE 2\n0 0 0\n1 1 1 1\n", "line 3: '1 1 1 1' is not three numbers"),
+    "late word": ("LUT_1D_SIZE 2\n0 0 0\nTITLE \"x\"\n1 1 1\n", "line 3: 'TITLE \"x\"' is not"),
+    "unknown": ("LUT_IN_VIDEO_RANGE\nLUT_1D_SIZE 2\n", "line 1: 'LUT_IN_VIDEO_RANGE' is nothing"),
+    "domain": ("DOMAIN_MIN 0 0\nLUT_1D_SIZE 2\n", "line 1: DOMAIN_MIN is 3 numbers, '0 0' came"),
+    "domain inf": ("DOMAIN_MAX 1e999 1 1\nLUT_1D_SIZE 2\n", "line 1: DOMAIN_MAX is 3 numbers"),
+    "empty domain": ("DOMAIN_MIN 1 0 0\nLUT_1D_SIZE 2\n" + rows(2), "the domain from 1 0 0 to 1 1"),
+    "title": ('TITLE "a"b"\nLUT_1D_SIZE 2\n', "line 1: the title '\"a\"b\"' is not a text"),
+    "long": ("LUT_1D_SIZE 2\n" + "1" * 5000 + " 0 0\n", "line 2: '1111"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_damage_is_refused_with_its_line(case, tmp_path):
+    text, wanted = REFUSED[case]
+    with pytest.raises(dala.CubeError) as caught:
+        load_cube(text)
+    assert wanted in str(caught.value)
+    assert str(caught.value).startswith("load_cube: <text>, line ")
+    path = tmp_path / "bad.cube"
+    path.write_bytes(text.encode())
+    with pytest.raises(dala.CubeError) as caught:
+        load_cube(path)
+    assert wanted in str(caught.value)
+    assert "bad.cube" in str(caught.value)
+
+
+def test_what_cannot_be_read_or_written_is_refused(tmp_path):
+    with pytest.raises(dala.CubeError, match=r"nowhere.cube' cannot be read: No such file"):
+        load_cube(tmp_path / "nowhere.cube")
+    with pytest.raises(dala.CubeError, match="cannot be read"):
+        load_cube(tmp_path)
+    with pytest.raises(dala.CubeError, match="cannot be read"):
+        load_cube("a\0b")
+    with pytest.raises(dala.CubeError, match="source must be a path"):
+        load_cube(3)  # type: ignore[arg-type]
+    with pytest.raises(dala.CubeError, match="cannot be written"):
+        save_cube(load_cube(TINY), tmp_path / "no" / "such" / "folder.cube")
+    with pytest.raises(dala.CubeError, match="cube must be a Cube, list came"):
+        save_cube([1], tmp_path / "x.cube")  # type: ignore[arg-type]
+
+
+def test_pictures_are_not_tables():
+    with pytest.raises(dala.CubeError, match="is not text"):
+        load_cube(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
+
+
+def test_files_too_large_are_not_read_to_their_end(monkeypatch, tmp_path):
+    monkeypatch.setattr(cubes, "MAX_BYTES", 1 << 20)
+    path = tmp_path / "large.cube"
+    path.write_bytes(b"# \n" * (1 << 19))
+    with pytest.raises(dala.CubeError, match="more than 1 MiB"):
+        load_cube(path)
+
+
+TABLE = np.zeros((2, 3), "<f4")
+BAD_CUBES = [
+    ({"table": np.zeros((2, 2, 3))}, r"shape \(n, n, n, 3\)"),
+    ({"table": np.zeros((2, 3, 2, 3))}, r"shape \(n, n, n, 3\)"),
+    ({"table": np.zeros(())}, r"shape \(n, n, n, 3\)"),
+    ({"table": "abc"}, "must be numbers"),
+    ({"table": np.zeros((1, 3))}, "2 to 65536 entries"),
+    ({"table": np.zeros((130, 130, 130, 3), "<f4")}, "2 to 129 entries"),
+    ({"table": np.full((2, 3), np.nan)}, "holds NaN"),
+    ({"table": np.full((2, 3), 1e300)}, "holds NaN, infinity or numbers beyond f32"),
+    ({"table": TABLE, "domain_min": (0, 0)}, "three finite numbers"),
+    ({"table": TABLE, "domain_min": (0, 0, 1)}, "the first below the second"),
+    ({"table": TABLE, "domain_max": (1, 1, np.inf)}, "three finite numbers"),
+    ({"table": TABLE, "domain_max": None}, "must be numbers"),
+    ({"table": TABLE, "title": "a\nb"}, "one line of text"),
+    ({"table": TABLE, "title": 'say "x"'}, "without quotation marks"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("args", "wanted"), BAD_CUBES)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_a_cube_checks_what_it_is_made_of(args, wanted):
+    with pytest.raises(dala.CubeError, match=wanted):
+        Cube(**args)
+
+
+# junk ---------------------------------------------------------------------------------------------
+@given(st.binary(max_size=400))
+@example(b"LUT_3D_SIZE 2\n" + b"\xff" * 50)
+@example(b"LUT_1D_SIZE 2\n\x1c1 1 1\x1d0 0 0")
+def test_any_bytes_are_read_or_refused(data):
+    said = ""
+    try:
+        assert np.isfinite(load_cube(data).table).all()
+    except dala.CubeError as error:
+        said = str(error)
+    assert said == "" or (said.startswith("load_cube: <bytes>") and said.isascii())
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_a_damaged_file_is_read_as_a_table_or_refused(data):
+    text = TINY.encode()
+    at = data.draw(st.integers(0, len(text)))
+    cut = data.draw(st.integers(0, 30))
+    put = data.draw(st.binary(max_size=6) | st.sampled_from([b"nan", b"LUT_1D_SIZE 3\n", b"e99"]))
+    try:
+        cube = load_cube(text[:at] + put + text[at + cut :])
+    except dala.CubeError:
+        return
+    assert cube.table.shape in {(2, 2, 2, 3), (8, 3)}
+    assert np.isfinite(cube.table).all()
+
+
+def test_a_folder_of_odd_names(tmp_path):
+    path = os.path.join(tmp_path, "ü ñ.cube")
+    save_cube(load_cube(TINY), path)
+    assert load_cube(path).size == 2

@@ -1,0 +1,144 @@
+"""Ranges of parameters: how they are declared, shown and kept."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dala
+from dala.gpu import compute
+from dala.gpu.compute.lang.markers import Within, vec3
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    before = set(compute.kernels())
+    with dala.device("reference"):
+        yield
+    for name in set(compute.kernels()) - before:
+        compute.Kernel.unregister(name)
+
+
+def params_of(text):
+    return compute.kernel(f"def ranged(x, *, {text}):\n    return x").params
+
+
+def test_a_function_and_a_text_say_the_same():
+    @compute.kernel
+    def ranged(x, *, n: Within[int, -3, 16] = 2, v: Within[float, 0.5, math.inf] = 1.0):
+        return x * v + n
+
+    text = "n: Within[int, -3, 16] = 2, v: Within[float, 0.5, inf] = 1.0"
+    assert ranged.params == params_of(text)
+    assert [(p.low, p.high) for p in ranged.params] == [(-3, 16), (0.5, math.inf)]
+    assert [p.range for p in ranged.params] == ["within -3..16", "finite and at least 0.5"]
+
+
+def test_annotations_are_real_types_at_run_time():
+    def ranged(x, *, n: Within[int, 0, 4] = 0):
+        return x
+
+    assert Within[int, 0, 4].__metadata__ == (0, 4)
+    assert Within[int, 0, 4].__origin__ is int
+    compute.kernel(ranged)
+
+
+def test_a_quoted_annotation_is_read_too():
+    (p,) = params_of("n: 'Within[int, 0, 4]' = 0")
+    assert (p.low, p.high, p.type) == (0, 4, "int")
+
+
+@given(st.integers(-(2**31), 2**31 - 1))
+def test_whole_numbers_inside_are_taken_and_others_are_not(value):
+    k = compute.kernel("def ranged(x, *, n: Within[s32, -5, 1000]):\n    return x + n")
+    a = compute.buffer([7], dtype="s32")
+    if -5 <= value <= 1000:
+        assert k(a, n=value).read_list() == [7 + value]
+        return
+    with pytest.raises(dala.ParameterError, match=r"'n' of kernel 'ranged' must be within -5"):
+        k(a, n=value)
+
+
+@given(st.floats(allow_nan=False))
+def test_an_open_end_takes_every_finite_number_that_fits(value):
+    k = compute.kernel("def ranged(x, *, v: Within[float, 0.25, inf]):\n    return x * v")
+    a = compute.buffer([1.0])
+    if value >= 0.25 and abs(value) <= float(np.finfo("f4").max):
+        assert k(a, v=value).read_list() == [float(np.float32(value))]
+        return
+    with pytest.raises(dala.ParameterError, match="'v' of kernel 'ranged' must"):
+        k(a, v=value)
+
+
+@pytest.mark.parametrize("number", [np.int64(17), np.float32(17.0), 17, 17.0, 10**400])
+def test_numbers_of_every_kind_are_refused(number):
+    k = compute.kernel("def ranged(x, *, n: Within[int, 0, 16]):\n    return x + n")
+    with pytest.raises(dala.ParameterError, match=r"within 0..16, 1"):
+        k(compute.buffer([1.0]), n=number)
+
+
+def test_a_number_no_float_holds_is_refused():
+    k = compute.kernel("def ranged(x, *, v: Within[float, 0, inf]):\n    return x + v")
+    with pytest.raises(dala.ParameterError, match="must fit an f32"):
+        k(compute.buffer([1.0]), v=10**400)
+
+
+def test_each_component_of_a_vector_is_within():
+    @compute.kernel
+    def ranged(x, *, c: Within[vec3, 0.0, 1.0] = (0.0, 1.0, 0.5)):
+        return x + c.r + c.g + c.b
+
+    a = compute.buffer([1.0])
+    assert ranged(a, c=(0.25, 1, 0)).read_list() == [2.25]
+    with pytest.raises(dala.ParameterError, match=r"'c' of kernel 'ranged' .* within 0..1, 1.5"):
+        ranged(a, c=(0.0, 0.0, 1.5))
+
+
+def test_a_pipeline_keeps_its_numbers_when_new_ones_are_refused():
+    k = compute.kernel("def ranged(x, *, n: Within[int, 0, 16] = 1):\n    return x + n")
+    a, out = compute.buffer([1.0]), compute.buffer_zeros(1)
+    spec = {"op": "run_kernel", "kernel": "ranged", "inputs": [a], "output": out}
+    p = compute.Pipeline().add({**spec, "params": {"n": 4}})
+    with pytest.raises(dala.ParameterError, match=r"within 0..16, -1 came"):
+        p.set_params(0, n=-1)
+    p.run()
+    assert out.read_list() == [5.0]
+    assert k.params[0].high == 16
+
+
+REFUSED = {
+    "n: Within[int, 0]": "Within takes a type, the least and the largest value",
+    "n: Within[int, 0, 1, 2]": "Within takes a type",
+    "n: Within": "'Within' is not a type of parameter",
+    "n: Within[int, 'a', 2]": "\"'a'\" is not the end of a range",
+    "n: Within[float, nan, 2]": "'nan' is not the end of a range",
+    "n: Within[float, True, 2]": "'True' is not the end of a range",
+    "n: Within[int, 5, 2]": "the range ends at 2, before its start 5",
+    "n: Within[int, 0.5, 2] = 1": "the range of the int 'n' has an end of 0.5",
+    "n: Within[bool, 0, 1] = True": "'n' is a bool, which has no range",
+    "n: Within[str, 0, 1]": "'str' is not a type of parameter",
+    "n: Within[int, 0, 2] = 3": "the default 3 of 'n' is not within 0..2",
+    "n: Within[float, 0, inf] = inf": "the default inf of 'n' is not finite and at least 0",
+    "n: Within[vec2, 0, 1] = (0.5, 2.0)": "the default 2.0 of 'n' is not within 0..1",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_a_range_that_makes_no_sense_is_refused(text):
+    with pytest.raises(dala.KernelSyntaxError) as caught:
+        params_of(text)
+    assert REFUSED[text] in str(caught.value)
+    assert "^" in str(caught.value)
+
+
+def test_a_helper_given_a_number_outside_is_refused_when_declared():
+    text = "def calls(img: Image):\n    return denoise(img, radius={})"
+    compute.kernel(text.format(16))
+    with pytest.raises(dala.KernelSyntaxError, match=r"'radius' of denoise .* within 0..16, 17"):
+        compute.kernel(text.format(17))
+    with pytest.raises(dala.KernelSyntaxError, match=r"'radius' of denoise .* within 0..16, -1"):
+        compute.kernel(text.format(-1))
