@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dala
 from dala.errors import ArityError
@@ -15,6 +15,9 @@ from dala.gpu.compute.future import Future
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.kernel import names as kernel_names
+
+if TYPE_CHECKING:
+    from dala.gpu.surface import Surface
 
 _NO_PARAMS: Mapping[str, Any] = {}
 
@@ -65,6 +68,42 @@ async def run_kernel_async(
             "params": params,
         }
     )
+
+
+def run_to_surface(
+    kernel: Kernel | str,
+    inputs: Sequence[Buffer],
+    output: Buffer,
+    surface: Surface,
+    params: Mapping[str, Any] = _NO_PARAMS,
+) -> None:
+    """As :func:`run_kernel`, and what it made becomes the picture of a surface.
+
+    The picture comes in order with the surface's other commands and replaces all pixels, whatever
+    the clip. The output may be written again at once.
+
+    Args:
+        kernel: by name or itself.
+        inputs: its inputs.
+        output: (height, width, 4) of u8, the size of the surface; or of f32 within 0..1; with three
+            channels or none (gray) it is opaque.
+        surface: from ``dala.gpu.create_surface``.
+        params: its parameters.
+
+    Raises:
+        ShapeMismatch: the output does not have the surface's size.
+
+    >>> from dala.gpu import create_surface
+    >>> from dala.gpu.compute import buffer, buffer_zeros
+    >>> a = buffer([[[255, 0, 0, 255]]], dtype="u8", device="cpu")
+    >>> with create_surface(1, 1) as s:
+    ...     run_to_surface("invert", [a], buffer_zeros((1, 1, 4), "u8", device="cpu"), s)
+    ...     s.get_pixels()
+    b'\\x00\\xff\\xff\\xff'
+    """
+    from dala.gpu.transfer import run_and_put
+
+    run_and_put(find_kernel(kernel, "run_to_surface"), inputs, output, surface, params)
 
 
 # elementwise ----------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class _Fill:
 def table_functions(module: Module, name: str, facts: Facts, words: Words, machine: Machine) -> str:
     """The row function of that name, and its ``fill``."""
     row = _Row(module, name, facts, machine.lookup)
-    if facts.costly:
+    if facts.costly or not facts.writable:
         fill = _Fill(module, f"{name}.fill", facts, words).text()
     else:
         fill = _fill_by_row(module, name, facts, words, machine)

@@ -112,6 +112,16 @@ class Window:
         self.c1 = self.least(self.op("add", self.c0, columns), self.width)
         self.spans = [self.span(s) for s in self.stages]
         self.limits = [self.limit(s) for s in self.stages]
+        self.sizes = [
+            self.op("mul", count, s.pixel)
+            for s, (_, count) in zip(self.stages, self.spans, strict=True)
+        ]
+        # Where the first column of each stage stands in its own ring and in those it reads.
+        self.places = [self.place(i, s) for i, s in enumerate(self.stages)]
+        self.reads = [
+            [None if q.stage is None else self.place(i, self.stages[q.stage]) for q in s.sources]
+            for i, s in enumerate(self.stages)
+        ]
         begin = self.op("add", self.y0, min(s.first - s.lead for s in self.stages))
         f.jump("step")
         f.start("step")
@@ -150,6 +160,11 @@ class Window:
         last = self.least(self.op("add", self.c1, s.around), self.width)
         return first, self.op("sub", last, first)
 
+    def place(self, i: int, ring: Stage) -> str:
+        """Bytes from the start of a ring's row to the first column that stage i computes."""
+        column = self.op("sub", self.spans[i][0], self.c0)
+        return self.op("mul", self.op("add", column, ring.around), ring.pixel)
+
     def limit(self, s: Stage) -> tuple[str, str]:
         """The rows a stage computes in this strip."""
         first = self.least(self.op("add", self.y0, s.first), 0, "smax")
@@ -165,10 +180,11 @@ class Window:
         f.branch(f.let(f"and i1 {enough}, {not_over}"), f"row{i}", f"stage{i + 1}")
         f.start(f"row{i}")
         column, count = self.spans[i]
-        target = self.target(i, column)
+        base = self.slot(i, self.row) if s.ring else ""
+        target = self.at(base, self.places[i]) if s.ring else self.target(i, column)
         if s.facts is None and s.blur is None:
             source = self.outside(s.sources[0], s.pixel, self.row, column)
-            self.copy(target, source, self.op("mul", count, s.pixel))
+            self.copy(target, source, self.sizes[i])
         else:
             self.fill_table(i, column)
             f.do(
@@ -176,30 +192,26 @@ class Window:
                 f"i64 {count}, i64 {column}, i64 {self.row})"
             )
         if s.ring and s.around:
-            self.pad(i)
+            self.pad(i, base, target)
         if (s.store is not None and s.ring) or (s.store is not None and i == len(self.stages) - 1):
-            self.keep(i)
+            self.keep(i, base)
         f.jump(f"stage{i + 1}")
 
     def target(self, i: int, column: str) -> str:
-        """Where the row goes: to the ring, to the chain's output, or to one kept besides."""
-        s = self.stages[i]
-        if s.ring:
-            return self.in_ring(i, self.row, column)
-        out = "%out"
+        """Where the row of a stage without a ring goes: to the chain's output, or another."""
+        s, out = self.stages[i], "%out"
         if i < len(self.stages) - 1:
             assert s.store is not None
             out = self.word(self.first_input + s.store, "ptr")
         place = self.op("add", self.op("mul", self.row, self.width), column)
         return self.at(out, self.op("mul", place, s.pixel))
 
-    def in_ring(self, i: int, row: str, column: str) -> str:
-        """A pixel in the ring of a stage."""
+    def slot(self, i: int, row: str) -> str:
+        """The start of a row in the ring of a stage."""
         s, (ring, stride, _) = self.stages[i], self.rings[i]
-        slot = self.op("urem", row, s.depth) if s.depth > 1 else "0"
-        place = self.op("add", self.op("sub", column, self.c0), s.around)
-        offset = self.op("add", self.op("mul", slot, stride), self.op("mul", place, s.pixel))
-        return self.at(ring, offset)
+        if s.depth == 1:
+            return ring
+        return self.at(ring, self.op("mul", self.op("urem", row, s.depth), stride))
 
     def outside(self, source: Source, pixel: int, row: str, column: str) -> str:
         """A pixel of an outside input."""
@@ -210,19 +222,19 @@ class Window:
     def fill_table(self, i: int, column: str) -> None:
         """Pointers to the rows a stage reads."""
         s, at = self.stages[i], 0
-        for source, pixel in zip(s.sources, s.read, strict=True):
+        for source, pixel, place in zip(s.sources, s.read, self.reads[i], strict=True):
             up, down = source.reach.up, source.reach.down
             if down - up > _WRITTEN_OUT:
-                self.fill_in_turn(i, at, source, pixel, column)
+                self.fill_in_turn(i, at, source, pixel, place or column)
             else:
                 for dy in range(up, down + 1):
                     row = self.clamped(str(dy)) if dy else self.row
-                    self.put(str(at + dy - up), self.pixel(source, pixel, row, column))
+                    self.put(str(at + dy - up), self.pixel(source, pixel, row, place or column))
             at += down - up + 1
         if s.scratch:
             self.put(str(at), self.rings[i][2])
 
-    def fill_in_turn(self, i: int, at: int, source: Source, pixel: int, column: str) -> None:
+    def fill_in_turn(self, i: int, at: int, source: Source, pixel: int, place: str) -> None:
         """A loop over the rows, for those who read many."""
         f, name, up = self.f, f"table{i}.{at}", source.reach.up
         before = f.here
@@ -230,7 +242,7 @@ class Window:
         f.start(name)
         k = f.let(f"phi i64 [ 0, %{before} ], [ %{name}.next, %{name} ]")
         row = self.clamped(self.op("add", k, up))
-        self.put(self.op("add", k, at), self.pixel(source, pixel, row, column))
+        self.put(self.op("add", k, at), self.pixel(source, pixel, row, place))
         f.do(f"%{name}.next = add nuw nsw i64 {k}, 1")
         done = f.let(f"icmp sgt i64 %{name}.next, {source.reach.down - up}")
         f.do(f"br i1 {done}, label %{name}.done, label %{name}, !llvm.loop !2")
@@ -241,11 +253,11 @@ class Window:
         row = self.least(self.op("add", self.row, dy), self.op("sub", self.height, 1))
         return self.least(row, 0, "smax")
 
-    def pixel(self, source: Source, pixel: int, row: str, column: str) -> str:
-        """A pixel of what a stage reads."""
+    def pixel(self, source: Source, pixel: int, row: str, place: str) -> str:
+        """A pixel of what a stage reads: of a ring, by its place, or of an input, by its column."""
         if source.stage is not None:
-            return self.in_ring(source.stage, row, column)
-        return self.outside(source, pixel, row, column)
+            return self.at(self.slot(source.stage, row), place)
+        return self.outside(source, pixel, row, place)
 
     def put(self, at: str, pointer: str) -> None:
         where = self.f.let(f"getelementptr ptr, ptr {self.table}, i64 {at}")
@@ -255,23 +267,19 @@ class Window:
         self.module.helpers["@copy"] = _COPY
         self.f.do(f"call void @copy(ptr {to}, ptr {source}, i64 {nbytes})")
 
-    def pad(self, i: int) -> None:
+    def pad(self, i: int, base: str, first: str) -> None:
         """Repeats the ends of a row beyond the picture's edges."""
         f, s = self.f, self.stages[i]
         column, count = self.spans[i]
         name = repeat_function(self.module, s.pixel)
-        wanted = self.op("sub", self.c0, s.around)
-        missing = self.op("sub", column, wanted)
-        first = self.in_ring(i, self.row, column)
-        begin = self.in_ring(i, self.row, wanted)
-        f.do(f"call void {name}(ptr {begin}, ptr {first}, i64 {missing})")
-        after = self.op("add", column, count)
-        missing = self.op("sub", self.op("add", self.c1, s.around), after)
-        last = self.in_ring(i, self.row, self.op("sub", after, 1))
-        begin = self.in_ring(i, self.row, after)
-        f.do(f"call void {name}(ptr {begin}, ptr {last}, i64 {missing})")
+        missing = self.op("sub", column, self.op("sub", self.c0, s.around))
+        f.do(f"call void {name}(ptr {base}, ptr {first}, i64 {missing})")
+        after = self.at(first, self.sizes[i])
+        missing = self.op("sub", self.op("add", self.c1, s.around), self.op("add", column, count))
+        last = self.at(after, str(-s.pixel))
+        f.do(f"call void {name}(ptr {after}, ptr {last}, i64 {missing})")
 
-    def keep(self, i: int) -> None:
+    def keep(self, i: int, base: str) -> None:
         """Copies a row to the outside output that asks for it, if it is one of the strip's own."""
         f, s = self.f, self.stages[i]
         assert s.store is not None
@@ -281,7 +289,9 @@ class Window:
         f.start(f"keep{i}")
         place = self.op("add", self.op("mul", self.row, self.width), self.c0)
         offset = self.op("mul", place, s.pixel)
-        source = self.in_ring(i, self.row, self.c0) if s.ring else self.at("%out", offset)
+        source = self.at("%out", offset)
+        if s.ring:
+            source = self.at(base, str(s.around * s.pixel))
         target = self.at(self.word(self.first_input + s.store, "ptr"), offset)
         self.copy(target, source, self.op("mul", self.op("sub", self.c1, self.c0), s.pixel))
         f.jump(f"kept{i}")

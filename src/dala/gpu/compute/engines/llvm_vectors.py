@@ -2,7 +2,8 @@
 
 The twin of :mod:`dala.gpu.compute.engines.llvm`: the same operations, but what differs from pixel
 to pixel is a vector, ``if`` becomes a choice between both sides' results, and equal operations are
-written once. Arithmetic is that of the twin to the bit. What is the same for all pixels (see
+written once. Arithmetic is that of the twin to the bit, but for sums of products in a slot and for
+``exp``. What is the same for all pixels (see
 :mod:`dala.gpu.compute.engines.llvm_vectors_facts`) is a scalar, spread when a vector meets it.
 """
 
@@ -223,6 +224,8 @@ class Vectors:
             return self.select(v, kind, uneven)
         args = [self.operand(a, uneven) for a in v.args]
         if op in _PLAIN:
+            if op == "add" and uneven and v.type == "f32" and v.args[0].op == "get":
+                return self.accumulate(v, kind, args)
             text = _PLAIN[op][v.type in FLOATS]
             return self.let(f"{text} {kind} {args[0]}, {args[1]}")
         if op in _COMPARE:
@@ -269,6 +272,14 @@ class Vectors:
         full = self.f.module.intrinsic(f"{name}.{suffix}", kind, *kinds)
         listed = ", ".join([f"{kind} {a}" for a in args] + ([tail] if tail else []))
         return self.let(f"call {kind} {full}({listed})")
+
+    def accumulate(self, v: Value, kind: str, args: list[str]) -> str:
+        """``total += a * b``, as one operation where the machine has it: loops live on these."""
+        product = v.args[1]
+        if product.op != "mul":
+            return self.let(f"fadd {kind} {args[0]}, {args[1]}")
+        a, b = (self.operand(x, True) for x in product.args)
+        return self.call("fmuladd", "f32", True, a, b, args[0])
 
     def compare(self, v: Value, args: list[str], uneven: bool) -> str:
         """A comparison; bools compare as 0 and 1."""
@@ -329,7 +340,7 @@ class Vectors:
     def function(self, v: Value, kind: str, args: list[str], uneven: bool) -> str:
         """A function of the maths library."""
         if uneven:
-            name = exp_function(self.f.module, self.lanes)
+            name = exp_function(self.f.module, self.lanes, self.facts.program.out.dtype == "u8")
             return self.let(f"call {kind} {name}({kind} {args[0]})")
         listed = ", ".join(f"{kind} {a}" for a in args)
         return self.let(f"call {kind} {math_function(self.f.module, v.op, v.type)}({listed})")

@@ -7,6 +7,7 @@ even offset a plain load, whether or not the offset is a constant.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -91,6 +92,11 @@ class Facts:
         every = statements(self.block)
         return any(isinstance(s, Value) and s.op in FUNCTIONS and s in self.uneven for s in every)
 
+    @property
+    def writable(self) -> bool:
+        """Whether all of it can be written with vectors."""
+        return all(_writable(s, self) for s in statements(self.block))
+
 
 def find_facts(
     program: Program, known: Mapping[int, int] | None = None, *, tables: bool = False
@@ -100,6 +106,8 @@ def find_facts(
     With ``tables``, looking a byte up is quicker than computing anything of it.
     """
     out = program.out
+    if sys.byteorder != "little":  # pixels of four bytes come apart by shifts
+        return None
     if not out.pixels or program.rank != 2 or out.dtype not in _DTYPES:
         return None
     if out.channels not in _CHANNELS:
@@ -120,7 +128,7 @@ def find_facts(
     block, result, every = facts.block, facts.result, list(statements(facts.block))
     while _spread(facts, block, False):
         pass
-    if not facts.table and not all(_writable(s, facts) for s in every):
+    if not facts.table and not facts.writable:
         return None
     if not _find_reach(facts, every):
         return None
