@@ -254,6 +254,7 @@ def test_steady_runs_allocate_nothing(engine_id):
     for _ in range(20):
         p.run()
     engine.synchronize()
+    gc.collect()  # what other tests left behind
     before, made = engine.stats(), dala.diagnostics()
     tracemalloc.start()
     p.run()

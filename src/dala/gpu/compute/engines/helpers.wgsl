@@ -61,10 +61,11 @@ fn from_byte(byte: i32) -> f32 {
     return bitcast<f32>(u32(byte) | 0x4B000000u) - 8388608.0f;
 }
 
-// Saturated and rounded, halves up (by the last place of 255); NaN gives 0.
+// Saturated and rounded, halves up: the factor lifts them by a last place, so that the sum, which
+// takes halves to even, goes up. (Two sums in a row would be made one by some drivers.) NaN gives 0.
 fn byte_f32(x: f32) -> i32 {
-    let inside = min(select(0.0f, x, x > 0.0f), 255.0f) + 1.52587890625e-5f;
-    return i32(bitcast<u32>(inside + 8388608.0f) & 255u);
+    let inside = min(select(0.0f, x, x > 0.0f), 255.0f);
+    return i32(bitcast<u32>(inside * 1.00000011920929f + 8388608.0f) & 255u);
 }
 
 fn pack_u8(bytes: vec4<i32>) -> u32 {
