@@ -270,3 +270,30 @@ def test_steady_runs_allocate_nothing(engine_id):
     assert last - first < 4096  # nothing is left behind, not even a little each time
     assert engine.stats() == before
     assert dala.diagnostics() == made
+
+
+def test_an_animated_operation_compiles_nothing_and_stays_right(engine_id):
+    data = photo()
+    source, out = from_array(data), zeros(data)
+    between, root = (buffer_zeros(data.shape, "u8", transient=True) for _ in range(2))
+    p = Pipeline().add(stage("blur", [source], between, radius=2, sigma=0.5))
+    p.add(stage("sharpen", [between], root)).add(stage("brightness", [root], out, value=0.1))
+    p.run()
+    passes = p.passes
+    made = [source.engine.stats().get(name) for name in ("compiled", "pipelines")]
+    for sigma in (0.7, 2.0, 5.0):
+        p.set_params(0, sigma=sigma)
+        p.run()
+        blurred, sharp, wanted = zeros(data), zeros(data), zeros(data)
+        run_kernel("blur", [source], blurred, {"radius": 2, "sigma": sigma})
+        run_kernel("sharpen", [blurred], sharp)
+        run_kernel("brightness", [sharp], wanted, {"value": 0.1})
+        assert np.abs(out.numpy().astype(int) - wanted.numpy()).max() <= 3
+        if sigma == 0.7:  # the stages by themselves have code of their own
+            made = [source.engine.stats().get(name) for name in ("compiled", "pipelines")]
+    assert p.passes == passes
+    assert made == [source.engine.stats().get(name) for name in ("compiled", "pipelines")]
+    with pytest.raises(errors.ParameterError, match="within 0..200"):
+        p.set_params(0, radius=500)
+    p.set_params(0, radius=5)
+    p.run()

@@ -45,13 +45,33 @@ class Chain(Node):
                 found += node.values
         return found
 
-    def take(self, run: Runner) -> Chain:
-        """Keeps what runs it."""
+    def renew(self) -> bool:
+        """Asks the engine for one pass; False if it has none."""
+        assert self.output is not None
+        made: dict[int, int] = {}
+        links = []
+        for number, node in enumerate(self.nodes):
+            work, out = _work(node), node.output
+            assert work is not None
+            assert out is not None
+            sources = tuple(
+                -1 - made[id(b)] if id(b) in made else _place(b, self.inputs) for b in node.inputs
+            )
+            made[id(out)] = number
+            store = _place(out, self.stores) if any(out is b for b in self.stores) else None
+            kept = None if store is None else len(self.inputs) + store
+            links.append(Link(work, sources, Tensor(out.shape, out.dtype), kept))
+        tensors = [Tensor(b.shape, b.dtype) for b in (*self.inputs, *self.stores)]
+        run = self.output.engine.chain(links, tensors)
         self._run = run
-        return self
+        return run is not None
 
     def prepare(self, engine: Engine) -> None:
         """It was prepared when the engine agreed to it."""
+
+
+def _place(b: Buffer, among: list[Buffer]) -> int:
+    return next(i for i, other in enumerate(among) if other is b)
 
 
 def chain(nodes: list[Node]) -> list[Node]:
@@ -111,38 +131,18 @@ def _work(node: Node) -> Program | Task | None:
 def _chained(nodes: list[Node], at: int, end: int) -> Chain | None:
     group, rest = nodes[at:end], nodes[:at] + nodes[end:]
     output = group[-1].output
-    assert output is not None
     outside: list[Buffer] = []
     stores: list[Buffer] = []
-    made: dict[int, int] = {}
-    links: list[tuple[Program | Task, list[int], Buffer, int | None]] = []
-    for number, node in enumerate(group):
-        sources = []
-        for b in node.inputs:
-            if id(b) in made:
-                sources.append(-1 - made[id(b)])
-                continue
-            if not any(b is o for o in outside):
-                outside.append(b)
-            sources.append(next(i for i, o in enumerate(outside) if o is b))
-        work, out = _work(node), node.output
-        assert work is not None
+    made: set[int] = set()
+    for node in group:
+        outside += [
+            b for b in node.inputs if id(b) not in made and not any(b is o for o in outside)
+        ]
+        out = node.output
         assert out is not None
-        made[id(out)] = number
+        made.add(id(out))
         wanted = not out.transient or any(b is out for n in rest for b in n.inputs)
-        kept = out is not output and wanted
-        if kept:
+        if out is not output and wanted:
             stores.append(out)
-        links.append((work, sources, out, len(stores) - 1 if kept else None))
-    final = [
-        Link(
-            work,
-            tuple(sources),
-            Tensor(out.shape, out.dtype),
-            None if store is None else len(outside) + store,
-        )
-        for work, sources, out, store in links
-    ]
-    tensors = [Tensor(b.shape, b.dtype) for b in (*outside, *stores)]
-    run = output.engine.chain(final, tensors)
-    return None if run is None else Chain(group, outside, stores).take(run)
+    found = Chain(group, outside, stores)
+    return found if found.renew() else None

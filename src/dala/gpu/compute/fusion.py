@@ -71,6 +71,13 @@ class Node:
             same.append(numbers[key])
         self.program, self.inputs = share_args(self.program, tuple(same)), inputs
 
+    def renew(self) -> bool:
+        """Prepares it anew after a parameter of an operation has changed; False if it cannot."""
+        if self.output is None or len(self.stages) > 1 or self.program is not None:
+            return False
+        self.prepare(self.output.engine)
+        return True
+
     def prepare(self, engine: Engine) -> None:
         """Prepares the code of the pass."""
         if self.op != "run_kernel" or self.output is None:

@@ -178,9 +178,12 @@ class Pipeline(Closing):
                 changed.values = pack(kernel.decl, program.params, merged)
                 changed.params = merged
                 return
-        # The plan depends on it; code that was made before is found again.
-        changed.call, changed.values = kernel.bind(changed.inputs, changed.output, merged)
-        changed.params = merged
+        call, changed.values = kernel.bind(changed.inputs, changed.output, merged)
+        changed.call, changed.params = call, merged
+        # An operation that no program says stays the pass, or the part of a chain, that it is.
+        for node in self._nodes or []:
+            if program is None and call.program is None and changed in node.stages and node.renew():
+                return
         self._nodes = None
 
     # running ----------------------------------------------------------------------------------

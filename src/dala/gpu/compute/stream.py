@@ -191,8 +191,6 @@ def is_background(priority: str) -> bool:
     return priority == "background"
 
 
-
-
 def check(spec: Mapping[str, Any], priority: str = "realtime") -> Job:
     """A checked command, not begun; or the error that names what is wrong."""
     background = is_background(priority)

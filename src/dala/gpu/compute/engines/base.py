@@ -193,8 +193,8 @@ class Engine(ABC):
     def operate(self, task: Task) -> Runner | None:
         """As :meth:`prepare` for an operation; its runner takes no parameters, the task has them.
 
-        None where the engine has no code of its own for it. Preparing the same operation with other values compiles nothing anew unless the code depends
-        on them.
+        None where the engine has no code of its own for it. Preparing the same operation with
+        other values compiles nothing anew unless the code depends on them.
         """
 
     def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from dala.gpu.compute.engines.base import Geometry, Link, Runner, Storage, Task, Tensor
@@ -125,13 +126,19 @@ def _all_facts(
             continue
         own = range(first, first + len(link.work.params))
         values = {i - first: known[i] for i in own if i in known}
-        facts = find_facts(link.work, values, tables=tables)
+        facts = _facts_of(link.work, tuple(values.items()), tables)
         if facts is None:
             return None
         found.append(facts)
         first = own.stop
     total = sum(sum(1 for _ in statements(f.block)) for f in found if f is not None)
     return found if len(links) == 1 or total <= LONGEST else None
+
+
+@lru_cache(maxsize=256)
+def _facts_of(program: Program, known: tuple[tuple[int, int], ...], tables: bool) -> Facts | None:
+    """Found once for a program: a new sigma of the blur before it changes nothing about it."""
+    return find_facts(program, dict(known), tables=tables)
 
 
 def _with_values(

@@ -2,8 +2,8 @@
 
 The front end spells out how a byte becomes a number and how a number becomes a byte. What comes to
 the same is put in its place: a byte that is only handed on (as alpha mostly is) stays a byte, two
-constant factors of a byte are one, a byte becomes a number by a cast marked "byte", and the end of a
-computation is the operation ``byte``.
+constant factors of a byte are one, a byte becomes a number by a cast marked "byte", and the end of
+a computation is the operation ``byte``.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Reshape(Operation):
 
 
 class Transpose(Operation):
-    """Axes in another order: the output's axis i is the input's axis axes[i]; reversed if not given"""
+    """Axes in another order: the output's axis i is the input's axis axes[i]; else reversed"""
 
     title = "transpose"
     takes = ("a",)
@@ -109,11 +109,11 @@ class Gather(Operation):
         a, index = inputs
         if index.dtype not in ("s32", "u32", "s64"):
             raise DtypeMismatch(
-                "run_kernel: input 'index' of kernel 'gather' has a whole-number dtype (s32, s64 or "
-                f"u32), {index.dtype!r} came."
+                "run_kernel: input 'index' of kernel 'gather' has a whole-number dtype (s32, s64 "
+                f"or u32), {index.dtype!r} came."
             )
         if not index.shape:
-            raise self.shape_error("takes an 'index' of one axis or more; shape () came. Give (1,).")
+            raise self.shape_error("takes an 'index' of one axis or more, () came. Give (1,).")
         axis = values["axis"] + (len(a.shape) if values["axis"] < 0 else 0)
         if not 0 <= axis < len(a.shape):
             raise ParameterError(
@@ -149,16 +149,19 @@ def _from_text(name: str, text: str) -> Kernel:
 def _transposed(axes: tuple[int, ...]) -> Kernel:
     names = [f"i{n}" for n in range(len(axes))]
     read = ", ".join(names[axes.index(n)] for n in range(len(axes)))
-    return _from_text(
-        "transpose", f"def transpose(a: Array):\n    {', '.join(names)} = position()\n    return a[{read}]"
-    )
+    lines = [
+        "def transpose(a: Array):",
+        f"    {', '.join(names)} = position()",
+        f"    return a[{read}]",
+    ]
+    return _from_text("transpose", "\n".join(lines))
 
 
 @cache
 def _gathering(rank: int, index_rank: int, axis: int) -> Kernel:
     total = rank + index_rank - 1
     names = [f"i{n}" for n in range(total)]
-    read = names[:axis] + ["k"] + names[axis + index_rank :]
+    read = [*names[:axis], "k", *names[axis + index_rank :]]
     at = ", ".join(names[axis : axis + index_rank]) or "0"
     lines = [
         "def gather(a: Array, index: Array):",

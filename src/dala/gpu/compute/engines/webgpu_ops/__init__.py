@@ -1,1 +1,1 @@
-"""The WebGPU engine's own shaders for operations, a file a domain; see ``engines/operations.py``."""
+"""The WebGPU engine's own shaders for operations, a file a domain (``engines/operations.py``)."""
