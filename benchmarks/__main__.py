@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 
-TOPICS = ("startup", "calls", "elementwise", "filters", "operations", "gpu")
+TOPICS = ("startup", "calls", "elementwise", "filters", "operations", "drawing", "gpu")
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""A page with every primitive, drawn by commands; ``python -m tests.raster_page`` stores it again."""
+"""A page with every primitive; ``python -m tests.raster_page`` draws and stores it again."""
 
 from __future__ import annotations
 

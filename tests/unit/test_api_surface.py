@@ -27,6 +27,7 @@ TOP = {
     "OutOfRange",
     "ParameterError",
     "ReadOnlyError",
+    "ShaderError",
     "ShapeError",
     "ShapeMismatch",
     "UnknownCommand",
@@ -38,6 +39,7 @@ TOP = {
     "diagnostics",
     "doctor",
     "gpu",
+    "media",
     "use",
 }
 
@@ -76,6 +78,7 @@ COMPUTE = {
     "rgba": None,
     "run_kernel": "(kernel, inputs, output, params={})",
     "run_kernel_async": "(kernel, inputs, output, params={})",
+    "run_to_surface": "(kernel, inputs, output, surface, params={})",
     "scale": "(a, scalar, out)",
     "shape": "(b)",
     "sigmoid": "(a, out)",
@@ -108,6 +111,98 @@ COMPUTE = {
     "f64": None,
     "f32": None,
 }
+
+GPU = {
+    "Surface": None,
+    "batch": "(s, commands)",
+    "blit": "(s, id, x, y)",
+    "clear": "(s, color)",
+    "command": None,
+    "compute": None,
+    "create_surface": ("(width, height, *, show=None, title='dala', nearest=False, vsync=True)"),
+    "destroy_surface": "(s)",
+    "dispatch_compute": "(s, shader, params=b'', workgroups=(1, 1, 1))",
+    "draw_circle": "(s, cx, cy, r, color)",
+    "draw_image": "(s, id, x, y, dest_w, dest_h)",
+    "draw_line": "(s, x1, y1, x2, y2, color)",
+    "draw_round_rect": "(s, x, y, w, h, radius, color)",
+    "draw_triangle": "(s, x1, y1, x2, y2, x3, y3, color)",
+    "fill_circle": "(s, cx, cy, r, color)",
+    "fill_rect": "(s, x, y, w, h, color)",
+    "fill_round_rect": "(s, x, y, w, h, radius, color)",
+    "fill_triangle": "(s, x1, y1, x2, y2, x3, y3, color)",
+    "get_pixels": "(s)",
+    "load_image": "(s, id, rgba, w, h)",
+    "load_shader": "(s, name, source)",
+    "load_sprite": "(s, id, rgba, w, h)",
+    "present": "(s)",
+    "read_pixels": "(s, x, y, w, h)",
+    "remove_image": "(s, id)",
+    "remove_sprite": "(s, id)",
+    "reset_clip": "(s)",
+    "resize": "(s, w, h)",
+    "set_clip": "(s, x, y, w, h, enabled=True)",
+    "set_pixels": "(s, rgba)",
+    "set_uniform": "(s, name, data)",
+    "supports_compute": "(s)",
+    "wait_closed": "(s, timeout=None)",
+    "with_pixels": "(s, fn)",
+}
+
+#: What a surface has besides the calls above.
+SURFACE = {
+    "close", "closed", "destroy", "errors", "height", "presenter", "save", "size", "stats",
+    "submit", "synchronize", "take_reads", "to_array", "width",
+}  # fmt: skip
+
+COMMAND = {
+    "Command": None,
+    "color_to_rgba": "(color)",
+    "decode": "(data)",
+    "encode_batch": "(commands)",
+    "encode_blit": "(id, x, y)",
+    "encode_clear": "(color)",
+    "encode_dispatch_compute": "(shader, params=b'', workgroups=(1, 1, 1))",
+    "encode_draw_circle": "(cx, cy, radius, color)",
+    "encode_draw_line": "(x1, y1, x2, y2, color)",
+    "encode_draw_round_rect": "(x, y, w, h, radius, color)",
+    "encode_draw_triangle": "(x1, y1, x2, y2, x3, y3, color)",
+    "encode_fill_circle": "(cx, cy, radius, color)",
+    "encode_fill_rect": "(x, y, w, h, color)",
+    "encode_fill_round_rect": "(x, y, w, h, radius, color)",
+    "encode_fill_triangle": "(x1, y1, x2, y2, x3, y3, color)",
+    "encode_image_blit": "(id, x, y, w, h)",
+    "encode_load_image": "(id, pixels, w, h)",
+    "encode_load_shader": "(name, source)",
+    "encode_load_sprite": "(id, pixels, w, h)",
+    "encode_present": "()",
+    "encode_read_pixels": "(x, y, w, h)",
+    "encode_remove_image": "(id)",
+    "encode_remove_sprite": "(id)",
+    "encode_reset_clip": "()",
+    "encode_resize": "(w, h)",
+    "encode_set_clip": "(x, y, w, h, enabled=True)",
+    "encode_set_uniform": "(name, data)",
+}
+
+#: Of ``dala.media.gpu`` and ``dala.media.effects``, besides a call for each filter kernel.
+MEDIA = {
+    "blur": "(img, width=None, height=None, *, radius=3, sigma=None, out=None, device=None)",
+    "brightness": "(img, width=None, height=None, *, value=0.0, out=None, device=None)",
+    "contrast": "(img, width=None, height=None, *, value=0.0, out=None, device=None)",
+    "filters": "()",
+    "grayscale": "(img, width=None, height=None, *, out=None, device=None)",
+    "process_frame": "(ctx, rgba, filters, *, width=None, height=None, out=None)",
+    "sharpen": "(img, width=None, height=None, *, amount=0.5, out=None, device=None)",
+    "start_pipeline": "(width, height, *, device=None)",
+    "stop_pipeline": "(ctx)",
+}
+EFFECTS = {"curves", "grade", "overlay", "temperature", "virtual_background"}
+FRAME = {
+    "close", "device", "dtype", "format", "from_array", "height", "matrix", "numpy", "open",
+    "pixels", "primaries", "pts", "range", "save", "shape", "show", "time", "time_base", "to",
+    "transfer", "width",
+}  # fmt: skip
 
 BUILTIN_KERNELS = {
     "argmax",
@@ -216,15 +311,17 @@ def test_calls_that_are_methods_too():
         assert [(p.name, p.default) for p in function] == [(p.name, p.default) for p in method]
 
 
-def test_names_of_compute():
-    assert set(compute.__all__) == set(COMPUTE)
-
-
-def test_arguments_of_the_compute_calls():
-    for name, wanted in COMPUTE.items():
+@pytest.mark.parametrize(
+    ("room", "names"), [(compute, COMPUTE), (dala.gpu, GPU), (dala.gpu.command, COMMAND)]
+)
+def test_names_and_arguments_of_the_rooms(room, names):
+    assert set(room.__all__) == set(names)
+    assert set(dir(room)) >= set(names)
+    for name, wanted in names.items():
+        found = getattr(room, name)
         if wanted is None:
             continue
-        signature = inspect.signature(getattr(compute, name))
+        signature = inspect.signature(found)
         plain = signature.replace(
             parameters=[
                 p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()
@@ -232,6 +329,13 @@ def test_arguments_of_the_compute_calls():
             return_annotation=inspect.Signature.empty,
         )
         assert str(plain) == wanted, name
+
+
+def test_names_of_a_surface():
+    with dala.gpu.create_surface(1, 1) as s:
+        found = {name for name in dir(s) if not name.startswith("_")}
+    calls = {name for name, wanted in GPU.items() if wanted is not None} - {"create_surface"}
+    assert found == calls | SURFACE
 
 
 def test_built_in_kernels():

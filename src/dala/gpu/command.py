@@ -5,7 +5,7 @@ are little-endian, lengths are u32, text is UTF-8. ``decode`` reads them back fo
 surfaces execute the bytes as they are.
 
 >>> encode_fill_rect(1, 2, 3, 4, "red").hex(" ", 4)
-'02010000 00020000 00030000 00040000 00ff0000 ff'
+'02 01000000 02000000 03000000 04000000 ff0000ff'
 >>> decode(encode_fill_rect(1, 2, 3, 4, "red"))
 [<fill_rect x=1 y=2 w=3 h=4 color=(255, 0, 0, 255) at 0>]
 """
@@ -155,6 +155,7 @@ class Command:
 # A call for each primitive has to be quick: commands of a fixed size are packed at once, with a
 # colour that was seen before, and only what that does not take goes the careful way.
 _PACKERS: Final = {c: x.packer.pack for c, x in LAYOUTS.items() if x.packer is not None}
+_BYTES: Final = {bytes, bytearray, memoryview}
 _MISSES: Final = (struct.error, TypeError, KeyError, OverflowError)
 _clear, _rect, _line, _blit = (_PACKERS[c] for c in (0x01, 0x02, 0x03, 0x04))
 _ring, _disc, _outline, _triangle = (_PACKERS[c] for c in (0x0D, 0x0E, 0x0F, 0x10))
@@ -372,12 +373,20 @@ def encode_reset_clip() -> bytes:
 
 def encode_batch(commands: Iterable[bytes]) -> bytes:
     """Commands that are applied together: nobody sees some of them without the others."""
-    items = list(commands)
-    for n, item in enumerate(items):
-        if not isinstance(item, (bytes, bytearray, memoryview)) or not len(item):
-            raise CommandError(
-                f"encode_batch: commands are bytes made by encode_..., item {n} is {item!r:.40}."
-            )
+    try:
+        items = list(commands)
+    except TypeError:
+        raise CommandError(
+            "encode_batch: a list of commands made by encode_... is wanted, "
+            f"{type(commands).__name__} came."
+        ) from None
+    if not ({*map(type, items)} <= _BYTES and all(items)):
+        for n, item in enumerate(items):
+            if not isinstance(item, (bytes, bytearray, memoryview)) or not len(item):
+                raise CommandError(
+                    "encode_batch: commands are bytes made by encode_..., "
+                    f"item {n} is {item!r:.40}."
+                )
     return b"\x15" + _U32_PACK(len(items)) + b"".join(items)
 
 

@@ -1,0 +1,218 @@
+"""Filled shapes: rectangles, triangles, and sprites."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dala.gpu.compute.engines.cpu_native import native
+from dala.gpu.compute.engines.cpu_native.words import (
+    Array,
+    hinted,
+    i32,
+    i64,
+    splat,
+    stream,
+    u32,
+    u64,
+)
+from dala.gpu.raster.blend import FAINT, lay_block, lay_some, paint, span
+from dala.gpu.raster.frame import ALIGN, WIDTH, X0, X1, Y0, Y1, mark
+
+#: Pixels from which a row is stored past the caches.
+MANY: Final = 1 << 22
+
+
+@native(inline=False)
+def replace(pixels: Array[u32], at: i64, count: i64, color: u32) -> None:
+    """A row of one colour, alpha too."""
+    paint(pixels, at, count, color)
+
+
+@native(inline=False)
+def clear(pixels: Array[u32], frame: Array[i64], dirty: Array[i32], color: u32) -> None:
+    """One colour within the clip, which replaces, alpha too."""
+    width = frame[WIDTH]
+    x0 = frame[X0]
+    count = frame[X1] - x0
+    rows = frame[Y1] - frame[Y0]
+    if count <= 0 or rows <= 0:
+        return
+    mark(dirty, x0, frame[Y0], frame[X1], frame[Y1])
+    at = frame[Y0] * width + x0
+    if count == width:  # whole rows are one long one
+        count *= rows
+        rows = 1
+    if count >= MANY:
+        v = splat(color, 16)
+        head = 16 - ((at + frame[ALIGN]) & 15)
+        replace(pixels, at, head, color)
+        for i in hinted(range(at + head, at + count - 15, 16), scalar=True):
+            stream(pixels, i, v)
+        rest = (count - head) & 15
+        replace(pixels, at + count - rest, rest, color)
+        return
+    for row in hinted(range(rows), scalar=True):
+        replace(pixels, at + row * width, count, color)
+
+
+@native(inline=False)
+def rect(
+    pixels: Array[u32],
+    frame: Array[i64],
+    dirty: Array[i32],
+    left: i64,
+    top: i64,
+    right: i64,
+    bottom: i64,
+    color: u32,
+) -> None:
+    """A filled rectangle, up to but not with its right and bottom."""
+    x0, y0 = max(left, frame[X0]), max(top, frame[Y0])
+    x1, y1 = min(right, frame[X1]), min(bottom, frame[Y1])
+    if x0 >= x1 or y0 >= y1 or color < FAINT:
+        return
+    mark(dirty, x0, y0, x1, y1)
+    width = frame[WIDTH]
+    for at in hinted(range(y0 * width + x0, y1 * width, width), scalar=True):
+        span(pixels, at, x1 - x0, color)
+
+
+@native(inline=False)
+def edge(x0: i64, y0: i64, x1: i64, y1: i64, y: i64) -> tuple[i64, i64, i64, i64]:
+    """An edge downwards, at a row: its column rounded up, what that is too much, and the steps.
+
+    Columns are ``x0 + (x1 - x0) * (y - y0) / (y1 - y0)``. The product of two extents of 32 bits
+    has 64, so everything is exact in u64 with the sign kept apart.
+    """
+    tall = u64(y1 - y0)
+    wide = u64(abs(x1 - x0))
+    whole = wide // tall
+    rest = wide - whole * tall
+    done = wide * u64(y - y0)
+    q = done // tall
+    left = done - q * tall
+    if x1 >= x0:
+        if left != 0:
+            return x0 + i64(q) + 1, i64(tall - left), i64(whole), i64(rest)
+        return x0 + i64(q), 0, i64(whole), i64(rest)
+    if rest != 0:
+        return x0 - i64(q), i64(left), -i64(whole) - 1, i64(tall - rest)
+    return x0 - i64(q), i64(left), -i64(whole), 0
+
+
+@native(inline=False)
+def slab(
+    pixels: Array[u32],
+    frame: Array[i64],
+    ax: i64,
+    ay: i64,
+    bx: i64,
+    by: i64,
+    cx: i64,
+    cy: i64,
+    dx: i64,
+    dy: i64,
+    color: u32,
+) -> None:
+    """The pixels between the edges a-b and c-d, on the rows that both of them have."""
+    y0 = max(max(ay, cy), frame[Y0])
+    y1 = min(min(by, dy), frame[Y1])
+    if y0 >= y1:
+        return
+    x, over_x, step, more = edge(ax, ay, bx, by, y0)
+    z, over_z, stride, extra = edge(cx, cy, dx, dy, y0)
+    tall = by - ay
+    high = dy - cy
+    low, top = frame[X0], frame[X1]
+    width = frame[WIDTH]
+    for row in hinted(range(y0 * width, y1 * width, width), scalar=True):
+        first = max(min(x, z), low)
+        last = min(max(x, z), top)
+        if first < last:
+            span(pixels, row + first, last - first, color)
+        over_x -= more
+        over_z -= extra
+        x += step
+        z += stride
+        if over_x < 0:
+            over_x += tall
+            x += 1
+        if over_z < 0:
+            over_z += high
+            z += 1
+
+
+@native(inline=False)
+def triangle(
+    pixels: Array[u32],
+    frame: Array[i64],
+    dirty: Array[i32],
+    ax: i64,
+    ay: i64,
+    bx: i64,
+    by: i64,
+    cx: i64,
+    cy: i64,
+    color: u32,
+) -> None:
+    """A filled triangle: centres inside it, or on a left or top edge."""
+    if ay > by:
+        ax, bx = bx, ax
+        ay, by = by, ay
+    if by > cy:
+        bx, cx = cx, bx
+        by, cy = cy, by
+    if ay > by:
+        ax, bx = bx, ax
+        ay, by = by, ay
+    x0, y0 = max(min(min(ax, bx), cx), frame[X0]), max(ay, frame[Y0])
+    x1, y1 = min(max(max(ax, bx), cx), frame[X1]), min(cy, frame[Y1])
+    if x0 >= x1 or y0 >= y1 or color < FAINT:
+        return
+    mark(dirty, x0, y0, x1, y1)
+    slab(pixels, frame, ax, ay, cx, cy, ax, ay, bx, by, color)
+    slab(pixels, frame, ax, ay, cx, cy, bx, by, cx, cy, color)
+
+
+@native(inline=False)
+def sprite(
+    pixels: Array[u32],
+    frame: Array[i64],
+    dirty: Array[i32],
+    atlas: Array[u32],
+    start: i64,
+    w: i64,
+    h: i64,
+    x: i64,
+    y: i64,
+    ahead: i64,
+) -> None:
+    """Rows of the atlas, one to one.
+
+    Where the next sprite goes, from the pixel ``ahead`` on, memory is asked for meanwhile: sprites
+    all over a picture would otherwise wait for it more than half of the time.
+    """
+    x0, y0 = max(x, frame[X0]), max(y, frame[Y0])
+    x1, y1 = min(x + w, frame[X1]), min(y + h, frame[Y1])
+    if x0 >= x1 or y0 >= y1:
+        return
+    mark(dirty, x0, y0, x1, y1)
+    width = frame[WIDTH]
+    at = y0 * width + x0
+    source = start + (y0 - y) * w + x0 - x
+    full = (x1 - x0) & ~15
+    row = 0
+    while row < y1 - y0 and full > 0:
+        place, word = at + row * width, source + row * w
+        done = lay_block(
+            pixels, place, width, atlas, word, w, full, y1 - y0 - row, ahead + row * width
+        )
+        row += done // full
+        if row < y1 - y0:  # the rest of a row that is not all opaque
+            for k in hinted(range(done % full, full, 16), scalar=True):
+                lay_some(pixels, at + row * width + k, atlas, source + row * w + k, 16)
+            row += 1
+    rest = (x1 - x0) & 15
+    if rest > 0:
+        for line in hinted(range(y1 - y0), scalar=True):
+            lay_some(pixels, at + line * width + full, atlas, source + line * w + full, rest)

@@ -1,0 +1,158 @@
+"""Outlines: lines, and triangles made of them.
+
+A line's pixels have a closed form. With ``b`` the extent along the longer axis and ``a`` the one
+along the shorter, after ``j`` steps the shorter axis is ``floor(a * j / b + 1/2)`` away. So a line
+can be entered anywhere: clipping finds the range of ``j`` that is seen, and draws the very pixels
+that the whole line would have there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dala.gpu.compute.engines.cpu_native import native
+from dala.gpu.compute.engines.cpu_native.words import Array, hinted, i32, i64, local, u32, u64
+from dala.gpu.raster.blend import FAINT, dots, row
+from dala.gpu.raster.frame import WIDTH, X0, X1, Y0, Y1, mark
+
+#: Pixels that are drawn at a time.
+PIECE: Final = 64
+
+
+@native
+def away(a: i64, b: i64, j: i64) -> i64:
+    """How far along the shorter axis after ``j`` steps: all below 2^32, so products fit u64."""
+    done = u64(a) * u64(j)
+    q = done // u64(b)
+    rest = done - q * u64(b)
+    return i64(q) + i64(2 * rest >= u64(b))
+
+
+@native(inline=False)
+def first_at(a: i64, b: i64, low: i64, high: i64, wanted: i64) -> i64:
+    """The first j of low..high from which the shorter axis is ``wanted`` away; high + 1 if none."""
+    high += 1
+    while low < high:
+        middle = (low + high) >> 1
+        if away(a, b, middle) >= wanted:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@native
+def reach_of(start: i64, forward: bool, low: i64, high: i64) -> tuple[i64, i64]:
+    """The steps from ``start`` that lead to low and to high - 1, in their order."""
+    if forward:
+        return low - start, high - 1 - start
+    return start - high + 1, start - low
+
+
+@native(inline=False)
+def line(
+    pixels: Array[u32],
+    frame: Array[i64],
+    dirty: Array[i32],
+    x1: i64,
+    y1: i64,
+    x2: i64,
+    y2: i64,
+    color: u32,
+    last: i64,
+) -> None:
+    """A line by Bresenham, with its end point if ``last`` is 1."""
+    if color < FAINT:
+        return
+    width = frame[WIDTH]
+    dx, dy = abs(x2 - x1), abs(y2 - y1)
+    right, down = x2 >= x1, y2 >= y1
+    across = 1 if right else -1
+    along = width if down else -width
+    from_x, to_x = reach_of(x1, right, frame[X0], frame[X1])
+    from_y, to_y = reach_of(y1, down, frame[Y0], frame[Y1])
+    flat = dx >= dy
+    if not flat:
+        dx, dy = dy, dx
+        across, along = along, across
+        from_x, from_y = from_y, from_x
+        to_x, to_y = to_y, to_x
+    # From here on x is the longer axis, in steps from the start.
+    first = max(from_x, 0)
+    final = min(to_x, dx - 1 + last)
+    if first > final or from_y > dy or to_y < 0:
+        return
+    if from_y > 0 or to_y < dy:
+        first = first_at(dy, dx, first, final, from_y)
+        final = first_at(dy, dx, first, final, to_y + 1) - 1
+        if first > final:
+            return
+    minor = away(dy, dx, first) if first > 0 else 0
+    # 2 * dy * j + dx - 2 * dx * minor, which stays within 0 .. 2 * dx
+    error = dx + i64(2 * (u64(dy) * u64(first) - u64(dx) * u64(minor)))
+    at = y1 * width + x1 + first * across + minor * along
+    if dy == 0 and flat:
+        y = y1
+        begin = x1 + first if right else x1 - final
+        mark(dirty, begin, y, begin + final - first + 1, y + 1)
+        row(pixels, y * width + begin, final - first + 1, color)
+        return
+    places = local(i32, PIECE)
+    turn, more = 0, 0
+    while first <= final:
+        end = min(first + PIECE - 1, final)
+        was = minor + more
+        for k in hinted(range(end - first + 1), scalar=True):
+            at += turn
+            minor += more
+            places[k] = i32(at)
+            error += 2 * dy
+            turn, more = across, 0
+            if error >= 2 * dx:
+                error -= 2 * dx
+                turn += along
+                more = 1
+        dots(pixels, places, end - first + 1, color)
+        if flat:
+            stain(dirty, x1, y1, right, down, first, was, end, minor)
+        else:
+            stain(dirty, x1, y1, right, down, was, first, minor, end)
+        first = end + 1
+
+
+@native(inline=False)
+def stain(
+    dirty: Array[i32],
+    x: i64,
+    y: i64,
+    right: bool,
+    down: bool,
+    ax: i64,
+    ay: i64,
+    bx: i64,
+    by: i64,
+) -> None:
+    """Remembers a piece of a line, given in steps from its start."""
+    x0 = x + ax if right else x - bx
+    y0 = y + ay if down else y - by
+    mark(dirty, x0, y0, x0 + bx - ax + 1, y0 + by - ay + 1)
+
+
+@native(inline=False)
+def wire(
+    pixels: Array[u32],
+    frame: Array[i64],
+    dirty: Array[i32],
+    ax: i64,
+    ay: i64,
+    bx: i64,
+    by: i64,
+    cx: i64,
+    cy: i64,
+    color: u32,
+) -> None:
+    """A triangle's outline: three lines, each up to where the next begins."""
+    point = ax == bx and ay == by and bx == cx and by == cy
+    line(pixels, frame, dirty, ax, ay, bx, by, color, i64(point))
+    line(pixels, frame, dirty, bx, by, cx, cy, color, 0)
+    line(pixels, frame, dirty, cx, cy, ax, ay, color, 0)

@@ -1,0 +1,254 @@
+"""WGSL as surfaces take it: which variables a shader binds, and its compiler's words as an error.
+
+Only declarations are read here; whether the rest is right is the compiler's to say.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from dala.errors import ShaderError
+
+#: Characters of a shader.
+MAX_SOURCE: Final = 1 << 20
+#: Operators and brackets, one within or behind another; compilers recurse as deep as these go.
+MAX_DEPTH: Final = 500
+
+#: Bindings with a meaning of their own.
+PIXELS: Final = 0
+BLOCK: Final = 1
+
+#: How a bind group layout calls each kind of variable, by what stands behind ``var``.
+_KINDS: Final = {
+    "uniform": "uniform",
+    "storage": "read-only-storage",
+    "storage,read": "read-only-storage",
+    "storage,read_write": "storage",
+}
+
+_OUTSIDE: Final = re.compile(r"//|/\*")
+_INSIDE: Final = re.compile(r"/\*|\*/")
+_ATTRIBUTES: Final = r"(?:@\s*\w+\s*(?:\((?:[^()]|\([^()]*\))*\))?\s*)+"
+_VARIABLE: Final = re.compile(rf"({_ATTRIBUTES})var\s*(?:<([^<>]*)>)?\s*(\w+)\s*[:=;]")
+_NUMBERED: Final = re.compile(r"@\s*(group|binding)\s*\(([^()]*)\)")
+_ENTRY: Final = re.compile(rf"({_ATTRIBUTES})fn\s+(\w+)")
+_TOKEN: Final = re.compile(r"[(\[{)\]},;<+\-*/%&|^!~.]|\belse\b")
+_ELSE: Final = re.compile(r"\s*else\b")
+_WHOLE: Final = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)[iu]?")
+
+_PROBLEM: Final = re.compile(r"Shader (?:'[^\n]*?' )?(?:parsing|validation) error: ([^\n]*)")
+_PLACE: Final = re.compile(r"┌─ [^\n]*?:(\d+):(\d+)")
+_LABEL: Final = re.compile(r"^[^\n]*\^ ([^\n]+)$", re.MULTILINE)
+_NOTE: Final = re.compile(r"^\s*= (?:note: )?([^\n]+)$", re.MULTILINE)
+_SHORT: Final = re.compile(
+    r"binding index (\d+) is bound with size (\d+) where[^\n]*?expects (\d+)"
+)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A variable that a buffer is bound to."""
+
+    index: int
+    name: str
+    #: "storage", "read-only-storage" or "uniform", as WebGPU calls them.
+    kind: str
+
+
+@dataclass(frozen=True)
+class Wgsl:
+    """A shader's text, its entry point, and what it binds, by index."""
+
+    source: str
+    entry: str
+    bindings: tuple[Binding, ...]
+
+    @property
+    def has_block(self) -> bool:
+        """Whether it asks for the block of size and parameters."""
+        return any(b.index == BLOCK for b in self.bindings)
+
+    @property
+    def uniforms(self) -> tuple[Binding, ...]:
+        """The variables that are set by name."""
+        return tuple(b for b in self.bindings if b.index > BLOCK)
+
+
+def reflect(source: str, shader: str) -> Wgsl:
+    """Reads what a shader binds.
+
+    Raises:
+        ShaderError: it binds something that a surface does not have.
+    """
+    if len(source) > MAX_SOURCE:
+        raise ShaderError(
+            f"its source has {len(source)} characters, {MAX_SOURCE} are allowed", shader=shader
+        )
+    if "\0" in source:
+        _fail(source, shader, source.index("\0"), "a NUL character ends the text here. Remove it")
+    text = _without_comments(source)
+    _check_depth(text, source, shader)
+    found: dict[int, Binding] = {}
+    for match in _VARIABLE.finditer(text):
+        numbers = dict(_NUMBERED.findall(match[1]))
+        if not numbers:
+            continue  # a variable of the shader's own
+        at = match.start(3)
+        if "group" not in numbers or "binding" not in numbers:
+            _fail(source, shader, at, f"{match[3]} needs both @group(0) and @binding(n)")
+        group, index = (_whole(source, shader, at, numbers[k]) for k in ("group", "binding"))
+        if group != 0:
+            _fail(source, shader, at, f"{match[3]} is in group {group}; surfaces bind group 0")
+        kind = _KINDS.get(re.sub(r"\s", "", match[2] or "").rstrip(","))
+        if kind is None:
+            _fail(
+                source,
+                shader,
+                at,
+                f"{match[3]} is neither var<uniform> nor var<storage>; surfaces bind buffers only",
+            )
+        if index == PIXELS and kind != "storage":
+            _fail(
+                source,
+                shader,
+                at,
+                f"binding 0 is the pixels: var<storage, read_write> {match[3]}: array<u32>",
+            )
+        if index > BLOCK and kind == "storage":
+            _fail(
+                source,
+                shader,
+                at,
+                f"{match[3]} is written, but only the pixels at binding 0 are; "
+                "write var<storage, read>",
+            )
+        if index in found:
+            _fail(source, shader, at, f"binding {index} is {found[index].name} already")
+        found[index] = Binding(index, match[3], kind)
+    if PIXELS not in found:
+        raise ShaderError(
+            "it does not bind the pixels. Declare "
+            "@group(0) @binding(0) var<storage, read_write> pixels: array<u32>;",
+            shader=shader,
+        )
+    return Wgsl(source, _entry(text, shader), tuple(found[i] for i in sorted(found)))
+
+
+def explain(message: str, wgsl: Wgsl, shader: str) -> ShaderError:
+    """What wgpu said of a shader, as an error that shows the place."""
+    short = _SHORT.search(message)
+    if short is not None:
+        return _too_short(wgsl, shader, *(int(n) for n in short.groups()))
+    place = _PLACE.search(message)
+    problem = _PROBLEM.search(message)
+    if problem is None:
+        lines = [line.strip() for line in message.splitlines() if line.strip()]
+        words = [x for x in lines if x not in ("Validation Error", "Caused by:")]
+        words = [x for x in words if not x.startswith("In wgpu")] or words
+        return ShaderError("; ".join(words) or "it was refused", shader=shader)
+    details = [m[1].strip() for m in (_LABEL.search(message), _NOTE.search(message)) if m]
+    if place is None:
+        return ShaderError("; ".join([problem[1], *details]), shader=shader)
+    line, column = int(place[1]), int(place[2])
+    return ShaderError(
+        problem[1],
+        shader=shader,
+        lineno=line,
+        column=column - 1,
+        line=_line(wgsl.source, line),
+        detail="; ".join(details),
+    )
+
+
+def _too_short(wgsl: Wgsl, shader: str, index: int, came: int, wanted: int) -> ShaderError:
+    binding = next(b for b in wgsl.bindings if b.index == index)
+    if binding.index == PIXELS:
+        problem = f"its pixels need {wanted} bytes, the surface has {came}"
+    elif binding.index == BLOCK:
+        problem = (
+            f"its block {binding.name!r} has {wanted} bytes: 8 for width and height and "
+            f"{wanted - 8} of params; {came - 8} bytes of params came"
+        )
+    else:
+        problem = f"its uniform {binding.name!r} has {wanted} bytes, {came} were set"
+    return ShaderError(problem, shader=shader)
+
+
+def _without_comments(source: str) -> str:
+    """The text with blanks for comments, so that places stay where they are."""
+    out: list[str] = []
+    depth = at = 0  # block comments nest
+    while (match := (_INSIDE if depth else _OUTSIDE).search(source, at)) is not None:
+        start, end = match.span()
+        out.append(_blank(source[at:start]) if depth else source[at:start])
+        if match[0] == "//":
+            end = source.find("\n", start)
+            end = len(source) if end < 0 else end
+        else:
+            depth += 1 if match[0] == "/*" else -1
+        out.append(_blank(source[start:end]))
+        at = end
+    out.append(_blank(source[at:]) if depth else source[at:])
+    return "".join(out)
+
+
+def _check_depth(text: str, source: str, shader: str) -> None:
+    """Refuses what would overflow the compiler's stack, which ends the process."""
+    outer: list[tuple[int, int]] = []
+    base = here = 0
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if token in "([{":
+            outer.append((base, here))
+            base, here = base + here + 1, 0
+        elif token in ")]}":
+            base, here = outer.pop() if outer else (0, 0)
+            if token == "}" and _ELSE.match(text, match.end()) is None:
+                here = 0
+        elif token in ",;":
+            here = 0
+        else:
+            here += 1
+        if base + here > MAX_DEPTH:
+            _fail(
+                source,
+                shader,
+                match.start(),
+                f"more than {MAX_DEPTH} operators and brackets are chained here. Split it with let",
+            )
+
+
+def _blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
+
+def _entry(text: str, shader: str) -> str:
+    names = [m[2] for m in _ENTRY.finditer(text) if re.search(r"@\s*compute\b", m[1])]
+    if len(names) == 1 or "main" in names:
+        return "main" if "main" in names else names[0]
+    if not names:
+        raise ShaderError("it has no function with @compute", shader=shader)
+    raise ShaderError(
+        f"it has several functions with @compute ({', '.join(names)}); call one of them main",
+        shader=shader,
+    )
+
+
+def _whole(source: str, shader: str, at: int, text: str) -> int:
+    match = _WHOLE.fullmatch(text.strip().rstrip(","))
+    if match is None:
+        _fail(source, shader, at, f"@group and @binding take plain numbers here, {text!r} came")
+    return int(match[1], 0) if match[1][:2] in ("0x", "0X") else int(match[1])
+
+
+def _line(source: str, number: int) -> str:
+    lines = source.split("\n")
+    return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
+
+
+def _fail(source: str, shader: str, at: int, problem: str) -> NoReturn:
+    line = source.count("\n", 0, at) + 1
+    column = at - (source.rfind("\n", 0, at) + 1)
+    raise ShaderError(problem, shader=shader, lineno=line, column=column, line=_line(source, line))

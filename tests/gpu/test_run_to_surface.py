@@ -1,0 +1,318 @@
+"""run_to_surface: the same picture as run_kernel and set_pixels make, on every engine."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import dala
+from dala.errors import (
+    ArityError,
+    CommandError,
+    DeviceError,
+    DtypeError,
+    FreedError,
+    ParameterError,
+    ShapeMismatch,
+    UnknownKernel,
+)
+from dala.gpu import create_surface
+from dala.gpu.compute import (
+    buffer,
+    buffer_zeros,
+    from_array,
+    kernel,
+    run_kernel,
+    run_to_surface,
+    to_array,
+)
+
+RNG = np.random.default_rng(7)
+PHOTO = RNG.integers(0, 256, (19, 37, 4), dtype=np.uint8)
+
+
+def shown_by_hand(name, inputs, out, params) -> bytes:
+    """The pixels that run_kernel and set_pixels make of a kernel's RGBA output."""
+    run_kernel(name, inputs, out, params)
+    with create_surface(out.shape[1], out.shape[0]) as s:
+        s.set_pixels(np.array(to_array(out)))
+        return s.get_pixels()
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("invert", {}),
+        ("brightness", {"value": 0.25}),
+        ("blur", {"radius": 2, "sigma": 1.0}),
+        ("sharpen", {"amount": 0.5}),
+    ],
+)
+def test_the_picture_is_that_of_run_kernel_and_set_pixels(engine_id, name, params):
+    photo, out = from_array(PHOTO), buffer_zeros(PHOTO.shape, "u8")
+    want = shown_by_hand(name, [photo], buffer_zeros(PHOTO.shape, "u8"), params)
+    with create_surface(37, 19) as s:
+        run_to_surface(name, [photo], out, s, params)
+        assert s.get_pixels() == want
+        assert s.errors == []
+    assert np.array(to_array(out)).tobytes() == want
+
+
+@kernel
+def as_it_is(x):
+    return x
+
+
+@kernel
+def ramp(x, *, amount=1.0):
+    return x * amount
+
+
+def expected_rgba(numbers: np.ndarray) -> np.ndarray:
+    """The picture of an array, written out: clamped, halves up, gray repeated, opaque."""
+    steps = (
+        numbers
+        if numbers.dtype == np.uint8
+        else np.clip(numbers, 0.0, 1.0) * numbers.dtype.type(255)
+    )
+    steps = np.floor(steps.astype(np.float64) + 0.5)
+    if steps.ndim == 2:
+        steps = steps[..., None]
+    want = np.full((*steps.shape[:2], 4), 255, np.uint8)
+    channels = steps.shape[2]
+    want[..., : max(channels, 3)] = steps if channels >= 3 else steps[..., :1]
+    return want
+
+
+@pytest.mark.parametrize("channels", [(), (1,), (3,), (4,)])
+@pytest.mark.parametrize("dtype", ["u8", "f32"])
+def test_other_pictures_become_rgba(engine_id, dtype, channels):
+    shape = (5, 7, *channels)
+    if dtype == "u8":
+        numbers = RNG.integers(0, 256, shape, dtype=np.uint8)
+    else:
+        numbers = RNG.uniform(-0.5, 1.5, shape).astype(np.float32)
+    with create_surface(7, 5) as s:
+        run_to_surface(as_it_is, [from_array(numbers)], buffer_zeros(shape, dtype), s)
+        assert np.array_equal(s.to_array(), expected_rgba(numbers))
+
+
+def test_it_comes_in_order_with_other_commands(engine_id):
+    photo, out = from_array(PHOTO), buffer_zeros(PHOTO.shape, "u8")
+    want = 255 - PHOTO
+    want[..., 3] = PHOTO[..., 3]
+    with create_surface(37, 19) as s:
+        s.fill_rect(0, 0, 37, 19, "red")  # is covered
+        s.set_clip(0, 0, 1, 1)  # clips no picture
+        run_to_surface("invert", [photo], out, s)
+        s.reset_clip()
+        s.fill_rect(3, 2, 4, 5, "blue")  # covers
+        s.present()
+        s.fill_rect(30, 10, 2, 2, "lime")
+        got = s.to_array()
+    want[2:7, 3:7] = (0, 0, 255, 255)
+    want[10:12, 30:32] = (0, 255, 0, 255)
+    assert np.array_equal(got, want)
+
+
+def test_a_presented_frame_shows_it_and_the_next_starts_from_it(engine_id):
+    photo, out = from_array(PHOTO), buffer_zeros(PHOTO.shape, "u8")
+    with create_surface(37, 19) as s:
+        for amount in (0.1, 0.2):
+            run_to_surface("brightness", [photo], out, s, {"value": amount})
+            s.present()
+        s.synchronize()
+        want = np.array(to_array(out))
+        assert np.array_equal(s._renderer.front, want)
+        assert np.array_equal(s.to_array(), want)
+
+
+def test_the_output_may_be_written_again_at_once(engine_id):
+    """Each surface shows the picture of its call, though one buffer made them all."""
+    out = buffer_zeros((4, 4, 4), "u8")
+    inputs = [from_array(np.full((4, 4, 4), n, np.uint8)) for n in range(12)]
+    surfaces = [create_surface(4, 4) for _ in inputs]
+    for s, a in zip(surfaces, inputs, strict=True):
+        run_to_surface(as_it_is, [a], out, s)
+    for n, s in enumerate(surfaces):
+        assert s.get_pixels() == bytes([n]) * 64
+        s.close()
+
+
+def test_more_pictures_than_may_be_under_way(engine_id):
+    out = buffer_zeros((8, 8, 4), "u8")
+    inputs = [from_array(np.full((8, 8, 4), n, np.uint8)) for n in range(20)]
+    with create_surface(8, 8) as s:
+        for a in inputs:
+            run_to_surface(as_it_is, [a], out, s)
+            s.fill_rect(0, 0, 1, 1, "white")
+        want = np.full((8, 8, 4), 19, np.uint8)
+        want[0, 0] = 255
+        assert np.array_equal(s.to_array(), want)
+        assert s.errors == []
+
+
+def test_buffers_may_be_dropped_and_freed_at_once(engine_id):
+    with create_surface(8, 8) as s:
+        out = buffer_zeros((8, 8, 3), "f32")
+        run_to_surface(ramp, [from_array(np.ones((8, 8, 3), np.float32))], out, s, {"amount": 0.5})
+        out.free()
+        del out
+        gc.collect()
+        for _ in range(3):  # others take the memory
+            buffer_zeros((8, 8, 3), "f32")
+        assert s.get_pixels() == bytes([128, 128, 128, 255]) * 64
+
+
+def test_a_surface_that_was_resized_in_the_queue(engine_id):
+    small, large = buffer_zeros((3, 5, 4), "u8"), buffer_zeros((6, 4, 4), "u8")
+    with create_surface(5, 3) as s:
+        s.resize(4, 6)
+        run_to_surface(as_it_is, [from_array(np.full((6, 4, 4), 9, np.uint8))], large, s)
+        assert s.get_pixels() == b"\x09" * 96
+        with pytest.raises(ShapeMismatch, match=r"the surface is 4 x 6"):
+            run_to_surface(as_it_is, [small], small, s)
+        assert s.get_pixels() == b"\x09" * 96
+
+
+def test_a_resize_that_comes_between(engine_id):
+    """It was queued, not done, when the size was asked for: the picture is refused at its turn."""
+    out = buffer_zeros((3, 5, 4), "u8")
+    with create_surface(5, 3) as s:
+        s.clear("navy")
+        here, go_on = s._renderer.pause()
+        here.wait()
+        s.resize(4, 6)
+        caught: list[BaseException] = []
+
+        def work():
+            try:
+                run_to_surface(as_it_is, [out], out, s)
+                s.synchronize()
+            except ShapeMismatch as error:
+                caught.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        go_on.set()
+        thread.join()
+        assert "the surface is 4 x 6" in str(caught[0])
+        want = np.zeros((6, 4, 4), np.uint8)
+        want[:3] = (0, 0, 128, 255)
+        assert np.array_equal(s.to_array(), want)
+
+
+def test_wrong_outputs_are_refused_before_anything_runs(engine_id):
+    a, out = from_array(PHOTO), buffer_zeros(PHOTO.shape, "u8")
+    with create_surface(37, 20) as s:
+        s.clear("teal")
+        before = s.get_pixels()
+        with pytest.raises(ShapeMismatch) as caught:
+            run_to_surface("invert", [a], out, s)
+        assert str(caught.value) == (
+            "run_to_surface: the surface is 37 x 20, so the output must be (20, 37, 4), or that "
+            "with 3 channels or none; (19, 37, 4) came."
+        )
+        assert not to_array(out).any()
+        with pytest.raises(ShapeMismatch, match=r"\(20, 37, 2\) came"):
+            run_to_surface(as_it_is, [buffer_zeros((20, 37, 2))], buffer_zeros((20, 37, 2)), s)
+        with pytest.raises(ShapeMismatch, match=r"\(37,\) came"):
+            run_to_surface(as_it_is, [buffer_zeros((37,))], buffer_zeros((37,)), s)
+        with pytest.raises(DtypeError, match="s32 came"):
+            numbers = buffer_zeros((20, 37, 4), "s32")
+            run_to_surface(as_it_is, [numbers], numbers, s)
+        assert s.get_pixels() == before
+        assert s.errors == []
+
+
+def test_other_mistakes(engine_id):
+    a, out = buffer_zeros((2, 2, 4), "u8"), buffer_zeros((2, 2, 4), "u8")
+    with create_surface(2, 2) as s:
+        with pytest.raises(UnknownKernel, match="run_to_surface: there is no kernel 'inverd'"):
+            run_to_surface("inverd", [a], out, s)
+        with pytest.raises(CommandError, match="a Surface is expected, Buffer came"):
+            run_to_surface("invert", [a], out, out)
+        with pytest.raises(ArityError, match="output must be a Buffer, ndarray came"):
+            run_to_surface("invert", [a], np.zeros((2, 2, 4), np.uint8), s)
+        with pytest.raises(ParameterError, match="no parameter 'amount'"):
+            run_to_surface("invert", [a], out, s, {"amount": 1})
+        with pytest.raises(ArityError, match="takes 1 inputs"):
+            run_to_surface("invert", [a, a], out, s)
+        assert s.errors == []
+    with pytest.raises(FreedError, match="run_to_surface: the surface was destroyed"):
+        run_to_surface("invert", [a], out, s)
+    out.free()
+    with create_surface(2, 2) as s, pytest.raises(FreedError, match="was freed"):
+        run_to_surface("invert", [a], out, s)
+
+
+def test_many_threads_on_one_surface(engine_id):
+    """Whatever their order, the picture is one thread's whole picture."""
+    with create_surface(16, 16) as s:
+        buffers = [
+            (from_array(np.full((16, 16, 4), n, np.uint8)), buffer_zeros((16, 16, 4), "u8"))
+            for n in range(4)
+        ]
+
+        def work(pair):
+            for _ in range(5):
+                run_to_surface(as_it_is, [pair[0]], pair[1], s)
+
+        threads = [threading.Thread(target=work, args=(pair,)) for pair in buffers]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        pixels = set(s.get_pixels())
+        assert len(pixels) == 1
+        assert pixels <= {0, 1, 2, 3}
+        assert s.errors == []
+
+
+def test_a_surface_destroyed_with_a_picture_under_way(engine_id):
+    a, out = from_array(PHOTO), buffer_zeros(PHOTO.shape, "u8")
+    for _ in range(5):
+        s = create_surface(37, 19)
+        run_to_surface("invert", [a], out, s)
+        s.close()
+    assert np.array_equal(np.array(to_array(out))[..., :3], 255 - PHOTO[..., :3])
+
+
+def test_a_device_that_is_lost_is_told_at_the_next_wait(monkeypatch):
+    """The picture never comes: the surface keeps what it has, and says so."""
+    found = [d.id for d in dala.devices() if d.backend == "webgpu"]
+    if not found:
+        pytest.skip("WebGPU has no adapter on this machine")
+    with create_surface(2, 2) as s:
+        s.clear("red")
+        out = buffer_zeros((2, 2, 4), "u8", device=found[0])
+        real = type(out.engine).download_async
+
+        def failing(self, storage):
+            future = real(self, storage)
+            future.result()
+            lost = type(future)()
+            lost.set_exception(DeviceError("the device went away"))
+            return lost
+
+        monkeypatch.setattr(type(out.engine), "download_async", failing)
+        run_to_surface(as_it_is, [buffer_zeros((2, 2, 4), "u8", device=found[0])], out, s)
+        with pytest.raises(DeviceError, match="went away"):
+            s.synchronize()
+        monkeypatch.undo()
+        assert s.get_pixels() == b"\xff\x00\x00\xff" * 4
+        run_to_surface(as_it_is, [out], buffer_zeros((2, 2, 4), "u8", device=found[0]), s)
+        assert s.get_pixels() == b"\0" * 16
+
+
+def test_numbers_on_the_gray_scale():
+    """One gray kernel, read off: 0, a half, one and beyond."""
+    with create_surface(4, 1) as s:
+        grays = buffer([[0.0, 0.5, 1.0, 7.0]], device="cpu")
+        run_to_surface(as_it_is, [grays], buffer_zeros((1, 4), device="cpu"), s)
+        assert s.get_pixels() == bytes(
+            [0, 0, 0, 255, 128, 128, 128, 255, 255, 255, 255, 255, 255, 255, 255, 255]
+        )

@@ -1,0 +1,152 @@
+"""What the tests of presenters see with: a screen of their own, and a program that draws on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+#: The widest difference of a screenshot, of 255.
+CLOSE = 2
+
+#: Runs what comes in, one JSON string a line, and answers with the value of ``out``.
+SERVANT = """
+import json, sys, traceback
+names = {}
+answers, sys.stdout = sys.stdout, sys.stderr
+for line in sys.stdin:
+    names["out"] = None
+    try:
+        exec(json.loads(line), names)
+        answer = {"out": names["out"]}
+    except BaseException:
+        answer = {"error": traceback.format_exc()}
+    answers.write(json.dumps(answer) + "\\n")
+    answers.flush()
+"""
+
+
+def needed(program: str, package: str) -> str:
+    """The path of a program; where it is missing the test is skipped, or fails in CI."""
+    path = shutil.which(program)
+    require(path, f"{program} is not installed (Debian: apt-get install {package})")
+    assert path is not None
+    return path
+
+
+def require(there: Any, why: str) -> None:
+    """Skips the test if something is not there; in CI it fails instead."""
+    if not there and os.environ.get("CI") == "true":
+        pytest.fail(why)
+    if not there:
+        pytest.skip(why)
+
+
+@contextmanager
+def screen(width: int, height: int) -> Iterator[str]:
+    """An X server with no window manager, on a display that was free; gives its name."""
+    xvfb = needed("Xvfb", "xvfb")
+    readable, writable = os.pipe()
+    size = f"{width}x{height}x24"
+    server = subprocess.Popen(
+        [xvfb, "-displayfd", str(writable), "-screen", "0", size, "-nolisten", "tcp"],
+        pass_fds=[writable],
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(writable)
+    try:
+        ready, _, _ = select.select([readable], [], [], 30)
+        number = os.read(readable, 16).decode().strip() if ready else ""
+        assert number, "Xvfb did not start"
+        yield f":{number}"
+    finally:
+        os.close(readable)
+        server.terminate()
+        server.wait(10)
+
+
+class Program:
+    """Another Python process that runs pieces of code, one after the other."""
+
+    def __init__(self, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", SERVANT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+
+    def run(self, code: str) -> Any:
+        """Runs code and gives what it left in ``out``."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(code) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, f"the program ended with {self.process.wait(10)}"
+        answer = json.loads(line)
+        assert "error" not in answer, answer["error"]
+        return answer["out"]
+
+    def end(self) -> int:
+        """Lets it come to its end and gives its exit status."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        try:
+            return self.process.wait(30)
+        finally:
+            self.process.kill()
+            self.process.wait(10)
+            self.process.stdout.close()
+
+
+def until(look: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
+    """Looks until there is something to see."""
+    end = time.monotonic() + seconds
+    while True:
+        seen = look()
+        if seen:
+            return seen
+        assert time.monotonic() < end, f"{what}: not within {seconds:g} s"
+        time.sleep(0.02)
+
+
+def difference(seen: np.ndarray, wanted: np.ndarray) -> int:
+    """The widest difference of two pictures in any channel."""
+    assert seen.shape == wanted.shape
+    return int(np.abs(seen.astype(int) - wanted.astype(int)).max())
+
+
+def over_black(rgba: np.ndarray) -> np.ndarray:
+    """What a straight-alpha picture looks like on black."""
+    return np.rint(rgba[..., :3] * (rgba[..., 3:] / 255.0)).astype(np.uint8)
+
+
+#: A picture in which every mistake shows: no symmetry, fine stripes, all alphas.
+PICTURE = """
+import numpy as np
+def picture(w, h, seed=0):
+    y, x = np.mgrid[0:h, 0:w]
+    p = np.empty((h, w, 4), np.uint8)
+    p[..., 0] = x * 255 // max(w - 1, 1)
+    p[..., 1] = (y * 7 + seed * 40) % 256
+    p[..., 2] = ((x ^ y) & 1) * 200
+    p[..., 3] = 255
+    p[h // 2:, : w // 4, 3] = (x[h // 2:, : w // 4] * 5) % 256
+    return p
+"""
+_names: dict[str, Any] = {}
+exec(PICTURE, _names)
+picture: Callable[..., np.ndarray] = _names["picture"]
