@@ -26,7 +26,7 @@ from dala.gpu.compute import live
 from dala.gpu.raster import Canvas, Stop
 from dala.gpu.raster.canvas import _blank, _size
 from dala.gpu.raster.compiler import prepare
-from dala.gpu.worker import LOOK, Request, Worker
+from dala.gpu.worker import LOOK, Worker
 
 T = TypeVar("T")
 
@@ -40,8 +40,6 @@ PACED: Final = 120
 _PRESENT: Final = OPCODES["present"]
 _LOADS: Final = (OPCODES["load_sprite"], OPCODES["load_image"])
 _LOAD: Final = struct.Struct("<BQII")
-
-_Request = Request
 
 
 class Renderer(Worker):
@@ -144,8 +142,6 @@ class Renderer(Worker):
         errors = self._errors()
         if errors is not None:
             errors.append(told)
-
-    _fail = fail
 
     def _take_untold(self) -> DalaError | None:
         try:

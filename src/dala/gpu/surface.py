@@ -278,8 +278,9 @@ class Surface(Closing):
     # pixels -----------------------------------------------------------------------------------
     def get_pixels(self) -> bytes:
         """All pixels, RGBA, row by row."""
-        renderer = self._own("get_pixels")
-        return renderer.sync(lambda: renderer.canvas.pixels.tobytes())
+        # Copied here and not on the surface's thread, whose heap would keep the room of a frame.
+        with self._own("get_pixels").standing() as canvas:
+            return canvas.pixels.tobytes()
 
     def read_pixels(self, x: int, y: int, w: int, h: int) -> bytes:
         """The pixels of a rectangle, which must lie inside."""
@@ -330,8 +331,8 @@ class Surface(Closing):
 
     def to_array(self) -> np.ndarray[Any, Any]:
         """A copy of the pixels as an array (height, width, 4)."""
-        renderer = self._own("to_array")
-        return renderer.sync(lambda: renderer.canvas.pixels.copy())
+        with self._own("to_array").standing() as canvas:
+            return canvas.pixels.copy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import ArityError, CommandError, DalaError, DtypeError, ShapeMismatch
+from dala.errors import ArityError, CommandError, DtypeError, ShapeMismatch
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.create import from_dlpack
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.lang.declare import declare
 from dala.gpu.compute.lang.source import from_text
-from dala.gpu.render import Renderer, _Request
+from dala.gpu.render import Renderer
 from dala.gpu.surface import Surface
 
 CALL: Final = "run_to_surface"
@@ -56,7 +56,7 @@ def run_and_put(
     try:
         picture = output if _is_rgba(output) else _converted(output)
         future = engine.download_async(picture.storage(CALL))
-        _later(renderer, lambda: _show(renderer, room, future, output.shape))
+        renderer.later(lambda: _show(renderer, room, future, output.shape))
     except BaseException:
         room.release()
         raise
@@ -128,24 +128,6 @@ def _show(
         canvas.touch()
     finally:
         room.release()
-
-
-def _later(renderer: Renderer, work: Callable[[], None]) -> None:
-    """Has something done by the render thread in turn; an error is told as a command's is."""
-
-    def told() -> None:
-        try:
-            work()
-        except DalaError as error:
-            renderer._fail(error)
-        except Exception as error:
-            renderer._fail(CommandError(f"{CALL} failed: {type(error).__name__}: {error}"))
-
-    if threading.current_thread() is renderer._thread:
-        told()
-        return
-    renderer._items.append(_Request(told))
-    renderer._nudge()
 
 
 # pictures -------------------------------------------------------------------------------------

@@ -182,3 +182,12 @@ def jit() -> Jit:
             if _jit is None:
                 _jit = Jit()
     return _jit
+
+
+def _after_fork() -> None:
+    global _making
+    _making = threading.Lock()  # another thread of the parent may have held it
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)

@@ -8,18 +8,20 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from dala.errors import DeviceError, DtypeMismatch, ParameterError
-from dala.gpu.compute.engines.cpu_native.body import write_function
-from dala.gpu.compute.engines.cpu_native.glue import FAULT, TOUCH, glue_text
+from dala.gpu.compute.engines.cpu_native.recall import key_of, recall, remember
 from dala.gpu.compute.engines.cpu_native.source import NativeFunction
-from dala.gpu.compute.engines.cpu_native.specialise import fill_statics
 from dala.gpu.compute.engines.cpu_native.types import Type
-from dala.gpu.compute.engines.cpu_native.unit import Result, Unit, annotation
 from dala.gpu.compute.engines.host_memory import Memory
 from dala.gpu.compute.engines.jit import Code, Jit, jit
 from dala.gpu.compute.engines.threads import Pool, Tiles, pool
+
+if TYPE_CHECKING:  # what writes code is imported when some has to be written
+    from dala.gpu.compute.engines.cpu_native.emission import Emitted
+    from dala.gpu.compute.engines.cpu_native.unit import Result
 
 _PACK: Final = {
     "bool": "?7x", "u8": "B7x", "i8": "b7x", "u16": "H6x", "i16": "h6x", "u32": "I4x",
@@ -58,39 +60,25 @@ class Native:
         self.name = function.name
         self.checked = checked
         self._compiler = compiler
-        filled = fill_statics(function, statics)
-        self.kinds = [annotation(function, p.annotation, filled, p) for p in function.params]
-        for p, kind in zip(function.params, self.kinds, strict=True):
-            array = isinstance(kind, tuple) and kind[0] == "array"
-            if not isinstance(kind[1] if array else kind, Type):
-                function.fail(p, f"argument {p.arg} needs a type", "Annotate it: Array[f32], i64.")
-        self.params = [p.arg for p in function.params]
+        self._function, self._statics, self._touch_from = function, statics, TOUCH_FROM
+        found: Any = None
+        key = key_of(function, statics, compiler, checked, TOUCH_FROM)
+        if key is not None:
+            found = recall(key, compiler)
+        if found is None:
+            found = self._emitted
+        self.params: list[str] = found.params
+        self.kinds: list[Any] = found.kinds
+        self.result: Result = found.result
+        self.names: list[str] = found.names
         self.shared = self.params[-2:] == ["start", "end"]
-        unit = Unit(checked, compiler.host.streams)
-        if checked:
-            unit.functions.append(FAULT)
-        entry = [(k[1], 1) if isinstance(k, tuple) else k for k in self.kinds]
-        written = write_function(unit, function, entry, filled, entry=True)
-        self.result: Result = written.result
-        pages = unit.stack // 4096 + 4 if unit.stack >= TOUCH_FROM else 0
-        if pages:
-            unit.functions.append(TOUCH)
-        if unit.streamed:
-            unit.module.intrinsic("x86.sse.sfence", "void")
-        unit.functions.append(
-            glue_text(
-                written,
-                self.kinds,
-                shared=self.shared,
-                checked=checked,
-                pages=pages,
-                fence=unit.streamed,
-            )
-        )
-        self.names = unit.names
-        #: The LLVM IR, before it is optimised.
-        self.text = unit.text(compiler.host.attributes)
-        self.code: Code = compiler.compile(self.text, ("all", "body") if self.shared else ("all",))
+        exports = ("all", "body") if self.shared else ("all",)
+        if found is self.__dict__.get("_emitted"):
+            self.code: Code = compiler.compile(found.text, exports)
+            if key is not None:
+                remember(key, compiler, found, exports)
+        else:
+            self.code = found.code
         self._call = _All(self.code.addresses["all"])
         self._body: Any = _Body(self.code.addresses["body"]) if self.shared else None
         given = self.kinds[:-2] if self.shared else self.kinds
@@ -98,6 +86,24 @@ class Native:
         self._pack = struct.Struct(f"=72sQQ{form}").pack
         self._given = list(zip(self.params, given, strict=False))
         self._head = struct.pack("=9q", 0, 0, 1, 0, 0, 0, 0, 0, 0)
+
+    @cached_property
+    def _emitted(self) -> Emitted:
+        from dala.gpu.compute.engines.cpu_native.emission import emit
+
+        host = self._compiler.host
+        return emit(
+            self._function,
+            self._statics,
+            checked=self.checked,
+            host=host,
+            touch_from=self._touch_from,
+        )
+
+    @property
+    def text(self) -> str:
+        """The LLVM IR, before it is optimised."""
+        return self._emitted.text
 
     def assembly(self) -> str:
         """The machine code, as the assembler writes it."""

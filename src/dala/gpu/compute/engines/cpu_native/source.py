@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
+import contextlib
+import re
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from dala.errors import KernelSyntaxError
+from dala.gpu.compute.engines.cpu_native.files import Unsure, file_digest
+
+if TYPE_CHECKING:  # what parses is imported when something has to be parsed
+    import ast
 
 
 class NativeFunction:
@@ -47,6 +50,11 @@ class NativeFunction:
 
     @cached_property
     def _source(self) -> tuple[list[str], int, str]:
+        import inspect
+        import textwrap
+
+        with contextlib.suppress(Unsure):  # as it is before it is read
+            file_digest(self.function.__code__.co_filename)
         try:
             lines, first = inspect.getsourcelines(self.function)
             filename = inspect.getsourcefile(self.function) or "<native>"
@@ -61,6 +69,8 @@ class NativeFunction:
     @cached_property
     def tree(self) -> ast.FunctionDef:
         """The definition."""
+        import ast
+
         node = ast.parse("\n".join(self._source[0])).body[0]
         if not isinstance(node, ast.FunctionDef):
             self.fail(node, "native code is a plain function", "Write def name(...): ...")
@@ -84,6 +94,21 @@ class NativeFunction:
         """Compile-time arguments, with the expression of their default if there is one."""
         a = self.tree.args
         return {p.arg: d for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)}
+
+    def used_names(self) -> list[str]:
+        """All names in the definition, types of arguments written as text among them."""
+        import ast
+
+        tree = self.tree
+        parts = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs, *tree.body]
+        nodes = [n for part in (*parts, tree.returns) if part for n in ast.walk(part)]
+        found = {n.id for n in nodes if isinstance(n, ast.Name)}
+        types = [getattr(n, "annotation", None) for n in nodes]
+        for kind in (*types, tree.returns):
+            for part in ast.walk(kind) if kind is not None else ():
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    found.update(re.findall(r"[^\W\d]\w*", part.value))
+        return sorted(found)
 
     @cached_property
     def outside(self) -> dict[str, Any]:
