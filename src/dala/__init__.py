@@ -21,6 +21,7 @@ TYPE_CHECKING = False  # type checkers know the name; importing typing for it wo
 if TYPE_CHECKING:
     from dala import errors as errors
     from dala import gpu as gpu
+    from dala import media as media
     from dala.census import diagnostics as diagnostics
     from dala.checkup import doctor as doctor
     from dala.errors import *  # noqa: F403
@@ -74,4 +75,4 @@ def _errors() -> list[str]:
 
 def __dir__() -> list[str]:
     dunders = {name for name in globals() if name.startswith("__")}
-    return sorted({*dunders, *_HOMES, *_errors(), "errors", "gpu"})
+    return sorted({*dunders, *_HOMES, *_errors(), "errors", "gpu", "media"})

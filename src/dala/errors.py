@@ -24,6 +24,7 @@ __all__ = [
     "FreedError",
     "KernelExists",
     "KernelSyntaxError",
+    "MissingPackage",
     "OutOfRange",
     "ParameterError",
     "ProtocolError",
@@ -36,6 +37,8 @@ __all__ = [
     "UnknownKernel",
     "UnknownParameter",
     "UnsupportedDtype",
+    "VideoError",
+    "VideoNotFound",
 ]
 
 
@@ -224,3 +227,15 @@ class ProtocolError(DalaError, ValueError):
         self.opcode = opcode
         what = "" if opcode is None else f", opcode 0x{opcode:02X}"
         super().__init__(f"command at byte {offset}{what}: {problem}. Nothing was applied.")
+
+
+class MissingPackage(DalaError, ImportError):
+    """An optional package is not installed; the message says how to install it."""
+
+
+class VideoError(DalaError, OSError, ValueError):
+    """A video cannot be opened, read on or written; names the file, the time and FFmpeg's words."""
+
+
+class VideoNotFound(VideoError, FileNotFoundError):
+    """There is no such video file."""

@@ -338,6 +338,20 @@ def test_names_of_a_surface():
     assert found == calls | SURFACE
 
 
+def test_names_of_media():
+    media = dala.media
+    assert set(dir(media)) >= {"Frame", "FramePipeline", "effects", "gpu", "video"}
+    assert set(media.gpu.__all__) >= set(MEDIA)
+    for name, wanted in MEDIA.items():
+        signature = inspect.signature(getattr(media.gpu, name))
+        plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+        assert str(inspect.Signature(plain)) == wanted, name
+    assert set(media.effects.__all__) == EFFECTS
+    assert set(media.gpu.filters()) >= EFFECTS
+    assert set(dir(media.Frame)) >= FRAME
+    assert set(dir(media.FramePipeline)) >= {"close", "explain", "passes", "process", "stream"}
+
+
 def test_built_in_kernels():
     assert set(compute.kernels()) >= BUILTIN_KERNELS
 

@@ -1,0 +1,52 @@
+"""The media room: pictures and video frames, filters for them, effects, frame pipelines.
+
+- ``dala.media.gpu``: one call a filter; ``start_pipeline``, ``process_frame``, ``stop_pipeline``
+- ``dala.media.effects``: grading, virtual backgrounds, overlays; ``dala.media.video``: files
+- ``Frame``: a picture with its time and colour; ``FramePipeline``: filter lists over many frames
+
+>>> import numpy as np
+>>> import dala
+>>> picture = np.full((4, 4, 3), 100, np.uint8)
+>>> int(dala.media.gpu.brightness(picture, value=0.2, device="cpu")[0, 0, 0])
+151
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dala.media import effects as effects
+    from dala.media import gpu as gpu
+    from dala.media import video as video
+    from dala.media.frame import Frame as Frame
+    from dala.media.pipeline import FramePipeline as FramePipeline
+
+#: Modules that are imported when their name is first used.
+_ROOMS = ("effects", "gpu", "video")
+
+#: The module that holds each class.
+_HOMES = {"Frame": "frame", "FramePipeline": "pipeline"}
+
+__all__ = ["Frame", "FramePipeline", "effects", "gpu", "video"]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        import sys
+        from importlib import import_module
+
+        if name in _ROOMS:
+            return import_module(f"dala.media.{name}")
+        if name not in _HOMES:
+            raise AttributeError(
+                f"module 'dala.media' has no attribute {name!r}",
+                name=name,
+                obj=sys.modules[__name__],
+            )
+        value = getattr(import_module(f"dala.media.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({name for name in globals() if name.startswith("__")} | set(__all__))

@@ -1,0 +1,107 @@
+"""Between the formats of frames, by kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dala.gpu.compute import Buffer
+from dala.gpu.compute.buffer import allocate
+from dala.gpu.compute.kernel import get as find_kernel
+from dala.media.written import written
+
+if TYPE_CHECKING:
+    from dala.media.frame import Frame
+
+CALL = "Frame.to"
+_CHANNELS = {"rgba": (4,), "rgb": (3,), "gray": ()}
+
+
+SAME = written("def same(px: Pixel): return rgba(px.rgb, px.a)")
+
+#: From nv12 to i420: Cb and Cr by turns to a plane each.
+_APART = written("""
+def apart(a: Array, *, height: int):
+    y, x = position()
+    width = a.shape[1]
+    half = (height // 2) * (width // 2)
+    k = (y - height) * width + x
+    j = k * 2 if k < half else (k - half) * 2 + 1
+    return a[y, x] if y < height else a[height + j // width, j % width]
+""")
+
+#: And back.
+_BY_TURNS = written("""
+def by_turns(a: Array, *, height: int):
+    y, x = position()
+    width = a.shape[1]
+    half = (height // 2) * (width // 2)
+    k = (y - height) * width + x
+    j = k // 2 + (half if k % 2 == 1 else 0)
+    return a[y, x] if y < height else a[height + j // width, j % width]
+""")
+
+
+def _new(like: Buffer, shape: tuple[int, ...], dtype: str) -> Buffer:
+    return allocate(like.engine, shape, dtype, zero=False, call=CALL)
+
+
+def convert(
+    pixels: Buffer, frame: Frame, wanted: str, matrix: str, range: str
+) -> tuple[Buffer, tuple[str, str]]:
+    """Pixels of a frame in another format, and the matrix and range they have then."""
+    planar = ("nv12", "i420")
+    size = (frame.height, frame.width)
+    if wanted in planar and frame.format in planar:
+        if (matrix, range) == (frame.matrix, frame.range):
+            return _rearranged(pixels, frame, wanted), (matrix, range)
+        pixels = _from_planes(pixels, frame, "rgb")
+    elif wanted == frame.format:
+        return pixels, (frame.matrix, frame.range)
+    elif frame.format in planar:
+        made = _from_planes(pixels, frame, "rgba" if wanted == "rgba" else "rgb")
+        return (_gray(made, size) if wanted == "gray" else made), (frame.matrix, "full")
+    if wanted in planar:
+        if len(pixels.shape) == 2:
+            pixels = _plain(pixels, (*size, 3))
+        made = _new(pixels, (frame.height * 3 // 2, frame.width), "u8")
+        params = {"format": wanted, "matrix": matrix, "range": range}
+        find_kernel("rgb_to_yuv").run([pixels], made, params)
+        return made, (matrix, range)
+    if wanted == "gray":
+        return _gray(pixels, size), (frame.matrix, "full")
+    return _plain(pixels, size + _CHANNELS[wanted]), (frame.matrix, "full")
+
+
+def visible(frame: Frame) -> Buffer:
+    """A frame as gray, RGB or RGBA of u8."""
+    shown = frame.to("rgb") if frame.format in ("nv12", "i420") else frame
+    if shown.dtype == "u8":
+        return shown.pixels
+    return _plain(shown.pixels, shown.shape, "u8")
+
+
+def _plain(pixels: Buffer, shape: tuple[int, ...], dtype: str | None = None) -> Buffer:
+    made = _new(pixels, shape, dtype or pixels.dtype)
+    SAME.run([pixels], made)
+    return made
+
+
+def _gray(pixels: Buffer, size: tuple[int, int]) -> Buffer:
+    made = _new(pixels, size, pixels.dtype)
+    find_kernel("grayscale").run([pixels], made)
+    return made
+
+
+def _from_planes(pixels: Buffer, frame: Frame, wanted: str) -> Buffer:
+    made = _new(pixels, (frame.height, frame.width, *_CHANNELS[wanted]), "u8")
+    params = {"format": frame.format, "matrix": frame.matrix, "range": frame.range}
+    find_kernel("yuv_to_rgb").run([pixels], made, params)
+    return made
+
+
+def _rearranged(pixels: Buffer, frame: Frame, wanted: str) -> Buffer:
+    if wanted == frame.format:
+        return pixels
+    made = _new(pixels, pixels.shape, "u8")
+    (_APART if wanted == "i420" else _BY_TURNS).run([pixels], made, {"height": frame.height})
+    return made
