@@ -1,0 +1,135 @@
+"""Video in and out, on PyAV (FFmpeg): ``pip install dala[media]``.
+
+``video.open`` gives frames, ``video.write`` takes them; colours are converted by Dala's own kernels
+on the device in use::
+
+    from dala.media import gpu, video
+
+    with video.open("in.mp4") as source, video.write("out.mp4", audio_from=source) as sink:
+        for frame in source:
+            sink.write(gpu.blur(frame, radius=3))
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from dala.media.video_live import pyav, source_of
+from dala.media.video_read import Reader
+from dala.media.video_write import Writer
+
+__all__ = ["Reader", "Writer", "open", "write"]
+
+
+def open(
+    source: str | os.PathLike[str] | int,
+    *,
+    format: str = "rgba",
+    device: str | None = None,
+    policy: str | None = None,
+    queue: int | None = None,
+    rotate: bool = True,
+    square_pixels: bool = False,
+    matrix: str | None = None,
+    range: str | None = None,
+    hwaccel: str | None = None,
+    threads: int = 0,
+    timeout: float = 10.0,
+) -> Reader:
+    """Opens a video for reading: a context manager that iterates :class:`dala.media.Frame`.
+
+    Args:
+        source: a path, a URL, or the number of a camera.
+        format: "rgba", or "native": the planes as stored ("nv12" or "i420" of bytes). What is not
+            4:2:0 of even size comes as "rgba" then too; ``frame.format`` says.
+        device: where frames are; the current device where left out.
+        policy: "every" frame, or only the "latest" (what is not taken in time is dropped). Left
+            out, it is "latest" for cameras and live streams and "every" for files.
+        queue: how many decoded frames may wait; 4, or 1 with "latest".
+        rotate: turn pictures upright as the file says (telephones store them lying). "native"
+            planes are never turned.
+        square_pixels: stretch the width where pixels are not square.
+        matrix: "bt601", "bt709" or "bt2020", against what the file says.
+        range: "limited" or "full", against what the file says.
+        hwaccel: decode with hardware ("cuda", "vaapi", "videotoolbox", ...), or fail; never
+            silently anything else.
+        threads: for decoding; 0 lets FFmpeg choose.
+        timeout: seconds to wait for a URL or a camera.
+
+    Raises:
+        VideoNotFound: there is no such file or camera.
+        VideoError: it is no video. Raised while iterating, after the frames that there are: the
+            file is damaged or cut off.
+        DeviceUnavailable: ``hwaccel`` cannot be had.
+        MissingPackage: PyAV is not installed.
+    """
+    pyav()
+    return Reader(
+        source_of(source),
+        format=format,
+        device=device,
+        policy=policy,
+        queue=queue,
+        rotate=rotate,
+        square_pixels=square_pixels,
+        matrix=matrix,
+        range=range,
+        hwaccel=hwaccel,
+        threads=threads,
+        timeout=timeout,
+    )
+
+
+def write(
+    path: str | os.PathLike[str],
+    *,
+    fps: float | Fraction | None = None,
+    codec: str = "h264",
+    width: int | None = None,
+    height: int | None = None,
+    audio_from: str | os.PathLike[str] | Reader | None = None,
+    retime: bool = False,
+    matrix: str | None = None,
+    range: str = "limited",
+    options: Mapping[str, Any] | None = None,
+    threads: int = 0,
+    device: str | None = None,
+) -> Writer:
+    """Opens a video for writing: a context manager with ``write(frame)``.
+
+    Args:
+        path: the file; its suffix names the container (.mp4, .mkv, .webm, .mov).
+        fps: frames a second, for pictures that have no time of their own. Frames that have one
+            (``pts``) keep it, so a variable rate stays as it was.
+        codec: "h264", "hevc", "av1", "vp9", "mpeg4", "ffv1", or one of FFmpeg's encoders.
+        width, height: of the video; those of the first frame where left out.
+        audio_from: a file or a reader whose sound is carried over untouched.
+        retime: space all frames evenly by ``fps``, whatever their time.
+        matrix: "bt601", "bt709" or "bt2020"; the first frame's where left out.
+        range: "limited" or "full".
+        options: for the encoder, such as ``{"crf": 18, "preset": "slow"}``.
+        threads: for encoding; 0 lets FFmpeg choose.
+        device: where arrays are converted; the current device where left out.
+
+    Raises:
+        VideoError: the file cannot be made.
+        ParameterError: an argument is not one it takes.
+        MissingPackage: PyAV is not installed.
+    """
+    return Writer(
+        path,
+        fps=fps,
+        codec=codec,
+        width=width,
+        height=height,
+        audio_from=audio_from,
+        retime=retime,
+        matrix=matrix,
+        range=range,
+        options=options,
+        threads=threads,
+        device=device,
+    )
