@@ -5,7 +5,7 @@
 
 Times are per run, from many runs between two waits. ``min_ms`` is for runs submitted one by one, as
 a program with one pipeline a frame does; ``together_ms`` for many in one submit, which leaves out
-what a submit costs.
+what a submit costs. ``device_ms`` is by the device's own time stamps.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class Entrant:
     together: Callable[[], AbstractContextManager[Any]] = nullcontext
     moved: int = 0
     flops: int = 0
+    #: Gives the device's own times, where it has some.
+    profile: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
 Entrants = Iterator[tuple[str, Callable[[], Entrant]]]
@@ -100,7 +102,21 @@ def _race(entrants: dict[str, Entrant], rounds: int) -> dict[str, dict[str, floa
         rows[name] = {"min_ms": min(t), "median_ms": statistics.median(t)}
         if joined[name]:
             rows[name]["together_ms"] = min(joined[name])
+        seconds = _stamped(entrants[name])
+        if seconds is not None:
+            rows[name]["device_ms"] = seconds * 1e3
     return rows
+
+
+def _stamped(entrant: Entrant, rounds: int = 100) -> float | None:
+    """The least of many runs by the device's clock."""
+    with entrant.profile() as times:
+        if times is None:
+            return None
+        for _ in range(rounds):
+            entrant.run()
+            times.mark()
+    return float(min(times.passes))
 
 
 # ours ---------------------------------------------------------------------------------------------
@@ -132,7 +148,8 @@ class Ours:
         yield "blur, sharpen, brightness 4K", lambda: self._filters(CHAIN)
 
     def _entrant(self, run: Callable[[], Any], moved: int = 0, flops: int = 0) -> Entrant:
-        return Entrant(run, self.engine.synchronize, self.engine.together, moved, flops)
+        engine = self.engine
+        return Entrant(run, engine.synchronize, engine.together, moved, flops, engine.profile)
 
     def _copy(self) -> Entrant:
         return self._copying(*self.large[:2])
@@ -297,7 +314,8 @@ def main(rounds: int = 8, *, small: bool = False, out: str | None = None) -> Non
         if "GB_per_s" in row:
             row["of_copy"] = row["GB_per_s"] / max(copies)
             rate = f"{row['GB_per_s']:7.0f} GB/s  {row['of_copy']:5.1%} of the best copy"
-        print(f"  {name:34s} min {row['min_ms']:8.4f} ms  {joined}  {rate}")
+        stamped = f"device {row['device_ms']:8.4f} ms" if "device_ms" in row else " " * 18
+        print(f"  {name:34s} min {row['min_ms']:8.4f} ms  {joined}  {stamped}  {rate}")
     for name, why in absent.items():
         print(f"  {name:34s} {next(iter(why))}: {next(iter(why.values()))}")
     if out is not None or not small:

@@ -202,6 +202,9 @@ class Pipeline(Closing):
         for node in nodes:
             node.check()
         if engine.queued and not profile:
+            if len(nodes) == 1:
+                nodes[0].run(engine)
+                return
             with engine.together():
                 for node in nodes:
                     node.run(engine)
