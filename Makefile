@@ -1,5 +1,5 @@
 # Every target sets up its own virtual environment the first time, and is quick after that.
-#   make demo    a picture in out/demo.png        make bench   the benchmarks, beside their peers
+#   make demo    a film and a picture in out/     make bench   the benchmarks, beside their peers
 #   make test    everything that must pass        make lint    style, types and layers alone
 # Another Python: make PYTHON=python3.13 ...
 
@@ -17,13 +17,17 @@ WORKERS ?= 2
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
-demo: $(VENV)/.ready-core
+demo: $(VENV)/.ready-media
 	$(VENV)/bin/python -m dala demo
 
 test: $(VENV)/.ready-dev
 	@sh scripts/setup_test_machine.sh
 	@$(MAKE) --no-print-directory lint
 	$(VENV)/bin/python -m pytest -n $(WORKERS)
+
+# Tests that take minutes, such as a million mutated command streams.
+test-long: $(VENV)/.ready-dev
+	$(VENV)/bin/python -m pytest -m long
 
 lint: $(VENV)/.ready-dev
 	$(VENV)/bin/ruff check .
@@ -58,12 +62,11 @@ define environment
 	@touch $@
 endef
 
-$(VENV)/.ready-core: pyproject.toml
-	$(call environment,$(VENV),--editable .)
+$(VENV)/.ready-media: pyproject.toml
+	$(call environment,$(VENV),--editable '.[media]')
 
 $(VENV)/.ready-dev: pyproject.toml
 	$(call environment,$(VENV),--editable '.[dev]')
-	@touch $(VENV)/.ready-core
 
 # Peers one by one: what cannot be installed here is left out, and the tables say so. Each is
 # resolved together with dala, so that none brings its own llvmlite instead of ours.

@@ -8,7 +8,7 @@ import dala
 from dala.cli import main
 from dala.cli.demo import draw
 
-SMALL = ["--size", "64x48"]
+SMALL = ["--size", "64x48", "--seconds", "0"]
 
 
 @pytest.fixture(scope="module")

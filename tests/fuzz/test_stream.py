@@ -136,7 +136,7 @@ def test_mutated_streams(seed: int) -> None:
     assert bad > 300
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_million_mutated_streams() -> None:
     for seed in range(100, 150):
         fuzz(seed, 20_000)

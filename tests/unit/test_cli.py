@@ -39,7 +39,9 @@ def test_every_command_has_help(capsys, command):
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])
     assert end.value.code == 0
-    assert f"dala {command}" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert out.startswith(f"usage: dala {command}")
+    assert f"examples:\n  dala {command}" in out
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["info", "--fly"], ["demo", "--size", "big"]])

@@ -1,7 +1,8 @@
 """The ``dala`` command: one module here for each of its commands.
 
 A command's module has ``configure(parser)``, which adds its arguments, and ``run(args)``, which
-returns the exit code. It is imported only when the command is used.
+returns the exit code; some have ``prepare(arguments)``, which puts them into a form that argparse
+understands. It is imported only when the command is used.
 
 Exit codes: 0 done, 1 the answer is no (``dala doctor --strict``), 2 an error, told in one line.
 """
@@ -18,9 +19,12 @@ from typing import Final
 import dala
 
 COMMANDS: Final = {
-    "demo": "draw a picture with a few kernels and write it as PNG",
+    "demo": "make a short video and a picture with kernels of this machine's best device",
     "doctor": "explain this machine: devices, drivers, what is missing and how to install it",
+    "filter": "put pictures and videos through filters",
     "info": "list versions and devices",
+    "kernels": "list the built-in kernels, or explain one",
+    "view": "show a picture or a video, through filters if you like",
 }
 
 
@@ -31,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments after the program's name; those of the process if None.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    args = _parser(arguments).parse_args(arguments)
+    parser = _parser(arguments)
+    args = parser.parse_args(_prepared(arguments, parser))
     try:
         code: int = import_module(f"dala.cli.{args.command}").run(args)
         sys.stdout.flush()
@@ -59,11 +64,30 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show where an error comes from")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, text in COMMANDS.items():
-        command = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
+        description = f"{text[0].upper()}{text[1:]}."
+        command = commands.add_parser(name, help=text, description=description, allow_abbrev=False)
         # Without a default of its own, so that it does not undo a --debug before the command.
         command.add_argument(
             "--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS
         )
-        if name in arguments:
+        if name == _command(arguments):
             import_module(f"dala.cli.{name}").configure(command)
     return parser
+
+
+def _command(arguments: list[str]) -> str:
+    return next((word for word in arguments if not word.startswith("-")), "")
+
+
+def _prepared(arguments: list[str], parser: argparse.ArgumentParser) -> list[str]:
+    name = _command(arguments)
+    prepare = (
+        getattr(import_module(f"dala.cli.{name}"), "prepare", None) if name in COMMANDS else None
+    )
+    if prepare is None:
+        return arguments
+    at = arguments.index(name) + 1
+    try:
+        return [*arguments[:at], *prepare(arguments[at:])]
+    except dala.DalaError as error:
+        parser.exit(2, f"dala {name}: {error}\n")

@@ -1,4 +1,7 @@
-"""``dala demo``: a generated picture through a few kernels, written as PNG."""
+"""``dala demo``: a generated picture through a few kernels, and a short film with changing filters.
+
+The film needs the packages of ``dala[media]``; the picture needs nothing else.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+EXAMPLES: Final = """\
+examples:
+  dala demo                        out/demo.mp4 and out/demo.png
+  dala demo --device cpu --seconds 2
+  dala demo --seconds 0            the picture alone
+"""
+
+#: Frames a second of the film.
+RATE: Final = 30
 
 #: A kernel of our own, as text; as a function under @kernel it would be the same.
 RINGS: Final = """
@@ -37,15 +50,20 @@ STAGES: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds this command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
-        "--out", type=Path, default=Path("out"), metavar="DIR", help="folder for demo.png (out)"
+        "--out", type=Path, default=Path("out"), metavar="DIR", help="folder for the files (out)"
     )
     parser.add_argument("--device", help="auto, gpu, cpu, webgpu, webgpu:N or reference")
     parser.add_argument("--size", type=_size, default=(1280, 720), metavar="WxH", help="(1280x720)")
+    parser.add_argument(
+        "--seconds", type=_seconds, default=5.0, metavar="S", help="of the film (5); 0 for none"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draws the picture and writes it."""
+    """Makes the picture and the film, and says where they are."""
     import dala
     from dala.gpu import compute
     from dala.png import write_png
@@ -55,14 +73,61 @@ def run(args: argparse.Namespace) -> int:
         begin = perf_counter()
         pixels = draw(*args.size)
         milliseconds = (perf_counter() - begin) * 1000
-    path = args.out / "demo.png"
-    args.out.mkdir(parents=True, exist_ok=True)
-    write_png(path, pixels)
-    print(f"device   {info['name']} ({info['backend']})")
-    print(f"kernels  {' -> '.join(name for name, _ in STAGES)}")
-    print(f"time     {milliseconds:.0f} ms for {args.size[0]}x{args.size[1]}, compiling included")
-    print(f"picture  {path}")
+        path = args.out / "demo.png"
+        args.out.mkdir(parents=True, exist_ok=True)
+        write_png(path, pixels)
+        print(f"device   {info['name']} ({info['backend']})")
+        print(f"kernels  {' -> '.join(name for name, _ in STAGES)}")
+        print(
+            f"time     {milliseconds:.0f} ms for {args.size[0]}x{args.size[1]}, compiling included"
+        )
+        print(f"picture  {path}", flush=True)
+        if args.seconds:
+            _film(args)
     return 0
+
+
+def _film(args: argparse.Namespace) -> None:
+    from dala.errors import MissingPackage
+    from dala.media import video
+
+    width, height = (side // 2 * 2 for side in args.size)  # video has chroma for two by two pixels
+    path = args.out / "demo.mp4"
+    count = max(round(args.seconds * RATE), 1)
+    try:
+        sink = video.write(path, fps=RATE)
+    except MissingPackage:
+        print("video    left out: it needs PyAV. pip install 'dala[media]' brings it.")
+        return
+    with sink:
+        seconds = film(sink, width, height, count)
+    print(f"video    {path}: {width}x{height}, {count} frames in {seconds:.1f} s, ", end="")
+    print(f"{count / seconds:.0f} fps drawn, filtered and encoded")
+
+
+def film(sink: Any, width: int, height: int, count: int) -> float:
+    """Writes the frames of the film; gives the seconds it took."""
+    from dala.cli import demo_scene
+    from dala.cli.progress import Progress
+    from dala.media import FramePipeline, gpu
+
+    scene = demo_scene.Scene(width, height)
+    try:
+        with FramePipeline(width, height) as pipeline, Progress(count, "frames") as progress:
+            small = (max(height // 4, 1), max(width // 4, 1))
+            scene.start(0.0)
+            for number in range(count):
+                frame = scene.take()
+                scene.start((number + 1) / RATE)  # drawn while this one is filtered
+                caption, filters = demo_scene.filters(number / count)
+                shown = pipeline.process(frame, filters)
+                inset = gpu.resize(frame, size=small)
+                place = (number + 1) / count
+                sink.write(scene.put_together(shown, inset, caption, place))
+                progress.step()
+            return progress.seconds
+    finally:
+        scene.close()
 
 
 def draw(width: int, height: int) -> NDArray[np.uint8]:
@@ -86,3 +151,13 @@ def _size(text: str) -> tuple[int, int]:
     if not (width.isdecimal() and height.isdecimal() and int(width) and int(height)):
         raise argparse.ArgumentTypeError(f"{text!r} is no size; write it as 1280x720")
     return int(width), int(height)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds up to 3600")
+    return value

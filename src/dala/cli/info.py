@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import Final
+
+EXAMPLES: Final = """\
+examples:
+  dala info                        versions and devices
+  dala info --json                 for scripts
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds this command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
         "--json", action="store_true", help="print as JSON, with everything `dala doctor` knows"
     )

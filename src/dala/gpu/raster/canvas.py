@@ -12,9 +12,12 @@ from dala.gpu.command import LAYOUTS, _Reader
 from dala.gpu.compute.engines.cpu_native import Native, compile_native
 from dala.gpu.raster import stream
 from dala.gpu.raster.atlas import Atlas
+from dala.gpu.raster.bands import Bands, worth
 from dala.gpu.raster.frame import (
     ALIGN,
+    AT,
     BAND,
+    CODE,
     NOWHERE,
     SHIFT,
     WIDTH,
@@ -38,6 +41,7 @@ Pixels = np.ndarray[Any, Any]
 _IMAGE: Final = struct.Struct("<QiiII")
 _SIZES: Final = stream.command_sizes()
 _WIDTHS: Final = half_widths()
+_NOTHING: Final[Place] = (0, 0)
 
 
 class Stop(NamedTuple):
@@ -73,8 +77,8 @@ class Canvas:
     nearest: bool = False
     #: Runs the build of native code that checks every access; for tests.
     _checked: bool = False
-    #: Whether the code for all shapes is in use, by any canvas; None before the first command.
-    _every: bool | None = None
+    #: The families of commands that code is in use for, by any canvas; None before the first.
+    _kinds: int | None = None
 
     def __init__(self, width: int, height: int) -> None:
         self._pixels: Pixels | None = _blank(*_size("Canvas", width, height))
@@ -85,6 +89,7 @@ class Canvas:
         self._atlas = Atlas()
         self._images: dict[int, Image] = {}
         self._scratch: Scratch | None = None
+        self._bands: Bands | None = None
         self._places: tuple[Place, ...] = ()
         self._start()
 
@@ -97,6 +102,7 @@ class Canvas:
         self._dirty = np.zeros(2 * (((self.height - 1) >> BAND) + 1), np.int32)
         self._dirty[::2] = NOWHERE
         self._places = ()
+        self._bands = None
 
     @property
     def pixels(self) -> Pixels:
@@ -133,9 +139,16 @@ class Canvas:
         if at == given.size:
             return None
         places, where = self._places or self._find(), place_of(given)
-        execute = self._executor(given, at)
+        first, frame = Canvas._kinds is None, self._frame  # which is not kept waiting for bands
+        kinds, execute = self._executor(given, at)
         while True:
-            code, at = execute(where, *places, at)
+            if not first and worth(given, at, self.pixels.size):
+                if self._bands is None:
+                    self._bands = Bands(self.width, self.height)
+                self._bands.draw(execute, where, places, frame, at, kinds=kinds)
+            else:
+                execute(where, *places, _NOTHING, 0, at, given.size)
+            code, at = int(frame[CODE]), int(frame[AT])
             if code == stream.END:
                 return None
             if code == stream.IMAGE_BLIT:
@@ -143,9 +156,9 @@ class Canvas:
                 at += 1 + _IMAGE.size
             elif code == stream.FULL:
                 self._collect()
-            elif code in stream.SHAPES:
-                Canvas._every = True
-                execute = self._executor(given, at)
+            elif code in stream.FAMILIES:
+                Canvas._kinds = stream.ALL
+                kinds, execute = self._executor(given, at)
             else:
                 return self._stop(given, code, at)
 
@@ -160,11 +173,12 @@ class Canvas:
         self._places = ((address, pixels.size // 4), *found)
         return self._places
 
-    def _executor(self, given: Pixels, at: int) -> Native:
-        """The code for a stream: that for all shapes once one of the rarer ones was met."""
-        if Canvas._every is None:
-            Canvas._every = stream.has_shapes(given, at)
-        return compile_native(stream.execute, checked=self._checked, every=Canvas._every)
+    def _executor(self, given: Pixels, at: int) -> tuple[int, Native]:
+        """Families, and the code for them: what a stream begins with; all once there is more."""
+        kinds = Canvas._kinds
+        if kinds is None:
+            kinds = Canvas._kinds = stream.families(given, at)
+        return kinds, compile_native(stream.execute, checked=self._checked, kinds=kinds)
 
     def _stop(self, given: Pixels, code: int, at: int) -> Stop:
         size = 0 if code == stream.BROKEN else int(_SIZES[code])
@@ -290,7 +304,7 @@ class Canvas:
         self._pixels, self._places = None, ()
         self._images.clear()
         self._atlas.clear()
-        self._scratch = None
+        self._scratch = self._bands = None
 
 
 def _size(call: str, width: Any, height: Any) -> tuple[int, int]:

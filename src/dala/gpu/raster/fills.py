@@ -18,8 +18,9 @@ from dala.gpu.compute.engines.cpu_native.words import (
 from dala.gpu.raster.blend import FAINT, lay_block, lay_some, paint, span
 from dala.gpu.raster.frame import ALIGN, WIDTH, X0, X1, Y0, Y1, mark
 
-#: Pixels from which a row is stored past the caches.
+#: Pixels of a canvas, and of a row of it, from which that is stored past the caches.
 MANY: Final = 1 << 22
+LONG: Final = 1 << 16
 
 
 @native(inline=False)
@@ -42,7 +43,7 @@ def clear(pixels: Array[u32], frame: Array[i64], dirty: Array[i32], color: u32) 
     if count == width:  # whole rows are one long one
         count *= rows
         rows = 1
-    if count >= MANY:
+    if len(pixels) >= MANY and count >= LONG:
         v = splat(color, 16)
         head = 16 - ((at + frame[ALIGN]) & 15)
         replace(pixels, at, head, color)

@@ -15,7 +15,10 @@ WIDTH, X0, Y0, X1, Y1 = 0, 1, 2, 3, 4
 SHIFT: Final = 5
 #: How many words the first pixel is behind an address that is a multiple of 64.
 ALIGN: Final = 6
-WORDS: Final = 7
+#: Where drawing came to, and what is there: the opcode of a command that is for others.
+AT: Final = 7
+CODE: Final = 8
+WORDS: Final = 9
 
 #: Rows of a band, as a power of two: changes are kept as the columns touched in each band.
 BAND: Final = 4

@@ -171,7 +171,11 @@ def outline(
             far_arc(pixels, x, sign, x0, x1, 1, top, bottom, y0, y1, width, r, knee, 0, color)
             far_arc(pixels, y, sign, y0, y1, width, left, right, x0, x1, 1, r, knee, 1, color)
     elif r > 0:
-        arcs(pixels, frame, widths, left, top, right, bottom, r, color)
+        inside = left - r >= x0 and right + r < x1 and top - r >= y0 and bottom + r < y1
+        if inside and color >= OPAQUE:
+            whole_arcs(pixels, width, widths, left, top, right, bottom, r, color)
+        else:
+            arcs(pixels, frame, widths, left, top, right, bottom, r, color)
 
 
 @native(inline=False)
@@ -182,6 +186,33 @@ def column(pixels: Array[u32], at: i64, width: i64, count: i64, color: u32) -> N
             pixels[i] = color
         else:
             pixels[i] = over(pixels[i], color)
+
+
+@native(inline=False)
+def whole_arcs(
+    pixels: Array[u32],
+    width: i64,
+    widths: Array[u8],
+    left: i64,
+    top: i64,
+    right: i64,
+    bottom: i64,
+    r: i64,
+    color: u32,
+) -> None:
+    """As ``arcs`` where all of them is seen, and opaque: most circles are."""
+    rows = widths[(r * (r + 1)) >> 1 :]
+    for x in hinted(range(1, r + 1), scalar=True):
+        y = i64(rows[x])
+        if x > y:
+            break
+        for flip in static((False, True)):
+            a = y if flip else x
+            b = x if flip else y
+            for line in static((False, True)):
+                at = (bottom + b if line else top - b) * width
+                pixels[at + left - a] = color
+                pixels[at + right + a] = color
 
 
 @native(inline=False)

@@ -12,7 +12,7 @@ from typing import Final
 
 from dala.gpu.compute.engines.cpu_native import native
 from dala.gpu.compute.engines.cpu_native.words import Array, hinted, i32, i64, local, u32, u64
-from dala.gpu.raster.blend import FAINT, dots, row
+from dala.gpu.raster.blend import FAINT, OPAQUE, dots, row
 from dala.gpu.raster.frame import WIDTH, X0, X1, Y0, Y1, mark
 
 #: Pixels that are drawn at a time.
@@ -98,6 +98,7 @@ def line(
         row(pixels, y * width + begin, final - first + 1, color)
         return
     places = local(i32, PIECE)
+    opaque = color >= OPAQUE
     turn, more = 0, 0
     while first <= final:
         end = min(first + PIECE - 1, final)
@@ -105,14 +106,18 @@ def line(
         for k in hinted(range(end - first + 1), scalar=True):
             at += turn
             minor += more
-            places[k] = i32(at)
+            if opaque:
+                pixels[at] = color
+            else:
+                places[k] = i32(at)
             error += 2 * dy
             turn, more = across, 0
             if error >= 2 * dx:
                 error -= 2 * dx
                 turn += along
                 more = 1
-        dots(pixels, places, end - first + 1, color)
+        if not opaque:
+            dots(pixels, places, end - first + 1, color)
         if flat:
             stain(dirty, x1, y1, right, down, first, was, end, minor)
         else:

@@ -13,13 +13,14 @@ from dala.gpu.compute.engines.cpu_native.words import (
     i32,
     i64,
     local,
+    static,
     u8,
     u32,
     u64,
     view,
 )
 from dala.gpu.raster.fills import clear, rect, sprite, triangle
-from dala.gpu.raster.frame import SHIFT, WIDTH, X0, X1, Y0, Y1
+from dala.gpu.raster.frame import AT, CODE, SHIFT, WIDTH, WORDS, X0, X1, Y0, Y1
 from dala.gpu.raster.rounds import outline, solid
 from dala.gpu.raster.shapes import line, wire
 
@@ -58,20 +59,32 @@ SLOT: Final = 4
 USED: Final = 1
 
 
-#: Shapes that the first executor does without, and how many commands are looked at for them.
-SHAPES: Final = frozenset(range(DRAW_CIRCLE, FILL_ROUND + 1))
+#: Families of commands that code can be compiled without: what is needed first comes sooner so.
+LINES, TRIANGLES, OUTLINES, DISCS, SPRITES = (1 << n for n in range(5))
+ALL: Final = 31
+FAMILIES: Final = {
+    DRAW_LINE: LINES,
+    DRAW_TRIANGLE: LINES,
+    FILL_TRIANGLE: TRIANGLES,
+    DRAW_CIRCLE: OUTLINES,
+    DRAW_ROUND: OUTLINES,
+    FILL_CIRCLE: DISCS,
+    FILL_ROUND: DISCS,
+    BLIT: SPRITES,
+}
+#: How many commands are looked at for them.
 LOOKED_AT: Final = 64
 
 
-def has_shapes(data: np.ndarray[Any, Any], at: int) -> bool:
-    """Whether one of the first commands is one of ``SHAPES``."""
+def families(data: np.ndarray[Any, Any], at: int) -> int:
+    """The families that the first commands from a byte on are of."""
+    found = 0
     for _ in range(LOOKED_AT):
         if at >= data.size or _SIZES[data[at]] == 0:
-            return False
-        if data[at] in SHAPES:
-            return True
+            break
+        found |= FAMILIES.get(int(data[at]), 0)
         at += int(_SIZES[data[at]])
-    return False
+    return found
 
 
 def command_sizes() -> np.ndarray[Any, Any]:
@@ -237,45 +250,75 @@ def execute(
     slots: Array[u64],
     atlas: Array[u32],
     faults: Array[i64],
-    at: i64,
+    picks: Array[i32],
+    shift: i64,
+    start: i64,
+    end: i64,
     *,
-    every: bool,
-) -> tuple[i64, i64]:
-    """Draws from a byte on, until the end or a command that is for others: its opcode and place.
+    kinds: int,
+) -> None:
+    """Draws the bytes from start to end, or until a command that is for others.
 
-    Not for ``every`` shape: what is needed first is compiled in half the time.
+    The frame then tells where that is, and its opcode. With ``picks`` the range is one of bands:
+    for each there is a frame, and a row of picks, which are the places of the commands to draw and
+    before them how many there are. All but the families in ``kinds`` are for others, too.
     """
+    lines = static(kinds & LINES != 0)
+    filled = static(kinds & TRIANGLES != 0)
+    outlines = static(kinds & OUTLINES != 0)
+    discs = static(kinds & DISCS != 0)
+    sprites = static(kinds & SPRITES != 0)
     size = len(data)
-    while at < size:
+    width = frame[WIDTH]
+    top, low = 0, len(pixels) // width
+    at, last = start, end
+    banded = len(picks) > 0
+    k = 0
+    if banded:
+        room = len(picks) // ((low + (1 << shift) - 1) >> shift)
+        picks = picks[start * room :]
+        frame = frame[start * WORDS :]
+        top, low = start << shift, min(end << shift, low)
+        frame[Y0], frame[Y1] = max(frame[Y0], top), min(frame[Y1], low)
+        at, last = 0, i64(picks[0])
+    code = END
+    while True:
+        if banded:
+            if k >= last:
+                break
+            k += 1
+            at = i64(picks[k])
+        elif at >= last:
+            break
         opcode = i64(data[at])
         length = i64(sizes[opcode])
         if at + length > size:
-            return BROKEN, at
+            code = BROKEN
+            break
         if opcode == FILL_RECT:
             x, y = plain(data, at + 1), plain(data, at + 5)
             w, h = plain(data, at + 9), plain(data, at + 13)
             rect(pixels, frame, dirty, x, y, x + w, y + h, shade(data, at + 17))
-        elif opcode == DRAW_LINE:
+        elif lines and opcode == DRAW_LINE:
             x, y = signed(data, at + 1), signed(data, at + 5)
             w, h = signed(data, at + 9), signed(data, at + 13)
             line(pixels, frame, dirty, x, y, w, h, shade(data, at + 17), 1)
-        elif every and DRAW_CIRCLE <= opcode <= FILL_CIRCLE:
+        elif outlines and opcode == DRAW_CIRCLE:
             x, y, r = signed(data, at + 1), signed(data, at + 5), plain(data, at + 9)
-            color = shade(data, at + 13)
-            if opcode == DRAW_CIRCLE:
-                outline(pixels, frame, dirty, widths, x, y, x, y, r, color)
-            else:
-                solid(pixels, frame, dirty, widths, x, y, x, y, r, color)
-        elif every and DRAW_TRIANGLE <= opcode <= FILL_TRIANGLE:
+            outline(pixels, frame, dirty, widths, x, y, x, y, r, shade(data, at + 13))
+        elif discs and opcode == FILL_CIRCLE:
+            x, y, r = signed(data, at + 1), signed(data, at + 5), plain(data, at + 9)
+            solid(pixels, frame, dirty, widths, x, y, x, y, r, shade(data, at + 13))
+        elif (lines and opcode == DRAW_TRIANGLE) or (filled and opcode == FILL_TRIANGLE):
             ax, ay = signed(data, at + 1), signed(data, at + 5)
             bx, by = signed(data, at + 9), signed(data, at + 13)
             cx, cy = signed(data, at + 17), signed(data, at + 21)
             color = shade(data, at + 25)
-            if opcode == FILL_TRIANGLE:
+            if filled and opcode == FILL_TRIANGLE:
                 triangle(pixels, frame, dirty, ax, ay, bx, by, cx, cy, color)
-            else:
+            elif lines:
                 wire(pixels, frame, dirty, ax, ay, bx, by, cx, cy, color)
-        elif every and DRAW_ROUND <= opcode <= FILL_ROUND:
+        elif (outlines and opcode == DRAW_ROUND) or (discs and opcode == FILL_ROUND):
             x, y = plain(data, at + 1), plain(data, at + 5)
             w, h = plain(data, at + 9), plain(data, at + 13)
             color = shade(data, at + 21)
@@ -283,11 +326,11 @@ def execute(
                 r = min(plain(data, at + 17), (min(w, h) - 1) >> 1)
                 w += x - 1 - r
                 h += y - 1 - r
-                if opcode == DRAW_ROUND:
+                if outlines and opcode == DRAW_ROUND:
                     outline(pixels, frame, dirty, widths, x + r, y + r, w, h, r, color)
-                else:
+                elif discs:
                     solid(pixels, frame, dirty, widths, x + r, y + r, w, h, r, color)
-        elif opcode == BLIT:
+        elif sprites and opcode == BLIT:
             id = view(data, u64, at + 1)[0]
             found = slot_of(slots, frame[SHIFT], id)
             if found >= 0:
@@ -295,14 +338,17 @@ def execute(
                 w, h = i64(wide & 0xFFFFFFFF), i64(wide >> 32)
                 x, y = signed(data, at + 9), signed(data, at + 13)
                 ahead = 0
-                if at + 2 * length <= size:
-                    ahead = signed(data, at + length + 13) * frame[WIDTH]
-                    ahead += signed(data, at + length + 9)
+                after = at + length
+                if banded and k < last:
+                    after = i64(picks[k + 1])
+                if after + length <= size:
+                    ahead = signed(data, after + 13) * width + signed(data, after + 9)
                 sprite(pixels, frame, dirty, atlas, start, w, h, x, y, ahead)
             else:
                 n = faults[0]
                 if n >= FAULTS:
-                    return FULL, at
+                    code = FULL
+                    break
                 faults[1 + FAULT * n] = opcode
                 faults[2 + FAULT * n] = at
                 faults[3 + FAULT * n] = i64(id)
@@ -310,15 +356,14 @@ def execute(
         elif opcode == CLEAR:
             clear(pixels, frame, dirty, shade(data, at + 1))
         elif SET_CLIP <= opcode <= RESET_CLIP:
-            width = frame[WIDTH]
-            height = len(pixels) // width
-            x, y, w, h = 0, 0, width, height
+            x, y, w, h = 0, 0, width, low
             if opcode == SET_CLIP and data[at + 17] != 0:
                 x, y = plain(data, at + 1), plain(data, at + 5)
                 w, h = plain(data, at + 9), plain(data, at + 13)
-            frame[X0], frame[Y0] = min(x, width), min(y, height)
-            frame[X1], frame[Y1] = min(x + w, width), min(y + h, height)
+            frame[X0], frame[Y0] = min(x, width), min(max(y, top), low)
+            frame[X1], frame[Y1] = min(x + w, width), min(y + h, low)
         elif opcode != BATCH:
-            return opcode, at
+            code = opcode
+            break
         at += length
-    return END, at
+    frame[CODE], frame[AT] = code, at

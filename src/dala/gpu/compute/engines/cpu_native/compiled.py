@@ -61,24 +61,21 @@ class Native:
         self.checked = checked
         self._compiler = compiler
         self._function, self._statics, self._touch_from = function, statics, TOUCH_FROM
-        found: Any = None
         key = key_of(function, statics, compiler, checked, TOUCH_FROM)
-        if key is not None:
-            found = recall(key, compiler)
-        if found is None:
-            found = self._emitted
+        recalled = None if key is None else recall(key, compiler)
+        found = self._emitted if recalled is None else recalled
         self.params: list[str] = found.params
         self.kinds: list[Any] = found.kinds
         self.result: Result = found.result
         self.names: list[str] = found.names
         self.shared = self.params[-2:] == ["start", "end"]
-        exports = ("all", "body") if self.shared else ("all",)
-        if found is self.__dict__.get("_emitted"):
-            self.code: Code = compiler.compile(found.text, exports)
+        if recalled is None:
+            exports = ("all", "body") if self.shared else ("all",)
+            self.code: Code = compiler.compile(self.text, exports)
             if key is not None:
-                remember(key, compiler, found, exports)
+                remember(key, compiler, self._emitted, exports)
         else:
-            self.code = found.code
+            self.code = recalled.code
         self._call = _All(self.code.addresses["all"])
         self._body: Any = _Body(self.code.addresses["body"]) if self.shared else None
         given = self.kinds[:-2] if self.shared else self.kinds

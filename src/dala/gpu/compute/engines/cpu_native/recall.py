@@ -14,6 +14,7 @@ import json
 import math
 import os
 import sys
+import time
 import typing
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
@@ -31,6 +32,7 @@ Used = tuple[str, str, list[str]]
 VERSION: Final = 1
 
 _MODULES: Final = (math, words, types)
+_STARTED: Final = time.time()
 
 
 class Recalled(NamedTuple):
@@ -174,15 +176,20 @@ def _path(function: NativeFunction) -> str:
 
 
 def _package() -> str:
-    """Of what writes the text: this package, and the emitters beside it."""
+    """Of what writes the text: this package, and the emitters beside it.
+
+    If one of them was edited since it may have been imported, nobody knows what runs here.
+    """
     here = os.path.dirname(os.path.abspath(__file__))
+    above = os.path.dirname(here)
+    whole = hashlib.sha256()
     try:
-        mine = [os.path.join(here, name) for name in os.listdir(here)]
-        above = os.path.dirname(here)
-        mine += [os.path.join(above, n) for n in os.listdir(above) if n.startswith("llvm_")]
+        found = [os.path.join(here, name) for name in os.listdir(here)]
+        found += [os.path.join(above, n) for n in os.listdir(above) if n.startswith("llvm_")]
+        for path in sorted(p for p in found if p.endswith(".py")):
+            if os.stat(path).st_mtime > _STARTED:
+                raise Unsure
+            whole.update(file_digest(path).encode())
     except OSError:
         raise Unsure from None
-    whole = hashlib.sha256()
-    for path in sorted(p for p in mine if p.endswith(".py")):
-        whole.update(file_digest(path).encode())
     return whole.hexdigest()

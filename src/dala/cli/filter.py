@@ -1,0 +1,296 @@
+"""``dala filter``: pictures and videos through filters."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from dala.cli import chain, inputs
+from dala.cli.progress import Progress
+from dala.errors import ParameterError
+
+EXAMPLES: Final = """\
+examples:
+  dala filter in.png out.png --blur radius=3,sigma=1.5 --sharpen amount=0.3
+  dala filter in.mp4 out.mp4 --lut film.cube --vignette
+  dala filter photos/ small/ --resize size=640x360
+  dala filter 'photos/*.jpg' gray/ --grayscale
+  dala filter green.png out.png --chroma_key key=0:1:0,threshold=0.25
+  dala filter in.jpg out.jpg --curves master=0:0:0.3:0.2:1:1 --brightness 0.1
+
+Parameters are NAME=VALUE with commas between them; a single number alone is the first one. Numbers
+that belong together have colons between them. Sound of videos is kept as it is. A file gets its
+name when it is whole. `dala kernels` lists the filters.
+"""
+
+#: What JPEG and WebP are written with, unless told.
+_QUALITY: Final = 92
+#: Files that hold 16 bits.
+_DEEP: Final = (".png", ".tif", ".tiff")
+_LOSSY: Final = (".jpg", ".jpeg", ".webp", ".avif")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds this command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.usage = "dala filter IN [IN ...] OUT [--FILTER [NAME=VALUE,..]] ... [options]"
+    parser.add_argument(
+        "paths", nargs="+", metavar="IN OUT", help="a picture, a video, a folder or a pattern; "
+        "and where the result goes: a file, or a folder for many pictures"
+    )  # fmt: skip
+    add_common(parser)
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.add_argument(
+        "--quality", type=_within(1, 100), metavar="N", help=f"of JPEG and WebP ({_QUALITY})"
+    )
+    parser.add_argument("--codec", default="h264", help="of a video: h264, hevc, av1, vp9, ..")
+    parser.add_argument(
+        "--crf", type=_within(0, 63), metavar="N", help="of a video: lower is better and larger"
+    )
+    parser.add_argument("--no-audio", action="store_true", help="leave the sound out")
+    chain.add_options(parser)
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Adds what every command that reads pictures takes."""
+    parser.add_argument("--device", help="auto, gpu, cpu, webgpu, webgpu:N or reference")
+    parser.add_argument(
+        "--max-pixels", type=_within(1, 1 << 40), default=1 << 27, metavar="N",
+        help="refuse pictures of more pixels (134217728); raise it for those you trust",
+    )  # fmt: skip
+
+
+#: Options that are no filters, and whether they take a value.
+COMMON: Final = {"--help": False, "--debug": False, "--device": True, "--max-pixels": True}
+FLAGS: Final = {
+    **COMMON, "--json": False, "--quality": True, "--codec": True, "--crf": True,
+    "--no-audio": False,
+}  # fmt: skip
+
+
+def prepare(arguments: Sequence[str]) -> list[str]:
+    """The arguments as argparse can take them."""
+    return chain.join(arguments, FLAGS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Filters what was named, and says what came of it."""
+    if len(args.paths) < 2:
+        raise ParameterError(
+            f"IN and OUT are needed, {args.paths[0]!r} came alone: dala filter in.png out.png."
+        )
+    if not args.chain:
+        raise ParameterError("name at least one filter, such as --blur radius=3.")
+    *names, out = args.paths
+    if len(names) == 1 and inputs.is_video(names[0]):
+        report = _video(args, names[0], out)
+    else:
+        report = _pictures(args, names, out)
+    failed: list[dict[str, str]] = report["failed"]
+    if args.json:
+        print(json.dumps(report, indent=2))
+    else:
+        print(_summary(report, out))
+        for one in failed:
+            print(f"dala filter: {one['error']}", file=sys.stderr)
+    return 2 if failed else 0
+
+
+def _summary(report: dict[str, Any], out: str) -> str:
+    made, seconds = report["made"], report["seconds"]
+    where = f"on {report['device']}"
+    if len(made) == 1 and not report["failed"]:
+        one = made[0]
+        size = f"{one['width']}x{one['height']}"
+        if "frames" in one:
+            fps = one["frames"] / seconds if seconds else 0.0
+            size += f", {one['frames']} frames, {fps:.1f} fps,"
+        return f"{one['out']}: {size} in {seconds:.2f} s {where}"
+    missed = f", {len(report['failed'])} failed" if report["failed"] else ""
+    return f"{out}: {len(made)} pictures in {seconds:.1f} s{missed} {where}"
+
+
+# video ------------------------------------------------------------------------------------------
+def _video(args: argparse.Namespace, name: str, out: str) -> dict[str, Any]:
+    from dala.media import FramePipeline, video
+
+    remote = "://" in name
+    if not inputs.is_video(out):
+        raise ParameterError(f"{name!r} is a video, so OUT must be one, such as out.mp4; {out!r}.")
+    used = chain.files(args.chain)
+    inputs.refuse_overwriting([*([] if remote else [Path(name)]), *used], [Path(out)])
+    filters = chain.load(args.chain, args.max_pixels)
+    options = {} if args.crf is None else {"crf": args.crf}
+    with video.open(name, device=args.device, policy="every") as source:
+        sound = None if args.no_audio or remote or not source.has_audio else source
+        total = source.frames
+        if total is None and source.duration and source.fps:
+            total = round(source.duration * source.fps)
+        with (
+            FramePipeline(1 << 16, 1 << 16, device=args.device) as pipeline,
+            Progress(total, "frames") as progress,
+            video.write(
+                out, fps=source.fps, codec=args.codec, audio_from=sound, options=options,
+                device=args.device,
+            ) as sink,
+        ):  # fmt: skip
+            # A frame uses all cores by itself; decoding and encoding have threads of their own.
+            workers = 1 if pipeline.device in ("cpu", "reference") else 2
+            for frame in pipeline.stream(source, filters, workers=workers):
+                sink.write(frame)
+                progress.step()
+            width, height, device = sink.width, sink.height, pipeline.device
+    made = {"in": name, "out": out, "width": width, "height": height, "frames": progress.done}
+    return _report(args, device, [made], [], progress.seconds)
+
+
+# pictures ---------------------------------------------------------------------------------------
+def _pictures(args: argparse.Namespace, names: list[str], out: str) -> dict[str, Any]:
+    sources, many = inputs.expand(names)
+    if many:
+        targets = inputs.targets(sources, out)
+    else:
+        into = Path(out)
+        targets = [into / sources[0].name if into.is_dir() else into]
+    for source, target in zip(sources, targets, strict=True):
+        if inputs.is_video(target.name):
+            what = "videos are filtered one by one" if many else f"'{source}' is a picture"
+            raise ParameterError(f"{what}, and '{target}' is the name of a video.")
+    inputs.refuse_overwriting([*sources, *chain.files(args.chain)], targets)
+    with trusted():
+        filters = chain.load(args.chain, args.max_pixels)
+        if many:
+            Path(out).mkdir(parents=True, exist_ok=True)
+        return _through(args, sources, targets, filters, many)
+
+
+def _through(
+    args: argparse.Namespace,
+    sources: list[Path],
+    targets: list[Path],
+    filters: list[chain.Link],
+    many: bool,
+) -> dict[str, Any]:
+    """All pictures, several at work at once; one that fails does not keep the others."""
+    import os
+    from concurrent.futures import ThreadPoolExecutor, as_completed
+    from queue import SimpleQueue
+
+    from dala.media import FramePipeline
+
+    workers = min(len(sources), os.cpu_count() or 1, 8)
+    idle: SimpleQueue[FramePipeline] = SimpleQueue()
+    pipelines = [FramePipeline(1 << 20, 1 << 20, device=args.device) for _ in range(workers)]
+    for pipeline in pipelines:
+        idle.put(pipeline)
+
+    def one(source: Path, target: Path) -> dict[str, Any]:
+        pipeline = idle.get()
+        try:
+            return _picture(args, pipeline, filters, source, target)
+        finally:
+            idle.put(pipeline)
+
+    pool = ThreadPoolExecutor(workers, "dala-pictures")
+    made: dict[Path, dict[str, Any]] = {}
+    failed: dict[Path, str] = {}
+    try:
+        with Progress(len(sources), "pictures") as progress:
+            work = {
+                pool.submit(one, source, target): source
+                for source, target in zip(sources, targets, strict=True)
+            }
+            for future in as_completed(work):
+                try:
+                    made[work[future]] = future.result()
+                except (ValueError, OSError, MemoryError) as error:
+                    if not many:
+                        raise
+                    text = str(error)
+                    named = str(work[future]) in text
+                    failed[work[future]] = text if named else f"{work[future]}: {text}"
+                progress.step()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        for pipeline in pipelines:
+            pipeline.close()
+    return _report(
+        args,
+        pipelines[0].device,
+        [made[s] for s in sources if s in made],
+        [{"in": str(s), "error": failed[s]} for s in sources if s in failed],
+        progress.seconds,
+    )
+
+
+def _picture(
+    args: argparse.Namespace, pipeline: Any, filters: list[chain.Link], source: Path, target: Path
+) -> dict[str, Any]:
+    import numpy as np
+
+    from dala.media.files import load, store
+
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder '{target.parent}'. Make it first.")
+    image = load(source, args.max_pixels)
+    result = pipeline.process(image, filters)
+    pixels = np.asarray(result)
+    kind = target.suffix.lower()
+    options: dict[str, Any] = {}
+    if kind in _LOSSY:
+        options["quality"] = args.quality or _QUALITY
+    if profile := image.info.get("icc_profile"):
+        options["icc_profile"] = profile  # the numbers mean what they meant
+    if pixels.dtype == np.uint16 and kind not in _DEEP:
+        pixels = (pixels / 257 + 0.5).astype(np.uint8)
+    elif pixels.dtype == np.uint16 and kind == ".png":
+        options["compress_level"] = 6  # by Pillow; our own are of 8 bits
+    store(target, pixels, options)
+    width, height = result.size
+    return {"in": str(source), "out": str(target), "width": width, "height": height}
+
+
+def _report(
+    args: argparse.Namespace,
+    device: str,
+    made: list[dict[str, Any]],
+    failed: list[dict[str, str]],
+    seconds: float,
+) -> dict[str, Any]:
+    return {
+        "device": device,
+        "filters": chain.shown(args.chain),
+        "made": made,
+        "failed": failed,
+        "seconds": round(seconds, 3),
+    }
+
+
+@contextmanager
+def trusted() -> Iterator[None]:
+    """Without Pillow's limit of pixels: ours is checked first, and can be raised."""
+    try:
+        from PIL import Image
+    except ImportError:
+        yield  # said when the first picture is opened
+        return
+    before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+    try:
+        yield
+    finally:
+        Image.MAX_IMAGE_PIXELS = before
+
+
+def _within(low: int, high: int) -> Any:
+    def whole(text: str) -> int:
+        if not (text.isdecimal() and low <= int(text) <= high):
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number of {low} to {high}")
+        return int(text)
+
+    return whole

@@ -1,0 +1,103 @@
+"""What a command line names: a picture, a video, or many pictures; and where results go."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from dala.errors import ParameterError
+
+#: Files that are opened as videos; all others are pictures.
+VIDEO: Final = frozenset((
+    ".3gp", ".avi", ".flv", ".h264", ".m2ts", ".m4v", ".mjpeg", ".mkv", ".mov", ".mp4", ".mpeg",
+    ".mpg", ".mts", ".mxf", ".ogv", ".ts", ".vob", ".webm", ".wmv", ".y4m",
+))  # fmt: skip
+#: Files in a folder that are taken for pictures.
+PICTURE: Final = frozenset((
+    ".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm",
+    ".tga", ".tif", ".tiff", ".webp",
+))  # fmt: skip
+
+
+def is_video(name: str) -> bool:
+    """Whether a name is that of a video: by its suffix, or because it is a URL."""
+    return "://" in name or Path(name).suffix.lower() in VIDEO
+
+
+def expand(names: Sequence[str]) -> tuple[list[Path], bool]:
+    """The files that names mean, and whether they are many: a folder, a pattern, several names.
+
+    Raises:
+        FileNotFoundError: a name leads nowhere.
+    """
+    found: list[Path] = []
+    many = len(names) > 1
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            many = True
+            inside = sorted(p for p in path.iterdir() if _is_picture(p))
+            if not inside:
+                raise FileNotFoundError(f"there are no pictures in the folder {name!r}.")
+            found += inside
+        elif path.exists():
+            found.append(path)
+        elif glob.has_magic(name):
+            many = True
+            matching = sorted(p for p in map(Path, glob.glob(name, recursive=True)) if p.is_file())
+            if not matching:
+                raise FileNotFoundError(f"no file matches {name!r}.")
+            found += matching
+        else:
+            raise FileNotFoundError(f"there is no file {name!r}.")
+    return found, many
+
+
+def _is_picture(path: Path) -> bool:
+    return path.suffix.lower() in PICTURE and not path.name.startswith(".") and path.is_file()
+
+
+def targets(sources: Sequence[Path], out: str) -> list[Path]:
+    """Where the result of each of many pictures goes: into a folder, under its own name.
+
+    Raises:
+        ParameterError: two of them would get one name, or the folder is a file.
+    """
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise ParameterError(f"many pictures go into a folder, and {out!r} is a file.")
+    if not folder.exists() and folder.suffix and not out.endswith(("/", os.sep)):
+        raise ParameterError(
+            f"many pictures go into a folder, and {out!r} looks like a file. For a folder of that "
+            f"name write '{out}/'."
+        )
+    seen: dict[str, Path] = {}
+    for source in sources:
+        other = seen.setdefault(source.name.lower(), source)
+        if other is not source:
+            raise ParameterError(f"'{other}' and '{source}' would get the same name in {out!r}.")
+    return [folder / source.name for source in sources]
+
+
+def refuse_overwriting(read: Sequence[Path], written: Sequence[Path]) -> None:
+    """Refuses results that would replace what is read.
+
+    Raises:
+        ParameterError: a file is both.
+    """
+    held = {_identity(path): path for path in read}
+    for path in written:
+        if _identity(path) in held:
+            raise ParameterError(f"'{path}' is read, so it is not overwritten. Name another.")
+
+
+def _identity(path: Path) -> object:
+    """The same for two names of one file, hard links among them."""
+    try:
+        found = path.stat()
+        return found.st_dev, found.st_ino
+    except OSError:
+        return path.resolve()

@@ -1,0 +1,159 @@
+"""``dala view``: shows a picture or a video in a window, a browser or the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, Final
+
+from dala.cli import chain, inputs
+from dala.cli.filter import COMMON, add_common, trusted
+from dala.errors import ParameterError
+
+EXAMPLES: Final = """\
+examples:
+  dala view photo.jpg
+  dala view clip.mp4 --show browser --loop
+  dala view clip.mp4 --grayscale --edge_detect
+  dala view 0 --beauty             the first camera
+"""
+
+SHOW: Final = ("window", "browser", "terminal")
+#: Options that are no filters, and whether they take a value.
+FLAGS: Final = {**COMMON, "--show": True, "--loop": False, "--seconds": True}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds this command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.usage = "dala view IN [--show WHERE] [--FILTER [NAME=VALUE,..]] ... [options]"
+    parser.add_argument("source", metavar="IN", help="a picture, a video, a URL or a camera (0)")
+    parser.add_argument(
+        "--show", choices=SHOW, help="where (a window if there can be one, else the browser)"
+    )
+    parser.add_argument("--loop", action="store_true", help="begin a video again at its end")
+    parser.add_argument("--seconds", type=_seconds, metavar="S", help="close after this time")
+    add_common(parser)
+    chain.add_options(parser)
+
+
+def prepare(arguments: Sequence[str]) -> list[str]:
+    """The arguments as argparse can take them."""
+    return chain.join(arguments, FLAGS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Shows it until the viewer is closed, the time is over, or Ctrl-C."""
+    name: str = args.source
+    moving = inputs.is_video(name) or name.isdecimal()
+    if not moving and not Path(name).is_file():
+        raise FileNotFoundError(f"there is no file {name!r}.")
+    end = None if args.seconds is None else monotonic() + args.seconds
+    show = args.show or _where()
+    with trusted():
+        filters = chain.load(args.chain, args.max_pixels)
+        frames = _video(args, name) if moving else _picture(args, name)
+        try:
+            _play(frames, filters, args.device, show, Path(name).name, end)
+        except KeyboardInterrupt:
+            pass  # the usual way to end it
+        finally:
+            frames.close()
+    return 0
+
+
+def _where() -> str:
+    display = sys.platform != "linux" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
+    return "window" if display and find_spec("glfw") is not None else "browser"
+
+
+def _picture(args: argparse.Namespace, name: str) -> Any:
+    from dala.media.files import load
+
+    yield 0.0, load(name, args.max_pixels)
+
+
+def _video(args: argparse.Namespace, name: str) -> Any:
+    """Frames and the seconds from the first on at which they are due; live ones are due at once."""
+    from dala.media import video
+
+    with video.open(int(name) if name.isdecimal() else name, device=args.device) as source:
+        live = source.policy == "latest"
+        due, begin = 0.0, 0.0
+        while True:
+            first: float | None = None
+            for frame in source:
+                time = 0.0 if frame.time is None else float(frame.time)
+                first = time if first is None else first
+                due = 0.0 if live else begin + time - first
+                yield due, frame
+            if not args.loop or first is None:
+                return
+            begin = due + (float(1 / source.fps) if source.fps else 0.04)
+
+
+def _play(
+    frames: Iterator[tuple[float, Any]],
+    filters: list[chain.Link],
+    device: str | None,
+    show: str,
+    title: str,
+    end: float | None,
+) -> None:
+    from dala import gpu
+    from dala.media import FramePipeline
+
+    surface: Any = None
+    try:
+        with FramePipeline(1 << 16, 1 << 16, device=device) as pipeline:
+            start = monotonic()
+            for due, frame in frames:
+                pixels = _rgba(pipeline.process(frame, filters) if filters else frame)
+                height, width = pixels.shape[:2]
+                if surface is None:
+                    surface = gpu.create_surface(width, height, show=show, title=title)
+                    start = monotonic()
+                elif surface.size != (width, height):
+                    surface.resize(width, height)
+                sleep(max(start + due - monotonic(), 0))
+                surface.set_pixels(pixels)
+                surface.present()
+                if gpu.wait_closed(surface, 0) or (end is not None and monotonic() >= end):
+                    return
+        if surface is None:
+            raise ParameterError("there is nothing to show: the video has no frames.")
+        gpu.wait_closed(surface, None if end is None else max(end - monotonic(), 0))
+    finally:
+        if surface is not None:
+            surface.close()
+
+
+def _rgba(frame: Any) -> Any:
+    """What one sees of a Frame or a Pillow image, (height, width, 4) of bytes."""
+    from dala.media import Frame
+
+    made = frame if isinstance(frame, Frame) else Frame.from_array(frame, device="cpu")
+    pixels = made.picture()
+    if pixels.ndim == 3 and pixels.shape[2] == 4:
+        return pixels
+    import numpy as np
+
+    shown = np.full((*pixels.shape[:2], 4), 255, np.uint8)
+    shown[..., :3] = pixels[..., None] if pixels.ndim == 2 else pixels
+    return shown
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return value

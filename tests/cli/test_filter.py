@@ -1,0 +1,307 @@
+"""``dala filter``: values, orders, names, and what is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dala.cli import main
+from dala.media import effects, gpu
+
+CPU = ["--device", "cpu"]
+
+
+def picture(seed=1, height=30, width=40, channels=3):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 256, (height, width, channels), np.uint8)
+
+
+@pytest.fixture
+def source(tmp_path):
+    Image.fromarray(picture()).save(tmp_path / "in.png")
+    return tmp_path / "in.png"
+
+
+def pixels(path):
+    with Image.open(path) as image:
+        return np.asarray(image)
+
+
+def fails(capsys, *arguments):
+    """Runs a command that must fail with one line; gives the line."""
+    try:
+        code = main(["filter", *map(str, arguments), *CPU])
+    except SystemExit as end:
+        code = end.code
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert err.startswith("dala filter: ")
+    return err
+
+
+def works(*arguments):
+    assert main(["filter", *map(str, arguments), *CPU]) == 0
+
+
+# pictures ---------------------------------------------------------------------------------------
+def test_filters_run_in_the_order_given(source, tmp_path):
+    works(source, tmp_path / "a.png", "--invert", "--blur", "radius=3,sigma=1.5", "--gamma", "2")
+    works(source, tmp_path / "b.png", "--gamma", "2", "--blur", "radius=3,sigma=1.5", "--invert")
+    p = picture()
+    a = gpu.gamma(gpu.blur(gpu.invert(p, device="cpu"), radius=3, sigma=1.5, device="cpu"),
+                  value=2, device="cpu")  # fmt: skip
+    b = gpu.invert(gpu.blur(gpu.gamma(p, value=2, device="cpu"), radius=3, sigma=1.5, device="cpu"),
+                   device="cpu")  # fmt: skip
+    # A pipeline keeps more than bytes between its stages.
+    assert np.abs(pixels(tmp_path / "a.png").astype(int) - a).max() <= 2
+    assert np.abs(pixels(tmp_path / "b.png").astype(int) - b).max() <= 2
+    assert np.abs(a.astype(int) - b).max() > 20
+
+
+@pytest.mark.parametrize("arguments", [
+    ["--sepia", "IN", "OUT"],
+    ["IN", "--sepia", "OUT"],
+    ["IN", "OUT", "--sepia"],
+    ["IN", "OUT", "--sepia=amount=1"],
+    ["IN", "OUT", "--sepia", "1"],
+])  # fmt: skip
+def test_a_filter_may_stand_anywhere(source, tmp_path, arguments):
+    out = tmp_path / "out.png"
+    works(*({"IN": source, "OUT": out}.get(word, word) for word in arguments))
+    assert (pixels(out) == gpu.sepia(picture(), device="cpu")).all()
+
+
+@pytest.mark.parametrize(("option", "call"), [
+    (["--brightness", "-0.2"], lambda p: gpu.brightness(p, value=-0.2, device="cpu")),
+    (["--resize", "size=20x10"], lambda p: gpu.resize(p, size=(10, 20), device="cpu")),
+    (["--chroma_key", "key=0:0:1,threshold=0.2"],
+     lambda p: gpu.chroma_key(p, key=(0, 0, 1), threshold=0.2, device="cpu")),
+    (["--chroma-key", "threshold=0.2"], lambda p: gpu.chroma_key(p, threshold=0.2, device="cpu")),
+    (["--grade", "gain=1.2:1:0.8"], lambda p: effects.grade(p, gain=(1.2, 1, 0.8), device="cpu")),
+    (["--curves", "master=0:0.2:1:0.8"],
+     lambda p: effects.curves(p, master=[(0, 0.2), (1, 0.8)], device="cpu")),
+    (["--resize", "size=20x10,method=nearest,antialias=false"],
+     lambda p: gpu.resize(p, size=(10, 20), method="nearest", antialias=False, device="cpu")),
+])  # fmt: skip
+def test_parameters(source, tmp_path, option, call):
+    works(source, tmp_path / "out.png", *option)
+    assert (pixels(tmp_path / "out.png") == call(picture())).all()
+
+
+def test_files_as_parameters(source, tmp_path):
+    other = picture(2)
+    Image.fromarray(other).save(tmp_path / "other.png")
+    works(source, tmp_path / "mix.png", "--video_mix", f"second={tmp_path / 'other.png'},t=0.25")
+    expected = gpu.video_mix(picture(), other, t=0.25, device="cpu")
+    assert (pixels(tmp_path / "mix.png") == expected).all()
+    cube = tmp_path / "swap.cube"  # red and blue exchanged
+    rows = [f"{b} {g} {r}" for b in (0, 1) for g in (0, 1) for r in (0, 1)]
+    cube.write_text("LUT_3D_SIZE 2\n" + "\n".join(rows) + "\n")
+    works(source, tmp_path / "lut.png", "--lut", cube)
+    assert (pixels(tmp_path / "lut.png") == picture()[..., ::-1]).all()
+    at = np.stack(np.meshgrid(np.arange(39, -1, -1), np.arange(30)), -1).astype(np.float32)
+    np.save(tmp_path / "map.npy", at)
+    works(source, tmp_path / "map.png", "--remap", f"map={tmp_path / 'map.npy'}")
+    assert (pixels(tmp_path / "map.png") == picture()[:, ::-1]).all()
+
+
+def test_every_filter_is_an_option(capsys):
+    with pytest.raises(SystemExit):
+        main(["filter", "--help"])
+    out = capsys.readouterr().out
+    assert [name for name in gpu.filters() if f"--{name} " not in out] == []
+    assert "examples:" in out
+
+
+def test_sixteen_bits_stay(tmp_path):
+    deep = (np.arange(200, dtype=np.uint16) * 300).reshape(10, 20)
+    Image.fromarray(deep).save(tmp_path / "deep.png")
+    works(tmp_path / "deep.png", tmp_path / "out.png", "--invert")
+    assert (pixels(tmp_path / "out.png") == 65535 - deep).all()
+    works(tmp_path / "deep.png", tmp_path / "out.jpg", "--invert", "--quality", "100")
+    assert np.abs(pixels(tmp_path / "out.jpg").astype(int) - (65535 - deep) / 257).max() < 4
+
+
+def test_json(source, tmp_path, capsys):
+    works(source, tmp_path / "out.png", "--blur", "radius=2", "--json")
+    report = json.loads(capsys.readouterr().out)
+    assert report["device"] == "cpu"
+    assert report["filters"] == [{"filter": "blur", "radius": 2}]
+    made = {"in": str(source), "out": str(tmp_path / "out.png"), "width": 40, "height": 30}
+    assert (report["made"], report["failed"]) == ([made], [])
+
+
+# many pictures ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("pattern", ["many", "many/*.png", None])
+def test_many(tmp_path, pattern, capsys):
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for seed in range(6):
+        Image.fromarray(picture(seed, 8 + seed, 9)).save(folder / f"{seed}.png")
+    (folder / "notes.txt").write_text("no picture")
+    names = sorted(folder.glob("*.png")) if pattern is None else [tmp_path / pattern]
+    works(*names, tmp_path / "out", "--invert")
+    made = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert made == [f"{seed}.png" for seed in range(6)]
+    for seed in range(6):
+        assert (pixels(tmp_path / "out" / f"{seed}.png") == 255 - picture(seed, 8 + seed, 9)).all()
+    assert "6 pictures" in capsys.readouterr().out
+
+
+def test_one_that_fails_does_not_keep_the_others(tmp_path, capsys):
+    folder = tmp_path / "many"
+    folder.mkdir()
+    Image.fromarray(picture()).save(folder / "good.png")
+    (folder / "bad.png").write_bytes((folder / "good.png").read_bytes()[:300])
+    assert main(["filter", str(folder), str(tmp_path / "out"), "--invert", *CPU]) == 2
+    out, err = capsys.readouterr()
+    assert "1 pictures" in out
+    assert "1 failed" in out
+    assert str(folder / "bad.png") in err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["good.png"]
+
+
+# refused ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("option", "said"), [
+    (["--sepai"], "--sepai: no such filter or option. Did you mean 'sepia'?"),
+    (["--blur", "radus=3"], "--blur: there is no parameter 'radus'. Did you mean 'radius'?"),
+    (["--invert", "x=1"], "--invert: there is no parameter 'x'. It takes none."),
+    (["--blur", "radius=3,radius=4"], "'radius' is given twice"),
+    (["--blur", "radius=900"], "within 0..200, 900 came"),
+    (["--resize"], "--resize: the parameter 'size' is missing"),
+    (["--resize", "size=12"], "size is WIDTHxHEIGHT, such as 1280x720; '12' came"),
+    (["--curves", "master=0:1:2"], "points x:y:x:y"),
+    (["--lut"], "--lut: a file is missing"),
+    (["--lut", "nowhere.cube"], "lut=nowhere.cube is no file"),
+    (["--overlay_alpha", "over=nowhere.png"], "over=nowhere.png is no file"),
+    (["--sepia", "--max-pixels", "1199"], "has 40 x 30 pixels, more than max_pixels=1,199"),
+    ([], "name at least one filter"),
+])  # fmt: skip
+def test_wrong_filters(source, tmp_path, capsys, option, said):
+    assert said in fails(capsys, source, tmp_path / "out.png", *option)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.png"]
+
+
+def test_wrong_paths(source, tmp_path, capsys):
+    before = source.read_bytes()
+    out = tmp_path / "out.png"
+    assert "there is no file" in fails(capsys, tmp_path / "no.png", out, "--sepia")
+    assert "no file matches" in fails(capsys, tmp_path / "*.gif", out, "--sepia")
+    assert "IN and OUT are needed" in fails(capsys, source, "--sepia")
+    assert "is not overwritten" in fails(capsys, source, source, "--sepia")
+    os.link(source, tmp_path / "same.png")
+    assert "is not overwritten" in fails(capsys, source, tmp_path / "same.png", "--sepia")
+    assert "is not overwritten" in fails(capsys, tmp_path, tmp_path, "--sepia")
+    mix = f"second={tmp_path / 'same.png'}"
+    assert "is not overwritten" in fails(capsys, source, tmp_path / "same.png", "--video_mix", mix)
+    assert "there is no folder" in fails(capsys, source, tmp_path / "x" / "out.png", "--sepia")
+    assert "name of a video" in fails(capsys, source, tmp_path / "out.mp4", "--sepia")
+    assert "looks like a file" in fails(capsys, f"{tmp_path}/*.png", out, "--sepia")
+    assert "Pillow writes no '.xyz'" in fails(capsys, source, tmp_path / "out.xyz", "--sepia")
+    assert source.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.png", "same.png"]
+
+
+def test_damaged_pictures(source, tmp_path, capsys):
+    cut = tmp_path / "cut.png"
+    cut.write_bytes(source.read_bytes()[:400])
+    assert "cut.png cannot be read as a picture" in fails(
+        capsys, cut, tmp_path / "o.png", "--sepia"
+    )
+    (tmp_path / "text.png").write_text("hello")
+    assert "cannot be read" in fails(capsys, tmp_path / "text.png", tmp_path / "o.png", "--sepia")
+    assert not (tmp_path / "o.png").exists()
+
+
+def test_a_limit_that_is_raised(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)  # Pillow's own would refuse it
+    works(source, tmp_path / "out.png", "--invert", "--max-pixels", "1200")
+    assert Image.MAX_IMAGE_PIXELS == 100
+    monkeypatch.undo()
+    assert (pixels(tmp_path / "out.png") == 255 - picture()).all()
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        main(["filter", str(tmp_path / "no.png"), str(tmp_path / "o.png"), "--sepia", "--debug"])
+
+
+# video ------------------------------------------------------------------------------------------
+def clip(path, count=12, size=(96, 64)):
+    """Frames of one gray each, 15 brighter than the one before (from 20 on anew), and a tone."""
+    from tests.media.clips import av, encode
+
+    shades = [np.full((size[1], size[0], 3), 20 + 15 * (n % 15), np.uint8) for n in range(count)]
+    frames = [av.VideoFrame.from_ndarray(shade) for shade in shades]
+    return encode(path, frames, options={"crf": "1"}, tone=True)
+
+
+def test_video(tmp_path, capsys):
+    av = pytest.importorskip("av")
+    source = clip(tmp_path / "in.mp4")
+    works(source, tmp_path / "out.mp4", "--invert", "--resize", "size=48x32", "--crf", "1")
+    assert "48x32, 12 frames" in capsys.readouterr().out
+    with av.open(str(source)) as old, av.open(str(tmp_path / "out.mp4")) as new:
+        times = [[f.time for f in box.decode(video=0)] for box in (old, new)]
+        assert times[0] == times[1]
+    with av.open(str(source)) as old, av.open(str(tmp_path / "out.mp4")) as new:
+        sound = [[bytes(p) for p in box.demux(audio=0)] for box in (old, new)]
+        assert sound[0] == sound[1]
+    with av.open(str(tmp_path / "out.mp4")) as new:
+        for n, frame in enumerate(new.decode(video=0)):
+            assert abs(int(frame.to_ndarray(format="rgb24")[16, 24, 1]) - (235 - 15 * n)) <= 4
+    works(source, tmp_path / "mute.mp4", "--invert", "--no-audio")
+    with av.open(str(tmp_path / "mute.mp4")) as box:
+        assert not box.streams.audio
+
+
+def test_wrong_videos(tmp_path, capsys):
+    pytest.importorskip("av")
+    source = clip(tmp_path / "in.mp4")
+    cut = tmp_path / "cut.mp4"
+    cut.write_bytes(source.read_bytes()[: source.stat().st_size * 2 // 3])
+    out = tmp_path / "out.mp4"
+    assert "is a video, so OUT must be one" in fails(capsys, source, "out.png", "--sepia")
+    assert "is not overwritten" in fails(capsys, source, source, "--sepia")
+    assert "cut.mp4" in fails(capsys, cut, out, "--sepia")
+    assert "no.mp4" in fails(capsys, tmp_path / "no.mp4", out, "--sepia")
+    assert "must be even" in fails(capsys, source, out, "--resize", "size=31x20")
+    assert "within 0..200" in fails(capsys, source, out, "--blur", "radius=900")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.mp4", "in.mp4"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
+def test_interrupted_video_leaves_nothing(tmp_path):
+    pytest.importorskip("av")
+    source = clip(tmp_path / "in.mp4", 60)
+    started = tmp_path / "started"
+    # The first written frame tells; those after it come slowly, so there is time to interrupt.
+    code = f"""
+import sys, time, pathlib
+from dala.cli import main
+from dala.media.video_write import Writer
+write = Writer.write
+def slow(self, *given):
+    write(self, *given)
+    pathlib.Path({str(started)!r}).touch()
+    time.sleep(0.3)
+Writer.write = slow
+paths = [{str(source)!r}, {str(tmp_path / "out.mp4")!r}]
+sys.exit(main(["filter", *paths, "--sepia", "--device", "cpu"]))
+"""
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    with subprocess.Popen([sys.executable, "-c", code], env=environ, stderr=-1) as process:
+        while not started.exists() and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert b"Traceback" not in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.mp4", "started"]

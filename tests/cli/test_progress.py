@@ -1,0 +1,46 @@
+"""The line of progress: its words, and that only a terminal sees it."""
+
+import io
+import sys
+
+import pytest
+
+from dala.cli import progress
+from dala.cli.progress import Progress, line
+
+
+@pytest.mark.parametrize(("done", "total", "seconds", "words"), [
+    (50, 200, 2.0, "[######                  ]  25%  50/200 frames  25.0/s  0:06 left"),
+    (200, 200, 8.0, "[########################] 100%  200/200 frames  25.0/s  0:00 left"),
+    (1, 7202, 1.0, "[                        ]   0%  1/7202 frames  1.0/s  2:00:01 left"),
+    (300, 200, 10.0, "300 frames  30.0/s  0:10"),
+    (75, None, 60.0, "75 frames  1.2/s  1:00"),
+    (0, 10, 0.0, "[                        ]   0%  0/10 frames  0.0/s  ? left"),
+])  # fmt: skip
+def test_line(done, total, seconds, words):
+    assert line(done, total, seconds, "frames") == words
+
+
+class Screen(io.StringIO):
+    def __init__(self, terminal):
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self):
+        return self.terminal
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_only_a_terminal_sees_it(monkeypatch, terminal):
+    screen = Screen(terminal)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(progress, "_PAUSE", 0.0)
+    with Progress(2, "pictures") as p:
+        p.step()
+        p.step()
+    assert p.done == 2
+    text = screen.getvalue()
+    assert ("2/2 pictures" in text) == terminal
+    assert text.endswith("\r\x1b[K" if terminal else "")
+    if not terminal:
+        assert text == ""

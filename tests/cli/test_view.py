@@ -1,0 +1,99 @@
+"""``dala view``: what is shown is what a browser gets."""
+
+import threading
+import urllib.request
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dala import gpu as surfaces
+from dala.cli import main
+from dala.media import gpu
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Runs the command on a thread; gives the surface it made, and the thread's exit code."""
+    monkeypatch.setenv("DALA_BROWSER", "none")
+    made, ready, codes = [], threading.Event(), []
+    create = surfaces.create_surface
+
+    def noted(*given, **named):
+        made.append(create(*given, **named))
+        ready.set()
+        return made[0]
+
+    monkeypatch.setattr("dala.gpu.create_surface", noted, raising=False)
+    threads = []
+
+    def start(*arguments):
+        given = ["view", *map(str, arguments), "--show", "browser", "--device", "cpu"]
+        threads.append(threading.Thread(target=lambda: codes.append(main(given))))
+        threads[0].start()
+        assert ready.wait(20)
+        return made[0]
+
+    yield start, codes
+    for surface in made:
+        surface.close()
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def frame(surface, after):
+    with urllib.request.urlopen(f"{surface.presenter.address}frame?after={after}") as answer:
+        return answer.read()
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_a_picture_through_a_filter(tmp_path, shown, mode):
+    start, codes = shown
+    picture = np.random.default_rng(3).integers(0, 256, (24, 32, 4), np.uint8)
+    image = Image.fromarray(picture).convert(mode)
+    image.save(tmp_path / "in.png")
+    surface = start(tmp_path / "in.png", "--sepia")
+    expected = gpu.sepia(np.asarray(image), device="cpu")
+    got = np.frombuffer(frame(surface, 0), np.uint8).reshape(24, 32, 4)
+    if mode == "L":
+        expected = np.repeat(expected[..., None], 3, -1)
+    assert (got[..., : expected.shape[2]] == expected).all()
+    surface.close()
+    assert codes in ([], [0])
+
+
+def test_a_video(tmp_path, shown):
+    pytest.importorskip("av")
+    from dala.media import video
+
+    with video.write(tmp_path / "in.mp4", fps=25, options={"crf": 1}) as sink:
+        for _ in range(3):
+            sink.write(np.full((32, 48, 3), 200, np.uint8))
+    start, _ = shown
+    surface = start(tmp_path / "in.mp4", "--invert", "--loop")
+    got = np.frombuffer(frame(surface, 0), np.uint8).reshape(32, 48, 4)
+    assert np.abs(got[..., :3].astype(int) - 55).max() <= 3
+
+
+def test_it_closes_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setenv("DALA_BROWSER", "none")
+    Image.new("RGB", (8, 8)).save(tmp_path / "in.png")
+    assert main(["view", str(tmp_path / "in.png"), "--show", "browser", "--seconds", "0"]) == 0
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["nowhere.png"], "there is no file 'nowhere.png'"),
+    (["nowhere.mp4"], "nowhere.mp4"),
+    (["nowhere.png", "--sepai"], "Did you mean 'sepia'?"),
+    (["nowhere.png", "--looop"], "Did you mean 'loop'?"),
+])  # fmt: skip
+def test_wrong(capsys, arguments, said):
+    try:
+        code = main(["view", *arguments, "--device", "cpu"])
+    except SystemExit as end:
+        code = end.code
+    err = capsys.readouterr().err
+    assert code == 2
+    assert said in err
+    assert err.count("\n") == 1
