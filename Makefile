@@ -11,7 +11,7 @@ OLDEST := .venv-oldest
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench test-oldest clean
+.PHONY: help demo test test-long lint bench test-oldest clean
 .DELETE_ON_ERROR:
 
 help:

@@ -15,6 +15,9 @@ from typing import Any, Self
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 
+#: How long a contestant runs untimed before it is timed.
+SETTLING = 0.01
+
 #: Above this share of the cores in use by other processes a comparison decides nothing.
 MAX_OTHERS = 0.1
 
@@ -24,8 +27,9 @@ def race(
 ) -> dict[str, dict[str, float]]:
     """Times each contestant once a round, in turn; milliseconds, minimum and median.
 
-    With ``settle`` each runs once untimed before it is timed: by then the threads of the one before
-    have stopped looking for work on a core that this one needs, and its own are awake.
+    With ``settle`` each runs untimed for :data:`SETTLING` seconds before it is timed: by then the
+    threads of the one before have stopped looking for work on a core that this one needs (those of
+    some do so for milliseconds), and its own are awake.
     """
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for run in contestants.values():
@@ -34,7 +38,10 @@ def race(
     for _ in range(rounds):
         for name, run in contestants.items():
             if settle:
+                until = time.perf_counter() + SETTLING
                 run()
+                while time.perf_counter() < until:
+                    run()
             start = time.perf_counter()
             run()
             times[name].append((time.perf_counter() - start) * 1e3)

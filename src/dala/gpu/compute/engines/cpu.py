@@ -228,7 +228,8 @@ class CPUEngine(Engine):
         with self._compiling:
             found = self._codes.get(key)
             if found is None:
-                found = self._jit.compile(text(), ("body", "all"))
+                rows = key[0] == "rows"
+                found = self._jit.compile(text(), ("body", "all"), vectors=rows)
                 if len(self._codes) >= KEPT_PROGRAMS:
                     self._codes.pop(next(iter(self._codes)))
                 self._codes[key] = found

@@ -101,8 +101,11 @@ class Jit:
                 self._tiles = self.compile(tiles_text(self.host), ("share", "wait", "serve"))
             return self._tiles
 
-    def compile(self, text: str, exports: tuple[str, ...]) -> Code:
-        """Functions for a module, from the disk if it was compiled before."""
+    def compile(self, text: str, exports: tuple[str, ...], *, vectors: bool = False) -> Code:
+        """Functions for a module, from the disk if it was compiled before.
+
+        ``vectors`` says that it is written in vectors already: LLVM need not look for any.
+        """
         key = hashlib.sha256(f"{self._identity}\n{text}".encode()).hexdigest()
         stored = self.cache.get(key)
         if stored is not None:
@@ -114,17 +117,17 @@ class Jit:
                 self.cache_hits += 1
                 return code
         began = time.perf_counter()
-        made = self.object_code(text)
+        made = self.object_code(text, vectors=vectors)
         code = self._link(made, exports)
         self.compiled += 1
         self.compile_seconds += time.perf_counter() - began
         self.cache.put(key, made)
         return code
 
-    def object_code(self, text: str) -> bytes:
+    def object_code(self, text: str, *, vectors: bool = False) -> bytes:
         """Optimised object code of a module."""
         with self._lock:
-            code: bytes = self._machine.emit_object(self._optimised(text))
+            code: bytes = self._machine.emit_object(self._optimised(text, vectors))
             return code
 
     def assembly(self, text: str) -> str:
@@ -133,14 +136,14 @@ class Jit:
             listing: str = self._machine.emit_assembly(self._optimised(text))
             return listing
 
-    def _optimised(self, text: str) -> Any:
+    def _optimised(self, text: str, vectors: bool = False) -> Any:
         llvm = self._llvm
         # A context of its own, so that what is compiled leaves nothing behind.
         module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
         options = llvm.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = True
-        options.slp_vectorization = True
+        options.slp_vectorization = not vectors
         builder = llvm.create_pass_builder(self._machine, options)
         builder.getModulePassManager().run(module, builder)
         return module
