@@ -48,6 +48,7 @@ class OpenCV:
         return lambda: cv2.filter2D(self.frame, -1, kernel, dst=out, borderType=EDGE)
 
     def grayscale(self, out: Any) -> Run:
+        # Alpha becomes opaque instead of being kept: that is OpenCV's fastest way, and less work.
         gray = self._plane()
 
         def run() -> None:

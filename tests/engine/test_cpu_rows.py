@@ -400,7 +400,10 @@ def test_blur_with_another_sigma_compiles_nothing():
 def test_blur_of_nothing(engine):
     task = blur((0, 5, 4), "u8", 3, 1.0)
     empty = engine.allocate(0, zero=False)
+    made = engine.stats()["compiled"]
     engine.operate(task)([empty], empty, ())
+    assert engine.stats()["compiled"] == made
+    assert bytes(engine.download(empty)) == b""
 
 
 # chains -----------------------------------------------------------------------------------------

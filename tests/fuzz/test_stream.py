@@ -138,8 +138,8 @@ def test_mutated_streams(seed: int) -> None:
 
 @pytest.mark.long
 def test_a_million_mutated_streams() -> None:
-    for seed in range(100, 150):
-        fuzz(seed, 20_000)
+    counts = [fuzz(seed, 20_000) for seed in range(100, 150)]
+    assert all(good > 4_000 and bad > 4_000 for good, bad in counts)
 
 
 def test_batches_too_deep_and_too_large() -> None:
