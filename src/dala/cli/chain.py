@@ -221,16 +221,21 @@ def files(chain: Sequence[Link]) -> list[Path]:
 
 
 def load(chain: Sequence[Link], max_pixels: int) -> list[Link]:
-    """The chain with its pictures and maps read.
+    """The chain with its pictures and maps read, and its parameters checked.
 
     Raises:
         FileNotFoundError: one of them does not exist.
         ParameterError: one of them is not what it should be.
     """
-    return [
+    from dala.media import blame
+
+    loaded = [
         (name, {key: _loaded(name, key, value, max_pixels) for key, value in given.items()})
         for name, given in chain
     ]
+    for link in loaded:
+        blame.check(link, f"--{link[0]}")
+    return loaded
 
 
 def _loaded(name: str, key: str, value: Any, max_pixels: int) -> Any:

@@ -18,12 +18,18 @@ from dala.gpu.compute.convert import as_array
 from dala.media.frame import Frame
 
 NDArray: TypeAlias = np.ndarray[Any, Any]
+Shape: TypeAlias = tuple[int, ...]
 
 #: dtypes that pictures have.
 DTYPES: Final = ("u8", "f32")
 _NAMES: Final = {np.dtype(np.uint8): "u8", np.dtype(np.float32): "f32"}
 #: Pillow's modes whose numbers are no colours.
 _NUMBERS: Final = ("I", "F")
+
+
+def dtype_of(array: NDArray) -> str:
+    """What the array's numbers are on a device: bytes, or else floats."""
+    return "u8" if array.dtype == np.uint8 else "f32"
 
 
 class Picture:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from dala.errors import FreedError, ParameterError, ShapeMismatch
 from dala.gpu.compute import buffer_zeros, live
 from dala.gpu.compute.closing import Closing
+from dala.media.blame import blamed
 from dala.media.formats import SAME
 from dala.media.images import Picture, check_out, read, shared
 from dala.media.lane import Lane
@@ -238,7 +239,8 @@ def _through(lane: Lane, picture: Picture, filters: Filters, out: Any, call: str
         steps = [Step(SAME, (PICTURE,), picture.shape, picture.dtype)]
     if out is not None:
         check_out(out, picture.kind, steps[-1].shape, steps[-1].dtype, call)
-    return lane.run(picture, steps, out)
+    with blamed(steps, picture.shape, picture.dtype):
+        return lane.run(picture, steps, out)
 
 
 def _side(name: str, value: Any) -> int:

@@ -19,8 +19,8 @@ from dala.gpu.compute import Buffer, Cube, load_cube
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.lang.suggest import nearest
 from dala.media.curves import table
-from dala.media.images import NDArray, other
-from dala.media.steps import PICTURE, Shape, Step
+from dala.media.images import NDArray, Shape, dtype_of, other
+from dala.media.steps import PICTURE, Step
 from dala.media.written import written
 
 Recipe: TypeAlias = Callable[[str, Shape, str, dict[str, Any], str], list[Step]]
@@ -44,10 +44,10 @@ def _recipe(*names: str) -> Callable[[Callable[..., list[Step]]], Recipe]:
                     hint = nearest(given, known.kwonlyargs)
                     listed = f"It takes: {', '.join(known.kwonlyargs)}."
                     raise UnknownParameter(
-                        f"{call}: filter {name!r} has no parameter {given!r}. {hint or listed}"
+                        f"{call}: it has no parameter {given!r}. {hint or listed}"
                     )
             for missing in (k for k in needed if k not in params):
-                raise ParameterError(f"{call}: filter {name!r} needs the parameter {missing!r}.")
+                raise ParameterError(f"{call}: it needs the parameter {missing!r}.")
             return function(name, shape, dtype, call, **params)
 
         for title in names:
@@ -105,7 +105,7 @@ def _shaped(name: str, shape: Shape, dtype: str, call: str, **params: Any) -> li
     if "size" in params and name != "bicubic_scale":
         size = _size(params.pop("size"), call)
     elif name == "resize":
-        raise ParameterError(f"{call}: resize needs size=(height, width).")
+        raise ParameterError(f"{call}: it needs size=(height, width).")
     if name == "bicubic_scale":
         (scale,) = _numbers(params.pop("scale", None), 1, "scale", call)
         if not 0.0001 <= scale <= 10000:
@@ -164,7 +164,10 @@ def _lut_apply(
     name: str, shape: Shape, dtype: str, call: str, *, lut: Any, **params: Any
 ) -> list[Step]:
     if isinstance(lut, str | os.PathLike):
-        lut = _cube(os.fspath(lut), os.stat(lut).st_mtime_ns)
+        try:
+            lut = _cube(os.fspath(lut), os.stat(lut).st_mtime_ns)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{call}: there is no file {os.fspath(lut)!r}.") from None
     if isinstance(lut, Cube):
         params = {**lut.params, **params}
         lut = lut.table
@@ -306,19 +309,24 @@ def _virtual_background(
 
 
 def _mask(
-    mask: Any, shape: Shape, feather: int, call: str
+    mask: Any, shape: Shape, feather: Any, call: str
 ) -> tuple[list[Step], int | NDArray | Buffer]:
     """Steps that bring a mask to the picture's size and soften it, and where it is then."""
     held: Any = other(mask, shape[:2], call)
     dtype = _dtype(held)
     steps: list[Step] = []
+    (soft,) = _numbers(feather, 1, "feather", call)
+    if not 0 <= soft <= 200 or soft % 1:
+        raise ParameterError(
+            f"{call}: feather must be a whole number within 0..200, {feather!r} came."
+        )
     channels = held.shape[2:]
     if held.shape[:2] != shape[:2]:
         steps.append(Step(find_kernel("resize"), (held,), (*shape[:2], *channels), dtype))
         held = 0
-    if feather:
+    if soft:
         made = (*shape[:2], *channels)
-        steps.append(Step(find_kernel("blur"), (held,), made, dtype, {"radius": feather}))
+        steps.append(Step(find_kernel("blur"), (held,), made, dtype, {"radius": int(soft)}))
         held = len(steps) - 1
     return steps, held
 
@@ -326,7 +334,7 @@ def _mask(
 def _dtype(pixels: NDArray | Buffer) -> str:
     if isinstance(pixels, Buffer):
         return pixels.dtype
-    return "u8" if pixels.dtype == np.uint8 else "f32"
+    return dtype_of(pixels)
 
 
 # overlays --------------------------------------------------------------------------------------

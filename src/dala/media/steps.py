@@ -17,12 +17,12 @@ from dala.gpu.compute import Buffer, from_dlpack
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import Kernel, builtins, find
 from dala.gpu.compute.lang.suggest import nearest
-from dala.media.images import NDArray, Picture, check_out, read, shared
+from dala.media.blame import blamed
+from dala.media.images import NDArray, Picture, Shape, check_out, read, shared
 
 #: The picture that a filter was given, as an input of one of its steps.
 PICTURE: Final = -1
 
-Shape: TypeAlias = tuple[int, ...]
 Filter: TypeAlias = "str | Kernel | tuple[str | Kernel, Mapping[str, Any]]"
 
 #: Built-in kernels that are filters; with a recipe, those that make another shape or take more.
@@ -43,10 +43,17 @@ class Step:
     shape: Shape
     dtype: str
     params: dict[str, Any] = field(default_factory=dict)
+    #: The call and the filter that it is of, as errors begin.
+    origin: str = ""
 
 
-def plan(filters: Sequence[Filter], shape: Shape, dtype: str, call: str) -> list[Step]:
-    """All steps of a list of filters; what a step reads is numbered over the whole list."""
+def plan(
+    filters: Sequence[Filter], shape: Shape, dtype: str, call: str, *, listed: bool = True
+) -> list[Step]:
+    """All steps of a list of filters; what a step reads is numbered over the whole list.
+
+    Errors begin with the call and, where the user wrote a list, the filter's place in it.
+    """
     if isinstance(filters, str | Mapping) or not isinstance(filters, Sequence):
         raise ParameterError(
             f"{call}: filters is a list such as [('blur', {{'radius': 3}})], "
@@ -54,18 +61,25 @@ def plan(filters: Sequence[Filter], shape: Shape, dtype: str, call: str) -> list
         )
     steps: list[Step] = []
     before = PICTURE
-    for item in filters:
+    for number, item in enumerate(filters):
         first = len(steps)
-        for step in _filter(item, shape, dtype, call):
+        origin = _origin(item, number, call) if listed else call
+        for step in _filter(item, shape, dtype, origin):
             inputs = tuple(
                 (before if i == PICTURE else i + first) if isinstance(i, int) else i
                 for i in step.inputs
             )
             params = {name: _fixed(value) for name, value in step.params.items()}
-            steps.append(Step(step.kernel, inputs, step.shape, step.dtype, params))
+            steps.append(Step(step.kernel, inputs, step.shape, step.dtype, params, origin))
         before = len(steps) - 1
         shape = steps[-1].shape
     return steps
+
+
+def _origin(item: Any, number: int, call: str) -> str:
+    name = item[0] if isinstance(item, tuple | list) and item else item
+    name = name.name if isinstance(name, Kernel) else name
+    return f"{call}: filters[{number}]" + (f" ({name!r})" if isinstance(name, str) else "")
 
 
 def _filter(item: Any, shape: Shape, dtype: str, call: str) -> list[Step]:
@@ -78,8 +92,8 @@ def _filter(item: Any, shape: Shape, dtype: str, call: str) -> list[Step]:
     kernel = name if isinstance(name, Kernel) else _named(name, call)
     if len(kernel.inputs) != 1:
         raise ParameterError(
-            f"{call}: the kernel {kernel.name!r} takes {len(kernel.inputs)} inputs; a filter of "
-            "your own takes one, the picture."
+            f"{call}: a kernel of {len(kernel.inputs)} inputs came; a filter of your own takes "
+            "one, the picture."
         )
     return [Step(kernel, (PICTURE,), shape, dtype, _plain(params))]
 
@@ -100,7 +114,7 @@ def _named(name: str, call: str) -> Kernel:
         return kernel
     hint = nearest(name, names()) or "dala.media.gpu.filters() lists all."
     what = "is a kernel, but no filter" if kernel is not None else "is no filter"
-    raise UnknownKernel(f"{call}: {name!r} {what}. {hint}")
+    raise UnknownKernel(f"{call} {what}. {hint}")
 
 
 def names() -> list[str]:
@@ -133,13 +147,15 @@ def apply(
     device: str | None,
 ) -> Any:
     """One filter over one picture of any kind."""
-    picture = read(img, width, height, name)
-    steps = plan([(name, params)], picture.shape, picture.dtype, name)
+    call = f"dala.media.{'gpu' if name in FILTERS else 'effects'}.{name}"
+    picture = read(img, width, height, call)
+    steps = plan([(name, params)], picture.shape, picture.dtype, call, listed=False)
     if out is not None:
-        check_out(out, picture.kind, steps[-1].shape, steps[-1].dtype, name)
+        check_out(out, picture.kind, steps[-1].shape, steps[-1].dtype, call)
     source = picture.buffer(device)
     target = None if out is None else _target(picture, source, out, device)
-    result = run(steps, source, target, name)
+    with blamed(steps, picture.shape, picture.dtype):
+        result = run(steps, source, target, call)
     if out is None:
         return picture.give(result)
     if result is not target:

@@ -17,6 +17,8 @@ from dala.gpu.compute.lang.ir import Program
 if TYPE_CHECKING:
     from concurrent.futures import Future as ConcurrentFuture
 
+    from dala.gpu.compute.engines.composing import Composer
+
 #: Anything with the buffer protocol, C-contiguous.
 Bytes: TypeAlias = Any
 
@@ -209,6 +211,12 @@ class Engine(ABC):
     @abstractmethod
     def source(self, program: Program, geometry: Geometry) -> str:
         """The code generated for a program, for people to read."""
+
+    def composer(self) -> Composer:
+        """Draws pictures onto pictures; each call gives a new one."""
+        from dala.gpu.compute.engines.reference_compose import HostComposer
+
+        return HostComposer(self)
 
     def together(self) -> AbstractContextManager[None]:
         """Work begun inside a ``with`` block of this goes to the device at once, if it can."""
