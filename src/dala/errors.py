@@ -25,6 +25,8 @@ __all__ = [
     "KernelExists",
     "KernelSyntaxError",
     "MissingPackage",
+    "ModelError",
+    "ModelNotFound",
     "OutOfRange",
     "ParameterError",
     "ProtocolError",
@@ -35,6 +37,7 @@ __all__ = [
     "UnknownCommand",
     "UnknownDevice",
     "UnknownKernel",
+    "UnknownModel",
     "UnknownParameter",
     "UnsupportedDtype",
     "VideoError",
@@ -239,3 +242,17 @@ class VideoError(DalaError, OSError, ValueError):
 
 class VideoNotFound(VideoError, FileNotFoundError):
     """There is no such video file."""
+
+
+class ModelError(DalaError, ValueError):
+    """A model cannot be loaded or run; the message names it and says what came."""
+
+
+class UnknownModel(ModelError, KeyError):
+    """There is no model of this name; the message offers the nearest ones."""
+
+    __str__ = Exception.__str__
+
+
+class ModelNotFound(ModelError, FileNotFoundError):
+    """The weights of a model are nowhere to be found; the message says how to get them."""

@@ -48,7 +48,12 @@ MODULES: Final = {
 
 
 def find_code(package: str, engine: Engine, task: Task) -> Runner | None:
-    """What an engine's package ("cpu_ops", "webgpu_ops") has for a task, or None."""
+    """What an engine's package ("cpu_ops", "webgpu_ops") has for a task, or None.
+
+    An operation from elsewhere (a model) has its definition only, which runs on the host.
+    """
+    if task.op not in MODULES:
+        return by_definition(engine, task)
     name = f"{__name__.rpartition('.')[0]}.{package}.{MODULES[task.op]}"
     if find_spec(name) is None:
         return None

@@ -33,6 +33,14 @@ OPERATIONS: Final = {
 }
 
 
+#: Kernels of rooms above this one, by the module that holds them: models, a stage each.
+PROVIDED: Final = {
+    "dala.ml.stages": (
+        "blazeface", "blazeface_back", "deeplab", "mobilenet_v2", "posenet", "u2netp", "yolo_v5",
+    ),
+}  # fmt: skip
+
+
 class _Builtins(Mapping[str, Kernel]):
     """Kernels by name; a module with operations is imported when one of them is asked for."""
 
@@ -42,12 +50,14 @@ class _Builtins(Mapping[str, Kernel]):
             for name in module.__all__:
                 function = getattr(module, name)
                 self._found[name] = Kernel(name, partial(declare_function, function, name))
-        self._modules = {name: where for where, names in OPERATIONS.items() for name in names}
+        own = {f"{__name__}.{where}": names for where, names in OPERATIONS.items()}
+        homes = {**own, **PROVIDED}
+        self._modules = {name: where for where, names in homes.items() for name in names}
 
     def __getitem__(self, name: str) -> Kernel:
         found = self._found.get(name)
         if found is None:
-            module = import_module(f"{__name__}.{self._modules[name]}")
+            module = import_module(self._modules[name])
             for made in (kind() for kind in module.OPERATIONS):
                 self._found.setdefault(made.name, made)
             found = self._found[name]

@@ -178,7 +178,7 @@ class Preprocess(_Resampling):
         self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
     ) -> dict[str, Any]:
         size = self._output_size(inputs, output, values)
-        full, offset = _placed(self._image(inputs)[:2], size, values["fit"], values["keep"])
+        full, offset = placed(self._image(inputs)[:2], size, values["fit"], values["keep"])
         mean, std = NORMALIZE[values["normalize"]]
         mean, std = values["mean"] or mean, values["std"] or std
         unit = 255.0 if inputs[0].dtype == "u8" else 1.0
@@ -240,7 +240,7 @@ def _named(params: Mapping[str, Any]) -> Mapping[str, Any]:
     return params
 
 
-def _placed(
+def placed(
     source: tuple[int, int], size: tuple[int, int], fit: str, keep: float
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     """The size that the whole picture gets, and where its corner lies in the output."""

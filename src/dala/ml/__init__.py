@@ -1,0 +1,50 @@
+"""The models room: classify, detect, find faces and poses, segment.
+
+- ``dala.ml.gpu``: ``load_model``, ``predict``, ``top_k``, ``available_models``
+- ``dala.ml.preprocess``: a picture as the tensor that a model takes, in one pass on any device
+- ``dala.ml.results``: what models find, in pixels of the picture they were given
+
+>>> import numpy as np
+>>> import dala
+>>> dala.ml.preprocess(np.zeros((480, 640, 3), np.uint8), size=(224, 224), device="cpu").shape
+(1, 3, 224, 224)
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dala.ml import gpu as gpu
+    from dala.ml import results as results
+    from dala.ml.model import Model as Model
+    from dala.ml.prepare import preprocess as preprocess
+
+#: Modules that are imported when their name is first used.
+_ROOMS = ("gpu", "results")
+
+#: The module that holds each name.
+_HOMES = {"Model": "model", "preprocess": "prepare"}
+
+__all__ = ["Model", "gpu", "preprocess", "results"]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        import sys
+        from importlib import import_module
+
+        if name in _ROOMS:
+            return import_module(f"dala.ml.{name}")
+        if name not in _HOMES:
+            raise AttributeError(
+                f"module 'dala.ml' has no attribute {name!r}",
+                name=name,
+                obj=sys.modules[__name__],
+            )
+        value = getattr(import_module(f"dala.ml.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({name for name in globals() if name.startswith("__")} | set(__all__))

@@ -1,0 +1,313 @@
+"""Models: loaded from a file, given pictures or tensors, giving typed results."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dala.errors import DtypeError, ModelError, ShapeError, UnknownParameter
+from dala.gpu.compute import Buffer
+from dala.gpu.compute.closing import Closing
+from dala.gpu.compute.lang.suggest import nearest
+from dala.media.frame import Frame
+from dala.ml.labels import read_labels
+from dala.ml.models.recipe import Recipe
+from dala.ml.prepare import Placement, prepared
+from dala.ml.session import Port, Session
+
+
+class Model(Closing):
+    """A model that is ready to run. ``load_model`` makes one; any thread may use it.
+
+    Attributes:
+        name: what it is called.
+        recipe: how pictures go in and what comes out.
+        labels: names of its classes.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        recipe: Recipe,
+        name: str,
+        path: str,
+        size: tuple[int, int] | None = None,
+        labels: Sequence[str] | None = None,
+        layout: str | None = None,
+    ) -> None:
+        self._session = session
+        self.recipe = recipe
+        self.name = name
+        self.path = path
+        known = read_labels(recipe.labels) if recipe.labels else _own_labels(session.metadata)
+        self.labels: tuple[str, ...] = known if labels is None else tuple(labels)
+        self._port = self._picture_port()
+        self._layout, self._size = _laid_out(self._port, layout, size)
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name} ({self.recipe.task}) on {self.provider}>"
+
+    # facts --------------------------------------------------------------------------------------
+    @property
+    def provider(self) -> str:
+        """What runs it: "cuda", "coreml", "directml", "webgpu" or "cpu"."""
+        return self._session.provider
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Inputs, outputs, labels, licence, provider (and what became of others), file and size."""
+        return {
+            "name": self.name,
+            "task": self.recipe.task,
+            "title": self.recipe.title,
+            "inputs": [str(port) for port in self._session.inputs],
+            "outputs": [str(port) for port in self._session.outputs],
+            "labels": self.labels,
+            "licence": self.recipe.licence,
+            "provider": self.provider,
+            "providers": dict(self._session.choice.tried),
+            "path": self.path,
+            "bytes": os.path.getsize(self.path) if os.path.exists(self.path) else 0,
+            "preprocess": self.preprocess,
+        }
+
+    @property
+    def preprocess(self) -> dict[str, Any]:
+        """Parameters of ``dala.ml.preprocess`` that make its input; {} if it takes no pictures."""
+        if self._size is None:
+            return {}
+        return {**self.recipe.prepare, "size": self._size, "layout": self._layout}
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """Its inputs: name, shape and dtype of each."""
+        return self._session.inputs
+
+    @property
+    def output_ports(self) -> tuple[Port, ...]:
+        """Its outputs: name, shape and dtype of each."""
+        return self._session.outputs
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of ``predict`` and their defaults."""
+        return dict(self.recipe.options)
+
+    # running ------------------------------------------------------------------------------------
+    def predict(self, input: Any, **options: Any) -> Any:
+        """What the model finds in a picture, a tensor made by ``preprocess``, or a list of them.
+
+        Args:
+            input: a picture (array of u8 or f32, Frame, Pillow image), which is prepared the
+                model's way; a tensor (a Buffer or array with the model's own axes); or a list of
+                either, for which a list of results comes back.
+            **options: such as ``score``, the least score; see ``model.options``.
+
+        Raises:
+            ShapeMismatch: a tensor does not fit; both shapes are named.
+            ModelError: it holds NaN, or ONNX Runtime failed; its words are in the message.
+        """
+        chosen = self._chosen(options)
+        if isinstance(input, list | tuple):
+            return self._many(list(input), chosen)
+        tensor, placement = self._prepared(input)
+        if len(tensor) != 1:
+            placements = [placement] * len(tensor)
+            return self._decoded(self._run(tensor), placements, chosen)
+        return self._decoded(self._run(tensor), [placement], chosen)[0]
+
+    async def predict_async(self, input: Any, **options: Any) -> Any:
+        """As :meth:`predict`; the event loop goes on meanwhile."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(None, partial(self.predict, input, **options))
+
+    def run(self, inputs: Mapping[str, Any] | Any) -> dict[str, np.ndarray[Any, Any]]:
+        """The model's own outputs by name, for arrays by name (or one array)."""
+        if not isinstance(inputs, Mapping):
+            inputs = {self._session.inputs[0].name: inputs}
+        arrays = {name: np.ascontiguousarray(_array(value)) for name, value in inputs.items()}
+        return self._session.run(arrays)
+
+    def warmup(self) -> Model:
+        """Runs once on nothing; with provider "auto" and several that work, keeps the quickest."""
+        ports = self._session.inputs
+        zeros = {p.name: np.zeros([n or 1 for n in p.shape], p.dtype) for p in ports}
+        if self._size is not None and self._port is not None:
+            zeros[self._port.name] = np.zeros(self._shape(1), self._port.dtype)
+        self._session.measure(zeros)
+        return self
+
+    def stream(
+        self, frames: Iterable[Any], policy: str = "latest", **options: Any
+    ) -> Iterator[Any]:
+        """Results for frames as they come, each with the frame it is of.
+
+        Args:
+            frames: Frames or pictures: a video, a camera, a generator.
+            policy: "latest" leaves out frames that came while the model was busy; "every" makes
+                the source wait.
+            **options: as for ``predict``.
+
+        Yields:
+            ``Seen(frame, result, time)``; ``time`` is the frame's own.
+        """
+        from dala.ml.stream import stream
+
+        return stream(self, frames, policy, self._chosen(options))
+
+    def close(self) -> None:
+        """Lets go of the runtime's memory. Closing twice is fine."""
+        self._session.close()
+
+    # inside -------------------------------------------------------------------------------------
+    def _many(self, given: list[Any], options: Mapping[str, Any]) -> list[Any]:
+        """A list of pictures: in one run where the model takes batches, else one by one."""
+        ready = [self._prepared(item) for item in given]
+        if not ready:
+            return []
+        if self._port is not None and self._port.shape[:1] == (None,):
+            tensor = np.concatenate([tensor for tensor, _ in ready])
+            placements = [p for tensor, p in ready for _ in range(len(tensor))]
+            return self._decoded(self._run(tensor), placements, options)
+        return [
+            result
+            for tensor, placement in ready
+            for result in self._decoded(self._run(tensor), [placement], options)
+        ]
+
+    def _prepared(self, input: Any) -> tuple[np.ndarray[Any, Any], Placement]:
+        """A tensor for the model, and where the picture lies in it."""
+        port = self._port
+        if port is None or self._size is None:
+            name = ", ".join(map(str, self._session.inputs))
+            raise ModelError(
+                f"predict: {self.name} takes {name}, which is no single picture. Give arrays by "
+                "name: model.run({name: array, ...})."
+            )
+        size = self._size
+        tensor = self._as_tensor(input, port)
+        if tensor is not None:
+            if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+                raise ModelError(
+                    f"predict: the tensor for {self.name} holds NaN or infinity. Clean it first, "
+                    "such as np.nan_to_num(x)."
+                )
+            return tensor, Placement((size[1], size[0]), (1.0, 1.0), (0, 0), (size[1], size[0]))
+        made = prepared(input, self.preprocess, None, None, "predict")
+        shape = _picture_size(input)
+        placement = Placement.of(
+            *shape, size, self.preprocess.get("fit", "stretch"), self.preprocess.get("keep", 1.0)
+        )
+        array = made.numpy()
+        if not np.isfinite(array).all():
+            raise ModelError(f"predict: the picture for {self.name} holds NaN or infinity.")
+        return array.astype(port.dtype, copy=False), placement
+
+    def _as_tensor(self, input: Any, port: Port) -> np.ndarray[Any, Any] | None:
+        """What is a tensor already, with a batch axis; None for pictures."""
+        if not isinstance(input, np.ndarray | Buffer) and not hasattr(input, "__dlpack__"):
+            return None
+        shape = tuple(input.shape)
+        if len(shape) == 3 and self._layout == "nchw" and port.takes((1, *shape)):
+            if shape[2] not in (3, 4):  # otherwise a picture, which it far more likely is
+                return np.ascontiguousarray(_array(input)[None])
+            return None
+        if len(shape) < 4:
+            return None
+        return np.ascontiguousarray(_array(input))
+
+    def _run(self, tensor: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        assert self._port is not None
+        return self._session.run({self._port.name: tensor})
+
+    def _decoded(
+        self,
+        outputs: Mapping[str, np.ndarray[Any, Any]],
+        placements: Sequence[Placement],
+        options: Mapping[str, Any],
+    ) -> list[Any]:
+        return [
+            self.recipe.decode(
+                {name: array[k] for name, array in outputs.items()},
+                placement,
+                self.labels,
+                options,
+            )
+            for k, placement in enumerate(placements)
+        ]
+
+    def _chosen(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        known = self.recipe.options
+        for name in options:
+            if name not in known:
+                hint = nearest(name, list(known))
+                listed = ", ".join(known) or "none"
+                raise UnknownParameter(
+                    f"predict: {self.name} has no option {name!r}; it has {listed}. {hint}".rstrip()
+                )
+        return {**known, **options}
+
+    def _picture_port(self) -> Port | None:
+        ports = self._session.inputs
+        if len(ports) != 1 or len(ports[0].shape) != 4:
+            return None
+        return ports[0]
+
+    def _shape(self, batch: int) -> tuple[int, ...]:
+        assert self._size is not None
+        height, width = self._size
+        nchw = self._layout == "nchw"
+        return (batch, 3, height, width) if nchw else (batch, height, width, 3)
+
+
+def _laid_out(
+    port: Port | None, layout: str | None, size: tuple[int, int] | None
+) -> tuple[str, tuple[int, int] | None]:
+    """Layout and (height, width) of a model's input, as its shape tells or a user says."""
+    if port is None:
+        return "nchw", None
+    if layout is None:
+        layout = "nhwc" if port.shape[3] == 3 and port.shape[1] != 3 else "nchw"
+    axes = (2, 3) if layout == "nchw" else (1, 2)
+    told = tuple(port.shape[a] for a in axes)
+    if size is None:
+        size = (told[0], told[1]) if None not in told else (224, 224)  # type: ignore[assignment]
+    elif any(n is not None and n != m for n, m in zip(told, size, strict=True)):
+        raise ShapeError(
+            f"load_model: size {size} was given, but the model's input is {port}. Leave it out."
+        )
+    return layout, size
+
+
+def _own_labels(metadata: Mapping[str, str]) -> tuple[str, ...]:
+    """Labels that exporters leave in a file, such as {0: 'person', ...}."""
+    import ast
+
+    text = metadata.get("names", "")
+    try:
+        found = ast.literal_eval(text) if text and len(text) < 1 << 20 else ()
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return ()
+    if isinstance(found, dict):
+        found = [found.get(k, str(k)) for k in range(len(found))]
+    return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
+
+
+def _picture_size(input: Any) -> tuple[int, int]:
+    if isinstance(input, Frame):
+        return input.height, input.width
+    if hasattr(input, "shape"):
+        return int(input.shape[0]), int(input.shape[1])
+    return int(input.size[1]), int(input.size[0])  # Pillow
+
+
+def _array(value: Any) -> np.ndarray[Any, Any]:
+    try:
+        return value.numpy() if isinstance(value, Buffer) else np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise DtypeError(f"predict: {type(value).__name__} is no array ({error}).") from None

@@ -1,0 +1,91 @@
+"""BlazeFace: faces with six points each; for faces near the camera, and for those farther back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+from dala.ml.boxes import overlaps, sigmoid
+from dala.ml.models.recipe import Outputs, Recipe
+from dala.ml.prepare import Placement
+from dala.ml.results import Face, Faces, Keypoint
+
+POINTS: Final = ("right_eye", "left_eye", "nose", "mouth", "right_ear", "left_ear")
+#: Side of each grid of anchors, of the input's sixteenths, and anchors a cell.
+_GRIDS: Final = ((16, 2), (8, 6))
+
+
+@cache
+def anchors() -> Any:
+    """Centres (896, 2), 0..1, that boxes are told from."""
+    found = []
+    for side, each in _GRIDS:
+        y, x = np.mgrid[0:side, 0:side]
+        centres = np.stack([x.ravel() + 0.5, y.ravel() + 0.5], axis=1) / side
+        found.append(np.repeat(centres, each, axis=0))
+    return np.concatenate(found)
+
+
+def decode(
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
+) -> Faces:
+    """Boxes and points told from the anchors; near ones become one, weighed by their scores."""
+    scores = sigmoid(outputs["classificators"].reshape(-1))
+    sure = np.flatnonzero(scores >= options["score"])
+    side = placement.size[0]
+    told = outputs["regressors"][sure].astype(np.float64)
+    points = told.reshape(len(sure), 8, 2) / side
+    centre = anchors()[sure]
+    points[:, 0] += centre  # the middle of the box
+    points[:, 2:] += centre[:, None]
+    half = points[:, 1] / 2
+    rows = np.concatenate([points[:, 0] - half, points[:, 0] + half], axis=1)
+    rows = np.concatenate([rows, points[:, 2:].reshape(len(sure), 12)], axis=1)
+    found = [_face(row, score, placement) for row, score in _joined(rows, scores[sure], options)]
+    return Faces(found, outputs)
+
+
+def _joined(rows: Any, scores: Any, options: Mapping[str, Any]) -> list[tuple[Any, float]]:
+    """Each group of overlapping boxes as their mean, weighed by scores; the surest first."""
+    order = np.argsort(-scores, kind="stable")
+    found: list[tuple[Any, float]] = []
+    while order.size and len(found) < options["most"]:
+        near = overlaps(rows[order[0], :4], rows[order, :4]) > options["overlap"]
+        near[0] = True
+        group = order[near]
+        weights = scores[group][:, None]
+        found.append(((rows[group] * weights).sum(0) / weights.sum(), float(scores[order[0]])))
+        order = order[~near]
+    return found
+
+
+def _face(row: Any, score: float, placement: Placement) -> Face:
+    size = np.array(placement.size)
+    box = placement.boxes(row[None, :4] * np.tile(size, 2))[0]
+    points = placement.back(row[4:].reshape(6, 2) * size)
+    keypoints = tuple(
+        Keypoint(name, float(x), float(y), score)
+        for name, (x, y) in zip(POINTS, points, strict=True)
+    )
+    return Face(tuple(map(float, box)), "face", score, 0, keypoints)  # type: ignore[arg-type]
+
+
+def _recipe(name: str, title: str) -> Recipe:
+    return Recipe(
+        name=name,
+        task="faces",
+        title=title,
+        licence="Apache-2.0 (MediaPipe; the package that carries it says MIT)",
+        prepare={"normalize": "signed", "fit": "letterbox", "pad": 0.0},
+        decode=decode,
+        options={"score": 0.5, "overlap": 0.3, "most": 100},
+    )
+
+
+RECIPES = {
+    "blazeface": _recipe("blazeface", "BlazeFace, faces within two metres, 128 x 128"),
+    "blazeface_back": _recipe("blazeface_back", "BlazeFace, smaller faces too, 256 x 256"),
+}

@@ -1,0 +1,160 @@
+"""PoseNet: people as seventeen points each, several in a picture.
+
+Every part has a map of where it is likely. The likeliest parts of all begin a person, and from
+each part the model tells where its neighbours along the body are; a person whose first part lies on
+one already found is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from dala.ml.boxes import sigmoid
+from dala.ml.models.recipe import Outputs, Recipe
+from dala.ml.prepare import Placement
+from dala.ml.results import Keypoint, Pose, Poses
+
+PARTS: Final = (
+    "nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder",
+    "left_elbow", "right_elbow", "left_wrist", "right_wrist", "left_hip", "right_hip",
+    "left_knee", "right_knee", "left_ankle", "right_ankle",
+)  # fmt: skip
+#: Steps along the body, from the nose outwards.
+EDGES: Final = tuple(
+    (PARTS.index(a), PARTS.index(b))
+    for a, b in (
+        ("nose", "left_eye"), ("left_eye", "left_ear"), ("nose", "right_eye"),
+        ("right_eye", "right_ear"), ("nose", "left_shoulder"), ("left_shoulder", "left_elbow"),
+        ("left_elbow", "left_wrist"), ("left_shoulder", "left_hip"), ("left_hip", "left_knee"),
+        ("left_knee", "left_ankle"), ("nose", "right_shoulder"),
+        ("right_shoulder", "right_elbow"), ("right_elbow", "right_wrist"),
+        ("right_shoulder", "right_hip"), ("right_hip", "right_knee"),
+        ("right_knee", "right_ankle"),
+    )
+)  # fmt: skip
+#: A person's first part is the likeliest of its neighbourhood, so many cells around.
+_AROUND: Final = 1
+#: Times that a place told from afar is corrected by the offsets found there.
+_CORRECTIONS: Final = 2
+
+
+class _Maps:
+    """The outputs of one picture, and what is read from them. Points are (y, x) of the input."""
+
+    def __init__(self, outputs: Outputs, stride: int) -> None:
+        by = {_kind(name): array for name, array in outputs.items()}
+        self.scores = sigmoid(by["heatmap"].astype(np.float64))
+        self.rows, self.columns, parts = self.scores.shape
+        shape = self.rows, self.columns, 2
+        self.offsets = by["offset"].reshape(*shape, parts)
+        self.forward = by["displacement_fwd"].reshape(*shape, len(EDGES))
+        self.backward = by["displacement_bwd"].reshape(*shape, len(EDGES))
+        self.stride = stride
+
+    def cell(self, point: Any) -> tuple[int, int]:
+        """The cell that a point is nearest to."""
+        y, x = np.rint(np.asarray(point) / self.stride).astype(int)
+        return int(np.clip(y, 0, self.rows - 1)), int(np.clip(x, 0, self.columns - 1))
+
+    def place(self, cell: tuple[int, int], part: int) -> Any:
+        """Where exactly a part near a cell is."""
+        return np.array(cell) * self.stride + self.offsets[(*cell, slice(None), part)]
+
+    def step(self, point: Any, edge: int, target: int, moves: Any) -> tuple[Any, float]:
+        """A neighbouring part told from a part, and its score."""
+        point = point + moves[(*self.cell(point), slice(None), edge)]
+        for _ in range(_CORRECTIONS):
+            point = self.place(self.cell(point), target)
+        cell = self.cell(point)
+        for _ in range(_CORRECTIONS):
+            cell = self.likeliest(cell, target)
+        return self.place(cell, target), float(self.scores[(*cell, target)])
+
+    def likeliest(self, cell: tuple[int, int], part: int) -> tuple[int, int]:
+        """The likeliest cell for a part, of this one and those around it."""
+        top, left = (max(0, n - _AROUND) for n in cell)
+        part_of = self.scores[top : cell[0] + _AROUND + 1, left : cell[1] + _AROUND + 1, part]
+        row, column = divmod(int(np.argmax(part_of)), part_of.shape[1])
+        return top + row, left + column
+
+    def person(self, part: int, cell: tuple[int, int]) -> tuple[Any, Any]:
+        """All points of the person that a part belongs to, and their scores."""
+        points, scores = np.zeros((len(PARTS), 2)), np.zeros(len(PARTS))
+        points[part], scores[part] = self.place(cell, part), self.scores[(*cell, part)]
+        for edge in reversed(range(len(EDGES))):
+            to, start = EDGES[edge]
+            if scores[start] > 0 and scores[to] == 0:
+                points[to], scores[to] = self.step(points[start], edge, to, self.backward)
+        for edge, (start, to) in enumerate(EDGES):
+            if scores[start] > 0 and scores[to] == 0:
+                points[to], scores[to] = self.step(points[start], edge, to, self.forward)
+        return points, scores
+
+    def starts(self, limit: float) -> list[tuple[int, int, int]]:
+        """Row, column and part of likely places, none with a likelier one beside it; best first."""
+        padded = np.pad(self.scores, ((_AROUND,) * 2, (_AROUND,) * 2, (0, 0)), mode="edge")
+        around = 2 * _AROUND + 1
+        highest = np.lib.stride_tricks.sliding_window_view(padded, (around, around), axis=(0, 1))
+        top = self.scores >= highest.max(axis=(-2, -1))
+        found = np.argwhere(top & (self.scores >= limit))
+        order = np.argsort(-self.scores[tuple(found.T)], kind="stable")
+        return [tuple(map(int, found[i])) for i in order]  # type: ignore[misc]
+
+
+def _kind(name: str) -> str:
+    for kind in ("displacement_fwd", "displacement_bwd", "heatmap", "offset"):
+        if kind in name:
+            return kind
+    return name
+
+
+def decode(
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
+) -> Poses:
+    """People, the surest first."""
+    rows = next(iter(outputs.values())).shape[0]
+    maps = _Maps(outputs, (placement.size[1] - 1) // (rows - 1))
+    found: list[tuple[Any, Any, float]] = []
+    near = options["apart"] ** 2
+    for y, x, part in maps.starts(options["part_score"]):
+        if len(found) >= options["most"]:
+            break
+        start = maps.place((y, x), part)
+        if any(((points[part] - start) ** 2).sum() <= near for points, _, _ in found):
+            continue
+        points, scores = maps.person(part, (y, x))
+        # Points that lie on those of somebody already found say nothing of a new person.
+        own = [
+            all(((other[k] - points[k]) ** 2).sum() > near for other, _, _ in found)
+            for k in range(len(PARTS))
+        ]
+        score = float((scores * own).sum() / len(PARTS))
+        if score >= options["score"]:
+            found.append((points, scores, score))
+    found.sort(key=lambda person: -person[2])
+    return Poses([_pose(*person, placement) for person in found], outputs)
+
+
+def _pose(points: Any, scores: Any, score: float, placement: Placement) -> Pose:
+    placed = placement.back(points[:, ::-1])
+    keypoints = tuple(
+        Keypoint(name, float(x), float(y), float(s))
+        for name, (x, y), s in zip(PARTS, placed, scores, strict=True)
+    )
+    return Pose(keypoints, score)
+
+
+RECIPES = {
+    "posenet": Recipe(
+        name="posenet",
+        task="poses",
+        title="PoseNet on MobileNetV1, 17 points a person, 385 x 385",
+        licence="Apache-2.0 (TensorFlow; the package that carries it says MIT)",
+        prepare={"normalize": "signed", "fit": "letterbox", "pad": 0.0},
+        decode=decode,
+        options={"score": 0.15, "part_score": 0.5, "apart": 20.0, "most": 20},
+    )
+}

@@ -1,0 +1,57 @@
+"""YOLOv5s: things of eighty kinds, with boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dala.ml.boxes import keep_best
+from dala.ml.models.recipe import Outputs, Recipe
+from dala.ml.prepare import Placement
+from dala.ml.results import Detection, Detections, name_of
+
+
+def decode(
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
+) -> Detections:
+    """Rows of x, y, width, height, certainty and class scores, the best of each thing kept."""
+    rows = next(iter(outputs.values()))
+    rows = rows[rows[:, 4] >= options["score"]]
+    scores = rows[:, 5:] * rows[:, 4:5]
+    classes = np.argmax(scores, axis=1) if len(rows) else np.zeros(0, np.int64)
+    best = scores[np.arange(len(rows)), classes] if len(rows) else np.zeros(0, np.float32)
+    sure = best >= options["score"]
+    rows, classes, best = rows[sure], classes[sure], best[sure]
+    if len(rows) > 3000:
+        first = np.argsort(-best, kind="stable")[:3000]
+        rows, classes, best = rows[first], classes[first], best[first]
+    half = rows[:, 2:4] / 2
+    boxes = np.concatenate([rows[:, :2] - half, rows[:, :2] + half], axis=1)
+    kept = keep_best(boxes, best, classes, options["overlap"], options["most"])
+    placed = placement.boxes(boxes[kept])
+    found = [
+        Detection(
+            tuple(map(float, box)),  # type: ignore[arg-type]
+            name_of(labels, classes[i]),
+            float(best[i]),
+            int(classes[i]),
+        )
+        for box, i in zip(placed, kept, strict=True)
+    ]
+    return Detections(found, outputs)
+
+
+RECIPES = {
+    "yolo_v5": Recipe(
+        name="yolo_v5",
+        task="detect",
+        title="YOLOv5s, 80 classes of COCO, 640 x 640",
+        licence="AGPL-3.0 (Ultralytics; the package that carries it says GPL-3.0)",
+        prepare={"normalize": "unit", "fit": "letterbox", "pad": 114 / 255},
+        decode=decode,
+        options={"score": 0.25, "overlap": 0.45, "most": 300},
+        labels="coco",
+    )
+}

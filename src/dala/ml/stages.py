@@ -1,0 +1,91 @@
+"""Models as kernels: stages of a pipeline, run by ONNX Runtime wherever the buffers are.
+
+``preprocess -> mobilenet_v2 -> softmax`` is a pipeline like any other. The tensor goes through the
+host where the device's memory is not its own. A model with several outputs gives the one that the
+parameter ``output`` names.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dala.errors import ModelError
+from dala.gpu.compute.engines.base import Task, Tensor
+from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.options import Option
+from dala.ml.model import Model
+from dala.ml.models import NAMES
+
+_loaded: dict[str, Model] = {}
+_lock = threading.Lock()
+
+#: Outputs of models that have several: what users call them, and a part of their names.
+_OUTPUTS = {
+    "blazeface": ("regressors", "classificators"),
+    "blazeface_back": ("regressors", "classificators"),
+    "posenet": ("heatmap", "offset", "displacement_fwd", "displacement_bwd"),
+}
+
+
+def loaded(name: str) -> Model:
+    """The model of a kernel, loaded once for the process."""
+    from dala.ml.gpu import load_model
+
+    with _lock:
+        found = _loaded.get(name)
+        if found is None:
+            found = _loaded[name] = load_model(name)
+        return found
+
+
+class _ModelStage(Operation):
+    takes = ("input",)
+    dtypes = ("f32",)
+
+    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+        model = loaded(self.name)
+        (port,), given = model.ports, inputs[0].shape
+        if not port.takes(given):
+            raise self.shape_error(
+                f"takes 'input' {port}, {given} came. The kernel 'preprocess' makes it of a "
+                f"picture: load_model({self.name!r}).preprocess has its parameters."
+            )
+        shape = self._output(model, values).shape
+        return Tensor(tuple(given[0] if n is None else n for n in shape), "f32")
+
+    def _output(self, model: Model, values: dict[str, Any]) -> Any:
+        wanted = values.get("output") or ""
+        for port in model.output_ports:
+            if wanted in port.name:
+                return port
+        raise ModelError(f"run_kernel: {self.name!r} has no output {wanted!r}.")
+
+    def define(self, task: Task, tensor: Any) -> Any:
+        model = loaded(self.name)
+        wanted = self._output(model, dict(task.values)).name
+        return model.run(np.ascontiguousarray(tensor, np.float32))[wanted]
+
+
+def _stage(model: str) -> type[_ModelStage]:
+    choices = _OUTPUTS.get(model, ())
+    listed: tuple[Option, ...] = ()
+    if choices:
+        listed = (Option("output", "choice", choices[0], choices=choices),)
+
+    class Stage(_ModelStage):
+        title = model
+        options: ClassVar[tuple[Option, ...]] = listed
+
+    text = f"""The model {model!r} on a tensor that ``preprocess`` made
+
+    Run by ONNX Runtime. Loaded when first used; ``dala models pull {model}`` fetches its weights.
+    """
+    setattr(Stage, "__doc__", text)  # noqa: B010 - the class keeps it, its instances show it
+    Stage.__qualname__ = Stage.__name__ = f"{model}_stage"
+    return Stage
+
+
+OPERATIONS = tuple(_stage(name) for name in NAMES)
