@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dala import errors as errors
     from dala import gpu as gpu
     from dala import media as media
+    from dala import ml as ml
     from dala.census import diagnostics as diagnostics
     from dala.checkup import doctor as doctor
     from dala.errors import *  # noqa: F403
@@ -75,4 +76,4 @@ def _errors() -> list[str]:
 
 def __dir__() -> list[str]:
     dunders = {name for name in globals() if name.startswith("__")}
-    return sorted({*dunders, *_HOMES, *_errors(), "errors", "gpu", "media"})
+    return sorted({*dunders, *_HOMES, *_errors(), "errors", "gpu", "media", "ml"})

@@ -1,0 +1,133 @@
+"""TFLite files read: tensors, weights and operators out of the flatbuffer they are."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from dala.errors import ModelError
+
+_DTYPES: Final = {0: "<f4", 1: "<f2", 2: "<i4", 3: "u1", 4: "<i8", 6: "?", 9: "i1"}
+
+
+class Table:
+    """A table of a flatbuffer: fields by number, absent ones at their defaults."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data, self.at = data, at
+        self.fields = at - struct.unpack_from("<i", data, at)[0]
+        self.count = (struct.unpack_from("<H", data, self.fields)[0] - 4) // 2
+
+    def _place(self, field: int) -> int:
+        if field >= self.count:
+            return 0
+        offset = struct.unpack_from("<H", self.data, self.fields + 4 + 2 * field)[0]
+        return self.at + offset if offset else 0
+
+    def number(self, field: int, kind: str = "i", default: int = 0) -> int:
+        """A scalar; ``kind`` as in ``struct``."""
+        place = self._place(field)
+        return int(struct.unpack_from(f"<{kind}", self.data, place)[0]) if place else default
+
+    def _target(self, field: int) -> int:
+        place = self._place(field)
+        return place + struct.unpack_from("<I", self.data, place)[0] if place else 0
+
+    def table(self, field: int) -> Table | None:
+        """A table within."""
+        target = self._target(field)
+        return Table(self.data, target) if target else None
+
+    def tables(self, field: int) -> list[Table]:
+        """A vector of tables."""
+        start = self._target(field)
+        if not start:
+            return []
+        count = struct.unpack_from("<I", self.data, start)[0]
+        spots = [start + 4 + 4 * k for k in range(count)]
+        return [Table(self.data, s + struct.unpack_from("<I", self.data, s)[0]) for s in spots]
+
+    def array(self, field: int, dtype: str) -> np.ndarray[Any, Any]:
+        """A vector of numbers."""
+        start = self._target(field)
+        if not start:
+            return np.zeros(0, dtype)
+        count = struct.unpack_from("<I", self.data, start)[0]
+        return np.frombuffer(self.data, dtype, count, start + 4)
+
+    def text(self, field: int) -> str:
+        """A string."""
+        return self.array(field, "u1").tobytes().decode("utf-8", "replace")
+
+
+@dataclass
+class Tensor:
+    """A value of the graph; ``data`` where it is a weight."""
+
+    name: str
+    shape: tuple[int, ...]
+    data: np.ndarray[Any, Any] | None
+
+
+@dataclass
+class Op:
+    """An operator: its built-in number, its tensors' numbers and its options."""
+
+    code: int
+    inputs: list[int]
+    outputs: list[int]
+    options: Table | None
+
+
+@dataclass
+class Network:
+    """The first subgraph of a file."""
+
+    tensors: list[Tensor]
+    ops: list[Op]
+    inputs: list[int]
+    outputs: list[int]
+
+
+def read_tflite(data: bytes) -> Network:
+    """What a TFLite file holds.
+
+    Raises:
+        ModelError: it is none, or a damaged one.
+    """
+    try:
+        if data[4:8] != b"TFL3":
+            raise ValueError("it does not begin as TFLite files do")
+        return _network(data)
+    except (ValueError, IndexError, struct.error, KeyError) as error:
+        raise ModelError(f"read_tflite: not a TFLite file, or a damaged one: {error}") from None
+
+
+def _network(data: bytes) -> Network:
+    model = Table(data, struct.unpack_from("<I", data, 0)[0])
+    codes = [max(t.number(0, "b"), t.number(3)) for t in model.tables(1)]
+    graph = model.tables(2)[0]
+    buffers = model.tables(4)
+    tensors = []
+    for t in graph.tables(0):
+        shape = tuple(int(n) for n in t.array(0, "<i4"))
+        raw = buffers[t.number(2, "I")].array(0, "u1")
+        kind = t.number(1, "b")
+        weights = None
+        if raw.size:
+            weights = np.frombuffer(raw.tobytes(), _DTYPES[kind]).reshape(shape)
+        tensors.append(Tensor(t.text(3), shape, weights))
+    ops = [
+        Op(
+            codes[o.number(0, "I")],
+            [int(k) for k in o.array(1, "<i4")],
+            [int(k) for k in o.array(2, "<i4")],
+            o.table(4),
+        )
+        for o in graph.tables(3)
+    ]
+    ends = [[int(k) for k in graph.array(f, "<i4")] for f in (1, 2)]
+    return Network(tensors, ops, *ends)

@@ -1,0 +1,134 @@
+"""YOLOv5 (version 6 layers), a pickled network, as a graph with decoded boxes at its end."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from dala.errors import ModelError
+from dala.ml.convert.mobilenet import folded
+from dala.ml.convert.onnx_file import Graph
+from dala.ml.convert.torch_file import Record, read_torch
+
+SIZE: Final = 640
+
+
+def convert_yolo(data: bytes) -> bytes:
+    """The ONNX file of a YOLOv5 from its torch file: xywh in pixels, certainty, class scores."""
+    found = read_torch(data)
+    network = found.get("model") if isinstance(found, dict) else found
+    if not isinstance(network, Record) or "model" not in getattr(network, "_modules", {}):
+        raise ModelError("convert_yolo: these are not the weights of a YOLOv5.")
+    return _Yolo(network).save()
+
+
+class _Yolo:
+    """Walks the layers and adds what each does."""
+
+    def __init__(self, network: Any) -> None:
+        self.graph = Graph("yolo_v5")
+        names = network.names
+        listed = names.values() if isinstance(names, dict) else names
+        self.graph.metadata["names"] = repr(dict(enumerate(listed)))
+        x = self.graph.input("images", ("batch", 3, SIZE, SIZE))
+        made: list[str] = []
+        for layer in network._modules["model"]._modules.values():
+            sources = layer.f if isinstance(layer.f, list) else [layer.f]
+            inputs = [x if k == -1 else made[k] for k in sources]
+            x = self.layer(layer, inputs)
+            made.append(x)
+
+    def save(self) -> bytes:
+        return self.graph.save()
+
+    def layer(self, layer: Any, inputs: list[str]) -> str:
+        """One layer of the network."""
+        kind, parts = layer.kind.rpartition(".")[2], layer._modules
+        if kind == "Conv":
+            return self.conv(layer, inputs[0])
+        if kind == "C3":
+            return self.c3(parts, inputs[0])
+        if kind == "SPPF":
+            return self.sppf(parts, inputs[0])
+        if kind == "Upsample":
+            scales = self.graph.constant(np.array([1, 1, 2, 2], np.float32))
+            return self.graph.node(
+                "Resize", inputs[0], "", scales, mode="nearest",
+                coordinate_transformation_mode="asymmetric", nearest_mode="floor",
+            )  # fmt: skip
+        if kind == "Concat":
+            return self.graph.node("Concat", *inputs, axis=1)
+        if kind == "Detect":
+            return self.detect(layer, inputs)
+        raise ModelError(f"convert_yolo: the network has a layer {kind!r} that is not known here.")
+
+    def conv(self, layer: Any, x: str) -> str:
+        """Convolution, batch norm (folded) and SiLU."""
+        conv, norm = layer._modules["conv"], layer._modules["bn"]
+        values = {**norm._parameters, **norm._buffers}
+        w, b = folded(conv._parameters["weight"], None, values, norm.eps)
+        x = self.plain(conv, x, w, b)
+        return self.graph.node("Mul", x, self.graph.node("Sigmoid", x))
+
+    def plain(self, conv: Any, x: str, w: Any, b: Any) -> str:
+        return self.graph.node(
+            "Conv", x, self.graph.constant(w), self.graph.constant(b),
+            kernel_shape=conv.kernel_size, strides=conv.stride, pads=(*conv.padding,) * 2,
+            dilations=conv.dilation, group=conv.groups,
+        )  # fmt: skip
+
+    def c3(self, parts: Any, x: str) -> str:
+        y = self.conv(parts["cv1"], x)
+        for block in parts["m"]._modules.values():
+            inner = self.conv(block._modules["cv2"], self.conv(block._modules["cv1"], y))
+            y = self.graph.node("Add", y, inner) if block.add else inner
+        both = self.graph.node("Concat", y, self.conv(parts["cv2"], x), axis=1)
+        return self.conv(parts["cv3"], both)
+
+    def sppf(self, parts: Any, x: str) -> str:
+        pool, steps = parts["m"], [self.conv(parts["cv1"], x)]
+        for _ in range(3):
+            steps.append(
+                self.graph.node(
+                    "MaxPool", steps[-1], kernel_shape=(pool.kernel_size,) * 2,
+                    strides=(pool.stride,) * 2, pads=(pool.padding,) * 4,
+                )
+            )  # fmt: skip
+        return self.conv(parts["cv2"], self.graph.node("Concat", *steps, axis=1))
+
+    def detect(self, layer: Any, inputs: list[str]) -> str:
+        """Cells of three grids as rows of x, y, w, h in pixels, certainty and scores."""
+        rows = []
+        anchors = layer._buffers["anchors"].astype(np.float32)
+        for k, (x, conv) in enumerate(
+            zip(inputs, layer._modules["m"]._modules.values(), strict=True)
+        ):
+            stride = float(layer.stride[k])
+            w, b = (conv._parameters[n].astype(np.float32) for n in ("weight", "bias"))
+            rows.append(self.grid(self.plain(conv, x, w, b), layer, anchors[k] * stride, stride))
+        made = self.graph.node("Concat", *rows, axis=1)
+        count = sum(layer.na * (SIZE // int(s)) ** 2 for s in layer.stride)
+        self.graph.output(made, ("batch", count, layer.no), name="output0")
+        return made
+
+    def grid(self, x: str, layer: Any, anchors: Any, stride: float) -> str:
+        g, side = self.graph, SIZE // int(stride)
+        shape = g.constant(np.array([-1, layer.na, layer.no, side, side], np.int64))
+        x = g.node("Transpose", g.node("Reshape", x, shape), perm=(0, 1, 3, 4, 2))
+        x = g.node("Sigmoid", x)
+        parts = [(0, 2), (2, 4), (4, layer.no)]
+        xy, wh, rest = (self.slice(x, a, b) for a, b in parts)
+        y_at, x_at = np.mgrid[0:side, 0:side].astype(np.float32)
+        corner = (np.stack([x_at, y_at], -1)[None, None] - 0.5) * np.float32(stride)
+        two = g.constant(np.array(2 * stride, np.float32))
+        xy = g.node("Add", g.node("Mul", xy, two), g.constant(corner))
+        doubled = g.node("Mul", wh, g.constant(np.array(2, np.float32)))
+        square = g.node("Mul", doubled, doubled)
+        wh = g.node("Mul", square, g.constant(anchors.reshape(1, layer.na, 1, 1, 2)))
+        x = g.node("Concat", xy, wh, rest, axis=4)
+        return g.node("Reshape", x, g.constant(np.array([0, -1, layer.no], np.int64)))
+
+    def slice(self, x: str, start: int, end: int) -> str:
+        values = [self.graph.constant(np.array([n], np.int64)) for n in (start, end, 4)]
+        return self.graph.node("Slice", x, *values)
