@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dala.ml import gpu as gpu
     from dala.ml import results as results
+    from dala.ml.background import Background as Background
     from dala.ml.model import Model as Model
     from dala.ml.prepare import preprocess as preprocess
 
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 _ROOMS = ("gpu", "results")
 
 #: The module that holds each name.
-_HOMES = {"Model": "model", "preprocess": "prepare"}
+_HOMES = {"Background": "background", "Model": "model", "preprocess": "prepare"}
 
-__all__ = ["Model", "gpu", "preprocess", "results"]
+__all__ = ["Background", "Model", "gpu", "preprocess", "results"]
 
 if not TYPE_CHECKING:
 

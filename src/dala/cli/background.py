@@ -1,0 +1,121 @@
+"""``dala background``: the background of people blurred or replaced."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from dala.cli import inputs
+from dala.cli.progress import Progress
+from dala.cli.signals import Stopped, stopping
+from dala.errors import ParameterError
+
+EXAMPLES: Final = """\
+examples:
+  dala background call.mp4 out.mp4 --blur 12
+  dala background me.jpg out.jpg --image beach.jpg
+  dala background call.mp4 out.mp4 --color '#00b140' --model u2netp
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds this command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("source", metavar="IN", help="a picture or a video")
+    parser.add_argument("out", metavar="OUT", help="where the result goes")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--blur", type=int, metavar="RADIUS", help="blur it (12)")
+    kind.add_argument("--image", metavar="FILE", help="put this picture there")
+    kind.add_argument("--color", help="put this colour there: a name or #rrggbb")
+    parser.add_argument("--model", default="deeplab", help="deeplab, u2netp or an ONNX file")
+    parser.add_argument("--label", default="person", help="what stays (person)")
+    parser.add_argument("--provider", default="auto", help="what runs the model")
+    parser.add_argument("--device", help="auto, gpu, cpu, webgpu, webgpu:N or reference")
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Does it."""
+    try:
+        with stopping():
+            report = _done(args)
+    except Stopped as stopped:
+        return 128 + stopped.number
+    if args.json:
+        print(json.dumps(report, indent=2))
+    else:
+        rate = f", {report['frames'] / report['seconds']:.1f} fps" if report["frames"] > 1 else ""
+        print(f"{args.out}: {report['frames']} frames in {report['seconds']:.2f} s{rate}")
+    return 0
+
+
+def _done(args: argparse.Namespace) -> dict[str, Any]:
+    from dala.ml.background import Background
+    from dala.ml.gpu import load_model
+
+    moving = inputs.is_video(args.source)
+    if moving != inputs.is_video(args.out):
+        what = "a video" if moving else "a picture"
+        raise ParameterError(f"{args.source!r} is {what}, so OUT must be one too; {args.out!r}.")
+    read = [Path(p) for p in (args.source, args.image) if p and "://" not in p]
+    for path in read:
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file '{path}'.")
+    inputs.refuse_overwriting(read, [Path(args.out)])
+    with (
+        load_model(args.model, args.provider) as model,
+        Background(
+            model,
+            label=args.label,
+            background=_background(args),
+            radius=12 if args.blur is None else args.blur,
+            smooth=0.6 if moving else 0.0,
+            device=args.device,
+        ) as work,
+    ):
+        return (_video if moving else _picture)(args, work)
+
+
+def _background(args: argparse.Namespace) -> Any:
+    import numpy as np
+
+    if args.image:
+        from dala.media.files import load
+
+        return np.asarray(load(args.image, 1 << 27).convert("RGB"))
+    if args.color:
+        from dala.gpu.command import color_to_rgba
+
+        return tuple(c / 255 for c in color_to_rgba(args.color)[:3])
+    return None
+
+
+def _picture(args: argparse.Namespace, work: Any) -> dict[str, Any]:
+    import numpy as np
+
+    from dala.media.files import load, store
+
+    with Progress(1, "pictures") as progress:
+        pixels = np.asarray(load(args.source, 1 << 27).convert("RGB"))
+        store(args.out, work.process(pixels), {})
+        progress.step()
+    return {"out": args.out, "frames": 1, "seconds": round(progress.seconds, 3)}
+
+
+def _video(args: argparse.Namespace, work: Any) -> dict[str, Any]:
+    from dala.media import video
+
+    with (
+        video.open(args.source, format="rgb", policy="every", device=args.device) as source,
+        video.write(
+            args.out, fps=source.fps, audio_from=source if source.has_audio else None
+        ) as sink,
+        Progress(source.frames, "frames") as progress,
+    ):
+        for frame in work.stream(source):
+            sink.write(frame)
+            progress.step()
+    return {"out": args.out, "frames": progress.done, "seconds": round(progress.seconds, 3)}
