@@ -16,7 +16,7 @@ EXAMPLES: Final = """\
 examples:
   dala background call.mp4 out.mp4 --blur 12
   dala background me.jpg out.jpg --image beach.jpg
-  dala background call.mp4 out.mp4 --color '#00b140' --model u2netp
+  dala background call.mp4 out.mp4 --color '#00b140' --model deeplab
 """
 
 
@@ -30,7 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     kind.add_argument("--blur", type=int, metavar="RADIUS", help="blur it (12)")
     kind.add_argument("--image", metavar="FILE", help="put this picture there")
     kind.add_argument("--color", help="put this colour there: a name or #rrggbb")
-    parser.add_argument("--model", default="deeplab", help="deeplab, u2netp or an ONNX file")
+    parser.add_argument(
+        "--model", default="u2netp", help="u2netp (soft edges), deeplab (quicker), or an ONNX file"
+    )
     parser.add_argument("--label", default="person", help="what stays (person)")
     parser.add_argument("--provider", default="auto", help="what runs the model")
     parser.add_argument("--device", help="auto, gpu, cpu, webgpu, webgpu:N or reference")
@@ -109,7 +111,7 @@ def _video(args: argparse.Namespace, work: Any) -> dict[str, Any]:
     from dala.media import video
 
     with (
-        video.open(args.source, format="rgb", policy="every", device=args.device) as source,
+        video.open(args.source, policy="every", device=args.device) as source,
         video.write(
             args.out, fps=source.fps, audio_from=source if source.has_audio else None
         ) as sink,

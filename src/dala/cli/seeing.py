@@ -107,7 +107,7 @@ def _video(
         inputs.refuse_overwriting([Path(name)], [Path(out)])
     found = []
     with (
-        video.open(name, format="rgb", policy="every") as source,
+        video.open(name, policy="every") as source,
         Progress(source.frames, "frames") as progress,
     ):
 

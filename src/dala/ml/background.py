@@ -25,8 +25,8 @@ class Background(Closing):
     """Keeps what a model sees in front; the rest is blurred or replaced. One video, in order.
 
     Args:
-        model: "deeplab" (people and things by ``label``), "u2netp" (whatever stands in front), or
-            a model that segments.
+        model: "u2netp" (whatever stands in front, with soft edges), "deeplab" (quicker; people and
+            things by ``label``), or a model that segments.
         label: what stays, of models that know labels.
         background: None to blur; a colour (r, g, b) of 0..1; or a picture.
         radius: of the blur.
@@ -37,7 +37,7 @@ class Background(Closing):
 
     def __init__(
         self,
-        model: Model | str = "deeplab",
+        model: Model | str = "u2netp",
         *,
         label: str = "person",
         background: Any = None,
@@ -50,7 +50,7 @@ class Background(Closing):
         if self.model.recipe.task not in ("segment", "matte"):
             raise ModelError(
                 f"Background: a model that segments is needed, {self.model.name!r} is one that "
-                f"does {self.model.recipe.task!r}. Use 'deeplab' or 'u2netp'."
+                f"does {self.model.recipe.task!r}. Use 'u2netp' or 'deeplab'."
             )
         self.label = label
         self.background = background

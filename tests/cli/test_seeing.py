@@ -1,0 +1,117 @@
+"""The commands that run models, on photographs with the real weights, and a made video."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dala.cli import main
+from dala.media import video
+from tests.ml.conftest import ROOT, photo, tiny, weights
+
+__all__ = ["photo", "tiny", "weights"]
+PHOTOS = ROOT / "tests" / "photos"
+
+
+@pytest.fixture
+def here(weights, monkeypatch):
+    monkeypatch.setenv("DALA_MODELS", str(weights))
+    monkeypatch.setenv("DALA_DEVICE", "cpu")
+
+
+def said(capsys, *arguments):
+    assert main([str(a) for a in arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_classify(here, capsys):
+    assert said(capsys, "classify", PHOTOS / "chelsea.png").startswith("Egyptian cat 0.7")
+    found = json.loads(said(capsys, "classify", PHOTOS, "--top", 1, "--json"))
+    labels = [one["found"][0]["label"] for one in found["results"]]
+    assert labels[1:] == ["Egyptian cat", "espresso"]
+    assert found["provider"] == "cpu"
+
+
+def test_detect_draws(here, capsys, tmp_path):
+    out = tmp_path / "boxes.png"
+    text = said(capsys, "detect", PHOTOS / "coffee.png", "--score", 0.4, "--out", out)
+    assert text.startswith("cup 0.5")
+    with Image.open(out) as image, Image.open(PHOTOS / "coffee.png") as before:
+        assert image.size == before.size
+        assert (np.asarray(image) != np.asarray(before.convert("RGB"))).any()
+
+
+def test_faces_poses_segment(here, capsys, tmp_path):
+    astronaut = PHOTOS / "astronaut.png"
+    faces = json.loads(said(capsys, "faces", astronaut, "--json"))
+    assert len(faces["results"][0]["found"][0]["keypoints"]) == 6
+    poses = json.loads(said(capsys, "poses", astronaut, "--json", "--out", tmp_path / "p.png"))
+    assert poses["results"][0]["found"][0]["keypoints"][0]["name"] == "nose"
+    shares = json.loads(said(capsys, "segment", astronaut, "--json"))["results"][0]["found"]
+    assert abs(shares["person"] - 0.465) < 0.01
+    front = json.loads(said(capsys, "segment", astronaut, "--model", "u2netp", "--json"))
+    assert front["results"][0]["found"]["foreground"] > 0.3
+
+
+def clip(path, pictures):
+    with video.write(path, fps=10) as sink:
+        for one in pictures:
+            sink.write(one)
+
+
+@pytest.mark.slow
+def test_videos(here, capsys, tmp_path, photo):
+    base = photo("astronaut")[::2, ::2]
+    clip(tmp_path / "in.mp4", [np.roll(base, 4 * k, axis=1) for k in range(4)])
+    out = tmp_path / "out.mp4"
+    found = json.loads(said(capsys, "faces", tmp_path / "in.mp4", "--out", out, "--json"))
+    assert [round(f["time"], 3) for f in found["frames"]] == [0, 0.1, 0.2, 0.3]
+    left = [f["found"][0]["box"][0] for f in found["frames"]]
+    assert 6 < left[3] - left[0] < 18  # the face moved by 12
+    with video.open(out) as made:
+        assert len(list(made)) == 4
+    text = said(capsys, "background", tmp_path / "in.mp4", tmp_path / "b.mp4", "--color", "lime")
+    assert "4 frames" in text
+    with video.open(tmp_path / "b.mp4") as made:
+        frame = next(iter(made)).numpy()
+    assert frame[:20, 200:, 1].mean() > 200
+    assert frame[:20, 200:, 0].mean() < 60
+
+
+def test_background_of_a_picture(here, capsys, tmp_path):
+    out = tmp_path / "out.png"
+    image = PHOTOS / "coffee.png"
+    said(capsys, "background", PHOTOS / "astronaut.png", out, "--image", image)
+    with Image.open(out) as made, Image.open(image) as coffee:
+        got = np.asarray(made)[:60, :60].astype(int)
+        wanted = np.asarray(coffee.convert("RGB").resize((512, 512)))[:60, :60]
+    assert np.abs(got - wanted).mean() < 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["classify", "missing.png"], "there is no file 'missing.png'"),
+        (["detect", "{p}", "--out", "out.mp4"], "is a picture"),
+        (["detect", "{p}", "--out", "{p}"], "is read, so it is not overwritten"),
+        (["classify", "{p}", "--model", "mobilnet"], "there is no model 'mobilnet'"),
+        (["classify", "{p}", "--provider", "cuda"], "onnxruntime-gpu"),
+        (["classify", "{p}", "--top", "0"], "--top is 1 or more"),
+        (["background", "{p}", "out.mp4"], "is a picture, so OUT must be one too"),
+        (["background", "{p}", "o.png", "--image", "no.png"], "there is no file 'no.png'"),
+        (
+            ["background", "{p}", "o.png", "--model", "mobilenet_v2"],
+            "a model that segments is needed",
+        ),
+    ],
+)
+def test_refusals_are_one_line(here, capsys, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save("in.png")
+    given = [a.format(p="in.png") for a in arguments]
+    assert main(given) == 2
+    _, err = capsys.readouterr()
+    assert words in err
+    assert err.count("\n") == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.png"]

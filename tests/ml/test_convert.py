@@ -1,0 +1,286 @@
+"""Readers of other libraries' files: values, attacks, damage. The writer of ONNX, by running."""
+
+import io
+import json
+import os
+import pickle
+import struct
+import zipfile
+
+import numpy as np
+import onnxruntime
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dala
+from dala.ml.convert.layers import Layers, same_pads
+from dala.ml.convert.mobilenet import convert_mobilenet, folded
+from dala.ml.convert.onnx_file import Graph
+from dala.ml.convert.tfjs import convert_tfjs
+from dala.ml.convert.tflite import convert_tflite
+from dala.ml.convert.torch_file import read_torch
+from dala.ml.convert.yolo import convert_yolo
+
+
+def run(graph, **inputs):
+    session = onnxruntime.InferenceSession(graph.save())
+    return session.run(None, inputs)
+
+
+# the writer -------------------------------------------------------------------------------------
+def test_attributes_of_every_kind():
+    graph = Graph("all")
+    x = graph.input("x", ("n", 2, 3))
+    y = graph.node("Transpose", x, perm=(0, 2, 1))  # whole numbers
+    y = graph.node("LeakyRelu", y, alpha=0.25)  # a float
+    y = graph.node("Softmax", y, axis=-1)  # a negative number
+    fixed = graph.node("Constant", value=np.array([2.0], np.float32))  # an array
+    graph.output(graph.node("Mul", y, fixed), ("n", 3, 2), name="y")
+    a = np.random.default_rng(1).normal(size=(4, 2, 3)).astype(np.float32)
+    b = np.where(a < 0, a * 0.25, a).transpose(0, 2, 1)
+    e = np.exp(b - b.max(-1, keepdims=True))
+    (got,) = run(graph, x=a)
+    assert np.allclose(got, 2 * e / e.sum(-1, keepdims=True), atol=1e-6)
+
+
+def test_metadata_is_kept():
+    graph = Graph("meta")
+    graph.metadata["names"] = "{0: 'ä'}"
+    graph.output(graph.input("x", (1,)), (1,), name="y")
+    session = onnxruntime.InferenceSession(graph.save())
+    assert session.get_modelmeta().custom_metadata_map == {"names": "{0: 'ä'}"}
+
+
+@given(
+    size=st.tuples(*[st.integers(3, 12)] * 2),
+    kernel=st.tuples(*[st.integers(1, 3)] * 2),
+    stride=st.integers(1, 3),
+    dilation=st.integers(1, 2),
+)
+@settings(max_examples=40, deadline=None)
+def test_same_padding_against_sums_by_hand(size, kernel, stride, dilation):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1, 2, *size)).astype(np.float32)
+    w = rng.normal(size=(3, 2, *kernel)).astype(np.float32)
+    layers = Layers("conv")
+    at = layers.graph.input("x", x.shape)
+    y = layers.conv(at, w, np.zeros(3), size, (stride,) * 2, (dilation,) * 2, True)
+    out = tuple(-(-n // stride) for n in size)
+    layers.graph.output(y, (1, 3, *out), name="y")
+    (got,) = run(layers.graph, x=x)
+    top, left, bottom, right = same_pads(size, kernel, (stride,) * 2, (dilation,) * 2)
+    padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    wanted = np.zeros((1, 3, *out))
+    for i in range(out[0]):
+        for j in range(out[1]):
+            rows = slice(i * stride, i * stride + (kernel[0] - 1) * dilation + 1, dilation)
+            columns = slice(j * stride, j * stride + (kernel[1] - 1) * dilation + 1, dilation)
+            part = padded[:, :, rows, columns]
+            wanted[0, :, i, j] = np.einsum("chw,ochw->o", part[0], w)
+    assert np.allclose(got, wanted, atol=1e-4)
+
+
+def test_batch_norm_is_folded():
+    rng = np.random.default_rng(3)
+    w, b = rng.normal(size=(4, 3, 1, 1)), rng.normal(size=4)
+    norm = {k: rng.normal(size=4) for k in ("weight", "bias", "running_mean")}
+    norm["running_var"] = rng.random(4) + 0.1
+    x = rng.normal(size=3)
+    y = w[:, :, 0, 0] @ x + b
+    scale = norm["weight"] / np.sqrt(norm["running_var"] + 1e-5)
+    wanted = (y - norm["running_mean"]) * scale + norm["bias"]
+    made, shift = folded(w, b, norm, 1e-5)
+    assert np.allclose(made[:, :, 0, 0] @ x + shift, wanted, atol=1e-5)
+
+
+# torch's files ----------------------------------------------------------------------------------
+class _Pickler(pickle._Pickler):
+    """Writes pickles that name things which are not installed here."""
+
+    def save_global(self, obj, name=None):
+        if isinstance(obj, _Name):
+            module, _, last = obj.path.rpartition(".")
+            self.write(pickle.GLOBAL + f"{module}\n{last}\n".encode())
+            self.memoize(obj)
+        else:
+            super().save_global(obj, name)
+
+    dispatch = dict(pickle._Pickler.dispatch)  # noqa: RUF012
+
+    def persistent_id(self, obj):
+        return (
+            ("storage", _Name(f"torch.{obj.kind}"), obj.key, "cpu", obj.count)
+            if isinstance(obj, _Stored)
+            else None
+        )
+
+
+class _Name:
+    def __init__(self, path):
+        self.path = path
+
+    def __call__(self, *args):  # so that pickle takes it for a function
+        raise AssertionError
+
+
+class _Stored:
+    def __init__(self, key, kind, count):
+        self.key, self.kind, self.count = key, kind, count
+
+
+class _Reduced:
+    def __init__(self, path, *args):
+        self.path, self.args = path, args
+
+    def __reduce__(self):
+        return _Name(self.path), self.args
+
+
+_Pickler.dispatch[_Name] = _Pickler.save_global
+
+
+def pickled(value):
+    out = io.BytesIO()
+    _Pickler(out, 2).dump(value)
+    return out.getvalue()
+
+
+def zipped(value, storages):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as z:
+        z.writestr("archive/data.pkl", pickled(value))
+        for key, array in storages.items():
+            z.writestr(f"archive/data/{key}", array.tobytes())
+    return out.getvalue()
+
+
+def tensor(key, kind, count, offset, size, stride):
+    stored = _Stored(key, kind, count)
+    return _Reduced("torch._utils._rebuild_tensor_v2", stored, offset, size, stride, False, {})
+
+
+def test_tensors_with_offsets_and_strides():
+    flat = np.arange(24, dtype=np.float32)
+    half = np.arange(6).astype(np.float16)
+    state = {
+        "turned": tensor("0", "FloatStorage", 24, 2, (3, 4), (1, 5)),
+        "half": [tensor("1", "HalfStorage", 6, 0, (2, 3), (3, 1))],
+    }
+    got = read_torch(zipped(state, {"0": flat, "1": half}))
+    wanted = [[2 + i + 5 * j for j in range(4)] for i in range(3)]
+    assert got["turned"].tolist() == wanted
+    assert got["half"][0].dtype == np.float16
+    assert got["half"][0].tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_old_files():
+    data = pickled(0x1950A86A20F9469CFC6C) + pickled(1001) + pickled({"little_endian": True})
+    data += pickled({"w": tensor("7", "LongStorage", 3, 0, (3,), (1,))}) + pickled(["7"])
+    data += struct.pack("<q", 3) + np.array([5, -6, 7], "<i8").tobytes()
+    assert read_torch(data)["w"].tolist() == [5, -6, 7]
+
+
+@pytest.mark.parametrize(
+    "path", ["os.system", "builtins.eval", "builtins.exec", "subprocess.Popen", "torch.load",
+             "numpy.load", "builtins.getattr", "posix.system", "importlib.import_module"],
+)  # fmt: skip
+def test_files_that_ask_for_more_than_weights(path, tmp_path):
+    marker = tmp_path / "ran"
+    attack = zipped({"w": _Reduced(path, f"touch {marker}")}, {})
+    with pytest.raises(dala.ModelError, match=path.replace(".", r"\.")):
+        read_torch(attack)
+    assert not marker.exists()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_tensor_beyond_its_storage():
+    bad = zipped({"w": tensor("0", "FloatStorage", 4, 0, (4, 4), (4, 1))}, {"0": np.zeros(4, "f4")})
+    with pytest.raises(dala.ModelError, match="beyond"):
+        read_torch(bad)
+    negative = {"w": tensor("0", "FloatStorage", 4, 3, (3,), (-2,))}
+    with pytest.raises(dala.ModelError):
+        read_torch(zipped(negative, {"0": np.zeros(4, "f4")}))
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=200, deadline=None)
+def test_bytes_of_no_meaning_are_refused(data):
+    for reader in (read_torch, convert_mobilenet, convert_yolo, convert_tflite):
+        with pytest.raises(dala.ModelError):
+            reader(data)
+    with pytest.raises(dala.ModelError):
+        reader(b"\x1c\x00\x00\x00TFL3" + data)
+    with pytest.raises(dala.ModelError):
+        convert_tfjs(data, b"")
+
+
+def test_other_weights_are_refused_by_name():
+    other = zipped({"conv.weight": tensor("0", "FloatStorage", 1, 0, (1,), (1,))},
+                   {"0": np.zeros(1, "f4")})  # fmt: skip
+    with pytest.raises(dala.ModelError, match="MobileNetV2"):
+        convert_mobilenet(other)
+    with pytest.raises(dala.ModelError, match="YOLOv5"):
+        convert_yolo(other)
+
+
+# graph models -----------------------------------------------------------------------------------
+def test_a_graph_model_of_two_convolutions():
+    rng = np.random.default_rng(5)
+    arrays = {
+        "w1": rng.normal(size=(3, 3, 2, 4)), "b1": rng.normal(size=4),
+        "w2": rng.normal(size=(3, 3, 4, 1)), "b2": rng.normal(size=4),
+    }  # fmt: skip
+    arrays = {k: v.astype("<f4") for k, v in arrays.items()}
+
+    def word(text):
+        import base64
+
+        return base64.b64encode(text.encode()).decode()
+
+    def conv(name, op, source, k, fused, stride):
+        attr = {
+            "strides": {"list": {"i": ["1", stride, stride, "1"]}},
+            "dilations": {"list": {"i": ["1", "1", "1", "1"]}},
+            "padding": {"s": word("SAME")},
+            "fused_ops": {"list": {"s": [word(f) for f in fused]}},
+        }
+        return {"name": name, "op": op, "input": [source, f"w{k}", f"b{k}"], "attr": attr}
+
+    def end(name, *shape):
+        return {name: {"name": name, "tensorShape": {"dim": [{"size": str(n)} for n in shape]}}}
+
+    model = {
+        "modelTopology": {
+            "node": [
+                {"name": "x", "op": "Placeholder", "attr": {}},
+                conv("mid", "_FusedConv2D", "x", 1, ["BiasAdd", "Relu6"], "2"),
+                conv("y", "FusedDepthwiseConv2dNative", "mid", 2, ["BiasAdd"], "1"),
+            ]
+        },
+        "weightsManifest": [
+            {"weights": [
+                {"name": k, "shape": list(v.shape), "dtype": "float32"} for k, v in arrays.items()
+            ]}
+        ],
+        "signature": {"inputs": end("x:0", 1, 6, 6, 2), "outputs": end("y:0", 1, 3, 3, 4)},
+    }  # fmt: skip
+    data = b"".join(v.tobytes() for v in arrays.values())
+    made = convert_tfjs(json.dumps(model).encode(), data)
+    x = rng.normal(size=(1, 6, 6, 2)).astype(np.float32)
+    (got,) = onnxruntime.InferenceSession(made).run(None, {"x:0": x})
+    padded = np.pad(x[0], ((0, 1), (0, 1), (0, 0)))
+    mid = np.zeros((3, 3, 4))
+    for i in range(3):
+        for j in range(3):
+            part = padded[2 * i : 2 * i + 3, 2 * j : 2 * j + 3]
+            mid[i, j] = np.clip(np.einsum("hwc,hwco->o", part, arrays["w1"]) + arrays["b1"], 0, 6)
+    padded = np.pad(mid, ((1, 1), (1, 1), (0, 0)))
+    wanted = np.zeros((3, 3, 4))
+    for i in range(3):
+        for j in range(3):
+            part = padded[i : i + 3, j : j + 3]
+            wanted[i, j] = np.einsum("hwc,hwc->c", part, arrays["w2"][..., 0]) + arrays["b2"]
+    assert np.allclose(got[0], wanted, atol=1e-4)
+    with pytest.raises(dala.ModelError):
+        convert_tfjs(json.dumps(model).encode(), data[:-8])

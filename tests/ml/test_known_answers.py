@@ -1,0 +1,187 @@
+"""The five models with their real weights, on photographs whose answers are known."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import dala
+from dala.gpu.compute import Pipeline, buffer_zeros, from_array
+from dala.media.frame import Frame
+from dala.ml.gpu import available_models, predict, predict_async, top_k
+
+
+def near(got, wanted, within):
+    assert np.allclose(got, wanted, atol=within), (got, wanted)
+
+
+def test_the_models_there_must_be():
+    assert {"mobilenet_v2", "yolo_v5", "blazeface", "posenet", "deeplab"} <= set(available_models())
+
+
+def test_mobilenet_knows_the_cat_and_the_coffee(real, photo):
+    model = real("mobilenet_v2")
+    first, second, third = top_k(predict(model, photo("chelsea")), k=3)
+    assert first[:2] == ("Egyptian cat", 285)
+    assert (second[1], third[1]) == (282, 281)
+    near([first[2], second[2], third[2]], [0.714, 0.146, 0.132], 0.02)
+    ((label, index, share),) = top_k(predict(model, photo("coffee")), k=1)
+    assert (label, index) == ("espresso", 967)
+    near(share, 0.992, 0.01)
+
+
+def test_scores_are_probabilities_and_raw_the_logits(real, photo):
+    scores = real("mobilenet_v2").predict(photo("chelsea"))
+    assert scores.shape == (1000,)
+    near(float(scores.sum()), 1, 1e-4)
+    logits = scores.raw["output"]
+    e = np.exp(logits - logits.max())
+    near(scores, e / e.sum(), 1e-6)
+    assert str(scores).startswith("Egyptian cat 0.7")
+
+
+def test_every_way_to_hand_in_a_picture_gives_the_same(real, photo, engine_id):
+    model, cat = real("mobilenet_v2"), photo("chelsea")
+    wanted = model.predict(cat)
+    tensor = dala.ml.preprocess(cat, fit="crop", keep=0.875)
+    alpha = np.dstack([cat, np.full(cat.shape[:2], 255, np.uint8)])
+    floats = cat.astype(np.float32) / 255
+    for given in (
+        tensor, tensor.numpy(), Frame.from_array(cat), Image.fromarray(cat), alpha, floats,
+        from_array(cat),
+    ):  # fmt: skip
+        near(model.predict(given), wanted, 2e-3)
+    batch = model.predict([cat, photo("coffee"), tensor])
+    assert [top_k(one, 1)[0][1] for one in batch] == [285, 967, 285]
+    both = np.concatenate([tensor.numpy(), tensor.numpy()])
+    assert [top_k(one, 1)[0][1] for one in model.predict(both)] == [285, 285]
+
+
+def test_predict_async(real, photo):
+    model = real("mobilenet_v2")
+
+    async def both():
+        return await asyncio.gather(
+            predict_async(model, photo("chelsea")), predict_async(model, photo("coffee"))
+        )
+
+    assert [top_k(one, 1)[0][1] for one in asyncio.run(both())] == [285, 967]
+
+
+def test_yolo_finds_the_cat_and_the_cup(real, photo):
+    model = real("yolo_v5")
+    (cat,) = model.predict(photo("chelsea"), score=0.4)
+    assert cat.label == "cat"
+    near(cat.score, 0.57, 0.03)
+    near(cat.box, (11, 0, 421, 297), 8)
+    (cup,) = model.predict(photo("coffee"), score=0.4)
+    assert cup.label == "cup"
+    near(cup.score, 0.54, 0.03)
+    nothing = model.predict(photo("astronaut"), score=0.4)
+    assert nothing == []
+    assert nothing.raw["output0"].shape == (25200, 85)
+    assert str(nothing) == "nothing found"
+    assert model.predict(photo("astronaut"))[0].label == "person"
+
+
+def test_blazeface_finds_the_face_and_its_points(real, photo):
+    (face,) = real("blazeface").predict(photo("astronaut"))
+    near(face.score, 0.92, 0.02)
+    near(face.box, (179, 81, 273, 176), 5)
+    eyes = [p for p in face.keypoints if p.name.endswith("eye")]
+    near([tuple(p) for p in eyes], [(203, 101), (247, 103)], 6)
+    assert len(face.keypoints) == 6
+    (far,) = real("blazeface_back").predict(photo("astronaut"))
+    near(far.score, 0.88, 0.03)
+
+
+def test_letterboxed_faces_come_back_to_their_place(real, photo):
+    """The same face in a wide picture, moved to the right."""
+    wide = np.zeros((512, 700, 3), np.uint8)
+    wide[:, 150:662] = photo("astronaut")
+    (face,) = real("blazeface").predict(wide)
+    near(face.box, (329, 81, 423, 176), 14)  # the model is not sharper than that
+
+
+def test_posenet_finds_the_astronaut_and_nobody_else(real, photo):
+    model = real("posenet")
+    (person,) = model.predict(photo("astronaut"))
+    near(tuple(person["nose"]), (221, 126), 4)
+    assert min(person[k].score for k in ("nose", "left_eye", "right_eye")) > 0.97
+    near([person["left_shoulder"].score, person["right_shoulder"].score], [0.95, 0.68], 0.03)
+    assert len(person.keypoints) == 17
+    assert model.predict(photo("chelsea")) == []
+    assert model.predict(photo("coffee")) == []
+    with pytest.raises(KeyError, match="nose"):
+        person["noes"]
+
+
+def test_posenet_finds_two_people(real, photo):
+    """Two astronauts side by side are two people, each in its half."""
+    two = np.concatenate([photo("astronaut")] * 2, axis=1)
+    people = real("posenet").predict(two)
+    assert len(people) == 2
+    near(sorted(p["nose"].x for p in people), [221, 733], 12)
+
+
+def test_deeplab_sees_the_person_and_the_cat(real, photo):
+    model = real("deeplab")
+    seen = model.predict(photo("astronaut"))
+    near(seen.share("person"), 0.465, 0.01)
+    assert seen.classes.shape == (512, 512)
+    mask = seen.mask("person")
+    assert mask.dtype == np.float32
+    assert mask.shape == (512, 512)
+    assert 0 <= mask.min() <= mask.max() <= 1
+    near((mask > 0.5).mean(), seen.share("person"), 0.01)
+    assert not seen.mask("sheep").any()
+    near(model.predict(photo("chelsea")).share("cat"), 0.768, 0.01)
+    with pytest.raises(dala.ParameterError, match="'person'"):
+        seen.mask("persona")
+
+
+def test_u2netp_cuts_the_cat_out(real, photo):
+    matte = real("u2netp").predict(photo("chelsea"))
+    assert matte.alpha.shape == (300, 451)
+    assert matte.alpha[150, 200] > 0.9
+    assert matte.alpha[20, 430] < 0.2
+
+
+def test_the_pipeline_of_the_guide(real, photo, weights, engine_id):
+    real("mobilenet_v2")
+    image, tensor = from_array(photo("chelsea")), buffer_zeros((1, 3, 224, 224))
+    logits, shares = buffer_zeros((1, 1000)), buffer_zeros((1, 1000))
+    pipeline = Pipeline()
+    size = {"size": (224, 224), "fit": "crop", "keep": 0.875}
+    for kernel, a, b, params in (
+        ("preprocess", image, tensor, size),
+        ("mobilenet_v2", tensor, logits, {}),
+        ("softmax", logits, shares, {}),
+    ):
+        pipeline.add(
+            {"op": "run_kernel", "kernel": kernel, "inputs": [a], "output": b, "params": params}
+        )
+    for _ in range(2):
+        pipeline.run()
+        assert top_k(shares, 1)[0][:2] == ("Egyptian cat", 285)
+    near(shares.numpy().sum(), 1, 1e-4)
+
+
+def test_other_models_are_stages_too(real, photo):
+    real("yolo_v5")
+    tensor = dala.ml.preprocess(
+        photo("coffee"), (640, 640), normalize="unit", fit="letterbox", device="cpu"
+    )
+    rows = buffer_zeros((1, 25200, 85), device="cpu")
+    dala.gpu.compute.run_kernel("yolo_v5", [tensor], rows)
+    assert rows.numpy()[0, rows.numpy()[0, :, 4].argmax(), 5:].argmax() == 41  # a cup
+    real("blazeface")
+    face = dala.ml.preprocess(
+        photo("astronaut"), (128, 128), normalize="signed", layout="nhwc", device="cpu"
+    )
+    logits = buffer_zeros((1, 896, 1), device="cpu")
+    dala.gpu.compute.run_kernel("blazeface", [face], logits, {"output": "classificators"})
+    near(1 / (1 + np.exp(-logits.numpy().max())), 0.92, 0.03)
+    with pytest.raises(dala.ShapeError, match=r"preprocess"):
+        dala.gpu.compute.run_kernel("blazeface", [tensor], logits)
