@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+
+#: Boxes that are compared with each other at once.
+_BLOCK: Final = 256
 
 
 def overlaps(box: Any, others: Any) -> Any:
     """Intersection over union of a box (4,) with others (n, 4), x1 y1 x2 y2."""
-    left_top = np.maximum(box[:2], others[:, :2])
-    right_bottom = np.minimum(box[2:], others[:, 2:])
-    common = np.prod(np.clip(right_bottom - left_top, 0, None), axis=1)
-    area = np.prod(box[2:] - box[:2])
-    areas = np.prod(others[:, 2:] - others[:, :2], axis=1)
-    return common / np.maximum(area + areas - common, 1e-9)
+    return crossed(np.asarray(box)[None], np.asarray(others))[0]
+
+
+def crossed(some: Any, others: Any) -> Any:
+    """Intersection over union (m, n) of boxes (m, 4) with others (n, 4)."""
+    ax1, ay1, ax2, ay2 = (c[:, None] for c in np.ascontiguousarray(some.T))
+    bx1, by1, bx2, by2 = np.ascontiguousarray(others.T)
+    wide = np.minimum(ax2, bx2)
+    wide -= np.maximum(ax1, bx1)
+    high = np.minimum(ay2, by2)
+    high -= np.maximum(ay1, by1)
+    common = np.maximum(wide, 0)
+    common *= np.maximum(high, 0)
+    whole = (ax2 - ax1) * (ay2 - ay1) + (bx2 - bx1) * (by2 - by1)
+    return common / np.maximum(whole - common, 1e-9)
 
 
 def keep_best(boxes: Any, scores: Any, classes: Any, limit: float, most: int) -> Any:
     """Numbers of boxes that no better one of their class overlaps by more than ``limit``."""
     order = np.argsort(-scores, kind="stable")
-    kept: list[int] = []
     # Boxes of each class are moved to a place of their own, so that classes never overlap.
     span = float(np.max(np.abs(boxes), initial=0)) * 2 + 1
     apart = np.asarray(boxes, np.float64) + np.asarray(classes, np.float64)[:, None] * span
-    while order.size and len(kept) < most:
-        best = order[0]
-        kept.append(int(best))
-        rest = order[1:]
-        order = rest[overlaps(apart[best], apart[rest]) <= limit]
+    kept: list[int] = []
+    for start in range(0, len(order), _BLOCK):
+        block = order[start : start + _BLOCK]
+        alive = np.ones(len(block), bool)
+        if kept:
+            alive = ~(crossed(apart[block], apart[kept]) > limit).any(axis=1)
+        clash = crossed(apart[block], apart[block]) > limit
+        for k in range(len(block)):
+            if alive[k]:
+                kept.append(int(block[k]))
+                if len(kept) == most:
+                    return np.array(kept, np.int64)
+                alive[k + 1 :] &= ~clash[k, k + 1 :]
     return np.array(kept, np.int64)
 
 

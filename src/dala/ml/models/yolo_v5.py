@@ -30,15 +30,10 @@ def decode(
     half = rows[:, 2:4] / 2
     boxes = np.concatenate([rows[:, :2] - half, rows[:, :2] + half], axis=1)
     kept = keep_best(boxes, best, classes, options["overlap"], options["most"])
-    placed = placement.boxes(boxes[kept])
+    facts = (placement.boxes(boxes[kept]), best[kept], classes[kept])
     found = [
-        Detection(
-            tuple(map(float, box)),  # type: ignore[arg-type]
-            name_of(labels, classes[i]),
-            float(best[i]),
-            int(classes[i]),
-        )
-        for box, i in zip(placed, kept, strict=True)
+        Detection(tuple(box), name_of(labels, kind), score, kind)
+        for box, score, kind in zip(*(f.tolist() for f in facts), strict=True)
     ]
     return Detections(found, outputs)
 

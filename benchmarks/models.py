@@ -1,0 +1,154 @@
+"""Models on the CPU: what we add to ONNX Runtime, preprocessing, post-processing, end to end.
+
+The weights are looked for as ``load_model`` does (DALA_MODELS, the cache), and beside the checkout.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+from typing import Any
+
+import numpy as np
+
+import dala
+from benchmarks.harness import Machine, judge, race, report, write
+from dala.gpu.compute import buffer_zeros
+
+HEIGHT, WIDTH = 1080, 1920
+ROUNDS = 60
+BESIDE = pathlib.Path(__file__).parents[2] / "shared" / "models"
+MEAN = np.array([0.485, 0.456, 0.406], np.float32)
+STD = np.array([0.229, 0.224, 0.225], np.float32)
+
+
+def frame() -> Any:
+    """A picture with coarse and fine parts."""
+    rng = np.random.default_rng(7)
+    small = rng.integers(0, 256, (27, 48, 3), np.uint8)
+    big = np.repeat(np.repeat(small, 40, 0), 40, 1)
+    return np.clip(big + rng.normal(0, 6, big.shape), 0, 255).astype(np.uint8)
+
+
+def row(contestants: dict[str, Any], targets: dict[str, float], **options: Any) -> dict[str, Any]:
+    with Machine() as machine:
+        times = race(contestants, ROUNDS, settle=True)
+    return {"times": times, "left_out": {}, **judge(times, targets, machine, **options)}
+
+
+def overhead(model: Any, path: str) -> dict[str, Any]:
+    """``predict`` on a tensor beside the runtime itself, which is given its output's memory."""
+    import onnxruntime
+
+    bare = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    tensor = np.random.default_rng(0).normal(size=(1, 3, 224, 224)).astype(np.float32)
+    wanted = bare.run(None, {"input": tensor})[0]
+    assert np.allclose(model.predict(tensor).raw["output"], wanted[0], atol=1e-4)
+    return row(
+        {
+            "dala": lambda: model.predict(tensor),
+            "onnxruntime": lambda: bare.run(None, {"input": tensor}),
+        },
+        {"onnxruntime": 1 / 1.05},
+    )
+
+
+def end_to_end(model: Any, path: str, picture: Any) -> dict[str, Any]:
+    """From a 1080p frame to the five likeliest classes."""
+    import onnxruntime
+    from PIL import Image
+
+    from dala.ml.gpu import top_k
+
+    bare = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+    def usual() -> Any:
+        image = Image.fromarray(picture)
+        scale = 256 / min(image.size)
+        size = tuple(round(n * scale) for n in image.size)
+        image = image.resize(size, Image.Resampling.BILINEAR)
+        left, top = (size[0] - 224) // 2, (size[1] - 224) // 2
+        image = image.crop((left, top, left + 224, top + 224))
+        x = (np.asarray(image, np.float32) / 255 - MEAN) / STD
+        logits = bare.run(None, {"input": x.transpose(2, 0, 1)[None]})[0][0]
+        e = np.exp(logits - logits.max())
+        shares = e / e.sum()
+        best = np.argsort(-shares)[:5]
+        return [(int(k), float(shares[k])) for k in best]
+
+    assert top_k(model.predict(picture), 1)[0][1] == usual()[0][0]
+    return row(
+        {
+            "dala": lambda: top_k(model.predict(picture), 5),
+            "pillow + numpy + onnxruntime": usual,
+        },
+        {"pillow + numpy + onnxruntime": 1.5},
+    )
+
+
+def preprocessing(picture: Any) -> dict[str, Any]:
+    """1080p to 224 x 224 NCHW f32. OpenCV's way: resize (by area, which it needs to match an
+    antialiased one; and its quicker, aliased, bilinear), then blobFromImage."""
+    import cv2
+
+    out = buffer_zeros((1, 3, 224, 224), device="cpu")
+    mean, scale = tuple(map(float, 255 * MEAN)), float(1 / (255 * STD.mean()))
+    contestants = {
+        "dala": lambda: dala.ml.preprocess(picture, out=out, device="cpu"),
+        "dala, antialias=False": lambda: dala.ml.preprocess(
+            picture, antialias=False, out=out, device="cpu"
+        ),
+        "opencv, area": lambda: cv2.dnn.blobFromImage(
+            cv2.resize(picture, (224, 224), interpolation=cv2.INTER_AREA), scale, mean=mean
+        ),
+        "opencv, bilinear (aliased)": lambda: cv2.dnn.blobFromImage(
+            cv2.resize(picture, (224, 224)), scale, mean=mean
+        ),
+    }
+    got = contestants["dala"]().numpy()[0, 0] * STD[0] + MEAN[0]
+    blob = contestants["opencv, area"]()[0, 0] / (255 * scale) + MEAN[0]
+    assert np.abs(got - blob).mean() < 0.02
+    return row(contestants, {"opencv": 2.0})
+
+
+def post_processing() -> dict[str, Any]:
+    """25,200 boxes, three hundred of them likely, to detections."""
+    from dala.ml.models import yolo_v5
+    from dala.ml.prepare import Placement
+
+    rng = np.random.default_rng(3)
+    rows = (rng.random((25200, 85)) * 0.05).astype(np.float32)
+    rows[:, :4] = rng.random((25200, 4)) * 500 + 40
+    sure = rng.choice(25200, 300, replace=False)
+    rows[sure, 4] = rng.random(300) * 0.6 + 0.4
+    rows[sure, 5 + rng.integers(0, 80, 300)] = 0.95
+    placement = Placement.of(HEIGHT, WIDTH, (640, 640), "letterbox")
+    options = yolo_v5.RECIPES["yolo_v5"].options
+    labels = tuple(map(str, range(80)))
+    decode = yolo_v5.decode
+    return row({"dala": lambda: decode({"o": rows}, placement, labels, options)}, {}, limit_ms=2.0)
+
+
+def main() -> int:
+    if BESIDE.is_dir():
+        os.environ.setdefault("DALA_MODELS", str(BESIDE))
+    from dala.ml.gpu import load_model
+
+    dala.use("cpu")
+    picture = frame()
+    model = load_model("mobilenet_v2", pull=False)
+    rows = {
+        "predict, MobileNetV2 on a tensor": overhead(model, model.path),
+        "1080p frame to the five likeliest classes": end_to_end(model, model.path, picture),
+        "preprocess 1080p to 224x224 NCHW f32": preprocessing(picture),
+        "YOLOv5s post-processing, 25,200 boxes": post_processing(),
+    }
+    for title, found in rows.items():
+        report(title, found)
+    write("models", rows, ("onnxruntime", "opencv-python-headless", "pillow"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
