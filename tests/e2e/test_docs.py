@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from tests.ml.conftest import PLACES
+
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -21,14 +23,26 @@ def blocks():
             yield pytest.param(block, id=f"{page.relative_to(ROOT)}-{number}")
 
 
+def weights():
+    """Where the models' weights are; pages that need them are skipped where they are not."""
+    for place in PLACES:
+        if (place / "mobilenet_v2.onnx").is_file():
+            return {"DALA_MODELS": str(place)}
+    pytest.skip("the models' weights are not on this machine: dala models pull --all")
+
+
 @pytest.mark.parametrize("block", list(blocks()))
 def test_a_block_runs_as_pasted(block, tmp_path):
+    models = "dala.ml" in block
+    if models:
+        (tmp_path / "tests").mkdir()
+        (tmp_path / "tests" / "photos").symlink_to(ROOT / "tests" / "photos")
     script = tmp_path / "pasted.py"
     script.write_text(block, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-W", "error", str(script)],
         cwd=tmp_path,
-        env={**os.environ, "DALA_DEVICE": "cpu"},
+        env={**os.environ, "DALA_DEVICE": "cpu"} | (weights() if models else {}),
         capture_output=True,
         text=True,
         timeout=120,

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dala.errors import ModelError
-from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.operation import Operation, Task, Tensor
 from dala.gpu.compute.options import Option
 from dala.ml.model import Model
 from dala.ml.models import NAMES

@@ -27,6 +27,8 @@ from dala.gpu.compute.kernel import _MAX_PLANS, Checked, Kernel
 from dala.gpu.compute.lang.decl import KernelDecl
 from dala.gpu.compute.options import Option, check_options
 
+__all__ = ["Operation", "Task", "Tensor", "elements"]
+
 _NO_PARAMS: Mapping[str, Any] = {}
 
 
