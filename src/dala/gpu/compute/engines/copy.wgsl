@@ -2,6 +2,8 @@
 
 struct Block {
     quads: u32,
+    source_start: u32,
+    start: u32,
 }
 
 @group(0) @binding(0) var<storage, read> source: array<vec4<u32>>;
@@ -14,5 +16,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * 128u + lane;
     if (i >= p.quads) { return; }
-    output[i] = source[i];
+    output[p.start + i] = source[p.source_start + i];
 }

@@ -8,6 +8,7 @@ submit. Writes to a queue are ordered with its submits, so the next batch may us
 
 from __future__ import annotations
 
+import struct
 import time
 from collections import deque
 from concurrent.futures import Future
@@ -21,8 +22,9 @@ from dala.gpu.compute.engines.bindings import Bindings
 from dala.gpu.compute.engines.native import WorkDone, poll, request_device
 from dala.gpu.compute.engines.owner import Owner
 from dala.gpu.compute.engines.pool import BufferPool, DeviceBuffer, Slot
-from dala.gpu.compute.engines.staging import Staging
+from dala.gpu.compute.engines.staging import Lent, Staging
 from dala.gpu.compute.engines.timing import Timer
+from dala.gpu.compute.engines.uploading import Room, Uploads
 
 #: Bytes for the numbers of one batch of launches.
 BLOCKS: Final = 65536
@@ -64,6 +66,7 @@ class Device:
         self.native = request_device(adapter)
         self.pool = BufferPool(pool_bytes)
         self.staging = Staging(self, staging_bytes)
+        self.uploads = Uploads(self)
         self.done = WorkDone()
         self._adapter = adapter
         self._owner = owner
@@ -125,29 +128,60 @@ class Device:
         if whole < data.nbytes:  # only whole words can be written; what pads them is never read
             self._write(native, whole, bytes(data[whole:]).ljust(4, b"\0"))
 
-    def copy(self, source: DeviceBuffer, target: DeviceBuffer, nbytes: int) -> None:
-        """Records a copy; a large one as a launch."""
+    def ask_room(self, nbytes: int, future: Future[Room]) -> None:
+        """Gives mapped memory for a large write to the thread that waits for the future."""
+        self._start_waiting()
+        self.uploads.ask(nbytes, future)
+
+    def write_room(self, room: Room, buffer: DeviceBuffer, nbytes: int) -> None:
+        """Writes what was filled in, in turn with the commands so far."""
+        try:
+            native = self._native(buffer)
+        except DeviceError:
+            self.uploads.take_back(room)
+            raise
+        self.uploads.send(room, native, nbytes)
+
+    def write_aside(self, buffer: DeviceBuffer, data: bytes, start: int) -> None:
+        """Writes whole words where no command recorded so far looks: without a submit before it."""
+        self._write(self._native(buffer), start, data)
+
+    def copy(
+        self,
+        source: DeviceBuffer,
+        target: DeviceBuffer,
+        nbytes: int,
+        source_start: int = 0,
+        target_start: int = 0,
+    ) -> None:
+        """Records a copy, from and to bytes on which a vec4 begins; a large one as a launch."""
         size = -(-nbytes // 4) * 4
         if not size or source is target:
             return
         if size >= LARGE_COPY:
             if self._copying is None:
                 text = files(__package__).joinpath("copy.wgsl").read_text(encoding="utf-8")
-                self._copying = self.compile(text, 1, 4)
+                self._copying = self.compile(text, 1, 12)
             quads = -(-size // 16)  # buffers are padded to whole vec4
-            block = quads.to_bytes(4, "little")
+            block = struct.pack("<3I", quads, source_start // 16, target_start // 16)
             self.launch(self._copying, (source, target), block, -(-quads // 128))
         else:
-            natives = self._native(source), 0, self._native(target), 0, size
+            natives = self._native(source), source_start, self._native(target), target_start, size
             self.encoder().copy_buffer_to_buffer(*natives)
 
-    def read(self, buffer: DeviceBuffer, nbytes: int, future: Future[memoryview]) -> None:
+    def lend(self, buffer: DeviceBuffer, nbytes: int, future: Future[Lent]) -> None:
+        """As :meth:`read`, but the thread that waits copies the bytes itself."""
+        self.read(buffer, nbytes, future, lend=True)
+
+    def read(
+        self, buffer: DeviceBuffer, nbytes: int, future: Future[Any], *, lend: bool = False
+    ) -> None:
         """Begins a read; raises what has gone wrong so far instead, if anything has."""
         failure = self._owner.take_failure()
         if failure is not None:
             raise failure
         self._start_waiting()
-        self.staging.read(self._native(buffer), nbytes, future)
+        self.staging.read(self._native(buffer), nbytes, future, lend=lend)
 
     # work -------------------------------------------------------------------------------------
 
@@ -248,11 +282,11 @@ class Device:
         """Submits, polls, fulfils; says when to look again: soon if somebody waits."""
         if not self._held:
             self.flush()
-        if not self.done.in_flight and not self.staging.waiting and not self._syncs:
+        if not self.done.in_flight and not self._awaited:
             return None
         self.poll()
         settled = self.settle()
-        if not self.staging.waiting and not self._syncs:
+        if not self._awaited:
             return 0.05 if self.done.in_flight else None
         waited = time.monotonic() - self._since
         if settled:
@@ -271,6 +305,7 @@ class Device:
     def settle(self) -> bool:
         """Fulfils what has come about; says whether anything had."""
         settled = self.staging.collect(self._owner.translate)
+        settled = self.uploads.collect() or settled
         while self._syncs and self._syncs[0][0] <= self.done.finished:
             _, future = self._syncs.popleft()
             settled = True
@@ -302,6 +337,7 @@ class Device:
         self._used = self._dirty = self._launches = 0
         self.done.finished = self.done.submitted
         self.staging.fail(error)
+        self.uploads.fail(error)
         while self._syncs:
             self._syncs.popleft()[1].set_exception(error)
 
@@ -313,12 +349,17 @@ class Device:
             self.wait_for(self.done.submitted, 5.0)
         closed = FreedError(f"{self._owner.name} was closed before this was read.")
         self.staging.fail(closed)
+        self.uploads.fail(closed)
         while self._syncs:
             self._syncs.popleft()[1].set_exception(closed)
         self._bindings.clear()
         self._pipelines.clear()
         self._copying = None
+        until = time.monotonic() + 5.0
+        while (self.staging.busy or self.uploads.busy) and time.monotonic() < until:
+            time.sleep(0.001)  # mapped memory goes when nobody looks at it
         self.staging.clear()
+        self.uploads.clear()
         self.pool.clear()
         self._uniform = None
         if self._owner.lost is None:
@@ -331,6 +372,8 @@ class Device:
             **self.pool.stats(),
             "staging_buffers": self.staging.count,
             "staging_bytes": self.staging.bytes,
+            "upload_buffers": self.uploads.count,
+            "upload_bytes": self.uploads.bytes,
             "bind_groups": len(self._bindings),
         }
 
@@ -368,6 +411,11 @@ class Device:
         ended, self._pass = self._pass, None
         ended.end()
 
+    @property
+    def _awaited(self) -> bool:
+        """Whether somebody waits for the device."""
+        return bool(self._syncs) or self.staging.waiting or self.uploads.waiting
+
     def _start_waiting(self) -> None:
-        if not self.staging.waiting and not self._syncs:
+        if not self._awaited:
             self._since = time.monotonic()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+import weakref
 from typing import Any, Final
 
 import numpy as np
@@ -79,6 +80,13 @@ class HostMemory:
             ctypes.memset(whole.ctypes.data, 0, size)
         return Memory(*_aligned(whole, nbytes), whole, self)
 
+    def block(self, nbytes: int) -> Array:
+        """The bytes of a block that comes back by itself when the last view of them is gone."""
+        memory = self.allocate(nbytes, zero=False)
+        view = memory.array[:]
+        weakref.finalize(view, _let_go, memory).atexit = False
+        return view
+
     def _take(self, size: int) -> Array | None:
         with self._lock:
             blocks = self._kept.get(size)
@@ -104,6 +112,10 @@ class HostMemory:
         with self._lock:
             self._kept.clear()
             self.kept_bytes = 0
+
+
+def _let_go(memory: Memory) -> None:
+    """What held on to the block until now."""
 
 
 def _fresh(size: int, zero: bool) -> Array:

@@ -79,6 +79,29 @@ def map_to_read(device: Any, buffer: Any, size: int) -> tuple[Token, Any]:
     return device._poller.last, promise
 
 
+def map_to_write(device: Any, buffer: Any) -> tuple[Token, Any]:
+    """Begins to map a whole buffer to be written; likewise."""
+    promise = buffer.map_async("WRITE", 0, buffer.size)
+    return device._poller.last, promise
+
+
+def mapped_bytes(buffer: Any, nbytes: int) -> Any:
+    """The memory of a mapped buffer, as an array that may be written; until it is unmapped.
+
+    wgpu's own ``write_mapped`` copies with the interpreter's lock held.
+    """
+    import ctypes
+
+    import numpy as np
+    from wgpu.backends.wgpu_native import ffi, lib
+
+    pointer = lib.wgpuBufferGetMappedRange(buffer._internal, 0, buffer.size)
+    address = int(ffi.cast("intptr_t", pointer))
+    if not address:
+        raise DeviceError(f"a buffer of {buffer.size} bytes could not be mapped.")
+    return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8)
+
+
 class WorkDone:
     """Counts submits, and tells how many of them the device has finished."""
 

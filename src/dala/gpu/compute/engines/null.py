@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
+import numpy as np
+
 from dala.gpu.compute.dtypes import DTYPES
 from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage, Task
+from dala.gpu.compute.engines.composing import Composer, Rect
 from dala.gpu.compute.lang.ir import Program, format_program
 
 #: The log forgets its oldest calls beyond this many.
@@ -24,9 +27,10 @@ LOG_LENGTH: Final = 10_000
 class Call:
     """One thing the engine was asked to do.
 
-    ``name`` is allocate, upload, prepare, run, copy or download. ``storages`` are the serial
-    numbers of the memory involved, an output last; ``program``, ``dims`` and ``params`` belong to
-    prepare and run.
+    ``name`` is allocate, upload, prepare, run, copy, download, put or compose. ``storages`` are the
+    serial numbers of the memory involved, an output last; ``program``, ``dims`` and ``params``
+    belong to prepare and run. For put ``dims`` is the picture's shape and ``params`` its number;
+    for compose they are the target's shape, and the draws, the rectangles and the background.
     """
 
     name: str
@@ -99,6 +103,49 @@ class NullEngine(Engine):
     def source(self, program: Program, geometry: Geometry) -> str:
         return format_program(program.body, program.result)
 
+    def composer(self) -> Composer:
+        return _NullComposer(self)
+
     def stats(self) -> dict[str, int]:
         live = list(self._live.values())
         return {"live_buffers": len(live), "live_bytes": sum(live)}
+
+
+class _NullComposer(Composer):
+    """Writes down pictures and drawings."""
+
+    def __init__(self, engine: NullEngine) -> None:
+        self._engine = engine
+        self._numbers = count()
+        self._sizes: dict[int, tuple[int, int]] = {}
+
+    def picture(self, width: int, height: int) -> int:
+        number = next(self._numbers)
+        self._sizes[number] = height, width
+        return number
+
+    def put(self, picture: int, source: Storage | Any, channels: int) -> None:
+        serials = (source.handle,) if isinstance(source, Storage) else ()
+        dims = (*self._sizes[picture], channels)
+        nbytes = dims[0] * dims[1] * channels
+        self._engine.log.append(Call("put", serials, nbytes, dims=dims, params=(picture,)))
+
+    def drop(self, picture: int) -> None:
+        self._sizes.pop(picture, None)
+
+    def compose(
+        self,
+        target: Storage,
+        width: int,
+        height: int,
+        draws: np.ndarray[Any, Any],
+        rects: Sequence[Rect],
+        background: tuple[int, int, int, int] | None,
+    ) -> None:
+        params = (draws.copy(), tuple(rects), background)
+        call = Call("compose", (target.handle,), target.nbytes, "", (height, width, 4), params)
+        self._engine.log.append(call)
+
+    @property
+    def nbytes(self) -> int:
+        return 0

@@ -2,7 +2,8 @@
 
 A read copies into a staging buffer in its turn among the other work, then asks for it to be
 mapped. When that has come about, the bytes are copied out and the buffer is free for another read.
-Everything here runs on the owner's thread.
+The owner copies what is small; large memory is lent to the thread that waits for it, which copies
+while the owner goes on. Everything here but :class:`Lent` is for the owner's thread alone.
 """
 
 from __future__ import annotations
@@ -11,30 +12,46 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dala.gpu.compute.engines.native import Token, map_to_read
+from dala.gpu.compute.engines.pool import size_class
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.device import Device
 
 #: Memory that staging buffers may take together; a read that needs more has its own for once.
-STAGING_BYTES: Final = 128 << 20
+STAGING_BYTES: Final = 256 << 20
 
 #: The smallest staging buffer.
 SMALLEST: Final = 4096
 
+_NO_LIMIT: Final = 1 << 62
+_keys = count(1)
+
+
+@dataclass(eq=False, slots=True)
+class Lent:
+    """Mapped memory that another thread may read until it says that it has left it."""
+
+    key: int
+    view: memoryview
+    left: bool = False
+
 
 @dataclass(slots=True)
 class _Read:
-    future: Future[memoryview]
+    future: Future[Any]
     buffer: Any
     nbytes: int
     token: Token
     promise: Any
+    lend: bool
 
 
 class Staging:
@@ -47,16 +64,25 @@ class Staging:
         self._device = device
         self._free: dict[int, list[Any]] = {}
         self._reads: deque[_Read] = deque()
+        self._lent: dict[int, tuple[Any, Lent]] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether some thread is reading mapped memory."""
+        return any(not lent.left for _, lent in self._lent.values())
 
     @property
     def waiting(self) -> bool:
         """Whether any read is under way."""
         return bool(self._reads)
 
-    def read(self, source: Any, nbytes: int, future: Future[memoryview]) -> None:
-        """Begins a read of a native buffer's first bytes; it is fulfilled by :meth:`collect`."""
+    def read(self, source: Any, nbytes: int, future: Future[Any], *, lend: bool = False) -> None:
+        """Begins a read of a native buffer's first bytes; it is fulfilled by :meth:`collect`.
+
+        The future gets the bytes, or a :class:`Lent` to be handed to :meth:`take_back`.
+        """
         padded = _padded(nbytes)
-        buffer = self._take(max(SMALLEST, 1 << (padded - 1).bit_length()))
+        buffer = self._take(max(SMALLEST, size_class(padded, _NO_LIMIT)))
         try:
             self._device.encoder().copy_buffer_to_buffer(source, 0, buffer, 0, padded)
             self._device.flush()
@@ -64,7 +90,7 @@ class Staging:
         except BaseException:
             self._drop(buffer)  # in whatever state it is, nobody will use it again
             raise
-        self._reads.append(_Read(future, buffer, nbytes, token, promise))
+        self._reads.append(_Read(future, buffer, nbytes, token, promise, lend))
 
     def collect(self, translate: Callable[[BaseException], Exception]) -> bool:
         """Fulfils the reads that have come about; says whether there were any."""
@@ -73,7 +99,7 @@ class Staging:
             read = self._reads.popleft()
             any_done = True
             try:
-                data = self._finish(read)
+                data = self._lend(read) if read.lend else self._finish(read)
             except Exception as error:
                 self._drop(read.buffer)
                 read.future.set_exception(translate(error))
@@ -90,6 +116,7 @@ class Staging:
         """Lets go of every buffer."""
         self._free.clear()
         self._reads.clear()
+        self._lent.clear()
         self.bytes = self.count = 0
 
     def _finish(self, read: _Read) -> memoryview:
@@ -97,12 +124,29 @@ class Staging:
         data = np.empty(read.nbytes, np.uint8)
         mapped = read.buffer.read_mapped(0, _padded(read.nbytes), copy=False)
         np.copyto(data, np.frombuffer(mapped, np.uint8)[: read.nbytes])  # leaves the GIL free
-        read.buffer.unmap()
-        if self.bytes > self.cap:
-            self._drop(read.buffer)
-        else:
-            self._free.setdefault(read.buffer.size, []).append(read.buffer)
+        self._put(read.buffer)
         return memoryview(data)
+
+    def _lend(self, read: _Read) -> Lent:
+        read.promise.sync_wait()
+        mapped = read.buffer.read_mapped(0, _padded(read.nbytes), copy=False)
+        lent = Lent(next(_keys), mapped[: read.nbytes])
+        self._lent[lent.key] = read.buffer, lent
+        return lent
+
+    def take_back(self, lent: Lent) -> None:
+        """Memory that was lent and has been read."""
+        buffer, _ = self._lent.pop(lent.key)
+        with suppress(BufferError):  # an error on its thread may still look there
+            lent.view.release()
+        self._put(buffer)
+
+    def _put(self, buffer: Any) -> None:
+        buffer.unmap()
+        if self.bytes > self.cap:
+            self._drop(buffer)
+        else:
+            self._free.setdefault(buffer.size, []).append(buffer)
 
     def _take(self, size: int) -> Any:
         started = time.monotonic()

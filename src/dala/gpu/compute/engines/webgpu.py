@@ -13,6 +13,8 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from dala.errors import BufferTooLarge, DeviceError, FreedError, UnsupportedDtype
 from dala.gpu.compute.engines.adapters import Adapter
 from dala.gpu.compute.engines.base import (
@@ -25,12 +27,15 @@ from dala.gpu.compute.engines.base import (
     Task,
     Tensor,
 )
+from dala.gpu.compute.engines.composing import Composer
 from dala.gpu.compute.engines.device import BLOCKS, Device, Pipeline
+from dala.gpu.compute.engines.host_memory import HostMemory
 from dala.gpu.compute.engines.operations import find_code
 from dala.gpu.compute.engines.owner import Owner
 from dala.gpu.compute.engines.pool import DeviceBuffer, pool_bytes_from_environment, size_class
-from dala.gpu.compute.engines.staging import STAGING_BYTES
+from dala.gpu.compute.engines.staging import STAGING_BYTES, Lent
 from dala.gpu.compute.engines.timing import LaunchTimes
+from dala.gpu.compute.engines.uploading import UPLOAD_BYTES, Room
 from dala.gpu.compute.engines.wgsl import Shader, shader_key, write_shader
 from dala.gpu.compute.lang.ir import Program
 
@@ -39,6 +44,9 @@ LITTLE = 1 << 24
 
 #: Uploads up to this size are copied at once and left to the owner; larger ones are waited for.
 SMALL = 1 << 16
+
+#: From this size on the caller's thread copies to and from mapped memory itself.
+MAPPED = 1 << 20
 
 
 class WebGPUEngine(Engine):
@@ -78,6 +86,7 @@ class WebGPUEngine(Engine):
         self._lock = threading.Lock()
         self._compiled: dict[tuple[Any, ...], tuple[Shader, Pipeline]] = {}
         self._shaders: dict[tuple[str, int, int], Pipeline] = {}
+        self._host = HostMemory(STAGING_BYTES)
         self._owner = Owner(f"{adapter.id} ({adapter.name}, {adapter.backend})")
         kept = pool_bytes_from_environment() if pool_bytes is None else pool_bytes
         try:
@@ -145,11 +154,38 @@ class WebGPUEngine(Engine):
         view = view.cast("B")
         if view.nbytes <= SMALL:
             self._owner.post(self._device.write, buffer, memoryview(bytes(view)))
-        else:
+        elif not MAPPED <= view.nbytes <= UPLOAD_BYTES:
             self._owner.call(self._device.write, buffer, view)
+        else:
+            self._write(buffer, view)
+
+    def _write(self, buffer: DeviceBuffer, view: memoryview) -> None:
+        """Fills mapped memory on this thread, so that the owner's is free meanwhile."""
+        future: Future[Room] = Future()
+        self._owner.promise(future, self._device.ask_room, view.nbytes, future)
+        room = self._owner.wait(future)
+        try:
+            np.copyto(room.memory, np.frombuffer(view, np.uint8))  # leaves the GIL free
+        except BaseException:
+            room.left = True
+            self._owner.post_from_finalizer(self._device.uploads.take_back, room)
+            raise
+        room.left = True
+        self._owner.post(self._device.write_room, room, buffer, view.nbytes)
 
     def download(self, storage: Storage) -> memoryview:
-        return self._owner.wait(self.download_async(storage))
+        if storage.nbytes < MAPPED:
+            return self._owner.wait(self.download_async(storage))
+        future: Future[Lent] = Future()
+        self._owner.promise(future, self._device.lend, _buffer(storage), storage.nbytes, future)
+        lent = self._owner.wait(future)
+        try:
+            data = self._host.block(storage.nbytes)
+            np.copyto(data, np.frombuffer(lent.view, np.uint8))
+        finally:
+            lent.left = True
+            self._owner.post_from_finalizer(self._device.staging.take_back, lent)
+        return memoryview(data)
 
     def download_async(self, storage: Storage) -> Future[memoryview]:
         future: Future[memoryview] = Future()
@@ -202,6 +238,11 @@ class WebGPUEngine(Engine):
         """Leaves a launch in the owner's inbox; the last of the buffers is the output."""
         bound = tuple(_buffer(storage) for storage in buffers)
         self._owner.post(self._device.launch, pipeline, bound, block, groups)
+
+    def composer(self) -> Composer:
+        from dala.gpu.compute.engines.webgpu_compose import WebGPUComposer
+
+        return WebGPUComposer(self, self._owner, self._device)
 
     @contextmanager
     def together(self) -> Iterator[None]:

@@ -1,0 +1,63 @@
+"""Which part of one large buffer belongs to whom: places are taken, given back, taken again."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Final
+
+#: Places begin and end on whole vec4, in words.
+ALIGN: Final = 4
+
+
+def aligned(words: int) -> int:
+    """The words that a place for so many takes up."""
+    return -(-words // ALIGN) * ALIGN
+
+
+class Arena:
+    """The places of one buffer, counted in words; ``taken`` of them at its beginning are in use.
+
+    >>> arena = Arena(64)
+    >>> arena.take(10), arena.take(4)
+    (0, 12)
+    >>> arena.give(0, 10)
+    >>> arena.used, arena.take(20), arena.take(8)
+    (4, 16, 0)
+    """
+
+    def __init__(self, words: int, taken: int = 0) -> None:
+        self.words = words
+        self.used = taken
+        #: Free places in order, never empty and never side by side: where they begin, how long.
+        self._starts = [taken] if taken < words else []
+        self._lengths = [words - taken] if taken < words else []
+
+    def take(self, words: int) -> int | None:
+        """A place for so many words: the tightest there is, or None."""
+        need = aligned(words)
+        fitting = [(length, i) for i, length in enumerate(self._lengths) if length >= need]
+        if not fitting:
+            return None
+        length, i = min(fitting)
+        start = self._starts[i]
+        if length == need:
+            del self._starts[i], self._lengths[i]
+        else:
+            self._starts[i] += need
+            self._lengths[i] -= need
+        self.used += need
+        return start
+
+    def give(self, start: int, words: int) -> None:
+        """Takes a place back and joins it with free neighbours."""
+        length = aligned(words)
+        self.used -= length
+        i = bisect_left(self._starts, start)
+        if i < len(self._starts) and start + length == self._starts[i]:
+            length += self._lengths[i]
+            del self._starts[i], self._lengths[i]
+        if i and self._starts[i - 1] + self._lengths[i - 1] == start:
+            self._lengths[i - 1] += length
+        else:
+            self._starts.insert(i, start)
+            self._lengths.insert(i, length)

@@ -1,0 +1,452 @@
+// Draws onto a picture, back to front, as composing.py defines it: a group composes one tile, each
+// invocation four pixels of it, which stay in registers. First the group finds out together which
+// draws touch the tile, and the topmost one that hides all below it.
+//
+// Colours are 0 to 255 and alphas 0 to 1 here. A picture's pixel is a word. The line WORDS stands for
+// the bindings, for the function that reads pictures (there may be several buffers of them), and for
+// what occurs among the draws: HAS_SHADOWS, HAS_BLENDS. Code for what does not is left out.
+
+struct Draw {
+    kind: u32,
+    blend: u32,
+    flags: u32,
+    picture: u32,
+    bounds: vec4<i32>,
+    center: vec2<f32>,
+    turn: vec2<f32>,  // cos, sin
+    extent: vec2<f32>,  // half of width and height
+    radius: f32,
+    width: f32,
+    scale: vec2<f32>,
+    start: vec2<f32>,
+    crop: vec4<f32>,
+    taps: vec2<i32>,
+    color: u32,
+    opacity: f32,
+    arena: u32,
+    place: u32,
+    size: vec2<i32>,
+}
+
+struct Block {
+    first: u32,  // the first draw's record
+    count: u32,
+    rects: u32,  // the first rectangle's record: bounds, and its first tile in kind
+    rect_count: u32,
+    tiles: u32,
+    width: u32,
+    background: u32,
+    fill: u32,  // 1: begin with the background, 0: with what is there
+}
+
+WORDS
+
+const PICTURE = 0u;
+const FILL = 1u;
+const RING = 2u;
+const SHADOW = 3u;
+const TINT = 4u;
+
+const NEAREST = 1u;
+const OPAQUE = 2u;
+const LINEAR = 4u;
+
+const SHADOW_STEPS = 12;
+
+// Draws in one launch: their flags are bits of 32 words.
+var<workgroup> hits: array<atomic<u32>, 32>;
+var<workgroup> wholes: array<atomic<u32>, 32>;
+var<workgroup> bottom: atomic<u32>;  // one more than the topmost draw that hides all below it
+
+// bytes ----------------------------------------------------------------------------------------------
+
+// Conversions run at a fraction of the speed of sums on many GPUs: see from_byte in helpers.wgsl.
+fn bytes_of(word: u32) -> vec4<f32> {
+    let bits = ((vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u)) << vec4<u32>(15u);
+    return bitcast<vec4<f32>>(bits | vec4<u32>(0x43800000u)) - vec4<f32>(256.0f);
+}
+
+// Rounded, halves up: see byte_f32 there.
+fn word_of(pixel: vec4<f32>) -> u32 {
+    let inside = clamp(pixel, vec4<f32>(0.0f), vec4<f32>(255.0f));
+    let rounded = inside * 1.00000011920929f + vec4<f32>(8388608.0f);
+    let b = bitcast<vec4<u32>>(rounded) & vec4<u32>(255u);
+    return (b.x | (b.y << 8u)) | ((b.z << 16u) | (b.w << 24u));
+}
+
+// shapes ---------------------------------------------------------------------------------------------
+
+fn distance_of(point: vec2<f32>, extent: vec2<f32>, radius: f32) -> f32 {
+    let r = min(radius, min(extent.x, extent.y));
+    let q = abs(point) - (extent - vec2<f32>(r));
+    return length(max(q, vec2<f32>(0.0f))) + min(max(q.x, q.y), 0.0f) - r;
+}
+
+fn covered(point: vec2<f32>, extent: vec2<f32>, radius: f32) -> f32 {
+    let inside = clamp(0.5f - distance_of(point, extent, radius), 0.0f, 1.0f);
+    return select(0.0f, inside, extent.x > 0.0f && extent.y > 0.0f);
+}
+
+fn erf(x: f32) -> f32 {
+    let a = min(abs(x), 8.0f);  // beyond, the powers would leave the range
+    let q = 1.0f + a * (0.278393f + a * (0.230389f + a * (0.000972f + a * 0.078108f)));
+    let s = q * q;
+    return sign(x) * (1.0f - 1.0f / (s * s));
+}
+
+fn shadow(point: vec2<f32>, extent: vec2<f32>, round: f32, sigma: f32) -> f32 {
+    let radius = min(round, min(extent.x, extent.y));
+    let low = point.y - extent.y;
+    let high = point.y + extent.y;
+    let begin = min(max(-3.0f * sigma, low), high);
+    let end = min(max(3.0f * sigma, low), high);
+    let step = (end - begin) / f32(SHADOW_STEPS);
+    let scale = 0.70710678f / sigma;
+    let straight = extent.y - radius;
+    var total = 0.0f;
+    var last = -1e30f;
+    var across = 0.0f;
+    for (var k = 0; k < SHADOW_STEPS; k++) {
+        let y = begin + (f32(k) + 0.5f) * step;
+        let beyond = min(straight - abs(point.y - y), 0.0f);
+        let extent_x = extent.x - radius + sqrt(max(radius * radius - beyond * beyond, 0.0f));
+        if (extent_x != last) {  // the same all along the straight part
+            across = 0.5f * (erf((point.x + extent_x) * scale) - erf((point.x - extent_x) * scale));
+            last = extent_x;
+        }
+        let z = y / sigma;
+        total += across * exp(-0.5f * z * z);
+    }
+    return clamp(total * step * 0.39894228f / sigma, 0.0f, 1.0f);
+}
+
+fn coverage(d: Draw, point: vec2<f32>) -> f32 {
+    if (HAS_SHADOWS && d.kind == SHADOW && d.width > 0.0f) {
+        return shadow(point, d.extent, d.radius, d.width);
+    }
+    let outer = covered(point, d.extent, d.radius);
+    if (d.kind != RING) {
+        return outer;
+    }
+    let inner = covered(point, d.extent - vec2<f32>(d.width), max(d.radius - d.width, 0.0f));
+    return max(outer - inner, 0.0f);
+}
+
+// pictures -------------------------------------------------------------------------------------------
+
+// Colours times alpha, and alpha.
+fn weighted(d: Draw, at: vec2<i32>) -> vec4<f32> {
+    let size = d.size;
+    let inside = clamp(at, vec2<i32>(0), size - vec2<i32>(1));
+    let texel = bytes_of(word(d.arena, d.place + u32(inside.y * size.x + inside.x)));
+    let alpha = texel.w * 0.0039215686f;
+    return vec4<f32>(texel.xyz * alpha, alpha);
+}
+
+fn four(d: Draw, spot: vec2<f32>) -> vec4<f32> {
+    let crop = d.crop;
+    let low = crop.xy + vec2<f32>(0.5f);
+    let high = max(low, crop.zw - vec2<f32>(0.5f));
+    let place = clamp(spot, low, high) - vec2<f32>(0.5f);
+    let corner = floor(place);
+    let f = place - corner;
+    let size = d.size;
+    let arena = d.arena;
+    let a = vec2<i32>(corner);
+    let p0 = clamp(a, vec2<i32>(0), size - vec2<i32>(1));
+    let p1 = clamp(a + vec2<i32>(1), vec2<i32>(0), size - vec2<i32>(1));
+    let upper = d.place + u32(p0.y * size.x);
+    let lower = d.place + u32(p1.y * size.x);
+    let t00 = bytes_of(word(arena, upper + u32(p0.x)));
+    let t10 = bytes_of(word(arena, upper + u32(p1.x)));
+    let t01 = bytes_of(word(arena, lower + u32(p0.x)));
+    let t11 = bytes_of(word(arena, lower + u32(p1.x)));
+    let w = vec4<f32>((1.0f - f.x) * (1.0f - f.y), f.x * (1.0f - f.y), (1.0f - f.x) * f.y, f.x * f.y);
+    if ((d.flags & OPAQUE) != 0u) {
+        let rgb = (t00.xyz * w.x + t10.xyz * w.y) + (t01.xyz * w.z + t11.xyz * w.w);
+        return vec4<f32>(rgb, 1.0f);
+    }
+    let share = w * (vec4<f32>(t00.w, t10.w, t01.w, t11.w) * 0.0039215686f);
+    let rgb = (t00.xyz * share.x + t10.xyz * share.y) + (t01.xyz * share.z + t11.xyz * share.w);
+    return vec4<f32>(rgb, (share.x + share.y) + (share.z + share.w));
+}
+
+fn one(d: Draw, spot: vec2<f32>) -> vec4<f32> {
+    let crop = d.crop;
+    let low = floor(crop.xy);
+    let high = max(low, ceil(crop.zw) - vec2<f32>(1.0f));
+    return weighted(d, vec2<i32>(clamp(floor(spot), low, high)));
+}
+
+fn sampled(d: Draw, point: vec2<f32>) -> vec4<f32> {
+    let scale = d.scale;
+    let taps = max(d.taps, vec2<i32>(1));
+    let first = (point + d.extent) * scale + d.start;
+    let nearest = (d.flags & NEAREST) != 0u;
+    let step = vec2<f32>(1.0f) / vec2<f32>(taps);
+    var total = vec4<f32>(0.0f);
+    for (var y = 0; y < taps.y; y++) {
+        for (var x = 0; x < taps.x; x++) {
+            let off = (vec2<f32>(vec2<i32>(x, y)) + vec2<f32>(0.5f)) * step - vec2<f32>(0.5f);
+            let spot = first + off * scale;
+            if (nearest) {
+                total += one(d, spot);
+            } else {
+                total += four(d, spot);
+            }
+        }
+    }
+    return total * (step.x * step.y);
+}
+
+// blending -------------------------------------------------------------------------------------------
+
+// What is 0 or 1 is asked for with a margin: drivers' divisions by 255 are not exact.
+const LITTLE = 1e-4f;
+
+fn decoded(x: vec3<f32>) -> vec3<f32> {
+    let curve = pow((max(x, vec3<f32>(0.0f)) + vec3<f32>(0.055f)) / 1.055f, vec3<f32>(2.4f));
+    return select(curve, x / 12.92f, x <= vec3<f32>(0.04045f));
+}
+
+fn encoded(x: vec3<f32>) -> vec3<f32> {
+    let curve = 1.055f * pow(max(x, vec3<f32>(1e-9f)), vec3<f32>(0.41666667f)) - vec3<f32>(0.055f);
+    return select(curve, x * 12.92f, x <= vec3<f32>(0.0031308f));
+}
+
+fn overlaid(b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
+    let one = vec3<f32>(1.0f);
+    return select(one - 2.0f * (one - b) * (one - s), 2.0f * b * s, b <= vec3<f32>(0.5f));
+}
+
+fn dodged(b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
+    let made = min(vec3<f32>(1.0f), b / max(vec3<f32>(1.0f) - s, vec3<f32>(LITTLE)));
+    return select(made, vec3<f32>(0.0f), b <= vec3<f32>(LITTLE));
+}
+
+fn burned(b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
+    let one = vec3<f32>(1.0f);
+    let made = one - min(one, (one - b) / max(s, vec3<f32>(LITTLE)));
+    return select(made, one, b >= vec3<f32>(1.0f - LITTLE));
+}
+
+fn softened(b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
+    let one = vec3<f32>(1.0f);
+    let dark = ((16.0f * b - vec3<f32>(12.0f)) * b + vec3<f32>(4.0f)) * b;
+    let d = select(sqrt(max(b, vec3<f32>(0.0f))), dark, b <= vec3<f32>(0.25f));
+    let less = b - (one - 2.0f * s) * b * (one - b);
+    return select(b + (2.0f * s - one) * (d - b), less, s <= vec3<f32>(0.5f));
+}
+
+fn mixed(mode: u32, b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
+    switch mode {
+        case 2u: { return b * s; }
+        case 3u: { return b + s - b * s; }
+        case 4u: { return overlaid(b, s); }
+        case 5u: { return min(b, s); }
+        case 6u: { return max(b, s); }
+        case 7u: { return dodged(b, s); }
+        case 8u: { return burned(b, s); }
+        case 9u: { return overlaid(s, b); }
+        case 10u: { return softened(b, s); }
+        case 11u: { return abs(b - s); }
+        case 12u: { return b + s - 2.0f * b * s; }
+        default: { return s; }
+    }
+}
+
+// Straight colours 0 to 1 and alpha, of a pixel of bytes and a source whose colours hold its alpha.
+fn blended(mode: u32, linear: bool, pixel: vec4<f32>, source: vec4<f32>) -> vec4<f32> {
+    let above = source.w;
+    let below = pixel.w / 255.0f;
+    var under = pixel.xyz / 255.0f;
+    var s = clamp(source.xyz / (255.0f * max(above, 1e-20f)), vec3<f32>(0.0f), vec3<f32>(1.0f));
+    if (linear) {
+        under = decoded(under);
+        s = decoded(s);
+    }
+    var alpha = min(above + below, 1.0f);
+    var rgb = min(above * s + below * under, vec3<f32>(1.0f));
+    if (mode != 1u) {
+        alpha = above + below * (1.0f - above);
+        let m = (1.0f - below) * s + below * mixed(mode, under, s);
+        rgb = above * m + (1.0f - above) * below * under;
+    }
+    rgb = clamp(rgb / max(alpha, 1e-20f), vec3<f32>(0.0f), vec3<f32>(1.0f));
+    if (linear) {
+        rgb = encoded(rgb);
+    }
+    return vec4<f32>(rgb, alpha);
+}
+
+// The pixel with the source over it, in bytes that are not rounded yet.
+fn composed(mode: u32, linear: bool, pixel: vec4<f32>, source: vec4<f32>) -> vec4<f32> {
+    if (HAS_BLENDS && (mode != 0u || linear)) {
+        let made = blended(mode, linear, pixel, source) * 255.0f;
+        return select(made, vec4<f32>(0.0f), source.w <= 0.0f && pixel.w <= 0.0f);
+    }
+    let rest = 1.0f - source.w;
+    if (pixel.w >= 255.0f) {
+        return vec4<f32>(source.xyz + pixel.xyz * rest, 255.0f);
+    }
+    let below = pixel.w / 255.0f * rest;
+    let alpha = source.w + below;
+    let rgb = (source.xyz + pixel.xyz * below) / max(alpha, 1e-20f);
+    return select(vec4<f32>(min(rgb, vec3<f32>(255.0f)), alpha * 255.0f), vec4<f32>(0.0f), alpha <= 0.0f);
+}
+
+fn drawn(d: Draw, whole: bool, at: vec2<f32>, word: u32) -> u32 {
+    let off = at - d.center;
+    let point = vec2<f32>(off.x * d.turn.x + off.y * d.turn.y, off.y * d.turn.x - off.x * d.turn.y);
+    var source = bytes_of(d.color);
+    source = vec4<f32>(source.xyz, 1.0f) * (source.w * 0.0039215686f);
+    if (d.kind == PICTURE || d.kind == TINT) {
+        let texel = sampled(d, point);
+        source = select(source * texel.w, texel, d.kind == PICTURE);
+    }
+    var share = d.opacity;
+    if (!whole) {
+        share *= coverage(d, point);
+    }
+    let linear = (d.flags & LINEAR) != 0u;
+    return word_of(composed(d.blend, linear, bytes_of(word), source * share));
+}
+
+// tiles ----------------------------------------------------------------------------------------------
+
+// Notes whether a draw touches the tile, covers all of it, hides all below. ``near`` and ``far`` of
+// the tile's pixels in the draw's own turn bound the distance of each.
+fn look(number: u32, corner: vec2<i32>, end: vec2<i32>) {
+    let i = p.first + number;
+    let bounds = draws[i].bounds;
+    if (any(bounds.xy >= end) || any(bounds.zw <= corner)) {
+        return;
+    }
+    let turn = draws[i].turn;
+    let d = 0.5f * vec2<f32>(corner + end) - draws[i].center;
+    let mid = abs(vec2<f32>(d.x * turn.x + d.y * turn.y, d.y * turn.x - d.x * turn.y));
+    let reach = 0.5f * vec2<f32>(end - corner - vec2<i32>(1));
+    let t = abs(turn);
+    let around = vec2<f32>(reach.x * t.x + reach.y * t.y, reach.x * t.y + reach.y * t.x);
+    let near = max(mid - around, vec2<f32>(0.0f));
+    let far = mid + around;
+    let kind = draws[i].kind;
+    let extent = draws[i].extent;
+    let radius = draws[i].radius;
+    let width = draws[i].width;
+    var whole = false;
+    var miss = any(near > extent + vec2<f32>(4.5f * width));
+    if (kind != SHADOW || width <= 0.0f) {
+        miss = any(extent <= vec2<f32>(0.0f)) || distance_of(near, extent, radius) > 0.501f;
+        whole = distance_of(far, extent, radius) < -0.501f;
+        if (kind == RING && whole) {
+            whole = false;
+            let inner = extent - vec2<f32>(width);
+            miss = all(inner > vec2<f32>(0.0f))
+                && distance_of(far, inner, max(radius - width, 0.0f)) < -0.501f;
+        }
+    }
+    if (miss) {
+        return;
+    }
+    let bit = 1u << (number & 31u);
+    atomicOr(&hits[number >> 5u], bit);
+    if (!whole) {
+        return;
+    }
+    atomicOr(&wholes[number >> 5u], bit);
+    let solid = (kind == PICTURE && (draws[i].flags & OPAQUE) != 0u)
+        || (kind != PICTURE && kind != TINT && (draws[i].color >> 24u) == 255u);
+    let everywhere = all(bounds.xy <= corner) && all(bounds.zw >= end);
+    if (solid && everywhere && draws[i].blend == 0u && draws[i].opacity >= 1.0f) {
+        atomicMax(&bottom, number + 1u);
+    }
+}
+
+@compute @workgroup_size(16, 4)
+fn main(@builtin(workgroup_id) group: vec3<u32>,
+        @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_id) local: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+    let tile = group.y * groups.x + group.x;
+    var low = 0u;
+    var high = p.rect_count;
+    while (high - low > 1u) {
+        let middle = (low + high) >> 1u;
+        if (draws[p.rects + middle].kind <= tile) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let rect = draws[p.rects + low].bounds;
+    let number = tile - draws[p.rects + low].kind;
+    let left = rect.x & ~7;  // tiles begin where memory is aligned
+    let across = u32(rect.z - left + 15) >> 4u;
+    let top_left = vec2<i32>(left + i32(number % across) * 16, rect.y + i32(number / across) * 16);
+    let corner = max(top_left, rect.xy);
+    let end = min(top_left + vec2<i32>(16), rect.zw);
+
+    if (lane < 32u) {  // not every driver does this by itself
+        atomicStore(&hits[lane], 0u);
+        atomicStore(&wholes[lane], 0u);
+    }
+    if (lane == 0u) {
+        atomicStore(&bottom, 0u);
+    }
+    workgroupBarrier();
+    for (var i = lane; i < p.count; i += 64u) {
+        look(i, corner, end);
+    }
+    workgroupBarrier();
+
+    let x = top_left.x + i32(local.x);
+    let y = top_left.y + i32(local.y);  // and 4, 8, 12 below
+    if (tile < p.tiles && x >= corner.x && x < end.x) {
+        let hidden = atomicLoad(&bottom);
+        let start = max(hidden, 1u) - 1u;
+        var pixels = vec4<u32>(p.background);
+        var changed = p.fill != 0u;
+        if (p.fill == 0u && hidden == 0u) {
+            for (var k = 0; k < 4; k++) {
+                let row = min(y + 4 * k, end.y - 1);
+                pixels = vec4<u32>(pixels.yzw, result[u32(row) * p.width + u32(x)]);
+            }
+        }
+        let words = (p.count + 31u) >> 5u;
+        for (var w = start >> 5u; w < words; w++) {
+            var bits = atomicLoad(&hits[w]);
+            if (w == start >> 5u) {
+                bits &= 0xffffffffu << (start & 31u);
+            }
+            let full = atomicLoad(&wholes[w]);
+            while (bits != 0u) {
+                let bit = firstTrailingBit(bits);
+                bits &= bits - 1u;
+                let d = draws[p.first + w * 32u + bit];
+                let whole = ((full >> bit) & 1u) != 0u;
+                if (x >= d.bounds.x && x < d.bounds.z) {
+                    changed = true;
+                    for (var k = 0; k < 4; k++) {  // four times round, they are in order again
+                        var pixel = pixels.x;
+                        let row = y + 4 * k;
+                        if (row >= d.bounds.y && row < min(d.bounds.w, end.y)) {
+                            let center = vec2<f32>(vec2<i32>(x, row)) + vec2<f32>(0.5f);
+                            pixel = drawn(d, whole, center, pixel);
+                        }
+                        pixels = vec4<u32>(pixels.yzw, pixel);
+                    }
+                }
+            }
+        }
+        if (changed) {
+            for (var k = 0; k < 4; k++) {
+                let row = y + 4 * k;
+                if (row < end.y) {
+                    result[u32(row) * p.width + u32(x)] = pixels.x;
+                }
+                pixels = vec4<u32>(pixels.yzw, 0u);
+            }
+        }
+    }
+}
