@@ -1,7 +1,9 @@
-"""On a GPU, data resident: elementwise kernels, reductions, matmul, and filters of a 4K frame.
+"""On a GPU, data resident: elementwise kernels, reductions, matmul, and filters of a 4K frame; then
+4K frames from the host and back, streamed (``gpu_frames.py``).
 
     python3 -m benchmarks.gpu --out PATH      needs no more than numpy and wgpu
     python3 -m benchmarks.gpu --small         a dry run on any WebGPU adapter, tiny sizes
+    python3 -m benchmarks.gpu --frames        the streams alone
 
 Times are per run, from many runs between two waits. ``min_ms`` is for runs submitted one by one, as
 a program with one pipeline a frame does; ``together_ms`` for many in one submit, which leaves out
@@ -23,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import dala
+from benchmarks import gpu_frames
 from benchmarks.harness import write
 from dala.gpu.compute import (
     Pipeline,
@@ -291,15 +294,26 @@ def _gather(sizes: Sizes) -> tuple[dict[str, Entrant], dict[str, dict[str, str]]
     return ready, absent
 
 
-def main(rounds: int = 8, *, small: bool = False, out: str | None = None) -> None:
+def main(
+    rounds: int = 8, *, small: bool = False, out: str | None = None, frames_only: bool = False
+) -> None:
     """Races on the GPU; says so and stops where there is none."""
     if not gpu_available() and not small:
         print("no GPU here: nothing measured (a dry run: python -m benchmarks.gpu --small)")
         return
     dala.use("webgpu" if small else "gpu")
     sizes = Sizes(1 << 16, (270, 480), 96) if small else Sizes()
+    results = {} if frames_only else _resident(sizes, 1 if small else rounds)
+    print(f"frames of {sizes.frame[1]}x{sizes.frame[0]} RGBA on {device_info()['name']}")
+    streamed = gpu_frames.measure(sizes.frame, small=small)
+    results["frames"] = gpu_frames.show(streamed, judged=not small)
+    if out is not None or not (small or frames_only):
+        write("gpu", results, ("torch", "cupy-cuda12x", "cupy"), out)
+
+
+def _resident(sizes: Sizes, rounds: int) -> dict[str, Any]:
     ready, absent = _gather(sizes)
-    rows: dict[str, Any] = _race(ready, 1 if small else rounds)
+    rows: dict[str, Any] = _race(ready, rounds)
     print(f"{sizes.numbers:,} f32 where no size is named, on {device_info()['name']}")
     for name, row in rows.items():
         entrant, best = ready[name], min(row["min_ms"], row.get("together_ms", row["min_ms"]))
@@ -318,8 +332,7 @@ def main(rounds: int = 8, *, small: bool = False, out: str | None = None) -> Non
         print(f"  {name:34s} min {row['min_ms']:8.4f} ms  {joined}  {stamped}  {rate}")
     for name, why in absent.items():
         print(f"  {name:34s} {next(iter(why))}: {next(iter(why.values()))}")
-    if out is not None or not small:
-        write("gpu", {**rows, **absent}, ("torch", "cupy-cuda12x", "cupy"), out)
+    return {**rows, **absent}
 
 
 def _command(arguments: list[str]) -> None:
@@ -327,8 +340,9 @@ def _command(arguments: list[str]) -> None:
     parser.add_argument("--out", help="where the JSON goes (default: benchmarks/results/gpu.json)")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--small", action="store_true", help="tiny sizes, any WebGPU adapter")
+    parser.add_argument("--frames", action="store_true", help="the streams of frames alone")
     options = parser.parse_args(arguments)
-    main(options.rounds, small=options.small, out=options.out)
+    main(options.rounds, small=options.small, out=options.out, frames_only=options.frames)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,17 @@ from dala.cli.progress import Progress, line
 
 
 @pytest.mark.parametrize(("done", "total", "seconds", "words"), [
-    (50, 200, 2.0, "[######                  ]  25%  50/200 frames  25.0/s  0:06 left"),
-    (200, 200, 8.0, "[########################] 100%  200/200 frames  25.0/s  0:00 left"),
-    (1, 7202, 1.0, "[                        ]   0%  1/7202 frames  1.0/s  2:00:01 left"),
-    (300, 200, 10.0, "300 frames  30.0/s  0:10"),
-    (75, None, 60.0, "75 frames  1.2/s  1:00"),
-    (0, 10, 0.0, "[                        ]   0%  0/10 frames  0.0/s  ? left"),
+    (50, 200, 2.0, "[######                  ]  25%  50/200 frames  25.0 fps  0:06 left"),
+    (200, 200, 8.0, "[########################] 100%  200/200 frames  25.0 fps  0:00 left"),
+    (1, 7202, 1.0, "[                        ]   0%  1/7202 frames  1.0 fps  2:00:01 left"),
+    (300, 200, 10.0, "300 frames  30.0 fps  0:10"),
+    (75, None, 60.0, "75 frames  1.2 fps  1:00"),
+    (0, 10, 0.0, "[                        ]   0%  0/10 frames  0.0 fps  ? left"),
 ])  # fmt: skip
 def test_line(done, total, seconds, words):
     assert line(done, total, seconds, "frames") == words
+    others = words.replace(" fps", "/s").replace("frames", "pictures")
+    assert line(done, total, seconds, "pictures") == others
 
 
 class Screen(io.StringIO):

@@ -86,5 +86,5 @@ def test_checked_without_a_picture():
         blame.check(item, "x")  # a second picture's size is nothing to judge yet
     with pytest.raises(ParameterError, match=r"^--blur: radius must be within 0\.\.200, 201 came"):
         blame.check(("blur", {"radius": 201}), "--blur")
-    with pytest.raises(ParameterError, match="^--grade: gamma must be at least"):
+    with pytest.raises(ParameterError, match=r"^--grade: gamma must be at least"):
         blame.check(("grade", {"gamma": 0}), "--grade")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 import subprocess
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dala
-from dala.errors import DtypeError, FreedError, ParameterError, ShapeError
+from dala.errors import DeviceUnavailable, DtypeError, FreedError, ParameterError, ShapeError
 from dala.gpu.compute import buffer_zeros, from_array
 from dala.media import Frame
 from tests.tolerances import assert_close
@@ -109,6 +110,30 @@ def test_planes_to_rgb_by_the_frame_s_own_colour(engine_id, matrix, range):
     assert np.abs(again.numpy().astype(int) - planes).max() <= 1
 
 
+def test_siting_says_where_chroma_lies(engine_id):
+    """A step in chroma: sited left, column 4 has the right sample itself; sited in the middle, a
+    quarter of the left one."""
+    planes = np.full((6, 8), 128, np.uint8)
+    planes[4:, 4::2] = 168  # Cb of the right half
+    blue = {}
+    for siting in ("left", "center"):
+        f = Frame.from_array(planes, format="nv12", siting=siting, range="full", matrix="bt601")
+        rgb = f.to("rgb")
+        assert (f.siting, rgb.siting) == (siting, siting)
+        blue[siting] = rgb.numpy()[1, :, 2].astype(int)
+        twin = f.to("i420")
+        assert twin.siting == siting
+        np.testing.assert_array_equal(twin.numpy()[4].tolist(), [128, 128, 168, 168] * 2)
+        assert np.abs(rgb.to("nv12", range="full").numpy().astype(int) - planes).max() <= 12
+    step = 40 * 1.772
+    assert np.abs(blue["left"] - (128 + step * np.array([0, 0, 0, 0.5, 1, 1, 1, 1]))).max() <= 1
+    middle = 128 + step * np.array([0, 0, 0, 0.25, 0.75, 1, 1, 1])
+    assert np.abs(blue["center"] - middle).max() <= 1
+    moved = Frame.from_array(planes, format="nv12", range="full").to("nv12", siting="center")
+    assert moved.siting == "center"
+    assert (moved.numpy()[4:] != planes[4:]).any()
+
+
 def test_planes_are_rearranged_exactly(engine_id):
     planes = RNG.integers(0, 256, (9, 10), dtype=np.uint8)  # 6 rows of 10
     f = Frame.from_array(planes, format="nv12")
@@ -196,16 +221,43 @@ def test_files_that_are_refused(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["cut.png", "text.png", "whole.png"]
 
 
-def test_show_in_a_notebook(monkeypatch):
-    ipython = pytest.importorskip("IPython")
-    from IPython import display
+def test_show_in_a_notebook():
+    """In a real kernel: the picture is below the cell, and so is a frame that ends one."""
+    from tests.present.test_notebook import Notebook
 
-    shown = []
-    monkeypatch.setattr(ipython, "get_ipython", lambda: object())
-    monkeypatch.setattr(display, "display", shown.append)
-    frame = Frame.from_array(PHOTO, device="cpu")
-    frame.show()
-    assert shown == [frame]
+    notebook = Notebook()
+    try:
+        notebook.cell(
+            "import numpy as np, dala; p = np.arange(360, dtype=np.uint8).reshape(10, 12, 3)\n"
+            "f = dala.media.Frame.from_array(p, device='cpu'); f.show()"
+        )
+        notebook.cell("f")
+        wanted = np.arange(360, dtype=np.uint8).reshape(10, 12, 3)
+        ((_, shown),) = notebook.pictures("display_data")
+        np.testing.assert_array_equal(shown[..., :3], wanted)
+        (last,) = (m["content"]["data"] for m in notebook.of("execute_result"))
+        data = base64.b64decode(last["image/png"])
+    finally:
+        notebook.close()
+    image = pytest.importorskip("PIL.Image")
+    np.testing.assert_array_equal(np.asarray(image.open(io.BytesIO(data))), wanted)
+
+
+def test_show_where_there_is_no_viewer(monkeypatch):
+    show = pytest.importorskip("PIL.ImageShow")
+    monkeypatch.setattr(show, "_viewers", [])
+    with pytest.raises(DeviceUnavailable, match=r"Frame.show.*frame\.save"):
+        Frame.from_array(PHOTO, device="cpu").show()
+    seen = []
+
+    class Viewer(show.Viewer):
+        def show_image(self, image, **options):
+            seen.append(np.asarray(image))
+            return 1
+
+    monkeypatch.setattr(show, "_viewers", [Viewer()])
+    Frame.from_array(PHOTO, device="cpu").show()
+    np.testing.assert_array_equal(seen[0], PHOTO)
 
 
 # refusals and end ---------------------------------------------------------------------------------

@@ -49,7 +49,17 @@ def test_wrong_arguments(capsys, arguments):
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 2
-    assert "error: " in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("dala")
+
+
+def test_the_nearest_command_is_offered(capsys):
+    with pytest.raises(SystemExit):
+        main(["fliter"])
+    assert capsys.readouterr().err == (
+        "dala: there is no command 'fliter'. Did you mean 'filter'?\n"
+    )
 
 
 def test_an_error_is_one_line_and_exit_code_2(monkeypatch, capsys):

@@ -138,6 +138,8 @@ def _belongs(name: str, word: str) -> bool:
     head, equals, _ = word.partition("=")
     if equals:
         return head.isidentifier()
+    if word in params(name):  # a value was forgotten, unless a file is called so
+        return not Path(word).exists()
     return bool(params(name)) and _number(word) is not None
 
 

@@ -1,4 +1,4 @@
-"""``dala demo``: a generated picture through a few kernels, and a short film with changing filters.
+"""``dala demo``: a short film of a drawn scene with changing filters, and a picture of it.
 
 The film needs the packages of ``dala[media]``; the picture needs nothing else.
 """
@@ -6,6 +6,7 @@ The film needs the packages of ``dala[media]``; the picture needs nothing else.
 from __future__ import annotations
 
 import argparse
+import json
 from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
@@ -25,27 +26,12 @@ examples:
 #: Frames a second of the film.
 RATE: Final = 30
 
-#: A kernel of our own, as text; as a function under @kernel it would be the same.
-RINGS: Final = """
-def rings(px: Pixel, *, count=7.0, strength=0.6):
-    y, x = position()
-    across = (x + 0.5 - 0.5 * px.width) / px.height
-    down = (y + 0.5) / px.height - 0.5
-    far = length(across, down)
-    crest = 0.5 + 0.5 * cos(6.2831853 * count * far)
-    light = strength * smoothstep(0.55, 1.0, crest) * (1.0 - smoothstep(0.1, 0.7, far))
-    return rgba(mix(px.rgb, (1.0, 0.93, 0.8), light), px.a)
-"""
+#: When the scene of the picture is, in seconds.
+MOMENT: Final = 2.4
 
-#: The picture is made by the first kernel, and goes through the others.
-STAGES: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
-    (
-        "generate_gradient",
-        {"from_color": (0.05, 0.07, 0.30), "to_color": (0.98, 0.45, 0.25), "angle": 0.6},
-    ),
-    ("rings", {}),
-    ("vignette", {"amount": 0.7}),
-)
+#: The picture's bands from left to right: what is written there, and where in its chapter of the
+#: film (0 to 1) the filters are taken from.
+BANDS: Final = (("drawn", 0.5), ("blur", 0.17), ("hue", 0.4), ("grade", 0.25), ("edges", 0.5))
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=_seconds, default=5.0, metavar="S", help="of the film (5); 0 for none"
     )
+    parser.add_argument("--json", action="store_true", help="print what was made as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,24 +57,37 @@ def run(args: argparse.Namespace) -> int:
 
     with dala.device(args.device) if args.device else nullcontext():
         info = compute.device_info()
-        begin = perf_counter()
-        pixels = draw(*args.size)
-        milliseconds = (perf_counter() - begin) * 1000
-        path = args.out / "demo.png"
         args.out.mkdir(parents=True, exist_ok=True)
-        write_png(path, pixels)
-        print(f"device   {info['name']} ({info['backend']})")
-        print(f"kernels  {' -> '.join(name for name, _ in STAGES)}")
-        print(
-            f"time     {milliseconds:.0f} ms for {args.size[0]}x{args.size[1]}, compiling included"
-        )
-        print(f"picture  {path}", flush=True)
+        path = args.out / "demo.png"
+        width, height = args.size
+        begin = perf_counter()
+        write_png(path, draw(width, height))
+        took = perf_counter() - begin
+        report: dict[str, Any] = {
+            "device": {"name": info["name"], "backend": info["backend"]},
+            "picture": {"path": str(path), "width": width, "height": height, "seconds": took},
+        }
+        if not args.json:
+            print(f"device   {info['name']} ({info['backend']})")
+            print(f"picture  {path}: {width}x{height}, five lists of filters, ", end="")
+            print(f"{took:.1f} s with compiling", flush=True)
         if args.seconds:
-            _film(args)
+            report["video"] = _film(args)
+    if args.json:
+        print(json.dumps(report, indent=2))
+        return 0
+    made = report.get("video", {})
+    if made.get("path"):
+        size = f"{made['width']}x{made['height']}"
+        print(f"video    {made['path']}: {size}, {made['frames']} frames in ", end="")
+        print(f"{made['seconds']:.1f} s, {made['fps']:.0f} fps drawn, filtered and encoded")
+    elif made:
+        print(f"video    left out: {made['left_out']}")
+    print(f"look     dala view {made.get('path') or path}")
     return 0
 
 
-def _film(args: argparse.Namespace) -> None:
+def _film(args: argparse.Namespace) -> dict[str, Any]:
     from dala.errors import MissingPackage
     from dala.media import video
 
@@ -97,12 +97,17 @@ def _film(args: argparse.Namespace) -> None:
     try:
         sink = video.write(path, fps=RATE)
     except MissingPackage:
-        print("video    left out: it needs PyAV. pip install 'dala[media]' brings it.")
-        return
+        return {"left_out": "it needs PyAV. pip install 'dala[media]' brings it."}
     with sink:
         seconds = film(sink, width, height, count)
-    print(f"video    {path}: {width}x{height}, {count} frames in {seconds:.1f} s, ", end="")
-    print(f"{count / seconds:.0f} fps drawn, filtered and encoded")
+    return {
+        "path": str(path),
+        "width": width,
+        "height": height,
+        "frames": count,
+        "seconds": seconds,
+        "fps": count / seconds,
+    }
 
 
 def film(sink: Any, width: int, height: int, count: int) -> float:
@@ -131,19 +136,32 @@ def film(sink: Any, width: int, height: int, count: int) -> float:
 
 
 def draw(width: int, height: int) -> NDArray[np.uint8]:
-    """The picture, (height, width, 4), made on the current device."""
+    """The picture, (height, width, 4): one moment of the film, in bands with filters of each."""
     import numpy as np
 
-    from dala.gpu import compute
+    from dala.cli import demo_scene
+    from dala.media import FramePipeline
 
-    own = {"rings": compute.kernel(RINGS)}
-    shape = (height, width, 4)
-    with compute.buffer_zeros(shape, "u8") as target, compute.buffer_zeros(shape, "u8") as source:
-        inputs: list[compute.Buffer] = []
-        for name, params in STAGES:
-            compute.run_kernel(own.get(name, name), inputs, target, params)
-            inputs, target, source = [target], source, target
-        return np.array(source, np.uint8)
+    scene = demo_scene.Scene(width, height)
+    try:
+        scene.start(MOMENT)
+        frame = scene.take()
+        y, x = np.mgrid[0:height, 0:width]
+        slant = (x + 0.5 + (y - height / 2) * 0.22) / width * len(BANDS)
+        made = frame.copy()
+        with FramePipeline(width, height) as pipeline:
+            for number, (_, at) in enumerate(BANDS):
+                _, filters = demo_scene.filters((number + at) / len(BANDS))
+                inside = (slant >= number) & (slant < number + 1) if number else slant < 1
+                if number == len(BANDS) - 1:
+                    inside = slant >= number
+                made[inside] = pipeline.process(frame, filters)[inside]
+        for number in range(1, len(BANDS)):
+            near = np.abs(slant - number) * width / len(BANDS)
+            made[near < max(height / 480, 0.5)] = (255, 246, 226, 255)
+        return scene.label_bands(made, [name for name, _ in BANDS])
+    finally:
+        scene.close()
 
 
 def _size(text: str) -> tuple[int, int]:

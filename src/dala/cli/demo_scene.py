@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dala.cli import demo_font as font
@@ -147,6 +147,19 @@ class Scene:
         s.batch(_label("dala", margin, margin, big))
         s.fill_rect(0, h - edge * 2, w, edge * 2, (0, 0, 0, 120))
         s.fill_rect(0, h - edge * 2, round(w * place), edge * 2, (255, 214, 128))
+        return s.to_array()
+
+    def label_bands(self, picture: NDArray[np.uint8], names: Sequence[str]) -> NDArray[np.uint8]:
+        """A picture with the names of its bands along its lower edge, and ours above."""
+        s, w, h = self._shown, self.width, self.height
+        margin, dot = max(h // 30, 2), max(h // 150, 1)
+        s.set_pixels(picture)
+        s.batch(_label("dala", margin, margin, dot))
+        y = h - margin - 13 * dot
+        lean = (y + 6 * dot - h / 2) * 0.22  # bands lean to the left on their way down
+        for number, name in enumerate(names):
+            x = round((number + 0.5) * w / len(names) - lean) - font.width(name, dot) // 2 - 2 * dot
+            s.batch(_label(name, max(x, margin), y, dot))
         return s.to_array()
 
 

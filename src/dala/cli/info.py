@@ -10,6 +10,7 @@ EXAMPLES: Final = """\
 examples:
   dala info                        versions and devices
   dala info --json                 for scripts
+  dala info --device webgpu        all that one device says of itself
 """
 
 
@@ -20,12 +21,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print as JSON, with everything `dala doctor` knows"
     )
+    parser.add_argument("--device", help="tell of this one alone: auto, gpu, cpu, webgpu:N, ..")
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints what there is."""
+    if args.device:
+        _device(args)
+        return 0
     from dala.checkup import doctor
 
     report = doctor()
     print(json.dumps(report.as_dict(), indent=2) if args.json else report.facts())
     return 0
+
+
+def _device(args: argparse.Namespace) -> None:
+    import dala
+    from dala.gpu import compute
+
+    with dala.device(args.device):
+        facts = compute.device_info()
+    if args.json:
+        print(json.dumps(facts, indent=2))
+        return
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            print(name)
+            print("\n".join(f"  {key:46} {held:,}" for key, held in value.items()))
+        else:
+            told = " ".join(map(str, value)) if isinstance(value, list | tuple) else value
+            print(f"{name:16} {told}")

@@ -16,6 +16,7 @@ examples:
   dala kernels                     all of them
   dala kernels blur                inputs, parameters, what it computes
   dala kernels sepia --source wgsl the code it becomes (python, ir, wgsl or llvm)
+  dala kernels sepia --device cpu  the code it becomes on a device
 """
 
 
@@ -28,22 +29,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source", choices=("python", "ir", "wgsl", "llvm"), help="print its code in this form"
     )
+    parser.add_argument("--device", help="print its code as this device gets it")
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the list or the explanation."""
+    if args.device and args.source:
+        raise ParameterError("--device and --source both say which code; give one of them.")
     if args.name is None:
-        if args.source:
-            raise ParameterError("--source needs the name of a kernel.")
+        if args.source or args.device:
+            option = "--source" if args.source else "--device"
+            raise ParameterError(f"{option} needs the name of a kernel.")
         _list(args.json)
         return 0
     name = chain.SHORT.get(args.name, args.name)
-    if args.source:
-        print(_kernel(name, "--source").source(args.source))
+    if args.source or args.device:
+        form = args.source or _form(args.device)
+        print(_kernel(name, "--source" if args.source else "--device").source(form))
         return 0
     facts = explain(name)
     print(json.dumps(facts, indent=2) if args.json else _page(facts))
     return 0
+
+
+def _form(device: str) -> str:
+    """What kernels become on a device."""
+    import dala
+    from dala.gpu import compute
+
+    with dala.device(device):
+        return {"cpu": "llvm", "webgpu": "wgsl"}.get(compute.device_info()["backend"], "ir")
 
 
 def _names() -> list[str]:

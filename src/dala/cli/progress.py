@@ -62,17 +62,18 @@ def line(done: int, total: int | None, seconds: float, unit: str) -> str:
     """The line: a bar where the total is known.
 
     >>> line(50, 200, 2.0, "frames")
-    '[######                  ]  25%  50/200 frames  25.0/s  0:06 left'
+    '[######                  ]  25%  50/200 frames  25.0 fps  0:06 left'
     >>> line(50, None, 2.0, "frames")
-    '50 frames  25.0/s  0:02'
+    '50 frames  25.0 fps  0:02'
     """
     rate = done / seconds if seconds > 0 else 0.0
+    speed = f"{rate:.1f} fps" if unit == "frames" else f"{rate:.1f}/s"
     if total is None or total < done:
-        return f"{done} {unit}  {rate:.1f}/s  {_clock(seconds)}"
+        return f"{done} {unit}  {speed}  {_clock(seconds)}"
     share = done / total if total else 1.0
     bar = ("#" * int(24 * share)).ljust(24)
     left = _clock((total - done) / rate) if rate else "?"
-    return f"[{bar}] {share:4.0%}  {done}/{total} {unit}  {rate:.1f}/s  {left} left"
+    return f"[{bar}] {share:4.0%}  {done}/{total} {unit}  {speed}  {left} left"
 
 
 def _clock(seconds: float) -> str:

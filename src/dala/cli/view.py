@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic, sleep
@@ -25,7 +27,7 @@ examples:
 
 SHOW: Final = ("window", "browser", "terminal")
 #: Options that are no filters, and whether they take a value.
-FLAGS: Final = {**COMMON, "--show": True, "--loop": False, "--seconds": True}
+FLAGS: Final = {**COMMON, "--json": False, "--show": True, "--loop": False, "--seconds": True}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--loop", action="store_true", help="begin a video again at its end")
     parser.add_argument("--seconds", type=_seconds, metavar="S", help="close after this time")
+    parser.add_argument("--json", action="store_true", help="print what was shown as JSON")
     add_common(parser)
     chain.add_options(parser)
 
@@ -59,13 +62,28 @@ def run(args: argparse.Namespace) -> int:
     with trusted():
         filters = chain.load(args.chain, args.max_pixels)
         frames = _video(args, name) if moving else _picture(args, name)
+        shown = _Shown()
         try:
-            _play(frames, filters, args.device, show, Path(name).name, end)
+            _play(frames, filters, args.device, show, Path(name).name, end, shown)
         except KeyboardInterrupt:
             pass  # the usual way to end it
         finally:
             frames.close()
+    if args.json:
+        report = {"in": name, "show": show, "device": shown.device, "frames": shown.frames}
+        report |= {"seconds": round(shown.seconds, 3), "filters": chain.shown(args.chain)}
+        print(json.dumps(report, indent=2))
     return 0
+
+
+@dataclass
+class _Shown:
+    """What has been seen so far."""
+
+    device: str = ""
+    frames: int = 0
+    #: From the first frame to the last.
+    seconds: float = 0.0
 
 
 def _where() -> str:
@@ -105,6 +123,7 @@ def _play(
     show: str,
     title: str,
     end: float | None,
+    shown: _Shown,
 ) -> None:
     from dala import gpu
     from dala.media import FramePipeline
@@ -113,6 +132,7 @@ def _play(
     try:
         with FramePipeline(1 << 16, 1 << 16, device=device) as pipeline:
             start = monotonic()
+            shown.device = pipeline.device
             for due, frame in frames:
                 pixels = _rgba(pipeline.process(frame, filters) if filters else frame)
                 height, width = pixels.shape[:2]
@@ -124,6 +144,7 @@ def _play(
                 sleep(max(start + due - monotonic(), 0))
                 surface.set_pixels(pixels)
                 surface.present()
+                shown.frames, shown.seconds = shown.frames + 1, monotonic() - start
                 if gpu.wait_closed(surface, 0) or (end is not None and monotonic() >= end):
                     return
         if surface is None:

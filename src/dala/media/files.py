@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dala.errors import ParameterError
+from dala.errors import DeviceUnavailable, MissingPackage, ParameterError
 from dala.png import encode_png
 
 if TYPE_CHECKING:
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 #: File types that hold no alpha.
 _OPAQUE = (".jpg", ".jpeg", ".bmp", ".ppm")
+#: Pillow's modes whose numbers are no colours.
+NUMBERS = ("I", "F")
 
 
 def _pillow(call: str) -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise ParameterError(
-            f"{call}: this needs Pillow, which is not installed: pip install pillow."
+        raise MissingPackage(
+            f"{call}: this needs Pillow, which is not installed: pip install 'dala[media]'."
         ) from None
     return Image
 
@@ -49,6 +51,11 @@ def load(path: str | os.PathLike[str], max_pixels: int) -> Any:
                 raise ParameterError(
                     f"Frame.open: {path} has {width} x {height} pixels, more than "
                     f"max_pixels={max_pixels:,}. Raise it if you trust the file."
+                )
+            if image.mode in NUMBERS:
+                raise ParameterError(
+                    f"Frame.open: {path} holds numbers of no known scale (mode {image.mode!r}), "
+                    "no colours. Save it as 8 or 16 bits, or give an array of f32 from 0 to 1."
                 )
             return ImageOps.exif_transpose(image)
     except image_module.DecompressionBombError as error:
@@ -114,4 +121,11 @@ def show(frame: Frame) -> None:
         if get_ipython() is not None:
             display(frame)
             return
-    _pillow("Frame.show").fromarray(frame.picture()).show()
+    image = _pillow("Frame.show").fromarray(frame.picture())
+    from PIL import ImageShow
+
+    if not ImageShow.show(image):
+        raise DeviceUnavailable(
+            "Frame.show: this system has no viewer for pictures. Write a file, "
+            "frame.save('frame.png'), and look at that: dala view frame.png --show browser."
+        )

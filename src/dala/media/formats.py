@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import allocate
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from dala.media.frame import Frame
 
 CALL = "Frame.to"
+#: Matrix, range and siting.
+Coding: TypeAlias = tuple[str, str, str]
 _CHANNELS = {"rgba": (4,), "rgb": (3,), "gray": ()}
 
 
@@ -45,31 +47,31 @@ def _new(like: Buffer, shape: tuple[int, ...], dtype: str) -> Buffer:
     return allocate(like.engine, shape, dtype, zero=False, call=CALL)
 
 
-def convert(
-    pixels: Buffer, frame: Frame, wanted: str, matrix: str, range: str
-) -> tuple[Buffer, tuple[str, str]]:
-    """Pixels of a frame in another format, and the matrix and range they have then."""
+def convert(pixels: Buffer, frame: Frame, wanted: str, coding: Coding) -> tuple[Buffer, Coding]:
+    """Pixels of a frame in another format, and the matrix, range and siting they have then."""
     planar = ("nv12", "i420")
     size = (frame.height, frame.width)
+    own = (frame.matrix, frame.range, frame.siting)
+    full = (frame.matrix, "full", frame.siting)
     if wanted in planar and frame.format in planar:
-        if (matrix, range) == (frame.matrix, frame.range):
-            return _rearranged(pixels, frame, wanted), (matrix, range)
+        if coding == own:
+            return _rearranged(pixels, frame, wanted), coding
         pixels = _from_planes(pixels, frame, "rgb")
     elif wanted == frame.format:
-        return pixels, (frame.matrix, frame.range)
+        return pixels, own
     elif frame.format in planar:
         made = _from_planes(pixels, frame, "rgba" if wanted == "rgba" else "rgb")
-        return (_gray(made, size) if wanted == "gray" else made), (frame.matrix, "full")
+        return (_gray(made, size) if wanted == "gray" else made), full
     if wanted in planar:
         if len(pixels.shape) == 2:
             pixels = _plain(pixels, (*size, 3))
         made = _new(pixels, (frame.height * 3 // 2, frame.width), "u8")
-        params = {"format": wanted, "matrix": matrix, "range": range}
+        params = dict(zip(("format", "matrix", "range", "siting"), (wanted, *coding), strict=True))
         find_kernel("rgb_to_yuv").run([pixels], made, params)
-        return made, (matrix, range)
+        return made, coding
     if wanted == "gray":
-        return _gray(pixels, size), (frame.matrix, "full")
-    return _plain(pixels, size + _CHANNELS[wanted]), (frame.matrix, "full")
+        return _gray(pixels, size), full
+    return _plain(pixels, size + _CHANNELS[wanted]), full
 
 
 def visible(frame: Frame) -> Buffer:
@@ -94,7 +96,12 @@ def _gray(pixels: Buffer, size: tuple[int, int]) -> Buffer:
 
 def _from_planes(pixels: Buffer, frame: Frame, wanted: str) -> Buffer:
     made = _new(pixels, (frame.height, frame.width, *_CHANNELS[wanted]), "u8")
-    params = {"format": frame.format, "matrix": frame.matrix, "range": frame.range}
+    params = {
+        "format": frame.format,
+        "matrix": frame.matrix,
+        "range": frame.range,
+        "siting": frame.siting,
+    }
     find_kernel("yuv_to_rgb").run([pixels], made, params)
     return made
 

@@ -23,6 +23,7 @@ COLOR: Final[Mapping[str, tuple[str, ...]]] = {
     "matrix": ("bt601", "bt709", "bt2020"),
     "primaries": ("bt601", "bt709", "bt2020", "p3"),
     "transfer": ("srgb", "bt709", "pq", "hlg", "linear"),
+    "siting": ("left", "center"),
 }
 #: Where no time base is given: MPEG's, in which the usual frame rates are whole numbers.
 TIME_BASE: Final = Fraction(1, 90000)
@@ -47,6 +48,8 @@ class Frame(Closing):
             across or 577 down on, else "bt601".
         primaries: of which colours; carried along.
         transfer: how light is stored; carried along.
+        siting: where samples of chroma lie among their four pixels: "left" (MPEG-2, H.264) or
+            "center" (JPEG, MPEG-1); used by conversions, as the matrix is.
 
     >>> f = Frame.from_array(np.zeros((2, 4, 3), np.uint8), pts=3, time_base="1/25", device="cpu")
     >>> f
@@ -54,7 +57,7 @@ class Frame(Closing):
     """
 
     __slots__ = (
-        "format", "height", "matrix", "pixels", "primaries", "pts", "range", "time_base",
+        "format", "height", "matrix", "pixels", "primaries", "pts", "range", "siting", "time_base",
         "transfer", "width",
     )  # fmt: skip
 
@@ -69,6 +72,7 @@ class Frame(Closing):
         matrix: str | None = None,
         primaries: str = "bt709",
         transfer: str = "srgb",
+        siting: str = "left",
     ) -> None:
         if not isinstance(pixels, Buffer):
             raise DtypeError(
@@ -92,6 +96,7 @@ class Frame(Closing):
         self.matrix = _word("matrix", matrix)
         self.primaries = _word("primaries", primaries)
         self.transfer = _word("transfer", transfer)
+        self.siting = _word("siting", siting)
 
     # making -----------------------------------------------------------------------------------
     @classmethod
@@ -129,6 +134,7 @@ class Frame(Closing):
             matrix=self.matrix,
             primaries=self.primaries,
             transfer=self.transfer,
+            siting=self.siting,
         )
 
     # facts ------------------------------------------------------------------------------------
@@ -166,25 +172,27 @@ class Frame(Closing):
         device: str | None = None,
         matrix: str | None = None,
         range: str | None = None,
+        siting: str | None = None,
     ) -> Frame:
         """The frame in another format or on another device; itself where nothing changes.
 
-        ``matrix`` and ``range`` are those of the new frame where that is video; the frame's own
-        matrix and "limited" where left out. RGB becomes gray by BT.601 luma, as ``grayscale``.
+        ``matrix``, ``range`` and ``siting`` are those of the new frame where that is video; where
+        left out, the frame's own, and "limited". RGB becomes gray by BT.601 luma, as ``grayscale``.
         """
         from dala.media.formats import convert
 
         wanted = self.format if format is None else _format(format)
-        if wanted not in PLANAR and (matrix, range) != (None, None):
+        if wanted not in PLANAR and (matrix, range, siting) != (None, None, None):
             raise ParameterError(
-                f"Frame.to: matrix and range are for 'nv12' and 'i420', {wanted!r} is wanted. "
-                "What the frame itself is made with, it knows: frame.matrix, frame.range."
+                f"Frame.to: matrix, range and siting are for 'nv12' and 'i420', {wanted!r} is "
+                "wanted. What the frame itself is made with, it knows: frame.matrix, frame.range."
             )
         pixels = self.pixels if device is None else self.pixels.to(device)
         own = self.range if self.format in PLANAR else "limited"
         matrix = self.matrix if matrix is None else _word("matrix", matrix)
         range = own if range is None else _word("range", range)
-        made, coding = convert(pixels, self, wanted, matrix, range)
+        siting = self.siting if siting is None else _word("siting", siting)
+        made, coding = convert(pixels, self, wanted, (matrix, range, siting))
         if made is self.pixels:
             return self
         return Frame(
@@ -196,6 +204,7 @@ class Frame(Closing):
             matrix=coding[0],
             primaries=self.primaries,
             transfer=self.transfer,
+            siting=coding[2],
         )
 
     def numpy(self) -> np.ndarray[Any, Any]:

@@ -15,6 +15,7 @@ import numpy as np
 from dala.errors import DtypeError, ParameterError, ReadOnlyError, ShapeError, ShapeMismatch
 from dala.gpu.compute import Buffer, from_dlpack
 from dala.gpu.compute.convert import as_array
+from dala.media.files import NUMBERS
 from dala.media.frame import Frame
 
 NDArray: TypeAlias = np.ndarray[Any, Any]
@@ -23,8 +24,6 @@ Shape: TypeAlias = tuple[int, ...]
 #: dtypes that pictures have.
 DTYPES: Final = ("u8", "f32")
 _NAMES: Final = {np.dtype(np.uint8): "u8", np.dtype(np.float32): "f32"}
-#: Pillow's modes whose numbers are no colours.
-_NUMBERS: Final = ("I", "F")
 
 
 def dtype_of(array: NDArray) -> str:
@@ -165,7 +164,7 @@ def from_pillow(image: Any, call: str) -> NDArray:
     mode: str = image.mode
     if mode.startswith("I;16"):
         return (np.asarray(image) / np.float32(65535)).astype(np.float32)
-    if mode in _NUMBERS:
+    if mode in NUMBERS:
         raise DtypeError(
             f"{call}: a Pillow image of mode {mode!r} holds numbers of no known scale. Give an "
             "array of f32 from 0 to 1, or image.convert('L')."
