@@ -231,7 +231,11 @@ class Operation(Kernel):
             plan = self._plans.get(key)
         except (AttributeError, TypeError):
             plan = None  # something is not a buffer; the checks below say what
-        if plan is None or plan.shared or output._key is None:
+        if (
+            plan is None
+            or output._key is None
+            or (plan.shared and any(overlap(b, output) for b in inputs))
+        ):
             values = check_options(self.name, self.options, params)
             call, numbers = self.bind(inputs, output, params)
             plan = Plan(call.program, call.geometry, call.prepare(), (), call.shared, numbers)

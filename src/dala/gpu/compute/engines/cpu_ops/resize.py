@@ -22,7 +22,12 @@ from dala.gpu.compute.engines.cpu_ops.resize_fixed import (
     resize_down,
     resize_up,
 )
-from dala.gpu.compute.engines.cpu_ops.resize_float import LINE, pick_pixels, resize_float
+from dala.gpu.compute.engines.cpu_ops.resize_float import (
+    LINE,
+    pick_pixels,
+    resize_float,
+    tensor_sparse,
+)
 from dala.gpu.compute.engines.operations import by_definition
 from dala.gpu.compute.engines.taps import Axis, Taps, task_axes
 from dala.gpu.compute.engines.threads import pool
@@ -30,6 +35,8 @@ from dala.gpu.compute.engines.threads import pool
 _NATIVE: Final = {"f32": f32, "u8": u8}
 #: Loops over up to so many taps are written out.
 FEW: Final = 8
+#: Pixels that a pixel of a much smaller tensor may be made of, to be read one by one.
+FEW_AT_ONCE: Final = 16
 #: Output columns of a block at most.
 COLUMNS: Final = 2048
 #: Output pixels of a tile at least.
@@ -100,7 +107,15 @@ def _fixed(y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runne
 
 def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
     tensor = task.op == "preprocess"
+    sparse = (
+        tensor
+        and channels >= 3
+        and taps_x.count * taps_y.count <= FEW_AT_ONCE
+        and x.source >= 2 * taps_x.count * x.size
+    )
     (top, bottom), (left, right) = y.window, x.window
+    if sparse:
+        return _sparse(task, y, x, taps_y, taps_x, channels)
     code = compile_native(
         resize_float,
         T=_NATIVE[task.inputs[0].dtype],
@@ -134,6 +149,40 @@ def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: i
     )
     run_rows = code.parallel(bottom - top, rows_of_tile(bottom - top, right - left))
     bare = _bare(task, y, x) if tensor else None
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...] = ()) -> None:
+        source, target = _held(inputs[0]), _held(output)
+        if bare is not None:
+            bare(target.array)
+        run_rows(source, target, *tables, *place)
+
+    return run
+
+
+def _sparse(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
+    """A tensor much smaller than the picture, made of single pixels of it."""
+    (top, bottom), (left, right) = y.window, x.window
+    code = compile_native(
+        tensor_sparse,
+        T=_NATIVE[task.inputs[0].dtype],
+        channels=channels,
+        taps_x=taps_x.count,
+        taps_y=taps_y.count,
+        pick=task["channels"],
+    )
+    planes = task["layout"] == "nchw"
+    step = 1 if planes else 3
+    tables = (
+        taps_y.first,
+        taps_y.weights.astype(np.float32),
+        taps_x.first,
+        taps_x.weights.astype(np.float32),
+        np.array((*task["gain"], *task["bias"]), np.float32),
+    )
+    begin = (top * x.size + left) * step
+    place = x.source, begin, x.size * step, x.size * y.size if planes else 1
+    run_rows = code.parallel(bottom - top, rows_of_tile(bottom - top, right - left))
+    bare = _bare(task, y, x)
 
     def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...] = ()) -> None:
         source, target = _held(inputs[0]), _held(output)

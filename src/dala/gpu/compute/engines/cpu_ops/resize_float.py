@@ -152,3 +152,63 @@ def resize_float(
                 else:
                     for c in static(range(channels)):
                         out[row + x * channels + c] = v[c]
+
+
+@native(fast=True)
+def one_pixel(
+    source: Array[T], at: i64, pitch: i64, down: Array[f32], across: Array[f32],
+    *, T: type, channels: int, taps_x: int, taps_y: int,  # noqa: N803
+) -> Any:  # fmt: skip
+    """A pixel from the few around it, four lanes of which ``channels`` count."""
+    total = splat(f32(0), 4)
+    for j in static(range(taps_y)):
+        for i in static(range(taps_x)):
+            place = at + j * pitch + i * channels
+            total += (down[j] * across[i]) * f32(load(source, place, 4))
+    return total
+
+
+@native(fast=True)
+def last_pixel(
+    source: Array[T], at: i64, pitch: i64, down: Array[f32], across: Array[f32],
+    *, T: type, channels: int, taps_x: int, taps_y: int,  # noqa: N803
+) -> Any:  # fmt: skip
+    """The same, reading nothing beyond the pixels."""
+    total = splat(f32(0), 4)
+    for j in static(range(taps_y)):
+        for i in static(range(taps_x)):
+            place = at + j * pitch + i * channels
+            total += (down[j] * across[i]) * f32(load(source, place, 4, channels))
+    return total
+
+
+@native(fast=True)
+def tensor_sparse(
+    source: Array[T], out: Array[f32],
+    first_y: Array[i32], weights_y: Array[f32], first_x: Array[i32], weights_x: Array[f32],
+    finish: Array[f32], width: i64, out_begin: i64, out_pitch: i64, plane: i64,
+    start: i64, end: i64,
+    *, T: type, channels: int, taps_x: int, taps_y: int, pick: tuple[int, ...],  # noqa: N803
+) -> None:  # fmt: skip
+    """Rows [start, end) of a tensor, each pixel made of few; most of the source is not read."""
+    pitch = width * channels
+    reach = (taps_y - 1) * pitch + (taps_x - 1) * channels + 4
+    step = 1 if plane > 1 else 3
+    for y in range(start, end):
+        down = weights_y[y * taps_y : (y + 1) * taps_y]
+        row = out_begin + y * out_pitch
+        for x in range(len(first_x)):
+            across = weights_x[x * taps_x : (x + 1) * taps_x]
+            at = (i64(first_y[y]) * width + i64(first_x[x])) * channels
+            v = splat(f32(0), 4)
+            if at + reach <= len(source):
+                v = one_pixel(
+                    source, at, pitch, down, across, channels=channels, taps_x=taps_x, taps_y=taps_y
+                )
+            else:
+                v = last_pixel(
+                    source, at, pitch, down, across, channels=channels, taps_x=taps_x, taps_y=taps_y
+                )
+            for c in static(range(3)):
+                k = static(pick[c])
+                out[row + x * step + c * plane] = v[k] * finish[c] + finish[c + 3]
