@@ -59,7 +59,7 @@ def preprocess(
         device: where to work; the current device, or the picture's own, where left out.
 
     >>> tensor = preprocess(np.full((8, 8, 3), 255, np.uint8), normalize="unit", device="cpu")
-    >>> tensor.shape, float(tensor.numpy().max())
+    >>> tensor.shape, round(float(tensor.numpy().max()), 5)
     ((1, 3, 224, 224), 1.0)
     """
     params: dict[str, Any] = {
