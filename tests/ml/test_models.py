@@ -7,6 +7,7 @@ import pytest
 
 import dala
 from dala.gpu.compute import from_array
+from dala.ml import providers
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.gpu import load_model, predict, top_k
 
@@ -27,7 +28,7 @@ def test_any_file_loads_and_classifies(tiny):
         assert info["task"] == "classify"
         assert info["provider"] == "cpu"
         assert info["inputs"] == ["pixels (any, 3, 4, 6) float32"]
-        assert info["bytes"] == tiny.stat().st_size
+        assert info["size"] == tiny.stat().st_size
         assert model.preprocess["size"] == (4, 6)
 
 
@@ -252,6 +253,31 @@ def test_providers_that_cannot_be_had(tiny):
     refused(dala.DeviceUnavailable, ["'cuda'", "onnxruntime-gpu"], unit, tiny, provider="cuda")
     refused(dala.ModelError, ["'cpu'", "'cpuu'"], unit, tiny, provider="cpuu")
     assert unit(tiny, provider="CPUExecutionProvider").provider == "cpu"
+
+
+def test_auto_goes_on_where_a_provider_does_not_start(tiny, monkeypatch):
+    """CUDA is said to be there, and is not: the next one runs, and the words are kept."""
+    monkeypatch.setattr(providers, "available", lambda: ["cuda", "cpu"])
+    model = unit(tiny)
+    assert model.provider == "cpu"
+    assert model.info["providers"]["cuda"].startswith("did not start: ")
+    assert model.info["providers"]["cpu"] == "runs the model"
+    refused(dala.DeviceUnavailable, ["'cuda'"], unit, tiny, provider="cuda")
+
+
+def test_warmup_measures_where_several_work(tiny, monkeypatch):
+    """Two names for the CPU's provider stand for two that work: both are timed, one is kept."""
+    monkeypatch.setitem(providers.PROVIDERS, "webgpu", "CPUExecutionProvider")
+    monkeypatch.setattr(providers, "available", lambda: ["webgpu", "cpu"])
+    model = unit(tiny)
+    assert model.provider == "webgpu"
+    before = model.predict(RED)
+    told = model.warmup().info["providers"]
+    assert all(said.endswith("ms a run") for said in told.values())
+    assert list(told) == ["webgpu", "cpu"]
+    quickest = min(told, key=lambda name: float(told[name].split()[0]))
+    assert float(told[model.provider].split()[0]) == float(told[quickest].split()[0])
+    assert np.allclose(model.predict(RED), before)
 
 
 def test_options_are_checked(tiny, tmp_path):

@@ -60,7 +60,7 @@ class Model(Closing):
 
     @property
     def info(self) -> dict[str, Any]:
-        """Inputs, outputs, labels, licence, provider (and what became of others), file and size."""
+        """Inputs, outputs, labels, licence, provider, what became of others, path, size in bytes."""
         return {
             "name": self.name,
             "task": self.recipe.task,
@@ -72,7 +72,7 @@ class Model(Closing):
             "provider": self.provider,
             "providers": dict(self._session.choice.tried),
             "path": self.path,
-            "bytes": os.path.getsize(self.path) if os.path.exists(self.path) else 0,
+            "size": os.path.getsize(self.path) if os.path.exists(self.path) else 0,
             "preprocess": self.preprocess,
         }
 

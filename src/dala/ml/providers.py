@@ -83,9 +83,7 @@ def open_session(model: bytes | str, provider: str, threads: int | None) -> Any:
     options.log_severity_level = 4  # what goes wrong comes as an exception
     if threads is not None:
         options.intra_op_num_threads = threads
-    titles = [PROVIDERS[provider]]
-    if provider != "cpu":
-        titles.append(PROVIDERS["cpu"])
+    titles = list(dict.fromkeys((PROVIDERS[provider], PROVIDERS["cpu"])))
     session = ort.InferenceSession(model, options, providers=titles)
     if PROVIDERS[provider] not in session.get_providers():
         raise RuntimeError("ONNX Runtime left it out when the session was made")
