@@ -57,3 +57,7 @@ provide "Mesa's software Vulkan and OpenGL" \
 provide "a screen and a browser without a display (Xvfb, Chromium)" \
     "Without them the tests that look at windows and pages are skipped." \
     xvfb chromium
+
+provide "fonts (Japanese, emoji in colour, one with a weight axis)" \
+    "Without them the tests of text that need such fonts are skipped." \
+    fonts-ipafont-gothic fonts-noto-color-emoji fonts-inter-variable

@@ -60,7 +60,7 @@ class Model(Closing):
 
     @property
     def info(self) -> dict[str, Any]:
-        """Inputs, outputs, labels, licence, provider, what became of others, path, size in bytes."""
+        """Inputs, outputs, labels, licence, provider and what became of others, path, bytes."""
         return {
             "name": self.name,
             "task": self.recipe.task,

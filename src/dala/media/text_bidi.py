@@ -1,0 +1,316 @@
+"""The Unicode bidirectional algorithm (UAX 9): which way each character of a paragraph runs.
+
+An even level runs left to right, an odd one right to left. Lines are cut from a paragraph after its
+levels are known, then :func:`visual_order` says how the pieces of one line stand side by side.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+#: As deep as embeddings go; what is deeper is ignored.
+MAX_DEPTH: Final = 125
+
+_STRONG: Final = ("L", "R", "AL")
+_ISOLATES: Final = ("LRI", "RLI", "FSI")
+_EXPLICIT: Final = {"LRE": 0, "RLE": 1, "LRO": 0, "RLO": 1}
+_REMOVED: Final = frozenset(("LRE", "RLE", "LRO", "RLO", "PDF", "BN"))
+_NEUTRAL: Final = frozenset(("B", "S", "WS", "ON", "LRI", "RLI", "FSI", "PDI"))
+#: A paragraph without any of these is left to right throughout.
+_TURNING: Final = frozenset(("R", "AL", "AN", "RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI"))
+
+#: Brackets that come in pairs: opening and closing ones in turn.
+_BRACKETS: Final = (
+    "()[]{}༺༻༼༽᚛᚜⁅⁆⁽⁾₍₎⌈⌉⌊⌋〈〉❨❩❪❫❬❭❮❯❰❱❲❳❴❵⟅⟆⟦⟧⟨⟩⟪⟫⟬⟭⟮⟯⦃⦄⦅⦆⦇⦈⦉⦊⦋⦌⦍⦐⦏⦎⦑⦒⦓⦔⦕⦖⦗⦘"
+    "⧘⧙⧚⧛⧼⧽⸢⸣⸤⸥⸦⸧⸨⸩〈〉《》「」『』【】〔〕〖〗〘〙〚〛﹙﹚﹛﹜﹝﹞（）［］｛｝｟｠｢｣"
+)
+_CLOSING: Final = dict(zip(_BRACKETS[::2], _BRACKETS[1::2], strict=True))
+_OPENING: Final = {closing: opening for opening, closing in _CLOSING.items()}
+#: Two forms of the angle brackets are one to the algorithm.
+_SAME: Final = {"\u2329": "\u3008", "\u232a": "\u3009"}
+
+#: What stands for a character where text runs right to left and nobody shapes it.
+MIRRORED: Final = _CLOSING | _OPENING | {"<": ">", ">": "<", "«": "»", "»": "«", "‹": "›", "›": "‹"}
+
+
+def classes(text: str) -> list[str]:
+    """The bidirectional class of each character; what Unicode does not know counts as "L"."""
+    return [unicodedata.bidirectional(character) or "L" for character in text]
+
+
+def levels(text: str, direction: str = "auto") -> tuple[int, list[int]]:
+    """The level of a paragraph, and of each of its characters.
+
+    >>> levels("abc אבג")
+    (0, [0, 0, 0, 0, 1, 1, 1])
+    """
+    kinds = classes(text)
+    if direction == "auto":
+        base = _first_strong(kinds, 0, _matching(kinds))
+    else:
+        base = int(direction == "rtl")
+    if base == 0 and _TURNING.isdisjoint(kinds):
+        return 0, [0] * len(text)
+    embedded, resolved = _explicit(kinds, base)
+    found = list(embedded)
+    for sequence in _sequences(kinds, embedded):
+        here = [resolved[index] for index in sequence]
+        level = embedded[sequence[0]]
+        opened, closed = _sides(kinds, embedded, sequence, base)
+        _weak(here, opened)
+        _brackets(text, kinds, here, sequence, level, opened)
+        _neutral(here, level, opened, closed)
+        for index, kind in zip(sequence, here, strict=True):  # rules I1 and I2
+            if level & 1:
+                found[index] = level + (kind != "R")
+            else:
+                found[index] = level + {"L": 0, "R": 1}.get(kind, 2)
+    last = base
+    for index, kind in enumerate(kinds):  # what was removed goes with what is before it
+        if kind in _REMOVED:
+            found[index] = last
+        last = found[index]
+    return base, found
+
+
+def visual_order(levels: Sequence[int]) -> list[int]:
+    """The pieces of a line from left to right, by their levels (rule L2).
+
+    >>> visual_order([0, 1, 1, 0])
+    [0, 2, 1, 3]
+    """
+    order = list(range(len(levels)))
+    if not levels:
+        return order
+    odd = [level for level in levels if level & 1]
+    for level in range(max(levels), (min(odd) if odd else max(levels) + 1) - 1, -1):
+        start = 0
+        while start < len(order):
+            if levels[order[start]] < level:
+                start += 1
+                continue
+            end = start
+            while end < len(order) and levels[order[end]] >= level:
+                end += 1
+            order[start:end] = order[start:end][::-1]
+            start = end
+    return order
+
+
+def _matching(kinds: list[str]) -> dict[int, int]:
+    """Where each isolate ends: the index of its PDI, by that of its start (rule BD9)."""
+    pairs: dict[int, int] = {}
+    open_: list[int] = []
+    for index, kind in enumerate(kinds):
+        if kind in _ISOLATES:
+            open_.append(index)
+        elif kind == "PDI" and open_:
+            pairs[open_.pop()] = index
+    return pairs
+
+
+def _first_strong(kinds: list[str], start: int, pairs: dict[int, int], end: int = -1) -> int:
+    """0 or 1, by the first letter that has a direction outside any isolate (rules P2, P3)."""
+    index, end = start, len(kinds) if end < 0 else end
+    while index < end:
+        kind = kinds[index]
+        if kind in _STRONG:
+            return int(kind != "L")
+        if kind in _ISOLATES:
+            index = pairs.get(index, len(kinds))
+        index += 1
+    return 0
+
+
+def _explicit(kinds: list[str], base: int) -> tuple[list[int], list[str]]:
+    """Rules X1 to X8: levels by embeddings and isolates, and the classes that overrides leave."""
+    found, resolved = [base] * len(kinds), list(kinds)
+    pairs = _matching(kinds)
+    stack: list[tuple[int, str, bool]] = [(base, "", False)]
+    too_many_isolates = too_many_embeddings = isolates = 0
+    for index, kind in enumerate(kinds):
+        level, override, _ = stack[-1]
+        if kind in _EXPLICIT or kind in _ISOLATES:
+            is_isolate = kind in _ISOLATES
+            if is_isolate:
+                found[index] = level
+                if override:
+                    resolved[index] = override
+            if kind == "FSI":
+                turn = _first_strong(kinds, index + 1, pairs, pairs.get(index, len(kinds)))
+            else:
+                turn = int(kind[0] == "R")
+            deeper = level + 1 + ((level + 1 + turn) & 1)
+            if deeper <= MAX_DEPTH and not too_many_isolates and not too_many_embeddings:
+                isolates += is_isolate
+                forced = ("L", "R")[turn] if kind[-1] == "O" else ""
+                stack.append((deeper, forced, is_isolate))
+            elif is_isolate:
+                too_many_isolates += 1
+            elif not too_many_isolates:
+                too_many_embeddings += 1
+        elif kind == "PDI":
+            if too_many_isolates:
+                too_many_isolates -= 1
+            elif isolates:
+                too_many_embeddings = 0
+                while not stack[-1][2]:
+                    stack.pop()
+                stack.pop()
+                isolates -= 1
+            found[index] = stack[-1][0]
+            if stack[-1][1]:
+                resolved[index] = stack[-1][1]
+        elif kind == "PDF":
+            if too_many_isolates:
+                pass
+            elif too_many_embeddings:
+                too_many_embeddings -= 1
+            elif not stack[-1][2] and len(stack) > 1:
+                stack.pop()
+        elif kind != "BN":
+            found[index] = level
+            if override:
+                resolved[index] = override
+    return found, resolved
+
+
+def _sequences(kinds: list[str], found: list[int]) -> list[list[int]]:
+    """Isolating run sequences (rule X10): indices of characters that are resolved together."""
+    pairs = _matching(kinds)
+    ends = {end: start for start, end in pairs.items()}
+    runs: list[list[int]] = []
+    for index, kind in enumerate(kinds):
+        if kind in _REMOVED:
+            continue
+        if runs and found[runs[-1][-1]] == found[index]:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    by_start = {run[0]: run for run in runs}
+    sequences = []
+    for run in runs:
+        if kinds[run[0]] == "PDI" and run[0] in ends:
+            continue  # the run of its isolate goes on with it
+        sequence = list(run)
+        while kinds[sequence[-1]] in _ISOLATES and sequence[-1] in pairs:
+            following = by_start.get(pairs[sequence[-1]])
+            if following is None:
+                break
+            sequence += following
+        sequences.append(sequence)
+    return sequences
+
+
+def _sides(
+    kinds: list[str], embedded: list[int], sequence: list[int], base: int
+) -> tuple[str, str]:
+    """What a sequence counts as standing between: "L" or "R" at either end (rule X10)."""
+    first, last = sequence[0], sequence[-1]
+    earlier = range(first - 1, -1, -1)
+    before = next((embedded[i] for i in earlier if kinds[i] not in _REMOVED), base)
+    after = base
+    if kinds[last] not in _ISOLATES:
+        later = range(last + 1, len(kinds))
+        after = next((embedded[i] for i in later if kinds[i] not in _REMOVED), base)
+    level = embedded[first]
+    return "LR"[max(level, before) & 1], "LR"[max(level, after) & 1]
+
+
+def _weak(here: list[str], opened: str) -> None:
+    """Rules W1 to W7: numbers and what stands beside them."""
+    last = opened
+    for n, kind in enumerate(here):
+        if kind == "NSM":
+            here[n] = "ON" if last in _ISOLATES or last == "PDI" else last
+        last = here[n]
+    strong = opened
+    for n, kind in enumerate(here):
+        if kind in _STRONG:
+            strong = kind
+        elif kind == "EN" and strong == "AL":
+            here[n] = "AN"
+    here[:] = ["R" if kind == "AL" else kind for kind in here]
+    for n in range(1, len(here) - 1):
+        sides = here[n - 1], here[n + 1]
+        if here[n] in ("ES", "CS") and sides == ("EN", "EN"):
+            here[n] = "EN"
+        elif here[n] == "CS" and sides == ("AN", "AN"):
+            here[n] = "AN"
+    for n, kind in enumerate(here):
+        if kind == "EN":
+            for step in (-1, 1):
+                beside = n + step
+                while 0 <= beside < len(here) and here[beside] == "ET":
+                    here[beside] = "EN"
+                    beside += step
+    strong = opened
+    for n, kind in enumerate(here):
+        if kind in ("ES", "CS", "ET"):
+            here[n] = "ON"
+        elif kind in _STRONG:
+            strong = kind
+        elif kind == "EN" and strong == "L":
+            here[n] = "L"
+
+
+def _brackets(
+    text: str, kinds: list[str], here: list[str], sequence: list[int], level: int, opened: str
+) -> None:
+    """Rule N0: both brackets of a pair take the direction of what they hold."""
+    own = "LR"[level & 1]
+    stack: list[tuple[str, int]] = []
+    pairs: list[tuple[int, int]] = []
+    for n, index in enumerate(sequence):
+        character = text[index]
+        if here[n] != "ON":
+            continue
+        if character in _CLOSING:
+            if len(stack) == 63:
+                break
+            stack.append((_SAME.get(_CLOSING[character], _CLOSING[character]), n))
+        elif character in _OPENING:
+            wanted = _SAME.get(character, character)
+            for depth in range(len(stack) - 1, -1, -1):
+                if stack[depth][0] == wanted:
+                    pairs.append((stack[depth][1], n))
+                    del stack[depth:]
+                    break
+    for start, end in sorted(pairs):
+        inside = {_direction(kind) for kind in here[start + 1 : end]} - {""}
+        if own in inside:
+            side = own
+        elif inside:
+            earlier = (_direction(kind) for kind in reversed(here[:start]))
+            context = next((kind for kind in earlier if kind), opened)
+            side = context if context != own else own
+        else:
+            continue
+        for at in (start, end):
+            here[at] = side
+            for n in range(at + 1, len(sequence)):  # marks on a bracket go with it
+                if kinds[sequence[n]] != "NSM":
+                    break
+                here[n] = side
+
+
+def _direction(kind: str) -> str:
+    return "R" if kind in ("R", "EN", "AN") else "L" if kind == "L" else ""
+
+
+def _neutral(here: list[str], level: int, opened: str, closed: str) -> None:
+    """Rules N1 and N2: what has no direction takes that of both sides, else the level's."""
+    n = 0
+    while n < len(here):
+        if here[n] not in _NEUTRAL:
+            n += 1
+            continue
+        end = n
+        while end < len(here) and here[end] in _NEUTRAL:
+            end += 1
+        left = _direction(here[n - 1]) if n else opened
+        right = _direction(here[end]) if end < len(here) else closed
+        here[n:end] = [left if left == right else "LR"[level & 1]] * (end - n)
+        n = end
