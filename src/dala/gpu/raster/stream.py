@@ -10,9 +10,11 @@ from dala.gpu.command import LAYOUTS, MAX_DEPTH, OPCODES
 from dala.gpu.compute.engines.cpu_native import native
 from dala.gpu.compute.engines.cpu_native.words import (
     Array,
+    hinted,
     i32,
     i64,
     local,
+    prefetch,
     static,
     u8,
     u32,
@@ -281,6 +283,9 @@ def execute(
         top, low = start << shift, min(end << shift, low)
         frame[Y0], frame[Y1] = max(frame[Y0], top), min(frame[Y1], low)
         at, last = 0, i64(picks[0])
+        if last > 300:
+            for i in hinted(range(top * width, low * width, 16), scalar=True):
+                prefetch(pixels, i)
     code = END
     while True:
         if banded:
