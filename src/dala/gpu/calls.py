@@ -83,29 +83,29 @@ def install(module: Any, surface: type, names: dict[str, Any]) -> bool:
             return False
         from dala.gpu.compute.engines.jit import jit
 
-        exports = [f"{kind}_{name}" for name in CALLS for kind in ("where", "call", "method")]
+        exports = [f"{kind}_{name}" for name in CALLS for kind in ("call", "method")]
         text = calls_text(tuple(CALLS), _PAYLOAD, command.OPCODES["batch"])
-        code = jit().compile(text, (*exports, "where_join", "call_join"), vectors=True)
+        code = jit().compile(text, (*exports, "where", "join"), vectors=True)
         shared = _shared(surface)
     except (DalaError, RuntimeError, AttributeError, OSError, MemoryError):
         return False
     _keep(code._owner)
     at = code.addresses
+    form = ctypes.CFUNCTYPE(ctypes.c_void_p)(at["where"])()
     made: dict[str, tuple[Any, Any]] = {}
-    for name, told in CALLS.items():
+    for n, (name, told) in enumerate(CALLS.items()):
         careful, method = names[name], surface.__dict__[name]
         layout = command.LAYOUTS[command.OPCODES[told]]
         words = {**shared, "careful": _keep(careful), "opcode": layout.opcode}
-        _fill(at[f"where_{name}"], words, layout.fields)
+        _fill(form + 8 * WORDS * n, words, layout.fields)
         made[name] = (
             _function(module, name, at[f"call_{name}"], careful),
             _descriptor(surface, name, at[f"method_{name}"], method),
         )
-    _fill(at["where_join"], shared, [])
     for name, (function, descriptor) in made.items():
         names[name] = function
         setattr(surface, name, descriptor)
-    command.join = _new(module, "join", at["call_join"], _ONE_ARGUMENT, "join(commands)")
+    command.join = _new(module, "join", at["join"], _ONE_ARGUMENT, "join(commands)")
     return True
 
 
@@ -129,16 +129,15 @@ def _shared(surface: type) -> dict[str, int]:
     return words | {"queue": QUEUE}
 
 
-def _fill(where: int, words: dict[str, int], fields: list[Any]) -> None:
-    """Writes a form, which a function says the place of."""
+def _fill(address: int, words: dict[str, int], fields: list[Any]) -> None:
+    """Writes a form."""
     numbers = [kind for _, kind in fields if kind != "rgba"]
     words = words | {"colored": int(len(numbers) < len(fields)), "fields": len(numbers)}
-    row = [words.get(name, 0) for name in FORM]
+    row: list[Any] = [words.get(name, 0) for name in FORM]
     for kind in numbers:
         low, high = command._RANGES[kind]
         row += [low, min(high, _MOST), _SIZES[kind]]
     row += [0] * (WORDS - len(row))
-    address = ctypes.CFUNCTYPE(ctypes.c_void_p)(where)()
     (ctypes.c_int64 * WORDS).from_address(address)[:] = row
 
 

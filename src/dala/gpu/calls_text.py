@@ -173,25 +173,13 @@ fine:
 error:
   ret i64 0
 }
-
-define internal ptr @answer(ptr %form) #0 {
-$answer
-  call void %Py_IncRef(ptr %none)
-  ret ptr %none
-}
 """)
 
-#: A function of a module, which finds the surface first among its arguments; and a method.
-_CALL: Final = Template("""
-@form_$name = internal global [$words x i64] zeroinitializer, align 8
-
-define ptr @where_$name() #0 {
-  ret ptr @form_$name
-}
-
-define ptr @call_$name(ptr %module, ptr %args, i64 %n, ptr %names) #0 {
+#: What all functions of a module do, which find the surface first among their arguments; what all
+#: methods do.
+_WAYS: Final = Template("""
+define internal ptr @function(ptr %form, ptr %args, i64 %n, ptr %names) #1 {
 entry:
-  %form = getelementptr i64, ptr @form_$name, i64 0
 $load
   %some = icmp sgt i64 %n, 0
   br i1 %some, label %first, label %slow
@@ -208,7 +196,7 @@ quick:
   switch i64 %did, label %done [ i64 0, label %error
                                  i64 1, label %slow ]
 done:
-  %none = call ptr @answer(ptr %form)
+  call void %Py_IncRef(ptr %none)
   ret ptr %none
 slow:
   %result = call ptr %PyObject_Vectorcall(ptr %careful, ptr %args, i64 %n, ptr %names)
@@ -217,16 +205,15 @@ error:
   ret ptr null
 }
 
-define ptr @method_$name(ptr %s, ptr %args, i64 %n, ptr %names) #0 {
+define internal ptr @method(ptr %form, ptr %s, ptr %args, i64 %n, ptr %names) #1 {
 entry:
   %all = alloca [32 x ptr], align 16
-  %form = getelementptr i64, ptr @form_$name, i64 0
 $load
   %did = call i64 @put(ptr %form, ptr %s, ptr %args, i64 %n, ptr %names)
   switch i64 %did, label %done [ i64 0, label %error
                                  i64 1, label %slow ]
 done:
-  %none = call ptr @answer(ptr %form)
+  call void %Py_IncRef(ptr %none)
   ret ptr %none
 slow:
   store ptr %s, ptr %all
@@ -267,17 +254,25 @@ error:
 }
 """)
 
-#: A list of bytes as the bytes of a batch; None unless all of it is bytes, and none is empty.
-_JOIN: Final = Template("""
-@form_join = internal global [$words x i64] zeroinitializer, align 8
-
-define ptr @where_join() #0 {
-  ret ptr @form_join
+_CALL: Final = Template("""
+define ptr @call_$name(ptr %module, ptr %args, i64 %n, ptr %names) #0 {
+  %form = getelementptr i64, ptr @forms, i64 $form
+  %r = tail call ptr @function(ptr %form, ptr %args, i64 %n, ptr %names)
+  ret ptr %r
 }
 
-define ptr @call_join(ptr %module, ptr %given) #0 {
+define ptr @method_$name(ptr %s, ptr %args, i64 %n, ptr %names) #0 {
+  %form = getelementptr i64, ptr @forms, i64 $form
+  %r = tail call ptr @method(ptr %form, ptr %s, ptr %args, i64 %n, ptr %names)
+  ret ptr %r
+}
+""")
+
+#: A list of bytes as the bytes of a batch; None unless all of it is bytes, and none is empty.
+_JOIN: Final = Template("""
+define ptr @join(ptr %module, ptr %given) #0 {
 entry:
-  %form = getelementptr i64, ptr @form_join, i64 0
+  %form = getelementptr i64, ptr @forms, i64 0
 $load
   %type.p = getelementptr i8, ptr %given, i64 8
   %type = load ptr, ptr %type.p
@@ -310,7 +305,7 @@ some:
 sized:
   %total.next = add i64 %total, %o.size
   %i.next = add i64 %i, 1
-  br label %sum
+  br label %sum, !llvm.loop !1
 make:
   %made = call ptr %PyBytes_FromStringAndSize(ptr null, i64 %total)
   %no.room = icmp eq ptr %made, null
@@ -345,7 +340,7 @@ vectors:
   %v.next = add i64 %v, 16
   %v.end = add i64 %v.next, 16
   %v.more = icmp ule i64 %v.end, %size
-  br i1 %v.more, label %vectors, label %rest
+  br i1 %v.more, label %vectors, label %rest, !llvm.loop !1
 rest:
   ; the last sixteen bytes, which may overlap those before
   %tail = sub i64 %size, 16
@@ -358,15 +353,15 @@ narrow:
   %c = phi i64 [ 0, %source ], [ %c.next, %narrow ]
   %c.from = getelementptr i8, ptr %from, i64 %c
   %c.to = getelementptr i8, ptr %to, i64 %c
-  %byte = load volatile i8, ptr %c.from
+  %byte = load volatile i8, ptr %c.from  ; so that no call of memcpy is made of it
   store i8 %byte, ptr %c.to
   %c.next = add i64 %c, 1
   %c.more = icmp ult i64 %c.next, %size
-  br i1 %c.more, label %narrow, label %copied
+  br i1 %c.more, label %narrow, label %copied, !llvm.loop !1
 copied:
   %at.next = add i64 %at, %size
   %j.next = add i64 %j, 1
-  br label %copy
+  br label %copy, !llvm.loop !1
 done:
   ret ptr %made
 odd:
@@ -378,25 +373,36 @@ error:
 """)
 
 
+_FORMS: Final = Template("""
+@forms = internal global [$words x i64] zeroinitializer, align 8
+
+define ptr @where() #0 {
+  ret ptr @forms
+}
+""")
+
+
 def calls_text(names: tuple[str, ...], payload: int, batch: int) -> str:
-    """The module: for each name where its form is, a function and a method; and ``join``."""
+    """The module: where the forms are; a function and a method for each, in order; and ``join``."""
+    load = _words("careful", "surface", "none", "PyObject_Vectorcall", "Py_IncRef")
     parts = [
+        _FORMS.substitute(words=WORDS * len(names)),
         _PUT.substitute(
             load=_words(*FORM[2:24]),
             numbers=_words("queue", "opcode", "colored", "fields", kind="i64"),
-            answer=_words("none", "Py_IncRef"),
             field=FIELD,
             fields=len(FORM),
             payload=payload,
-        )
+        ),
+        _WAYS.substitute(load=load),
     ]
-    for name in names:
-        load = _words("careful", "surface", "PyObject_Vectorcall")
-        parts.append(_CALL.substitute(name=name, words=WORDS, load=load))
+    parts += [_CALL.substitute(name=name, form=n * WORDS) for n, name in enumerate(names)]
     load = _words("list", "bytes", "none", "Py_IncRef", "PyBytes_FromStringAndSize")
-    parts.append(_JOIN.substitute(words=WORDS, load=load, payload=payload, batch=batch))
+    parts.append(_JOIN.substitute(load=load, payload=payload, batch=batch))
     parts.append(
         'attributes #0 = { nounwind "no-stack-arg-probe" }\n'
         'attributes #1 = { nounwind noinline "no-stack-arg-probe" }\n!0 = !{}\n'
+        '!1 = distinct !{!1, !2, !3}\n!2 = !{!"llvm.loop.unroll.disable"}\n'
+        '!3 = !{!"llvm.loop.vectorize.enable", i1 false}\n'
     )
     return "\n".join(parts)

@@ -74,6 +74,8 @@ FAMILIES: Final = {
     FILL_ROUND: DISCS,
     BLIT: SPRITES,
 }
+#: Commands of a band from which all its memory is asked for beforehand.
+CROWDED: Final = 300
 #: How many commands are looked at for them.
 LOOKED_AT: Final = 64
 
@@ -283,7 +285,7 @@ def execute(
         top, low = start << shift, min(end << shift, low)
         frame[Y0], frame[Y1] = max(frame[Y0], top), min(frame[Y1], low)
         at, last = 0, i64(picks[0])
-        if last > 300:
+        if last >= CROWDED:  # most of its memory will be needed, and comes quickest in order
             for i in hinted(range(top * width, low * width, 16), scalar=True):
                 prefetch(pixels, i)
     code = END
