@@ -152,7 +152,8 @@ def test_a_large_canvas_uses_them_after_its_first_command(monkeypatch):
     monkeypatch.setattr(Canvas, "_kinds", None)
     canvas = Canvas(1024, 600)
     canvas.run(command.encode_clear("green"))
-    assert canvas._bands is None
-    canvas.run(command.encode_clear("red"))
+    canvas.run(command.encode_clear("blue"))
+    assert canvas._bands is None  # a clear alone is drawn quickest by one
+    canvas.run(command.encode_clear("green") + command.encode_fill_rect(0, 0, 1024, 600, "red"))
     assert canvas._bands is not None
     assert (canvas.pixels == (255, 0, 0, 255)).all()

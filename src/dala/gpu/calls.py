@@ -68,10 +68,10 @@ def known_interpreter() -> bool:
     sample: list[Any] = [b"dala", (1,)]
     words = (ctypes.c_int64 * 4).from_address(id(sample))
     items = (ctypes.c_int64 * 2).from_address(words[3])
-    text = (ctypes.c_int64 * 3).from_address(id(sample[0]))
+    text, pair = ((ctypes.c_int64 * 3).from_address(id(thing)) for thing in sample)
     return (
         (words[1], words[2], *items) == (id(list), 2, id(sample[0]), id(sample[1]))
-        and (text[1], text[2]) == (id(bytes), 4)
+        and (text[1], text[2], pair[1], pair[2]) == (id(bytes), 4, id(tuple), 1)
         and ctypes.string_at(id(sample[0]) + _PAYLOAD, 5) == b"dala\0"
     )
 
