@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dala import gpu
 from dala.errors import CommandError, FreedError
 from dala.gpu import calls, command
-from dala.gpu.surface import Surface, create_surface
+from dala.gpu.draw import Surface, create_surface
 
 pytestmark = pytest.mark.skipif(
     not calls.known_interpreter(), reason="another interpreter: the calls are in Python here"
