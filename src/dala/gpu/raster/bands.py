@@ -71,7 +71,7 @@ MOST_BANDS: Final = 64
 #: Commands that are noted before they are drawn.
 PICKS: Final = 1 << 17
 #: Bytes of commands, and of the canvas, from which bands are worth their while.
-PLENTY: Final = 1 << 13
+PLENTY: Final = 1 << 15
 LARGE: Final = 1 << 21
 
 #: Bytes of a clear.
