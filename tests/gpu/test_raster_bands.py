@@ -56,7 +56,8 @@ def drawn(data: bytes, *, banded: bool, checked: bool = False, picks: int = 1 <<
         patch.setattr(bands, "BAND_BYTES", 1 << 13)
         patch.setattr(bands, "PICKS", picks)
         stop = canvas.run(data)
-    assert (canvas._bands is not None) == banded
+    images = {"image_blit"} >= {c.name for c in command.decode(data)}  # which need no bands
+    assert (canvas._bands is not None) == (banded and not images)
     pixels = canvas.pixels.copy()
     return pixels, canvas.take_dirty(), canvas.take_faults(), canvas._frame[X0 : Y1 + 1], stop
 
@@ -141,6 +142,30 @@ def test_another_canvas_meets_more_meanwhile(monkeypatch):
     assert_same(data)
 
 
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("alpha", [90, 255])
+@pytest.mark.parametrize("before", [False, True])
+def test_outlines_in_bands_that_the_clip_leaves_out(checked, alpha, before):
+    """Every kind, over the whole canvas and beyond, under clips that miss most bands."""
+    color = (200, 100, 50, alpha)
+    shapes = (
+        command.encode_draw_circle(45, 75, 60, color)
+        + command.encode_draw_circle(45, 75, 100, color)
+        + command.encode_draw_round_rect(2, 2, 80, 140, 30, color)
+        + command.encode_fill_round_rect(2, 2, 80, 140, 30, color)
+        + command.encode_fill_circle(45, 75, 90, color)
+        + command.encode_draw_triangle(-9, -9, 99, 80, 20, 190, color)
+        + command.encode_fill_triangle(-9, -9, 99, 80, 20, 190, color)
+        + command.encode_draw_line(0, -5, 89, 180, color)
+        + command.encode_fill_rect(1, 1, 88, 148, color)
+        + command.encode_blit(1, 20, 60)
+    )
+    for y, h in ((0, 5), (70, 3), (148, 9), (200, 5), (40, 0)):
+        clip = command.encode_set_clip(10, y, 60, h)
+        data = clip + shapes if before else shapes + clip + shapes
+        assert_same(data, checked=checked)
+
+
 @pytest.mark.parametrize("size", [(1, 1), (16384, 3), (3, 16384), (1920, 1080), (4096, 4096)])
 def test_bands_of_a_canvas(size):
     made = bands.Bands(*size)
@@ -152,7 +177,8 @@ def test_a_large_canvas_uses_them_after_its_first_command(monkeypatch):
     monkeypatch.setattr(Canvas, "_kinds", None)
     canvas = Canvas(1024, 600)
     canvas.run(command.encode_clear("green"))
-    assert canvas._bands is None
-    canvas.run(command.encode_clear("red"))
+    canvas.run(command.encode_clear("blue"))
+    assert canvas._bands is None  # a clear alone is drawn quickest by one
+    canvas.run(command.encode_clear("green") + command.encode_fill_rect(0, 0, 1024, 600, "red"))
     assert canvas._bands is not None
     assert (canvas.pixels == (255, 0, 0, 255)).all()

@@ -9,7 +9,9 @@ anything, also of what holds that lock.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
+import struct
 import threading
 import time
 from abc import abstractmethod
@@ -19,6 +21,7 @@ from queue import SimpleQueue
 from typing import Any, Final, NoReturn, TypeVar
 
 from dala.errors import CommandError, DeviceError, FreedError
+from dala.gpu import command
 
 T = TypeVar("T")
 
@@ -70,8 +73,9 @@ class Worker:
         #: A list: a slice is taken and cut off at once, which is quicker than one by one.
         self._items: list[bytes | Request] = []
         self._take = 256
-        #: True where a put has more to do than to append: the thread sleeps, or has ended.
-        self._alert = False
+        #: 1 where a put has more to do than to append: the thread sleeps, or has ended. A byte of
+        #: memory, since the calls in machine code look at it too.
+        self._alert = ctypes.c_uint8(0)
         self._asleep = False
         self._closing = False
         self._forked = False
@@ -117,8 +121,8 @@ class Worker:
         """Leaves bytes for the thread; waits only if far too many are waiting already."""
         items = self._items
         items.append(data)
-        if self._alert or len(items) > QUEUE:
-            self._nudge()
+        if self._alert.value or len(items) > QUEUE:
+            self.nudge()
 
     def later(self, work: Callable[[], Any], nbytes: int = 0) -> None:
         """Has something done in turn, without waiting; ``nbytes`` that wait with it are bounded.
@@ -140,7 +144,7 @@ class Worker:
                     self._room.notify_all()
 
         self._items.append(Request(told))
-        self._nudge()
+        self.nudge()
 
     def ask(self, work: Callable[[], T]) -> T:
         """Has something done by the thread, after all that was put before, and waits for it."""
@@ -182,6 +186,11 @@ class Worker:
         self._items.append(Request(stand))
         self._rouse()
         return here, go_on
+
+    @property
+    def door(self) -> bytes:
+        """Where the queue is, for calls in machine code; of no use to those who outlive it."""
+        return struct.pack("<QQ", id(self._items), ctypes.addressof(self._alert))
 
     @property
     def pending(self) -> int:
@@ -226,7 +235,8 @@ class Worker:
     # end --------------------------------------------------------------------------------------
     def close_soon(self) -> None:
         """Ends the thread without waiting for it; what waits is dropped. Safe in finalizers."""
-        self._closing = self._alert = True
+        self._closing = True
+        self._alert.value = 1
         self._wake.put(None)
 
     def close(self) -> None:
@@ -250,10 +260,12 @@ class Worker:
                 self._items.clear()
             self.refuse()
         if self._asleep:
-            self._asleep = self._alert = False
+            self._asleep = False
+            self._alert.value = 0
             self._wake.put(None)
 
-    def _nudge(self) -> None:
+    def nudge(self) -> None:
+        """What is left of a put that found the alert set, or too much in the queue."""
         self._rouse()
         if len(self._items) > QUEUE and self._may_wait:
             self._wait(lambda: len(self._items) <= QUEUE // 2)
@@ -278,9 +290,6 @@ class Worker:
                 if self._items:
                     with self._busy:
                         self._step()
-                        if self._waiting:
-                            with self._room:
-                                self._room.notify_all()
                 else:
                     self._sleep()
         finally:
@@ -290,20 +299,24 @@ class Worker:
 
     def _sleep(self) -> None:
         # Whoever puts something after the look at the queue finds the alert set.
-        self._asleep = self._alert = True
+        self._asleep = True
+        self._alert.value = 1
         if not self._items and not self._closing:
             self._wake.get()
         self._asleep = False
-        self._alert = self._closing
+        self._alert.value = self._closing
 
     def _step(self) -> None:
         """Some of the queue. Slow work is taken in smaller pieces: closing has to wait for it."""
         items = self._items
         chunk = items[: self._take]
         del items[: len(chunk)]
+        if self._waiting:
+            with self._room:
+                self._room.notify_all()
         began = time.thread_time()  # not what others take: they may hold the GIL
         try:
-            data = b"".join(chunk)  # type: ignore[arg-type]
+            data = _joined(chunk)
         except (TypeError, MemoryError):  # there are requests in it, or may be
             self._mixed(chunk)
         else:
@@ -338,7 +351,7 @@ class Worker:
             self.fail(error)
 
     def _end(self) -> None:
-        self._alert = True
+        self._alert.value = 1
         while self._items:
             item = self._items.pop()
             if isinstance(item, Request):
@@ -347,6 +360,12 @@ class Worker:
         with self._room:
             self._room.notify_all()
         _workers.discard(self)
+
+
+def _joined(chunk: list[Any]) -> bytes:
+    """Commands as one piece, a batch of them where that is quicker to make: it draws the same."""
+    made = None if command.join is None else command.join(chunk)
+    return b"".join(chunk) if made is None else made
 
 
 _workers: Final[set[Worker]] = set()
@@ -381,7 +400,8 @@ def _after_fork() -> None:
     """The child has none of the threads: its copies of workers are closed."""
     _held.clear()
     for worker in list(_workers):
-        worker._forked = worker._closing = worker._alert = True
+        worker._forked = worker._closing = True
+        worker._alert.value = 1
         worker._room = threading.Condition()
         worker._wake = SimpleQueue()
         worker.forked()

@@ -74,6 +74,9 @@ PICKS: Final = 1 << 17
 PLENTY: Final = 1 << 15
 LARGE: Final = 1 << 21
 
+#: Bytes of a clear.
+CLEAR_SIZE: Final = 5
+
 #: Families by opcode.
 KINDS: Final = tuple(FAMILIES.get(opcode, 0) for opcode in range(256))
 #: There was no room to note more commands.
@@ -119,7 +122,8 @@ def worth(given: np.ndarray[Any, Any], at: int, size: int) -> bool:
     """Whether bands pay for commands from a byte on, on a canvas of so many bytes."""
     if size < LARGE or not at < given.size < 1 << 31:  # picks are of 32 bits
         return False
-    return given.size - at >= PLENTY or bool(given[at] == CLEAR)
+    # A clear alone is only memory, which one thread writes as fast as all of them.
+    return given.size - at >= PLENTY or bool(given[at] == CLEAR and given.size - at > CLEAR_SIZE)
 
 
 @native

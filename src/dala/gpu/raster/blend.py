@@ -40,6 +40,8 @@ OPAQUE: Final = 0xFF000000
 FAINT: Final = 0x01000000
 #: Where the alphas of sixteen pixels are among their halves, twice each.
 ALPHAS: Final = tuple(2 * (k // 2) + 1 for k in range(32))
+#: Rows of one colour that are collected before they are drawn.
+ROWS: Final = 64
 #: Full alpha where it lies in the high bytes of halves.
 FULL: Final = (0, 255) * 16
 
@@ -113,24 +115,44 @@ def paint(pixels: Array[u32], at: i64, count: i64, color: u32) -> None:
 
 
 @native(inline=False)
-def wash(pixels: Array[u32], at: i64, count: i64, color: u32) -> None:
-    """A row of one colour that is neither opaque nor transparent.
+def wash(
+    pixels: Array[u32], places: Array[i32], counts: Array[i32], first: i64, last: i64, color: u32
+) -> tuple[i64, i64]:
+    """Rows of one colour that is neither opaque nor transparent, from one to before another.
 
-    Calls nothing before it leaves, so that its constants stay in registers.
+    Gives the row and the pixel that it came to where some are half transparent, or the last row.
+    Calls nothing, so that its constants stay in registers.
     """
     a = color >> 24
     rest = u16(255 - a)
     even = halves(splat((color & PAIR) * a + HALVES, 16))
     odd = halves(splat((((color >> 8) | 0x00FF0000) & PAIR) * a + HALVES, 16))
-    for i in hinted(range(at, at + count, 16), scalar=True):
-        n = min(at + count - i, 16)
-        d = load(pixels, i, 16, n)
-        if any_of((d < OPAQUE) & (d >= FAINT)):
-            wash_mixed(pixels, i, at + count, color)
-            return
-        v = halves(d)
-        mixed = whole(narrow((v & 255) * rest + even, (v >> 8) * rest + odd))
-        store(pixels, i, select(d < FAINT, splat(color, 16), mixed), n)
+    plain = splat(color, 16)
+    for k in hinted(range(first, last), scalar=True):
+        at = i64(places[k])
+        end = at + i64(counts[k])
+        for i in hinted(range(at, end, 16), scalar=True):
+            n = min(end - i, 16)
+            d = load(pixels, i, 16, n)
+            if any_of((d < OPAQUE) & (d >= FAINT)):
+                return k, i
+            v = halves(d)
+            mixed = whole(narrow((v & 255) * rest + even, (v >> 8) * rest + odd))
+            store(pixels, i, select(d < FAINT, plain, mixed), n)
+    return last, 0
+
+
+@native(inline=False)
+def washes(
+    pixels: Array[u32], places: Array[i32], counts: Array[i32], count: i64, color: u32
+) -> None:
+    """Rows of one colour that is neither opaque nor transparent, over any pixels."""
+    k = 0
+    while k < count:
+        k, at = wash(pixels, places, counts, k, count, color)
+        if k < count:
+            wash_mixed(pixels, at, i64(places[k]) + i64(counts[k]), color)
+            k += 1
 
 
 @native(inline=False)
@@ -140,19 +162,15 @@ def wash_mixed(pixels: Array[u32], first: i64, end: i64, color: u32) -> None:
         pixels[i] = over(pixels[i], color)
 
 
-@native
-def span(pixels: Array[u32], at: i64, count: i64, color: u32) -> None:
-    """A row of one colour."""
+@native(inline=False)
+def row(pixels: Array[u32], at: i64, count: i64, color: u32) -> None:
+    """A row of one colour, for those that need few of them."""
     if color >= OPAQUE:
         paint(pixels, at, count, color)
     else:
-        wash(pixels, at, count, color)
-
-
-@native(inline=False)
-def row(pixels: Array[u32], at: i64, count: i64, color: u32) -> None:
-    """A span, for those that need few of them."""
-    span(pixels, at, count, color)
+        places, counts = local(i32, 1), local(i32, 1)
+        places[0], counts[0] = i32(at), i32(count)
+        washes(pixels, places, counts, 1, color)
 
 
 @native(inline=False)
@@ -161,9 +179,21 @@ def dots(pixels: Array[u32], places: Array[i32], count: i64, color: u32) -> None
     if color >= OPAQUE:
         for k in hinted(range(count), scalar=True):
             pixels[places[k]] = color
-    else:
-        for k in hinted(range(count), scalar=True):
-            pixels[places[k]] = over(pixels[places[k]], color)
+        return
+    a = color >> 24
+    even = (color & PAIR) * a + HALVES
+    odd = (((color >> 8) | 0x00FF0000) & PAIR) * a + HALVES
+    for k in hinted(range(count), scalar=True):
+        d = pixels[places[k]]
+        mixed = color
+        if d >= OPAQUE:  # as lerp does
+            low = (d & PAIR) * (255 - a) + even
+            high = ((d >> 8) & PAIR) * (255 - a) + odd
+            low = ((low + ((low >> 8) & PAIR)) >> 8) & PAIR
+            mixed = low | ((high + ((high >> 8) & PAIR)) & ~u32(PAIR))
+        elif d >= FAINT:
+            mixed = mix(d, color)
+        pixels[places[k]] = mixed
 
 
 @native

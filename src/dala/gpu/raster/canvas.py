@@ -39,7 +39,9 @@ MAX_SOURCE: Final = 1 << 24
 Pixels = np.ndarray[Any, Any]
 
 _IMAGE: Final = struct.Struct("<QiiII")
+_IMAGE_SIZE: Final = 1 + _IMAGE.size
 _SIZES: Final = stream.command_sizes()
+_SIZES_PLACE: Final = place_of(_SIZES)
 _WIDTHS: Final = half_widths()
 _NOTHING: Final[Place] = (0, 0)
 
@@ -91,6 +93,8 @@ class Canvas:
         self._scratch: Scratch | None = None
         self._bands: Bands | None = None
         self._places: tuple[Place, ...] = ()
+        self._check: Native | None = None
+        self._execute: tuple[int, bool, Native] | None = None
         self._start()
 
     def _start(self) -> None:
@@ -127,7 +131,9 @@ class Canvas:
         given = _bytes("check", data)
         if given.size == 0:
             return
-        at, depth = compile_native(stream.check, checked=self._checked)(given, _SIZES)
+        if self._check is None or self._check.checked != self._checked:
+            self._check = compile_native(stream.check, checked=self._checked)
+        at, depth = self._check(place_of(given), _SIZES_PLACE)
         if at >= 0:
             raise _malformed(given, at, depth)
 
@@ -142,6 +148,12 @@ class Canvas:
         first, frame = Canvas._kinds is None, self._frame  # which is not kept waiting for bands
         kinds, execute = self._executor(given, at)
         while True:
+            if given[at] == stream.IMAGE_BLIT and at + _IMAGE_SIZE <= given.size:
+                self._image(at, *_IMAGE.unpack_from(given, at + 1))
+                at += _IMAGE_SIZE
+                if at == given.size:
+                    return None
+                continue
             if not first and worth(given, at, self.pixels.size):
                 if self._bands is None:
                     self._bands = Bands(self.width, self.height)
@@ -151,15 +163,12 @@ class Canvas:
             code, at = int(frame[CODE]), int(frame[AT])
             if code == stream.END:
                 return None
-            if code == stream.IMAGE_BLIT:
-                self._image(at, *_IMAGE.unpack_from(given, at + 1))
-                at += 1 + _IMAGE.size
-            elif code == stream.FULL:
+            if code == stream.FULL:
                 self._collect()
             elif code in stream.FAMILIES:
                 Canvas._kinds = stream.ALL
                 kinds, execute = self._executor(given, at)
-            else:
+            elif code != stream.IMAGE_BLIT:
                 return self._stop(given, code, at)
 
     def _find(self) -> tuple[Place, ...]:
@@ -178,7 +187,10 @@ class Canvas:
         kinds = Canvas._kinds
         if kinds is None:
             kinds = Canvas._kinds = stream.families(given, at)
-        return kinds, compile_native(stream.execute, checked=self._checked, kinds=kinds)
+        if self._execute is None or self._execute[:2] != (kinds, self._checked):
+            code = compile_native(stream.execute, checked=self._checked, kinds=kinds)
+            self._execute = kinds, self._checked, code
+        return kinds, self._execute[2]
 
     def _stop(self, given: Pixels, code: int, at: int) -> Stop:
         size = 0 if code == stream.BROKEN else int(_SIZES[code])

@@ -10,12 +10,13 @@ from dala.gpu.compute.engines.cpu_native.words import (
     hinted,
     i32,
     i64,
+    local,
     splat,
     stream,
     u32,
     u64,
 )
-from dala.gpu.raster.blend import FAINT, lay_block, lay_some, paint, span
+from dala.gpu.raster.blend import FAINT, OPAQUE, ROWS, lay_block, lay_some, paint, washes
 from dala.gpu.raster.frame import ALIGN, WIDTH, X0, X1, Y0, Y1, mark
 
 #: Pixels of a canvas, and of a row of it, from which that is stored past the caches.
@@ -74,8 +75,19 @@ def rect(
         return
     mark(dirty, x0, y0, x1, y1)
     width = frame[WIDTH]
+    if color >= OPAQUE:
+        for at in hinted(range(y0 * width + x0, y1 * width, width), scalar=True):
+            paint(pixels, at, x1 - x0, color)
+        return
+    places, counts = local(i32, ROWS), local(i32, ROWS)
+    n = 0
     for at in hinted(range(y0 * width + x0, y1 * width, width), scalar=True):
-        span(pixels, at, x1 - x0, color)
+        places[n], counts[n] = i32(at), i32(x1 - x0)
+        n += 1
+        if n == ROWS:
+            washes(pixels, places, counts, n, color)
+            n = 0
+    washes(pixels, places, counts, n, color)
 
 
 @native(inline=False)
@@ -89,9 +101,11 @@ def edge(x0: i64, y0: i64, x1: i64, y1: i64, y: i64) -> tuple[i64, i64, i64, i64
     wide = u64(abs(x1 - x0))
     whole = wide // tall
     rest = wide - whole * tall
-    done = wide * u64(y - y0)
-    q = done // tall
-    left = done - q * tall
+    q, left = u64(0), u64(0)
+    if y != y0:
+        done = wide * u64(y - y0)
+        q = done // tall
+        left = done - q * tall
     if x1 >= x0:
         if left != 0:
             return x0 + i64(q) + 1, i64(tall - left), i64(whole), i64(rest)
@@ -126,11 +140,20 @@ def slab(
     high = dy - cy
     low, top = frame[X0], frame[X1]
     width = frame[WIDTH]
+    places, counts = local(i32, ROWS), local(i32, ROWS)
+    n = 0
     for row in hinted(range(y0 * width, y1 * width, width), scalar=True):
         first = max(min(x, z), low)
         last = min(max(x, z), top)
-        if first < last:
-            span(pixels, row + first, last - first, color)
+        if color >= OPAQUE:
+            if first < last:
+                paint(pixels, row + first, last - first, color)
+        else:
+            places[n], counts[n] = i32(row + first), i32(last - first)
+            n += i64(first < last)
+            if n == ROWS:
+                washes(pixels, places, counts, n, color)
+                n = 0
         over_x -= more
         over_z -= extra
         x += step
@@ -141,6 +164,7 @@ def slab(
         if over_z < 0:
             over_z += high
             z += 1
+    washes(pixels, places, counts, n, color)
 
 
 @native(inline=False)

@@ -27,7 +27,7 @@ from dala.gpu.compute.engines.cpu_native.words import (
     u32,
     u64,
 )
-from dala.gpu.raster.blend import FAINT, OPAQUE, dots, over, row, span
+from dala.gpu.raster.blend import FAINT, OPAQUE, ROWS, dots, over, paint, row, washes
 from dala.gpu.raster.frame import WIDTH, X0, X1, Y0, Y1, mark
 
 #: Radii up to this one have their half-widths in a table.
@@ -80,10 +80,8 @@ def diagonal(r: u64) -> u64:
 
 
 @native(inline=False)
-def half_width(widths: Array[u8], r: i64, knee: i64, row: i64) -> i64:
-    """How far a disc goes to either side on a row; ``knee`` is its diagonal."""
-    if r <= TABLED:
-        return i64(widths[((r * (r + 1)) >> 1) + row])
+def half_width(r: i64, knee: i64, row: i64) -> i64:
+    """How far a big disc goes to either side on a row; ``knee`` is its diagonal."""
     if row <= knee:
         return i64(row_of(u64(r), u64(row)))
     rest = u64(r) * u64(r) - u64(row) * u64(row - 1) - 1
@@ -114,13 +112,28 @@ def solid(
     knee = 0
     if r > TABLED:
         knee = i64(diagonal(u64(r)))
+    places, counts = local(i32, ROWS), local(i32, ROWS)
+    n = 0
     for y in hinted(range(y0, y1), scalar=True):
         away = max(max(top - y, y - bottom), 0)
-        half = half_width(widths, r, knee, away) if away > 0 else r
+        half = r
+        if away > 0:
+            if r <= TABLED:
+                half = i64(widths[((r * (r + 1)) >> 1) + away])
+            else:
+                half = half_width(r, knee, away)
         first = max(left - half, low)
         count = min(right + half + 1, high) - first
-        if count > 0:
-            span(pixels, y * width + first, count, color)
+        if color >= OPAQUE:
+            if count > 0:
+                paint(pixels, y * width + first, count, color)
+        else:
+            places[n], counts[n] = i32(y * width + first), i32(count)
+            n += i64(count > 0)
+            if n == ROWS:
+                washes(pixels, places, counts, n, color)
+                n = 0
+    washes(pixels, places, counts, n, color)
 
 
 @native(inline=False)

@@ -17,6 +17,12 @@ from dala.gpu.raster.frame import WIDTH, X0, X1, Y0, Y1, mark
 
 #: Pixels that are drawn at a time.
 PIECE: Final = 64
+#: Up to here products of two fit easily.
+SMALL: Final = 1 << 28
+#: Lines up to this long are drawn by a slope of 32 bits behind the point. It is too steep by less
+#: than 2^-32, so after all steps by less than 1 / (2 * length): no floor is reached too soon.
+SHORT: Final = 1 << 15
+HALF: Final = 1 << 31
 
 
 @native
@@ -32,6 +38,8 @@ def away(a: i64, b: i64, j: i64) -> i64:
 def first_at(a: i64, b: i64, low: i64, high: i64, wanted: i64) -> i64:
     """The first j of low..high from which the shorter axis is ``wanted`` away; high + 1 if none."""
     high += 1
+    if wanted < SMALL and b < SMALL and a > 0:  # floor(a * j / b + 1/2) >= wanted, solved for j
+        return min(max(low, ((2 * wanted - 1) * b + 2 * a - 1) // (2 * a)), high)
     while low < high:
         middle = (low + high) >> 1
         if away(a, b, middle) >= wanted:
@@ -87,18 +95,89 @@ def line(
         final = first_at(dy, dx, first, final, to_y + 1) - 1
         if first > final:
             return
-    minor = away(dy, dx, first) if first > 0 else 0
-    # 2 * dy * j + dx - 2 * dx * minor, which stays within 0 .. 2 * dx
-    error = dx + i64(2 * (u64(dy) * u64(first) - u64(dx) * u64(minor)))
-    at = y1 * width + x1 + first * across + minor * along
     if dy == 0 and flat:
         y = y1
         begin = x1 + first if right else x1 - final
         mark(dirty, begin, y, begin + final - first + 1, y + 1)
         row(pixels, y * width + begin, final - first + 1, color)
         return
+    at = y1 * width + x1
+    if dx < SHORT:
+        short(
+            pixels, dirty, at, across, along, dx, dy, first, final, color, x1, y1, right, down, flat
+        )
+    else:
+        long(
+            pixels, dirty, at, across, along, dx, dy, first, final, color, x1, y1, right, down, flat
+        )
+
+
+@native(inline=False)
+def short(
+    pixels: Array[u32],
+    dirty: Array[i32],
+    at: i64,
+    across: i64,
+    along: i64,
+    dx: i64,
+    dy: i64,
+    first: i64,
+    final: i64,
+    color: u32,
+    x1: i64,
+    y1: i64,
+    right: bool,
+    down: bool,
+    flat: bool,
+) -> None:
+    """The steps from ``first`` to ``final`` of a short line, which begins at the pixel ``at``."""
+    slope = u64(dy << 32) // u64(dx) + 1
+    way = HALF + slope * u64(first)
     places = local(i32, PIECE)
-    opaque = color >= OPAQUE
+    while first <= final:
+        end = min(first + PIECE - 1, final)
+        was = i64(way >> 32)
+        if color >= OPAQUE:
+            for j in hinted(range(first, end + 1), scalar=True, unroll=4):
+                pixels[at + j * across + i64(way >> 32) * along] = color
+                way += slope
+        else:
+            for j in hinted(range(first, end + 1), scalar=True):
+                places[j - first] = i32(at + j * across + i64(way >> 32) * along)
+                way += slope
+            dots(pixels, places, end - first + 1, color)
+        minor = i64((way - slope) >> 32)
+        if flat:
+            stain(dirty, x1, y1, right, down, first, was, end, minor)
+        else:
+            stain(dirty, x1, y1, right, down, was, first, minor, end)
+        first = end + 1
+
+
+@native(inline=False)
+def long(
+    pixels: Array[u32],
+    dirty: Array[i32],
+    at: i64,
+    across: i64,
+    along: i64,
+    dx: i64,
+    dy: i64,
+    first: i64,
+    final: i64,
+    color: u32,
+    x1: i64,
+    y1: i64,
+    right: bool,
+    down: bool,
+    flat: bool,
+) -> None:
+    """As ``short``, for a line of any length."""
+    minor = away(dy, dx, first) if first > 0 else 0
+    # 2 * dy * j + dx - 2 * dx * minor, which stays within 0 .. 2 * dx
+    error = dx + i64(2 * (u64(dy) * u64(first) - u64(dx) * u64(minor)))
+    at += first * across + minor * along
+    places = local(i32, PIECE)
     turn, more = 0, 0
     while first <= final:
         end = min(first + PIECE - 1, final)
@@ -106,18 +185,14 @@ def line(
         for k in hinted(range(end - first + 1), scalar=True):
             at += turn
             minor += more
-            if opaque:
-                pixels[at] = color
-            else:
-                places[k] = i32(at)
+            places[k] = i32(at)
             error += 2 * dy
             turn, more = across, 0
             if error >= 2 * dx:
                 error -= 2 * dx
                 turn += along
                 more = 1
-        if not opaque:
-            dots(pixels, places, end - first + 1, color)
+        dots(pixels, places, end - first + 1, color)
         if flat:
             stain(dirty, x1, y1, right, down, first, was, end, minor)
         else:

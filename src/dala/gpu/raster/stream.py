@@ -10,9 +10,11 @@ from dala.gpu.command import LAYOUTS, MAX_DEPTH, OPCODES
 from dala.gpu.compute.engines.cpu_native import native
 from dala.gpu.compute.engines.cpu_native.words import (
     Array,
+    hinted,
     i32,
     i64,
     local,
+    prefetch,
     static,
     u8,
     u32,
@@ -72,6 +74,8 @@ FAMILIES: Final = {
     FILL_ROUND: DISCS,
     BLIT: SPRITES,
 }
+#: Commands of a band from which all its memory is asked for beforehand.
+CROWDED: Final = 300
 #: How many commands are looked at for them.
 LOOKED_AT: Final = 64
 
@@ -279,8 +283,12 @@ def execute(
         picks = picks[start * room :]
         frame = frame[start * WORDS :]
         top, low = start << shift, min(end << shift, low)
-        frame[Y0], frame[Y1] = max(frame[Y0], top), min(frame[Y1], low)
+        frame[Y0] = max(frame[Y0], top)
+        frame[Y1] = max(min(frame[Y1], low), frame[Y0])  # a clip beside the band leaves nothing
         at, last = 0, i64(picks[0])
+        if last >= CROWDED:  # most of its memory will be needed, and comes quickest in order
+            for i in hinted(range(top * width, low * width, 16), scalar=True):
+                prefetch(pixels, i)
     code = END
     while True:
         if banded:
@@ -361,7 +369,7 @@ def execute(
                 x, y = plain(data, at + 1), plain(data, at + 5)
                 w, h = plain(data, at + 9), plain(data, at + 13)
             frame[X0], frame[Y0] = min(x, width), min(max(y, top), low)
-            frame[X1], frame[Y1] = min(x + w, width), min(y + h, low)
+            frame[X1], frame[Y1] = min(x + w, width), max(min(y + h, low), frame[Y0])
         elif opcode != BATCH:
             code = opcode
             break
