@@ -2,10 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -231,77 +227,3 @@ def test_a_limit_that_is_raised(source, tmp_path, monkeypatch):
 def test_debug_shows_the_traceback(tmp_path):
     with pytest.raises(FileNotFoundError):
         main(["filter", str(tmp_path / "no.png"), str(tmp_path / "o.png"), "--sepia", "--debug"])
-
-
-# video ------------------------------------------------------------------------------------------
-def clip(path, count=12, size=(96, 64)):
-    """Frames of one gray each, 15 brighter than the one before (from 20 on anew), and a tone."""
-    from tests.media.clips import av, encode
-
-    shades = [np.full((size[1], size[0], 3), 20 + 15 * (n % 15), np.uint8) for n in range(count)]
-    frames = [av.VideoFrame.from_ndarray(shade) for shade in shades]
-    return encode(path, frames, options={"crf": "1"}, tone=True)
-
-
-def test_video(tmp_path, capsys):
-    av = pytest.importorskip("av")
-    source = clip(tmp_path / "in.mp4")
-    works(source, tmp_path / "out.mp4", "--invert", "--resize", "size=48x32", "--crf", "1")
-    assert "48x32, 12 frames" in capsys.readouterr().out
-    with av.open(str(source)) as old, av.open(str(tmp_path / "out.mp4")) as new:
-        times = [[f.time for f in box.decode(video=0)] for box in (old, new)]
-        assert times[0] == times[1]
-    with av.open(str(source)) as old, av.open(str(tmp_path / "out.mp4")) as new:
-        sound = [[bytes(p) for p in box.demux(audio=0)] for box in (old, new)]
-        assert sound[0] == sound[1]
-    with av.open(str(tmp_path / "out.mp4")) as new:
-        for n, frame in enumerate(new.decode(video=0)):
-            assert abs(int(frame.to_ndarray(format="rgb24")[16, 24, 1]) - (235 - 15 * n)) <= 4
-    works(source, tmp_path / "mute.mp4", "--invert", "--no-audio")
-    with av.open(str(tmp_path / "mute.mp4")) as box:
-        assert not box.streams.audio
-
-
-def test_wrong_videos(tmp_path, capsys):
-    pytest.importorskip("av")
-    source = clip(tmp_path / "in.mp4")
-    cut = tmp_path / "cut.mp4"
-    cut.write_bytes(source.read_bytes()[: source.stat().st_size * 2 // 3])
-    out = tmp_path / "out.mp4"
-    assert "is a video, so OUT must be one" in fails(capsys, source, "out.png", "--sepia")
-    assert "is not overwritten" in fails(capsys, source, source, "--sepia")
-    assert "cut.mp4" in fails(capsys, cut, out, "--sepia")
-    assert "no.mp4" in fails(capsys, tmp_path / "no.mp4", out, "--sepia")
-    assert "must be even" in fails(capsys, source, out, "--resize", "size=31x20")
-    assert "within 0..200" in fails(capsys, source, out, "--blur", "radius=900")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.mp4", "in.mp4"]
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
-def test_interrupted_video_leaves_nothing(tmp_path):
-    pytest.importorskip("av")
-    source = clip(tmp_path / "in.mp4", 60)
-    started = tmp_path / "started"
-    # The first written frame tells; those after it come slowly, so there is time to interrupt.
-    code = f"""
-import sys, time, pathlib
-from dala.cli import main
-from dala.media.video_write import Writer
-write = Writer.write
-def slow(self, *given):
-    write(self, *given)
-    pathlib.Path({str(started)!r}).touch()
-    time.sleep(0.3)
-Writer.write = slow
-paths = [{str(source)!r}, {str(tmp_path / "out.mp4")!r}]
-sys.exit(main(["filter", *paths, "--sepia", "--device", "cpu"]))
-"""
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    with subprocess.Popen([sys.executable, "-c", code], env=environ, stderr=-1) as process:
-        while not started.exists() and process.poll() is None:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-    assert process.returncode == 130, err
-    assert b"Traceback" not in err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.mp4", "started"]

@@ -218,6 +218,33 @@ def test_pixel_aspect(tmp_path):
         assert (frame.width, frame.height) == (reader.width, reader.height) == (85, 48)
 
 
+def test_pixel_aspect_is_written(tmp_path):
+    picture = np.full((16, 32, 3), 90, np.uint8)
+    for value, wanted in ((Fraction(64, 45), Fraction(64, 45)), (0.75, Fraction(3, 4))):
+        with video.write(tmp_path / "a.mp4", fps=25, pixel_aspect=value) as writer:
+            writer.write(picture)
+        with video.open(tmp_path / "a.mp4") as reader:
+            assert reader.pixel_aspect == wanted
+    for bad in (0, -1, "wide", True, float("inf")):
+        with pytest.raises(ParameterError, match="pixel_aspect"):
+            video.write(tmp_path / "b.mp4", fps=25, pixel_aspect=bad)
+
+
+def test_planes_that_are_lent_and_planes_that_are_not(tmp_path):
+    # The encoder comes to them later: those that are not lent must have been copied by then.
+    for lent, spoiled in ((True, False), (False, True)):
+        path = tmp_path / f"{lent}.mkv"
+        with video.write(path, codec="ffv1") as writer:
+            for n in range(6):
+                planes = np.full((24, 16), 20 + 10 * n, np.uint8)
+                frame = Frame.from_array(planes, format="i420", pts=n, time_base="1/25")
+                writer.write(frame, lent=lent)
+                if spoiled:
+                    frame.pixels.write(np.zeros_like(planes))
+        with video.open(path, format="native") as reader:
+            assert [int(np.array(f)[0, 0]) for f in reader] == [20, 30, 40, 50, 60, 70]
+
+
 def test_native_planes(clips):
     with video.open(clips / "a.mp4", format="native") as reader:
         frame = next(reader)

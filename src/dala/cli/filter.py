@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from dala.cli import chain, inputs
+from dala.cli import chain, filter_video, inputs
 from dala.cli.progress import Progress
+from dala.cli.signals import Stopped, stopping
 from dala.errors import ParameterError
 
 EXAMPLES: Final = """\
@@ -88,10 +89,14 @@ def run(args: argparse.Namespace) -> int:
     if not args.chain:
         raise ParameterError("name at least one filter, such as --blur radius=3.")
     *names, out = args.paths
-    if len(names) == 1 and inputs.is_video(names[0]):
-        report = _video(args, names[0], out)
-    else:
-        report = _pictures(args, names, out)
+    try:
+        with stopping():
+            if len(names) == 1 and inputs.is_video(names[0]):
+                report = _video(args, names[0], out)
+            else:
+                report = _pictures(args, names, out)
+    except Stopped as stopped:
+        return 128 + stopped.number
     failed: list[dict[str, str]] = report["failed"]
     if args.json:
         print(json.dumps(report, indent=2))
@@ -105,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 def _summary(report: dict[str, Any], out: str) -> str:
     made, seconds = report["made"], report["seconds"]
     where = f"on {report['device']}"
-    if len(made) == 1 and not report["failed"]:
+    if len(made) == 1 and (not report["failed"] or "frames" in made[0]):
         one = made[0]
         size = f"{one['width']}x{one['height']}"
         if "frames" in one:
@@ -116,38 +121,9 @@ def _summary(report: dict[str, Any], out: str) -> str:
     return f"{out}: {len(made)} pictures in {seconds:.1f} s{missed} {where}"
 
 
-# video ------------------------------------------------------------------------------------------
 def _video(args: argparse.Namespace, name: str, out: str) -> dict[str, Any]:
-    from dala.media import FramePipeline, video
-
-    remote = "://" in name
-    if not inputs.is_video(out):
-        raise ParameterError(f"{name!r} is a video, so OUT must be one, such as out.mp4; {out!r}.")
-    used = chain.files(args.chain)
-    inputs.refuse_overwriting([*([] if remote else [Path(name)]), *used], [Path(out)])
-    filters = chain.load(args.chain, args.max_pixels)
-    options = {} if args.crf is None else {"crf": args.crf}
-    with video.open(name, device=args.device, policy="every") as source:
-        sound = None if args.no_audio or remote or not source.has_audio else source
-        total = source.frames
-        if total is None and source.duration and source.fps:
-            total = round(source.duration * source.fps)
-        with (
-            FramePipeline(1 << 16, 1 << 16, device=args.device) as pipeline,
-            Progress(total, "frames") as progress,
-            video.write(
-                out, fps=source.fps, codec=args.codec, audio_from=sound, options=options,
-                device=args.device,
-            ) as sink,
-        ):  # fmt: skip
-            # A frame uses all cores by itself; decoding and encoding have threads of their own.
-            workers = 1 if pipeline.device in ("cpu", "reference") else 2
-            for frame in pipeline.stream(source, filters, workers=workers):
-                sink.write(frame)
-                progress.step()
-            width, height, device = sink.width, sink.height, pipeline.device
-    made = {"in": name, "out": out, "width": width, "height": height, "frames": progress.done}
-    return _report(args, device, [made], [], progress.seconds)
+    device, made, wrong, seconds = filter_video.run(args, name, out)
+    return _report(args, device, [made], [{"in": name, "error": wrong}] if wrong else [], seconds)
 
 
 # pictures ---------------------------------------------------------------------------------------

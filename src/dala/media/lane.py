@@ -54,8 +54,9 @@ class Slot:
 class Line:
     """One list of filters over frames of one shape."""
 
-    def __init__(self, picture: Picture, steps: Sequence[Step], device: str) -> None:
+    def __init__(self, picture: Picture, steps: Sequence[Step], device: str, results: int) -> None:
         self.device = device
+        self._results = results
         self.source = buffer_zeros(picture.shape, picture.dtype, device=device)
         self.given = [
             [None if isinstance(i, int) else self._given(i) for i in step.inputs] for step in steps
@@ -79,7 +80,7 @@ class Line:
             for slot in self.slots:
                 if slot.free:
                     return slot, True
-            if len(self.slots) < RESULTS:
+            if len(self.slots) < self._results:
                 self.slots.append(self._slot(steps))
                 return self.slots[-1], True
         if self.spare is None:
@@ -136,8 +137,9 @@ class Line:
 class Lane:
     """Runs one frame at a time; lists of filters are kept, the last used ones."""
 
-    def __init__(self, device: str, sees: bool) -> None:
+    def __init__(self, device: str, sees: bool, results: int = RESULTS) -> None:
         self._device = device
+        self._results = results
         #: Whether the host sees the device's memory, so that results can be lent.
         self._sees = sees
         self._lines: OrderedDict[Any, Line] = OrderedDict()
@@ -177,7 +179,7 @@ class Lane:
         key = (picture.shape, picture.dtype, *(_key(step) for step in steps))
         line = self._lines.get(key)
         if line is None:
-            line = Line(picture, steps, self._device)
+            line = Line(picture, steps, self._device, self._results)
             try:
                 line.slot(steps, self._sees)  # refused filters are not kept
             except BaseException:

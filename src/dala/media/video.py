@@ -97,6 +97,7 @@ def write(
     options: Mapping[str, Any] | None = None,
     threads: int = 0,
     device: str | None = None,
+    pixel_aspect: Fraction | float | None = None,
 ) -> Writer:
     """Opens a video for writing: a context manager with ``write(frame)``.
 
@@ -111,7 +112,8 @@ def write(
         matrix: "bt601", "bt709" or "bt2020"; the first frame's where left out.
         range: "limited" or "full".
         options: for the encoder, such as ``{"crf": 18, "preset": "slow"}``.
-        threads: for encoding; 0 lets FFmpeg choose.
+        threads: for encoding; 0 takes as many as there are cores (for H.264 eight at most).
+        pixel_aspect: width of a pixel by its height, for players to stretch the picture by.
         device: where arrays are converted; the current device where left out.
 
     Raises:
@@ -132,4 +134,5 @@ def write(
         options=options,
         threads=threads,
         device=device,
+        pixel_aspect=pixel_aspect,
     )

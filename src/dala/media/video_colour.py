@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from dala.gpu.compute import Buffer, from_array, from_dlpack, run_kernel
+from dala.gpu.compute import Buffer, buffer_zeros, from_array, from_dlpack, run_kernel
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get
+from dala.media.images import shared
 
 #: H.273's numbers; the first of each name is the one that is written.
 MATRICES = {1: "bt709", 6: "bt601", 5: "bt601", 4: "bt601", 9: "bt2020", 10: "bt2020"}
@@ -186,8 +187,19 @@ def to_planes(planes: Planes, device: str | None) -> Buffer | None:
     """4:2:0 as (height * 3 / 2, width) bytes, planes one after another; None where it is not."""
     if planes.format not in ("nv12", "i420") or planes.height % 2 or planes.width % 2:
         return None
-    flat = np.concatenate([a.reshape(-1) for a in planes.arrays])
-    return from_array(flat.reshape(planes.height * 3 // 2, planes.width), device=device)
+    with buffer_zeros(1, "u8", device=device) as probe:
+        engine = probe.engine
+    size = (planes.height * 3 // 2, planes.width)
+    made = allocate(engine, size, "u8", zero=False, call="video")
+    target = shared(made)
+    flat = np.empty(size, np.uint8) if target is None else target
+    into, at = flat.reshape(-1), 0
+    for a in planes.arrays:
+        np.copyto(into[at : at + a.size].reshape(a.shape), a)
+        at += a.size
+    if target is None:
+        made.write(flat)
+    return made
 
 
 def turned(picture: Buffer, degrees: int) -> Buffer:

@@ -211,6 +211,7 @@ class Decoder:
             held = None
             if not self.queue.put(frame):
                 return
+            del frame
         if held is not None:
             self.queue.put(held)
         self._look_at_end()
@@ -275,11 +276,15 @@ class Decoder:
             except av.FFmpegError as error:
                 self._note(error)
                 continue
-            for frame in frames:
+            frames.reverse()
+            while frames:
+                frame = frames.pop()
                 if frame.is_corrupt:
                     self._note("a frame could be decoded only in part")
                 self._stamp(frame)
-                yield frame
+                frames.append(frame)
+                del frame  # its memory is the decoder's again as soon as it was used
+                yield frames.pop()
 
     def _mark(self, packet: Any) -> None:
         stamp = packet.pts if packet.pts is not None else packet.dts

