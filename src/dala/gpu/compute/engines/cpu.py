@@ -39,6 +39,7 @@ from dala.gpu.compute.engines.variants import Variants
 from dala.gpu.compute.lang.ir import Program
 
 if TYPE_CHECKING:
+    from dala.gpu.compute.engines.composing import Composer
     from dala.gpu.compute.engines.llvm_rows import Machine
     from dala.gpu.compute.engines.llvm_vectors_facts import Facts
 
@@ -201,6 +202,12 @@ class CPUEngine(Engine):
     def operate(self, task: Task) -> Runner | None:
         """The engine's own code for an operation, if it has some."""
         return find_code("cpu_ops", self, task)
+
+    def composer(self) -> Composer:
+        """Draws pictures in native code, tile by tile."""
+        from dala.gpu.compute.engines.cpu_compose.composer import CPUComposer
+
+        return CPUComposer()
 
     def _code(self, program: Program, geometry: Geometry, known: Mapping[int, int]) -> Code:
         key = (program.key, geometry.layout, *known.items())
