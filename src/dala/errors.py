@@ -31,6 +31,7 @@ __all__ = [
     "ParameterError",
     "ProtocolError",
     "ReadOnlyError",
+    "SceneFileError",
     "ShaderError",
     "ShapeError",
     "ShapeMismatch",
@@ -256,3 +257,21 @@ class UnknownModel(ModelError, KeyError):
 
 class ModelNotFound(ModelError, FileNotFoundError):
     """The weights of a model are nowhere to be found; the message says how to get them."""
+
+
+class SceneFileError(ParameterError):
+    """A scene file is refused. ``problems`` has all that is wrong, each with its place in the file.
+
+    ``str(error)`` has the first ten.
+    """
+
+    def __init__(self, name: str, problems: list[str]) -> None:
+        self.name = name
+        self.problems = list(problems)
+        told = [f"{name}: {problem}" for problem in self.problems[:10]]
+        if len(self.problems) > len(told):
+            told.append(f"{name}: and {len(self.problems) - len(told)} more.")
+        super().__init__("\n".join(told))
+
+    def __reduce__(self) -> tuple[type[SceneFileError], tuple[str, list[str]]]:
+        return type(self), (self.name, self.problems)

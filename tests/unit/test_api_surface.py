@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+import numpy as np
 import pytest
 
 import dala
@@ -40,6 +41,10 @@ TOP = {
     "doctor",
     "gpu",
     "media",
+    "ml",
+    "ModelError",
+    "ModelNotFound",
+    "UnknownModel",
     "use",
 }
 
@@ -204,6 +209,23 @@ FRAME = {
     "transfer", "width",
 }  # fmt: skip
 
+#: Of a scene; groups have the ``add_*`` calls too.
+ADD_CALLS = {
+    "add_animation", "add_effect", "add_group", "add_image", "add_node", "add_overlay",
+    "add_scene", "add_subtitles", "add_text", "add_video",
+}  # fmt: skip
+SCENE = ADD_CALLS | {
+    "animator", "background", "close", "device", "errors", "explain", "fps", "frame_count",
+    "frames_skipped", "grid", "height", "nodes", "remove_node", "render", "set_pip_transform",
+    "side_by_side", "stack", "stats", "textures", "time", "width",
+}  # fmt: skip
+#: Properties that every node has.
+NODE = {
+    "anchor", "blend", "border", "border_color", "border_width", "crop", "fit", "height",
+    "opacity", "position", "radius", "rotation", "scale", "shadow", "size", "visible", "width",
+    "x", "y", "z_index",
+}  # fmt: skip
+
 BUILTIN_KERNELS = {
     "argmax",
     "beauty",
@@ -340,7 +362,8 @@ def test_names_of_a_surface():
 
 def test_names_of_media():
     media = dala.media
-    assert set(dir(media)) >= {"Frame", "FramePipeline", "effects", "gpu", "video"}
+    rooms = {"effects", "gpu", "scene", "video"}
+    assert set(dir(media)) >= {"Frame", "FramePipeline", "Scene", "TexturePool"} | rooms
     assert set(media.gpu.__all__) >= set(MEDIA)
     for name, wanted in MEDIA.items():
         signature = inspect.signature(getattr(media.gpu, name))
@@ -350,6 +373,54 @@ def test_names_of_media():
     assert set(media.gpu.filters()) >= EFFECTS
     assert set(dir(media.Frame)) >= FRAME
     assert set(dir(media.FramePipeline)) >= {"close", "explain", "passes", "process", "stream"}
+
+
+def test_names_of_a_scene():
+    with dala.media.Scene(1, 1, device="reference") as scene:
+        assert {name for name in dir(scene) if not name.startswith("_")} >= SCENE
+        node = scene.add_image(np.zeros((1, 1), np.uint8))
+        assert set(node.PROPERTIES) == NODE
+        group = scene.add_group()
+        assert set(dir(group)) >= ADD_CALLS
+    signature = inspect.signature(dala.media.Scene)
+    plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    wanted = "(width, height, *, background='black', fps=30, device=None, blend_space='srgb')"
+    assert str(inspect.Signature(plain)) == wanted
+    assert dala.media.scene.Scene is dala.media.Scene
+
+
+ML = {
+    "available_models": "()",
+    "load_model": (
+        "(model, provider='auto', *, task=None, labels=None, size=None, layout=None, "
+        "preprocess=None, decode=None, threads=None, pull=True)"
+    ),
+    "predict": "(model, input, **options)",
+    "predict_async": "(model, input, **options)",
+    "top_k": "(output, k=5, labels=None)",
+}
+MODEL = {"close", "info", "labels", "options", "predict", "predict_async", "preprocess", "provider",
+         "run", "stream", "warmup"}  # fmt: skip
+
+
+def test_names_of_ml():
+    ml = dala.ml
+    assert set(dir(ml)) >= {"Background", "Model", "gpu", "preprocess", "results"}
+    assert set(ml.gpu.__all__) == set(ML)
+    for name, wanted in ML.items():
+        signature = inspect.signature(getattr(ml.gpu, name))
+        plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+        assert str(inspect.Signature(plain)) == wanted, name
+    assert set(dir(ml.Model)) | {"labels"} >= MODEL
+    first = list(inspect.signature(ml.preprocess).parameters)[:2]
+    assert first == ["image", "size"]
+    assert inspect.signature(ml.preprocess).parameters["size"].default == (224, 224)
+    sync, other = (inspect.signature(getattr(ml.gpu, n)) for n in ("predict", "predict_async"))
+    assert sync.parameters == other.parameters
+
+
+def test_models_are_kernels():
+    assert set(compute.kernels()) >= set(dala.ml.gpu.available_models())
 
 
 def test_built_in_kernels():

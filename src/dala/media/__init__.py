@@ -1,8 +1,10 @@
-"""The media room: pictures and video frames, filters for them, effects, frame pipelines.
+"""The media room: pictures and video frames, filters for them, effects, scenes.
 
 - ``dala.media.gpu``: one call a filter; ``start_pipeline``, ``process_frame``, ``stop_pipeline``
 - ``dala.media.effects``: grading, virtual backgrounds, overlays; ``dala.media.video``: files
+- ``dala.media.scene``: ``Scene``, video, pictures, text and effects composed into frames
 - ``Frame``: a picture with its time and colour; ``FramePipeline``: filter lists over many frames
+- ``TexturePool``: pictures that are loaded once and drawn many times
 
 >>> import numpy as np
 >>> import dala
@@ -17,17 +19,34 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dala.media import effects as effects
     from dala.media import gpu as gpu
+    from dala.media import scene as scene
     from dala.media import video as video
     from dala.media.frame import Frame as Frame
     from dala.media.pipeline import FramePipeline as FramePipeline
+    from dala.media.scene import Scene as Scene
+    from dala.media.texture import TexturePool as TexturePool
 
 #: Modules that are imported when their name is first used.
-_ROOMS = ("effects", "gpu", "video")
+_ROOMS = ("effects", "gpu", "scene", "video")
 
 #: The module that holds each class.
-_HOMES = {"Frame": "frame", "FramePipeline": "pipeline"}
+_HOMES = {
+    "Frame": "frame",
+    "FramePipeline": "pipeline",
+    "Scene": "scene",
+    "TexturePool": "texture",
+}
 
-__all__ = ["Frame", "FramePipeline", "effects", "gpu", "video"]
+__all__ = [
+    "Frame",
+    "FramePipeline",
+    "Scene",
+    "TexturePool",
+    "effects",
+    "gpu",
+    "scene",
+    "video",
+]
 
 if not TYPE_CHECKING:
 

@@ -19,9 +19,10 @@ _SHORT_TWO: Final = {round(rate * 100): rate for rate in _SHORT.values()}
 
 
 class Moment(NamedTuple):
-    """When a frame is shown: seconds, and the same exactly."""
+    """When a frame is shown: seconds, the same exactly, and as the frame says it."""
 
     seconds: float
+    exact: Fraction
     pts: int
     time_base: Fraction
 
@@ -31,6 +32,8 @@ class Clock:
 
     def __init__(self, fps: Any) -> None:
         self.rate = frame_rate(fps)
+        #: Seconds from frame to frame.
+        self.period = 1 / self.rate
         #: Number of the next frame if no time is told.
         self.next = 0
         #: Seconds of the last frame; None before the first.
@@ -40,17 +43,18 @@ class Clock:
         """The time of the next frame; the clock moves there with :meth:`move`."""
         if time is None:
             number = self.next
-            return Moment(float(number / self.rate), number, 1 / self.rate)
+            exact = number * self.period
+            return Moment(float(exact), exact, number, self.period)
         exact = _seconds(time)
         number = round(exact * self.rate)
         if abs(number / self.rate - exact) < Fraction(1, 10**7):
-            return Moment(float(exact), number, 1 / self.rate)
-        return Moment(float(exact), round(exact / TIME_BASE), TIME_BASE)
+            return Moment(float(exact), number * self.period, number, self.period)
+        return Moment(float(exact), exact, round(exact / TIME_BASE), TIME_BASE)
 
     def move(self, moment: Moment) -> None:
         """A frame was made: the next one is the first of the rate that is later."""
         self.time = moment.seconds
-        if moment.time_base == 1 / self.rate:
+        if moment.time_base is self.period:
             self.next = moment.pts + 1
         else:
             self.next = math.floor(moment.pts * moment.time_base * self.rate) + 1

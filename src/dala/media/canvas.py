@@ -1,0 +1,162 @@
+"""Pictures that are drawn on: surfaces inside a scene, and the framebuffers it hands out.
+
+A framebuffer is drawn on again only when its Frame and all arrays over it are gone. Each knows
+which state of the scene it shows, so that only what changed since is drawn; for that, what is
+handed out can only be read.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from dala.gpu.compute import Buffer
+from dala.gpu.compute.buffer import allocate
+from dala.gpu.compute.composite import Compositor, Picture, Rect
+from dala.gpu.compute.live import untrack
+from dala.media.dirty import Snapshot
+
+Color = tuple[int, int, int, int]
+
+
+class Surface:
+    """A buffer of (height, width, 4) that is drawn on and then read as a picture."""
+
+    def __init__(self, compositor: Compositor, width: int, height: int) -> None:
+        self.compositor = compositor
+        self.width = width
+        self.height = height
+        self.buffer = allocate(compositor.engine, (height, width, 4), "u8", zero=True, call="Scene")
+        self._picture: Picture | None = None
+        #: What it shows, for whoever draws on it.
+        self.key: Any = None
+        self.snapshot: Snapshot | None = None
+        #: Changes with its pixels.
+        self.version = 0
+        self._shown = -1
+
+    @property
+    def picture(self) -> Picture:
+        """It, as a picture to draw with, up to date."""
+        if self._picture is None:
+            self._picture = self.compositor.picture(self.buffer)
+        elif self._shown != self.version:
+            self._picture.update(self.buffer)
+        self._shown = self.version
+        return self._picture
+
+    def draw(
+        self, draws: np.ndarray[Any, Any], rects: list[Rect] | None, background: Color | None
+    ) -> None:
+        """Draws on it."""
+        self.compositor.compose(self.buffer, draws, rects, background=background)
+        self.version += 1
+
+    def close(self) -> None:
+        """Frees it."""
+        if self._picture is not None:
+            self._picture.close()
+        self.buffer.free()
+
+
+class Lent(Buffer):
+    """A framebuffer in a user's hands, on a device whose memory the host does not see.
+
+    Freeing it gives the memory back to the scene, or to the device once the scene is closed.
+    """
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: Buffer) -> None:
+        storage = owner.storage("Scene.render")
+        super().__init__(owner.engine, storage, owner.shape, "u8", readonly=True)
+        untrack("buffer", owner.engine.id, owner.nbytes)  # counted once, by its owner
+        self._owner: Buffer | None = owner
+
+    def free(self) -> None:
+        """Gives the memory back. Freeing twice is fine."""
+        self._storage, self._key, self._owner = None, None, None
+
+
+class Canvas:
+    """A framebuffer: a buffer, what it shows, and who holds it."""
+
+    def __init__(self, compositor: Compositor, width: int, height: int) -> None:
+        self.surface = Surface(compositor, width, height)
+        self._host = compositor.engine.host_view(self.surface.buffer.storage("Scene")) is not None
+        self._holders: list[weakref.ref[Any]] = []
+
+    @property
+    def free(self) -> bool:
+        """True when nobody holds it or an array over it."""
+        self._holders = [h for h in self._holders if not _gone(h())]
+        return not self._holders
+
+    def lend(self) -> Buffer:
+        """The pixels for a user; until the last hold on them is gone, the canvas is not free."""
+        own = self.surface.buffer
+        if not self._host:
+            lent = Lent(own)
+            self._holders.append(weakref.ref(lent))
+            return lent
+        array = own.numpy()
+        root = array.base if isinstance(array.base, np.ndarray) else array
+        self._holders.append(weakref.ref(root))
+        storage = own.engine.adopt(array.reshape(-1).data)
+        assert storage is not None
+        return Buffer(own.engine, storage, own.shape, "u8", readonly=True)
+
+    def close(self) -> None:
+        """Frees it, unless somebody still holds it: then it is freed when they let go."""
+        if self._host or self.free:
+            self.surface.close()
+        elif self.surface._picture is not None:
+            self.surface._picture.close()
+
+
+def _gone(holder: Any) -> bool:
+    return holder is None or (isinstance(holder, Lent) and holder.freed)
+
+
+class Pool:
+    """The framebuffers of a scene: as many as are held at once, usually two."""
+
+    def __init__(self, compositor: Compositor, width: int, height: int) -> None:
+        self._compositor = compositor
+        self.width = width
+        self.height = height
+        self.canvases: list[Canvas] = []
+        #: The one that shows the last frame.
+        self.front: Canvas | None = None
+
+    def take(self) -> Canvas:
+        """One to draw on: that which was drawn last of those that nobody holds."""
+        for canvas in reversed(self.canvases):
+            if canvas.free:
+                self.canvases.remove(canvas)
+                break
+        else:
+            canvas = Canvas(self._compositor, self.width, self.height)
+        self.canvases.append(canvas)
+        self.front = canvas
+        return canvas
+
+    def forget(self) -> None:
+        """What the framebuffers show is not what is wanted any more."""
+        for canvas in self.canvases:
+            canvas.surface.snapshot = None
+
+    def trim(self, keep: int = 3) -> None:
+        """Frees what is no longer needed after somebody held many frames."""
+        spare = [c for c in self.canvases if c is not self.front and c.free]
+        for canvas in spare[: max(0, len(self.canvases) - keep)]:
+            self.canvases.remove(canvas)
+            canvas.close()
+
+    def close(self) -> None:
+        """Frees all; frames in users' hands stay."""
+        for canvas in self.canvases:
+            canvas.close()
+        self.canvases, self.front = [], None

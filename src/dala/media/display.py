@@ -1,0 +1,291 @@
+"""The display list: what every visible node becomes, flat, back to front, kept from frame to frame.
+
+A node is an *item* of a layer; an item has *draws*, each a record of the compositor with the
+picture it reads. A layer keeps the records of all its items in one array. A node that changes has
+its own records made again and put in their place; only adding, removing and reordering make a new
+list.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dala.gpu.compute.composite import BLENDS, DRAW, Picture, Rect
+from dala.media.layout import Placed
+from dala.media.nodes.effect import EffectNode
+from dala.media.nodes.group import GroupNode
+
+if TYPE_CHECKING:
+    from dala.media.nodes.node import Node
+
+RECORD: Final = struct.Struct("<8i16f2i4Bf4i")
+assert RECORD.size == DRAW.itemsize
+BLEND: Final = {name: number for number, name in enumerate(BLENDS)}
+_FLAGS: Final = struct.Struct("<i")
+_PLACE: Final = struct.Struct("<4i2f")
+#: Samples of a pixel across or down, at most.
+_MOST_TAPS: Final = 64
+
+
+class Draw:
+    """One record, which part of its node it is, and what it reads."""
+
+    __slots__ = ("part", "picture", "record", "version")
+
+    def __init__(self, part: str, record: bytes, picture: Picture | None, version: int) -> None:
+        self.part = part
+        self.record = record
+        self.picture = picture
+        self.version = version
+
+
+def bounds(place: Placed, clip: Rect, grow: float = 0.0) -> Rect | None:
+    """The pixels a box can touch, inside a rectangle; None where there are none."""
+    hw, hh = place.hw + grow, place.hh + grow
+    if place.sin or place.cos < 0:
+        c, s = abs(place.cos), abs(place.sin)
+        edge = 0.0 if s in (0.0, 1.0) else 0.5
+        hw, hh = hw * c + hh * s + edge, hw * s + hh * c + edge
+    x0 = max(clip[0], math.floor(place.cx - hw))
+    y0 = max(clip[1], math.floor(place.cy - hh))
+    x1 = min(clip[2], math.ceil(place.cx + hw))
+    y1 = min(clip[3], math.ceil(place.cy + hh))
+    return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
+
+
+def record(
+    kind: int,
+    place: Placed,
+    rect: Rect,
+    flags: int = 0,
+    blend: int = 0,
+    opacity: float = 1.0,
+    radius: float = 0.0,
+    width: float = 0.0,
+    color: tuple[int, int, int, int] = (0, 0, 0, 0),
+    picture: Picture | None = None,
+) -> bytes:
+    """The bytes of a draw of the compositor."""
+    u0, v0, u1, v1 = place.crop
+    sx, sy, number, across, down = 0.0, 0.0, 0, 1, 1
+    if picture is not None:
+        sx, sy = (u1 - u0) / (2 * place.hw), (v1 - v0) / (2 * place.hh)
+        number = picture.number
+        if sx > 2 or sy > 2:
+            across = min(max(1, math.ceil(sx / 2 - 1e-6)), _MOST_TAPS)
+            down = min(max(1, math.ceil(sy / 2 - 1e-6)), _MOST_TAPS)
+    return RECORD.pack(
+        kind, blend, flags, number, *rect,
+        place.cx, place.cy, place.cos, place.sin, place.hw, place.hh, radius, width,
+        sx, sy, u0, v0, u0, v0, u1, v1, across, down, *color, opacity, 0, 0, 0, 0,
+    )  # fmt: skip
+
+
+class Item:
+    """A node in a layer: where that lies, its draws, and what had to be made for them."""
+
+    __slots__ = (
+        "below", "clip", "draws", "dx", "dy", "inner", "layer", "moved", "node", "place", "stale",
+        "start", "work",
+    )  # fmt: skip
+
+    def __init__(self, node: Node, layer: Layer) -> None:
+        self.node = node
+        self.layer = layer
+        #: Offset of the flattened groups around the node, and what they leave to be seen.
+        self.dx = self.dy = 0.0
+        self.clip: Rect = (0, 0, 0, 0)
+        self.draws: list[Draw] = []
+        #: Number of the first draw in the layer.
+        self.start = 0
+        self.stale = False
+        #: True when nothing but the node's position changed since its draws were made; then where
+        #: its only draw was, and how far from the node's position; None where it has more than one.
+        self.moved = False
+        self.place: tuple[Placed, float, float] | None = None
+        #: The nodes of an effect on everything below, first to last.
+        self.below: list[EffectNode] = []
+        #: The layer of a group that is drawn into a picture of its own.
+        self.inner: Layer | None = None
+        #: Surfaces and filters that stay while the item does, by name.
+        self.work: dict[str, Any] = {}
+
+    def touch(self, moved: bool = False) -> None:
+        """The item's draws are to be made again, and those of the groups around it."""
+        if not moved:
+            self.moved = False
+        if not self.stale:
+            self.stale = True
+            self.moved = moved
+            self.layer.stale.append(self)
+            if self.layer.owner is not None:
+                self.layer.owner.touch()
+
+    def drop(self) -> None:
+        """Gives back what was made for the item."""
+        if self.node._item is self:
+            self.node._item = None
+        for node in self.below:
+            if node._item is self:
+                node._item = None
+        for thing in self.work.values():
+            if hasattr(thing, "close"):
+                thing.close()
+        self.work.clear()
+        if self.inner is not None:
+            self.inner.drop()
+            self.inner = None
+
+
+class Layer:
+    """The draws onto one picture: the scene's, or that of a group."""
+
+    def __init__(self, width: int, height: int, owner: Item | None = None) -> None:
+        self.width = width
+        self.height = height
+        self.owner = owner
+        self.items: list[Item] = []
+        self.stale: list[Item] = []
+        #: Items that are effects on everything below.
+        self.effects: list[Item] = []
+        self.array = np.zeros(0, DRAW)
+        self.versions = np.zeros(0, np.int64)
+        self.keys: list[tuple[int, str]] = []
+        #: Changes whenever draws come, go or move in the list.
+        self.serial = 0
+        self._memory = memoryview(bytearray())
+        self._scattered = True
+
+    @property
+    def rect(self) -> Rect:
+        """All of it."""
+        return 0, 0, self.width, self.height
+
+    # order ------------------------------------------------------------------------------------
+    def build(self, group: GroupNode) -> None:
+        """Lists the nodes of a group anew; what was made for those that stay is kept."""
+        old = {item.node: item for item in self.items}
+        self.items, self.effects = [], []
+        self._walk(group, 0.0, 0.0, self.rect, old)
+        for gone in old.values():
+            gone.drop()
+        self.stale = [item for item in self.items if item.stale]
+        self._scattered = True
+
+    def _walk(
+        self, group: GroupNode, dx: float, dy: float, clip: Rect, old: dict[Node, Item]
+    ) -> None:
+        for node in group.ordered():
+            effect = node if isinstance(node, EffectNode) else None
+            if not node._values["visible"] or (effect is not None and effect.input is not None):
+                continue
+            if isinstance(node, GroupNode) and node.flat:
+                left, top, w, h = node.box
+                x, y = left + dx, top + dy
+                inner = (
+                    max(clip[0], round(x)), max(clip[1], round(y)),
+                    min(clip[2], round(x + w)), min(clip[3], round(y + h)),
+                )  # fmt: skip
+                self._walk(node, x, y, inner, old)
+                continue
+            if effect is not None and self._joins(effect):
+                continue
+            item = old.pop(node, None) or Item(node, self)
+            if (item.dx, item.dy, item.clip) != (dx, dy, clip) or node._item is not item:
+                item.dx, item.dy, item.clip = dx, dy, clip
+                item.stale, item.moved = True, False
+            node._item = item
+            if effect is not None:
+                item.below = [effect]
+                item.stale, item.moved = True, False
+                self.effects.append(item)
+            elif isinstance(node, GroupNode):
+                width, height = (int(n) for n in node.canvas)
+                if item.inner is None:
+                    item.inner = Layer(width, height, item)
+                item.inner.build(node)
+                item.stale, item.moved = True, False
+            self.items.append(item)
+
+    def _joins(self, node: EffectNode) -> bool:
+        """True where an effect goes on with what the one just below it made."""
+        last = self.items[-1] if self.items else None
+        if last is None or not last.below or not last.below[-1].joins(node):
+            return False
+        last.below.append(node)
+        node._item = last
+        last.stale = True
+        return True
+
+    def drop(self) -> None:
+        """Gives back what was made for all items."""
+        for item in self.items:
+            item.drop()
+        self.items, self.effects, self.stale = [], [], []
+
+    # records ----------------------------------------------------------------------------------
+    def refresh(self, draws: Callable[[Item], list[Draw]]) -> None:
+        """Makes the draws of stale items again and puts them into the list."""
+        stale, self.stale = self.stale, []
+        for number, item in enumerate(stale):
+            try:
+                made = draws(item)
+            except BaseException:
+                self.stale = stale[number:]  # they still are, whatever becomes of the frame
+                raise
+            item.stale = False
+            if self._scattered or not _alike(made, item.draws):
+                self._scattered = True
+            else:
+                self._patch(item.start, made)
+            item.draws = made
+        if self._scattered:
+            self._lay_out()
+
+    def _patch(self, start: int, draws: Iterable[Draw]) -> None:
+        size = RECORD.size
+        for i, draw in enumerate(draws, start):
+            self._memory[i * size : (i + 1) * size] = draw.record
+            self.versions[i] = draw.version
+
+    def _lay_out(self) -> None:
+        draws: list[Draw] = []
+        self.keys = []
+        for item in self.items:
+            item.start = len(draws)
+            draws += item.draws
+            self.keys += [(item.node.serial, d.part) for d in item.draws]
+        memory = bytearray(b"".join(d.record for d in draws))
+        self._memory = memoryview(memory)
+        self.array = np.frombuffer(memory, DRAW)
+        self.versions = np.array([d.version for d in draws], np.int64)
+        self.serial += 1
+        self._scattered = False
+
+    def repicture(self, item: Item, version: int) -> None:
+        """The picture of an item's only draw has other pixels."""
+        item.draws[0].version = version
+        self.versions[item.start] = version
+
+
+def moved(draw: Draw, place: Placed, rect: Rect, flags: int) -> Draw:
+    """A draw in another place."""
+    old = draw.record
+    made = b"".join(
+        (old[:8], _FLAGS.pack(flags), old[12:16], _PLACE.pack(*rect, place.cx, place.cy), old[40:])
+    )
+    return Draw(draw.part, made, draw.picture, draw.version)
+
+
+def _alike(made: list[Draw], before: list[Draw]) -> bool:
+    """True where draws are of the same parts as before, so that they can take their places."""
+    if len(made) != len(before):
+        return False
+    if len(made) == 1:
+        return made[0].part == before[0].part
+    return all(a.part == b.part for a, b in zip(made, before, strict=True))

@@ -1,0 +1,85 @@
+"""What nodes show, kept where a scene is drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dala.errors import DtypeError
+from dala.gpu.compute import Buffer
+from dala.gpu.compute.composite import Compositor, Picture
+from dala.media.frame import PLANAR, Frame
+from dala.media.images import check_array
+
+
+class Shown:
+    """A picture that gets other pixels from time to time, of any size."""
+
+    __slots__ = ("__weakref__", "compositor", "opaque", "picture", "seen", "version")
+
+    def __init__(self, compositor: Compositor) -> None:
+        self.compositor = compositor
+        self.picture: Picture | None = None
+        self.opaque = False
+        #: Changes with the pixels.
+        self.version = 0
+        #: For whoever gives it pixels: which it has.
+        self.seen: Any = None
+
+    def show(self, source: Any, *, opaque: bool | None = None) -> None:
+        """Shows a Frame, an array or a Buffer; None for ``opaque`` if nothing is known of alpha."""
+        pixels, solid = _pixels(source, self.compositor.device)
+        height, width = pixels.shape[:2]
+        if self.picture is None or (self.picture.height, self.picture.width) != (height, width):
+            self.picture = self.compositor.picture(pixels)
+        else:
+            self.picture.update(pixels)
+        self.opaque = self.picture.opaque or (solid if opaque is None else opaque)
+        self.version += 1
+
+
+def _pixels(source: Any, device: str) -> tuple[Any, bool]:
+    """Bytes of (height, width[, 3 or 4]), and whether they are known to be opaque."""
+    if isinstance(source, Frame):
+        if source.format in PLANAR:
+            return source.to("rgba", device=device).pixels, True
+        if source.dtype == "u8":
+            return source.pixels, False
+        from dala.media.formats import visible
+
+        return visible(source), False
+    if isinstance(source, Buffer):
+        return source, False
+    array = check_array(np.asarray(source), "Scene")
+    if array.dtype != np.uint8:
+        array = (np.clip(np.nan_to_num(array), 0, 1) * 255 + 0.5).astype(np.uint8)
+    return array, False
+
+
+def still(image: Any, call: str) -> tuple[np.ndarray[Any, Any], bool]:
+    """A copy of a picture of any kind as bytes on the host, and whether it is opaque."""
+    if isinstance(image, Frame):
+        array = np.array(image.picture())
+    elif isinstance(image, Buffer):
+        array = np.array(image.numpy())
+    elif hasattr(image, "mode") and hasattr(image, "getbands"):
+        from dala.media.images import from_pillow
+
+        array = np.array(from_pillow(image, call))
+    elif isinstance(image, np.ndarray):
+        array = np.array(image)
+    else:
+        raise DtypeError(
+            f"{call}: a picture is an array, a Frame, a Pillow image, a path, a Texture or the key "
+            f"of one in scene.textures; {type(image).__name__} came."
+        )
+    array = check_array(array, call)
+    if array.dtype != np.uint8:
+        array = (np.clip(np.nan_to_num(array), 0, 1) * 255 + 0.5).astype(np.uint8)
+    return array, is_opaque(array)
+
+
+def is_opaque(array: np.ndarray[Any, Any]) -> bool:
+    """True where no pixel lets anything through."""
+    return array.ndim == 2 or array.shape[2] == 3 or bool((array[..., 3] == 255).all())

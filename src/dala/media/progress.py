@@ -1,0 +1,84 @@
+"""A line on the terminal that says how far long work is: share, count, speed, time left."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from time import perf_counter
+from types import TracebackType
+from typing import Final, Self
+
+#: Seconds between two drawings of the line.
+_PAUSE: Final = 0.1
+
+
+class Progress:
+    """Counts things done; draws a line on standard error where that is a terminal.
+
+    Args:
+        total: how many there will be; None where that is not known.
+        unit: what they are, such as "frames".
+    """
+
+    def __init__(self, total: int | None, unit: str) -> None:
+        self.total = total
+        self.unit = unit
+        self.done = 0
+        self._start = perf_counter()
+        self._drawn = self._start
+        self._shows = sys.stderr.isatty()
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return perf_counter() - self._start
+
+    def step(self) -> None:
+        """One more is done."""
+        self.done += 1
+        now = perf_counter()
+        if self._shows and now - self._drawn >= _PAUSE:
+            self._drawn = now
+            columns = shutil.get_terminal_size().columns
+            text = line(self.done, self.total, now - self._start, self.unit)[: columns - 1]
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._shows:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def line(done: int, total: int | None, seconds: float, unit: str) -> str:
+    """The line: a bar where the total is known.
+
+    >>> line(50, 200, 2.0, "frames")
+    '[######                  ]  25%  50/200 frames  25.0 fps  0:06 left'
+    >>> line(50, None, 2.0, "frames")
+    '50 frames  25.0 fps  0:02'
+    """
+    rate = done / seconds if seconds > 0 else 0.0
+    speed = f"{rate:.1f} fps" if unit == "frames" else f"{rate:.1f}/s"
+    if total is None or total < done:
+        return f"{done} {unit}  {speed}  {_clock(seconds)}"
+    share = done / total if total else 1.0
+    bar = ("#" * int(24 * share)).ljust(24)
+    left = _clock((total - done) / rate) if rate else "?"
+    return f"[{bar}] {share:4.0%}  {done}/{total} {unit}  {speed}  {left} left"
+
+
+def _clock(seconds: float) -> str:
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3600)
+    if hours:
+        return f"{hours}:{rest // 60:02}:{rest % 60:02}"
+    return f"{rest // 60}:{rest % 60:02}"
