@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from fractions import Fraction
+from itertools import islice
 
 import numpy as np
 import pytest
 
 import dala
 from dala.errors import FreedError, UnknownKernel, VideoError
-from dala.media import Frame, FramePipeline
+from dala.media import Frame, FramePipeline, video
 from dala.media.video_chain import VideoChain
+from dala.media.video_lent import Lent
+from tests.media.clips import encode, source
 
 FILTERS = [("blur", {"radius": 3, "sigma": 1.5}), ("contrast", {"value": 0.2}), "sepia"]
 
@@ -109,3 +112,47 @@ def test_refusals():
         chain.close()
         with pytest.raises(FreedError, match="closed"):
             chain.stream([frame(1)])
+
+
+# lent planes --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("size", "pixels", "kinds"),
+    [
+        ("128x48", "yuv420p", {Lent}),  # rows without a gap
+        ("100x40", "yuv420p", {Frame}),  # rows are padded in the decoder's memory
+        ("128x48", "yuv420p10le", {Lent}),  # cut to bytes, in memory of their own
+        ("64x48", "yuv444p", {Frame}),
+    ],
+)
+def test_lent_planes_are_the_copied_ones(tmp_path, size, pixels, kinds):
+    pictures = [f.reformat(format=pixels) for f in islice(source("testsrc2", size), 4)]
+    path = tmp_path / "clip.mkv"
+    encode(path, pictures, codec="ffv1", pixels=pixels)
+    with dala.device("cpu"), VideoChain(FILTERS) as chain:
+        assert chain.sees
+        with video.open(path, format="native") as reader:
+            copied = [(f.pts, np.array(f)) for f in chain.stream(reader)]
+        with video.open(path, format="native") as reader:
+            seen = []
+            given = (seen.append(type(f)) or f for f in reader.lent())
+            made = [(f.pts, f.time_base, np.array(f)) for f in chain.stream(given)]
+            assert next(reader, None) is None  # both ways share one end
+    assert set(seen) == kinds
+    assert len(made) == len(copied) == 4
+    for (pts, planes), (lent_pts, base, got) in zip(copied, made, strict=True):
+        assert (lent_pts, base) == (pts, Fraction(1, 1000))
+        assert np.array_equal(got, planes)
+
+
+def test_planes_are_lent_without_a_copy(tmp_path):
+    pictures = [f.reformat(format="yuv420p") for f in islice(source("testsrc2", "128x48"), 2)]
+    path = tmp_path / "clip.mkv"
+    encode(path, pictures, codec="ffv1", pixels="yuv420p")
+    with video.open(path, format="native", device="cpu") as reader:
+        decoded = reader._next()
+        one = reader._lent(decoded, *reader._planes(decoded))
+    addresses = [np.array(p, copy=False).ctypes.data for p in one.parts]
+    assert addresses == [plane.buffer_ptr for plane in decoded.planes]
+    assert (one.width, one.height, one.format) == (128, 48, "i420")
+    flat = np.concatenate([np.array(p).reshape(-1) for p in one.parts])
+    assert np.array_equal(flat, decoded.to_ndarray().reshape(-1))

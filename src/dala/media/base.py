@@ -28,8 +28,9 @@ from dala.media.layout import Placed
 
 #: Frames without a change before draws are thought to stay.
 _QUIET: Final = 12
-#: It is thought about every so many frames.
+#: It is thought about every so many frames, and less often where it did not pay.
 _EVERY: Final = 4
+_SELDOM: Final = 64
 #: How many times the cost of a plain picture the draws below a changed pixel must have.
 _WORTH: Final = 4.0
 #: Cost of a pixel by kind; a picture that is not drawn pixel by pixel costs more.
@@ -46,35 +47,39 @@ class Base:
         self._flags = flags
         self._surface: Surface | None = None
         self._serial = -1
-        self._asked = 0
-        self._ages = np.zeros(0, np.int64)
+        self._frame = self._next = 0
+        self._wait = _EVERY
+        #: The frame in which each draw changed last.
+        self._since: list[int] = []
         #: How many draws the picture stands for; 0 if there is none.
         self.count = 0
 
     def see(self, layer: Layer, found: list[Change]) -> None:
         """Before a frame: what changed since the last one."""
+        self._frame += 1
         if layer.serial != self._serial:
             self._serial = layer.serial
-            self._ages = np.zeros(len(layer.array), np.int64)
-            self.count = 0
+            self._since = [self._frame] * len(layer.draws)
+            self._wait, self.count = _EVERY, 0
             return
-        self._ages += 1
-        for change in found:
-            if change.number >= 0:
-                self._ages[change.number] = 0
-                if change.number < self.count:
-                    self.count = 0
-            else:
-                self._ages[:] = 0
+        since = self._since
+        for number, _ in found:
+            if number < 0:
+                self._since = since = [self._frame] * len(since)
                 self.count = 0
+            else:
+                since[number] = self._frame
+                if number < self.count:
+                    self.count = 0
 
     def consider(self, layer: Layer, rects: list[Rect]) -> None:
         """Begins to keep draws where that pays for what is drawn again now."""
-        self._asked += 1
-        if self.count or self._asked % _EVERY or not len(self._ages) or self._ages[0] < _QUIET:
+        since, quiet = self._since, self._frame - _QUIET
+        if self.count or self._frame < self._next or not since or since[0] > quiet:
             return
-        moving = np.flatnonzero(self._ages < _QUIET)
-        end = int(moving[0]) if len(moving) else len(self._ages)
+        self._next = self._frame + self._wait
+        self._wait = min(2 * self._wait, _SELDOM)
+        end = next((i for i, changed in enumerate(since) if changed > quiet), len(since))
         if layer.effects:
             end = min([end, *(e.start for e in layer.effects)])
         if end < 2 or _worth(layer.array[:end], rects) < _WORTH:
@@ -82,7 +87,7 @@ class Base:
         if self._surface is None:
             self._surface = Surface(self._compositor, layer.width, layer.height)
         self._surface.draw(layer.array[:end], None, self._background)
-        self.count = end
+        self.count, self._wait = end, _EVERY
 
     def draw(self) -> np.ndarray[Any, Any]:
         """The draw that stands for the kept ones."""

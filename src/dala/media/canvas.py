@@ -62,22 +62,29 @@ class Surface:
 
 
 class Lent(Buffer):
-    """A framebuffer in a user's hands, on a device whose memory the host does not see.
+    """A framebuffer in a user's hands.
 
-    Freeing it gives the memory back to the scene, or to the device once the scene is closed.
+    Freeing it gives the memory back to the scene, or to the device once the scene is closed. On
+    devices whose memory the host sees, all arrays over it hold its ``root``.
     """
 
-    __slots__ = ("_owner",)
+    __slots__ = ("_owner", "root")
 
-    def __init__(self, owner: Buffer) -> None:
+    def __init__(self, owner: Buffer, root: np.ndarray[Any, Any] | None) -> None:
         storage = owner.storage("Scene.render")
         super().__init__(owner.engine, storage, owner.shape, "u8", readonly=True)
         untrack("buffer", owner.engine.id, owner.nbytes)  # counted once, by its owner
         self._owner: Buffer | None = owner
+        self.root = root
+
+    def read_binary(self) -> memoryview:
+        """The bytes: the framebuffer's own memory where shared, else a copy."""
+        self.storage("read_binary")
+        return super().read_binary() if self.root is None else self.root.data
 
     def free(self) -> None:
         """Gives the memory back. Freeing twice is fine."""
-        self._storage, self._key, self._owner = None, None, None
+        self._storage, self._key, self._owner, self.root = None, None, None, None
 
 
 class Canvas:
@@ -97,20 +104,19 @@ class Canvas:
     def lend(self) -> Buffer:
         """The pixels for a user; until the last hold on them is gone, the canvas is not free."""
         own = self.surface.buffer
-        if not self._host:
-            lent = Lent(own)
-            self._holders.append(weakref.ref(lent))
-            return lent
-        array = own.numpy()
-        root = array.base if isinstance(array.base, np.ndarray) else array
-        self._holders.append(weakref.ref(root))
-        storage = own.engine.adopt(array.reshape(-1).data)
-        assert storage is not None
-        return Buffer(own.engine, storage, own.shape, "u8", readonly=True)
+        root = None
+        if self._host:
+            view = own.engine.host_view(own.storage("Scene.render"))
+            assert view is not None
+            root = np.frombuffer(view, np.uint8)
+            root.flags.writeable = False
+        lent = Lent(own, root)
+        self._holders.append(weakref.ref(lent if root is None else root))
+        return lent
 
     def close(self) -> None:
         """Frees it, unless somebody still holds it: then it is freed when they let go."""
-        if self._host or self.free:
+        if self.free:
             self.surface.close()
         elif self.surface._picture is not None:
             self.surface._picture.close()

@@ -21,27 +21,33 @@ from dala.media.nodes.effect import EffectNode
 from dala.media.nodes.group import GroupNode
 
 if TYPE_CHECKING:
-    from dala.media.nodes.node import Node
+    from dala.media.nodes.node import Content, Node
 
 RECORD: Final = struct.Struct("<8i16f2i4Bf4i")
 assert RECORD.size == DRAW.itemsize
 BLEND: Final = {name: number for number, name in enumerate(BLENDS)}
 _FLAGS: Final = struct.Struct("<i")
 _PLACE: Final = struct.Struct("<4i2f")
+_RECT: Final = struct.Struct("<4i").unpack_from
 #: Samples of a pixel across or down, at most.
 _MOST_TAPS: Final = 64
 
 
 class Draw:
-    """One record, which part of its node it is, and what it reads."""
+    """One record, which part of its node it is, and which pixels it reads. It is never changed."""
 
-    __slots__ = ("part", "picture", "record", "version")
+    __slots__ = ("part", "record", "version")
 
-    def __init__(self, part: str, record: bytes, picture: Picture | None, version: int) -> None:
+    def __init__(self, part: str, record: bytes, version: int = 0) -> None:
         self.part = part
         self.record = record
-        self.picture = picture
+        #: Of the picture that is read: changes with its pixels.
         self.version = version
+
+    @property
+    def rect(self) -> Rect:
+        """The bounds in the record."""
+        return _RECT(self.record, 16)  # type: ignore[return-value]
 
 
 def bounds(place: Placed, clip: Rect, grow: float = 0.0) -> Rect | None:
@@ -90,8 +96,8 @@ class Item:
     """A node in a layer: where that lies, its draws, and what had to be made for them."""
 
     __slots__ = (
-        "below", "clip", "draws", "dx", "dy", "inner", "layer", "moved", "node", "place", "stale",
-        "start", "work",
+        "below", "clip", "draws", "dx", "dy", "inner", "layer", "moved", "node", "place",
+        "repainted", "stale", "start", "work",
     )  # fmt: skip
 
     def __init__(self, node: Node, layer: Layer) -> None:
@@ -104,10 +110,13 @@ class Item:
         #: Number of the first draw in the layer.
         self.start = 0
         self.stale = False
-        #: True when nothing but the node's position changed since its draws were made; then where
-        #: its only draw was, and how far from the node's position; None where it has more than one.
+        #: True when nothing but the node's position and the pixels of its picture changed since its
+        #: draws were made, and whether the pixels did.
         self.moved = False
-        self.place: tuple[Placed, float, float] | None = None
+        self.repainted = False
+        #: Where its only draw was, how far from the node's position, and what it showed; None
+        #: where it has more than one.
+        self.place: tuple[Placed, float, float, Content] | None = None
         #: The nodes of an effect on everything below, first to last.
         self.below: list[EffectNode] = []
         #: The layer of a group that is drawn into a picture of its own.
@@ -125,6 +134,11 @@ class Item:
             self.layer.stale.append(self)
             if self.layer.owner is not None:
                 self.layer.owner.touch()
+
+    def repaint(self) -> None:
+        """The picture of the node has other pixels, and nothing else of it changed."""
+        self.touch(moved=True)
+        self.repainted = True
 
     def drop(self) -> None:
         """Gives back what was made for the item."""
@@ -153,8 +167,9 @@ class Layer:
         self.stale: list[Item] = []
         #: Items that are effects on everything below.
         self.effects: list[Item] = []
+        #: All draws, back to front, and their records one after the other.
+        self.draws: list[Draw] = []
         self.array = np.zeros(0, DRAW)
-        self.versions = np.zeros(0, np.int64)
         self.keys: list[tuple[int, str]] = []
         #: Changes whenever draws come, go or move in the list.
         self.serial = 0
@@ -238,7 +253,7 @@ class Layer:
             except BaseException:
                 self.stale = stale[number:]  # they still are, whatever becomes of the frame
                 raise
-            item.stale = False
+            item.stale = item.repainted = False
             if self._scattered or not _alike(made, item.draws):
                 self._scattered = True
             else:
@@ -250,8 +265,8 @@ class Layer:
     def _patch(self, start: int, draws: Iterable[Draw]) -> None:
         size = RECORD.size
         for i, draw in enumerate(draws, start):
+            self.draws[i] = draw
             self._memory[i * size : (i + 1) * size] = draw.record
-            self.versions[i] = draw.version
 
     def _lay_out(self) -> None:
         draws: list[Draw] = []
@@ -261,25 +276,25 @@ class Layer:
             draws += item.draws
             self.keys += [(item.node.serial, d.part) for d in item.draws]
         memory = bytearray(b"".join(d.record for d in draws))
+        self.draws = draws
         self._memory = memoryview(memory)
         self.array = np.frombuffer(memory, DRAW)
-        self.versions = np.array([d.version for d in draws], np.int64)
         self.serial += 1
         self._scattered = False
 
     def repicture(self, item: Item, version: int) -> None:
-        """The picture of an item's only draw has other pixels."""
-        item.draws[0].version = version
-        self.versions[item.start] = version
+        """The picture of an item's first draw has other pixels."""
+        old = item.draws[0]
+        self.draws[item.start] = item.draws[0] = Draw(old.part, old.record, version)
 
 
-def moved(draw: Draw, place: Placed, rect: Rect, flags: int) -> Draw:
-    """A draw in another place."""
+def moved(draw: Draw, place: Placed, rect: Rect, flags: int, version: int) -> Draw:
+    """A draw in another place, of the same picture."""
     old = draw.record
     made = b"".join(
         (old[:8], _FLAGS.pack(flags), old[12:16], _PLACE.pack(*rect, place.cx, place.cy), old[40:])
     )
-    return Draw(draw.part, made, draw.picture, draw.version)
+    return Draw(draw.part, made, version)
 
 
 def _alike(made: list[Draw], before: list[Draw]) -> bool:

@@ -49,7 +49,9 @@ class Drawer:
         if item.below:
             return self._below(item)
         if item.moved and item.place is not None:
-            return self._moved(item, item.draws[0], *item.place)
+            made = self._moved(item, *item.place)
+            if made is not None:
+                return made
         item.place = None
         node = item.node
         values = node._values
@@ -75,22 +77,33 @@ class Drawer:
             return self._isolated(item, content, place, opacity, blend)
         found = self._parts(item, content, place, item.clip, opacity, blend)
         if len(found) == 1 and found[0].part == "content":
-            item.place = place, place.cx - values["x"], place.cy - values["y"]
+            item.place = place, place.cx - values["x"], place.cy - values["y"], content
         return found
 
-    def _moved(self, item: Item, draw: Draw, place: Placed, dx: float, dy: float) -> list[Draw]:
-        """The only draw of a node that was moved and nothing else."""
-        values = item.node._values
-        at = Placed(values["x"] + dx, values["y"] + dy, *place[2:])
+    def _moved(
+        self, item: Item, place: Placed, dx: float, dy: float, content: Content
+    ) -> list[Draw] | None:
+        """The only draw of a node that was moved, or whose picture has other pixels; else None."""
+        draw, values = item.draws[0], item.node._values
+        if item.repainted:
+            now = item.node.content()
+            if now is None or now.picture is not content.picture or now.opaque != content.opaque:
+                return None
+            content = now
+        x, y = values["x"] + dx, values["y"] + dy
+        if x == place.cx and y == place.cy:
+            item.place = place, dx, dy, content
+            return [Draw(draw.part, draw.record, content.version)]
+        at = Placed(x, y, *place[2:])
         rect = bounds(at, item.clip)
         if rect is None:
             item.place = None
             return []
         flags = draw.record[8] & ~NEAREST
-        if draw.picture is not None and not place.sin and place.cos == 1.0:
+        if content.picture is not None and not place.sin and place.cos == 1.0:
             flags |= _exact(at)
-        item.place = at, dx, dy
-        return [moved(draw, at, rect, flags)]
+        item.place = at, dx, dy, content
+        return [moved(draw, at, rect, flags, content.version)]
 
     # one node ---------------------------------------------------------------------------------
     def _parts(
@@ -116,7 +129,7 @@ class Drawer:
         found.append(self._content(content, under[0], rect, blend, opacity, under[1]))
         if width > 0:
             ring = record(RING, place, rect, self.flags, blend, opacity, radius, width, color)
-            found.append(Draw("border", ring, None, 0))
+            found.append(Draw("border", ring))
         return found
 
     def _content(
@@ -132,13 +145,13 @@ class Drawer:
         flags = self.flags
         if picture is None:
             made = record(FILL, place, rect, flags, blend, opacity, radius, 0.0, content.color)
-            return Draw("content", made, None, 0)
+            return Draw("content", made)
         if content.opaque:
             flags |= OPAQUE
         if not place.sin and place.cos == 1.0:
             flags |= _exact(place)
         made = record(PICTURE, place, rect, flags, blend, opacity, radius, picture=picture)
-        return Draw("content", made, picture, content.version)
+        return Draw("content", made, content.version)
 
     def _shadow(
         self,
@@ -159,7 +172,7 @@ class Drawer:
             if content.picture is None:
                 common["opacity"] = opacity * content.color[3] / 255
             made = rect and record(SHADOW, moved, rect, width=sigma, radius=radius, **common)
-            return Draw("shadow", made, None, 0) if made else None
+            return Draw("shadow", made) if made else None
         picture, version = content.picture, content.version
         if sigma > 0:
             surface, filtering = self._blurred_shape(item, content, place, radius, sigma)
@@ -173,7 +186,7 @@ class Drawer:
         if rect is None:
             return None
         made = record(TINT, moved, rect, picture=picture, radius=radius, **common)
-        return Draw("shadow", made, picture, version)
+        return Draw("shadow", made, version)
 
     def _blurred_shape(
         self, item: Item, content: Content, place: Placed, radius: float, sigma: float
@@ -240,7 +253,7 @@ class Drawer:
         flags = self.flags | NEAREST
         made = record(PICTURE, flat, rect, picture=surface.picture, flags=flags,
                       blend=blend, opacity=opacity)  # fmt: skip
-        return [Draw("isolated", made, surface.picture, surface.version)]
+        return [Draw("isolated", made, surface.version)]
 
     # groups and effects -------------------------------------------------------------------------
     def _group(self, item: Item) -> Content:
@@ -318,7 +331,7 @@ class Drawer:
         if values["border_width"] > 0:
             border = values["border_width"], values["border_color"]
             ring = record(RING, place, rect, self.flags, *look, *border)
-            found.append(Draw("border", ring, None, 0))
+            found.append(Draw("border", ring))
         return found
 
     # what is kept -------------------------------------------------------------------------------

@@ -98,6 +98,16 @@ class Frame(Closing):
         self.transfer = _word("transfer", transfer)
         self.siting = _word("siting", siting)
 
+    @classmethod
+    def _of(cls, pixels: Buffer, width: int, height: int, pts: int, time_base: Fraction) -> Self:
+        """As ``Frame(pixels, format="rgba", ...)``, for whoever knows that all of it is right."""
+        made = cls.__new__(cls)
+        made.format, made.width, made.height = "rgba", width, height
+        made.pixels, made.pts, made.time_base = pixels, pts, time_base
+        made.range, made.primaries, made.transfer, made.siting = "full", "bt709", "srgb", "left"
+        made.matrix = "bt709" if width >= 1280 or height > 576 else "bt601"
+        return made
+
     # making -----------------------------------------------------------------------------------
     @classmethod
     def from_array(cls, array: Any, *, device: str | None = None, **facts: Any) -> Self:
@@ -300,8 +310,8 @@ def _word(name: str, value: object) -> str:
 
 
 def _pts(pts: Any) -> int | None:
-    if pts is None:
-        return None
+    if pts is None or type(pts) is int:
+        return pts
     try:
         if isinstance(pts, bool):
             raise TypeError
@@ -313,6 +323,8 @@ def _pts(pts: Any) -> int | None:
 
 
 def _base(time_base: Any) -> Fraction:
+    if type(time_base) is Fraction and time_base.numerator > 0:
+        return time_base
     try:
         if isinstance(time_base, float | bool):
             raise TypeError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,16 @@ from dala.media.steps import PICTURE, Step
 LISTS = 8
 #: Results of one list that may be out with the user before further ones are copied.
 RESULTS = 3
+
+
+class Parts(Picture):
+    """A picture in several buffers, which steps read as PICTURE, PICTURE - 1 and so on."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, kind: str, parts: Sequence[Buffer], given: Any) -> None:
+        super().__init__(kind, parts[0], given)
+        self.parts = parts
 
 
 class Slot:
@@ -57,7 +67,8 @@ class Line:
     def __init__(self, picture: Picture, steps: Sequence[Step], device: str, results: int) -> None:
         self.device = device
         self._results = results
-        self.source = buffer_zeros(picture.shape, picture.dtype, device=device)
+        parts = picture.parts if isinstance(picture, Parts) else (picture,)
+        self.sources = [buffer_zeros(p.shape, p.dtype, device=device) for p in parts]
         self.given = [
             [None if isinstance(i, int) else self._given(i) for i in step.inputs] for step in steps
         ]
@@ -108,7 +119,8 @@ class Line:
     def _input(self, i: Any, given: Buffer | None, made: Sequence[Buffer]) -> Buffer:
         if given is not None:
             return given
-        return self.source if i == PICTURE else made[i]
+        number: int = i
+        return self.sources[PICTURE - number] if number < 0 else made[number]
 
     def run(self, slot: Slot, picture: Picture, steps: Sequence[Step], sees: bool) -> None:
         """Brings in the frame, and the pictures and tables of its filters, and runs."""
@@ -116,11 +128,16 @@ class Line:
             for value, held in zip(step.inputs, given, strict=True):
                 if held is not None and not isinstance(value, Buffer):
                     held.write(value)
-        if sees or isinstance(picture.pixels, Buffer):
-            with _in_place_of(self.source, picture.buffer(self.device)):
+        if isinstance(picture, Parts):
+            with ExitStack() as places:
+                for source, part in zip(self.sources, picture.parts, strict=True):
+                    places.enter_context(_in_place_of(source, part.to(self.device)))
+                slot.pipeline.run()
+        elif sees or isinstance(picture.pixels, Buffer):
+            with _in_place_of(self.sources[0], picture.buffer(self.device)):
                 slot.pipeline.run()
         else:
-            self.source.write(picture.pixels)
+            self.sources[0].write(picture.pixels)
             slot.pipeline.run()
 
     def close(self) -> None:
@@ -129,7 +146,7 @@ class Line:
         for slot in slots:
             slot.pipeline.close()
             slot.result.free()  # its memory lives on under arrays that were handed out
-        for b in (self.source, *self.between):
+        for b in (*self.sources, *self.between):
             b.free()
         self.slots, self.spare, self.given = [], None, []
 

@@ -11,6 +11,7 @@ from dala.media.canvas import Color, Surface
 from dala.media.dirty import Change, Snapshot, apart, area, changes, crossed, meet, snapshot
 from dala.media.display import Item, Layer, record
 from dala.media.layout import Placed
+from dala.media.replacing import mix, put, replaces, unmixed
 
 if TYPE_CHECKING:
     from dala.media.base import Base
@@ -25,6 +26,7 @@ def paint_layer(
     last: Snapshot | None,
     background: Color,
     base: Base | None = None,
+    found: list[Change] | None = None,
 ) -> int:
     """Brings a surface to what the layer shows now; gives how many pixels were drawn again.
 
@@ -37,21 +39,24 @@ def paint_layer(
         background: what lies below everything.
         base: the lowest draws, if they are kept as a picture.
     """
-    due = _due(layer, last) if layer.effects else []
+    due = _due(layer, last, background[3] < 255) if layer.effects else []
     for item in due:
         filtering = item.work["filter"]
         filtering.version += 1
         layer.repicture(item, filtering.version)
-    dirty = changes(layer, held)
-    if not dirty:
+    whole = layer.rect
+    if found is not None and any(change.rect == whole for change in found):
+        rects = [whole]  # whatever else changed before that
+    else:
+        rects = apart([change.rect for change in changes(layer, held)], whole)
+    if not rects:
         return 0
-    rects = apart([change.rect for change in dirty], layer.rect)
     _compose(drawer, layer, surface, rects, due, background, base)
     surface.snapshot = snapshot(layer)
     return sum(map(area, rects))
 
 
-def _due(layer: Layer, last: Snapshot | None) -> list[Item]:
+def _due(layer: Layer, last: Snapshot | None, clear: bool) -> list[Item]:
     """Effects whose parameters, box or ground changed, lowest first."""
     due: list[Item] = []
     found = changes(layer, last)
@@ -61,6 +66,7 @@ def _due(layer: Layer, last: Snapshot | None) -> list[Item]:
             continue
         filtering = item.work["filter"]
         moved = filtering.key != item.work["revision"] or crossed(layer, last, item.start)
+        moved = moved or (clear and unmixed(item))
         if moved or any(c.number < item.start and meet(c.rect, region) for c in found):
             due.append(item)
             found.append(Change(item.start, region))
@@ -77,21 +83,29 @@ def _compose(
     base: Base | None,
 ) -> None:
     start = 0
-    for item in due:
+    clear = background is not None and background[3] < 255
+    for item in layer.effects if clear else due:
+        instead = clear and replaces(item, rects)
+        if not instead and item not in due:
+            continue
         surface.draw(_draws(layer, start, item.start, base), rects, background)
         background, start = None, item.start
-        _filter(drawer, surface, item)
-    if start < len(layer.array) or background is not None:
-        surface.draw(_draws(layer, start, len(layer.array), base), rects, background)
+        if item in due:
+            _filter(drawer, surface, item, instead)
+        if instead:
+            put(surface, item, rects)
+            start += 1
+    if start < len(layer.draws) or background is not None:
+        surface.draw(_draws(layer, start, len(layer.draws), base), rects, background)
 
 
 def _draws(layer: Layer, start: int, end: int, base: Base | None) -> np.ndarray[Any, Any]:
     if start == 0 and base is not None and 0 < base.count <= end:
         return np.concatenate([base.draw(), layer.array[base.count : end]])
-    return layer.array[start:end]
+    return layer.array if (start, end) == (0, len(layer.draws)) else layer.array[start:end]
 
 
-def _filter(drawer: Drawer, surface: Surface, item: Item) -> None:
+def _filter(drawer: Drawer, surface: Surface, item: Item, instead: bool) -> None:
     """What has been drawn so far inside an effect's box, through its filters, as its picture."""
     x0, y0, x1, y1 = region = item.work["region"]
     source = surface.buffer
@@ -107,6 +121,8 @@ def _filter(drawer: Drawer, surface: Surface, item: Item) -> None:
     opaque = item.layer.owner is None and item.node.scene._background[3] == 255
     made = filtering.run(source, [(e.filter, e.params) for e in item.below], opaque)
     item.work["filtered"].update(made)
+    if instead:
+        mix(drawer, item, source, made)
     filtering.result = made
     filtering.key = item.work["revision"]
     drawer.filtered += 1

@@ -11,6 +11,7 @@ from dala.gpu.compute import Buffer
 from dala.gpu.compute.composite import Compositor, Picture
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import check_array
+from dala.media.pixels import plain
 
 
 class Shown:
@@ -30,17 +31,19 @@ class Shown:
     def show(self, source: Any, *, opaque: bool | None = None) -> None:
         """Shows a Frame, an array or a Buffer; None for ``opaque`` if nothing is known of alpha."""
         pixels, solid = _pixels(source, self.compositor.device)
-        height, width = pixels.shape[:2]
-        if self.picture is None or (self.picture.height, self.picture.width) != (height, width):
-            self.picture = self.compositor.picture(pixels)
+        picture = self.picture
+        if picture is None or (picture.height, picture.width) != pixels.shape[:2]:
+            picture = self.picture = self.compositor.picture(pixels)
         else:
-            self.picture.update(pixels)
-        self.opaque = self.picture.opaque or (solid if opaque is None else opaque)
+            picture.update(pixels)
+        self.opaque = picture.opaque or (solid if opaque is None else opaque)
         self.version += 1
 
 
 def _pixels(source: Any, device: str) -> tuple[Any, bool]:
     """Bytes of (height, width[, 3 or 4]), and whether they are known to be opaque."""
+    if plain(source):
+        return source, False
     if isinstance(source, Frame):
         if source.format in PLANAR:
             return source.to("rgba", device=device).pixels, True

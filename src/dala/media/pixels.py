@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -13,12 +13,25 @@ from dala.media.frame import MAX_PIXELS, Frame
 
 Pixels: TypeAlias = np.ndarray[Any, Any]
 
+_U8: Final = np.dtype(np.uint8)
+
+
+def plain(picture: Any) -> bool:
+    """Whether it is an array of bytes in RGB or RGBA, as most frames of videos are."""
+    if type(picture) is not np.ndarray or picture.dtype is not _U8:
+        return False
+    shape = picture.shape
+    return len(shape) == 3 and shape[2] in (3, 4) and picture.size > 0
+
 
 def to_bytes(picture: Any, call: str) -> Pixels:
     """An array or a Pillow image as (height, width[, 3 or 4]) of u8; floats are 0 to 1.
 
     Shares memory with what was given where nothing had to be converted.
     """
+    if plain(picture):
+        found: Pixels = picture
+        return found
     from dala.media.images import check_array, from_pillow
 
     if isinstance(picture, np.ndarray):

@@ -162,6 +162,7 @@ class Scene(Closing, Adding, Arranging, Output):
         """Of the last frame: draws in the list, pixels drawn again, milliseconds. And in all."""
         return {
             **self._facts,
+            "ms": round(self._facts["ms"], 4),
             "skipped": self.frames_skipped,
             "dropped": self.frames_dropped,
             "cached": self._base.count,
@@ -196,17 +197,19 @@ class Scene(Closing, Adding, Arranging, Output):
                 self.errors["animation"] = self.animator.error
             for node in list(self._movers):
                 node.advance(moment.exact)
-            if any(t.version != shown.seen for t, shown in self._shown.items()):
-                self._see_textures()
+            for texture, shown in self._shown.items():
+                if texture.version != shown.seen:
+                    self._see_textures()
+                    break
             self._draw()
         self._clock.move(moment)
         self.frame_count += 1
         assert self._pool.front is not None
         pixels = self._pool.front.lend()
-        frame = Frame(pixels, format="rgba", pts=moment.pts, time_base=moment.time_base)
+        frame = Frame._of(pixels, self.width, self.height, moment.pts, moment.time_base)
         now = perf_counter()
         self._rate.tick(now)
-        self._facts["ms"] = round((now - begin) * 1000, 4)
+        self._facts["ms"] = (now - begin) * 1000
         return frame
 
     def _draw(self) -> None:
@@ -219,10 +222,12 @@ class Scene(Closing, Adding, Arranging, Output):
         layer.refresh(drawer.draws)
         front = self._pool.front
         found = changes(layer, self._last)
-        self._facts.update(draws=len(layer.array), passes=drawer.passes, filtered=drawer.filtered)
+        facts = self._facts
+        facts["draws"], facts["passes"] = len(layer.draws), drawer.passes
+        facts["filtered"] = drawer.filtered
         if front is not None and not found:
             self.frames_skipped += 1
-            self._facts["dirty_pixels"] = 0
+            facts["dirty_pixels"] = 0
             return
         self._base.see(layer, found)
         self._base.consider(layer, [change.rect for change in found])
@@ -230,13 +235,13 @@ class Scene(Closing, Adding, Arranging, Output):
         held = surface.snapshot
         try:
             drawn = paint_layer(
-                drawer, layer, surface, held, self._last, self._background, self._base
+                drawer, layer, surface, held, self._last, self._background, self._base, found
             )
         except BaseException:
             surface.snapshot = self._last = None
             raise
         self._last = surface.snapshot
-        self._facts.update(dirty_pixels=drawn, filtered=drawer.filtered)
+        facts["dirty_pixels"], facts["filtered"] = drawn, drawer.filtered
         if self.frame_count % 32 == 31:
             self._pool.trim()
 

@@ -6,6 +6,7 @@ nodes are made by the same calls that a program makes. All that is wrong is told
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from pathlib import Path
@@ -14,11 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dala.errors import DalaError, SceneFileError
-from dala.gpu.color import NAMED
 from dala.gpu.compute.lang.suggest import nearest
 from dala.media.scene import Scene
 from dala.media.scene_kinds import Entry, join, shown, unprefixed
-from dala.media.scene_record import Record, animation_arguments, record_of, remember
+from dala.media.scene_record import (
+    Record,
+    animation_arguments,
+    is_file_param,
+    is_font_file,
+    record_of,
+    remember,
+)
 from dala.media.scene_save import save_scene, scene_to_dict
 from dala.media.scene_table import VERSION, scene_kind, schema
 
@@ -29,10 +36,6 @@ __all__ = ["files_of", "load_scene", "named_files", "save_scene", "scene_to_dict
 
 #: More than anybody writes.
 MAX_BYTES: Final = 64 << 20
-#: Parameters of filters that are pictures, or files of another kind.
-PICTURES: Final = ("over", "second", "picture", "mask", "background")
-FILES: Final = ("lut", "map")
-_FONTS: Final = (".ttf", ".otf", ".ttc", ".otc")
 
 
 def load_scene(
@@ -61,13 +64,17 @@ def load_scene(
         name, data = path.name, read(path)
         folder = path.parent if base is None else Path(base)
     told: list[str] = []
-    _check_version(data, told)
-    if not told:
-        scene_kind().check(data, "", told)
-        _check_ids(data, told)
-    if told:
-        raise SceneFileError(name, told)
-    return _Builder(data, folder.resolve(), device, told).scene(name)
+    try:
+        data = copy.deepcopy(data)
+        _check_version(data, told)
+        if not told:
+            scene_kind().check(data, "", told)
+            _check_ids(data, told)
+        if not told:
+            return _Builder(data, folder.resolve(), device, told).scene(name)
+    except RecursionError:
+        told.append("nodes: groups are nested too deep.")
+    raise SceneFileError(name, told)
 
 
 def read(path: str | os.PathLike[str]) -> Any:
@@ -238,7 +245,7 @@ class _Builder:
         given = {k: v for k, v in item.items() if k not in ("type", "nodes") and v is not None}
         given.setdefault("id", self._id(type))
         if "font" in given:
-            given["font"] = self._font(given["font"], at)
+            given["font"] = self._font(given["font"], f"{at}.font")
         path = None
         if type in ("video", "image", "overlay", "subtitles") and "source" in given:
             path = self._path(given.pop("source"), f"{at}.source")
@@ -295,7 +302,7 @@ class _Builder:
             return int(value)
         if "://" in value or "\n" in value:
             return value
-        path = self.base / value
+        path = Path(os.path.normpath(self.base / value))
         if not path.is_file():
             what = "is a folder" if path.is_dir() else "is not there"
             raise SceneFileError("", [f"{at}: the file {value!r} {what} (in {str(self.base)!r})."])
@@ -303,24 +310,32 @@ class _Builder:
         return str(path)
 
     def _font(self, font: Any, at: str) -> Any:
+        """A family, or a file beside this one; whether there is one is seen now, not when drawn."""
         if isinstance(font, list):
-            return tuple(self._font(f, f"{at}.font[{i}]") for i, f in enumerate(font))
-        if font.lower().endswith(_FONTS):
-            return self._path(font, at if at.endswith("]") and "font" in at else f"{at}.font")
-        return font
+            return tuple(self._font(f, f"{at}[{i}]") for i, f in enumerate(font))
+        from dala.media.fonts import find
+
+        found = self._path(font, at) if is_font_file(font) else font
+        try:
+            find(found)
+        except DalaError as error:
+            raise SceneFileError("", [f"{at}: {unprefixed(error)}"]) from None
+        return found
 
     def _params(self, params: dict[str, Any], at: str) -> dict[str, Any]:
         return {k: self._param(k, v, join(f"{at}.params", k)) for k, v in params.items()}
 
     def _param(self, name: str, value: Any, at: str) -> Any:
-        if name in PICTURES and isinstance(value, str) and not _is_color(value):
-            from dala.media.files import load
+        if not is_file_param(name, value):
+            return _tuples(value)
+        path = Path(self._path(value, at))
+        if name == "lut":
+            return path
+        if name == "map":
+            return np.load(path, allow_pickle=False)
+        from dala.media.files import load
 
-            return load(self._path(value, at), 1 << 27)
-        if name in FILES and isinstance(value, str):
-            path = Path(self._path(value, at))
-            return np.load(path, allow_pickle=False) if name == "map" else path
-        return _tuples(value)
+        return load(path, 1 << 27)
 
 
 def _id_of(node: Any) -> str | None:
@@ -329,10 +344,6 @@ def _id_of(node: Any) -> str | None:
 
 def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def _is_color(text: str) -> bool:
-    return text.startswith("#") or text.strip().lower() in NAMED
 
 
 def _ids(nodes: list[dict[str, Any]]) -> list[str]:
@@ -365,8 +376,8 @@ def named_files(path: str | os.PathLike[str]) -> list[Path]:
             for item in value:
                 walk(item, key)
         elif isinstance(value, str) and "\n" not in value and "://" not in value:
-            font = key == "font" and value.lower().endswith(_FONTS)
-            if value and (font or key in ("source", *PICTURES, *FILES)):
+            font = key == "font" and is_font_file(value)
+            if value and (font or key == "source" or is_file_param(key, value)):
                 found.add(folder / value)
 
     walk(data, "")

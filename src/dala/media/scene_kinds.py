@@ -22,8 +22,8 @@ Schema = dict[str, Any]
 _LONG: Final = 60
 #: How errors of the calls begin that a scene is made by.
 _CALL: Final = re.compile(
-    r"(add_\w+(\('[^']*'\))?|(Scene|Frame|TexturePool|video)\.\w+|easing|open_source|TextStyle"
-    r"|load_subtitles|layout|grid|stack|side_by_side|[^ :]+: get): "
+    r"(add_\w+(\('[^']*'\))?|(Scene|Frame|TexturePool|video)\.\w+|Scene|easing|open_source|TextStyle"
+    r"|load_subtitles|font|layout|grid|stack|side_by_side|[^ :]+: get): "
 )
 
 
@@ -229,6 +229,14 @@ class Color(Kind):
                 {"type": "array", "items": part, "minItems": 3, "maxItems": 4},
             ]
         }
+
+
+class ColorText(Color):
+    """A colour that is written as a text, where a list may be something else."""
+
+    def fits(self, value: Any) -> bool:
+        """A text."""
+        return isinstance(value, str)
 
 
 class Row(Kind):

@@ -217,7 +217,7 @@ class Player:
         if wait > 0:
             self._pause(wait)
         else:
-            due = math.floor((now - self._began) * self._rate)
+            due = math.floor((now - self._began) * self._rate + 1e-6)
             if last is not None:
                 due = min(due, last - 1)
             self.scene.frames_dropped += max(due - self.next, 0)

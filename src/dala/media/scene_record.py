@@ -7,13 +7,21 @@ the file's own words for what is still as they made it, and numbers for what is 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
+
+from dala.gpu.color import NAMED
+from dala.media.fonts_scan import SUFFIXES
 
 if TYPE_CHECKING:
     from dala.media.animation import Animation
     from dala.media.nodes.node import Node
     from dala.media.scene import Scene
+
+
+#: Parameters of filters that are pictures, or files of another kind.
+PICTURES: Final = ("over", "second", "picture", "mask", "background")
+FILES: Final = ("lut", "map")
 
 
 class Said(NamedTuple):
@@ -92,3 +100,16 @@ def animation_arguments(item: dict[str, Any]) -> dict[str, Any]:
             for frame in given["keyframes"]
         ]
     return given
+
+
+def is_font_file(font: Any) -> bool:
+    """Whether a font is the path of a file, not a family."""
+    return isinstance(font, str) and (font.lower().endswith(SUFFIXES) or "/" in font)
+
+
+def is_file_param(name: str, value: Any) -> bool:
+    """Whether a parameter of a filter is the path of a file."""
+    if name in FILES:
+        return isinstance(value, str)
+    color = isinstance(value, str) and (value.startswith("#") or value.strip().lower() in NAMED)
+    return name in PICTURES and isinstance(value, str) and not color

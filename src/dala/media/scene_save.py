@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import os
 import secrets
@@ -20,7 +21,7 @@ from dala.media.nodes.image import ImageNode
 from dala.media.nodes.properties import PLACES, Parts
 from dala.media.nodes.text import SubtitlesNode, TextNode
 from dala.media.nodes.video import VideoNode
-from dala.media.scene_record import Record, record_of, state
+from dala.media.scene_record import Record, is_file_param, is_font_file, record_of, state
 from dala.media.scene_table import CLASSES, VERSION
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ _PLACE: Final = frozenset((
 ))  # fmt: skip
 _BOX: Final = ("x", "y", "width", "height", "scale")
 _BORDER: Final = ("border_width", "border_color")
+#: What add_subtitles would choose otherwise.
+_SUBTITLES: Final = ("x", "y", "size", "align", "outline_width")
+#: Columns of a line.
 _WIDE: Final = 96
 
 
@@ -82,7 +86,7 @@ def scene_to_dict(
     made = saver.scene()
     if saver.told:
         raise SceneFileError(name, saver.told)
-    return made
+    return copy.deepcopy(made)
 
 
 class _Saver:
@@ -151,9 +155,28 @@ class _Saver:
             if "source" in made or path is not None:
                 same = path == said.path and self.base == self.record.base
                 made["source"] = made["source"] if same else self._path(path)
+            if self.base != self.record.base:
+                self._move_files(made)
         if isinstance(node, GroupNode) and (node.children or "nodes" in made):
             made["nodes"] = self._nodes(node)
         return made
+
+    def _move_files(self, item: dict[str, Any]) -> None:
+        """Files that an entry names besides its source, as seen from where it is written to."""
+        if "font" in item:
+            fonts = item["font"]
+            many = [
+                self._moved_file(f, is_font_file(f))
+                for f in (fonts if isinstance(fonts, list) else [fonts])
+            ]
+            item["font"] = many if isinstance(fonts, list) else many[0]
+        if "params" in item:
+            item["params"] = {
+                k: self._moved_file(v, is_file_param(k, v)) for k, v in item["params"].items()
+            }
+
+    def _moved_file(self, value: Any, file: bool) -> Any:
+        return self._path(str(self.record.base / value)) if file else value
 
     def _kept(self, node: Node, item: dict[str, Any]) -> dict[str, Any]:
         """What the file said, but for what has changed since."""
@@ -211,7 +234,8 @@ class _Saver:
             if name not in node._values:
                 continue
             value = node._values[name]
-            if default or value != node.PROPERTIES[name].default or name == "text":
+            always = ("text",) if node.type != "subtitles" else _SUBTITLES
+            if default or value != node.PROPERTIES[name].default or name in always:
                 made[name] = self._value(name, value)
         if "x" in made or "y" in made:
             x, y = made.pop("x", 0), made.pop("y", 0)

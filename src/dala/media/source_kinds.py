@@ -86,10 +86,14 @@ class Source(Closing):
         """The newest picture not later than a time of the scene; None: show nothing."""
         if self.closed:
             return None
-        when = (exact("time", time) - self.offset) * self.speed
+        when = exact("time", time)
+        if self.offset:  # most have none, and arithmetic with fractions takes its time
+            when -= self.offset
+        if self.speed != 1:
+            when *= self.speed
         self._over = False
         try:
-            found = None if when < 0 else self._at(when)
+            found = None if when.numerator < 0 else self._at(when)
         except Exception as error:
             self._note(error)
             found = self._given if self.stall == "freeze" else None

@@ -42,9 +42,9 @@ class Clock:
     def moment(self, time: Any = None) -> Moment:
         """The time of the next frame; the clock moves there with :meth:`move`."""
         if time is None:
-            number = self.next
-            exact = number * self.period
-            return Moment(float(exact), exact, number, self.period)
+            number, period = self.next, self.period
+            exact = Fraction(number * period.numerator, period.denominator)
+            return Moment(exact.numerator / exact.denominator, exact, number, period)
         exact = _seconds(time)
         number = round(exact * self.rate)
         if abs(number / self.rate - exact) < Fraction(1, 10**7):

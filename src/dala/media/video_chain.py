@@ -15,10 +15,11 @@ from dala.gpu.compute import Buffer, buffer_zeros, from_dlpack
 from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.kernel import get
 from dala.media.frame import PLANAR, Frame
-from dala.media.images import NDArray, Picture, read, shared
-from dala.media.lane import Lane
+from dala.media.images import NDArray, read, shared
+from dala.media.lane import Lane, Parts
 from dala.media.steps import PICTURE, Filter, Step, plan
 from dala.media.video_encode import WAITING
+from dala.media.video_lent import Lent
 
 _CALL = "video filters"
 #: Results that may be out: those that wait for the encoder, the one it has, and one in between.
@@ -50,7 +51,8 @@ class VideoChain(Closing):
         with buffer_zeros(1, "u8", device=device) as probe:
             #: Id of the device that is used.
             self.device = probe.device
-            sees = shared(probe) is not None
+            #: Whether the device works in the host's memory, so that planes can be lent to it.
+            self.sees = sees = shared(probe) is not None
         self._filters = filters
         self._range = range
         # Words of four bytes suit a GPU; the CPU is as fast with three, in less memory.
@@ -59,7 +61,7 @@ class VideoChain(Closing):
         self._lanes = [Lane(self.device, sees, _RESULTS) for _ in [None] * count]
         self._closed = False
 
-    def stream(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+    def stream(self, frames: Iterable[Frame | Lent]) -> Iterator[Frame]:
         """Frames through the filters; what goes wrong in reading one comes after those before."""
         if self._closed:
             raise FreedError(f"{_CALL}: the chain was closed. Make another.")
@@ -67,19 +69,19 @@ class VideoChain(Closing):
             return self._one_by_one(iter(frames))
         return self._overlapped(iter(frames))
 
-    def _one_by_one(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+    def _one_by_one(self, frames: Iterator[Frame | Lent]) -> Iterator[Frame]:
         # No name here holds on to a frame: its memory is then free for the next.
         while (frame := next(frames, None)) is not None:
             made = [self._through(self._lanes[0], frame)]
             del frame
             yield made.pop()
 
-    def _overlapped(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+    def _overlapped(self, frames: Iterator[Frame | Lent]) -> Iterator[Frame]:
         from concurrent.futures import Future, ThreadPoolExecutor
 
         idle = list(self._lanes)
 
-        def work(frame: Frame) -> Frame:
+        def work(frame: Frame | Lent) -> Frame:
             lane = idle.pop()
             try:
                 return self._through(lane, frame)
@@ -108,8 +110,8 @@ class VideoChain(Closing):
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _through(self, lane: Lane, frame: Frame) -> Frame:
-        if frame.format not in PLANAR:
+    def _through(self, lane: Lane, frame: Frame | Lent) -> Frame:
+        if isinstance(frame, Frame) and frame.format not in PLANAR:
             picture = read(frame, None, None, _CALL)
             steps = plan(self._filters, picture.shape, picture.dtype, _CALL)
         else:
@@ -138,43 +140,48 @@ class VideoChain(Closing):
             lane.close()
 
 
-class _Planes(Picture):
+class _Planes(Parts):
     """Planes that were handed in; planes of a range are handed back, or RGB if there is none."""
 
     __slots__ = ("_range",)
 
-    def __init__(self, frame: Frame, range: str | None) -> None:
-        super().__init__("frame", frame.pixels, frame)
+    def __init__(self, frame: Frame | Lent, range: str | None) -> None:
+        super().__init__("frame", _parts(frame), frame)
         self._range = range
 
     def give(self, result: Buffer | NDArray, device: str | None = None) -> Any:
         """A result with the time and the colour of what was handed in."""
         made = result if isinstance(result, Buffer) else from_dlpack(result, device=device)
-        given: Frame = self.given
-        if self._range is None:
-            return given.like(made)
+        given: Frame | Lent = self.given
+        planar = self._range is not None
         return Frame(
             made,
-            format="i420",
+            format="i420" if planar else None,
             pts=given.pts,
             time_base=given.time_base,
             range=self._range,
             matrix=given.matrix,
             primaries=given.primaries,
             transfer=given.transfer,
+            siting="left" if planar else given.siting,
         )
 
 
+def _parts(frame: Frame | Lent) -> tuple[Buffer, ...]:
+    return frame.parts if isinstance(frame, Lent) else (frame.pixels,)
+
+
 def _between_planes(
-    frame: Frame, shape: tuple[int, ...], inner: Sequence[Step], range: str | None
+    frame: Frame | Lent, shape: tuple[int, ...], inner: Sequence[Step], range: str | None
 ) -> list[Step]:
     """Steps from planes to RGB, through the filters, and back to planes of a range, if any."""
     decode = {"matrix": frame.matrix, "range": frame.range, "format": frame.format}
-    steps = [Step(get("yuv_to_rgb"), (PICTURE,), shape, "u8", decode)]
+    inputs = tuple(PICTURE - i for i, _ in enumerate(_parts(frame)))
+    steps = [Step(get("yuv_to_rgb"), inputs, shape, "u8", decode)]
     for step in inner:
         # PICTURE is -1, so that the number after it is that of the first step.
-        inputs = tuple(i + 1 if isinstance(i, int) else i for i in step.inputs)
-        steps.append(Step(step.kernel, inputs, step.shape, step.dtype, step.params))
+        moved = tuple(i + 1 if isinstance(i, int) else i for i in step.inputs)
+        steps.append(Step(step.kernel, moved, step.shape, step.dtype, step.params))
     if range is not None:
         height, width = steps[-1].shape[:2]
         encode = {"matrix": frame.matrix, "range": range, "format": "i420"}

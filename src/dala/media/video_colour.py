@@ -183,6 +183,15 @@ def to_rgba(planes: Planes, colours: Colours, device: str | None) -> Buffer:
     return cut
 
 
+def lent(planes: Planes, device: str | None) -> tuple[Buffer, ...] | None:
+    """4:2:0 over the decoder's own memory; None where it is not, or where rows lie apart."""
+    if planes.format not in ("nv12", "i420") or planes.height % 2 or planes.width % 2:
+        return None
+    if not all(a.flags.c_contiguous for a in planes.arrays):
+        return None
+    return tuple(from_dlpack(a, device=device) for a in planes.arrays)
+
+
 def to_planes(planes: Planes, device: str | None) -> Buffer | None:
     """4:2:0 as (height * 3 / 2, width) bytes, planes one after another; None where it is not."""
     if planes.format not in ("nv12", "i420") or planes.height % 2 or planes.width % 2:

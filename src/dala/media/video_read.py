@@ -15,6 +15,7 @@ from dala.gpu.compute.closing import Closing
 from dala.media import video_colour as colour
 from dala.media.frame import Frame
 from dala.media.video_decode import Decoder, Opened
+from dala.media.video_lent import Lent
 from dala.media.video_live import POLICIES, Source
 
 
@@ -176,9 +177,24 @@ class Reader(Closing):
         return self
 
     def __next__(self) -> Frame:
+        decoded = self._next()
+        if decoded is None:
+            raise StopIteration
+        return self._converted(decoded, *self._planes(decoded))
+
+    def lent(self) -> Iterator[Frame | Lent]:
+        """Goes on as iterating does, but "native" planes are lent where the decoder's will do."""
+        while (decoded := self._next()) is not None:
+            found = self._planes(decoded)
+            made = [self._lent(decoded, *found) or self._converted(decoded, *found)]
+            del decoded, found  # nothing here holds on to a picture that was handed out
+            yield made.pop()
+
+    def _next(self) -> Any | None:
+        """The next picture as it was decoded; None after the last."""
         self._opened("next")
         if self._ended:
-            raise StopIteration
+            return None
         try:
             decoded = self._decoder().queue.get()
         except VideoError:
@@ -186,9 +202,9 @@ class Reader(Closing):
             raise
         if decoded is None:
             self._ended = True
-            raise StopIteration
-        self._turn = _turn(decoded)
-        return self._converted(decoded)
+        else:
+            self._turn = _turn(decoded)
+        return decoded
 
     def seek(self, t: float | Fraction) -> None:
         """Goes to a time: the next frame is the one that is shown at ``t`` seconds.
@@ -255,10 +271,28 @@ class Reader(Closing):
             width, height = height, width
         return width, height
 
-    def _converted(self, decoded: Any) -> Frame:
+    def _planes(self, decoded: Any) -> tuple[colour.Planes, colour.Colours]:
         codec = self._held.opened.stream.codec_context.name
         colours = colour.colours_of(decoded, codec, self._matrix, self._range)
-        planes = colour.planes_of(decoded, colours)
+        return colour.planes_of(decoded, colours), colours
+
+    def _lent(self, decoded: Any, planes: colour.Planes, colours: colour.Colours) -> Lent | None:
+        parts = colour.lent(planes, self._device) if self.format == "native" else None
+        if parts is None:
+            return None
+        return Lent(
+            parts,
+            planes.format,
+            decoded.pts,
+            Fraction(decoded.time_base),
+            colours.range,
+            colours.matrix,
+            colours.primaries,
+            colours.transfer,
+            colours.siting,
+        )
+
+    def _converted(self, decoded: Any, planes: colour.Planes, colours: colour.Colours) -> Frame:
         if self.format == "native":
             made = colour.to_planes(planes, self._device)
             if made is not None:

@@ -98,6 +98,8 @@ class Writer(Closing):
         self._finalizer = weakref.finalize(self, self._box.abandon)
 
     def _sound(self, audio_from: Any) -> Sound:
+        if isinstance(audio_from, Sound):
+            return audio_from
         if isinstance(audio_from, Reader):
             source = audio_from.source
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,6 +37,9 @@ __all__ = [
     "BLENDS", "DRAW", "FILL", "LINEAR", "NEAREST", "OPAQUE", "PICTURE", "RING", "SHADOW", "TINT",
     "Compositor", "Picture", "Rect",
 ]  # fmt: skip
+
+
+_U8: Final = np.dtype(np.uint8)
 
 
 class Picture(Closing):
@@ -99,7 +102,7 @@ class Picture(Closing):
                 self._kept = source.numpy()
                 composer.put(self.number, self._kept, channels)
         else:
-            if source.dtype != np.uint8:
+            if source.dtype is not _U8 and source.dtype != _U8:
                 raise DtypeError(f"Picture.update: uint8 is expected, {source.dtype} came.")
             self._kept = np.ascontiguousarray(source)
             composer.put(self.number, self._kept, channels)
@@ -181,7 +184,7 @@ class Compositor(Closing):
                 f"Compositor.compose: the target is (height, width, 4) of u8, {target.dtype} "
                 f"{target.shape} came."
             )
-        if draws.dtype != DRAW:
+        if draws.dtype is not DRAW and draws.dtype != DRAW:
             raise DtypeError("Compositor.compose: draws are records of DRAW.")
         height, width = target.shape[:2]
         if rects is None:

@@ -42,20 +42,19 @@ def check_options(
             f"run_kernel: params of kernel {kernel!r} must be a dict, "
             f"{type(params).__name__} came. Write {{'name': value}}."
         )
-    known = [o.name for o in options]
-    for name in params or ():
-        if name not in known:
+    if params and not params.keys() <= {o.name for o in options}:
+        known = [o.name for o in options]
+        for name in (n for n in params if n not in known):
             hint = nearest(str(name), known) or (
                 f"It takes: {', '.join(known)}." if known else "It takes none."
             )
             raise UnknownParameter(
                 f"run_kernel: kernel {kernel!r} has no parameter {name!r}. {hint}"
             )
-    return tuple((o.name, _value(kernel, o, params.get(o.name))) for o in options)
+    return tuple([(o.name, _value(kernel, o, params.get(o.name))) for o in options])
 
 
 def _value(kernel: str, option: Option, value: Any) -> Any:
-    where = f"run_kernel: parameter {option.name!r} of kernel {kernel!r}"
     if value is None:
         if option.required:
             raise ParameterError(
@@ -63,6 +62,13 @@ def _value(kernel: str, option: Option, value: Any) -> Any:
                 f"params={{{option.name!r}: ...}}."
             )
         return option.default
+    kind = option.type
+    # What is as it should be goes by quickly: calls on small pictures last no longer than this.
+    if kind == "choice" and type(value) is str and value in option.choices:
+        return value
+    if kind == "bool" and type(value) is bool:
+        return value
+    where = f"run_kernel: parameter {option.name!r} of kernel {kernel!r}"
     if option.type == "choice":
         if not isinstance(value, str) or value not in option.choices:
             hint = nearest(str(value), option.choices)
@@ -82,15 +88,18 @@ def _numbers(where: str, option: Option, value: Any) -> tuple[int | float, ...]:
     if option.spread and isinstance(value, (int, float, np.generic)):
         value = (value,) * option.size
     items: tuple[Any, ...] | None
-    try:
-        flat = np.asarray(value).reshape(-1).tolist() if not isinstance(value, str) else None
-        items = None if flat is None else tuple(flat)
-    except (TypeError, ValueError):
-        items = None
+    if type(value) is tuple and all(type(item) in (int, float) for item in value):
+        items = value
+    else:
+        try:
+            flat = np.asarray(value).reshape(-1).tolist() if not isinstance(value, str) else None
+            items = None if flat is None else tuple(flat)
+        except (TypeError, ValueError):
+            items = None
     if items is None or (option.size and len(items) != option.size):
         wanted = f"{option.size} numbers" if option.size else "a list of numbers"
         raise ParameterError(f"{where} is {wanted}, {value!r} came.")
-    return tuple(_number(where, option, item) for item in items)
+    return tuple([_number(where, option, item) for item in items])
 
 
 def _number(where: str, option: Option, value: Any) -> int | float:

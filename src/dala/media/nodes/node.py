@@ -133,7 +133,10 @@ class Node:
     def set(self, name: str, value: Any) -> None:
         """Changes a property, checked; the next frame shows it."""
         if name == "position":
-            self.update(position=value)
+            if type(value) is tuple and len(value) == 2 and "x" in self._values:
+                self._move(*value)
+            else:
+                self.update(position=value)
             return
         item = self.PROPERTIES.get(name)
         if item is None or isinstance(item, Parts):
@@ -143,6 +146,17 @@ class Node:
         if made != self._values[name]:
             self._values[name] = made
             self._changed(item)
+
+    def _move(self, x: Any, y: Any) -> None:
+        """As ``set("position", (x, y))``, which most frames do to most nodes that change."""
+        call, kinds, values = f"{self.id}: position", self.PROPERTIES, self._values
+        x, y = kinds["x"].check(x, call), kinds["y"].check(y, call)
+        if x != values["x"]:
+            values["x"] = x
+            self._changed(kinds["x"])
+        if y != values["y"]:
+            values["y"] = y
+            self._changed(kinds["y"])
 
     def update(self, **properties: Any) -> None:
         """Changes several properties: all of them, or none if one is refused."""

@@ -44,7 +44,10 @@ class Property:
     def __get__(self, node: Node | None, owner: type) -> Any:
         if node is None:
             return self
-        if not node.has(self.name):
+        item = node.PROPERTIES.get(self.name)
+        if item is self:
+            return self.read(node)
+        if item is None and not node.has(self.name):
             kind = type(node).__name__
             raise AttributeError(f"{kind} has no property {self.name!r}", name=self.name)
         return node.get(self.name)
@@ -69,7 +72,8 @@ class Parts(Property):
 
     def read(self, node: Node) -> Any:
         """The values of its parts for a node."""
-        return tuple(node._values[name] for name in self.names)
+        values = node._values
+        return tuple([values[name] for name in self.names])
 
     def split(self, value: Any, call: str) -> dict[str, Any]:
         """The single properties that a value stands for."""

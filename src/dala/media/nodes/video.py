@@ -52,8 +52,11 @@ class VideoNode(Node):
                 self._seen = source.version
                 return
             self._seen = source.version
-            self._hidden = False
-            self._changed()
+            if self._hidden or self._item is None:
+                self._hidden = False
+                self._changed()
+            else:
+                self._item.repaint()
 
     def content(self) -> Content | None:
         """The frame that was brought in last."""
@@ -100,7 +103,10 @@ class SceneNode(Node):
         if drawn != self._seen:  # it may have been drawn for another node, or for nobody
             self._shown.show(frame, opaque=self.child._background[3] == 255)
             self._frame, self._seen = frame, drawn
-            self._changed()
+            if self._item is None:
+                self._changed()
+            else:
+                self._item.repaint()
         for error in self.child.errors.values():
             self.scene._report(self, error)
 

@@ -376,7 +376,8 @@ class _Ring:
     def __init__(self, storage: Storage) -> None:
         self.buffer: DeviceBuffer = storage.handle
         self.nbytes = storage.nbytes
-        self._at = 0
+        # Full at first: what was recorded may still read this memory for whoever had it before.
+        self._at = storage.nbytes
 
     def write(self, device: Device, data: bytes) -> int:
         """Writes somewhere, whole records apart; gives the place."""

@@ -29,8 +29,6 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     PICTURE_WIDTH,
     PICTURE_WORDS,
     PLAN_WORDS,
-    TILE_COLUMNS,
-    TILE_ROWS,
 )
 from dala.gpu.compute.engines.cpu_native import Native, compile_native
 
@@ -59,11 +57,14 @@ class CPUComposer(Composer):
         self._broad: dict[int, Array] = {}
         self._plans = np.zeros(0, np.int64)
         self._tables = np.zeros(1 << 12, np.int32)
+        self._tiles = np.zeros(1 << 10, np.int32)
+        self._rects, self._told = np.zeros((16, 4), np.int32), np.zeros(4, np.int64)
+        self._drawn: tuple[Array | None, Place] = None, (0, 0)
         self._runs: dict[tuple[int, int], Callable[..., None]] = {}
-        self._cut: tuple[tuple[Rect, ...], Array, Callable[..., None], Place] | None = None
         self._planner: Native | None = None
         self._at_table, self._at_plans = _place(self._table), _place(self._plans)
-        self._at_tables = _place(self._tables)
+        self._at_tables, self._at_tiles = _place(self._tables), _place(self._tiles)
+        self._at_rects, self._at_told = _place(self._rects), _place(self._told)
 
     def picture(self, width: int, height: int) -> int:
         """A place in the table; places of dropped pictures are used again."""
@@ -126,59 +127,74 @@ class CPUComposer(Composer):
         """Plans every draw, then draws tile by tile."""
         if not rects:
             return
+        if not draws.flags.c_contiguous:
+            draws = np.ascontiguousarray(draws)
         memory = target.handle  # held here while native code works on it
-        draws = np.ascontiguousarray(draws)
-        records = (draws.ctypes.data, len(draws) * DRAW_WORDS)
-        self._plan(draws, records, width, height)
-        run, tiles = self._tiles(rects)
+        records = self._records(draws)
+        tiles = self._plan(draws, records, rects, width, height)
+        area = sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in rects)
+        run = self._run(tiles, 1 if area >= SHARED_FROM else tiles)
         fill = -1 if background is None else int.from_bytes(bytes(background), "little")
         run(
             (memory.address, width * height), _ANYWHERE, records, self._at_plans, self._at_table,
-            self._at_tables, tiles, width, fill,
+            self._at_tables, self._at_tiles, width, fill,
         )  # fmt: skip
+        self._drawn = draws, records  # a scene draws from the same array again and again
 
-    def _plan(self, draws: Array, records: Place, width: int, height: int) -> None:
-        many = len(draws)
-        if self._plans.size < many * PLAN_WORDS:
-            self._plans = np.zeros(many * 2 * PLAN_WORDS, np.int64)
+    def _records(self, draws: Array) -> Place:
+        if draws is self._drawn[0]:
+            return self._drawn[1]
+        return draws.ctypes.data, len(draws) * DRAW_WORDS
+
+    def _plan(
+        self, draws: Array, records: Place, rects: Sequence[Rect], width: int, height: int
+    ) -> int:
+        """Plans and tiles of a frame; how many tiles."""
+        if self._plans.size < len(draws) * PLAN_WORDS:
+            self._plans = np.zeros(len(draws) * 2 * PLAN_WORDS, np.int64)
             self._at_plans = _place(self._plans)
         if self._planner is None:
             self._planner = compile_native(make_plans, checked=self._checked)
+        many = len(rects)
+        if many > len(self._rects):
+            self._rects = np.zeros((2 * many, 4), np.int32)
+            self._at_rects = _place(self._rects)
+        self._rects[:many] = rects
         while True:
-            wrong, found = self._planner(
-                records, self._at_plans, self._at_table, self._at_tables, width, height
-            )
+            self._planner(
+                records, self._at_plans, self._at_table, self._at_tables,
+                (self._at_rects[0], 4 * many), self._at_tiles, self._at_told, width, height,
+            )  # fmt: skip
+            wrong, number, room, tiles = self._told.tolist()
             if wrong == NARROW:
-                self._broaden(int(draws["picture"][found]))
+                self._broaden(int(draws["picture"][number]))
                 continue
             if wrong:
-                raise _fault(wrong, found)
-            if found <= self._tables.size:
-                return
-            self._tables = np.zeros(found + found // 2, np.int32)
-            self._at_tables = _place(self._tables)
+                raise _fault(wrong, number)
+            if room > self._tables.size:
+                self._tables = np.zeros(room + room // 2, np.int32)
+                self._at_tables = _place(self._tables)
+            elif 4 * tiles > self._tiles.size:
+                self._tiles = np.zeros(6 * tiles, np.int32)
+                self._at_tiles = _place(self._tiles)
+            else:
+                found: int = tiles
+                return found
 
-    def _tiles(self, rects: Sequence[Rect]) -> tuple[Callable[..., None], Place]:
-        """What runs over the tiles of rectangles, and these; those of the last call are kept."""
-        key = tuple(rects)
-        if self._cut is None or self._cut[0] != key:
-            tiles = np.concatenate([_cut(*rect) for rect in key]) if len(key) > 1 else _cut(*key[0])
-            total = tiles.size // 4
-            area = sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in key)
-            chunk = 1 if area >= SHARED_FROM else total
-            run = self._runs.get((total, chunk))
-            if run is None:
-                code = compile_native(draw_tiles, checked=self._checked)
-                if len(self._runs) >= 64:
-                    self._runs.clear()
-                run = self._runs[total, chunk] = code.parallel(total, chunk)
-            self._cut = key, tiles, run, _place(tiles)
-        return self._cut[2], self._cut[3]
+    def _run(self, tiles: int, chunk: int) -> Callable[..., None]:
+        """What runs over so many tiles."""
+        run = self._runs.get((tiles, chunk))
+        if run is None:
+            code = compile_native(draw_tiles, checked=self._checked)
+            if len(self._runs) >= 64:
+                self._runs.clear()
+            run = self._runs[tiles, chunk] = code.parallel(tiles, chunk)
+        return run
 
     @property
     def nbytes(self) -> int:
         """Bytes of RGBA copies, and of tables."""
-        own = self._table.nbytes + self._plans.nbytes + self._tables.nbytes
+        own = self._table.nbytes + self._plans.nbytes + self._tables.nbytes + self._tiles.nbytes
         return own + sum(made.nbytes for made in self._broad.values())
 
     def close(self) -> None:
@@ -189,25 +205,12 @@ class CPUComposer(Composer):
         self._plans, self._tables = np.zeros(0, np.int64), np.zeros(1 << 12, np.int32)
         self._at_plans, self._at_tables = _place(self._plans), _place(self._tables)
         self._runs.clear()
-        self._cut = None
+        self._drawn = None, (0, 0)
 
 
 def _place(array: Array) -> Place:
     """An array as native code takes it without asking; whoever uses this keeps the array."""
     return array.__array_interface__["data"][0], array.size
-
-
-def _cut(x0: int, y0: int, x1: int, y1: int) -> Array:
-    """A rectangle in tiles of about the same width, row by row."""
-    across = -(-(x1 - x0) // TILE_COLUMNS)
-    step = ((x1 - x0 + across - 1) // across + 15) & ~15
-    lefts = np.arange(x0, x1, step, dtype=np.int32)
-    tops = np.arange(y0, y1, TILE_ROWS, dtype=np.int32)
-    made = np.empty((len(tops), len(lefts), 4), np.int32)
-    made[..., 0], made[..., 1] = lefts[None, :], tops[:, None]
-    made[..., 2] = np.minimum(lefts + step, x1)[None, :]
-    made[..., 3] = np.minimum(tops + TILE_ROWS, y1)[:, None]
-    return made.reshape(-1)
 
 
 def _fault(wrong: int, number: int) -> ParameterError:

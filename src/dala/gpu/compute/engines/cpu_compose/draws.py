@@ -20,6 +20,7 @@ from dala.gpu.compute.engines.cpu_compose.samples import sample_row, unpack_row
 from dala.gpu.compute.engines.cpu_compose.scaled import (
     all_opaque,
     fixed_row,
+    halve_narrow,
     halve_row,
     lay_sums,
     weighted_row,
@@ -377,18 +378,21 @@ def draw_halved(
 ) -> None:  # fmt: skip
     """An opaque picture at half its size, each pixel over four texels."""
     source = view(texels, u8, 0)
-    count = 2 * (x1 - x0)
     straight = field(draw, RADIUS) <= f32(0) and field(draw, OPACITY) >= f32(1)
     inside = x0 >= plan[FULL_X0] and x1 <= plan[FULL_X1]
     for y in hinted(range(y0, y1), scalar=True):
         upper = (2 * y + plan[SHIFT_Y]) * across + 2 * x0 + plan[SHIFT_X]
-        from_, at, next_ = texels, upper, upper + across
+        whole = straight and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]
+        out, at = made, 0
+        if whole:
+            out, at = pixels, y * width + x0
+        from_, first, next_, done = texels, upper, upper + across, 0
         if narrow:
-            spread_row(source, upper, spread, 0, count)
-            spread_row(source, upper + across, spread, count, count)
-            from_, at, next_ = spread, 0, count
-        if straight and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]:
-            halve_row(from_, at, next_, pixels, y * width + x0, x1 - x0)
-        else:
-            halve_row(from_, at, next_, made, 0, x1 - x0)
+            done = halve_narrow(source, upper, upper + across, out, at, x1 - x0)
+            rest = 2 * (x1 - x0 - done)
+            spread_row(source, upper + 2 * done, spread, 0, rest)
+            spread_row(source, upper + across + 2 * done, spread, rest, rest)
+            from_, first, next_ = spread, 0, rest
+        halve_row(from_, first, next_, out, at + done, x1 - x0 - done)
+        if not whole:
             put_row(pixels, y * width, made, -x0, draw, y, x0, x1, True, same, part)

@@ -68,6 +68,8 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     SY,
     TAPS_X,
     TAPS_Y,
+    TILE_COLUMNS,
+    TILE_ROWS,
     TOP,
     U0,
     U1,
@@ -338,22 +340,48 @@ def broad_enough(draw: Array[i32], plan: Array[i64], pictures: Array[i64]) -> bo
 
 
 @native
-def make_plans(
-    draws: Array[i32], plans: Array[i64], pictures: Array[i64], tables: Array[i32], width: i64,
-    height: i64,
-) -> tuple[i64, i64]:  # fmt: skip
-    """Fills the plans of all draws: what is wrong with which of them, or 0 and the room needed.
+def cut_tiles(rects: Array[i32], tiles: Array[i32]) -> i64:
+    """Rectangles in tiles of about the same width, row by row; how many, with room or without."""
+    count = 0
+    for r in hinted(range(len(rects) // 4), scalar=True):
+        left, top = rects[4 * r], rects[4 * r + 1]
+        right, bottom = rects[4 * r + 2], rects[4 * r + 3]
+        across = (right - left + TILE_COLUMNS - 1) // TILE_COLUMNS
+        step = ((right - left + across - 1) // across + 15) & ~15
+        y = top
+        while y < bottom:
+            x = left
+            while x < right:
+                if 4 * count + 4 <= len(tiles):
+                    tiles[4 * count], tiles[4 * count + 1] = x, y
+                    tiles[4 * count + 2] = min(x + step, right)
+                    tiles[4 * count + 3] = min(y + TILE_ROWS, bottom)
+                count += 1
+                x += step
+            y += TILE_ROWS
+    return count
 
-    If more is needed than there is, the tables are not complete.
+
+@native
+def make_plans(
+    draws: Array[i32], plans: Array[i64], pictures: Array[i64], tables: Array[i32],
+    rects: Array[i32], tiles: Array[i32], told: Array[i64], width: i64, height: i64,
+) -> None:  # fmt: skip
+    """Fills the plans of all draws, and cuts tiles.
+
+    Tells what is wrong (or 0), with which draw, what room tables need, and how many tiles there
+    are. If more is needed than there is, the tables and tiles are not complete.
     """
     used = 0
+    told[0], told[1], told[2], told[3] = 0, 0, 0, 0
     for k in hinted(range(len(draws) // DRAW_WORDS), scalar=True):
         draw = draws[k * DRAW_WORDS : (k + 1) * DRAW_WORDS]
-        wrong = fault(draw, pictures)
-        if wrong != 0:
-            return wrong, k
+        told[0], told[1] = fault(draw, pictures), k
+        if told[0] != 0:
+            return
         plan = plans[k * PLAN_WORDS : (k + 1) * PLAN_WORDS]
         used = plan_one(draw, plan, pictures, tables, used, width, height)
         if not broad_enough(draw, plan, pictures):
-            return NARROW, k
-    return 0, used
+            told[0] = NARROW
+            return
+    told[2], told[3] = used, cut_tiles(rects, tiles)
