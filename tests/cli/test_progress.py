@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from dala.cli import progress
-from dala.cli.progress import Progress, line
+from dala.media import progress
+from dala.media.progress import Progress, line
 
 
 @pytest.mark.parametrize(("done", "total", "seconds", "words"), [

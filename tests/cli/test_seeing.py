@@ -54,6 +54,30 @@ def test_faces_poses_segment(here, capsys, tmp_path):
     assert front["results"][0]["found"]["foreground"] > 0.3
 
 
+def test_files_of_ones_own(tiny, here, capsys, tmp_path):
+    """A file does what the command does: a classifier's, and one whose output is a matte."""
+    from dala.ml.convert.onnx_file import Graph
+
+    red = tmp_path / "red.png"
+    Image.fromarray(np.full((8, 12, 3), [255, 0, 0], np.uint8)).save(red)
+    found = json.loads(said(capsys, "classify", red, "--model", tiny, "--top", 1, "--json"))
+    assert found["results"][0]["found"][0]["index"] == 0
+    graph = Graph("front")
+    x = graph.input("x", (1, 1, 8, 12))
+    graph.output(graph.node("Identity", x), (1, 1, 8, 12), name="alpha")
+    front = tmp_path / "front.onnx"
+    front.write_bytes(graph.save())
+    half = np.zeros((8, 12, 3), np.uint8)
+    half[:, 6:] = 255
+    Image.fromarray(half).save(tmp_path / "half.png")
+    shares = json.loads(said(capsys, "segment", tmp_path / "half.png", "--model", front, "--json"))
+    assert shares["results"][0]["found"]["foreground"] == 0.5
+    out = tmp_path / "o.png"
+    said(capsys, "background", tmp_path / "half.png", out, "--model", front, "--color", "blue")
+    with Image.open(out) as made:
+        assert np.asarray(made)[4, [0, 11]].tolist() == [[0, 0, 255], [255, 255, 255]]
+
+
 def clip(path, pictures):
     with video.write(path, fps=10) as sink:
         for one in pictures:
@@ -98,11 +122,16 @@ def test_background_of_a_picture(here, capsys, tmp_path):
         (["classify", "{p}", "--model", "mobilnet"], "there is no model 'mobilnet'"),
         (["classify", "{p}", "--provider", "cuda"], "onnxruntime-gpu"),
         (["classify", "{p}", "--top", "0"], "--top is 1 or more"),
+        (["classify", "{p}", "--model", "blazeface"], "is a model for `dala faces`"),
+        (["segment", "{p}", "--model", "yolo_v5", "--json"], "is a model for `dala detect`"),
+        (["faces", "{p}", "--model", "in.png"], "only models known by name"),
+        (["detect", "{p}", "--score", "7"], "score is a number, 0 to 1; 7.0 came"),
+        (["background", "{p}", "o.png", "--model", "deeplab", "--label", "x"], "aeroplane"),
         (["background", "{p}", "out.mp4"], "is a picture, so OUT must be one too"),
         (["background", "{p}", "o.png", "--image", "no.png"], "there is no file 'no.png'"),
         (
             ["background", "{p}", "o.png", "--model", "mobilenet_v2"],
-            "a model that segments is needed",
+            "'mobilenet_v2' is a model for `dala classify`",
         ),
     ],
 )

@@ -14,16 +14,24 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import Final, NoReturn
 
 import dala
 
 COMMANDS: Final = {
+    "background": "blur or replace the background of people",
+    "classify": "say what pictures show",
+    "compose": "make videos and pictures of scene files, or show them while you edit",
     "demo": "make a short video and a picture with kernels of this machine's best device",
+    "detect": "find things in pictures and videos",
     "doctor": "explain this machine: devices, drivers, what is missing and how to install it",
+    "faces": "find faces in pictures and videos",
     "filter": "put pictures and videos through filters",
     "info": "list versions and devices",
     "kernels": "list the built-in kernels, or explain one",
+    "models": "list the models, fetch their weights, check them",
+    "poses": "find people and how they stand in pictures and videos",
+    "segment": "say what each pixel of pictures and videos belongs to",
     "view": "show a picture or a video, through filters if you like",
 }
 
@@ -36,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = _parser(arguments)
+    _check(_command(arguments), parser)
     args = parser.parse_args(_prepared(arguments, parser))
     try:
         code: int = import_module(f"dala.cli.{args.command}").run(args)
@@ -56,10 +65,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as the commands themselves do."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}. `{self.prog} --help` has examples.\n")
+
+
 def _parser(arguments: list[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="dala", description="A portable GPU stack for realtime media."
-    )
+    parser = _Parser(prog="dala", description="A portable GPU stack for realtime media.")
     parser.add_argument("--version", action="version", version=f"dala {dala.__version__}")
     parser.add_argument("--debug", action="store_true", help="show where an error comes from")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -73,6 +87,14 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         if name == _command(arguments):
             import_module(f"dala.cli.{name}").configure(command)
     return parser
+
+
+def _check(name: str, parser: argparse.ArgumentParser) -> None:
+    if name and name not in COMMANDS:
+        from dala.gpu.compute.lang.suggest import nearest
+
+        hint = nearest(name, COMMANDS) or f"There are: {', '.join(COMMANDS)}."
+        parser.exit(2, f"dala: there is no command {name!r}. {hint}\n")
 
 
 def _command(arguments: list[str]) -> str:

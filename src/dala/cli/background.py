@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from dala.cli import inputs
 from dala.cli.progress import Progress
+from dala.cli.seeing import load
 from dala.cli.signals import Stopped, stopping
 from dala.errors import ParameterError
 
@@ -56,7 +57,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _done(args: argparse.Namespace) -> dict[str, Any]:
     from dala.ml.background import Background
-    from dala.ml.gpu import load_model
 
     moving = inputs.is_video(args.source)
     if moving != inputs.is_video(args.out):
@@ -68,7 +68,7 @@ def _done(args: argparse.Namespace) -> dict[str, Any]:
             raise FileNotFoundError(f"there is no file '{path}'.")
     inputs.refuse_overwriting(read, [Path(args.out)])
     with (
-        load_model(args.model, args.provider) as model,
+        load(args, ("segment", "matte")) as model,
         Background(
             model,
             label=args.label,

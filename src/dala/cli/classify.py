@@ -36,4 +36,4 @@ def run(args: argparse.Namespace) -> int:
             for c in scores.top(args.top)
         ]
 
-    return seeing.run(args, facts)
+    return seeing.run(args, facts, ("classify",))

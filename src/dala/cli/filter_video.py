@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dala.cli import chain, inputs
+from dala.cli import chain, inputs, memory
 from dala.cli.progress import Progress
 from dala.errors import ParameterError, VideoError
 
 if TYPE_CHECKING:
     from dala.media import Frame
     from dala.media.video import Reader
+    from dala.media.video_lent import Lent
 
 #: Threads that decode, at most: each keeps pictures of its own, and more are rarely faster.
 _DECODERS: Final = 4
@@ -45,10 +46,12 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
         VideoChain(filters, device=args.device, range="limited") as stages,
         Progress(_count(source), "frames") as progress,
     ):
-        frames = stages.stream(_until_damage(source, damage))
+        given = source.lent() if stages.sees else source
+        frames = stages.stream(_until_damage(given, damage))
         first = next(frames, None)
         if first is None:
             raise damage[0] if damage else VideoError(f"{name!r} holds no frame of video.")
+        memory.settle()  # all is compiled; the encoder is the next to take some
         sound = None if args.no_audio or remote or not source.has_audio else source
         with video.write(
             out, fps=source.fps, codec=args.codec, audio_from=sound, options=options,
@@ -105,9 +108,11 @@ def _aspect(source: Reader, first: Frame) -> Fraction | None:
     return aspect * Fraction(width, height) * Fraction(first.height, first.width)
 
 
-def _until_damage(source: Reader, damage: list[VideoError]) -> Iterator[Frame]:
+def _until_damage(
+    given: Iterable[Frame | Lent], damage: list[VideoError]
+) -> Iterator[Frame | Lent]:
     """The frames there are; what the reader says at the end is kept, not raised."""
     try:
-        yield from source
+        yield from given
     except VideoError as error:
         damage.append(error)

@@ -8,6 +8,7 @@ import shutil
 import sys
 from typing import Any, Final
 
+from dala.cli.signals import Stopped, stopping
 from dala.errors import ModelNotFound, ParameterError, UnknownModel
 
 EXAMPLES: Final = """\
@@ -89,14 +90,22 @@ def _pull(args: argparse.Namespace) -> int:
     from dala.ml.pull import pull
 
     made = []
-    for name in args.names:
-        facts = _facts(name)
-        if not args.json:
-            print(f"{name}: {facts['origin']}\n  licence: {facts['licence']}", flush=True)
-        path = pull(name, _Bar(name))
-        made.append({"name": name, "path": str(path), "licence": facts["licence"]})
-        if not args.json:
-            print(f"  {path}")
+    try:
+        with stopping():
+            for name in args.names:
+                facts = _facts(name)
+                if not args.json:
+                    print(f"{name}: {facts['origin']}\n  licence: {facts['licence']}", flush=True)
+                bar = _Bar(name)
+                try:
+                    path = pull(name, bar)
+                finally:
+                    bar.close()
+                made.append({"name": name, "path": str(path), "licence": facts["licence"]})
+                if not args.json:
+                    print(f"  {path}")
+    except Stopped as stopped:
+        return 128 + stopped.number
     if args.json:
         print(json.dumps(made, indent=2))
     return 0
@@ -114,12 +123,18 @@ class _Bar:
             return
         text = f"{self.name}: {what}"
         if total:
+            done = min(done, total)
             bar = ("#" * (24 * done // total)).ljust(24)
             text = f"{self.name}: [{bar}] {done / 1e6:.1f} of {total / 1e6:.1f} MB"
         wide = shutil.get_terminal_size().columns - 1
-        end = "\r\x1b[K" if what == "converting" else ""
-        sys.stderr.write(f"\r\x1b[K{text[:wide]}{end}")
+        sys.stderr.write(f"\r\x1b[K{text[:wide]}")
         sys.stderr.flush()
+
+    def close(self) -> None:
+        """Clears the line."""
+        if self.shows:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
 
 def _path(args: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints what is found, and draws it where asked."""
-    return seeing.run(args, _facts, score=args.score)
+    return seeing.run(args, _facts, ("poses",), score=args.score)
 
 
 def _facts(poses: Any) -> list[dict[str, Any]]:

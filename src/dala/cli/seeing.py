@@ -38,15 +38,42 @@ def add_out(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace, facts: Facts, **options: Any) -> int:
+def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Any:
+    """The model that was named, which must do one of these tasks; files are taken to."""
+    from dala.ml.gpu import load_model
+    from dala.ml.models import find_recipe
+    from dala.ml.models.generic import TASKS
+
+    known = find_recipe(args.model)
+    if known is not None and known.task not in tasks:
+        home = "segment" if known.task == "matte" else known.task
+        raise ParameterError(
+            f"{args.model!r} is a model for `dala {home}`, which finds other things than this "
+            "command shows."
+        )
+    able = [task for task in tasks if task in TASKS]
+    if known is not None or not Path(args.model).is_file():
+        return load_model(args.model, args.provider)
+    if not able:
+        raise ParameterError(
+            f"{args.model!r} is a file, and only models known by name are read here: dala models."
+        )
+    if len(able) == 1:
+        return load_model(args.model, args.provider, task=able[0])
+    with load_model(args.model, args.provider) as look:  # one plane is a matte, more are classes
+        shape = look.output_ports[0].shape
+    task = "matte" if len(shape) == 4 and shape[1] == 1 else "segment"
+    return load_model(args.model, args.provider, task=task)
+
+
+def run(args: argparse.Namespace, facts: Facts, tasks: tuple[str, ...], **options: Any) -> int:
     """Runs a model over what was named; prints, and draws where asked."""
     import dala
-    from dala.ml.gpu import load_model
 
     if args.device:
         dala.use(args.device)
     try:
-        with stopping(), load_model(args.model, args.provider) as model:
+        with stopping(), load(args, tasks) as model:
             if len(args.paths) == 1 and inputs.is_video(args.paths[0]):
                 report = _video(args, model, facts, options)
             else:

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints what is found, and draws it where asked."""
-    return seeing.run(args, _facts)
+    return seeing.run(args, _facts, ("segment", "matte"))
 
 
 def _facts(found: Any) -> dict[str, float]:

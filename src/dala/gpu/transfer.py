@@ -45,6 +45,17 @@ def run_and_put(
     renderer = _checked(surface)
     _check_picture(output, renderer)
     kernel.run(inputs, output, params)
+    _put(output, surface, renderer)
+
+
+def put(output: Buffer, surface: Surface) -> None:
+    """Puts a picture into the surface's back framebuffer; it may be written again afterwards."""
+    renderer = _checked(surface)
+    _check_picture(output, renderer)
+    _put(output, surface, renderer)
+
+
+def _put(output: Buffer, surface: Surface, renderer: Renderer) -> None:
     engine = output.engine
     view = engine.host_view(output.storage(CALL))
     if view is not None:  # held, so that the memory outlives a buffer freed meanwhile

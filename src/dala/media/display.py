@@ -47,7 +47,7 @@ class Draw:
     @property
     def rect(self) -> Rect:
         """The bounds in the record."""
-        return _RECT(self.record, 16)  # type: ignore[return-value]
+        return _RECT(self.record, 16)
 
 
 def bounds(place: Placed, clip: Rect, grow: float = 0.0) -> Rect | None:

@@ -1,0 +1,192 @@
+"""``dala compose``: scene files into videos and pictures, or onto the screen while edited."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from dala.cli import inputs
+from dala.cli.signals import Stopped, stopping
+from dala.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dala.media import Scene
+
+EXAMPLES: Final = """\
+examples:
+  dala compose scene.json -o out.mp4
+  dala compose scene.json -o out.mp4 --seconds 10 --fps 60 --size 1280x720
+  dala compose scene.json -o out.mp4 --audio talk      the sound of the video node 'talk'
+  dala compose scene.json --frame 2.5 -o cover.png
+  dala compose scene.json --watch --show browser       shows it, again after each change
+  dala compose --schema > scene.schema.json            for editors
+
+How long a video is: --seconds, else the file's "duration", else until all in it has ended. A file
+gets its name when it is whole. docs/scene-files.md says what a scene file is.
+"""
+
+SHOW: Final = ("window", "browser", "terminal", "none")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds this command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.usage = "dala compose SCENE -o OUT [options]"
+    parser.add_argument("scene", nargs="?", metavar="SCENE", help="a scene file (JSON)")
+    parser.add_argument("-o", "--out", metavar="OUT", help="a video, or a picture with --frame")
+    parser.add_argument("--seconds", type=_above_0, metavar="S", help="how long it is")
+    parser.add_argument("--start", type=_time, metavar="S", default=0.0, help="where it begins (0)")
+    parser.add_argument("--fps", metavar="N", help="frames a second (those of the file)")
+    parser.add_argument("--size", type=_size, metavar="WxH", help="of the result (the scene's)")
+    parser.add_argument("--frame", type=_time, metavar="S", help="one picture: that of this time")
+    parser.add_argument("--audio", metavar="FROM", help="the sound of a video node, or of a file")
+    parser.add_argument("--codec", default="h264", help="h264, hevc, av1, vp9, ..")
+    parser.add_argument("--crf", type=_quality, metavar="N", help="lower is better and larger")
+    parser.add_argument("--device", help="auto, gpu, cpu, webgpu, webgpu:N or reference")
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.add_argument("--watch", action="store_true", help="show it, and again when it changes")
+    parser.add_argument("--show", choices=SHOW, help="where (a window if there can be one)")
+    parser.add_argument("--schema", action="store_true", help="print the schema of scene files")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Composes, and says what came of it."""
+    if args.schema:
+        from dala.media.scene_file import schema
+        from dala.media.scene_save import written
+
+        print(written(schema()))
+        return 0
+    _check(args)
+    if args.watch:
+        from dala.cli import compose_watch
+
+        return compose_watch.run(args)
+    try:
+        with stopping():
+            report = _compose(args)
+    except Stopped as stopped:
+        return 128 + stopped.number
+    print(json.dumps(report, indent=2) if args.json else _summary(report))
+    for id, text in report["errors"].items():
+        print(f"dala compose: {id}: {text}", file=sys.stderr)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.scene is None:
+        raise ParameterError("a scene file is needed: dala compose scene.json -o out.mp4.")
+    if args.watch:
+        if args.out is not None or args.frame is not None:
+            raise ParameterError("--watch shows and writes nothing: leave out -o and --frame.")
+        return
+    if args.show is not None:
+        raise ParameterError("--show goes with --watch.")
+    if args.out is None:
+        raise ParameterError("where it goes is missing: -o out.mp4, or --watch to see it.")
+    if (args.frame is None) != inputs.is_video(args.out):
+        what = "a picture, such as out.png" if args.frame is not None else "a video, such as"
+        what += "" if args.frame is not None else " out.mp4 (--frame 0 makes a picture)"
+        raise ParameterError(f"-o is {what}; {args.out!r} came.")
+    if not Path(args.out).parent.is_dir():
+        raise ParameterError(f"there is no folder '{Path(args.out).parent}'. Make it first.")
+
+
+def _compose(args: argparse.Namespace) -> dict[str, Any]:
+    from dala.media.scene_file import files_of, load_scene
+
+    begin = perf_counter()
+    with load_scene(args.scene, args.device) as scene:
+        inputs.refuse_overwriting([Path(args.scene), *files_of(scene)], [Path(args.out)])
+        with Resized(scene, args.size) as shown:
+            made: dict[str, Any] = {"in": args.scene, "out": args.out, "device": scene.device}
+            made |= {"width": shown.width, "height": shown.height, "frames": 1}
+            if args.frame is not None:
+                shown.render(args.frame).save(args.out)
+            else:
+                made["frames"] = _video(args, scene, shown)
+        made["nodes"] = len(scene.nodes)
+        made["errors"] = {id: str(error) for id, error in scene.errors.items()}
+    made["seconds"] = round(perf_counter() - begin, 3)
+    return made
+
+
+def _video(args: argparse.Namespace, scene: Scene, shown: Scene) -> int:
+    from dala.media.scene_out import render_to
+
+    audio: Any = scene.nodes.get(args.audio, args.audio) if args.audio else None
+    return render_to(
+        shown, args.out, args.seconds, length_of=scene, fps=args.fps, start=args.start,
+        codec=args.codec, options={} if args.crf is None else {"crf": args.crf}, audio_from=audio,
+    )  # fmt: skip
+
+
+class Resized:
+    """The scene as it is, or inside one of another size, all of it seen."""
+
+    def __init__(self, scene: Scene, size: tuple[int, int] | None) -> None:
+        self.scene = scene
+        self.size = size
+        self.outer: Scene | None = None
+
+    def __enter__(self) -> Scene:
+        scene = self.scene
+        if self.size is None or self.size == (scene.width, scene.height):
+            return scene
+        from dala.media import Scene
+
+        self.outer = Scene(*self.size, fps=scene.fps, device=scene.device, background="black")
+        try:
+            self.outer.add_scene(scene, size=self.size, fit="contain")
+        except BaseException:
+            self.outer.close()
+            raise
+        return self.outer
+
+    def __exit__(self, *error: object) -> None:
+        if self.outer is not None:
+            self.outer.close()
+
+
+def _summary(report: dict[str, Any]) -> str:
+    size, seconds = f"{report['width']}x{report['height']}", report["seconds"]
+    if report["frames"] > 1:
+        fps = report["frames"] / seconds if seconds else 0.0
+        size += f", {report['frames']} frames, {fps:.1f} fps,"
+    return f"{report['out']}: {size} in {seconds:.2f} s on {report['device']}"
+
+
+# arguments ----------------------------------------------------------------------------------------
+def _time(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return value
+
+
+def _above_0(text: str) -> float:
+    value = _time(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
+    return value
+
+
+def _size(text: str) -> tuple[int, int]:
+    sides = [int(side) if side.isdecimal() else 0 for side in text.lower().split("x")]
+    if len(sides) != 2 or not all(1 <= side <= 16384 for side in sides):
+        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 1280x720")
+    return sides[0], sides[1]
+
+
+def _quality(text: str) -> int:
+    if not (text.isdecimal() and int(text) <= 63):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 0 to 63")
+    return int(text)

@@ -1,0 +1,326 @@
+"""``dala compose``: files made of scenes, what is refused, and scenes shown while edited."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import dala
+from dala.cli import main
+from dala.cli.compose_watch import Watch
+from dala.media.scene_file import load_scene, schema
+
+av = pytest.importorskip("av")
+
+from tests.media.clips import encode, numbered, packets  # noqa: E402
+
+CPU = ["--device", "cpu"]
+BOX = {"type": "overlay", "id": "box", "color": "red", "size": [16, 16]}
+MOVE = {"node": "box", "property": "x", "from": 0, "to": 32, "duration": 1}
+
+
+def scene(*nodes, **more):
+    return {"dala": 1, "width": 48, "height": 32, "fps": 10, "nodes": list(nodes or [BOX]), **more}
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "scene.json"
+    path.write_text(json.dumps(scene(animations=[MOVE])))
+    return path
+
+
+def works(capsys, *arguments):
+    assert main(["compose", *map(str, arguments), *CPU]) == 0
+    return capsys.readouterr().out
+
+
+def fails(capsys, *arguments):
+    """Runs a command that must fail; gives its lines."""
+    try:
+        code = main(["compose", *map(str, arguments), *CPU])
+    except SystemExit as end:
+        code = end.code
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err
+    return err
+
+
+def pixels(path):
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGBA")).astype(int)
+
+
+def read(path):
+    with av.open(str(path)) as source:
+        return [frame.to_ndarray(format="rgb24").astype(int) for frame in source.decode(video=0)]
+
+
+# files ------------------------------------------------------------------------------------------
+def test_a_video(file, tmp_path, capsys):
+    out = tmp_path / "out.mp4"
+    report = json.loads(works(capsys, file, "-o", out, "--crf", "1", "--json"))
+    assert report["frames"] == 10
+    assert (report["width"], report["height"], report["nodes"]) == (48, 32, 1)
+    assert report["errors"] == {}
+    frames = read(out)
+    with load_scene(file, "cpu") as made:
+        for number, frame in enumerate(frames):
+            assert np.abs(frame - np.array(made.render(number / 10))[..., :3]).mean() < 8
+    assert np.abs(frames[0] - frames[9]).mean() > 20
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.mp4", "scene.json"]
+
+
+def test_seconds_rate_start_and_size(file, tmp_path, capsys):
+    out = tmp_path / "out.mp4"
+    told = works(
+        capsys, file, "-o", out, "--seconds", "0.5", "--fps", "20", "--start", "0.5",
+        "--size", "96x96",
+    )  # fmt: skip
+    assert told.startswith(f"{out}: 96x96, 10 frames, ")
+    frames = read(out)
+    assert len(frames) == 10
+    assert frames[0].shape == (96, 96, 3)
+    # Twice as large, 16 rows of black above and below; at 0.5 s the box begins at 16.
+    assert frames[0][16 + 8, 2 * 16 + 8, 0] > 200
+    assert frames[0][16 + 8, 8, 0] < 40
+    assert frames[0][8, 40, 0] < 40
+
+
+def test_a_picture_of_a_time(file, tmp_path, capsys):
+    works(capsys, file, "--frame", "0.5", "-o", tmp_path / "out.png")
+    with load_scene(file, "cpu") as made:
+        assert (pixels(tmp_path / "out.png") == np.array(made.render(0.5))).all()
+    works(capsys, file, "--frame", "0.5", "--size", "24x16", "-o", tmp_path / "small.png")
+    assert (pixels(tmp_path / "small.png")[4, 12] == [255, 0, 0, 255]).all()
+
+
+def test_sound_of_a_node(tmp_path, capsys):
+    clip = encode(tmp_path / "clip.mp4", numbered(10), rate=10, tone=True)
+    video = {"type": "video", "id": "talk", "source": "clip.mp4", "size": [48, 32], "offset": 0.5}
+    (tmp_path / "scene.json").write_text(json.dumps(scene(video)))
+    out = tmp_path / "out.mp4"
+    report = json.loads(
+        works(capsys, tmp_path / "scene.json", "-o", out, "--audio", "talk", "--json")
+    )
+    assert report["frames"] == 15
+    assert float(packets(out, "audio")[0][0]) == pytest.approx(0.5, abs=0.03)
+    assert [p[2] for p in packets(out, "audio")] == [p[2] for p in packets(clip, "audio")]
+
+
+def test_what_goes_wrong_in_a_source_is_told(tmp_path, capsys):
+    clip = encode(tmp_path / "clip.mp4", numbered(30), rate=10, muxer={"movflags": "faststart"})
+    data = clip.read_bytes()
+    clip.write_bytes(data[: len(data) * 2 // 3])
+    video = {"type": "video", "id": "talk", "source": "clip.mp4"}
+    (tmp_path / "scene.json").write_text(json.dumps(scene(video)))
+    out = tmp_path / "out.mp4"
+    assert main(["compose", str(tmp_path / "scene.json"), "-o", str(out), *CPU]) == 0
+    told = capsys.readouterr().err
+    assert told.startswith("dala compose: talk: ")
+    assert "clip.mp4" in told
+    assert len(read(out)) == 30
+
+
+def test_the_schema(capsys):
+    assert json.loads(works(capsys, "--schema")) == schema()
+
+
+# what is refused --------------------------------------------------------------------------------
+@pytest.mark.parametrize(("arguments", "words"), [
+    ([], "a scene file is needed"),
+    (["SCENE"], "where it goes is missing: -o out.mp4, or --watch"),
+    (["SCENE", "-o", "out.png"], "-o is a video, such as out.mp4 (--frame 0 makes a picture)"),
+    (["SCENE", "-o", "out.mp4", "--frame", "1"], "-o is a picture, such as out.png"),
+    (["SCENE", "-o", "no/out.mp4"], "there is no folder 'no'. Make it first."),
+    (["SCENE", "-o", "out.mp4", "--seconds", "0"], "'0' is not above 0"),
+    (["SCENE", "-o", "out.mp4", "--size", "12"], "'12' is no size such as 1280x720"),
+    (["SCENE", "-o", "out.mp4", "--size", "13x13"], "13"),
+    (["SCENE", "-o", "out.mp4", "--fps", "much"], "fps is a number above 0"),
+    (["SCENE", "-o", "out.mp4", "--audio", "bx"], "there is no file 'bx'"),
+    (["SCENE", "-o", "out.mp4", "--show", "window"], "--show goes with --watch"),
+    (["SCENE", "-o", "out.mp4", "--watch"], "leave out -o and --frame"),
+    (["no.json", "-o", "out.mp4"], "the file 'no.json' is not there"),
+])  # fmt: skip
+def test_refused(file, capsys, monkeypatch, arguments, words):
+    monkeypatch.chdir(file.parent)
+    told = fails(capsys, *({"SCENE": file}.get(word, word) for word in arguments))
+    assert words in told
+    assert told.count("\n") == 1
+    assert [path.name for path in file.parent.iterdir()] == ["scene.json"]
+
+
+def test_a_file_that_is_wrong(file, capsys, tmp_path):
+    file.write_text(json.dumps(scene(BOX | {"position": [1, "left"]}, {"type": "txt"})))
+    told = fails(capsys, file, "-o", tmp_path / "out.mp4").splitlines()
+    assert told[0] == (
+        "dala compose: scene.json: nodes[0].position[1]: a number is expected, 'left' came."
+    )
+    assert told[1].startswith("scene.json: nodes[1].type: one of 'video'")
+
+
+def test_what_is_read_is_not_overwritten(tmp_path, capsys):
+    Image.new("RGB", (8, 8), "lime").save(tmp_path / "a.png")
+    (tmp_path / "scene.json").write_text(json.dumps(scene({"type": "image", "source": "a.png"})))
+    before = (tmp_path / "a.png").read_bytes()
+    told = fails(capsys, tmp_path / "scene.json", "--frame", "0", "-o", tmp_path / "a.png")
+    assert "is read, so it is not overwritten" in told
+    assert (tmp_path / "a.png").read_bytes() == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_one_that_is_stopped_leaves_nothing(file, tmp_path, number):
+    (tmp_path / "out.mp4").write_bytes(b"an older one")
+    started = tmp_path / "started"
+    code = f"""
+import sys, time, pathlib
+from dala.cli import main
+from dala.media.video_write import Writer
+write = Writer.write
+def slow(self, *given, **named):
+    write(self, *given, **named)
+    pathlib.Path({str(started)!r}).touch()
+    time.sleep(0.3)
+Writer.write = slow
+sys.exit(main(["compose", {str(file)!r}, "-o", {str(tmp_path / "out.mp4")!r}, "--device", "cpu"]))
+"""
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    with subprocess.Popen([sys.executable, "-c", code], env=environ, stderr=-1) as process:
+        while not started.exists() and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(getattr(signal, number))
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + getattr(signal, number), err
+    assert b"Traceback" not in err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.mp4", "scene.json", "started"]
+    assert (tmp_path / "out.mp4").read_bytes() == b"an older one"
+
+
+# watching ---------------------------------------------------------------------------------------
+class Editor:
+    """Edits between frames: each step waits until what it expects is seen, then does something."""
+
+    def __init__(self, *steps):
+        self.steps = list(steps)
+        self.frames = 0
+
+    def __call__(self, surface):
+        self.frames += 1
+        assert self.frames < 5000, f"never seen; {len(self.steps)} steps are left"
+        expected, then = self.steps[0]
+        if expected(surface):
+            self.steps.pop(0)
+            then()
+        return bool(self.steps)
+
+
+def color(x, y, rgb):
+    """Whether a surface has a colour there."""
+    return lambda surface: (
+        surface is not None and surface.to_array()[y, x, :3].tolist() == list(rgb)
+    )
+
+
+def wall(color="red", **more):
+    return json.dumps(scene({"type": "overlay", "color": color}, **more))
+
+
+def nothing():
+    pass
+
+
+def test_a_file_that_is_edited_is_shown_anew(file, capsys):
+    file.write_text(wall())
+    editor = Editor(
+        (color(5, 5, (255, 0, 0)), lambda: file.write_text(wall("lime", background="navy"))),
+        (color(5, 5, (0, 255, 0)), lambda: file.write_text('{"dala": 1, "width"')),
+        # It is broken: the last good one stays, and the error is told.
+        (lambda s: watch.failures == 1 and color(5, 5, (0, 255, 0))(s),
+         lambda: file.write_text(wall("blue", width=64))),
+        (lambda s: s.size == (64, 32) and color(60, 5, (0, 0, 255))(s), file.unlink),
+        (lambda s: watch.failures == 2 and color(5, 5, (0, 0, 255))(s), nothing),
+    )  # fmt: skip
+    watch = Watch(file, "cpu", pause=0)
+    watch.run(None, 60, on_frame=editor)
+    watch.close()
+    assert (watch.loads, watch.failures) == (3, 2)
+    told = capsys.readouterr().err.splitlines()
+    assert told == [
+        "dala compose: scene.json: line 1, column 20: expecting ':' delimiter.",
+        f"dala compose: load_scene: the file {str(file)!r} is not there.",
+    ]
+
+
+def test_a_picture_that_changes_is_shown_anew(file, tmp_path, capsys):
+    def paint(color):
+        Image.new("RGB", (8, 8), color).save(tmp_path / "other.png")
+        os.replace(tmp_path / "other.png", tmp_path / "a.png")
+
+    node = {"type": "image", "source": "a.png", "size": [48, 32]}
+    file.write_text(json.dumps(scene(node)))
+    editor = Editor(
+        # It is not there at first: nothing is shown, and it is waited for.
+        (lambda s: s is None and watch.failures == 1, lambda: paint("red")),
+        (color(5, 5, (255, 0, 0)), lambda: paint("lime")),
+        (color(5, 5, (0, 255, 0)), nothing),
+    )
+    watch = Watch(file, "cpu", pause=0)
+    watch.run(None, 60, on_frame=editor)
+    watch.close()
+    assert (watch.loads, watch.failures) == (2, 1)
+    assert "nodes[0].source: the file 'a.png' is not there" in capsys.readouterr().err
+
+
+def test_a_scene_goes_on_where_it_was(file):
+    """A file that changes is no reason to begin again; at its end it does."""
+    times = []
+    file.write_text(wall(duration=5))
+    watch = Watch(file, "cpu", pause=0, start=2.0)
+
+    def frame(surface):
+        times.append(watch.scene.time)
+        if len(times) == 3:
+            file.write_text(wall("lime", duration=5))
+        return watch.loads < 2
+
+    watch.run(None, 60, on_frame=frame)
+    watch.close()
+    assert times[0] == pytest.approx(2.0, abs=0.5)
+    assert times == sorted(times)
+
+
+def test_watching_on_the_command_line(file, capsys):
+    arguments = [str(file), "--watch", "--show", "none", "--seconds", "0.3", "--json"]
+    report = json.loads(works(capsys, *arguments))
+    assert report["loads"] == 1
+    assert report["frames"] >= 1
+    assert report["show"] == "none"
+
+
+def test_watching_what_is_not_there(tmp_path, capsys):
+    assert "there is no file" in fails(capsys, tmp_path / "no.json", "--watch", "--show", "none")
+
+
+def test_no_scene_stays_open(file):
+    def count():
+        return dala.diagnostics()["objects"].get("scene", {"count": 0})["count"]
+
+    before = count()
+    watch = Watch(file, "cpu", pause=0, size=(96, 64))
+    steps = iter(range(3))
+
+    def frame(surface):
+        file.write_text(wall(("red", "lime", "blue")[watch.loads % 3]))
+        return next(steps, None) is not None
+
+    watch.run(None, 60, on_frame=frame)
+    watch.close()
+    assert count() == before

@@ -1,0 +1,64 @@
+"""Memory that is given back after the start: it goes, and what needs it again works on."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import dala
+from dala.cli import memory
+from dala.gpu import compute
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's way")
+
+
+def resident(library):
+    """Kilobytes of a library's code that are in memory."""
+    total, inside = 0, False
+    with open("/proc/self/smaps") as file:
+        for line in file:
+            words = line.split()
+            if "-" in words[0] and not words[0].endswith(":"):
+                inside = words[1] == "r-xp" and library in line
+            elif inside and words[0] == "Rss:":
+                total += int(words[1])
+    return total
+
+
+@linux
+def test_code_of_the_compiler_goes_and_comes_back():
+    image = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
+
+    def blurred(radius):
+        with dala.device("cpu"):
+            made = compute.buffer_zeros(image.shape, "u8")
+            compute.run_kernel("blur", [compute.from_array(image)], made, {"radius": radius})
+            return made.numpy().copy()
+
+    before = blurred(1)
+    assert resident("libllvmlite") > 0
+    memory.settle()
+    assert resident("libllvmlite") < 1024
+    assert np.array_equal(blurred(1), before)
+    with dala.device("reference"):
+        made = compute.buffer_zeros(image.shape, "u8")
+        compute.run_kernel("blur", [compute.from_array(image)], made, {"radius": 2})
+    assert np.abs(blurred(2).astype(int) - made.numpy()).max() <= 1  # compiled anew
+
+
+@linux
+def test_only_code_is_named():
+    import llvmlite.binding  # noqa: F401  # it must be there to be found
+
+    found = list(memory._code("libllvmlite"))
+    assert found
+    assert all(start % 4096 == 0 and size > 0 for start, size in found)
+    assert list(memory._code("no such library")) == []
+
+
+def test_elsewhere_nothing_happens(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(memory.ctypes, "CDLL", None)  # calling it would raise
+    memory.settle()
