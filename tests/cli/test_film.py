@@ -6,17 +6,13 @@ import numpy as np
 import pytest
 
 import dala
-from dala.cli import demo_font, demo_scene, main
-from dala.gpu import create_surface
+from dala.cli import demo_scene, main
 
 
 def frame(seconds, width=128, height=72):
-    scene = demo_scene.Scene(width, height)
-    try:
-        scene.start(seconds)
-        return scene.take()
-    finally:
-        scene.close()
+    with demo_scene.Drawing(width, height) as drawing:
+        drawing.start(seconds)
+        return drawing.take()
 
 
 def test_the_scene_moves_and_is_the_same_each_time():
@@ -34,37 +30,34 @@ def test_chapters():
     assert demo_scene.filters(0.3) == ("blur radius=24", [("blur", {"radius": 24})])
     for n in range(51):  # every one can be drawn
         caption, filters = demo_scene.filters(n / 50)
-        assert all(sign in demo_font.GLYPHS for sign in caption.upper())
+        assert caption
         for name, _ in filters:
             assert name in dala.media.gpu.filters()
 
 
-def test_the_inset_and_the_caption():
-    plain = np.full((72, 128, 4), 100, np.uint8)
-    inset = np.full((18, 32, 4), (200, 30, 30, 255), np.uint8)
-    scene = demo_scene.Scene(128, 72)
-    try:
-        made = scene.put_together(plain, inset, "blur", 0.5)
-    finally:
-        scene.close()
-    assert made[4, 100].tolist() == [200, 30, 30, 255]
-    assert (made[40, 60] == 100).all()
-    assert (made[71, 10] != made[71, 120]).any()  # the bar of time, half way
-    assert (made[55:70, 2:40] != 100).any()
+def test_the_inset_the_caption_and_the_bar():
+    """In the second chapter the picture is blurred, the one in its corner is not."""
+    with dala.device("cpu"), demo_scene.Film(256, 144, 10, 10) as film:
+        made = np.asarray(film.frame(3)).astype(int)
+        plain = frame(0.3, 256, 144)[..., :3].astype(int)
+    assert np.abs(made[40:90, 10:120, :3] - plain[40:90, 10:120]).mean() > 2
+    inset = made[8:36, 192:248, :3]
+    small = plain[6 * 4 : 30 * 4, 8:248]
+    assert abs(inset[4:-4, 4:-4].mean() - plain.mean()) < 25
+    assert small.size
+    assert made[143, 5].tolist() == [255, 214, 128, 255]  # three tenths of the bar
+    assert made[143, 100].tolist() != [255, 214, 128, 255]
+    caption = made[128:139, 8:60, :3]
+    assert (caption.min(axis=2) > 180).any()  # light letters
 
 
-def test_font():
-    with create_surface(20, 12) as s:
-        s.clear("black")
-        s.batch(demo_font.write("Il", 1, 2, 1, "white"))
-        dots = s.to_array()[..., 0] > 0
-    letter_i = ["01110", "00100", "00100", "00100", "00100", "00100", "01110"]
-    letter_l = ["10000"] * 6 + ["11111"]
-    for column, letter in ((1, letter_i), (7, letter_l)):
-        expected = np.array([[dot == "1" for dot in row] for row in letter])
-        assert (dots[2:9, column : column + 5] == expected).all()
-    assert dots.sum() == sum(row.count("1") for row in letter_i + letter_l)
-    assert demo_font.width("Il", 3) == 33
+def test_frames_do_not_depend_on_those_before():
+    with dala.device("cpu"), demo_scene.Film(128, 72, 10, 10) as one:
+        for number in range(4):
+            last = np.asarray(one.frame(number)).copy()
+    with dala.device("cpu"), demo_scene.Film(128, 72, 10, 10) as two:
+        alone = np.asarray(two.frame(3))
+    assert np.abs(last.astype(int) - alone).max() <= 1
 
 
 def test_the_film(tmp_path, capsys):

@@ -24,12 +24,9 @@ def defined():
 def test_the_picture_is_the_scene_in_bands(defined):
     assert (defined.shape, defined.dtype) == ((90, 160, 4), np.uint8)
     assert (defined[..., 3] == 255).all()
-    scene = demo_scene.Scene(*SIZE)
-    try:
-        scene.start(MOMENT)
-        plain = scene.take().astype(int)
-    finally:
-        scene.close()
+    with demo_scene.Drawing(*SIZE) as drawing:
+        drawing.start(MOMENT)
+        plain = drawing.take().astype(int)
     row = np.abs(defined[40].astype(int) - plain[40]).max(axis=1)
     assert (row[2:28] == 0).all()  # the first band is as it is drawn
     assert (row[40:] > 0).mean() > 0.9

@@ -1,4 +1,4 @@
-"""``dala demo``: a short film of a drawn scene with changing filters, and a picture of it.
+"""``dala demo``: a short film (video, picture-in-picture, text, filters), and a picture.
 
 The film needs the packages of ``dala[media]``; the picture needs nothing else.
 """
@@ -80,7 +80,9 @@ def run(args: argparse.Namespace) -> int:
     if made.get("path"):
         size = f"{made['width']}x{made['height']}"
         print(f"video    {made['path']}: {size}, {made['frames']} frames in ", end="")
-        print(f"{made['seconds']:.1f} s, {made['fps']:.0f} fps drawn, filtered and encoded")
+        print(
+            f"{made['seconds']:.1f} s, {made['fps']:.0f} fps drawn, filtered, composed and encoded"
+        )
     elif made:
         print(f"video    left out: {made['left_out']}")
     print(f"look     dala view {made.get('path') or path}")
@@ -112,27 +114,14 @@ def _film(args: argparse.Namespace) -> dict[str, Any]:
 
 def film(sink: Any, width: int, height: int, count: int) -> float:
     """Writes the frames of the film; gives the seconds it took."""
-    from dala.cli import demo_scene
+    from dala.cli.demo_scene import Film
     from dala.cli.progress import Progress
-    from dala.media import FramePipeline, gpu
 
-    scene = demo_scene.Scene(width, height)
-    try:
-        with FramePipeline(width, height) as pipeline, Progress(count, "frames") as progress:
-            small = (max(height // 4, 1), max(width // 4, 1))
-            scene.start(0.0)
-            for number in range(count):
-                frame = scene.take()
-                scene.start((number + 1) / RATE)  # drawn while this one is filtered
-                caption, filters = demo_scene.filters(number / count)
-                shown = pipeline.process(frame, filters)
-                inset = gpu.resize(frame, size=small)
-                place = (number + 1) / count
-                sink.write(scene.put_together(shown, inset, caption, place))
-                progress.step()
-            return progress.seconds
-    finally:
-        scene.close()
+    with Film(width, height, count, RATE) as made, Progress(count, "frames") as progress:
+        for number in range(count):
+            sink.write(made.frame(number))
+            progress.step()
+        return progress.seconds
 
 
 def draw(width: int, height: int) -> NDArray[np.uint8]:
@@ -142,26 +131,22 @@ def draw(width: int, height: int) -> NDArray[np.uint8]:
     from dala.cli import demo_scene
     from dala.media import FramePipeline
 
-    scene = demo_scene.Scene(width, height)
-    try:
-        scene.start(MOMENT)
-        frame = scene.take()
-        y, x = np.mgrid[0:height, 0:width]
-        slant = (x + 0.5 + (y - height / 2) * 0.22) / width * len(BANDS)
-        made = frame.copy()
-        with FramePipeline(width, height) as pipeline:
-            for number, (_, at) in enumerate(BANDS):
-                _, filters = demo_scene.filters((number + at) / len(BANDS))
-                inside = (slant >= number) & (slant < number + 1) if number else slant < 1
-                if number == len(BANDS) - 1:
-                    inside = slant >= number
-                made[inside] = pipeline.process(frame, filters)[inside]
-        for number in range(1, len(BANDS)):
-            near = np.abs(slant - number) * width / len(BANDS)
-            made[near < max(height / 480, 0.5)] = (255, 246, 226, 255)
-        return scene.label_bands(made, [name for name, _ in BANDS])
-    finally:
-        scene.close()
+    with demo_scene.Drawing(width, height) as drawing:
+        drawing.start(MOMENT)
+        frame = drawing.take()
+    y, x = np.mgrid[0:height, 0:width]
+    slant = (x + 0.5 + (y - height / 2) * 0.22) / width * len(BANDS)
+    band = np.clip(np.floor(slant), 0, len(BANDS) - 1)
+    made = frame.copy()
+    with FramePipeline(width, height) as pipeline:
+        for number, (_, at) in enumerate(BANDS):
+            _, filters = demo_scene.filters((number + at) / len(BANDS))
+            inside = band == number
+            made[inside] = pipeline.process(frame, filters)[inside]
+    for number in range(1, len(BANDS)):
+        near = np.abs(slant - number) * width / len(BANDS)
+        made[near < max(height / 480, 0.5)] = (255, 246, 226, 255)
+    return demo_scene.labelled(made, [name for name, _ in BANDS])
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -1,6 +1,7 @@
-"""The film of ``dala demo``: a summer night that is drawn, filtered and captioned, frame by frame.
+"""The film of ``dala demo``: a summer night, drawn on a surface, as a video in a scene.
 
-Each frame depends on its time alone.
+The video is shown through filters that change, and once more as it is in a picture in the picture;
+text and a bar of time lie above. Each frame depends on its time alone.
 """
 
 from __future__ import annotations
@@ -8,11 +9,14 @@ from __future__ import annotations
 import math
 import random
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from dala.cli import demo_font as font
+from dala.errors import MissingPackage
 from dala.gpu import create_surface
+from dala.gpu.compute.closing import Closing
+from dala.media import Frame, FramePipeline
+from dala.media.scene import Scene
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,26 +97,113 @@ def filters(place: float) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
     return caption.format(**(chain[0][1] if chain else {})), chain
 
 
+# the film ---------------------------------------------------------------------------------------
+class Film(Closing):
+    """The scene of the film: ``frame(n)`` is one after another, ``fps`` of them a second."""
+
+    def __init__(self, width: int, height: int, count: int, fps: int) -> None:
+        self.count, self.fps = count, fps
+        self.drawing = Drawing(width, height)
+        self._pipeline = FramePipeline(width, height)
+        self._drawn: tuple[float, Any] = (-1.0, None)
+        self._begun = -1.0
+        self.scene = Scene(width, height, fps=fps)
+        margin, thin = max(height // 30, 2), max(height // 240, 1)
+        self.scene.add_video(self._filtered, size=(width, height))
+        small = self.scene.add_video(
+            self._plain, pip=True, pip_size=(width // 4, height // 4), margin=margin,
+            radius=4 * thin, border=(thin, "white"), shadow=(0, 2 * thin, 8 * thin, "#00000090"),
+        )  # fmt: skip
+        seconds = count / fps
+        self.scene.add_animation(small, "opacity", 0, 1, min(0.4, seconds), "sine-out")
+        bar = {"color": (255, 214, 128, 255), "position": (0, height - 2 * thin)}
+        line = self.scene.add_overlay(size=(width, 2 * thin), **bar)
+        self.scene.add_animation(line, "width", 0, width, seconds)
+        self._caption = None
+        if written("dala", self.scene, margin, margin, height / 16, "bold"):
+            place = (margin, height - margin)
+            self._caption = written(
+                "", self.scene, *place, height / 20, "semibold", anchor="bottom-left"
+            )
+
+    def frame(self, number: int) -> Frame:
+        """A frame by its number, from 0 on."""
+        if self._caption is not None:
+            self._caption.set("text", filters(number / self.count)[0])
+        return self.scene.render(number / self.fps)
+
+    def _plain(self, seconds: float) -> NDArray[np.uint8]:
+        """The night at a time; the next frame's is drawn while this one is worked on."""
+        if self._drawn[0] != seconds:
+            if self._begun != seconds:
+                self.drawing.start(seconds)
+            self._drawn = seconds, self.drawing.take()[..., :3].copy()
+            self._begun = seconds + 1 / self.fps
+            self.drawing.start(self._begun)
+        made: NDArray[np.uint8] = self._drawn[1]
+        return made
+
+    def _filtered(self, seconds: float) -> NDArray[np.uint8]:
+        _, chain = filters(seconds * self.fps / self.count)
+        made: NDArray[np.uint8] = self._pipeline.process(self._plain(seconds), chain)
+        return made
+
+    def close(self) -> None:
+        """Lets everything go."""
+        self.scene.close()
+        self._pipeline.close()
+        self.drawing.close()
+
+
+def written(
+    text: str, scene: Scene, x: float, y: float, size: float, weight: str, **more: Any
+) -> Any:
+    """Text on a dark plate, or None where no font can be drawn: text needs ``dala[media]``."""
+    try:
+        return scene.add_text(
+            text, position=(x, y), size=max(round(size), 6), weight=weight, color="#fff6e2",
+            background=(8, 10, 30, 170), padding=(round(size * 0.45), round(size * 0.2)),
+            radius=round(size * 0.3), **more,
+        )  # fmt: skip
+    except MissingPackage:
+        return None
+
+
+def labelled(picture: NDArray[np.uint8], names: Sequence[str]) -> NDArray[np.uint8]:
+    """A picture of bands with their names along its lower edge, and ours above."""
+    import numpy as np
+
+    height, width = picture.shape[:2]
+    margin, size = max(height // 30, 2), height / 20
+    with Scene(width, height) as scene:
+        scene.add_image(picture)
+        y = height - margin
+        lean = (y - size / 2 - height / 2) * 0.22  # bands lean to the left on their way down
+        if written("dala", scene, margin, margin, height / 16, "bold"):
+            for number, name in enumerate(names):
+                x = (number + 0.5) * width / len(names) - lean
+                written(name, scene, x, y, size, "semibold", anchor="bottom")
+        return np.asarray(scene.render()).copy()
+
+
 # drawing ----------------------------------------------------------------------------------------
-class Scene:
-    """Two surfaces: one the scene is drawn on, one the shown frame is put together on."""
+class Drawing(Closing):
+    """A surface that the night is drawn on."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
         self.shore = height * 66 // 100
-        self._scene = create_surface(width, height)
-        self._shown = create_surface(width, height)
-        self._scene.load_shader("sky", SKY)
-        self._scene.load_shader("lake", LAKE)
+        self._surface = create_surface(width, height)
+        self._surface.load_shader("sky", SKY)
+        self._surface.load_shader("lake", LAKE)
 
     def close(self) -> None:
-        """Lets both go."""
-        self._scene.close()
-        self._shown.close()
+        """Lets the surface go."""
+        self._surface.close()
 
     def start(self, seconds: float) -> None:
-        """Begins to draw the scene of a time; the surface's own thread goes on with it."""
-        s, w, h = self._scene, self.width, self.height
+        """Begins to draw the night at a time; the surface's own thread goes on with it."""
+        s, w, h = self._surface, self.width, self.height
         s.clear("black")
         s.dispatch_compute("sky", struct.pack("<f", seconds))
         _stars(s, w, self.shore, seconds)
@@ -123,53 +214,8 @@ class Scene:
         _boat(s, round(w * (0.16 + 0.075 * seconds)), h * 86 // 100, h // 7, seconds)
 
     def take(self) -> NDArray[np.uint8]:
-        """What was begun last, once it is drawn, unfiltered: (height, width, 4)."""
-        return self._scene.to_array()
-
-    def put_together(
-        self, frame: NDArray[np.uint8], inset: NDArray[np.uint8], caption: str, place: float
-    ) -> NDArray[np.uint8]:
-        """The filtered frame with the unfiltered one as an inset, a caption and a bar of time."""
-        s, w, h = self._shown, self.width, self.height
-        margin, dot = max(h // 30, 2), max(h // 240, 1)
-        small_h, small_w = inset.shape[:2]
-        x, y = w - small_w - margin, margin
-        s.set_pixels(frame)
-        edge = max(h // 240, 1)
-        s.fill_round_rect(
-            x - edge, y - edge, small_w + 2 * edge, small_h + 2 * edge, 2 * edge, "white"
-        )
-        s.load_sprite(1, inset, small_w, small_h)
-        s.blit(1, x, y)
-        s.batch(_label("original", x + 2 * dot, y + small_h - 11 * dot, dot))
-        big = max(h // 150, 1)
-        s.batch(_label(caption, margin, h - margin - 13 * big, big))
-        s.batch(_label("dala", margin, margin, big))
-        s.fill_rect(0, h - edge * 2, w, edge * 2, (0, 0, 0, 120))
-        s.fill_rect(0, h - edge * 2, round(w * place), edge * 2, (255, 214, 128))
-        return s.to_array()
-
-    def label_bands(self, picture: NDArray[np.uint8], names: Sequence[str]) -> NDArray[np.uint8]:
-        """A picture with the names of its bands along its lower edge, and ours above."""
-        s, w, h = self._shown, self.width, self.height
-        margin, dot = max(h // 30, 2), max(h // 150, 1)
-        s.set_pixels(picture)
-        s.batch(_label("dala", margin, margin, dot))
-        y = h - margin - 13 * dot
-        lean = (y + 6 * dot - h / 2) * 0.22  # bands lean to the left on their way down
-        for number, name in enumerate(names):
-            x = round((number + 0.5) * w / len(names) - lean) - font.width(name, dot) // 2 - 2 * dot
-            s.batch(_label(name, max(x, margin), y, dot))
-        return s.to_array()
-
-
-def _label(text: str, x: int, y: int, dot: int) -> Iterator[bytes]:
-    """A text on a dark plate, one and a half dots around."""
-    from dala.gpu import command
-
-    w = font.width(text, dot) + 4 * dot
-    yield command.encode_fill_round_rect(x, y, w, 11 * dot, 2 * dot, (8, 10, 30, 170))
-    yield from font.write(text, x + 2 * dot, y + 2 * dot, dot, (255, 246, 226))
+        """What was begun last, once it is drawn: (height, width, 4)."""
+        return self._surface.to_array()
 
 
 def _stars(s: Surface, width: int, shore: int, t: float) -> None:
