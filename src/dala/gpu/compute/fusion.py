@@ -1,8 +1,9 @@
 """Which stages of a pipeline melt together, and the passes that remain.
 
 A stage whose output is a transient buffer, written once and read by one other pass, moves into
-that pass if the language can say the two as one program (``lang.fuse``) and nothing in between
-overwrites what it reads. Barriers are never crossed.
+that pass if the language can say the two as one program (``lang.fuse``), nothing in between
+overwrites what it reads, and the engine has no quicker way to run the two in step. Barriers are
+never crossed.
 """
 
 from __future__ import annotations
@@ -184,4 +185,8 @@ def _fits(nodes: list[Node], i: int, j: int, readers: tuple[int, ...]) -> bool:
     shape, wanted = producer.output.shape, consumer.output.shape
     if (shape[:2] != wanted[:2]) if pixels else (shape != wanted):
         return False
-    return can_fuse(producer.program, consumer.program, readers)
+    if not can_fuse(producer.program, consumer.program, readers):
+        return False
+    if any(overlap(b, consumer.output) for b in producer.inputs):
+        return True  # a chain does not write where it reads
+    return not consumer.output.engine.keeps_apart(producer.program, consumer.program)

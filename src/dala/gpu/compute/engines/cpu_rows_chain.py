@@ -91,6 +91,27 @@ def make_chain(engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor
     return _ByValues(engine, links, inputs, wanted)
 
 
+def keeps_apart(engine: CPUEngine, producer: Program, consumer: Program) -> bool:
+    """Whether two programs of bytes are better written each in its own form.
+
+    Melted, a table or a flat program becomes part of one that takes pixels apart, and what a
+    stencil reads is computed again for every neighbour.
+    """
+    if "u8" != producer.out.dtype or producer.out.dtype != consumer.out.dtype:
+        return False
+    forms = []
+    for program in (producer, consumer):
+        wanted = loop_params(program.body)
+        facts = _facts_of(program, tuple((i, 1) for i in wanted), bool(engine.machine.lookup))
+        if facts is None:
+            return False
+        forms.append(facts)
+    first, second = forms
+    if not all(r.here for r in second.reach):
+        return True
+    return first.written != second.written
+
+
 def _fits(link: Link, links: Sequence[Link], inputs: Sequence[Tensor]) -> bool:
     shape = links[-1].out.shape[:2]
     tensors = [link.out, *(inputs[n] if n >= 0 else links[-1 - n].out for n in link.sources)]

@@ -87,6 +87,13 @@ class Facts:
     table: bool = False
 
     @property
+    def written(self) -> str:
+        """The form it is written in."""
+        if self.table:
+            return "table"
+        return "bytes" if self.bytes else "flat" if self.form is not self.program else "packed"
+
+    @property
     def costly(self) -> bool:
         """Whether functions are called on what differs from pixel to pixel."""
         every = statements(self.block)
