@@ -15,6 +15,7 @@ from dala.gpu.compute.engines.jit import Code
 from dala.gpu.compute.engines.llvm_kernel import finished
 from dala.gpu.compute.engines.llvm_rows import Row, Words
 from dala.gpu.compute.engines.llvm_rows_blur import blur_row, blur_weights
+from dala.gpu.compute.engines.llvm_rows_sums import sums_functions
 from dala.gpu.compute.engines.llvm_rows_table import table_functions
 from dala.gpu.compute.engines.llvm_rows_window import Window
 from dala.gpu.compute.engines.llvm_text import Module
@@ -115,6 +116,13 @@ def rows_text(engine: CPUEngine, planned: Planned) -> str:
             tight = [q.stage is None for q in s.sources]
             if s.facts.table:
                 functions.append(table_functions(module, name, s.facts, words, engine.machine))
+                continue
+            if s.facts.sums is not None:
+                functions.append(
+                    sums_functions(
+                        module, name, s.facts, words, engine.machine, tight, not s.ring
+                    )
+                )
                 continue
             row = Row(module, name, s.facts, words, engine.machine.vector, tight, not s.ring)
             functions.append(row.text())

@@ -179,7 +179,7 @@ def _planned(
         return None
     lanes = engine.machine.vector // 4
     # Flat rows need no pixel taken apart, so there is little to save in them.
-    worth = [f is not None and f.scale == 1 and not (f.bytes or f.table) for f in facts]
+    worth = [f is not None and f.scale == 1 and f.written == "packed" for f in facts]
     split = split_links(links, worth)
     if len(split) > len(links):
         split_facts = _all_facts(engine, split, known)

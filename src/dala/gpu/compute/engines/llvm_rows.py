@@ -84,16 +84,20 @@ class Machine:
     upper_product: str
     #: The intrinsic that looks 64 bytes up in 128, or "".
     lookup: str = ""
+    #: The intrinsic for products of such vectors of signed 16-bit fractions, rounded, or "".
+    rounded_product: str = ""
 
     @staticmethod
     def of(features: Mapping[str, bool]) -> Machine:
         """The best for what a processor has."""
         if features.get("avx512f") and features.get("avx512bw"):
             lookup = "x86.avx512.vpermi2var.qi.512" if features.get("avx512vbmi") else ""
-            return Machine(64, "x86.avx512.pmulhu.w.512", lookup)
+            return Machine(64, "x86.avx512.pmulhu.w.512", lookup, "x86.avx512.pmul.hr.sw.512")
         if features.get("avx512f"):
             return Machine(64, "")
-        return Machine(32, "x86.avx2.pmulhu.w" if features.get("avx2") else "")
+        if features.get("avx2"):
+            return Machine(32, "x86.avx2.pmulhu.w", "", "x86.avx2.pmul.hr.sw")
+        return Machine(32, "")
 
 
 @dataclass(frozen=True)
@@ -169,6 +173,7 @@ class Row:
         if self.facts.scale > 1:
             self.count = f.let(f"mul i64 %count, {self.facts.scale}")
         v.before()
+        self.begin()
         if self.tight:
             self.both_rounds()
         else:
@@ -176,6 +181,9 @@ class Row:
             self.loop("0", f.let(f"and i64 {last}, {-self.lanes}"))
         f.do("ret void")
         return f.text()
+
+    def begin(self) -> None:
+        """Written ahead of the loop, once parameters and all that is made of them are known."""
 
     def word(self, at: int, kind: str = "i64", hint: str = "word") -> str:
         """Loads a word of the job block."""
@@ -242,8 +250,7 @@ class Row:
         f.branch(f.let(f"icmp slt i64 {self.x}, {stop}"), "vector", "endalong")
         f.start("vector")
         self.loaded = {}
-        self.vectors.program()
-        self.store()
+        self.put(self.computed())
         f.jump("ahead")
         f.start("ahead")
         f.do(f"%x.next = add nuw nsw i64 {self.x}, {self.lanes}")
@@ -343,16 +350,21 @@ class Row:
         return f.let(f"zext <{n} x i8> {pixels} to <{n} x i32>")
 
     # the store ----------------------------------------------------------------------------------
-    def store(self) -> None:
-        """Stores the vector of results."""
-        f, out, n = self.f, self.program.out, self.lanes
-        v = self.vectors
+    def computed(self) -> str:
+        """The vector of results, as it is stored."""
+        out, v = self.program.out, self.vectors
+        v.program()
         names, v.names = v.names, v.finished
         if out.dtype == "u8" and out.channels == 4:
             value = self.packed()
         else:
             value = self.interleaved([v.operand(r, True) for r in self.facts.result])
         v.names = names
+        return value
+
+    def put(self, value: str) -> None:
+        """Stores a vector of results."""
+        f, out, n = self.f, self.program.out, self.lanes
         if self.facts.alpha is not None:
             value = self.with_alpha(value, self.facts.alpha)
         offset = self.x if self.size(-1) == 1 else f.let(f"mul nsw i64 {self.x}, {self.size(-1)}")

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from dala.gpu.compute.engines.llvm_math import FUNCTIONS
 from dala.gpu.compute.engines.llvm_vectors_flat import flatten, to_bytes
+from dala.gpu.compute.engines.llvm_vectors_sums import Sums, find_sums
 from dala.gpu.compute.engines.llvm_vectors_try import kept_channel
 from dala.gpu.compute.engines.unroll import unroll
 from dala.gpu.compute.lang.ir import (
@@ -85,12 +86,14 @@ class Facts:
     bytes: bool = False
     #: Whether a flat form is a costly function of one byte, better looked up.
     table: bool = False
+    #: The flat form as weighted sums of bytes, where it is that: the quicker way for most weights.
+    sums: Sums | None = None
 
     @property
     def written(self) -> str:
         """The form it is written in."""
-        if self.table:
-            return "table"
+        if self.table or self.sums is not None:
+            return "table" if self.table else "sums"
         return "bytes" if self.bytes else "flat" if self.form is not self.program else "packed"
 
     @property
@@ -156,6 +159,7 @@ def _flat(
     made = flatten(program, block, result, alpha is not None)
     if made is None:
         return None
+    apart = block, result
     form, block, result = made
     of_bytes = {program.out.dtype, *(a.dtype for a in program.args)} == {"u8"}
     facts = Facts(program, form, block, result, scale=program.out.channels)
@@ -169,8 +173,24 @@ def _flat(
         if _is_table(facts, tables):
             facts.table = True
             return facts
+    sums = _sums(facts) if of_bytes else None
     # Four bytes come apart by shifts, which is cheaper than widening and narrowing all of them.
-    return None if of_bytes and program.out.channels in (1, 4) else facts
+    if of_bytes and program.out.channels in (1, 4):
+        if sums is None:
+            return None
+        facts = Facts(program, program, *apart, kept)
+    facts.sums = sums
+    return facts
+
+
+def _sums(facts: Facts) -> Sums | None:
+    """A flat program of bytes as weighted sums, where it reads around its pixel."""
+    while _spread(facts, facts.block, False):
+        pass
+    every = [s for s in statements(facts.block) if isinstance(s, Value) and s.op == "image"]
+    if all(a.op == "const" and a.attr == 0 for s in every for a in s.args):
+        return None
+    return find_sums(facts.form, facts.block, facts.result[0], facts.uneven, facts.alpha)
 
 
 def _is_table(facts: Facts, always: bool) -> bool:
