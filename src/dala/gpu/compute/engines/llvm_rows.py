@@ -18,7 +18,7 @@ from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.llvm_text import STORED, TYPES, Function, Module
 from dala.gpu.compute.engines.llvm_vectors import Vectors
 from dala.gpu.compute.engines.llvm_vectors_facts import Facts
-from dala.gpu.compute.lang.ir import Value
+from dala.gpu.compute.lang.ir import Arg, Out, Value
 
 #: Copies bytes one by one: the ends of rows.
 MOVE: Final = """\
@@ -326,20 +326,57 @@ class Row:
             x = self.x if dx == "0" else f.let(f"add nsw i64 {self.x}, {dx}")
             offset = f.let(f"mul nsw i64 {x}, {self.size(i)}") if self.size(i) > 1 else x
             at = f.let(f"getelementptr i8, ptr {self.row(i, dy, fixed)}, i64 {offset}")
-            kind = _memory(arg.dtype, arg.channels, n)
-            self.loaded[key] = f.let(f"load {kind}, ptr {at}, align 1", arg.name)
+            if _spaced(arg):
+                self.loaded[key] = self.widened(at)
+            else:
+                kind = _memory(arg.dtype, arg.channels, n)
+                self.loaded[key] = f.let(f"load {kind}, ptr {at}, align 1", arg.name)
         part = (i, dx, dy, channel)
         if part not in self.loaded:
             self.loaded[part] = self.part(self.loaded[key], arg.dtype, arg.channels, channel)
         return self.loaded[part]
 
+    def widened(self, at: str) -> str:
+        """Pixels of three bytes, each in a word of its own, whose upper byte is 0.
+
+        Four at a time, which machines shuffle best; nothing is read beyond the last.
+        """
+        f, n = self.f, self.lanes
+        kind, zero = "<16 x i8>", "<16 x i8> zeroinitializer"
+        parts = []
+        for first in range(0, n, 4):
+            begin = min(3 * first, 3 * n - 16)
+            pointer = f.let(f"getelementptr i8, ptr {at}, i64 {begin}") if begin else at
+            four = f.let(f"load {kind}, ptr {pointer}, align 1")
+            skip = 3 * first - begin
+            places = [skip + 3 * k + c if c < 3 else 16 for k in range(4) for c in range(4)]
+            listed = ", ".join(f"i32 {p}" for p in places)
+            parts.append(f.let(f"shufflevector {kind} {four}, {zero}, <16 x i32> <{listed}>"))
+        size = 16
+        while len(parts) > 1:
+            kind, size = f"<{size} x i8>", 2 * size
+            listed = ", ".join(f"i32 {p}" for p in range(size))
+            parts = [
+                f.let(f"shufflevector {kind} {a}, {kind} {b}, <{size} x i32> <{listed}>")
+                for a, b in zip(parts[::2], parts[1::2], strict=True)
+            ]
+        return f.let(f"bitcast <{size} x i8> {parts[0]} to <{n} x i32>")
+
+    def narrowed(self, words: str) -> str:
+        """The other way round."""
+        f, n = self.f, self.lanes
+        kind = f"<{4 * n} x i8>"
+        pixels = f.let(f"bitcast <{n} x i32> {words} to {kind}")
+        places = ", ".join(f"i32 {4 * k + c}" for k in range(n) for c in range(3))
+        return f.let(f"shufflevector {kind} {pixels}, {kind} poison, <{3 * n} x i32> <{places}>")
+
     def part(self, pixels: str, dtype: str, channels: int, channel: int) -> str:
         """One channel out of loaded pixels."""
         f, n = self.f, self.lanes
-        if dtype == "u8" and channels == 4:
+        if dtype == "u8" and channels in (3, 4):
             if channel:
                 pixels = f.let(f"lshr <{n} x i32> {pixels}, splat (i32 {8 * channel})")
-            return pixels if channel == 3 else f.let(f"and <{n} x i32> {pixels}, splat (i32 255)")
+            return pixels if channel == channels - 1 else f.let(f"and <{n} x i32> {pixels}, splat (i32 255)")
         if channels > 1:
             places = ", ".join(f"i32 {k * channels + channel}" for k in range(n))
             kind = f"<{n * channels} x {STORED[dtype]}>"
@@ -355,8 +392,9 @@ class Row:
         out, v = self.program.out, self.vectors
         v.program()
         names, v.names = v.names, v.finished
-        if out.dtype == "u8" and out.channels == 4:
+        if out.dtype == "u8" and out.channels in (3, 4):
             value = self.packed()
+            value = self.narrowed(value) if _spaced(out) else value
         else:
             value = self.interleaved([v.operand(r, True) for r in self.facts.result])
         v.names = names
@@ -372,7 +410,7 @@ class Row:
         f.do(f"store {_memory(out.dtype, out.channels, n)} {value}, ptr {at}, align 1")
 
     def packed(self) -> str:
-        """Four channels of u8 in one word; what is kept of an input stays where it is."""
+        """Channels of u8 in one word; what is kept of an input stays where it is."""
         f, n, kept = self.f, self.lanes, self.facts.kept
         parts: list[str] = []
         masks: dict[int, int] = {}
@@ -381,7 +419,7 @@ class Row:
             if (
                 source is not None
                 and source[1] == channel
-                and self.program.args[source[0]].channels == 4
+                and self.program.args[source[0]].channels in (3, 4)
             ):
                 masks[source[0]] = masks.get(source[0], 0) | 255 << 8 * channel
                 continue
@@ -428,6 +466,11 @@ class Row:
         places = ", ".join(f"i32 {c * n + k}" for k in range(n) for c in range(channels))
         total = n * channels
         return f.let(f"shufflevector {double} {low}, {double} {high}, <{total} x i32> <{places}>")
+
+
+def _spaced(of: Arg | Out) -> bool:
+    """Whether pixels have three bytes in memory, and four in a vector."""
+    return of.dtype == "u8" and of.channels == 3
 
 
 def _memory(dtype: str, channels: int, lanes: int) -> str:
