@@ -119,9 +119,7 @@ def rows_text(engine: CPUEngine, planned: Planned) -> str:
                 continue
             if s.facts.sums is not None:
                 functions.append(
-                    sums_functions(
-                        module, name, s.facts, words, engine.machine, tight, not s.ring
-                    )
+                    sums_functions(module, name, s.facts, words, engine.machine, tight, not s.ring)
                 )
                 continue
             row = Row(module, name, s.facts, words, engine.machine.vector, tight, not s.ring)

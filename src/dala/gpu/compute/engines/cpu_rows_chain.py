@@ -97,7 +97,7 @@ def keeps_apart(engine: CPUEngine, producer: Program, consumer: Program) -> bool
     Melted, a table or a flat program becomes part of one that takes pixels apart, and what a
     stencil reads is computed again for every neighbour.
     """
-    if "u8" != producer.out.dtype or producer.out.dtype != consumer.out.dtype:
+    if producer.out.dtype != "u8" or consumer.out.dtype != "u8":
         return False
     forms = []
     for program in (producer, consumer):

@@ -376,7 +376,11 @@ class Row:
         if dtype == "u8" and channels in (3, 4):
             if channel:
                 pixels = f.let(f"lshr <{n} x i32> {pixels}, splat (i32 {8 * channel})")
-            return pixels if channel == channels - 1 else f.let(f"and <{n} x i32> {pixels}, splat (i32 255)")
+            return (
+                pixels
+                if channel == channels - 1
+                else f.let(f"and <{n} x i32> {pixels}, splat (i32 255)")
+            )
         if channels > 1:
             places = ", ".join(f"i32 {k * channels + channel}" for k in range(n))
             kind = f"<{n * channels} x {STORED[dtype]}>"

@@ -89,7 +89,8 @@ class _Row(Row):
         for shift, w in zip(self.shifts, weights, strict=True):
             each = f.let(f"fmul float {w}, {_float(2.0 ** (15 - shift))}")
             self.weights.append(self.everywhere(f.let(f"fmul float {each}, {scale}")))
-        self.bias = self.everywhere(f.let(f"fmul float {bias}, {scale}"))
+        if self.sums.bias.op != "const" or self.sums.bias.attr:
+            self.bias = self.everywhere(f.let(f"fmul float {bias}, {scale}"))
         self.back = self.everywhere(f.let(f"fdiv float 32768.0, {scale}"))
 
     def scalar(self, v: Value) -> str:
@@ -119,7 +120,7 @@ class _Row(Row):
     def total(self, part: int) -> str:
         """The sums of every other byte, as numbers of 0 to 255."""
         f, kind = self.f, self.kind
-        total = self.bias
+        total = ""
         for g, shift, weight in zip(self.sums.groups, self.shifts, self.weights, strict=True):
             numbers = [self.number(*read, part) for read in g.reads]
             group = numbers[0]
@@ -127,7 +128,10 @@ class _Row(Row):
                 group = f.let(f"add {kind} {group}, {number}")
             if shift:
                 group = f.let(f"shl {kind} {group}, splat (i16 {shift})")
-            total = f.let(f"add {kind} {total}, {self.times(group, weight)}")
+            product = self.times(group, weight)
+            total = f.let(f"add {kind} {total}, {product}") if total else product
+        if self.bias:
+            total = f.let(f"add {kind} {total}, {self.bias}")
         total = self.times(total, self.back)
         for rule, end in (("smax", 0), ("smin", 255)):
             name = f.module.intrinsic(f"{rule}.v{self.half}i16", kind, kind, kind)

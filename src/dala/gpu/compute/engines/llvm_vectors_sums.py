@@ -99,7 +99,11 @@ def _before_store(v: Value) -> Value | None:
         if v.op != "select" or not _is(v.args[2], end):
             return None
         condition, inner = v.args[0], v.args[1]
-        if condition.op != rule or condition.args[0] is not inner or not _is(condition.args[1], end):
+        if (
+            condition.op != rule
+            or condition.args[0] is not inner
+            or not _is(condition.args[1], end)
+        ):
             return None
         v = inner
     return v.args[0] if v.op == "mul" and _is(v.args[1], _BYTE) else None
