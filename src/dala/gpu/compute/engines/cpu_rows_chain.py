@@ -107,9 +107,9 @@ def keeps_apart(engine: CPUEngine, producer: Program, consumer: Program) -> bool
             return False
         forms.append(facts)
     first, second = forms
-    if not all(r.here for r in second.reach):
+    if not all(r.here for r in second.reach) or first.written != second.written:
         return True
-    return first.written != second.written
+    return first.written in ("sums", "mix")  # two of them are no longer one
 
 
 def _fits(link: Link, links: Sequence[Link], inputs: Sequence[Tensor]) -> bool:

@@ -86,17 +86,20 @@ class Machine:
     lookup: str = ""
     #: The intrinsic for products of such vectors of signed 16-bit fractions, rounded, or "".
     rounded_product: str = ""
+    #: The intrinsic for products of signed 16-bit numbers, added up in pairs, or "".
+    pair_product: str = ""
 
     @staticmethod
     def of(features: Mapping[str, bool]) -> Machine:
         """The best for what a processor has."""
         if features.get("avx512f") and features.get("avx512bw"):
             lookup = "x86.avx512.vpermi2var.qi.512" if features.get("avx512vbmi") else ""
-            return Machine(64, "x86.avx512.pmulhu.w.512", lookup, "x86.avx512.pmul.hr.sw.512")
+            products = "x86.avx512.pmul.hr.sw.512", "x86.avx512.pmaddw.d.512"
+            return Machine(64, "x86.avx512.pmulhu.w.512", lookup, *products)
         if features.get("avx512f"):
             return Machine(64, "")
         if features.get("avx2"):
-            return Machine(32, "x86.avx2.pmulhu.w", "", "x86.avx2.pmul.hr.sw")
+            return Machine(32, "x86.avx2.pmulhu.w", "", "x86.avx2.pmul.hr.sw", "x86.avx2.pmadd.wd")
         return Machine(32, "")
 
 

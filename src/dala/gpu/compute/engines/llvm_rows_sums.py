@@ -122,7 +122,7 @@ class _Row(Row):
         f, kind = self.f, self.kind
         total = ""
         for g, shift, weight in zip(self.sums.groups, self.shifts, self.weights, strict=True):
-            numbers = [self.number(*read, part) for read in g.reads]
+            numbers = [self.number(*read[:3], part) for read in g.reads]
             group = numbers[0]
             for number in numbers[1:]:
                 group = f.let(f"add {kind} {group}, {number}")

@@ -1,7 +1,8 @@
 """Programs that weigh bytes and add them up, found in the IR.
 
 What a flat program stores is often a sum of neighbouring bytes, each times a number that is the
-same for all pixels: sharpening, embossing, a box blur. Such a sum needs no floats. Parameters stay
+same for all pixels: sharpening, embossing, a box blur. Others make each channel such a sum of the
+pixel's own channels: saturation, sepia, a turn of the hue. Neither needs floats. Parameters stay
 parameters: the weights are expressions of them, computed before a row.
 """
 
@@ -14,8 +15,8 @@ from typing import Final, TypeAlias
 
 from dala.gpu.compute.lang.ir import Block, Program, SetSlot, Slot, Value
 
-#: A byte that is read: argument, dx, dy.
-Read: TypeAlias = "tuple[int, int, int]"
+#: A byte that is read: argument, dx, dy, channel.
+Read: TypeAlias = "tuple[int, int, int, int]"
 #: Kinds of weights; each costs a multiplication, and half a unit of exactness.
 MOST_GROUPS: Final = 6
 #: Bytes of one weight, so that their sum is a 16-bit number with bits to spare.
@@ -45,6 +46,15 @@ class Sums:
     form: Program
     #: The argument whose every fourth byte is kept.
     alpha: int | None
+
+
+@dataclass
+class Mix:
+    """Colours as weighted sums of the colours of the same pixel, in units of the stored byte."""
+
+    #: For each channel of the output: the weights of red, green and blue, and what is added.
+    rows: list[tuple[Value, Value, Value, Value]]
+    block: Block
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,30 @@ def find_sums(
     if any(v.op == "get" for v in needed):
         return None
     return Sums(groups, bias, Block(list(needed)), form, alpha)
+
+
+def find_mix(
+    block: Block, stored: tuple[Value, ...], uneven: set[Value], argument: int
+) -> Mix | None:
+    """Three stored colours as sums of those of one argument's pixel, or None."""
+    finder = _Finder(uneven)
+    every = finder.run(block)
+    rows = []
+    for channel in range(3):
+        total = _before_store(stored[channel])
+        found = None if total is None else every.get(total)
+        if found is None:
+            return None
+        places = [(argument, 0, 0, c) for c in range(3)]
+        if any(read not in places for read in found.weights):
+            return None
+        given = [found.weights.get(read, _number(0.0)) for read in places]
+        r, g, b, more = (
+            finder.binary("mul", weight, _number(_BYTE)) for weight in (*given, found.rest)
+        )
+        rows.append((r, g, b, more))
+    needed = _needed([v for row in rows for v in row])
+    return None if any(v.op == "get" for v in needed) else Mix(rows, Block(list(needed)))
 
 
 def _number(value: float) -> Value:
@@ -149,10 +183,10 @@ class _Finder:
         if v.op == "cast":
             read = v.args[0]
             if read.op == "pixel":
-                return _Affine({(read.attr[0], 0, 0): _ONE}, _number(0.0))
+                return _Affine({(read.attr[0], 0, 0, read.attr[1]): _ONE}, _number(0.0))
             if read.op == "image" and all(a.op == "const" for a in read.args):
                 dx, dy = (int(a.attr) for a in read.args)
-                return _Affine({(read.attr[0], dx, dy): _ONE}, _number(0.0))
+                return _Affine({(read.attr[0], dx, dy, read.attr[1]): _ONE}, _number(0.0))
         if v.op not in ("add", "sub", "mul", "div", "neg"):
             return self.even(v)
         args = [self.of(a, found) for a in v.args]
