@@ -194,7 +194,9 @@ def programs_of(source, shape, dtype, count=1, params=None):
 @pytest.mark.parametrize(
     ("name", "dtype", "channels", "form"),
     [
-        ("alike", "u8", 4, "packed"),
+        ("alike", "u8", 4, "mix"),
+        ("mixed", "u8", 4, "mix"),
+        ("mixed", "u8", 3, "mix"),
         ("alike", "u8", 3, "flat"),
         ("alike", "f32", 4, "flat"),
         ("mixed", "f32", 4, "packed"),
@@ -240,6 +242,25 @@ def test_sums_with_any_weights(channels):
                 got = run(k, given, shape, "u8", params | chosen)
             with dala.device("reference"):
                 expected = run(k, given, shape, "u8", params | chosen)
+            assert_close(got, expected, "cpu", "program")
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_mixes_with_any_weights(channels):
+    """As above: in fixed point where there is room for the weights, in floats elsewhere."""
+    k = kernel(
+        "def k(px: Pixel, *, a=0.5, b=0.0):\n"
+        "    sum = px.r * 0.5 - px.g * a + b\n"
+        "    return rgba(sum, px.b / (a + 2.0) + px.r * 0.25, (sum - px.b) * a + px.b, px.a)"
+    )
+    data = picture((9, 67, channels), "u8")
+    for a in (0.0, -0.7, 1.0, 3.9, 31.5, -32.5, 1e3, 1e30, -np.inf):
+        for b in (0.0, 0.3, -150.0, 1e9):
+            params = {"a": a, "b": b}
+            with dala.device("cpu"):
+                got = run(k, [data], data.shape, "u8", params)
+            with dala.device("reference"):
+                expected = run(k, [data], data.shape, "u8", params)
             assert_close(got, expected, "cpu", "program")
 
 
@@ -652,8 +673,9 @@ def test_lesser_processors(cpu, features):
     table, own = programs_of(SOURCES["table"][0], tensor.shape, "u8")
     low, _ = programs_of(SOURCES["bytes"][0], tensor.shape, "u8")
     sums, weights = programs_of(SOURCES["stencil"][0], tensor.shape, "u8")
+    mix, _ = programs_of(SOURCES["mixed"][0], tensor.shape, "u8")
     given = [(links[0].work, ()), (links[1].work, values[:1]), (links[2].work, values[1:])]
-    for work, params in [*given, (table, own), (low, ()), (sums, weights)]:
+    for work, params in [*given, (table, own), (low, ()), (sums, weights), (mix, ())]:
         alone = [Link(work, (0,), tensor)]
         got, expected = (
             run_chain(e, e.chain(alone, [tensor]), alone, params, 1, 1)[0] for e in (lesser, wide)
