@@ -187,6 +187,7 @@ def _fits(nodes: list[Node], i: int, j: int, readers: tuple[int, ...]) -> bool:
         return False
     if not can_fuse(producer.program, consumer.program, readers):
         return False
-    if any(overlap(b, consumer.output) for b in producer.inputs):
-        return True  # a chain does not write where it reads
+    every = (*producer.inputs, *consumer.inputs)
+    if any(overlap(b, consumer.output) or b.shape[:2] != wanted[:2] for b in every):
+        return True  # no chain: those neither write where they read nor read other sizes
     return not consumer.output.engine.keeps_apart(producer.program, consumer.program)
