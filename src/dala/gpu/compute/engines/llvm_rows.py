@@ -88,18 +88,23 @@ class Machine:
     rounded_product: str = ""
     #: The intrinsic for products of signed 16-bit numbers, added up in pairs, or "".
     pair_product: str = ""
+    #: The intrinsic for products of bytes and signed ones, added up in pairs, or "".
+    byte_product: str = ""
 
     @staticmethod
     def of(features: Mapping[str, bool]) -> Machine:
         """The best for what a processor has."""
         if features.get("avx512f") and features.get("avx512bw"):
             lookup = "x86.avx512.vpermi2var.qi.512" if features.get("avx512vbmi") else ""
-            products = "x86.avx512.pmul.hr.sw.512", "x86.avx512.pmaddw.d.512"
-            return Machine(64, "x86.avx512.pmulhu.w.512", lookup, *products)
+            names = ("pmulhu.w", "pmul.hr.sw", "pmaddw.d", "pmaddubs.w")
+            products = [f"x86.avx512.{name}.512" for name in names]
+            return Machine(64, products[0], lookup, *products[1:])
         if features.get("avx512f"):
             return Machine(64, "")
         if features.get("avx2"):
-            return Machine(32, "x86.avx2.pmulhu.w", "", "x86.avx2.pmul.hr.sw", "x86.avx2.pmadd.wd")
+            names = ("pmulhu.w", "pmul.hr.sw", "pmadd.wd", "pmadd.ub.sw")
+            products = [f"x86.avx2.{name}" for name in names]
+            return Machine(32, products[0], "", *products[1:])
         return Machine(32, "")
 
 
