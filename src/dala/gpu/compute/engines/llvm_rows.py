@@ -115,6 +115,9 @@ class Words:
     #: The word of an extent: ``attr`` of a ``dim`` operation -> its place.
     dims: Callable[[tuple[int, int]], int]
     first_param: int
+    #: The entry of ``rows`` that points to memory which will be written soon, as wide as the
+    #: output: fetched ahead.
+    ahead: int | None = None
 
 
 class Row:
@@ -154,6 +157,7 @@ class Row:
             at += reach.down - reach.up + 1
         self.out = "%out"
         self.x = ""
+        self.ahead = ""
         self.loaded: dict[object, str] = {}
         self.outer: list[dict[object, str]] = []
 
@@ -180,6 +184,9 @@ class Row:
                 self.rows[i, dy] = f.let(f"load ptr, ptr {at}", "row")
         if self.facts.scale > 1:
             self.count = f.let(f"mul i64 %count, {self.facts.scale}")
+        if self.words.ahead is not None:
+            at = f.let(f"getelementptr ptr, ptr %rows, i64 {self.words.ahead}")
+            self.ahead = f.let(f"load ptr, ptr {at}", "soon")
         v.before()
         self.begin()
         if self.tight:
@@ -258,12 +265,22 @@ class Row:
         f.branch(f.let(f"icmp slt i64 {self.x}, {stop}"), "vector", "endalong")
         f.start("vector")
         self.loaded = {}
+        if self.ahead:
+            self.fetch()
         self.put(self.computed())
         f.jump("ahead")
         f.start("ahead")
         f.do(f"%x.next = add nuw nsw i64 {self.x}, {self.lanes}")
         f.jump("along", ", !llvm.loop !2")
         f.start("endalong")
+
+    def fetch(self) -> None:
+        """Asks for memory that will be written; an address that is none does no harm."""
+        f = self.f
+        name = f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
+        skip = f.let(f"mul nsw i64 {self.x}, {self.size(-1)}")
+        at = f.let(f"getelementptr i8, ptr {self.ahead}, i64 {skip}")
+        f.do(f"call void {name}(ptr {at}, i32 1, i32 3, i32 1)")
 
     # reads --------------------------------------------------------------------------------------
     def enter(self) -> None:
