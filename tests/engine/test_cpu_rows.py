@@ -111,6 +111,19 @@ SOURCES = {
         "    v = sqrt(x * x + y * y) * a\n"
         "    return rgba(v, v * 0.5, img[0, 1].b, img[0, 0].a)", 1, {},
     ),
+    "weights": (
+        "def k(a: Pixel, b: Image, *, t=0.4):\n"
+        "    near = b[1, 0].rgb + b[-2, 0].rgb + b[0, -1].rgb\n"
+        "    return rgba(0.1 - (near * t - a.rgb / (t + 1.0)) + b[1, 2].rgb * 0.3, a.a)", 2, {},
+    ),
+    "box": (
+        "def k(img: Image):\n"
+        "    total = img[0, 0].rgb * 0.0\n"
+        "    for dy in range(-1, 2):\n"
+        "        for dx in range(-1, 2):\n"
+        "            total += img[dx, dy].rgb\n"
+        "    return rgba(total / 9.0, img[0, 0].a)", 1, {},
+    ),
     "two": (
         "def k(a: Pixel, b: Image, *, t=0.5):\n"
         "    return rgba(a.rgb * t + b[1, 1].rgb * (1.0 - t), a.a * b[0, 0].a)", 2, {},
@@ -181,11 +194,18 @@ def programs_of(source, shape, dtype, count=1, params=None):
 @pytest.mark.parametrize(
     ("name", "dtype", "channels", "form"),
     [
-        ("alike", "u8", 4, "packed"),
+        ("alike", "u8", 4, "mix"),
+        ("mixed", "u8", 4, "mix"),
+        ("mixed", "u8", 3, "mix"),
         ("alike", "u8", 3, "flat"),
         ("alike", "f32", 4, "flat"),
         ("mixed", "f32", 4, "packed"),
-        ("stencil", "u8", 4, "packed"),
+        ("stencil", "u8", 4, "sums"),
+        ("stencil", "u8", 3, "sums"),
+        ("stencil", "f32", 4, "flat"),
+        ("weights", "u8", 4, "sums"),
+        ("weights", "u8", 3, "sums"),
+        ("box", "u8", 4, "sums"),
         ("bytes", "u8", 4, "bytes"),
         ("bytes", "u8", 3, "bytes"),
         ("bytes in a loop", "u8", 4, "bytes"),
@@ -201,12 +221,56 @@ def test_the_form_a_program_is_written_in(name, dtype, channels, form):
     known = {i: 2 for i, p in enumerate(program.params) if p.type == "s32"}
     facts = find_facts(program, known)
     assert facts is not None
-    found = (
-        "bytes" if facts.bytes else "table" if facts.table
-        else "flat" if facts.scale > 1 else "packed"
-    )  # fmt: skip
-    assert found == form
+    assert facts.written == form
     assert (3 in facts.kept or facts.alpha is not None) == (channels == 4)
+
+
+@pytest.mark.parametrize("channels", [None, 3, 4])
+def test_sums_with_any_weights(channels):
+    """In 16 bits where there is room for the weights, in floats elsewhere: one step at most."""
+    shape = (9, 67) if channels is None else (9, 67, channels)
+    data = [picture(shape, "u8", i) for i in range(2)]
+    for name, weights in (
+        ("weights", [0.0, 1e-6, 0.25, -0.5, 1.0, 2.9, 7.0, -31.0, 1e4, -1e30, np.inf]),
+        ("stencil", [0.0, -0.1, 0.5, 3.0, 60.0, np.inf]),
+    ):
+        source, count, params = SOURCES[name]
+        given, k = data[:count], kernel(source)
+        for weight in weights:
+            chosen = {("t" if name == "weights" else "a"): weight}
+            with dala.device("cpu"):
+                got = run(k, given, shape, "u8", params | chosen)
+            with dala.device("reference"):
+                expected = run(k, given, shape, "u8", params | chosen)
+            assert_close(got, expected, "cpu", "program")
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_mixes_with_any_weights(channels):
+    """As above: in fixed point where there is room for the weights, in floats elsewhere."""
+    k = kernel(
+        "def k(px: Pixel, *, a=0.5, b=0.0):\n"
+        "    sum = px.r * 0.5 - px.g * a + b\n"
+        "    return rgba(sum, px.b / (a + 2.0) + px.r * 0.25, (sum - px.b) * a + px.b, px.a)"
+    )
+    data = picture((9, 67, channels), "u8")
+    for a in (0.0, -0.7, 1.0, 3.9, 31.5, -32.5, 1e3, 1e30, -np.inf):
+        for b in (0.0, 0.3, -150.0, 1e9):
+            params = {"a": a, "b": b}
+            with dala.device("cpu"):
+                got = run(k, [data], data.shape, "u8", params)
+            with dala.device("reference"):
+                expected = run(k, [data], data.shape, "u8", params)
+            assert_close(got, expected, "cpu", "program")
+
+
+@fixed(60)
+@given(st.floats(-40, 40, width=32), st.integers(0, 255))
+def test_sums_keep_what_is_constant(amount, level):
+    data = np.full((3, 70), level, np.uint8)
+    with dala.device("cpu"):
+        got = run("sharpen", [data], data.shape, "u8", {"amount": amount})
+    assert np.array_equal(got, data)
 
 
 def test_shared_work_is_a_stage_of_its_own():
@@ -608,8 +672,10 @@ def test_lesser_processors(cpu, features):
     links, values, tensor = three((20, 70, 4))
     table, own = programs_of(SOURCES["table"][0], tensor.shape, "u8")
     low, _ = programs_of(SOURCES["bytes"][0], tensor.shape, "u8")
+    sums, weights = programs_of(SOURCES["stencil"][0], tensor.shape, "u8")
+    mix, _ = programs_of(SOURCES["mixed"][0], tensor.shape, "u8")
     given = [(links[0].work, ()), (links[1].work, values[:1]), (links[2].work, values[1:])]
-    for work, params in [*given, (table, own), (low, ())]:
+    for work, params in [*given, (table, own), (low, ()), (sums, weights), (mix, ())]:
         alone = [Link(work, (0,), tensor)]
         got, expected = (
             run_chain(e, e.chain(alone, [tensor]), alone, params, 1, 1)[0] for e in (lesser, wide)

@@ -105,6 +105,18 @@ def test_a_long_chain(engine_id, channels, dtype):
         np.testing.assert_allclose(melted, apart, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("channels", [3, 4])
+def test_forms_that_differ_stay_apart_in_one_pass(engine_id, channels):
+    """Tables, sums and mixed channels in turn: on the cpu each is a stage of a window."""
+    chain = ("brightness", "grayscale", "vignette", "contrast", "invert", "sharpen", "contrast")
+    data = photo(channels)
+    made, passes = filtered(data, chain, transient=True)
+    apart = one_by_one(data, chain)
+    assert passes == 1
+    steps = len(chain) if "webgpu" in engine_id else 0
+    assert np.abs(made.astype(int) - apart).max() <= steps
+
+
 def test_buffers_of_the_caller_are_written(engine_id):
     data = photo()
     source, between, out = from_array(data), *(buffer_zeros(data.shape, "u8") for _ in range(2))

@@ -1,8 +1,9 @@
 """Which stages of a pipeline melt together, and the passes that remain.
 
 A stage whose output is a transient buffer, written once and read by one other pass, moves into
-that pass if the language can say the two as one program (``lang.fuse``) and nothing in between
-overwrites what it reads. Barriers are never crossed.
+that pass if the language can say the two as one program (``lang.fuse``), nothing in between
+overwrites what it reads, and the engine has no quicker way to run the two in step. Barriers are
+never crossed.
 """
 
 from __future__ import annotations
@@ -184,4 +185,9 @@ def _fits(nodes: list[Node], i: int, j: int, readers: tuple[int, ...]) -> bool:
     shape, wanted = producer.output.shape, consumer.output.shape
     if (shape[:2] != wanted[:2]) if pixels else (shape != wanted):
         return False
-    return can_fuse(producer.program, consumer.program, readers)
+    if not can_fuse(producer.program, consumer.program, readers):
+        return False
+    every = (*producer.inputs, *consumer.inputs)
+    if any(overlap(b, consumer.output) or b.shape[:2] != wanted[:2] for b in every):
+        return True  # no chain: those neither write where they read nor read other sizes
+    return not consumer.output.engine.keeps_apart(producer.program, consumer.program)

@@ -208,6 +208,10 @@ class Engine(ABC):
         """
         return None
 
+    def keeps_apart(self, producer: Program, consumer: Program) -> bool:
+        """Whether two programs run sooner as links of a chain than melted into one."""
+        return False
+
     @abstractmethod
     def source(self, program: Program, geometry: Geometry) -> str:
         """The code generated for a program, for people to read."""

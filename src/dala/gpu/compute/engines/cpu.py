@@ -199,6 +199,14 @@ class CPUEngine(Engine):
 
         return make_chain(self, links, inputs)
 
+    def keeps_apart(self, producer: Program, consumer: Program) -> bool:
+        """Where each is written in a form of its own that the two as one would have to give up."""
+        if not (producer.out.pixels and consumer.out.pixels):
+            return False
+        from dala.gpu.compute.engines.cpu_rows_chain import keeps_apart
+
+        return keeps_apart(self, producer, consumer)
+
     def operate(self, task: Task) -> Runner | None:
         """The engine's own code for an operation, if it has some."""
         return find_code("cpu_ops", self, task)

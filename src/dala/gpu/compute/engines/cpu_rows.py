@@ -13,10 +13,10 @@ from dala.gpu.compute.engines.base import Link, Runner, Storage, Tensor
 from dala.gpu.compute.engines.cpu_rows_plan import Rows, Stage, blur_radius, lay_out, make_stages
 from dala.gpu.compute.engines.jit import Code
 from dala.gpu.compute.engines.llvm_kernel import finished
-from dala.gpu.compute.engines.llvm_rows import Row, Words
+from dala.gpu.compute.engines.llvm_rows import Words
 from dala.gpu.compute.engines.llvm_rows_blur import blur_row, blur_weights
-from dala.gpu.compute.engines.llvm_rows_table import table_functions
-from dala.gpu.compute.engines.llvm_rows_window import Window
+from dala.gpu.compute.engines.llvm_rows_forms import row_functions
+from dala.gpu.compute.engines.llvm_rows_window import Window, table_size
 from dala.gpu.compute.engines.llvm_text import Module
 from dala.gpu.compute.engines.llvm_tiles import HEAD_WORDS
 from dala.gpu.compute.engines.llvm_vectors_facts import Facts
@@ -111,13 +111,12 @@ def rows_text(engine: CPUEngine, planned: Planned) -> str:
             width = layout.first_number + 1
             functions.append(blur_row(module, name, s, first, width, engine.machine, not s.ring))
         elif s.facts is not None:
-            words = Words(_dims(layout), layout.first_param + s.first_param)
+            ahead = table_size(s) - 1 if s.ahead else None
+            words = Words(_dims(layout), layout.first_param + s.first_param, ahead)
             tight = [q.stage is None for q in s.sources]
-            if s.facts.table:
-                functions.append(table_functions(module, name, s.facts, words, engine.machine))
-                continue
-            row = Row(module, name, s.facts, words, engine.machine.vector, tight, not s.ring)
-            functions.append(row.text())
+            functions.append(
+                row_functions(module, name, s.facts, words, engine.machine, tight, not s.ring)
+            )
     window = Window(module, stages, names, planned.space, layout.first_number, layout.first_input)
     functions.append(window.text())
     heading = "; a chain of " + ", ".join(_name(s) for s in stages) + "\n"

@@ -91,6 +91,27 @@ def make_chain(engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor
     return _ByValues(engine, links, inputs, wanted)
 
 
+def keeps_apart(engine: CPUEngine, producer: Program, consumer: Program) -> bool:
+    """Whether two programs of bytes are better written each in its own form.
+
+    Melted, a table or a flat program becomes part of one that takes pixels apart, and what a
+    stencil reads is computed again for every neighbour.
+    """
+    if producer.out.dtype != "u8" or consumer.out.dtype != "u8":
+        return False
+    forms = []
+    for program in (producer, consumer):
+        wanted = loop_params(program.body)
+        facts = _facts_of(program, tuple((i, 1) for i in wanted), bool(engine.machine.lookup))
+        if facts is None:
+            return False
+        forms.append(facts)
+    first, second = forms
+    if not all(r.here for r in second.reach) or first.written != second.written:
+        return True
+    return first.written in ("sums", "mix")  # two of them are no longer one
+
+
 def _fits(link: Link, links: Sequence[Link], inputs: Sequence[Tensor]) -> bool:
     shape = links[-1].out.shape[:2]
     tensors = [link.out, *(inputs[n] if n >= 0 else links[-1 - n].out for n in link.sources)]
@@ -158,7 +179,7 @@ def _planned(
         return None
     lanes = engine.machine.vector // 4
     # Flat rows need no pixel taken apart, so there is little to save in them.
-    worth = [f is not None and f.scale == 1 and not (f.bytes or f.table) for f in facts]
+    worth = [f is not None and f.scale == 1 and f.written == "packed" for f in facts]
     split = split_links(links, worth)
     if len(split) > len(links):
         split_facts = _all_facts(engine, split, known)

@@ -53,6 +53,8 @@ class Stage:
     depth: int = 1
     #: Columns computed on either side of a tile.
     around: int = 0
+    #: Whether it asks for the memory of the output ahead of the last stage, which stores there.
+    ahead: bool = False
 
     @property
     def channels(self) -> int:
@@ -130,7 +132,21 @@ def make_stages(
             stages.append(Stage(sources, link.out, found, blur, param, link.store))
         param += 0 if isinstance(link.work, Task) else len(link.work.params)
     _connect(stages)
+    _look_ahead(stages)
     return stages
+
+
+def _look_ahead(stages: list[Stage]) -> None:
+    """Chooses the stage that has the output's lines fetched while it computes.
+
+    The last stage is often too quick to hide how long memory takes to come.
+    """
+    last = stages[-1]
+    for s in reversed(stages[:-1]):
+        computes = s.facts is not None and not s.facts.table
+        if computes and s.ring and (s.out.dtype, s.pixel) == (last.out.dtype, last.pixel):
+            s.ahead = True
+            return
 
 
 def _wanted(links: Sequence[Link]) -> set[int]:

@@ -18,7 +18,7 @@ from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.llvm_text import STORED, TYPES, Function, Module
 from dala.gpu.compute.engines.llvm_vectors import Vectors
 from dala.gpu.compute.engines.llvm_vectors_facts import Facts
-from dala.gpu.compute.lang.ir import Value
+from dala.gpu.compute.lang.ir import Arg, Out, Value
 
 #: Copies bytes one by one: the ends of rows.
 MOVE: Final = """\
@@ -84,16 +84,28 @@ class Machine:
     upper_product: str
     #: The intrinsic that looks 64 bytes up in 128, or "".
     lookup: str = ""
+    #: The intrinsic for products of such vectors of signed 16-bit fractions, rounded, or "".
+    rounded_product: str = ""
+    #: The intrinsic for products of signed 16-bit numbers, added up in pairs, or "".
+    pair_product: str = ""
+    #: The intrinsic for products of bytes and signed ones, added up in pairs, or "".
+    byte_product: str = ""
 
     @staticmethod
     def of(features: Mapping[str, bool]) -> Machine:
         """The best for what a processor has."""
         if features.get("avx512f") and features.get("avx512bw"):
             lookup = "x86.avx512.vpermi2var.qi.512" if features.get("avx512vbmi") else ""
-            return Machine(64, "x86.avx512.pmulhu.w.512", lookup)
+            names = ("pmulhu.w", "pmul.hr.sw", "pmaddw.d", "pmaddubs.w")
+            products = [f"x86.avx512.{name}.512" for name in names]
+            return Machine(64, products[0], lookup, *products[1:])
         if features.get("avx512f"):
             return Machine(64, "")
-        return Machine(32, "x86.avx2.pmulhu.w" if features.get("avx2") else "")
+        if features.get("avx2"):
+            names = ("pmulhu.w", "pmul.hr.sw", "pmadd.wd", "pmadd.ub.sw")
+            products = [f"x86.avx2.{name}" for name in names]
+            return Machine(32, products[0], "", *products[1:])
+        return Machine(32, "")
 
 
 @dataclass(frozen=True)
@@ -103,6 +115,9 @@ class Words:
     #: The word of an extent: ``attr`` of a ``dim`` operation -> its place.
     dims: Callable[[tuple[int, int]], int]
     first_param: int
+    #: The entry of ``rows`` that points to memory which will be written soon, as wide as the
+    #: output: fetched ahead.
+    ahead: int | None = None
 
 
 class Row:
@@ -142,6 +157,7 @@ class Row:
             at += reach.down - reach.up + 1
         self.out = "%out"
         self.x = ""
+        self.ahead = ""
         self.loaded: dict[object, str] = {}
         self.outer: list[dict[object, str]] = []
 
@@ -168,7 +184,11 @@ class Row:
                 self.rows[i, dy] = f.let(f"load ptr, ptr {at}", "row")
         if self.facts.scale > 1:
             self.count = f.let(f"mul i64 %count, {self.facts.scale}")
+        if self.words.ahead is not None:
+            at = f.let(f"getelementptr ptr, ptr %rows, i64 {self.words.ahead}")
+            self.ahead = f.let(f"load ptr, ptr {at}", "soon")
         v.before()
+        self.begin()
         if self.tight:
             self.both_rounds()
         else:
@@ -176,6 +196,9 @@ class Row:
             self.loop("0", f.let(f"and i64 {last}, {-self.lanes}"))
         f.do("ret void")
         return f.text()
+
+    def begin(self) -> None:
+        """Written ahead of the loop, once parameters and all that is made of them are known."""
 
     def word(self, at: int, kind: str = "i64", hint: str = "word") -> str:
         """Loads a word of the job block."""
@@ -242,13 +265,22 @@ class Row:
         f.branch(f.let(f"icmp slt i64 {self.x}, {stop}"), "vector", "endalong")
         f.start("vector")
         self.loaded = {}
-        self.vectors.program()
-        self.store()
+        if self.ahead:
+            self.fetch()
+        self.put(self.computed())
         f.jump("ahead")
         f.start("ahead")
         f.do(f"%x.next = add nuw nsw i64 {self.x}, {self.lanes}")
         f.jump("along", ", !llvm.loop !2")
         f.start("endalong")
+
+    def fetch(self) -> None:
+        """Asks for memory that will be written; an address that is none does no harm."""
+        f = self.f
+        name = f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
+        skip = f.let(f"mul nsw i64 {self.x}, {self.size(-1)}")
+        at = f.let(f"getelementptr i8, ptr {self.ahead}, i64 {skip}")
+        f.do(f"call void {name}(ptr {at}, i32 1, i32 3, i32 1)")
 
     # reads --------------------------------------------------------------------------------------
     def enter(self) -> None:
@@ -319,20 +351,61 @@ class Row:
             x = self.x if dx == "0" else f.let(f"add nsw i64 {self.x}, {dx}")
             offset = f.let(f"mul nsw i64 {x}, {self.size(i)}") if self.size(i) > 1 else x
             at = f.let(f"getelementptr i8, ptr {self.row(i, dy, fixed)}, i64 {offset}")
-            kind = _memory(arg.dtype, arg.channels, n)
-            self.loaded[key] = f.let(f"load {kind}, ptr {at}, align 1", arg.name)
+            if _spaced(arg):
+                self.loaded[key] = self.widened(at)
+            else:
+                kind = _memory(arg.dtype, arg.channels, n)
+                self.loaded[key] = f.let(f"load {kind}, ptr {at}, align 1", arg.name)
         part = (i, dx, dy, channel)
         if part not in self.loaded:
             self.loaded[part] = self.part(self.loaded[key], arg.dtype, arg.channels, channel)
         return self.loaded[part]
 
+    def widened(self, at: str) -> str:
+        """Pixels of three bytes, each in a word of its own, whose upper byte is 0.
+
+        Four at a time, which machines shuffle best; nothing is read beyond the last.
+        """
+        f, n = self.f, self.lanes
+        kind, zero = "<16 x i8>", "<16 x i8> zeroinitializer"
+        parts = []
+        for first in range(0, n, 4):
+            begin = min(3 * first, 3 * n - 16)
+            pointer = f.let(f"getelementptr i8, ptr {at}, i64 {begin}") if begin else at
+            four = f.let(f"load {kind}, ptr {pointer}, align 1")
+            skip = 3 * first - begin
+            places = [skip + 3 * k + c if c < 3 else 16 for k in range(4) for c in range(4)]
+            listed = ", ".join(f"i32 {p}" for p in places)
+            parts.append(f.let(f"shufflevector {kind} {four}, {zero}, <16 x i32> <{listed}>"))
+        size = 16
+        while len(parts) > 1:
+            kind, size = f"<{size} x i8>", 2 * size
+            listed = ", ".join(f"i32 {p}" for p in range(size))
+            parts = [
+                f.let(f"shufflevector {kind} {a}, {kind} {b}, <{size} x i32> <{listed}>")
+                for a, b in zip(parts[::2], parts[1::2], strict=True)
+            ]
+        return f.let(f"bitcast <{size} x i8> {parts[0]} to <{n} x i32>")
+
+    def narrowed(self, words: str) -> str:
+        """The other way round."""
+        f, n = self.f, self.lanes
+        kind = f"<{4 * n} x i8>"
+        pixels = f.let(f"bitcast <{n} x i32> {words} to {kind}")
+        places = ", ".join(f"i32 {4 * k + c}" for k in range(n) for c in range(3))
+        return f.let(f"shufflevector {kind} {pixels}, {kind} poison, <{3 * n} x i32> <{places}>")
+
     def part(self, pixels: str, dtype: str, channels: int, channel: int) -> str:
         """One channel out of loaded pixels."""
         f, n = self.f, self.lanes
-        if dtype == "u8" and channels == 4:
+        if dtype == "u8" and channels in (3, 4):
             if channel:
                 pixels = f.let(f"lshr <{n} x i32> {pixels}, splat (i32 {8 * channel})")
-            return pixels if channel == 3 else f.let(f"and <{n} x i32> {pixels}, splat (i32 255)")
+            return (
+                pixels
+                if channel == channels - 1
+                else f.let(f"and <{n} x i32> {pixels}, splat (i32 255)")
+            )
         if channels > 1:
             places = ", ".join(f"i32 {k * channels + channel}" for k in range(n))
             kind = f"<{n * channels} x {STORED[dtype]}>"
@@ -343,16 +416,22 @@ class Row:
         return f.let(f"zext <{n} x i8> {pixels} to <{n} x i32>")
 
     # the store ----------------------------------------------------------------------------------
-    def store(self) -> None:
-        """Stores the vector of results."""
-        f, out, n = self.f, self.program.out, self.lanes
-        v = self.vectors
+    def computed(self) -> str:
+        """The vector of results, as it is stored."""
+        out, v = self.program.out, self.vectors
+        v.program()
         names, v.names = v.names, v.finished
-        if out.dtype == "u8" and out.channels == 4:
+        if out.dtype == "u8" and out.channels in (3, 4):
             value = self.packed()
+            value = self.narrowed(value) if _spaced(out) else value
         else:
             value = self.interleaved([v.operand(r, True) for r in self.facts.result])
         v.names = names
+        return value
+
+    def put(self, value: str) -> None:
+        """Stores a vector of results."""
+        f, out, n = self.f, self.program.out, self.lanes
         if self.facts.alpha is not None:
             value = self.with_alpha(value, self.facts.alpha)
         offset = self.x if self.size(-1) == 1 else f.let(f"mul nsw i64 {self.x}, {self.size(-1)}")
@@ -360,7 +439,7 @@ class Row:
         f.do(f"store {_memory(out.dtype, out.channels, n)} {value}, ptr {at}, align 1")
 
     def packed(self) -> str:
-        """Four channels of u8 in one word; what is kept of an input stays where it is."""
+        """Channels of u8 in one word; what is kept of an input stays where it is."""
         f, n, kept = self.f, self.lanes, self.facts.kept
         parts: list[str] = []
         masks: dict[int, int] = {}
@@ -369,7 +448,7 @@ class Row:
             if (
                 source is not None
                 and source[1] == channel
-                and self.program.args[source[0]].channels == 4
+                and self.program.args[source[0]].channels in (3, 4)
             ):
                 masks[source[0]] = masks.get(source[0], 0) | 255 << 8 * channel
                 continue
@@ -416,6 +495,11 @@ class Row:
         places = ", ".join(f"i32 {c * n + k}" for k in range(n) for c in range(channels))
         total = n * channels
         return f.let(f"shufflevector {double} {low}, {double} {high}, <{total} x i32> <{places}>")
+
+
+def _spaced(of: Arg | Out) -> bool:
+    """Whether pixels have three bytes in memory, and four in a vector."""
+    return of.dtype == "u8" and of.channels == 3
 
 
 def _memory(dtype: str, channels: int, lanes: int) -> str:

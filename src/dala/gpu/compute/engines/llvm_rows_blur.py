@@ -95,11 +95,16 @@ class _Blur:
         self.tight_out = tight_out
         self.lanes = machine.vector // (2 if self.fixed else 4)
         self.product = machine.upper_product
+        self.byte_product = machine.byte_product
         self.looped = self.radius > _UNROLLED
         self.block = _BLOCK if self.looped else 1
+        # With two taps or more beside the middle none weighs a quarter, so weights can be doubled.
+        self.paired = self.fixed and bool(self.byte_product) and 2 <= self.radius <= _UNROLLED
         self.sum = "i16" if self.fixed else "float"
         self.item = 1 if self.bytes else 4
         self.splats: list[str] = []
+        #: The weights twice as large, for sums of bytes in pairs.
+        self.doubled: list[str] = []
 
     def text(self) -> str:
         """The finished function."""
@@ -110,12 +115,16 @@ class _Blur:
         self.splats = [self.weight(str(i)) for i in range(1 if self.looped else r + 1)]
         self.pointers = [] if self.looped else [self.row(str(i)) for i in range(2 * r + 1)]
         self.numbers = f.let(f"mul i64 %count, {c}")
+        if self.paired:
+            self.doubled = [f.let(f"shl {self.kind} {w}, splat (i16 1)") for w in self.splats]
+            self.block = 2
         if self.direct:
             self.down_inside()
         else:
             # The sums begin a radius before the row, and end one after it.
             wide = f.let(f"add i64 {self.numbers}, {2 * r * c}")
             self.along("down", "0", self.rounded(wide), lambda x: self.down(x, str(-r * c), "0"))
+        self.block = _BLOCK if self.looped else 1
         if self.tight_out:
             self.both_rounds()
         else:
@@ -251,6 +260,11 @@ class _Blur:
         """
         f, r = self.f, self.radius
         at = f.let(f"mul nsw i64 {f.let(f'add nsw i64 {x}, {back}')}, {self.item}")
+        if self.paired and self.lanes > 1:
+            x = f.let(f"add nsw i64 {x}, {skip}")
+            for k, value in enumerate(self.down_in_pairs(at)):
+                self.store(self.kind, value, self.sums, x, k)
+            return
         centre = self.load_all(self.middle, at)
 
         def pair(weight: str, upper: str, lower: str, sums: list[str]) -> list[str]:
@@ -275,6 +289,51 @@ class _Blur:
         x = f.let(f"add nsw i64 {x}, {skip}")
         for k, value in enumerate(sums):
             self.store(self.kind, value, self.sums, x, k)
+
+    def down_in_pairs(self, at: str) -> list[str]:
+        """Two vectors of sums over the column, the same to the bit; nothing is widened.
+
+        The bytes of the rows above and below stand side by side, and the machine adds neighbours
+        up, each times 64. That leaves them in its own order, which the sums are taken out of.
+        """
+        f, r, n = self.f, self.radius, self.lanes
+        kind, pixels = self.kind, f"<{2 * n} x i8>"
+        name = f.module.intrinsic(self.byte_product, kind, pixels, pixels)
+
+        def beside(a: str, b: str) -> list[str]:
+            """Bytes of two vectors by turns, within pieces of 16."""
+            found = []
+            for half in (0, 8):
+                pieces = [p + half + i for p in range(0, 2 * n, 16) for i in range(8)]
+                listed = ", ".join(f"i32 {i}, i32 {2 * n + i}" for i in pieces)
+                text = f"shufflevector {pixels} {a}, {pixels} {b}, <{2 * n} x i32> <{listed}>"
+                found.append(f.let(text))
+            return found
+
+        def bytes_of(row: str) -> str:
+            pointer = f.let(f"getelementptr i8, ptr {row}, i64 {at}")
+            return f.let(f"load {pixels}, ptr {pointer}, align 1")
+
+        sums = []
+        for part in beside("zeroinitializer", bytes_of(self.middle)):
+            centre = f.let(f"bitcast {pixels} {part} to {kind}")
+            more = f"splat (i16 {(r + 1) // 2})"
+            sums.append(f.let(f"add {kind} {self.upper(centre, self.splats[0])}, {more}"))
+        for i in range(1, r + 1):
+            both = beside(bytes_of(self.pointers[r - i]), bytes_of(self.pointers[r + i]))
+            for k, part in enumerate(both):
+                added = f.let(f"call {kind} {name}({pixels} {part}, {pixels} splat (i8 64))")
+                product = self.upper(added, self.doubled[i])
+                sums[k] = f.let(f"add {kind} {sums[k]}, {product}")
+        ordered = []
+        for first in (0, n):
+            places = [
+                (i // 16) * 8 + i % 8 + (n if i % 16 >= 8 else 0) for i in range(first, first + n)
+            ]
+            listed = ", ".join(f"i32 {p}" for p in places)
+            text = f"shufflevector {kind} {sums[0]}, {kind} {sums[1]}, <{n} x i32> <{listed}>"
+            ordered.append(f.let(text))
+        return ordered
 
     def across(self, x: str, out: str) -> None:
         """A block of the output: sums before and after in pairs."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dala.gpu.compute.dtypes import ITEMSIZE
-from dala.gpu.compute.engines.llvm_rows import Machine, Row, Words
-from dala.gpu.compute.engines.llvm_rows_table import SIZE, table_functions
+from dala.gpu.compute.engines.llvm_rows import Machine, Words
+from dala.gpu.compute.engines.llvm_rows_forms import row_functions
+from dala.gpu.compute.engines.llvm_rows_table import SIZE
 from dala.gpu.compute.engines.llvm_text import Function, Module
 from dala.gpu.compute.engines.llvm_vectors_facts import Facts
 
@@ -28,10 +29,8 @@ def flat_body(
         f.do(f"call void @row.fill(ptr %job, ptr {entries})")
         place = f.let(f"getelementptr ptr, ptr {table}, i64 1")
         f.do(f"store ptr {entries}, ptr {place}")
-        functions = table_functions(module, "@row", facts, words, machine)
-    else:
-        tight = [True] * len(program.args)
-        functions = Row(module, "@row", facts, words, machine.vector, tight, True).text()
+    tight = [True] * len(program.args)
+    functions = row_functions(module, "@row", facts, words, machine, tight, True)
     skip = f.let(f"mul i64 %start, {ITEMSIZE[program.out.dtype] * program.out.channels}")
     out = f.let(f"getelementptr i8, ptr %out, i64 {skip}")
     count = f.let("sub i64 %end, %start")

@@ -87,7 +87,7 @@ class Window:
         """The finished function."""
         f = self.f
         self.base = f.alloca(f"[{self.space} x i8]", "space", 64)
-        entries = max((len_table(s) for s in self.stages), default=0) + 1
+        entries = max((table_size(s) for s in self.stages), default=0) + 1
         self.table = f.alloca(f"[{entries} x ptr]", "rows", 64)
         self.touch()
         word = self.first_word
@@ -233,6 +233,9 @@ class Window:
             at += down - up + 1
         if s.scratch:
             self.put(str(at), self.rings[i][2])
+        if s.ahead:
+            place = self.op("add", self.op("mul", self.time, self.width), column)
+            self.put(str(at), self.at("%out", self.op("mul", place, s.pixel)))
 
     def fill_in_turn(self, i: int, at: int, source: Source, pixel: int, place: str) -> None:
         """A loop over the rows, for those who read many."""
@@ -298,7 +301,7 @@ class Window:
         f.start(f"kept{i}")
 
 
-def len_table(s: Stage) -> int:
+def table_size(s: Stage) -> int:
     """Pointers that a stage's row function is given."""
     rows = sum(r.reach.down - r.reach.up + 1 for r in s.sources)
-    return rows + (1 if s.scratch else 0)
+    return rows + (1 if s.scratch or s.ahead else 0)

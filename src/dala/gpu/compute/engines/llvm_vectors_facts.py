@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from dala.gpu.compute.engines.llvm_math import FUNCTIONS
 from dala.gpu.compute.engines.llvm_vectors_flat import flatten, to_bytes
+from dala.gpu.compute.engines.llvm_vectors_sums import Mix, Sums, find_mix, find_sums
 from dala.gpu.compute.engines.llvm_vectors_try import kept_channel
 from dala.gpu.compute.engines.unroll import unroll
 from dala.gpu.compute.lang.ir import (
@@ -85,6 +86,19 @@ class Facts:
     bytes: bool = False
     #: Whether a flat form is a costly function of one byte, better looked up.
     table: bool = False
+    #: The flat form as weighted sums of bytes, where it is that: the quicker way for most weights.
+    sums: Sums | None = None
+    #: The program as sums of a pixel's own colours, where it is that; likewise.
+    mix: Mix | None = None
+
+    @property
+    def written(self) -> str:
+        """The form it is written in."""
+        if self.sums is not None or self.mix is not None:
+            return "sums" if self.sums is not None else "mix"
+        if self.table:
+            return "table"
+        return "bytes" if self.bytes else "flat" if self.form is not self.program else "packed"
 
     @property
     def costly(self) -> bool:
@@ -132,6 +146,7 @@ def find_facts(
         return None
     if not _find_reach(facts, every):
         return None
+    facts.mix = _mix(facts)
     return facts
 
 
@@ -149,6 +164,7 @@ def _flat(
     made = flatten(program, block, result, alpha is not None)
     if made is None:
         return None
+    apart = block, result
     form, block, result = made
     of_bytes = {program.out.dtype, *(a.dtype for a in program.args)} == {"u8"}
     facts = Facts(program, form, block, result, scale=program.out.channels)
@@ -162,8 +178,37 @@ def _flat(
         if _is_table(facts, tables):
             facts.table = True
             return facts
+    sums = _sums(facts) if of_bytes else None
     # Four bytes come apart by shifts, which is cheaper than widening and narrowing all of them.
-    return None if of_bytes and program.out.channels in (1, 4) else facts
+    if of_bytes and program.out.channels in (1, 4):
+        if sums is None:
+            return None
+        facts = Facts(program, program, *apart, kept)
+    facts.sums = sums
+    return facts
+
+
+def _sums(facts: Facts) -> Sums | None:
+    """A flat program of bytes as weighted sums, where it reads around its pixel."""
+    while _spread(facts, facts.block, False):
+        pass
+    every = [s for s in statements(facts.block) if isinstance(s, Value) and s.op == "image"]
+    if all(a.op == "const" and a.attr == 0 for s in every for a in s.args):
+        return None
+    return find_sums(facts.form, facts.block, facts.result[0], facts.uneven, facts.alpha)
+
+
+def _mix(facts: Facts) -> Mix | None:
+    """A program that mixes the colours of its pixel, and keeps its alpha if there is one."""
+    program = facts.program
+    if facts.written != "packed" or len(program.args) != 1 or program.out.dtype != "u8":
+        return None
+    arg, channels = program.args[0], program.out.channels
+    if arg.dtype != "u8" or arg.channels != channels or not facts.reach[0].here:
+        return None
+    if channels == 4 and facts.kept.get(3) != (0, 3):
+        return None
+    return find_mix(facts.block, facts.result, facts.uneven, 0) if channels != 1 else None
 
 
 def _is_table(facts: Facts, always: bool) -> bool:

@@ -1,0 +1,271 @@
+"""Programs that weigh bytes and add them up, found in the IR.
+
+What a flat program stores is often a sum of neighbouring bytes, each times a number that is the
+same for all pixels: sharpening, embossing, a box blur. Others make each channel such a sum of the
+pixel's own channels: saturation, sepia, a turn of the hue. Neither needs floats. Parameters stay
+parameters: the weights are expressions of them, computed before a row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from dala.gpu.compute.lang.ir import Block, Program, SetSlot, Slot, Value
+
+#: A byte that is read: argument, dx, dy, channel.
+Read: TypeAlias = "tuple[int, int, int, int]"
+#: Kinds of weights; each costs a multiplication, and half a unit of exactness.
+MOST_GROUPS: Final = 6
+#: Bytes of one weight, so that their sum is a 16-bit number with bits to spare.
+MOST_READS: Final = 64
+
+_ONE: Final = Value("const", "f32", (), 1.0)
+_BYTE: Final = 255.0
+
+
+@dataclass
+class Group:
+    """Bytes of one weight, in units of the stored byte."""
+
+    weight: Value
+    reads: list[Read] = field(default_factory=list)
+
+
+@dataclass
+class Sums:
+    """A weighted sum of bytes and what is added to it."""
+
+    groups: list[Group]
+    bias: Value
+    #: What computes the weights.
+    block: Block
+    #: The program for one number of a flat row.
+    form: Program
+    #: The argument whose every fourth byte is kept.
+    alpha: int | None
+
+
+@dataclass
+class Mix:
+    """Colours as weighted sums of the colours of the same pixel, in units of the stored byte."""
+
+    #: For each channel of the output: the weights of red, green and blue, and what is added.
+    rows: list[tuple[Value, Value, Value, Value]]
+    block: Block
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """Weights of bytes, and the rest."""
+
+    weights: dict[Read, Value]
+    rest: Value
+
+
+def find_sums(
+    form: Program, block: Block, stored: Value, uneven: set[Value], alpha: int | None
+) -> Sums | None:
+    """The sum that a flat program of bytes stores, or None if that is not all it does."""
+    total = _before_store(stored)
+    if total is None:
+        return None
+    finder = _Finder(uneven)
+    found = finder.run(block).get(total)
+    if found is None:
+        return None
+    by_weight: dict[object, Group] = {}
+    for read, weight in found.weights.items():
+        weight = finder.binary("mul", weight, _number(_BYTE))
+        by_weight.setdefault(finder.key(weight), Group(weight)).reads.append(read)
+    groups = list(by_weight.values())
+    if not 0 < len(groups) <= MOST_GROUPS or max(len(g.reads) for g in groups) > MOST_READS:
+        return None
+    bias = finder.binary("mul", found.rest, _number(_BYTE))
+    needed = _needed([*(g.weight for g in groups), bias])
+    if any(v.op == "get" for v in needed):
+        return None
+    return Sums(groups, bias, Block(list(needed)), form, alpha)
+
+
+def find_mix(
+    block: Block, stored: tuple[Value, ...], uneven: set[Value], argument: int
+) -> Mix | None:
+    """Three stored colours as sums of those of one argument's pixel, or None."""
+    finder = _Finder(uneven)
+    every = finder.run(block)
+    rows = []
+    for channel in range(3):
+        total = _before_store(stored[channel])
+        found = None if total is None else every.get(total)
+        if found is None:
+            return None
+        places = [(argument, 0, 0, c) for c in range(3)]
+        if any(read not in places for read in found.weights):
+            return None
+        given = [found.weights.get(read, _number(0.0)) for read in places]
+        r, g, b, more = (
+            finder.binary("mul", weight, _number(_BYTE)) for weight in (*given, found.rest)
+        )
+        rows.append((r, g, b, more))
+    needed = _needed([v for row in rows for v in row])
+    return None if any(v.op == "get" for v in needed) else Mix(rows, Block(list(needed)))
+
+
+def _number(value: float) -> Value:
+    return Value("const", "f32", (), value)
+
+
+def _is(v: Value, number: float) -> bool:
+    return v.op == "const" and v.attr == number
+
+
+def _before_store(v: Value) -> Value | None:
+    """What is scaled to a byte, clamped and rounded."""
+    if v.op != "cast" or v.attr != "in_range" or v.args[0].op != "add":
+        return None
+    v, half = v.args[0].args
+    if not _is(half, 0.5):
+        return None
+    for rule, end in (("lt", _BYTE), ("gt", 0.0)):
+        if v.op != "select" or not _is(v.args[2], end):
+            return None
+        condition, inner = v.args[0], v.args[1]
+        if (
+            condition.op != rule
+            or condition.args[0] is not inner
+            or not _is(condition.args[1], end)
+        ):
+            return None
+        v = inner
+    return v.args[0] if v.op == "mul" and _is(v.args[1], _BYTE) else None
+
+
+class _Finder:
+    """Goes through a block once, keeping what each value is a sum of."""
+
+    def __init__(self, uneven: set[Value]) -> None:
+        self.uneven = uneven
+        self.made: dict[object, Value] = {}
+        self.keys: dict[Value, object] = {}
+
+    def run(self, block: Block) -> dict[Value, _Affine]:
+        found: dict[Value, _Affine] = {}
+        slots: dict[Slot, _Affine] = {}
+        for s in block.body:
+            if isinstance(s, SetSlot):
+                value = self.of(s.value, found)
+                if value is None:
+                    slots.pop(s.slot, None)
+                else:
+                    slots[s.slot] = value
+            elif not isinstance(s, Value):
+                return {}
+            elif s.op == "get":
+                if s.attr in slots:
+                    found[s] = slots[s.attr]
+            elif s.type == "f32":
+                value = self.value(s, found)
+                if value is not None:
+                    found[s] = value
+        return found
+
+    def of(self, v: Value, found: dict[Value, _Affine]) -> _Affine | None:
+        """An operand."""
+        if v in found:
+            return found[v]
+        even = v.type == "f32" and v.op != "get" and v not in self.uneven
+        return _Affine({}, v) if even else None
+
+    def value(self, v: Value, found: dict[Value, _Affine]) -> _Affine | None:
+        if v.op == "cast":
+            read = v.args[0]
+            if read.op == "pixel":
+                return _Affine({(read.attr[0], 0, 0, read.attr[1]): _ONE}, _number(0.0))
+            if read.op == "image" and all(a.op == "const" for a in read.args):
+                dx, dy = (int(a.attr) for a in read.args)
+                return _Affine({(read.attr[0], dx, dy, read.attr[1]): _ONE}, _number(0.0))
+        if v.op not in ("add", "sub", "mul", "div", "neg"):
+            return self.even(v)
+        args = [self.of(a, found) for a in v.args]
+        if any(a is None for a in args):
+            return self.even(v)
+        a, b = args[0], args[-1]
+        assert a is not None
+        assert b is not None
+        if v.op == "neg":
+            return self.each(a, lambda w: self.binary("sub", _number(0.0), w))
+        if v.op in ("add", "sub"):
+            return self.joined(v.op, a, b)
+        if v.op == "mul" and not a.weights:
+            a, b = b, a
+        if b.weights:
+            return None
+        op, factor = v.op, b.rest
+        return self.each(a, lambda w: self.binary(op, w, factor))
+
+    def even(self, v: Value) -> _Affine | None:
+        return None if v in self.uneven else _Affine({}, v)
+
+    def each(self, a: _Affine, change: Callable[[Value], Value]) -> _Affine:
+        return _Affine({r: change(w) for r, w in a.weights.items()}, change(a.rest))
+
+    def joined(self, op: str, a: _Affine, b: _Affine) -> _Affine:
+        """A sum or a difference."""
+        weights = dict(a.weights)
+        for read, w in b.weights.items():
+            weights[read] = self.binary(op, weights.get(read, _number(0.0)), w)
+        return _Affine(weights, self.binary(op, a.rest, b.rest))
+
+    def binary(self, op: str, a: Value, b: Value) -> Value:
+        """An operation on weights: computed at once if it can be, and equal ones only once."""
+        if a.op == "const" and b.op == "const":
+            number = _computed(op, float(a.attr), float(b.attr))
+            if math.isfinite(number):
+                return _number(number)
+        if (op in ("mul", "div") and _is(b, 1.0)) or (op in ("add", "sub") and _is(b, 0.0)):
+            return a
+        if (op == "mul" and _is(a, 1.0)) or (op == "add" and _is(a, 0.0)):
+            return b
+        key = (op, self.key(a), self.key(b))
+        if key not in self.made:
+            self.made[key] = Value(op, "f32", (a, b), None)
+        return self.made[key]
+
+    def key(self, v: Value) -> object:
+        """The same for values that are computed alike."""
+        if v.op == "const":
+            return v.attr
+        if v not in self.keys:
+            self.keys[v] = (v.op, v.type, v.attr, *(self.key(a) for a in v.args))
+        return self.keys[v]
+
+
+def _computed(op: str, a: float, b: float) -> float:
+    if op == "add":
+        return a + b
+    if op == "sub":
+        return a - b
+    if op == "mul":
+        return a * b
+    return a / b if b else math.nan
+
+
+def _needed(wanted: list[Value]) -> list[Value]:
+    """All that some values are computed from, in order."""
+    body: list[Value] = []
+    seen: set[Value] = set()
+
+    def need(v: Value) -> None:
+        if v.op == "const" or v in seen:
+            return
+        seen.add(v)
+        for a in v.args:
+            need(a)
+        body.append(v)
+
+    for v in wanted:
+        need(v)
+    return body
