@@ -97,12 +97,13 @@ def preprocessing(picture: Any, antialias: bool) -> dict[str, Any]:
     mean, scale = tuple(map(float, 255 * MEAN)), float(1 / (255 * STD.mean()))
     how = cv2.INTER_AREA if antialias else cv2.INTER_LINEAR
     size = (224, 224)
+    small = np.empty((*size, 3), np.uint8)
 
     def ours() -> Any:
         return dala.ml.preprocess(picture, size, antialias=antialias, out=out, device="cpu")
 
     def theirs() -> Any:
-        small = cv2.resize(picture, size, interpolation=how)
+        cv2.resize(picture, size, dst=small, interpolation=how)
         return cv2.dnn.blobFromImage(small, scale, mean=mean)
 
     got = ours().numpy()[0, 0] * STD[0] + MEAN[0]

@@ -364,6 +364,8 @@ def test_names_of_media():
     media = dala.media
     rooms = {"effects", "gpu", "scene", "video"}
     assert set(dir(media)) >= {"Frame", "FramePipeline", "Scene", "TexturePool"} | rooms
+    assert set(dir(media)) >= {"TextStyle", "load_scene", "load_subtitles", "set_text"}
+    assert all(callable(getattr(media, name)) for name in ("load_scene", "set_text"))
     assert set(media.gpu.__all__) >= set(MEDIA)
     for name, wanted in MEDIA.items():
         signature = inspect.signature(getattr(media.gpu, name))

@@ -181,7 +181,7 @@ def labelled(picture: NDArray[np.uint8], names: Sequence[str]) -> NDArray[np.uin
         lean = (y - size / 2 - height / 2) * 0.22  # bands lean to the left on their way down
         if written("dala", scene, margin, margin, height / 16, "bold"):
             for number, name in enumerate(names):
-                x = (number + 0.5) * width / len(names) - lean
+                x = max((number + 0.5) * width / len(names) - lean, margin + size * 1.8)
                 written(name, scene, x, y, size, "semibold", anchor="bottom")
         return np.asarray(scene.render()).copy()
 

@@ -24,27 +24,39 @@ if TYPE_CHECKING:
     from dala.media.frame import Frame as Frame
     from dala.media.pipeline import FramePipeline as FramePipeline
     from dala.media.scene import Scene as Scene
+    from dala.media.scene_file import load_scene as load_scene
+    from dala.media.subtitles import load_subtitles as load_subtitles
+    from dala.media.text import TextStyle as TextStyle
+    from dala.media.text import set_text as set_text
     from dala.media.texture import TexturePool as TexturePool
 
 #: Modules that are imported when their name is first used.
 _ROOMS = ("effects", "gpu", "scene", "video")
 
-#: The module that holds each class.
+#: The module that holds each name.
 _HOMES = {
     "Frame": "frame",
     "FramePipeline": "pipeline",
     "Scene": "scene",
+    "TextStyle": "text",
     "TexturePool": "texture",
+    "load_scene": "scene_file",
+    "load_subtitles": "subtitles",
+    "set_text": "text",
 }
 
 __all__ = [
     "Frame",
     "FramePipeline",
     "Scene",
+    "TextStyle",
     "TexturePool",
     "effects",
     "gpu",
+    "load_scene",
+    "load_subtitles",
     "scene",
+    "set_text",
     "video",
 ]
 
