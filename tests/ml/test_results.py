@@ -11,6 +11,7 @@ from dala.media.frame import Frame
 from dala.ml import results as r
 from dala.ml.background import Background
 from dala.ml.boxes import keep_best, overlaps
+from dala.ml.draw import palette
 from dala.ml.masks import Steady, refine
 from dala.ml.models import blazeface, yolo_v5
 from dala.ml.prepare import Placement
@@ -178,6 +179,41 @@ def test_masks_are_blended():
         seen.draw(np.zeros((9, 9, 3), np.uint8))
 
 
+@pytest.mark.parametrize("kind", ["rgb", "rgba", "gray", "floats"])
+def test_soft_masks_are_blended_by_their_share(kind):
+    """Each pixel: the class's colour by its probability times the opacity, over what was there."""
+    rng = np.random.default_rng(4)
+    planes = rng.random((3, 20, 30)).astype(np.float32)
+    planes /= planes.sum(0)
+    classes = planes.argmax(0).astype(np.uint8)
+    seen = r.Segmentation(classes, LABELS, dict(enumerate(planes)))
+    base = rng.integers(0, 256, (20, 30, 3), np.uint8)
+    if kind == "gray":
+        base[:] = base[..., :1]
+    colors = np.array([(0, 0, 0), palette(1), palette(2)], float)
+    alpha = np.where(classes > 0, planes.max(0), 0)[..., None] * 0.6
+    wanted = base * (1 - alpha) + colors[classes] * alpha
+    given = {
+        "rgb": base,
+        "rgba": np.dstack([base, np.full((20, 30), 255, np.uint8)]),
+        "gray": base[..., 0],
+        "floats": base.astype(np.float32) / 255,
+    }[kind]
+    made = seen.draw(given, opacity=0.6, labels=False)
+    assert made.shape == given.shape
+    assert made.dtype == given.dtype
+    if kind == "gray":
+        assert np.abs(made - wanted @ [0.299, 0.587, 0.114]).max() < 2
+    else:
+        scale = 255 if kind == "floats" else 1
+        assert np.abs(made[..., :3] * scale - wanted).max() < 2
+    front = r.Matte(planes[1]).draw(base, color="blue", opacity=1.0)
+    share = planes[1][..., None]
+    assert np.abs(front - (base * (1 - share) + np.array([0, 0, 255]) * share)).max() < 2
+    with pytest.raises(dala.ShapeMismatch, match="30 x 20"):
+        r.Matte(planes[1]).draw(np.zeros((9, 9, 3), np.uint8))
+
+
 def test_labels_are_written():
     base = np.zeros((200, 300, 3), np.uint8)
     plain, written = (found().draw(base, labels=w) for w in (False, True))
@@ -224,6 +260,28 @@ def test_a_mask_is_drawn_to_the_edges_of_the_picture():
     assert np.diff(better[30]).max() > 4 * np.diff(blurry[30]).max()
     flat = refine(np.full((9, 9), 0.4), np.random.default_rng(0).random((9, 9)))
     assert np.allclose(flat, 0.4, atol=1e-6)
+
+
+@given(st.integers(1, 24), st.integers(1, 24), st.integers(0, 6), st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_the_guided_filter_against_a_plain_loop(height, width, radius, seed):
+    rng = np.random.default_rng(seed)
+    mask, guide = rng.random((2, height, width))
+
+    def mean(x):
+        made = np.empty_like(x)
+        for i in range(height):
+            for j in range(width):
+                rows = slice(max(0, i - radius), i + radius + 1)
+                made[i, j] = x[rows, max(0, j - radius) : j + radius + 1].mean()
+        return made
+
+    slope = (mean(guide * mask) - mean(guide) * mean(mask)) / (
+        mean(guide * guide) - mean(guide) ** 2 + 1e-3
+    )
+    offset = mean(mask) - slope * mean(guide)
+    wanted = np.clip(mean(slope) * guide + mean(offset), 0, 1)
+    assert np.allclose(refine(mask, guide, radius), wanted, atol=2e-3)
 
 
 def test_a_steady_mask_flickers_less_and_leaves_no_trail():
@@ -278,3 +336,11 @@ def test_backgrounds_need_a_model_that_segments(tiny):
 
     with pytest.raises(dala.ModelError, match="'u2netp'"):
         Background(load_model(tiny))
+    with pytest.raises(dala.ModelError, match="int came"):
+        Background(5)
+
+
+def test_labels_of_backgrounds_are_known(real):
+    with pytest.raises(dala.ParameterError, match="'person'"):
+        Background(real("deeplab"), label="persn")
+    assert Background(real("u2netp"), label="whatever").label == "whatever"

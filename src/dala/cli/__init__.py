@@ -43,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments after the program's name; those of the process if None.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if "numpy" not in sys.modules:  # its threads take time to start, and no command needs them
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     parser = _parser(arguments)
     _check(_command(arguments), parser)
     args = parser.parse_args(_prepared(arguments, parser))

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import ModelError
+from dala.errors import ModelError, ParameterError
 from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.kernel import get as get_kernel
+from dala.gpu.compute.lang.suggest import nearest
 from dala.media.effects import virtual_background
 from dala.media.frame import Frame
 from dala.media.images import read
@@ -47,11 +48,23 @@ class Background(Closing):
         device: str | None = None,
     ) -> None:
         self.model = load_model(model) if isinstance(model, str) else model
+        if not isinstance(self.model, Model):
+            raise ModelError(
+                f"Background: model is a name or a model, {type(model).__name__} came. "
+                "Use 'u2netp' or 'deeplab'."
+            )
         if self.model.recipe.task not in ("segment", "matte"):
             raise ModelError(
                 f"Background: a model that segments is needed, {self.model.name!r} is one that "
                 f"does {self.model.recipe.task!r}. Use 'u2netp' or 'deeplab'."
             )
+        if self.model.recipe.task == "segment" and self.model.labels:
+            known = self.model.labels
+            if label not in known:
+                hint = nearest(str(label), known) or f"There are: {', '.join(known)}."
+                raise ParameterError(
+                    f"Background: {self.model.name!r} has no class {label!r}. {hint}"
+                )
         self.label = label
         self.background = background
         self.radius = radius

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 #: Boxes that are compared with each other at once.
-_BLOCK: Final = 256
+_BLOCK: Final = 64
 
 
 def overlaps(box: Any, others: Any) -> Any:
@@ -41,13 +41,15 @@ def keep_best(boxes: Any, scores: Any, classes: Any, limit: float, most: int) ->
         alive = np.ones(len(block), bool)
         if kept:
             alive = ~(crossed(apart[block], apart[kept]) > limit).any(axis=1)
-        clash = crossed(apart[block], apart[block]) > limit
-        for k in range(len(block)):
+        clash = np.triu(crossed(apart[block], apart[block]) > limit, 1)
+        hits = clash.any(axis=1).tolist()
+        for k, number in enumerate(block.tolist()):
             if alive[k]:
-                kept.append(int(block[k]))
+                kept.append(number)
                 if len(kept) == most:
                     return np.array(kept, np.int64)
-                alive[k + 1 :] &= ~clash[k, k + 1 :]
+                if hits[k]:
+                    alive &= ~clash[k]
     return np.array(kept, np.int64)
 
 

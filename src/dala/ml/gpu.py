@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from dala.ml.model import Model
 from dala.ml.models import NAMES, find_recipe
 from dala.ml.models.generic import make_recipe
 from dala.ml.models.mobilenet_v2 import probabilities
+from dala.ml.providers import candidates
 from dala.ml.results import Scores, name_of
 from dala.ml.session import Session
 from dala.ml.weights import ensure_weights
@@ -58,8 +59,8 @@ def load_model(
         model: a name that ``available_models()`` lists, or the path of an ONNX file.
         provider: what runs it: "auto" takes the first that starts of "cuda", "coreml",
             "directml", "webgpu", "cpu" (``warmup()`` then measures); any other is taken or refused.
-        task: of a file, what it does: "classify", "detect" (rows as YOLOv5's), "segment", "matte"
-            or "raw"; told from its outputs where left out.
+        task: of a file, what it does: "classify", "detect" (as YOLOv5 or YOLOv8), "segment",
+            "matte" or "raw"; told from its outputs where left out.
         labels: of a file, the names of its classes, or "imagenet", "coco", "voc".
         size: of a file whose input has any size, (height, width).
         layout: of a file, "nchw" or "nhwc", where its shape does not tell.
@@ -76,11 +77,14 @@ def load_model(
         DeviceUnavailable: the provider cannot be had.
         MissingPackage: ONNX Runtime is not installed.
     """
+    candidates(provider)  # before anything is fetched that nothing here could run
     recipe = find_recipe(model) if isinstance(model, str) else None
     custom = {
         "task": task, "labels": labels, "layout": layout, "preprocess": preprocess,
         "decode": decode,
     }  # fmt: skip
+    if threads is not None and (type(threads) is not int or threads < 1):
+        raise ParameterError(f"load_model: threads is 1 or more; {threads!r} came.")
     if recipe is not None:
         given = [name for name, value in custom.items() if value is not None]
         if given:
@@ -94,13 +98,7 @@ def load_model(
     path = _file(model)
     session = Session(str(path), repr(path.name), provider, threads)
     recipe = make_recipe(path.stem, session, task, preprocess, decode)
-    names = read_labels(labels) if labels in ("imagenet", "coco", "voc") else labels
-    if isinstance(names, str):
-        raise ParameterError(
-            f"load_model: labels is a list of names, or 'imagenet', 'coco' or 'voc'; {labels!r} "
-            "came."
-        )
-    return Model(session, recipe, path.stem, str(path), size, names, layout)
+    return Model(session, recipe, path.stem, str(path), size, _names("load_model", labels), layout)
 
 
 def predict(model: Model | str, input: Any, **options: Any) -> Any:
@@ -117,20 +115,27 @@ async def predict_async(model: Model | str, input: Any, **options: Any) -> Any:
     return await _model(model, "predict_async").predict_async(input, **options)
 
 
-def top_k(output: Any, k: int = 5, labels: Sequence[str] | None = None) -> list[Any]:
+def top_k(output: Any, k: int = 5, labels: Sequence[str] | str | None = None) -> list[Any]:
     """The k most likely classes as (label, index, probability), the likeliest first.
 
     Args:
         output: what a classifier gave, or logits or probabilities of one picture: an array,
             a Buffer or a list.
         k: how many, 1 to the number of classes.
-        labels: names of the classes; the model's own, or ImageNet's for a thousand classes.
+        labels: names of the classes, or "imagenet", "coco", "voc"; the model's own where left
+            out, or ImageNet's for a thousand classes.
 
     >>> [(label, index) for label, index, _ in top_k(np.eye(1000)[285] * 9, k=1)]
     [('Egyptian cat', 285)]
     """
-    values = output.numpy() if isinstance(output, Buffer) else output
+    values = output
+    if isinstance(values, Mapping) and len(values) == 1:  # raw outputs
+        (values,) = values.values()
+    if isinstance(values, Buffer):
+        values = values.numpy()
     try:
+        if values is None or np.iscomplexobj(values):
+            raise TypeError
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError):
         raise ParameterError(
@@ -146,12 +151,26 @@ def top_k(output: Any, k: int = 5, labels: Sequence[str] | None = None) -> list[
         raise ParameterError(f"top_k: k is 1 to {squeezed.size}, the classes; {k!r} came.")
     if not np.isfinite(squeezed).all():
         raise ModelError("top_k: the scores hold NaN or infinity.")
+    labels = _names("top_k", labels)
     if labels is None:
         own = output.labels if isinstance(output, Scores) else ()
         labels = own or (read_labels("imagenet") if squeezed.size == 1000 else ())
     shares = probabilities(squeezed)
     order = np.argsort(-shares, kind="stable")[: int(k)]
     return [(name_of(labels, i), int(i), float(shares[i])) for i in order]
+
+
+def _names(call: str, labels: Any) -> tuple[str, ...] | None:
+    """Names of classes, as a list of them or as a set that is known."""
+    if labels is None:
+        return None
+    if isinstance(labels, str) and labels in ("imagenet", "coco", "voc"):
+        return read_labels(labels)
+    if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
+        raise ParameterError(
+            f"{call}: labels is a list of names, or 'imagenet', 'coco' or 'voc'; {labels!r} came."
+        )
+    return tuple(map(str, labels))
 
 
 def _model(model: Any, call: str) -> Model:

@@ -21,29 +21,29 @@ def refine(mask: Any, guide: Any, radius: int = 4, softness: float = 1e-3) -> An
         radius: half the window's side.
         softness: how large a variance of the picture counts as an edge.
     """
-    mask, guide = np.asarray(mask, np.float64), np.asarray(guide, np.float64)
+    mask, guide = np.asarray(mask, np.float32), np.asarray(guide, np.float32)
     mean_i, mean_p = _mean(guide, radius), _mean(mask, radius)
     slope = (_mean(guide * mask, radius) - mean_i * mean_p) / (
         _mean(guide * guide, radius) - mean_i * mean_i + softness
     )
     offset = mean_p - slope * mean_i
     made = _mean(slope, radius) * guide + _mean(offset, radius)
-    return np.clip(made, 0, 1).astype(np.float32)
+    return np.clip(made, 0, 1)
 
 
 def _mean(x: Any, radius: int) -> Any:
     """The mean of the window around each number, smaller at the borders."""
     for axis in (0, 1):
         n = x.shape[axis]
-        shape = [1, 1]
-        shape[axis] = 1
-        start = np.zeros_like(np.take(x, [0], axis))
-        sums = np.concatenate([start, np.cumsum(x, axis=axis)], axis=axis)
-        low = np.clip(np.arange(n) - radius, 0, n)
-        high = np.clip(np.arange(n) + radius + 1, 0, n)
-        count = (high - low).astype(np.float64)
-        shape[axis] = n
-        x = (np.take(sums, high, axis) - np.take(sums, low, axis)) / count.reshape(shape)
+        total = x.copy()
+        source, sums = np.moveaxis(x, axis, 0), np.moveaxis(total, axis, 0)
+        for shift in range(1, min(radius, n - 1) + 1):
+            sums[shift:] += source[:-shift]
+            sums[:-shift] += source[shift:]
+        at = np.arange(n)
+        count = np.minimum(at + radius, n - 1) - np.maximum(at - radius, 0) + 1
+        sums /= count.astype(x.dtype)[:, None]
+        x = total
     return x
 
 

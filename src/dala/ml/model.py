@@ -6,11 +6,11 @@ import asyncio
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import DtypeError, ModelError, ShapeError, UnknownParameter
+from dala.errors import DtypeError, ModelError, ParameterError, ShapeError, UnknownParameter
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.lang.suggest import nearest
@@ -19,6 +19,11 @@ from dala.ml.labels import read_labels
 from dala.ml.models.recipe import Recipe
 from dala.ml.prepare import Placement, prepared
 from dala.ml.session import Port, Session
+
+#: Pictures of a list that go through the model together.
+_AT_ONCE: Final = 16
+#: What red, green and blue are of gray, for models that take that.
+_LUMA: Final = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 class Model(Closing):
@@ -46,8 +51,8 @@ class Model(Closing):
         self.path = path
         known = read_labels(recipe.labels) if recipe.labels else _own_labels(session.metadata)
         self.labels: tuple[str, ...] = known if labels is None else tuple(labels)
-        self._port = self._picture_port()
-        self._layout, self._size = _laid_out(self._port, layout, size)
+        self._port = session.inputs[0] if len(session.inputs) == 1 else None
+        self._layout, self._size, self._channels = _laid_out(self._port, layout, size)
 
     def __repr__(self) -> str:
         return f"<Model {self.name} ({self.recipe.task}) on {self.provider}>"
@@ -117,8 +122,7 @@ class Model(Closing):
             return self._many(list(input), chosen)
         tensor, placement = self._prepared(input)
         if len(tensor) != 1:
-            placements = [placement] * len(tensor)
-            return self._decoded(self._run(tensor), placements, chosen)
+            return self._together([(tensor, placement)], chosen)
         return self._decoded(self._run(tensor), [placement], chosen)[0]
 
     async def predict_async(self, input: Any, **options: Any) -> Any:
@@ -166,31 +170,54 @@ class Model(Closing):
 
     # inside -------------------------------------------------------------------------------------
     def _many(self, given: list[Any], options: Mapping[str, Any]) -> list[Any]:
-        """A list of pictures: in one run where the model takes batches, else one by one."""
-        ready = [self._prepared(item) for item in given]
-        if not ready:
-            return []
-        if self._port is not None and self._port.shape[:1] == (None,):
-            tensor = np.concatenate([tensor for tensor, _ in ready])
-            placements = [p for tensor, p in ready for _ in range(len(tensor))]
-            return self._decoded(self._run(tensor), placements, options)
+        """A list of pictures, so many at once that memory does not grow with the list."""
+        found: list[Any] = []
+        for start in range(0, len(given), _AT_ONCE):
+            ready = [self._prepared(item) for item in given[start : start + _AT_ONCE]]
+            found += self._together(ready, options)
+        return found
+
+    def _together(
+        self, ready: list[tuple[np.ndarray[Any, Any], Placement]], options: Mapping[str, Any]
+    ) -> list[Any]:
+        """Tensors in one run where the model takes batches, else one by one."""
+        tensors = [tensor for tensor, _ in ready]
+        places = [place for tensor, place in ready for _ in range(len(tensor))]
+        rows = [row[None] for tensor in tensors for row in tensor]
+        if len({row.shape for row in rows}) == 1 and self._takes_batches(rows[0].shape):
+            return self._decoded(self._run(np.concatenate(tensors)), places, options)
         return [
             result
-            for tensor, placement in ready
-            for result in self._decoded(self._run(tensor), [placement], options)
+            for row, place in zip(rows, places, strict=True)
+            for result in self._decoded(self._run(row), [place], options)
         ]
+
+    def _takes_batches(self, shape: tuple[int, ...]) -> bool:
+        """Whether rows of this shape go in together; False where they must come one by one."""
+        port = self._port
+        if port is None or not port.takes(shape):  # refused either way: with the whole shape
+            return True
+        return port.shape[:1] == (None,) and all(map(self._in_step, self._session.outputs))
+
+    def _in_step(self, output: Port) -> bool:
+        """Whether an output has an entry for each picture; False for lists of what was found."""
+        first, port = output.shape[:1], self._port
+        if port is None or first != (None,):
+            return bool(first)
+        named = output.batch != "" and (port.batch != "" or port.shape[:1] != (None,))
+        return not named or output.batch == port.batch
 
     def _prepared(self, input: Any) -> tuple[np.ndarray[Any, Any], Placement]:
         """A tensor for the model, and where the picture lies in it."""
-        port = self._port
-        if port is None or self._size is None:
+        port, size = self._port, self._size
+        tensor = None if port is None else self._as_tensor(input, port)
+        if port is None or (size is None and tensor is None):
             name = ", ".join(map(str, self._session.inputs))
             raise ModelError(
                 f"predict: {self.name} takes {name}, which is no single picture. Give arrays by "
                 "name: model.run({name: array, ...})."
             )
-        size = self._size
-        tensor = self._as_tensor(input, port)
+        size = size or (1, 1)
         if tensor is not None:
             if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
                 raise ModelError(
@@ -198,14 +225,25 @@ class Model(Closing):
                     "such as np.nan_to_num(x)."
                 )
             return tensor, Placement((size[1], size[0]), (1.0, 1.0), (0, 0), (size[1], size[0]))
+        if isinstance(input, bytes | bytearray | memoryview):
+            raise DtypeError(
+                "predict: bytes do not tell their size. Make them a picture: "
+                "np.frombuffer(data, np.uint8).reshape(height, width, 3)."
+            )
         made = prepared(input, self.preprocess, None, None, "predict")
         shape = _picture_size(input)
         placement = Placement.of(
             *shape, size, self.preprocess.get("fit", "stretch"), self.preprocess.get("keep", 1.0)
         )
         array = made.numpy()
+        if self._channels == 1:
+            axis = 1 if self._layout == "nchw" else 3
+            array = np.expand_dims(np.tensordot(array, _LUMA, (axis, 0)), axis)
         if not np.isfinite(array).all():
             raise ModelError(f"predict: the picture for {self.name} holds NaN or infinity.")
+        if np.dtype(port.dtype).kind in "ui":
+            limits = np.iinfo(port.dtype)
+            array = np.rint(np.clip(array, limits.min, limits.max))
         return array.astype(port.dtype, copy=False), placement
 
     def _as_tensor(self, input: Any, port: Port) -> np.ndarray[Any, Any] | None:
@@ -213,6 +251,8 @@ class Model(Closing):
         if not isinstance(input, np.ndarray | Buffer) and not hasattr(input, "__dlpack__"):
             return None
         shape = tuple(input.shape)
+        if self._size is None:
+            return np.ascontiguousarray(_array(input))
         if len(shape) == 3 and self._layout == "nchw" and port.takes((1, *shape)):
             if shape[2] not in (3, 4):  # otherwise a picture, which it far more likely is
                 return np.ascontiguousarray(_array(input)[None])
@@ -231,9 +271,14 @@ class Model(Closing):
         placements: Sequence[Placement],
         options: Mapping[str, Any],
     ) -> list[Any]:
+        steps = {port.name: self._in_step(port) for port in self._session.outputs}
+        count = len(placements)
         return [
             self.recipe.decode(
-                {name: array[k] for name, array in outputs.items()},
+                {
+                    name: array[k] if steps[name] and len(array) == count else array
+                    for name, array in outputs.items()
+                },
                 placement,
                 self.labels,
                 options,
@@ -250,29 +295,48 @@ class Model(Closing):
                 raise UnknownParameter(
                     f"predict: {self.name} has no option {name!r}; it has {listed}. {hint}".rstrip()
                 )
+        for name, value in options.items():
+            _check_option(name, value, known[name])
         return {**known, **options}
-
-    def _picture_port(self) -> Port | None:
-        ports = self._session.inputs
-        if len(ports) != 1 or len(ports[0].shape) != 4:
-            return None
-        return ports[0]
 
     def _shape(self, batch: int) -> tuple[int, ...]:
         assert self._size is not None
         height, width = self._size
         nchw = self._layout == "nchw"
-        return (batch, 3, height, width) if nchw else (batch, height, width, 3)
+        channels = self._channels
+        return (batch, channels, height, width) if nchw else (batch, height, width, channels)
+
+
+def _check_option(name: str, value: Any, default: Any) -> None:
+    """Refuses values of other kinds than the default: counts, shares of 0..1, pixels."""
+    if isinstance(default, int):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ParameterError(f"predict: {name} is a whole number from 1 on; {value!r} came.")
+        return
+    high = 1.0 if default <= 1 else float("inf")
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 0 <= value <= high:
+        told = "0 to 1" if high == 1 else "0 or more"
+        raise ParameterError(f"predict: {name} is a number, {told}; {value!r} came.")
 
 
 def _laid_out(
     port: Port | None, layout: str | None, size: tuple[int, int] | None
-) -> tuple[str, tuple[int, int] | None]:
-    """Layout and (height, width) of a model's input, as its shape tells or a user says."""
-    if port is None:
-        return "nchw", None
+) -> tuple[str, tuple[int, int] | None, int]:
+    """Layout, (height, width) and channels of a model's input, as its shape or a user tells.
+
+    The size is None where the input is no picture.
+    """
+    if layout not in (None, "nchw", "nhwc"):
+        raise ParameterError(f"load_model: layout is 'nchw' or 'nhwc'; {layout!r} came.")
+    size = None if size is None else _pair(size)
+    if port is None or len(port.shape) != 4:
+        return "nchw", None, 3
     if layout is None:
-        layout = "nhwc" if port.shape[3] == 3 and port.shape[1] != 3 else "nchw"
+        layout = "nhwc" if port.shape[3] in (1, 3) and port.shape[1] not in (1, 3) else "nchw"
+    channels = port.shape[1 if layout == "nchw" else 3] or 3
+    if channels not in (1, 3):
+        return layout, None, 3
     axes = (2, 3) if layout == "nchw" else (1, 2)
     told = tuple(port.shape[a] for a in axes)
     if size is None:
@@ -281,7 +345,20 @@ def _laid_out(
         raise ShapeError(
             f"load_model: size {size} was given, but the model's input is {port}. Leave it out."
         )
-    return layout, size
+    return layout, size, channels
+
+
+def _pair(size: Any) -> tuple[int, int]:
+    try:
+        height, width = size
+        fits = all(type(n) is int or isinstance(n, np.integer) for n in (height, width))
+        if fits and min(height, width) > 0:
+            return int(height), int(width)
+    except (TypeError, ValueError):
+        pass
+    raise ParameterError(
+        f"load_model: size is (height, width), whole numbers from 1 on; {size!r} came."
+    )
 
 
 def _own_labels(metadata: Mapping[str, str]) -> tuple[str, ...]:

@@ -112,6 +112,7 @@ def first_line(error: BaseException) -> str:
     """The words of ONNX Runtime that matter, on one line."""
     text = " ".join(str(error).split())
     text = text.removeprefix("[ONNXRuntimeError] :").strip()
+    text = text.rpartition("Status Message: ")[2]  # where it happened comes before that
     return text[:300] + ("..." if len(text) > 300 else "")
 
 

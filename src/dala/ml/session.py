@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +19,10 @@ DTYPES: Final = {
     "tensor(float16)": np.float16,
     "tensor(uint8)": np.uint8,
     "tensor(int8)": np.int8,
+    "tensor(uint16)": np.uint16,
+    "tensor(int16)": np.int16,
+    "tensor(uint32)": np.uint32,
+    "tensor(uint64)": np.uint64,
     "tensor(int32)": np.int32,
     "tensor(int64)": np.int64,
     "tensor(bool)": np.bool_,
@@ -28,15 +31,20 @@ DTYPES: Final = {
 
 @dataclass(frozen=True)
 class Port:
-    """An input or an output: None in the shape is any number."""
+    """An input or an output: None in the shape is any number, as the dtype what NumPy lacks."""
 
     name: str
     shape: tuple[int | None, ...]
     dtype: Any
+    #: The runtime's word for what it is, such as "tensor(float)".
+    kind: str = ""
+    #: What the file calls the first axis, where its length is any.
+    batch: str = ""
 
     def __str__(self) -> str:
         shape = ", ".join("any" if n is None else str(n) for n in self.shape)
-        return f"{self.name} ({shape}) {np.dtype(self.dtype).name}"
+        dtype = self.kind if self.dtype is None else np.dtype(self.dtype).name
+        return f"{self.name} ({shape}) {dtype}"
 
     def takes(self, shape: tuple[int, ...]) -> bool:
         """True for shapes that fit."""
@@ -57,9 +65,12 @@ class Session:
         self._threads = threads
         self._names = candidates(provider)
         self._session, self.choice = choose(source, self._names, provider, threads, title)
-        self._lock = threading.Lock()
+        #: Whether outputs have had the shapes that the file says.
+        self._trusted = True
         self.inputs = tuple(map(_port, self._session.get_inputs()))
         self.outputs = tuple(map(_port, self._session.get_outputs()))
+        #: Whether all outputs are tensors of numbers, whose memory can be bound.
+        self._plain = all(p.kind.startswith("tensor(") and p.dtype for p in self.outputs)
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
 
     @property
@@ -110,38 +121,57 @@ class Session:
         return time.perf_counter() - start
 
     def _bound(self, session: Any, given: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        try:
+            if not self._plain:
+                names = [port.name for port in self.outputs]
+                return dict(zip(names, session.run(names, dict(given)), strict=True))
+            try:
+                return self._run_bound(session, given, self._trusted)
+            except Exception:
+                # Files may say other shapes than their outputs have; the runtime knows better.
+                if not self._trusted:
+                    raise
+                made = self._run_bound(session, given, False)
+                self._trusted = False
+                return made
+        except Exception as error:
+            raise ModelError(f"predict: {self.title} failed: {first_line(error)}") from None
+
+    def _run_bound(
+        self, session: Any, given: Mapping[str, Any], trusted: bool
+    ) -> dict[str, np.ndarray[Any, Any]]:
         value = runtime().OrtValue.ortvalue_from_numpy
         binding = session.io_binding()
-        batch = 1
         for name, array in given.items():
             binding.bind_ortvalue_input(name, value(array))
-            batch = array.shape[0] if array.ndim else 1
         made: dict[str, Any] = {}
         for port in self.outputs:
-            shape = self._known(port, batch)
-            if shape is None or port.dtype is None:
+            shape = self._known(port, given) if trusted else None
+            if shape is None:
                 binding.bind_output(port.name, "cpu")
             else:
                 made[port.name] = np.empty(shape, port.dtype)
                 binding.bind_ortvalue_output(port.name, value(made[port.name]))
-        try:
-            session.run_with_iobinding(binding)
-        except Exception as error:
-            raise ModelError(f"predict: {self.title} failed: {first_line(error)}") from None
+        session.run_with_iobinding(binding)
         if len(made) < len(self.outputs):
             found = binding.copy_outputs_to_cpu()
             for port, array in zip(self.outputs, found, strict=True):
                 made.setdefault(port.name, array)
         return {port.name: made[port.name] for port in self.outputs}
 
-    def _known(self, port: Port, batch: int) -> tuple[int, ...] | None:
+    def _known(self, port: Port, given: Mapping[str, Any]) -> tuple[int, ...] | None:
         """The shape an output will have, where it can be told before the run."""
         if self.provider != "cpu" or not port.shape or None in port.shape[1:]:
             return None
         first = port.shape[0]
-        if first is None and any(i.shape[:1] != (None,) for i in self.inputs):
-            return None
-        return (batch if first is None else first, *port.shape[1:])  # type: ignore[arg-type]
+        if first is None:
+            # As long as the input whose first axis has the same name; a model that finds things
+            # has outputs as long as what it found.
+            same = [given[i.name].shape[0] for i in self.inputs if port.batch == i.batch != ""]
+            if not same:
+                return None
+            first = same[0]
+        return (first, *(n or 0 for n in port.shape[1:]))
 
     def _check(self, given: Mapping[str, Any]) -> None:
         wanted = {port.name for port in self.inputs}
@@ -155,9 +185,9 @@ class Session:
             if not port.takes(array.shape):
                 raise ShapeMismatch(
                     f"predict: input {port} of {self.title} got shape {array.shape}. Give a "
-                    "picture, which is prepared the model's way, or a tensor of that shape."
+                    "tensor of that shape, or a picture where the model takes one."
                 )
-            if array.dtype != port.dtype:
+            if port.dtype is not None and array.dtype != port.dtype:
                 raise DtypeMismatch(
                     f"predict: input {port} of {self.title} got {array.dtype}. "
                     f"Convert it: x.astype('{np.dtype(port.dtype).name}')."
@@ -166,4 +196,6 @@ class Session:
 
 def _port(found: Any) -> Port:
     shape = tuple(n if isinstance(n, int) and n > 0 else None for n in found.shape or ())
-    return Port(found.name, shape, DTYPES.get(found.type))
+    first = found.shape[0] if found.shape else None
+    batch = first if isinstance(first, str) else ""
+    return Port(found.name, shape, DTYPES.get(found.type), found.type, batch)

@@ -5,12 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
 
 from dala.errors import ParameterError
+from dala.gpu.compute import Buffer
+from dala.media.frame import Frame
 
 if TYPE_CHECKING:
     from dala.ml.model import Model
+
+
+#: Seconds to wait for a source when its stream is left; one that hangs is let go of.
+_PATIENCE: Final = 5.0
 
 
 class Seen(NamedTuple):
@@ -27,6 +35,12 @@ def stream(
     """Results for frames as they come."""
     if policy not in ("latest", "every"):
         raise ParameterError(f"stream: policy is 'latest' or 'every', {policy!r} came.")
+    one = isinstance(frames, np.ndarray) and frames.ndim < 4
+    if one or isinstance(frames, Frame | Buffer | str) or not isinstance(frames, Iterable):
+        raise ParameterError(
+            "stream: frames is a video, a list or a generator of pictures; "
+            f"{type(frames).__name__} came. Of one picture: model.predict(picture)."
+        )
     source = frames if policy == "every" else _latest(frames)
     return _results(model, source, options)
 
@@ -49,14 +63,15 @@ def _latest(frames: Iterable[Any]) -> Iterator[Any]:
     stop = threading.Event()
 
     def read() -> None:
-        walk = iter(frames)
+        walk: Any = None
         try:
+            walk = iter(frames)
             for frame in walk:
+                if stop.is_set():
+                    break
                 with ready:
                     state["frame"], state["full"] = frame, True
                     ready.notify()
-                if stop.is_set():
-                    break
         except BaseException as error:
             state["error"] = error
         finally:
@@ -81,4 +96,4 @@ def _latest(frames: Iterable[Any]) -> Iterator[Any]:
             raise state["error"]
     finally:
         stop.set()
-        thread.join()
+        thread.join(_PATIENCE)

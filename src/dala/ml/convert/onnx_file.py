@@ -12,7 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 #: ONNX's numbers for dtypes.
-DTYPES: Final = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9}
+DTYPES: Final = {
+    "float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
+}  # fmt: skip
 _OPSET: Final = 13
 _IR: Final = 8
 

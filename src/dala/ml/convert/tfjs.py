@@ -19,7 +19,7 @@ def convert_tfjs(topology: bytes, weights: bytes, name: str = "network") -> byte
         nodes = {node["name"]: node for node in model["modelTopology"]["node"]}
         arrays = _arrays(model["weightsManifest"], weights)
         return _build(model["signature"], nodes, arrays, name)
-    except (KeyError, ValueError, TypeError, IndexError) as error:
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise ModelError(
             f"convert_tfjs: not a graph model, or a damaged one: {type(error).__name__}: {error}"
         ) from None
@@ -53,6 +53,8 @@ def _build(signature: Any, nodes: dict[str, Any], arrays: dict[str, Any], name: 
         # Depth first by hand: networks are deeper than Python likes to recurse.
         waiting = [of]
         while waiting:
+            if len(waiting) > len(nodes):
+                raise ValueError("the graph runs in a circle")
             node = nodes[waiting[-1]]
             source = node["input"][0].split(":")[0] if node.get("input") else ""
             if waiting[-1] in values:

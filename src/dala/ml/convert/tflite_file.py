@@ -47,6 +47,8 @@ class Table:
         if not start:
             return []
         count = struct.unpack_from("<I", self.data, start)[0]
+        if 4 * count > len(self.data) - start:
+            raise ValueError("a list is longer than the file")
         spots = [start + 4 + 4 * k for k in range(count)]
         return [Table(self.data, s + struct.unpack_from("<I", self.data, s)[0]) for s in spots]
 

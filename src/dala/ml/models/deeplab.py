@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,16 +22,45 @@ def decode(
     outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
 ) -> Segmentation:
     """Probabilities of the classes that occur, in the picture's size; the likeliest at each."""
-    logits = next(iter(outputs.values())).astype(np.float32)
-    share = softmax(logits)
+    return segmented(next(iter(outputs.values())).transpose(2, 0, 1), placement, labels, outputs)
+
+
+def segmented(
+    logits: Any, placement: Placement, labels: tuple[str, ...], outputs: Outputs
+) -> Segmentation:
+    """The likeliest class at each pixel, of logits (classes, height, width)."""
     left, top, right, bottom = placement.window
-    share = share[top:bottom, left:right]
-    seen = [k for k in range(share.shape[-1]) if share[..., k].max() > _SEEN]
-    planes = {k: enlarged(share[..., k], placement.source) for k in seen}
-    stacked = np.stack([planes[k] for k in seen])
-    kind = np.uint8 if logits.shape[-1] <= 256 else np.int32
-    classes = np.array(seen, kind)[np.argmax(stacked, axis=0)]
+    cut = np.ascontiguousarray(logits[:, top:bottom, left:right], np.float32)
+    shares = softmax(cut, axis=0)
+    seen = [k for k, share in enumerate(shares) if share.max() > _SEEN]
+    planes = Planes({k: shares[k] for k in seen}, placement.source)
+    kind = np.uint8 if len(shares) <= 256 else np.int32
+    # One plane at a time, in the picture's size: all at once are many times the picture.
+    best = planes[seen[0]].copy()
+    classes = np.full(best.shape, seen[0], kind)
+    for k in seen[1:]:
+        plane = planes[k]
+        more = plane > best
+        np.copyto(best, plane, where=more)
+        np.copyto(classes, kind(k), where=more)
     return Segmentation(classes, labels, planes, outputs)
+
+
+class Planes(Mapping[int, np.ndarray[Any, Any]]):
+    """Probabilities by class, enlarged to the picture's size when they are asked for."""
+
+    def __init__(self, shares: Mapping[int, Any], size: tuple[int, int]) -> None:
+        self._shares, self._size = dict(shares), size
+
+    def __getitem__(self, index: int) -> np.ndarray[Any, Any]:
+        made: np.ndarray[Any, Any] = enlarged(self._shares[index], self._size)
+        return made
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._shares)
+
+    def __len__(self) -> int:
+        return len(self._shares)
 
 
 def enlarged(plane: Any, size: tuple[int, int]) -> Any:
