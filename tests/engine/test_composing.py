@@ -256,6 +256,38 @@ def test_pictures_of_three_channels(dala_device: str, width: float, radius: floa
     compare(dala_device, with_ring, [picture], background=BACKDROPS["opaque"])
 
 
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("size", [(64, 10), (46, 34), (22, 6), (150, 50), (2, 2)], ids=str)
+def test_half_the_size(dala_device: str, size: tuple[int, int], channels: int) -> None:
+    """Also at the very end of a picture's memory, and where it is cut off on the left."""
+    w, h = size
+    picture = np.ascontiguousarray(opaque(5, w, h)[..., :channels])
+    draws = [
+        box(PICTURE, 3, 2, w / 2, h / 2, picture=picture, flags=OPAQUE),
+        box(PICTURE, -5, 33, w / 2, h / 2, picture=picture, flags=OPAQUE, radius=4),
+        box(PICTURE, 40, 30, w / 2, h / 2, picture=picture, flags=OPAQUE, opacity=0.6),
+    ]
+    compare(dala_device, draws, [picture], background=BACKDROPS["half"])
+
+
+def test_what_is_drawn_first_does_not_matter(dala_device: str) -> None:
+    """One compositor for simple draws, then scaled, turned and blurred ones, then simple again."""
+    picture = opaque(8, 40, 30)
+    plain = box(PICTURE, 3, 2, 40, 30, picture=picture, flags=OPAQUE)
+    scaled = box(PICTURE, 30, 8, 51, 22, picture=picture)
+    turned = box(PICTURE, 20, 20, 40, 30, picture=picture, angle=30)
+    halo = box(SHADOW, 25, 20, 44, 21, width=3, color=(0, 0, 0, 200))
+    with Compositor(dala_device) as compositor, dala.device(dala_device):
+        kept = compositor.picture(picture)
+        for parts in ([plain], [plain, scaled], [turned], [scaled, halo, plain], [plain]):
+            draws = np.concatenate(parts)
+            want = composed(dala_device, draws, [picture])
+            draws["picture"] = kept.number
+            target = compute.buffer_zeros((64, 96, 4), "u8")
+            compositor.compose(target, draws, background=CLEAR)
+            assert (target.numpy() == want).all()
+
+
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_channels(dala_device: str, channels: int) -> None:
     picture = noise(5, 61, 43, channels)

@@ -9,22 +9,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-#: Linux's number of it: pages may go; a page of a file comes back from there when it is used.
+#: Linux's number of the advice that pages are not needed.
 _DONTNEED: Final = 4
 #: The compiler, which has nothing to do once the first frame is through.
 _COMPILER: Final = "libllvmlite"
 
 
 def settle() -> None:
-    """Gives back what compiling has left: free memory of the heap, and pages of LLVM's own code.
+    """Gives back the pages of LLVM's own code, some 28 MB; they come back when used.
 
-    Linux only; elsewhere it does nothing. Whatever is needed again comes back by itself.
+    Linux only; elsewhere it does nothing, nor where the process may not look at itself.
     """
     if not sys.platform.startswith("linux"):
         return
-    libc = ctypes.CDLL(None, use_errno=True)
-    with suppress(AttributeError):  # musl has no malloc_trim
-        libc.malloc_trim(ctypes.c_size_t(0))
+    libc = ctypes.CDLL(None)
     with suppress(OSError, ValueError):
         for start, size in _code(_COMPILER):
             libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), _DONTNEED)

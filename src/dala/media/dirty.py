@@ -116,9 +116,11 @@ def apart(rects: list[Rect], whole: Rect) -> list[Rect]:
             todo.append(r)
     if len(todo) > _FEW:
         return _tiles(todo, whole)
-    merged = _merged(todo)
+    merged = _merged(todo) if len(todo) > 1 else todo
     if sum(map(area, merged)) >= 0.8 * area(whole):
         return [whole]
+    if len(merged) == 1:
+        return merged
     found: list[Rect] = []
     for r in sorted(merged, key=area, reverse=True):
         pieces = [r]

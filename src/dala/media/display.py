@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 RECORD: Final = struct.Struct("<8i16f2i4Bf4i")
 assert RECORD.size == DRAW.itemsize
 BLEND: Final = {name: number for number, name in enumerate(BLENDS)}
-_FLAGS: Final = struct.Struct("<i")
-_PLACE: Final = struct.Struct("<4i2f")
+_MOVED: Final = struct.Struct("<8si4s4i2f88s")
+assert _MOVED.size == DRAW.itemsize
 _RECT: Final = struct.Struct("<4i").unpack_from
 #: Samples of a pixel across or down, at most.
 _MOST_TAPS: Final = 64
@@ -288,12 +288,10 @@ class Layer:
         self.draws[item.start] = item.draws[0] = Draw(old.part, old.record, version)
 
 
-def moved(draw: Draw, place: Placed, rect: Rect, flags: int, version: int) -> Draw:
-    """A draw in another place, of the same picture."""
+def moved(draw: Draw, x: float, y: float, rect: Rect, flags: int, version: int) -> Draw:
+    """A draw with its middle in another place, of the same picture."""
     old = draw.record
-    made = b"".join(
-        (old[:8], _FLAGS.pack(flags), old[12:16], _PLACE.pack(*rect, place.cx, place.cy), old[40:])
-    )
+    made = _MOVED.pack(old[:8], flags, old[12:16], *rect, x, y, old[40:])
     return Draw(draw.part, made, version)
 
 

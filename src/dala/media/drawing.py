@@ -100,10 +100,10 @@ class Drawer:
             item.place = None
             return []
         flags = draw.record[8] & ~NEAREST
-        if content.picture is not None and not place.sin and place.cos == 1.0:
+        if content.picture is not None and place.cos == 1.0 and not place.sin:
             flags |= _exact(at)
         item.place = at, dx, dy, content
-        return [moved(draw, at, rect, flags, content.version)]
+        return [moved(draw, x, y, rect, flags, content.version)]
 
     # one node ---------------------------------------------------------------------------------
     def _parts(
@@ -367,11 +367,11 @@ def surface_rect(surface: Surface) -> Rect:
 
 def _exact(place: Placed) -> int:
     """NEAREST where every pixel of an upright box is a texel: nothing is to be mixed."""
-    u0, v0, u1, v1 = place.crop
-    left, top = place.cx - place.hw, place.cy - place.hh
-    same = u1 - u0 == 2 * place.hw and v1 - v0 == 2 * place.hh
-    whole = left % 1 == 0 and top % 1 == 0 and u0 % 1 == 0 and v0 % 1 == 0
-    return NEAREST if same and whole else 0
+    cx, cy, hw, hh, _, _, (u0, v0, u1, v1) = place
+    if u1 - u0 != 2 * hw or v1 - v0 != 2 * hh:
+        return 0
+    whole = (cx - hw) % 1 == 0 and (cy - hh) % 1 == 0 and u0 % 1 == 0 and v0 % 1 == 0
+    return NEAREST if whole else 0
 
 
 def _inset(place: Placed, radius: float, by: float) -> tuple[Placed, float]:

@@ -97,6 +97,7 @@ class Scene(Closing, Adding, Arranging, Output):
         self._last: Snapshot | None = None
         self._rate = Rate()
         self._shown: WeakKeyDictionary[Texture, Shown] = WeakKeyDictionary()
+        self._textured = False
         self._textures: TexturePool | None = None
         self._own_textures: TexturePool | None = None
         self._root = GroupNode(self, None, None, {"id": "scene"})
@@ -197,10 +198,8 @@ class Scene(Closing, Adding, Arranging, Output):
                 self.errors["animation"] = self.animator.error
             for node in list(self._movers):
                 node.advance(moment.exact)
-            for texture, shown in self._shown.items():
-                if texture.version != shown.seen:
-                    self._see_textures()
-                    break
+            if self._textured and any(t.version != s.seen for t, s in self._shown.items()):
+                self._see_textures()
             self._draw()
         self._clock.move(moment)
         self.frame_count += 1
@@ -348,6 +347,7 @@ class Scene(Closing, Adding, Arranging, Output):
         found = self._shown.get(texture)
         if found is None:
             found = self._shown[texture] = Shown(self._compositor)
+            self._textured = True
         return found
 
     def _see_textures(self) -> None:

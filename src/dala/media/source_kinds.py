@@ -34,6 +34,9 @@ class Source(Closing):
         self.stall = stall
         #: Changes exactly when ``at`` gives other pixels.
         self.version = 0
+        #: Whether its time is another than the scene's: arithmetic with fractions is not quick.
+        self._shifted = offset != 0 or speed != 1
+        self._closed = False
         self._given: Picture | None = None
         self._size: tuple[int, int] | None = None
         self._over = False
@@ -47,7 +50,7 @@ class Source(Closing):
     @property
     def size(self) -> tuple[int, int] | None:
         """Width and height of what was shown last, or will be shown first; None if unknown."""
-        if self._size is None and self._end.alive:
+        if self._size is None and not self._closed:
             first = self._first()
             self._size = None if first is None else _size(first)
         return self._size
@@ -75,7 +78,7 @@ class Source(Closing):
     @property
     def closed(self) -> bool:
         """True once it was closed."""
-        return not self._end.alive
+        return self._closed
 
     def __repr__(self) -> str:
         size = "" if self._size is None else f" {self._size[0]}x{self._size[1]}"
@@ -84,13 +87,11 @@ class Source(Closing):
     # use --------------------------------------------------------------------------------------
     def at(self, time: float | Fraction) -> Picture | None:
         """The newest picture not later than a time of the scene; None: show nothing."""
-        if self.closed:
+        if self._closed:
             return None
         when = exact("time", time)
-        if self.offset:  # most have none, and arithmetic with fractions takes its time
-            when -= self.offset
-        if self.speed != 1:
-            when *= self.speed
+        if self._shifted:
+            when = (when - self.offset) * self.speed
         self._over = False
         try:
             found = None if when.numerator < 0 else self._at(when)
@@ -107,6 +108,7 @@ class Source(Closing):
     def close(self) -> None:
         """Ends threads and closes what was opened. Closing twice is fine."""
         self._given = None
+        self._closed = True
         self._end()
 
     # inside -----------------------------------------------------------------------------------

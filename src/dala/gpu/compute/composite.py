@@ -47,6 +47,7 @@ class Picture(Closing):
 
     __slots__ = (
         "__weakref__",
+        "_closed",
         "_end",
         "_kept",
         "compositor",
@@ -63,6 +64,7 @@ class Picture(Closing):
         #: True where no pixel can let anything through: pictures without alpha.
         self.opaque = False
         self._kept: Any = None
+        self._closed = False
         composer = compositor.composer
         self.number = composer.picture(width, height)
         live.track("picture", compositor.device, self.nbytes)
@@ -82,14 +84,14 @@ class Picture(Closing):
         An array or a Buffer. What is given is read at each drawing, not copied, where the device
         can see it: leave it alone until the next update.
         """
-        if not self._end.alive:
+        if self._closed:
             raise FreedError("Picture.update: the picture was closed. Make a new one.")
-        shape = tuple(source.shape)
+        shape = source.shape
         channels = 1 if len(shape) == 2 else shape[-1] if len(shape) == 3 else 0
         if shape[:2] != (self.height, self.width) or channels not in (1, 3, 4):
             raise ShapeError(
                 f"Picture.update: ({self.height}, {self.width}[, 3 or 4]) is expected, "
-                f"{shape} came. Make a new picture for another size."
+                f"{tuple(shape)} came. Make a new picture for another size."
             )
         composer = self.compositor.composer
         if isinstance(source, Buffer):
@@ -110,6 +112,7 @@ class Picture(Closing):
 
     def close(self) -> None:
         """Forgets the picture. Closing twice is fine."""
+        self._closed = True
         self._end()
         self._kept = None
 

@@ -29,6 +29,8 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     PICTURE_WIDTH,
     PICTURE_WORDS,
     PLAN_WORDS,
+    SIMPLE,
+    SIZED,
 )
 from dala.gpu.compute.engines.cpu_native import Native, compile_native
 
@@ -58,9 +60,11 @@ class CPUComposer(Composer):
         self._plans = np.zeros(0, np.int64)
         self._tables = np.zeros(1 << 12, np.int32)
         self._tiles = np.zeros(1 << 10, np.int32)
-        self._rects, self._told = np.zeros((16, 4), np.int32), np.zeros(4, np.int64)
+        self._rects, self._told = np.zeros((16, 4), np.int32), np.zeros(5, np.int64)
         self._drawn: tuple[Array | None, Place] = None, (0, 0)
-        self._runs: dict[tuple[int, int], Callable[..., None]] = {}
+        self._runs: dict[tuple[int, int, int], Callable[..., None]] = {}
+        #: Of the code in use: the highest that was asked for.
+        self._level = SIMPLE
         self._planner: Native | None = None
         self._at_table, self._at_plans = _place(self._table), _place(self._plans)
         self._at_tables, self._at_tiles = _place(self._tables), _place(self._tiles)
@@ -132,7 +136,7 @@ class CPUComposer(Composer):
         memory = target.handle  # held here while native code works on it
         records = self._records(draws)
         tiles = self._plan(draws, records, rects, width, height)
-        area = sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in rects)
+        area = sum([(x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in rects])
         run = self._run(tiles, 1 if area >= SHARED_FROM else tiles)
         fill = -1 if background is None else int.from_bytes(bytes(background), "little")
         run(
@@ -153,42 +157,46 @@ class CPUComposer(Composer):
         if self._plans.size < len(draws) * PLAN_WORDS:
             self._plans = np.zeros(len(draws) * 2 * PLAN_WORDS, np.int64)
             self._at_plans = _place(self._plans)
-        if self._planner is None:
-            self._planner = compile_native(make_plans, checked=self._checked)
         many = len(rects)
         if many > len(self._rects):
             self._rects = np.zeros((2 * many, 4), np.int32)
             self._at_rects = _place(self._rects)
         self._rects[:many] = rects
         while True:
+            if self._planner is None:
+                level = min(self._level, SIZED)
+                self._planner = compile_native(make_plans, checked=self._checked, level=level)
             self._planner(
                 records, self._at_plans, self._at_table, self._at_tables,
                 (self._at_rects[0], 4 * many), self._at_tiles, self._at_told, width, height,
             )  # fmt: skip
-            wrong, number, room, tiles = self._told.tolist()
+            wrong, number, room, tiles, level = self._told.tolist()
             if wrong == NARROW:
                 self._broaden(int(draws["picture"][number]))
                 continue
             if wrong:
                 raise _fault(wrong, number)
-            if room > self._tables.size:
+            if level > self._level:
+                # Code for what scenes seldom need is made when they do: it takes its time.
+                self._level, self._planner = level, None
+            elif room > self._tables.size:
                 self._tables = np.zeros(room + room // 2, np.int32)
                 self._at_tables = _place(self._tables)
             elif 4 * tiles > self._tiles.size:
                 self._tiles = np.zeros(6 * tiles, np.int32)
                 self._at_tiles = _place(self._tiles)
             else:
-                found: int = tiles
-                return found
+                return tiles
 
     def _run(self, tiles: int, chunk: int) -> Callable[..., None]:
         """What runs over so many tiles."""
-        run = self._runs.get((tiles, chunk))
+        level = self._level
+        run = self._runs.get((tiles, chunk, level))
         if run is None:
-            code = compile_native(draw_tiles, checked=self._checked)
+            code = compile_native(draw_tiles, checked=self._checked, level=level)
             if len(self._runs) >= 64:
                 self._runs.clear()
-            run = self._runs[tiles, chunk] = code.parallel(tiles, chunk)
+            run = self._runs[tiles, chunk, level] = code.parallel(tiles, chunk)
         return run
 
     @property

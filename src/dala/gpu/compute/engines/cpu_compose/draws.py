@@ -27,6 +27,7 @@ from dala.gpu.compute.engines.cpu_compose.scaled import (
 )
 from dala.gpu.compute.engines.cpu_compose.shapes import (
     cover_row,
+    edge_row,
     field,
     halo_row,
     spans,
@@ -117,10 +118,10 @@ def put_row(
         else:
             lay(pixels, start + b, source, shift + b, c - b)
     if a < b:
-        cover_row(draw, part, a, y, b - a)
+        edge_row(draw, part, a, y, b - a)
         lay_part(pixels, start + a, source, shift + a, part, b - a)
     if c < d:
-        cover_row(draw, part, c, y, d - c)
+        edge_row(draw, part, c, y, d - c)
         lay_part(pixels, start + c, source, shift + c, part, d - c)
 
 
@@ -134,10 +135,10 @@ def put_sums(
     if b < c:
         lay_sums(pixels, start + b, sums, shift + b, same, c - b, tinted, color)
     if a < b:
-        cover_row(draw, part, a, y, b - a)
+        edge_row(draw, part, a, y, b - a)
         lay_sums(pixels, start + a, sums, shift + a, part, b - a, tinted, color)
     if c < d:
-        cover_row(draw, part, c, y, d - c)
+        edge_row(draw, part, c, y, d - c)
         lay_sums(pixels, start + c, sums, shift + c, part, d - c, tinted, color)
 
 
@@ -280,10 +281,10 @@ def draw_flat(
             else:
                 wash_part(pixels, y * width + b, color, same, c - b)
         if a < b:
-            cover_row(draw, part, a, y, b - a)
+            edge_row(draw, part, a, y, b - a)
             wash_part(pixels, y * width + a, color, part, b - a)
         if c < d:
-            cover_row(draw, part, c, y, d - c)
+            edge_row(draw, part, c, y, d - c)
             wash_part(pixels, y * width + c, color, part, d - c)
 
 

@@ -19,6 +19,7 @@ from dala.gpu.compute.engines.cpu_compose.scaled import axis, fix_columns, fix_r
 from dala.gpu.compute.engines.cpu_compose.shapes import field, wide
 from dala.gpu.compute.engines.cpu_compose.words import (
     ADDRESS,
+    ANYTHING,
     BLEND,
     BOTTOM,
     CHANNELS,
@@ -63,7 +64,9 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     SCALED,
     SHIFT_X,
     SHIFT_Y,
+    SIMPLE,
     SIN,
+    SIZED,
     SX,
     SY,
     TAPS_X,
@@ -271,9 +274,9 @@ def clear_edges(draw: Array[i32]) -> bool:
 @native
 def plan_one(
     draw: Array[i32], plan: Array[i64], pictures: Array[i64], tables: Array[i32], used: i64,
-    width: i64, height: i64,
+    width: i64, height: i64, *, level: int,
 ) -> i64:  # fmt: skip
-    """Fills a plan; how much of the tables is then used."""
+    """Fills a plan; how much of the tables is then used. SIMPLE code lays none."""
     plan[LEFT], plan[TOP] = max(i64(draw[X0]), 0), max(i64(draw[Y0]), 0)
     plan[RIGHT], plan[BOTTOM] = min(i64(draw[X1]), width), min(i64(draw[Y1]), height)
     plan[FULL_X0], plan[FULL_Y0], plan[FULL_X1], plan[FULL_Y1] = 0, 0, 0, 0
@@ -319,7 +322,7 @@ def plan_one(
         narrow = pictures[at + CHANNELS] != 4
         known = narrow or flags & OPAQUE != 0
         plan[PATH] = picture_path(draw, plan, wide_, high, known)
-        if plan[PATH] == SCALED or plan[PATH] == NEAR:
+        if level >= SIZED and (plan[PATH] == SCALED or plan[PATH] == NEAR):
             used = lay_tables(draw, plan, tables, used, wide_, high)
     if opaque and plan[PATH] != GENERAL:
         hide(draw, plan)
@@ -365,22 +368,30 @@ def cut_tiles(rects: Array[i32], tiles: Array[i32]) -> i64:
 @native
 def make_plans(
     draws: Array[i32], plans: Array[i64], pictures: Array[i64], tables: Array[i32],
-    rects: Array[i32], tiles: Array[i32], told: Array[i64], width: i64, height: i64,
+    rects: Array[i32], tiles: Array[i32], told: Array[i64], width: i64, height: i64, *, level: int,
 ) -> None:  # fmt: skip
     """Fills the plans of all draws, and cuts tiles.
 
-    Tells what is wrong (or 0), with which draw, what room tables need, and how many tiles there
-    are. If more is needed than there is, the tables and tiles are not complete.
+    Tells what is wrong (or 0), with which draw, what room tables need, how many tiles there are,
+    and of which level. If more is needed than there is, or a higher level, the tables and tiles
+    are not complete.
     """
-    used = 0
-    told[0], told[1], told[2], told[3] = 0, 0, 0, 0
+    used, found = 0, SIMPLE
+    told[0], told[1], told[2], told[3], told[4] = 0, 0, 0, 0, 0
     for k in hinted(range(len(draws) // DRAW_WORDS), scalar=True):
         draw = draws[k * DRAW_WORDS : (k + 1) * DRAW_WORDS]
         told[0], told[1] = fault(draw, pictures), k
         if told[0] != 0:
             return
         plan = plans[k * PLAN_WORDS : (k + 1) * PLAN_WORDS]
-        used = plan_one(draw, plan, pictures, tables, used, width, height)
+        used = plan_one(draw, plan, pictures, tables, used, width, height, level=level)
+        if plan[PATH] == HALO or plan[PATH] == GENERAL:
+            found = ANYTHING
+        elif plan[PATH] == NEAR or plan[PATH] == SCALED:
+            found = max(found, SIZED)
+        told[4] = found
+        if level < SIZED and found >= SIZED:
+            return
         if not broad_enough(draw, plan, pictures):
             told[0] = NARROW
             return

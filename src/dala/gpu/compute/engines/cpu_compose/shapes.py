@@ -181,8 +181,19 @@ def blurred(u: Any, v: Any, hw: f32, hh: f32, radius: f32, sigma: f32) -> Any:
 
 
 @native(inline=False)
+def edge_row(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
+    """Coverage times opacity of a row of pixels from x on, of a box that is not turned."""
+    dy = below(draw, y)
+    hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
+    opacity = field(draw, OPACITY)
+    for k in hinted(range(0, count, 16), scalar=True):
+        found = covered(beside(draw, x + k), splat(dy, 16), hw, hh, radius)
+        store(part, k, found * opacity)
+
+
+@native(inline=False)
 def cover_row(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
-    """Coverage times opacity of a row of pixels from x on."""
+    """As edge_row, of any draw."""
     dy, cos, sin = below(draw, y), field(draw, COS), field(draw, SIN)
     hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
     width, opacity, kind = field(draw, WIDTH), field(draw, OPACITY), draw[KIND]

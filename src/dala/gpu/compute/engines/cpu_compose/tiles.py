@@ -27,6 +27,7 @@ from dala.gpu.compute.engines.cpu_compose.shapes import (
 )
 from dala.gpu.compute.engines.cpu_compose.words import (
     ADDRESS,
+    ANYTHING,
     BOTTOM,
     CHANNELS,
     COPY,
@@ -53,6 +54,7 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     PLAN_WORDS,
     RIGHT,
     SCALED,
+    SIZED,
     TOP,
 )
 from dala.gpu.compute.engines.cpu_native import native
@@ -85,6 +87,8 @@ def draw_range(
     right: i64,
     bottom: i64,
     room: Array[f32],
+    *,
+    level: int,
 ) -> None:
     """Draws [first, last) inside a rectangle no larger than a tile."""
     same, part, planes = room[0:ROOM], room[ROOM : 2 * ROOM], room[2 * ROOM : 7 * ROOM]
@@ -102,7 +106,7 @@ def draw_range(
             fill_part(same, field(draw, OPACITY))
             draw_flat(pixels, width, draw, x0, y0, x1, y1, same, part)
             continue
-        if path == HALO:
+        if level >= ANYTHING and path == HALO:
             draw_halo(pixels, width, draw, x0, y0, x1, y1, part)
             continue
         texels, wide_, high, narrow = view(pixels, u32, 0)[0:0], 1, 1, False
@@ -112,7 +116,7 @@ def draw_range(
             narrow = pictures[at + CHANNELS] == 3
             words = (wide_ * high * pictures[at + CHANNELS] + 3) // 4
             texels = view(memory, u32, pictures[at + ADDRESS] - ORIGIN)[0:words]
-        if path == GENERAL:
+        if level >= ANYTHING and path == GENERAL:
             draw_general(
                 pixels, width, draw, plan, texels, wide_, high, x0, y0, x1, y1, part, planes
             )
@@ -128,11 +132,11 @@ def draw_range(
                 pixels, width, draw, plan, texels, wide_, x0, y0, x1, y1, same, part, made,
                 view(line, u32, 0), narrow,
             )  # fmt: skip
-        elif path == NEAR:
+        elif level >= SIZED and path == NEAR:
             draw_near(
                 pixels, width, draw, plan, texels, wide_, tables, x0, y0, x1, y1, same, part, made
             )
-        elif path == SCALED:
+        elif level >= SIZED and path == SCALED:
             draw_scaled(
                 pixels, width, draw, plan, texels, wide_, tables, x0, y0, x1, y1, same, part, made,
                 line, places, sums, narrow,
@@ -152,8 +156,12 @@ def draw_tiles(
     background: i64,
     start: i64,
     end: i64,
+    *,
+    level: int,
 ) -> None:
     """Tiles [start, end): left, top, right, bottom each. ``background`` is a word, or below 0.
+
+    ``level`` is that of the plans: code for what none of them needs is not made.
 
     What lies below a draw that hides a good part of a tile is drawn around that part only.
     """
@@ -190,12 +198,12 @@ def draw_tiles(
             if a < c and b < d:
                 under(
                     pixels, memory, draws, plans, pictures, tables, width, background, best,
-                    a, b, c, d, room,
+                    a, b, c, d, room, level=level,
                 )  # fmt: skip
         if best < count:
             draw_range(
                 pixels, memory, draws, plans, pictures, tables, width, best, count,
-                left, top, right, bottom, room,
+                left, top, right, bottom, room, level=level,
             )  # fmt: skip
 
 
@@ -203,7 +211,7 @@ def draw_tiles(
 def under(
     pixels: Array[u32], memory: Array[u8], draws: Array[i32], plans: Array[i64],
     pictures: Array[i64], tables: Array[i32], width: i64, background: i64, last: i64,
-    left: i64, top: i64, right: i64, bottom: i64, room: Array[f32],
+    left: i64, top: i64, right: i64, bottom: i64, room: Array[f32], *, level: int,
 ) -> None:  # fmt: skip
     """The background and draws [0, last) in a rectangle, from the last that hides it all on."""
     first = last - 1
@@ -220,7 +228,7 @@ def under(
                 fill_row(pixels, y * width + left, right - left, u32(background))
     draw_range(
         pixels, memory, draws, plans, pictures, tables, width, first, last, left, top, right,
-        bottom, room,
+        bottom, room, level=level,
     )  # fmt: skip
 
 

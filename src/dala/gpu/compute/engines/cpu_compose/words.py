@@ -33,6 +33,9 @@ PLAN_WORDS: Final = 20
 # Paths. All but GENERAL are for boxes that are not turned, mode "over", in sRGB.
 NOTHING, COPY, NEAR, SCALED, FLAT, HALO, GENERAL, HALVED = 0, 1, 2, 3, 4, 5, 6, 7
 
+# Levels of code for tiles. SIMPLE draws by COPY, FLAT and HALVED, SIZED also by NEAR and SCALED.
+SIMPLE, SIZED, ANYTHING = 0, 1, 2
+
 #: Pixels of a tile at most, down and across.
 TILE_ROWS: Final = 16
 TILE_COLUMNS: Final = 1024
