@@ -181,7 +181,8 @@ def _sparse(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: 
     )
     begin = (top * x.size + left) * step
     place = x.source, begin, x.size * step, x.size * y.size if planes else 1
-    run_rows = code.parallel(bottom - top, rows_of_tile(bottom - top, right - left))
+    rows = max(8, -(-(bottom - top) // (pool().threads * 4)))
+    run_rows = code.parallel(bottom - top, min(rows, bottom - top))
     bare = _bare(task, y, x)
 
     def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...] = ()) -> None:
