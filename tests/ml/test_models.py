@@ -321,6 +321,14 @@ def test_odd_pictures(tiny):
     refused(dala.DtypeError, ["str", "Frame.open"], model.predict, "cat.jpg")
     nan = np.full((1, 3, 4, 6), np.nan, np.float32)
     refused(dala.ModelError, ["NaN"], model.predict, nan)
+    for bad in (np.nan, np.inf, -np.inf):
+        one = np.zeros((1, 3, 4, 6), np.float32)
+        one[0, 2, 3, 5] = bad
+        refused(dala.ModelError, ["NaN"], model.predict, one)
+    both = np.zeros((1, 3, 4, 6), np.float32)
+    both[0, 0, 0, :2] = np.inf, -np.inf
+    refused(dala.ModelError, ["NaN"], model.predict, both)
+    assert model.predict(np.full((1, 3, 4, 6), 3e38, np.float32)).shape == (6,)
     refused(dala.ModelError, ["NaN"], model.predict, np.full((4, 6, 3), np.nan, np.float32))
     gray = model.predict(np.full((4, 6), 128, np.uint8))
     assert gray.shape == (6,)

@@ -219,7 +219,7 @@ class Model(Closing):
             )
         size = size or (1, 1)
         if tensor is not None:
-            if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+            if tensor.dtype.kind == "f" and not _finite(tensor):
                 raise ModelError(
                     f"predict: the tensor for {self.name} holds NaN or infinity. Clean it first, "
                     "such as np.nan_to_num(x)."
@@ -239,7 +239,7 @@ class Model(Closing):
         if self._channels == 1:
             axis = 1 if self._layout == "nchw" else 3
             array = np.expand_dims(np.tensordot(array, _LUMA, (axis, 0)), axis)
-        if not np.isfinite(array).all():
+        if not _finite(array):
             raise ModelError(f"predict: the picture for {self.name} holds NaN or infinity.")
         if np.dtype(port.dtype).kind in "ui":
             limits = np.iinfo(port.dtype)
@@ -388,3 +388,8 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
         return value.numpy() if isinstance(value, Buffer) else np.asarray(value)
     except (TypeError, ValueError) as error:
         raise DtypeError(f"predict: {type(value).__name__} is no array ({error}).") from None
+
+
+def _finite(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an array holds neither NaN nor infinity."""
+    return bool(np.isfinite(array).all())

@@ -9,8 +9,8 @@ means, for the pixel whose centre is p = (x + 0.5, y + 0.5), inside the draw's b
 - kind PICTURE: its texel ``((ux + hw) sx + ox, (uy + hh) sy + oy)``, bilinear between centres,
   weighted by alpha, clamped to the crop; with ``taps_x`` by ``taps_y`` such samples spread evenly
   over the pixel, averaged. TINT: as PICTURE, its alpha only, in the draw's colour. FILL: the
-  colour. RING: the colour, coverage less that of the box ``width`` smaller all round. SHADOW: the colour,
-  coverage being that of the box blurred by a Gaussian of deviation ``width`` (see ``shadow``).
+  colour. RING: the colour, coverage less that of the box ``width`` smaller all round. SHADOW: the
+  colour, coverage being that of the box blurred by a Gaussian of deviation ``width``.
 - source alpha: alpha of the sample or colour * opacity * coverage; then W3C compositing with the
   blend mode, in straight alpha, in sRGB or (flag LINEAR) with sRGB decoded; to the nearest byte,
   halves up.

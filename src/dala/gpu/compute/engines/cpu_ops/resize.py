@@ -161,7 +161,7 @@ def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: i
 
 def _sparse(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
     """A tensor much smaller than the picture, made of single pixels of it."""
-    (top, bottom), (left, right) = y.window, x.window
+    (top, bottom), (left, _) = y.window, x.window
     code = compile_native(
         tensor_sparse,
         T=_NATIVE[task.inputs[0].dtype],
