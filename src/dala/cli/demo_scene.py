@@ -137,7 +137,7 @@ class Film(Closing):
         if self._drawn[0] != seconds:
             if self._begun != seconds:
                 self.drawing.start(seconds)
-            self._drawn = seconds, self.drawing.take()[..., :3].copy()
+            self._drawn = seconds, self.drawing.take()
             self._begun = seconds + 1 / self.fps
             self.drawing.start(self._begun)
         made: NDArray[np.uint8] = self._drawn[1]
