@@ -156,6 +156,26 @@ def test_slow_work_is_taken_in_smaller_pieces_and_then_in_larger_ones(monkeypatc
 
 
 # atomicity ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("pattern", ["b", "r", "br", "rb", "bbr", "brb", "rbr", "brbr", "bbrr"])
+def test_requests_keep_their_turn_wherever_they_lie(pattern):
+    seen, want, last = [], [], 0
+    with create_surface(4, 1) as s:
+        renderer = s._renderer
+        here, go_on = renderer.pause()
+        assert here.wait(30)
+        for n, kind in enumerate(pattern, 1):
+            if kind == "b":
+                s.fill_rect(0, 0, 1, 1, (n, 0, 0))
+                last = n
+            else:
+                renderer.later(lambda: seen.append(int(renderer.canvas.pixels[0, 0, 0])))
+                want.append(last)
+        go_on.set()
+        s.synchronize()
+        assert seen == want
+        assert s.read_pixels(0, 0, 1, 1)[0] == last
+
+
 def test_nobody_sees_half_a_batch():
     """Rows are filled one command at a time; readers only ever see all rows of one colour."""
     seen, stop = set(), threading.Event()
