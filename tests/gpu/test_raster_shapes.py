@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dala.gpu import command
-from dala.gpu.raster import Canvas
+from dala.gpu.raster import Canvas, shapes
 from tests import raster_model as model
 
 WIDTH, HEIGHT = 44, 31
@@ -76,6 +76,14 @@ def test_lines_of_all_octants_around_a_centre() -> None:
             canvas.run(command.encode_draw_line(12, 12, 12 + x, 12 + y, (1, 2, 3, 255)))
             drawn = {(int(b), int(a)) for a, b in np.argwhere(canvas.pixels[..., 3])}
             assert drawn == set(model.bresenham(12, 12, 12 + x, 12 + y))
+
+
+def test_slopes_of_tiny_lines_reach_every_step_when_the_exact_ones_do() -> None:
+    for dx in range(1, shapes.TINY):
+        j = np.arange(dx + 1)
+        for dy in range(dx + 1):
+            way = (shapes.HALF + dy * shapes.SHARES[dx] * j) >> 32
+            assert np.array_equal(way, (2 * dy * j + dx) // (2 * dx)), (dx, dy)
 
 
 def test_the_closed_form_of_a_line_is_the_textbook() -> None:

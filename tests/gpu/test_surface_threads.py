@@ -156,6 +156,26 @@ def test_slow_work_is_taken_in_smaller_pieces_and_then_in_larger_ones(monkeypatc
 
 
 # atomicity ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("pattern", ["b", "r", "br", "rb", "bbr", "brb", "rbr", "brbr", "bbrr"])
+def test_requests_keep_their_turn_wherever_they_lie(pattern):
+    seen, want, last = [], [], 0
+    with create_surface(4, 1) as s:
+        renderer = s._renderer
+        here, go_on = renderer.pause()
+        assert here.wait(30)
+        for n, kind in enumerate(pattern, 1):
+            if kind == "b":
+                s.fill_rect(0, 0, 1, 1, (n, 0, 0))
+                last = n
+            else:
+                renderer.later(lambda: seen.append(int(renderer.canvas.pixels[0, 0, 0])))
+                want.append(last)
+        go_on.set()
+        s.synchronize()
+        assert seen == want
+        assert s.read_pixels(0, 0, 1, 1)[0] == last
+
+
 def test_nobody_sees_half_a_batch():
     """Rows are filled one command at a time; readers only ever see all rows of one colour."""
     seen, stop = set(), threading.Event()
@@ -169,15 +189,18 @@ def test_nobody_sees_half_a_batch():
                 seen.add(int(pixels[0, 0, 0]))
 
         readers = [Job(read) for _ in range(3)]
+        until(lambda: seen or any(r.error for r in readers))
         for n in range(1, 120):
             s.batch([command.encode_fill_rect(0, y, 8, 1, (n, n, n)) for y in range(64)])
             s.present()
+            if n == 60:  # somebody reads in between, however quick the drawing is
+                until(lambda: len(seen) > 1 or any(r.error for r in readers))
         s.synchronize()
         until(lambda: 119 in seen or any(r.error for r in readers))
         stop.set()
         for reader in readers:
             reader.end()
-        assert len(seen) > 1
+        assert len(seen) > 2
 
 
 def test_with_pixels_and_batches_do_not_mix():

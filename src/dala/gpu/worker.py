@@ -315,13 +315,18 @@ class Worker:
             with self._room:
                 self._room.notify_all()
         began = time.thread_time()  # not what others take: they may hold the GIL
+        # Most often there is one request, which somebody waits for, behind all the bytes.
+        last: list[bytes | Request] = [item for item in chunk[-1:] if isinstance(item, Request)]
         try:
-            data = _joined(chunk)
-        except (TypeError, MemoryError):  # there are requests in it, or may be
+            data = _joined(chunk[:-1] if last else chunk)
+        except (TypeError, MemoryError):  # there are more of them, or may be
             self._mixed(chunk)
         else:
+            some = len(chunk) > len(last)
             chunk.clear()
-            self.obey(data)
+            if some:
+                self._attempt(lambda: self.obey(data))
+            self._mixed(last)
         took = time.thread_time() - began
         if took > LONG:
             self._take = max(self._take // 4, 16)

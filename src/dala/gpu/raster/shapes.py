@@ -11,7 +11,16 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu_native import native
-from dala.gpu.compute.engines.cpu_native.words import Array, hinted, i32, i64, local, u32, u64
+from dala.gpu.compute.engines.cpu_native.words import (
+    Array,
+    hinted,
+    i32,
+    i64,
+    local,
+    table,
+    u32,
+    u64,
+)
 from dala.gpu.raster.blend import FAINT, OPAQUE, dots, row
 from dala.gpu.raster.frame import WIDTH, X0, X1, Y0, Y1, mark
 
@@ -23,6 +32,10 @@ SMALL: Final = 1 << 28
 #: than 2^-32, so after all steps by less than 1 / (2 * length): no floor is reached too soon.
 SHORT: Final = 1 << 15
 HALF: Final = 1 << 31
+#: Triangles below this size that are wholly seen are drawn by slopes that are not divided for: of
+#: 2^32 the share of each step, rounded up, which makes them too steep by less than 2^-26 a step.
+TINY: Final = 64
+SHARES: Final = (0, *(-(-(1 << 32) // n) for n in range(1, TINY)))
 
 
 @native
@@ -74,6 +87,12 @@ def line(
         return
     width = frame[WIDTH]
     dx, dy = abs(x2 - x1), abs(y2 - y1)
+    x0, y0 = min(x1, x2), min(y1, y2)
+    inside = x0 >= frame[X0] and x0 + dx < frame[X1] and y0 >= frame[Y0] and y0 + dy < frame[Y1]
+    if inside and dx < TINY and 0 < dy < TINY and color >= OPAQUE:
+        mark(dirty, x0, y0, x0 + dx + 1, y0 + dy + 1)
+        edge(pixels, width, x1, y1, x2, y2, color, last)
+        return
     right, down = x2 >= x1, y2 >= y1
     across = 1 if right else -1
     along = width if down else -width
@@ -218,6 +237,26 @@ def stain(
     mark(dirty, x0, y0, x0 + bx - ax + 1, y0 + by - ay + 1)
 
 
+@native
+def edge(
+    pixels: Array[u32], width: i64, x1: i64, y1: i64, x2: i64, y2: i64, color: u32, last: i64
+) -> None:
+    """A tiny opaque line, all of which is seen: the pixels of ``short``."""
+    dx, dy = abs(x2 - x1), abs(y2 - y1)
+    across = 1 if x2 >= x1 else -1
+    along = width if y2 >= y1 else -width
+    if dx < dy:
+        dx, dy = dy, dx
+        across, along = along, across
+    slope = u64(dy) * table(u64, SHARES)[dx]
+    way = u64(HALF)
+    at = y1 * width + x1
+    for _ in hinted(range(dx + last), scalar=True, unroll=4):
+        pixels[at + i64(way >> 32) * along] = color
+        way += slope
+        at += across
+
+
 @native(inline=False)
 def wire(
     pixels: Array[u32],
@@ -232,6 +271,17 @@ def wire(
     color: u32,
 ) -> None:
     """A triangle's outline: three lines, each up to where the next begins."""
+    x0, x1 = min(min(ax, bx), cx), max(max(ax, bx), cx)
+    y0, y1 = min(min(ay, by), cy), max(max(ay, by), cy)
+    inside = x0 >= frame[X0] and x1 < frame[X1] and y0 >= frame[Y0] and y1 < frame[Y1]
+    if inside and x1 - x0 < TINY and y1 - y0 < TINY and color >= OPAQUE:
+        mark(dirty, x0, y0, x1 + 1, y1 + 1)
+        width = frame[WIDTH]
+        pixels[ay * width + ax] = color
+        edge(pixels, width, ax, ay, bx, by, color, 0)
+        edge(pixels, width, bx, by, cx, cy, color, 0)
+        edge(pixels, width, cx, cy, ax, ay, color, 0)
+        return
     point = ax == bx and ay == by and bx == cx and by == cy
     line(pixels, frame, dirty, ax, ay, bx, by, color, i64(point))
     line(pixels, frame, dirty, bx, by, cx, cy, color, 0)
