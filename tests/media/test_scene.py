@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dala.errors import ColorError, FreedError, ParameterError, UnknownParameter
+from dala.errors import ColorError, FreedError, ParameterError, ShapeError, UnknownParameter
 from dala.media import Frame, Scene
 from tests.tolerances import COMPOSED_STEPS
 
@@ -535,3 +535,10 @@ def test_a_failing_animation_is_reported_and_stops_nothing(engine_id):
             got = pixels(scene)
         assert "told so" in str(scene.errors["animation"])
         assert got[0, 0].tolist() == [128, 0, 0, 255]
+
+
+def test_a_picture_without_pixels_names_the_call():
+    with Scene(8, 8, device="reference") as scene:
+        with pytest.raises(ShapeError, match="add_image: a picture has pixels"):
+            scene.add_image(np.zeros((0, 4, 3), np.uint8))
+        assert len(scene.nodes) == 0

@@ -368,13 +368,14 @@ def test_providers_that_cannot_be_had(tiny):
     assert unit(tiny, provider="CPUExecutionProvider").provider == "cpu"
 
 
-def test_auto_goes_on_where_a_provider_does_not_start(tiny, monkeypatch):
+def test_auto_goes_on_where_a_provider_does_not_start(tiny, monkeypatch, caplog):
     """CUDA is said to be there, and is not: the next one runs, and the words are kept."""
     monkeypatch.setattr(providers, "available", lambda: ["cuda", "cpu"])
     model = unit(tiny)
     assert model.provider == "cpu"
     assert model.info["providers"]["cuda"].startswith("did not start: ")
     assert model.info["providers"]["cpu"] == "runs the model"
+    assert "is not run by 'cuda', which did not start" in caplog.text
     refused(dala.DeviceUnavailable, ["'cuda'"], unit, tiny, provider="cuda")
 
 

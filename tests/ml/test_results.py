@@ -222,6 +222,19 @@ def test_labels_are_written():
     assert (scores.draw(base) != base).any()
 
 
+def test_boxes_are_drawn_where_there_is_no_font(monkeypatch):
+    from dala.media import text
+
+    def none(*_):
+        raise dala.MissingPackage("there is no font. pip install 'dala[media]'")
+
+    monkeypatch.setattr(text, "set_text", none)
+    base = np.zeros((64, 96, 3), np.uint8)
+    with pytest.warns(UserWarning, match="labels are left out"):
+        made = found().draw(base)
+    assert (made == found().draw(base, labels=False)).all()
+
+
 def test_poses_and_faces_are_drawn():
     points = tuple(r.Keypoint(f"p{k}", 10 + 4 * k, 30 + k, 0.9) for k in range(17))
     base = np.zeros((80, 100, 3), np.uint8)

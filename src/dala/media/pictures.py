@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import DtypeError
+from dala.errors import DtypeError, ShapeError
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.composite import Compositor, Picture
 from dala.media.frame import PLANAR, Frame
@@ -78,6 +78,8 @@ def still(image: Any, call: str) -> tuple[np.ndarray[Any, Any], bool]:
             f"of one in scene.textures; {type(image).__name__} came."
         )
     array = check_array(array, call)
+    if 0 in array.shape:
+        raise ShapeError(f"{call}: a picture has pixels, one of shape {array.shape} came.")
     if array.dtype != np.uint8:
         array = (np.clip(np.nan_to_num(array), 0, 1) * 255 + 0.5).astype(np.uint8)
     return array, is_opaque(array)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import warnings
 from collections.abc import Iterator
 from itertools import count
 from typing import Any, Final, TypeAlias
@@ -258,10 +259,8 @@ def _label(
 ) -> Iterator[bytes]:
     if not chosen["labels"]:
         return
-    try:
-        from dala.media.text import TextStyle, set_text
-    except MissingPackage:  # no text without a rasteriser: boxes are drawn all the same
-        return
+    from dala.media.text import TextStyle, set_text
+
     light = sum(w * c for w, c in zip((0.3, 0.59, 0.11), background, strict=False)) > 128
     style = TextStyle(
         size=max(12, round(min(size) / 32)),
@@ -269,7 +268,11 @@ def _label(
         background=background,
         padding=(6, 2),
     )
-    made = set_text(text, style)
+    try:
+        made = set_text(text, style)
+    except MissingPackage as error:
+        warnings.warn(f"draw: labels are left out. {error}", stacklevel=2)
+        return
     top = y - made.height if above and y >= made.height else y
     left = max(0, min(x, size[0] - made.width))
     yield from _sprite(made.pixels, left, top)

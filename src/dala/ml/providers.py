@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dala.errors import DeviceUnavailable, MissingPackage, ModelError
 from dala.gpu.compute.lang.suggest import nearest
+
+_log = logging.getLogger("dala")
 
 #: Our names for providers, the best first, and ONNX Runtime's.
 PROVIDERS: Final = {
@@ -102,6 +105,7 @@ def choose(
             if name == "cpu" or asked != "auto":
                 raise _refused(title, name, error) from None
             tried[name] = f"did not start: {first_line(error)}"
+            _log.warning("dala: %s is not run by %r, which %s", title, name, tried[name])
             continue
         tried[name] = "runs the model"
         return session, Choice(name, tried)

@@ -10,7 +10,6 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.engines.composing import (
-    FILL,
     LINEAR,
     NEAREST,
     PICTURE,
@@ -267,7 +266,3 @@ def decoded(x: Array) -> Array:
 def encoded(x: Array) -> Array:
     """The sRGB value of light."""
     return np.where(x <= 0.0031308, x * 12.92, 1.055 * np.maximum(x, 1e-9) ** (1 / 2.4) - 0.055)
-
-
-#: Kinds in the order a reader meets them, for error messages and tests.
-KIND_NAMES: Final = {PICTURE: "picture", FILL: "fill", RING: "ring", SHADOW: "shadow", TINT: "tint"}
