@@ -339,6 +339,22 @@ def test_overlapping_arrays():
     np.testing.assert_array_equal(b, a + 1)
 
 
+@native
+def gathered(a: Array[u8], places: Array[i32], words: Array[u64], floats: Array[f32]) -> None:
+    store(words, 0, gather(a, load(places, 0, 4), u64))
+    store(floats, 0, gather(a, load(places, 0, 4), f32))
+
+
+def test_wider_numbers_are_gathered():
+    a = np.random.default_rng(3).integers(0, 256, 40, np.uint8)
+    places = np.array([3, 0, 32, 17], np.int32)
+    for checked in (False, True):
+        words, floats = np.zeros(4, np.uint64), np.zeros(4, np.float32)
+        compile_native(gathered, checked=checked)(a, places, words, floats)
+        assert words.tobytes() == b"".join(a[p : p + 8].tobytes() for p in places)
+        assert floats.tobytes() == b"".join(a[p : p + 4].tobytes() for p in places)
+
+
 # sharing out ----------------------------------------------------------------------------------
 @native
 def counted(seen: Array[u8], sizes: Array[i64], chunk: i64, start: i64, end: i64) -> None:
@@ -386,6 +402,38 @@ def test_many_callers_at_once():
     for c in callers:
         c.join()
     assert all((a == 20).all() for a in arrays)
+
+
+@native
+def between(a: Array[i64], low: Array[i64], gain: f32, more: i64, start: i64, end: i64) -> None:
+    for i in range(start, end):
+        a[i] = i64(f32(i) * gain) + low[i] + more
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_arguments_that_stay(threads):
+    crew = Pool(threads)
+    code = compile_native(between)
+    low = np.arange(100, dtype=np.int64)
+    expected = 3 * low + 7
+    for fixed in ((), (7,), (2.0, 7), (low, 2.0, 7)):
+        given = (low, 2.0, 7)[: 3 - len(fixed)]
+        run = code.parallel(100, 9, threads=crew, fixed=fixed)
+        for _ in range(2):
+            a = np.zeros(100, np.int64)
+            run(a, *given)
+            np.testing.assert_array_equal(a, expected)
+        with pytest.raises(ParameterError, match="arguments came"):
+            run(a, *given, 1)
+    run = code.parallel(100, 9, threads=crew, fixed=(np.arange(100), 2.0, 7))
+    a = np.zeros(100, np.int64)
+    run(a)  # nobody else holds the array of before
+    np.testing.assert_array_equal(a, expected)
+    with pytest.raises(ParameterError, match="does not fit"):
+        code.parallel(100, 9, threads=crew, fixed=(1 << 70,))
+    with pytest.raises(DtypeMismatch, match="low is of i64"):
+        code.parallel(100, 9, threads=crew, fixed=(np.zeros(100), 2.0, 7))
+    crew.close()
 
 
 # arguments ------------------------------------------------------------------------------------
@@ -453,16 +501,18 @@ def poke(a: Array[i32], b: Array[i32], i: i64, *, how: int) -> i32:
         scratch = local(i32, 8)
         scratch[i] = 3
         b[1] = scratch[i]
+    elif how == 8:
+        b[1] = i32(gather(view(a, u8), vec(0, i * 4), u64)[1])
     else:
         store(a, i, load(a, 0, 2))
     b[0] = 2
     return 7
 
 
-@pytest.mark.parametrize("how", range(8))
+@pytest.mark.parametrize("how", range(9))
 def test_checked_builds(how):
     code = compile_native(poke, checked=True, how=how)
-    width = {2: 4, 7: 2}.get(how, 1)
+    width = {2: 4, 7: 2, 8: 2}.get(how, 1)
     fine = 8 - width + 1
     whole = np.arange(24, dtype=np.int32)
     for i in (0, 1, fine - 1):

@@ -15,7 +15,10 @@ import dala
 from dala.gpu import compute
 from dala.gpu.compute import buffer_zeros, from_array, run_kernel
 from dala.gpu.compute.engines.cpu_native import compile_native
+from dala.gpu.compute.engines.cpu_native.words import u8
 from dala.gpu.compute.engines.cpu_ops import resize as cpu_resize
+from dala.gpu.compute.engines.cpu_ops.resize_sparse import tensor_sparse
+from dala.gpu.compute.engines.taps import Axis
 from dala.gpu.compute.kernel import get
 from tests import opencv_goldens, pictures
 from tests.engines import run
@@ -389,6 +392,59 @@ def test_every_engine_prepares_alike(engine_id, source, size, channels, dtype, p
     with dala.device("reference"):
         expected = preprocess(image, size=size, **params)
     assert_close(got, expected, engine_id, "program")
+
+
+@given(
+    size=st.tuples(st.integers(1, 9), st.integers(14, 50)),
+    times=st.tuples(st.floats(4, 6), st.floats(4, 6)),
+    channels=st.sampled_from([3, 4]),
+    dtype=st.sampled_from(["u8", "u8", "f32"]),
+    params=st.fixed_dictionaries(
+        {
+            "method": st.sampled_from(["bilinear", "bilinear", "nearest"]),
+            "fit": st.sampled_from(["stretch", "letterbox", "crop"]),
+            "layout": st.sampled_from(["nchw", "nhwc"]),
+            "order": st.sampled_from(["rgb", "bgr"]),
+            "pad": st.floats(0, 1),
+        }
+    ),
+)
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_tensors_of_few_pixels_of_many(engine_id, size, times, channels, dtype, params):
+    image = noise((*(math.ceil(n * t) for n, t in zip(size, times, strict=True)), channels))
+    image = image if dtype == "u8" else (image / 255).astype("f4")
+    got = preprocess(image, size=size, antialias=False, **params)
+    with dala.device("reference"):
+        expected = preprocess(image, size=size, antialias=False, **params)
+    assert_close(got, expected, engine_id, "program")
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("planes", [True, False])
+@pytest.mark.parametrize("columns", [16, 17, 31, 48])
+def test_few_pixels_are_read_within_the_picture(channels, planes, columns):
+    """Checked code, on a picture whose last pixel is the last of its memory."""
+    image = noise((36, columns * 4, channels))
+    y, x = Axis(36, 8, 0, 8), Axis(columns * 4, columns, 0, columns)
+    taps_y, taps_x = y.taps("bilinear", False), x.taps("bilinear", False)
+    code = compile_native(
+        tensor_sparse, checked=True, T=u8, channels=channels, taps_x=2, taps_y=2, pick=(2, 1, 0),
+        pairs=True, planes=planes,
+    )  # fmt: skip
+    out = np.zeros((3, 8, columns) if planes else (8, columns, 3), np.float32)
+    first, last = taps_y.first, taps_x.first * np.int32(channels)
+    down = taps_y.weights.astype(np.float32)
+    across = np.ascontiguousarray(taps_x.weights.T.astype(np.float32))
+    finish = np.array([1, 2, 3, 4, 5, 6], np.float32)
+    step, plane = (1, 8 * columns) if planes else (3, 1)
+    numbers = (columns * 4 * channels, 0, columns * step, plane)
+    whole = (image.reshape(-1), out.reshape(-1), first, down.reshape(-1), last, across.reshape(-1))
+    code(*whole, finish, *numbers, 0, 8)
+    made = taps_y.apply(taps_x.apply(image.astype(np.float64), 1), 0)[..., [2, 1, 0]]
+    expected = made * finish[:3] + finish[3:]
+    np.testing.assert_allclose(out, expected.transpose(2, 0, 1) if planes else expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,10 @@ class Picture:
         """The pixels on a device: the caller's own memory where the device can use it."""
         if isinstance(self.pixels, Buffer):
             return self.pixels if device is None else self.pixels.to(device)
-        return from_dlpack(np.ascontiguousarray(self.pixels), device=device)
+        pixels = self.pixels
+        if not pixels.flags.c_contiguous:
+            pixels = np.ascontiguousarray(pixels)
+        return from_dlpack(pixels, device=device)
 
     def give(self, result: Buffer | NDArray, device: str | None = None) -> Any:
         """A result as the kind that was handed in; it keeps the memory of what it is given."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, Final
 
 import numpy as np
 
 from dala.errors import DalaError, ShapeError
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.kernel import get as get_kernel
-from dala.gpu.compute.kernels.resize import placed
+from dala.gpu.compute.kernels.resize import Preprocess, placed
 from dala.media.frame import Frame
 from dala.media.images import read
 
@@ -62,22 +63,38 @@ def preprocess(
     >>> tensor.shape, round(float(tensor.numpy().max()), 5)
     ((1, 3, 224, 224), 1.0)
     """
-    params: dict[str, Any] = {
-        "size": size,
-        "normalize": normalize,
-        "layout": layout,
-        "fit": fit,
-        "pad": pad,
-        "keep": keep,
-        "order": order,
-        "method": method,
-        "antialias": antialias,
-    }
-    if mean is not None:
-        params["mean"] = mean
-    if std is not None:
-        params["std"] = std
+    given = (normalize, mean, std, layout, fit, pad, keep, order, method, antialias)
+    try:
+        # In tuples of colours True would pass for the 1 that came before.
+        pair = type(size) is tuple and len(size) == 2
+        once = pair and tuple not in map(type, given)
+        params = _settled(*size, *given) if once else _params(size, given)
+    except (DalaError, TypeError):
+        params = _params(size, given)  # what is wrong with them is told below
     return prepared(image, params, out, device, "preprocess", width, height)
+
+
+_NAMES: Final = (
+    "normalize", "mean", "std", "layout", "fit", "pad", "keep", "order", "method", "antialias"
+)  # fmt: skip
+
+
+def _params(size: Any, given: tuple[Any, ...]) -> Mapping[str, Any]:
+    found = {"size": size, **dict(zip(_NAMES, given, strict=True))}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+@lru_cache(maxsize=256, typed=True)
+def _settled(height: int, width: int, *given: Any) -> Mapping[str, Any]:
+    return kernel().settle(_params((height, width), given))
+
+
+@cache
+def kernel() -> Preprocess:
+    """The kernel that does it."""
+    found = get_kernel("preprocess")
+    assert isinstance(found, Preprocess)
+    return found
 
 
 def prepared(
@@ -95,13 +112,9 @@ def prepared(
     picture = read(image, width, height, call)
     if 0 in picture.shape:
         raise ShapeError(f"{call}: the picture is empty, its shape is {picture.shape}.")
-    kernel = get_kernel("preprocess")
     source = picture.buffer(device)
     try:
-        if out is None:
-            return kernel(source, **params)
-        kernel.run([source], out, params)
-        return out
+        return kernel().make(source, params, out)
     except DalaError as error:
         error.args = (str(error).replace("run_kernel: kernel 'preprocess'", call, 1),)
         raise

@@ -15,6 +15,7 @@ from dala.gpu.compute.convert import as_array, checked_shape, count_of, to_dtype
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, dtype_name
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines.base import Engine, Storage
+from dala.gpu.compute.engines.host_memory import Memory
 from dala.gpu.compute.future import Future
 
 
@@ -208,6 +209,9 @@ class Buffer(Closing):
 
 def span(engine: Engine, storage: Storage) -> tuple[int, int] | None:
     """Where memory begins and ends, if it is the host's."""
+    handle = storage.handle
+    if type(handle) is Memory:
+        return handle.address, handle.address + storage.nbytes
     view = engine.host_view(storage)
     if view is None:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from dala.gpu.compute.convert import as_array, checked_shape, count_of, to_dtype
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, dtype_name
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines.base import Engine
+
+#: Dtypes of arrays that need no DLPack.
+_PLAIN: Final = frozenset(NUMPY.values())
 
 
 def _engine(device: str | None) -> Engine:
@@ -142,7 +145,7 @@ def from_dlpack(x: Any, *, device: str | None = None) -> Buffer:
     either writes. Tensors on a GPU, and other devices here, are copied.
     """
     try:
-        array = np.from_dlpack(x)
+        array = x if _plain(x) else np.from_dlpack(x)
     except DalaError:
         raise
     except (BufferError, RuntimeError, TypeError, AttributeError) as first:
@@ -162,3 +165,8 @@ def from_dlpack(x: Any, *, device: str | None = None) -> Buffer:
         if storage is not None:
             return Buffer(engine, storage, array.shape, name, readonly=not array.flags.writeable)
     return _fill(to_dtype(array, name, "from_dlpack"), name, device, "from_dlpack")
+
+
+def _plain(x: Any) -> bool:
+    """Whether it is an array that DLPack would give back as it is."""
+    return type(x) is np.ndarray and x.dtype in _PLAIN

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from dala.errors import ParameterError, UnknownParameter
 from dala.gpu.compute.lang.suggest import nearest
+
+_PLAIN: Final = frozenset({int, float})
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,27 @@ class Option:
     required: bool = False
 
 
+class Settled(dict[str, Any]):
+    """Parameters of a kernel that were checked, for calls that come again with the same ones.
+
+    They stand for any other mapping of them, but are not to be changed.
+    """
+
+    __slots__ = ("kernel", "pairs")
+
+    def __init__(self, kernel: str, options: Sequence[Option], params: Mapping[str, Any]) -> None:
+        self.kernel = kernel
+        #: What :func:`check_options` gives.
+        self.pairs = check_options(kernel, options, params)
+        super().__init__((name, value) for name, value in self.pairs if value is not None)
+
+
 def check_options(
     kernel: str, options: Sequence[Option], params: Mapping[str, Any]
 ) -> tuple[tuple[str, Any], ...]:
     """Every option with its value, in order: numbers, bools, texts, tuples, or None."""
+    if type(params) is Settled and params.kernel == kernel:
+        return params.pairs
     if params and not isinstance(params, Mapping):
         raise ParameterError(
             f"run_kernel: params of kernel {kernel!r} must be a dict, "
@@ -68,27 +87,31 @@ def _value(kernel: str, option: Option, value: Any) -> Any:
         return value
     if kind == "bool" and type(value) is bool:
         return value
-    where = f"run_kernel: parameter {option.name!r} of kernel {kernel!r}"
-    if option.type == "choice":
+    if kind == "choice":
         if not isinstance(value, str) or value not in option.choices:
             hint = nearest(str(value), option.choices)
             listed = ", ".join(map(repr, option.choices))
+            where = _where(kernel, option)
             raise ParameterError(f"{where} is one of {listed}; {value!r} came. {hint}".rstrip())
         return value
-    if option.type == "bool":
+    if kind == "bool":
         if isinstance(value, (bool, np.bool_)) or value in (0, 1):
             return bool(value)
-        raise ParameterError(f"{where} is True or False, {value!r} came.")
-    if option.type in ("int", "float"):
-        return _number(where, option, value)
-    return _numbers(where, option, value)
+        raise ParameterError(f"{_where(kernel, option)} is True or False, {value!r} came.")
+    if kind in ("int", "float"):
+        return _number(kernel, option, value)
+    return _numbers(kernel, option, value)
 
 
-def _numbers(where: str, option: Option, value: Any) -> tuple[int | float, ...]:
+def _where(kernel: str, option: Option) -> str:
+    return f"run_kernel: parameter {option.name!r} of kernel {kernel!r}"
+
+
+def _numbers(kernel: str, option: Option, value: Any) -> tuple[int | float, ...]:
     if option.spread and isinstance(value, (int, float, np.generic)):
-        value = (value,) * option.size
+        return (_number(kernel, option, value),) * option.size
     items: tuple[Any, ...] | None
-    if type(value) is tuple and all(type(item) in (int, float) for item in value):
+    if type(value) is tuple and _PLAIN.issuperset(map(type, value)):
         items = value
     else:
         try:
@@ -98,25 +121,33 @@ def _numbers(where: str, option: Option, value: Any) -> tuple[int | float, ...]:
             items = None
     if items is None or (option.size and len(items) != option.size):
         wanted = f"{option.size} numbers" if option.size else "a list of numbers"
-        raise ParameterError(f"{where} is {wanted}, {value!r} came.")
-    return tuple([_number(where, option, item) for item in items])
+        raise ParameterError(f"{_where(kernel, option)} is {wanted}, {value!r} came.")
+    return tuple([_number(kernel, option, item) for item in items])
 
 
-def _number(where: str, option: Option, value: Any) -> int | float:
+def _number(kernel: str, option: Option, value: Any) -> int | float:
+    low, high, whole = option.low, option.high, option.type in ("int", "ints")
+    if (
+        type(value) is (int if whole else float)
+        and value == value
+        and (low is None or value >= low)
+        and (high is None or value <= high)
+    ):
+        return value
+    where = _where(kernel, option)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ParameterError(f"{where} must be a number, {type(value).__name__} came ({value!r}).")
     if isinstance(value, float) and math.isnan(value):
         raise ParameterError(f"{where} is NaN. Give a number.")
-    if option.type in ("int", "ints"):
+    if whole:
         if isinstance(value, float) and not value.is_integer():
             raise ParameterError(f"{where} must be a whole number, {value!r} came.")
         value = int(value)
     else:
         value = float(value)
     number: int | float = value
-    low, high = option.low, option.high
     if (low is not None and value < low) or (high is not None and value > high):
         if low is None:
             wanted = f"at most {high:g}"

@@ -150,7 +150,8 @@ class CPUEngine(Engine):
         if not memory.c_contiguous or not memory.nbytes:
             return None
         array = np.frombuffer(memory, np.uint8)
-        return self._storage(memory.nbytes, Memory(array, array.ctypes.data), foreign=True)
+        address = array.__array_interface__["data"][0]
+        return self._storage(memory.nbytes, Memory(array, address), foreign=True)
 
     # work -------------------------------------------------------------------------------------
     def source(self, program: Program, geometry: Geometry) -> str:

@@ -13,7 +13,7 @@ from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.taps import METHODS, task_axes
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.options import Option
+from dala.gpu.compute.options import Option, Settled
 
 #: Mean and standard deviation, on the scale of 0 to 1, that each way of normalising stands for.
 NORMALIZE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -154,6 +154,16 @@ class Preprocess(_Resampling):
         Option("antialias", "bool", True),
     )
 
+    def settle(self, params: Mapping[str, Any]) -> Settled:
+        """Parameters checked once for many calls."""
+        return Settled(self.name, self.options, _named(params))
+
+    def make(self, image: Buffer, params: Mapping[str, Any], out: Buffer | None = None) -> Buffer:
+        """As a call of it, but the parameters may be settled."""
+        made = self._new_output([image], params) if out is None else out
+        self.run([image], made, params)
+        return made
+
     # True and False are names too, of the first and the last way to normalise.
     def bind(self, inputs: Sequence[Any], output: Any, params: Mapping[str, Any]) -> Any:
         """Checks a call; gives it ready to be prepared, and the values to run it with."""
@@ -235,6 +245,8 @@ class Preprocess(_Resampling):
 
 
 def _named(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    if type(params) is Settled:
+        return params
     if isinstance(params, Mapping) and isinstance(params.get("normalize"), (bool, np.bool_)):
         return {**params, "normalize": "imagenet" if params["normalize"] else "raw"}
     return params

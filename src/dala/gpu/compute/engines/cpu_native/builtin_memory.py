@@ -132,25 +132,30 @@ def _stream(b: Expressions, array: Any, index: Any, vector: Any) -> None:
     b.unit.streamed = True
 
 
-def _gather(b: Expressions, array: Any, indexes: Any) -> Value:
+def _gather(b: Expressions, array: Any, indexes: Any, element: Any = None) -> Value:
     source, at = span_of(b, array), b.value(indexes)
     if not at.type.integer or at.type.lanes == 1 or source.element.bits == 1:
         b.fail("gather takes an array of numbers and a vector of whole numbers")
+    kind, align = source.element, source.align
+    if element is not None:
+        kind, align = type_of(b, element), 1
+        if source.element.size != 1 or kind.bits == 1:
+            b.fail("gather takes numbers of another type from an array of bytes")
     if b.unit.checked:
         for lane in range(at.type.lanes):
             one = b.f.let(f"extractelement {at.type.llvm} {at.name}, i64 {lane}")
-            b.check_range(b.index(Value(at.type.scalar, one)), source.length)
-    n, kind = at.type.lanes, source.element.wide(at.type.lanes)
+            bytes_each = 1 if element is None else kind.size
+            b.check_range(b.index(Value(at.type.scalar, one)), source.length, width=bytes_each)
+    n, t = at.type.lanes, kind.wide(at.type.lanes)
     wide = b.convert(at, I64)
     text = f"getelementptr {source.element.llvm}, ptr {source.pointer}, {wide.type.llvm}"
     places = b.f.let(f"{text} {wide.name}")
     name = b.f.module.intrinsic(
-        f"masked.gather.{kind.suffix}.v{n}p0", kind.llvm, f"<{n} x ptr>", "i32", f"<{n} x i1>",
-        kind.llvm,
-    )  # fmt: skip
+        f"masked.gather.{t.suffix}.v{n}p0", t.llvm, f"<{n} x ptr>", "i32", f"<{n} x i1>", t.llvm
+    )
     every = b.literal(True, BOOL.wide(n)).name
-    text = f"call {kind.llvm} {name}(<{n} x ptr> {places}, i32 {source.align}, <{n} x i1> {every}"
-    return Value(kind, b.f.let(f"{text}, {kind.llvm} poison)"))
+    text = f"call {t.llvm} {name}(<{n} x ptr> {places}, i32 {align}, <{n} x i1> {every}"
+    return Value(t, b.f.let(f"{text}, {t.llvm} poison)"))
 
 
 def _prefetch(b: Expressions, array: Any, index: Any) -> None:

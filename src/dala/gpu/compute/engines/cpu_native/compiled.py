@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dala.errors import DeviceError, DtypeMismatch, ParameterError
 from dala.gpu.compute.engines.cpu_native.recall import key_of, recall, remember
@@ -79,9 +79,8 @@ class Native:
         self._call = _All(self.code.addresses["all"])
         self._body: Any = _Body(self.code.addresses["body"]) if self.shared else None
         given = self.kinds[:-2] if self.shared else self.kinds
-        form = "".join("Qq" if isinstance(k, tuple) else _PACK[k.name] for k in given)
-        self._pack = struct.Struct(f"=72sQQ{form}").pack
-        self._given = list(zip(self.params, given, strict=False))
+        self._pack = struct.Struct(f"=72sQQ{_form(given)}").pack
+        self._given: list[_Given] = list(zip(self.params, given, strict=False))
         self._head = struct.pack("=9q", 0, 0, 1, 0, 0, 0, 0, 0, 0)
 
     @cached_property
@@ -121,11 +120,11 @@ class Native:
         body = self.code.addresses["body"] if self.shared else 0
         return struct.pack("=9q", 0, total, chunk, 0, 0, body, 0, 0, 0)
 
-    def _words(self, args: Sequence[Any]) -> list[Any]:
-        if len(args) != len(self._given):
-            raise self._count(args, [n for n, _ in self._given])
+    def _words(self, given: Sequence[_Given], args: Sequence[Any]) -> list[Any]:
+        if len(args) != len(given):
+            raise self._count(args, [n for n, _ in given])
         words: list[Any] = []
-        for (name, kind), arg in zip(self._given, args, strict=True):
+        for (name, kind), arg in zip(given, args, strict=True):
             if isinstance(kind, Type):
                 words.append(arg)
             elif type(arg) is Memory:  # of the engine: bytes of any type
@@ -155,12 +154,35 @@ class Native:
         return told["data"][0], arg.size
 
     def _packed(self, head: bytes, result: int, fault: int, args: Sequence[Any]) -> bytes:
-        words = self._words(args)
+        words = self._words(self._given, args)
         try:
             return self._pack(head, result, fault, *words)
         except (struct.error, OverflowError) as error:
-            given = ", ".join(f"{n}: {k}" for n, k in self._given if isinstance(k, Type))
-            raise ParameterError(f"{self.name}: a number does not fit ({error}); {given}") from None
+            raise self._misfit(error) from None
+
+    def _misfit(self, error: Exception) -> ParameterError:
+        given = ", ".join(f"{n}: {k}" for n, k in self._given if isinstance(k, Type))
+        return ParameterError(f"{self.name}: a number does not fit ({error}); {given}")
+
+    def _packer(self, fixed: Sequence[Any]) -> Callable[[bytes, int, int, Sequence[Any]], bytes]:
+        """As :meth:`_packed`, for calls whose last arguments are these."""
+        if not fixed:
+            return self._packed
+        first, last = self._given[: -len(fixed)], self._given[-len(fixed) :]
+        words = self._words(last, fixed)
+        try:
+            tail = struct.pack(f"={_form([kind for _, kind in last])}", *words)
+        except (struct.error, OverflowError) as error:
+            raise self._misfit(error) from None
+        pack = struct.Struct(f"=72sQQ{_form([kind for _, kind in first])}").pack
+
+        def packed(head: bytes, result: int, fault: int, args: Sequence[Any]) -> bytes:
+            try:
+                return pack(head, result, fault, *self._words(first, args)) + tail
+            except (struct.error, OverflowError) as error:
+                raise self._misfit(error) from None
+
+        return packed
 
     def _whole(self, call: Callable[[bytes], Any], head: bytes, args: Sequence[Any]) -> Any:
         fault = _Fault() if self.checked else None
@@ -179,12 +201,13 @@ class Native:
             raise OutOfBounds(self.names[fault[4]], fault[3], fault[1], fault[2])
 
     def parallel(
-        self, total: int, chunk: int, *, threads: Pool | None = None
+        self, total: int, chunk: int, *, threads: Pool | None = None, fixed: Sequence[Any] = ()
     ) -> Callable[..., None]:
         """A function of all arguments but ``start`` and ``end``: runs [0, total) in tiles.
 
         Tiles of ``chunk`` positions are taken by the calling thread and by helpers; one tile runs
-        on the calling thread alone. Prepared once, a call costs a few microseconds.
+        on the calling thread alone. Prepared once, a call costs a few microseconds. The last
+        arguments may be ``fixed``: then calls go without them, and cost less.
         """
         if not self.shared or self.result is not None:
             raise ParameterError(
@@ -193,7 +216,7 @@ class Native:
             )
         if chunk < 1 or total < 0:
             raise ParameterError(f"{self.name}: total {total} and chunk {chunk} make no tiles")
-        head, call, packed = self._heading(total, chunk), self._call, self._packed
+        head, call, packed = self._heading(total, chunk), self._call, self._packer(fixed)
         crew = threads or pool()
         helpers = min(crew.threads, -(-total // chunk)) - 1
         tiles = None
@@ -201,7 +224,7 @@ class Native:
             code = self._compiler.tiles()
             tiles = Tiles(code.addresses, code)
 
-        def run(*args: Any) -> None:
+        def run(*args: Any, _alive: Sequence[Any] = fixed) -> None:
             fault = _Fault() if self.checked else None
             told = 0 if fault is None else ctypes.addressof(fault)
             block = packed(head, 0, told, args)
@@ -217,7 +240,13 @@ class Native:
         return run
 
 
+_Given: TypeAlias = tuple[str, Any]
 _Fault: Final = ctypes.c_int64 * 5
+
+
+def _form(kinds: Sequence[Any]) -> str:
+    """How arguments of these kinds are packed."""
+    return "".join("Qq" if isinstance(k, tuple) else _PACK[k.name] for k in kinds)
 
 
 def _result_words(result: Result) -> int:

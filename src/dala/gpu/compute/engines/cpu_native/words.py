@@ -115,8 +115,8 @@ def stream(array: Array[Any], index: Any, vector: Any) -> None:
 
 
 @_word
-def gather(array: Array[Any], indexes: Any) -> Any:
-    """The elements at a vector of indexes."""
+def gather(array: Array[Any], indexes: Any, element: Any = None) -> Any:
+    """The elements at a vector of indexes; of bytes also wider numbers, at any alignment."""
 
 
 @_word

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -26,8 +26,8 @@ from dala.gpu.compute.engines.cpu_ops.resize_float import (
     LINE,
     pick_pixels,
     resize_float,
-    tensor_sparse,
 )
+from dala.gpu.compute.engines.cpu_ops.resize_sparse import LANES, tensor_sparse
 from dala.gpu.compute.engines.operations import by_definition
 from dala.gpu.compute.engines.taps import Axis, Taps, task_axes
 from dala.gpu.compute.engines.threads import pool
@@ -41,6 +41,8 @@ FEW_AT_ONCE: Final = 16
 COLUMNS: Final = 2048
 #: Output pixels of a tile at least.
 TILE: Final = 1 << 14
+#: The same where a pixel is made of few.
+SPARSE_TILE: Final = 1 << 12
 
 
 def make_resize(engine: Engine, task: Task) -> Runner:
@@ -63,11 +65,18 @@ def _nearest(dtype: str, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels:
     word = dtype == "f32" or channels == 4
     each = 1 if dtype == "u8" and channels == 4 else channels
     code = compile_native(pick_pixels, T=u32 if word else u8, channels=each)
-    run_rows = code.parallel(y.size, rows_of_tile(y.size, x.size))
+    fixed = taps_y.first, taps_x.first, x.source, x.size
+    return _runner(code.parallel(y.size, rows_of_tile(y.size, x.size), fixed=fixed))
+
+
+def _runner(run_rows: Callable[..., None], bare: Any = None) -> Runner:
+    """What runs code that takes the source's and the target's memory; ``bare`` is run before."""
 
     def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...] = ()) -> None:
         source, target = _held(inputs[0]), _held(output)
-        run_rows(source, target, taps_y.first, taps_x.first, x.source, x.size)
+        if bare is not None:
+            bare(target.array)
+        run_rows(source, target)
 
     return run
 
@@ -96,13 +105,8 @@ def _fixed(y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runne
     numbers = x.source, x.size, *finish(scale_y * scale_x, *counts)
     # Tiles of a picture that grows begin with rows that the tile above has made too.
     rows = rows_of_tile(y.size, x.size)
-    run_rows = code.parallel(y.size, min(max(rows, 32), y.size) if up else rows)
-
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...] = ()) -> None:
-        source, target = _held(inputs[0]), _held(output)
-        run_rows(source, target, *tables, *numbers)
-
-    return run
+    rows = min(max(rows, 32), y.size) if up else rows
+    return _runner(code.parallel(y.size, rows, fixed=(*tables, *numbers)))
 
 
 def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
@@ -147,21 +151,15 @@ def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: i
         x.size * step,
         x.size * y.size if planes else 1,
     )
-    run_rows = code.parallel(bottom - top, rows_of_tile(bottom - top, right - left))
-    bare = _bare(task, y, x) if tensor else None
-
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...] = ()) -> None:
-        source, target = _held(inputs[0]), _held(output)
-        if bare is not None:
-            bare(target.array)
-        run_rows(source, target, *tables, *place)
-
-    return run
+    rows = rows_of_tile(bottom - top, right - left)
+    run_rows = code.parallel(bottom - top, rows, fixed=(*tables, *place))
+    return _runner(run_rows, _bare(task, y, x) if tensor else None)
 
 
 def _sparse(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
     """A tensor much smaller than the picture, made of single pixels of it."""
     (top, bottom), (left, _) = y.window, x.window
+    planes = task["layout"] == "nchw"
     code = compile_native(
         tensor_sparse,
         T=_NATIVE[task.inputs[0].dtype],
@@ -169,29 +167,27 @@ def _sparse(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: 
         taps_x=taps_x.count,
         taps_y=taps_y.count,
         pick=task["channels"],
+        planes=planes,
+        pairs=by_twos(task.inputs[0].dtype, taps_y, taps_x) and len(taps_x.first) >= LANES,
     )
-    planes = task["layout"] == "nchw"
     step = 1 if planes else 3
     tables = (
         taps_y.first,
         taps_y.weights.astype(np.float32),
-        taps_x.first,
-        taps_x.weights.astype(np.float32),
+        taps_x.first * np.int32(channels),
+        np.ascontiguousarray(taps_x.weights.T.astype(np.float32)),
         np.array((*task["gain"], *task["bias"]), np.float32),
     )
     begin = (top * x.size + left) * step
-    place = x.source, begin, x.size * step, x.size * y.size if planes else 1
-    rows = max(8, -(-(bottom - top) // (pool().threads * 4)))
-    run_rows = code.parallel(bottom - top, min(rows, bottom - top))
-    bare = _bare(task, y, x)
+    place = x.source * channels, begin, x.size * step, x.size * y.size if planes else 1
+    rows = max(-(-SPARSE_TILE // x.size), -(-(bottom - top) // (pool().threads * 4)))
+    run_rows = code.parallel(bottom - top, min(rows, bottom - top), fixed=(*tables, *place))
+    return _runner(run_rows, _bare(task, y, x))
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...] = ()) -> None:
-        source, target = _held(inputs[0]), _held(output)
-        if bare is not None:
-            bare(target.array)
-        run_rows(source, target, *tables, *place)
 
-    return run
+def by_twos(dtype: str, taps_y: Taps, taps_x: Taps) -> bool:
+    """Whether pixels are made of two by two of bytes."""
+    return dtype == "u8" and taps_x.count == taps_y.count == 2
 
 
 def rows_of_tile(rows: int, width: int) -> int:
@@ -221,14 +217,20 @@ def _bare(task: Task, y: Axis, x: Axis) -> Any:
     if (top, bottom, left, right) == (0, y.size, 0, x.size):
         return None
     planes = task["layout"] == "nchw"
-    shape = (3, y.size, x.size) if planes else (y.size, x.size, 3)
-    pad = np.array(task["pad"], np.float32)
+    step = 1 if planes else 3
+    # Whole rows of it, since copies of three numbers at a time are slow.
+    pad = np.float32(task["pad"])
+    row = np.repeat(pad, x.size).reshape(3, 1, -1) if planes else np.tile(pad, x.size)[None, None]
 
     def fill(memory: Any) -> None:
-        out = memory.view(NUMPY["f32"]).reshape(shape)
-        out = out.transpose(1, 2, 0) if planes else out
-        for part in (out[:top], out[bottom:], out[top:bottom, :left], out[top:bottom, right:]):
-            part[...] = pad
+        out = memory.view(NUMPY["f32"]).reshape(len(row), y.size, x.size * step)
+        for part, columns in (
+            (out[:, :top], slice(None)),
+            (out[:, bottom:], slice(None)),
+            (out[:, top:bottom], slice(left * step)),
+            (out[:, top:bottom], slice(right * step, None)),
+        ):
+            part[..., columns] = row[..., columns]
 
     return fill
 
