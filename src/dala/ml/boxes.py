@@ -60,5 +60,7 @@ def sigmoid(x: Any) -> Any:
 
 def softmax(x: Any, axis: int = -1) -> Any:
     """Probabilities of logits."""
-    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
-    return e / np.sum(e, axis=axis, keepdims=True)
+    e = x - np.maximum.reduce(x, axis=axis, keepdims=True)
+    e = np.exp(e, out=e if e.dtype.kind == "f" else None)
+    e /= np.add.reduce(e, axis=axis, keepdims=True)
+    return e

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from dala.gpu.compute.lang.suggest import nearest
 from dala.media.frame import Frame
 from dala.ml.labels import read_labels
 from dala.ml.models.recipe import Recipe
-from dala.ml.prepare import Placement, prepared
+from dala.ml.prepare import Placement, kernel, prepared
 from dala.ml.session import Port, Session
 
 #: Pictures of a list that go through the model together.
@@ -53,6 +53,10 @@ class Model(Closing):
         self.labels: tuple[str, ...] = known if labels is None else tuple(labels)
         self._port = session.inputs[0] if len(session.inputs) == 1 else None
         self._layout, self._size, self._channels = _laid_out(self._port, layout, size)
+        height, width = self._size or (1, 1)
+        #: Where the picture lies in a tensor that was given as such.
+        self._whole = Placement((width, height), (1.0, 1.0), (0, 0), (width, height))
+        self._steps = {port.name: self._in_step(port) for port in session.outputs}
 
     def __repr__(self) -> str:
         return f"<Model {self.name} ({self.recipe.task}) on {self.provider}>"
@@ -87,6 +91,10 @@ class Model(Closing):
         if self._size is None:
             return {}
         return {**self.recipe.prepare, "size": self._size, "layout": self._layout}
+
+    @cached_property
+    def _settled(self) -> Mapping[str, Any]:
+        return kernel().settle(self.preprocess)
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -197,7 +205,7 @@ class Model(Closing):
         port = self._port
         if port is None or not port.takes(shape):  # refused either way: with the whole shape
             return True
-        return port.shape[:1] == (None,) and all(map(self._in_step, self._session.outputs))
+        return port.shape[:1] == (None,) and all(self._steps.values())
 
     def _in_step(self, output: Port) -> bool:
         """Whether an output has an entry for each picture; False for lists of what was found."""
@@ -217,29 +225,27 @@ class Model(Closing):
                 f"predict: {self.name} takes {name}, which is no single picture. Give arrays by "
                 "name: model.run({name: array, ...})."
             )
-        size = size or (1, 1)
         if tensor is not None:
             if tensor.dtype.kind == "f" and not _finite(tensor):
                 raise ModelError(
                     f"predict: the tensor for {self.name} holds NaN or infinity. Clean it first, "
                     "such as np.nan_to_num(x)."
                 )
-            return tensor, Placement((size[1], size[0]), (1.0, 1.0), (0, 0), (size[1], size[0]))
+            return tensor, self._whole
         if isinstance(input, bytes | bytearray | memoryview):
             raise DtypeError(
                 "predict: bytes do not tell their size. Make them a picture: "
                 "np.frombuffer(data, np.uint8).reshape(height, width, 3)."
             )
-        made = prepared(input, self.preprocess, None, None, "predict")
-        shape = _picture_size(input)
-        placement = Placement.of(
-            *shape, size, self.preprocess.get("fit", "stretch"), self.preprocess.get("keep", 1.0)
-        )
+        assert size is not None  # or it would have been a tensor
+        params = self._settled
+        made = prepared(input, params, None, None, "predict")
+        placement = Placement.of(*_picture_size(input), size, params["fit"], params["keep"])
         array = made.numpy()
         if self._channels == 1:
             axis = 1 if self._layout == "nchw" else 3
             array = np.expand_dims(np.tensordot(array, _LUMA, (axis, 0)), axis)
-        if not _finite(array):
+        if not _of_bytes(input) and not _finite(array):
             raise ModelError(f"predict: the picture for {self.name} holds NaN or infinity.")
         if np.dtype(port.dtype).kind in "ui":
             limits = np.iinfo(port.dtype)
@@ -271,8 +277,7 @@ class Model(Closing):
         placements: Sequence[Placement],
         options: Mapping[str, Any],
     ) -> list[Any]:
-        steps = {port.name: self._in_step(port) for port in self._session.outputs}
-        count = len(placements)
+        steps, count = self._steps, len(placements)
         return [
             self.recipe.decode(
                 {
@@ -381,6 +386,14 @@ def _picture_size(input: Any) -> tuple[int, int]:
     if hasattr(input, "shape"):
         return int(input.shape[0]), int(input.shape[1])
     return int(input.size[1]), int(input.size[0])  # Pillow
+
+
+def _of_bytes(input: Any) -> bool:
+    """Whether a picture is of bytes, which are all finite; False where that is not plain."""
+    pixels = input.pixels if isinstance(input, Frame) else input
+    if isinstance(pixels, Buffer):
+        return pixels.dtype == "u8"
+    return isinstance(pixels, np.ndarray) and pixels.dtype == np.uint8
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:

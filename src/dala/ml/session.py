@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ import numpy as np
 from dala.errors import DtypeMismatch, FreedError, ModelError, ShapeMismatch
 from dala.ml.providers import Choice, candidates, choose, first_line, open_session, runtime
 
+#: Numbers of an output (for one picture) from which memory is bound to it.
+BIG: Final = 1 << 14
 #: NumPy's dtype of ONNX Runtime's tensor types.
 DTYPES: Final = {
     "tensor(float)": np.float32,
@@ -48,8 +51,9 @@ class Port:
 
     def takes(self, shape: tuple[int, ...]) -> bool:
         """True for shapes that fit."""
-        return len(shape) == len(self.shape) and all(
-            n is None or n == m for n, m in zip(self.shape, shape, strict=True)
+        return shape == self.shape or (
+            len(shape) == len(self.shape)
+            and all(n is None or n == m for n, m in zip(self.shape, shape, strict=True))
         )
 
 
@@ -69,8 +73,12 @@ class Session:
         self._trusted = True
         self.inputs = tuple(map(_port, self._session.get_inputs()))
         self.outputs = tuple(map(_port, self._session.get_outputs()))
-        #: Whether all outputs are tensors of numbers, whose memory can be bound.
-        self._plain = all(p.kind.startswith("tensor(") and p.dtype for p in self.outputs)
+        self._names_in = {port.name for port in self.inputs}
+        self._names_out = [port.name for port in self.outputs]
+        #: Whether memory is bound to the outputs: it can be to tensors of numbers, and spares big
+        #: ones a copy; for small ones a plain run is quicker.
+        plain = all(p.kind.startswith("tensor(") and p.dtype for p in self.outputs)
+        self._binds = plain and any(_big(port) for port in self.outputs)
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
 
     @property
@@ -122,9 +130,9 @@ class Session:
 
     def _bound(self, session: Any, given: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
         try:
-            if not self._plain:
-                names = [port.name for port in self.outputs]
-                return dict(zip(names, session.run(names, dict(given)), strict=True))
+            if not self._binds:
+                names = self._names_out
+                return dict(zip(names, session.run(names, given), strict=True))
             try:
                 return self._run_bound(session, given, self._trusted)
             except Exception:
@@ -174,8 +182,7 @@ class Session:
         return (first, *(n or 0 for n in port.shape[1:]))
 
     def _check(self, given: Mapping[str, Any]) -> None:
-        wanted = {port.name for port in self.inputs}
-        if set(given) != wanted:
+        if given.keys() != self._names_in:
             raise ModelError(
                 f"predict: {self.title} takes {', '.join(map(str, self.inputs))}; "
                 f"{', '.join(map(repr, given)) or 'nothing'} came."
@@ -199,3 +206,8 @@ def _port(found: Any) -> Port:
     first = found.shape[0] if found.shape else None
     batch = first if isinstance(first, str) else ""
     return Port(found.name, shape, DTYPES.get(found.type), found.type, batch)
+
+
+def _big(port: Port) -> bool:
+    """Whether an output is big, or may be."""
+    return None in port.shape[1:] or math.prod(n or 1 for n in port.shape) >= BIG

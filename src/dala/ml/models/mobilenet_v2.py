@@ -24,8 +24,9 @@ def decode(
 def probabilities(values: Any) -> Any:
     """Values that are not probabilities yet, made some."""
     values = np.asarray(values)
-    ready = values.min() >= 0 and abs(float(values.sum(dtype=np.float64)) - 1) < 1e-3
-    return values if ready else softmax(values.astype(np.float32))
+    positive = np.minimum.reduce(values, axis=None) >= 0
+    ready = positive and abs(float(values.sum(dtype=np.float64)) - 1) < 1e-3
+    return values if ready else softmax(values.astype(np.float32, copy=False))
 
 
 RECIPES = {
