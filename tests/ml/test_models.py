@@ -7,7 +7,7 @@ import pytest
 
 import dala
 from dala.gpu.compute import from_array
-from dala.ml import providers
+from dala.ml import providers, session
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.gpu import load_model, predict, top_k
 
@@ -77,6 +77,37 @@ def test_a_closed_model_refuses(tiny):
         model.predict(RED)
 
 
+@pytest.fixture(params=["bound", "plain"])
+def outputs(request, monkeypatch):
+    """Both ways in which outputs come: memory bound to them, as to big ones, and a plain run."""
+    monkeypatch.setattr(session, "BIG", 1 if request.param == "bound" else 1 << 30)
+
+
+@pytest.mark.usefixtures("outputs")
+def test_results_are_not_written_again(tiny):
+    model = unit(tiny, task="raw")
+    first = model.predict(RED)
+    kept = first["scores"].copy()
+    second = model.predict(RED[..., ::-1].copy())
+    assert np.array_equal(first["scores"], kept)
+    assert np.allclose(second["scores"], kept[[2, 1, 0, 5, 4, 3]])
+
+
+@pytest.mark.usefixtures("outputs")
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_none_are_refused(tiny, bad):
+    model = unit(tiny, task="raw")
+    tensor = np.zeros((1, 3, 4, 6), np.float32)
+    floats = np.zeros((8, 12, 3), np.float32)
+    wanted = model.predict(tensor)["scores"]
+    tensor[0, 2, 3, 5] = floats[3, 3, 1] = bad
+    for _ in range(2):
+        refused(dala.ModelError, ["tensor", "NaN or infinity"], model.predict, tensor)
+        refused(dala.ModelError, ["picture", "NaN or infinity"], model.predict, floats)
+    assert np.array_equal(model.predict(np.zeros_like(tensor))["scores"], wanted)
+
+
+@pytest.mark.usefixtures("outputs")
 def test_threads_share_a_model(tiny):
     model, wrong = unit(tiny, task="raw"), []
 
@@ -110,6 +141,7 @@ def rows_of_six(graph, x):
 
 
 @pytest.mark.parametrize("axis", ["found", "batch"])
+@pytest.mark.usefixtures("outputs")
 def test_outputs_as_long_as_what_was_found(tmp_path, axis):
     """Lists of boxes are no batch; nor where the file wrongly says that they are."""
     path = saved(tmp_path, "boxes", ("batch", 3, 4, 6), rows_of_six, (axis, 6))
