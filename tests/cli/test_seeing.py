@@ -26,7 +26,12 @@ def said(capsys, *arguments):
 
 
 def test_classify(here, capsys):
-    assert said(capsys, "classify", PHOTOS / "chelsea.png").startswith("Egyptian cat 0.7")
+    text = said(capsys, "classify", PHOTOS / "chelsea.png")
+    assert text.startswith("Egyptian cat 0.7")
+    for k in (1, 3, 7):
+        some = said(capsys, "classify", PHOTOS / "chelsea.png", "--top", k)
+        assert some.count("\n") == k
+        assert some.splitlines()[:5] == text.splitlines()[:k]
     found = json.loads(said(capsys, "classify", PHOTOS, "--top", 1, "--json"))
     labels = [one["found"][0]["label"] for one in found["results"]]
     assert labels[1:] == ["Egyptian cat", "espresso"]
@@ -118,6 +123,8 @@ def test_background_of_a_picture(here, capsys, tmp_path):
     [
         (["classify", "missing.png"], "there is no file 'missing.png'"),
         (["detect", "{p}", "--out", "out.mp4"], "is a picture"),
+        (["detect", "{p}", "--out", "none/o.png"], "there is no folder 'none'. Make it first."),
+        (["background", "{p}", "none/o.png"], "there is no folder 'none'. Make it first."),
         (["detect", "{p}", "--out", "{p}"], "is read, so it is not overwritten"),
         (["classify", "{p}", "--model", "mobilnet"], "there is no model 'mobilnet'"),
         (["classify", "{p}", "--provider", "cuda"], "onnxruntime-gpu"),

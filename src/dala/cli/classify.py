@@ -36,4 +36,7 @@ def run(args: argparse.Namespace) -> int:
             for c in scores.top(args.top)
         ]
 
-    return seeing.run(args, facts, ("classify",))
+    def text(scores: Any) -> str:
+        return "\n".join(map(str, scores.top(args.top)))
+
+    return seeing.run(args, facts, ("classify",), text)

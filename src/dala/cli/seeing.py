@@ -13,8 +13,9 @@ from dala.cli.progress import Progress
 from dala.cli.signals import Stopped, stopping
 from dala.errors import ParameterError
 
-#: Facts of a result for JSON.
+#: Facts of a result for JSON, and what is printed of one for people.
 Facts = Callable[[Any], Any]
+Text = Callable[[Any], str]
 
 
 def add_common(parser: argparse.ArgumentParser, model: str, video: bool = True) -> None:
@@ -66,7 +67,13 @@ def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Any:
     return load_model(args.model, args.provider, task=task)
 
 
-def run(args: argparse.Namespace, facts: Facts, tasks: tuple[str, ...], **options: Any) -> int:
+def run(
+    args: argparse.Namespace,
+    facts: Facts,
+    tasks: tuple[str, ...],
+    text: Text = str,
+    **options: Any,
+) -> int:
     """Runs a model over what was named; prints, and draws where asked."""
     import dala
 
@@ -75,9 +82,9 @@ def run(args: argparse.Namespace, facts: Facts, tasks: tuple[str, ...], **option
     try:
         with stopping(), load(args, tasks) as model:
             if len(args.paths) == 1 and inputs.is_video(args.paths[0]):
-                report = _video(args, model, facts, options)
+                report = _video(args, model, facts, text, options)
             else:
-                report = _pictures(args, model, facts, options)
+                report = _pictures(args, model, facts, text, options)
     except Stopped as stopped:
         return 128 + stopped.number
     if args.json:
@@ -86,7 +93,7 @@ def run(args: argparse.Namespace, facts: Facts, tasks: tuple[str, ...], **option
 
 
 def _pictures(
-    args: argparse.Namespace, model: Any, facts: Facts, options: dict[str, Any]
+    args: argparse.Namespace, model: Any, facts: Facts, text: Text, options: dict[str, Any]
 ) -> dict[str, Any]:
     from dala.media.files import load, store
 
@@ -108,7 +115,7 @@ def _pictures(
         found.append({"in": str(source), "found": facts(result)})
         if not args.json:
             head = f"{source}:\n  " if many else ""
-            print(head + str(result).replace("\n", "\n  " if many else "\n"))
+            print(head + text(result).replace("\n", "\n  " if many else "\n"))
         if targets:
             store(targets[k], result.draw(pixels), {})
             found[-1]["out"] = str(targets[k])
@@ -123,7 +130,7 @@ def _pixels(image: Any) -> Any:
 
 
 def _video(
-    args: argparse.Namespace, model: Any, facts: Facts, options: dict[str, Any]
+    args: argparse.Namespace, model: Any, facts: Facts, text: Text, options: dict[str, Any]
 ) -> dict[str, Any]:
     from dala.media import video
 
@@ -143,7 +150,7 @@ def _video(
                 time = None if seen.time is None else float(seen.time)
                 found.append({"time": time, "found": facts(seen.result)})
                 if not args.json and not out:
-                    print(f"{time:9.3f} s  " + str(seen.result).replace("\n", "; "))
+                    print(f"{time:9.3f} s  " + text(seen.result).replace("\n", "; "))
                 progress.step()
                 yield seen.result.draw(seen.frame) if out else None
 

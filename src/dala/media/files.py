@@ -85,6 +85,8 @@ def store(
     image_module = None if own else _pillow("Frame.save")
     if image_module is not None and kind not in image_module.registered_extensions():
         raise ParameterError(f"Frame.save: Pillow writes no {kind!r} files. Use '.png' or '.jpg'.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"Frame.save: there is no folder '{target.parent}'. Make it first.")
     part = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         with part.open("wb") as file:

@@ -13,8 +13,7 @@ from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, dtype_name
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines.base import Engine
 
-#: Dtypes of arrays that need no DLPack.
-_PLAIN: Final = frozenset(NUMPY.values())
+_NAMES: Final = {dtype: name for name, dtype in NUMPY.items()}
 
 
 def _engine(device: str | None) -> Engine:
@@ -144,8 +143,10 @@ def from_dlpack(x: Any, *, device: str | None = None) -> Buffer:
     On the cpu and reference devices contiguous host memory is shared, not copied: both see what
     either writes. Tensors on a GPU, and other devices here, are copied.
     """
+    if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype in _NAMES:
+        return _shared(x, _NAMES[x.dtype], device)  # what DLPack would give
     try:
-        array = x if _plain(x) else np.from_dlpack(x)
+        array = np.from_dlpack(x)
     except DalaError:
         raise
     except (BufferError, RuntimeError, TypeError, AttributeError) as first:
@@ -157,7 +158,11 @@ def from_dlpack(x: Any, *, device: str | None = None) -> Buffer:
                 f"({first}). Convert it first, such as x.detach().cpu() in torch or x.get() in "
                 "CuPy, or copy it: from_array(x)."
             ) from None
-    name = dtype_name(array.dtype, call="from_dlpack")
+    return _shared(array, dtype_name(array.dtype, call="from_dlpack"), device)
+
+
+def _shared(array: np.ndarray[Any, Any], name: str, device: str | None) -> Buffer:
+    """A buffer over the array's memory where the device can use that."""
     engine = _engine(device)
     check_dtype(engine, name, "from_dlpack")
     if array.flags.c_contiguous and array.dtype == NUMPY[name] and array.size:
@@ -165,8 +170,3 @@ def from_dlpack(x: Any, *, device: str | None = None) -> Buffer:
         if storage is not None:
             return Buffer(engine, storage, array.shape, name, readonly=not array.flags.writeable)
     return _fill(to_dtype(array, name, "from_dlpack"), name, device, "from_dlpack")
-
-
-def _plain(x: Any) -> bool:
-    """Whether it is an array that DLPack would give back as it is."""
-    return type(x) is np.ndarray and x.dtype in _PLAIN
