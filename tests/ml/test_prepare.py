@@ -62,6 +62,20 @@ def test_what_fits_does_not_let_in_what_is_like_it(fine, wrong, words):
         assert (out.numpy() == 0).all()
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"size": (0, 4)}, "preprocess: parameter 'size' must be within"),
+        ({"fit": "cover"}, "preprocess: parameter 'fit' is one of"),
+        ({"out": buffer_zeros((3, 5, 5), device="cpu")}, "preprocess makes an output of shape"),
+    ],
+)
+def test_refusals_name_the_call(given, said):
+    with pytest.raises(dala.DalaError) as caught:
+        preprocess(PICTURE, device="cpu", **given)
+    assert str(caught.value).startswith(said)
+
+
 def test_numbers_of_any_kind_are_taken():
     wanted = preprocess(PICTURE, (9, 17), pad=0.0, mean=0.5, antialias=True).numpy()
     for size in ([9, 17], np.array([9, 17]), (9.0, 17.0), (np.int64(9), np.uint8(17))):

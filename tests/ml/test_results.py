@@ -351,6 +351,13 @@ def test_backgrounds_need_a_model_that_segments(tiny):
         Background(load_model(tiny))
     with pytest.raises(dala.ModelError, match="int came"):
         Background(5)
+    for wrong, word in (
+        ({"radius": -1}, "radius"),
+        ({"background": (0, 1)}, "colour"),
+        ({"background": "x.png"}, "Frame.open"),
+    ):
+        with pytest.raises(dala.DalaError, match=word):
+            Background(5, **wrong)  # told before a model is looked for
 
 
 def test_labels_of_backgrounds_are_known(real):

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from dala.errors import ModelError, ParameterError
+from dala.gpu.compute import Buffer
 from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.gpu.compute.lang.suggest import nearest
@@ -47,6 +48,11 @@ class Background(Closing):
         refined: bool = True,
         device: str | None = None,
     ) -> None:
+        # Tried on a pixel, so that what is wrong with them is told now; what is on a device already
+        # stays there.
+        pixel, front = np.zeros((1, 1, 3), np.uint8), np.ones((1, 1), np.float32)
+        behind = None if isinstance(background, Frame | Buffer) else background
+        virtual_background(pixel, front, background=behind, radius=radius, device="cpu")
         self.model = load_model(model) if isinstance(model, str) else model
         if not isinstance(self.model, Model):
             raise ModelError(
