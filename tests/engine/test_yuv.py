@@ -324,14 +324,23 @@ def test_native_code_stays_within_its_arrays(size, channels, step):
     luma, u = video[:area], video[area : area + area // 4 * step]
     v = video[area + 1 :] if step == 2 else video[area + area // 4 :]
     for bilinear, kind in ((True, words.u8), (False, words.u8), (True, words.f32)):
+        for rows in (False, True):
+            code = compile_native(
+                native.decode, checked=True, S=kind, step=step, stored=channels, rows=rows,
+                bilinear=bilinear, centered=True,
+            )  # fmt: skip
+            out = image if kind is words.u8 else image.astype("<f4")
+            code(luma, u, v, out, width, height, *numbers, 0, height)
+        line = out[: width * channels]
+        code(luma, u, v, line, width, height, *numbers, height - 1, height)
+    upper, lower = image, image[width * channels :]
+    for rows in (False, True):
         code = compile_native(
-            native.decode, checked=True, S=kind, step=step, stored=channels, bilinear=bilinear,
-            centered=True,
-        )  # fmt: skip
-        out = image if kind is words.u8 else image.astype("<f4")
-        code(luma, u, v, out, width, height, *numbers, 0, height)
-    code = compile_native(native.encode, checked=True, step=step, channels=channels, centered=False)
-    code(image, luma, u, v, width, *([0.5] * 11), 0, height // 2)
+            native.encode, checked=True, step=step, channels=channels, centered=False, rows=rows
+        )
+        code(upper, lower, luma, u, v, width, *([0.5] * 11), 0, height // 2)
+    upper, lower = upper[: width * channels], lower[: width * channels]
+    code(upper, lower, luma, u, v, width, *([0.5] * 11), height // 2 - 1, height // 2)
 
 
 # refusals -----------------------------------------------------------------------------------------

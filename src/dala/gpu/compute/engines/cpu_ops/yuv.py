@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dala.errors import FreedError
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
-from dala.gpu.compute.engines.cpu_native import compile_native, native
+from dala.gpu.compute.engines.cpu_native import Native, compile_native, native
 from dala.gpu.compute.engines.cpu_native.words import (
     Array,
     S,
@@ -155,6 +155,75 @@ def close_up(words: Array[u32], out: Array[u8], count: i64) -> None:
 
 
 @native
+def line(
+    luma: Array[u8],
+    u: Array[u8],
+    v: Array[u8],
+    out: Array[S],
+    y: i64,
+    width: i64,
+    height: i64,
+    gain: f32,
+    bias: f32,
+    middle: f32,
+    rv: f32,
+    gu: f32,
+    gv: f32,
+    bu: f32,
+    *,
+    S: type,  # noqa: N803
+    step: int,
+    stored: int,
+    bilinear: bool,
+    centered: bool,
+) -> None:
+    """A row of 4:2:0 as RGB; samples of chroma are ``step`` bytes apart."""
+    r, g, b = local(f32, BLOCK + 2), local(f32, BLOCK + 2), local(f32, BLOCK + 2)
+    words = local(u32, 2 * BLOCK)
+    half, rows = width // 2, height // 2
+    j = y // 2
+    other = max(min(j + y % 2 * 2 - 1, rows - 1), 0)
+    at = 0
+    while at < half:
+        count = min(half - at, BLOCK)
+        near, far = j * half + at, other * half + at
+        for k in independent(range(count)):
+            r[k + 1], g[k + 1], b[k + 1] = share(
+                u, v, near + k, far + k, middle, rv, gu, gv, bu,
+                step=step, bilinear=bilinear,
+            )  # fmt: skip
+        if bilinear:
+            before = 0 if at == 0 else -1
+            after = count - 1 if at + count == half else count
+            r[0], g[0], b[0] = share(
+                u, v, near + before, far + before, middle, rv, gu, gv, bu,
+                step=step, bilinear=bilinear,
+            )  # fmt: skip
+            r[count + 1], g[count + 1], b[count + 1] = share(
+                u, v, near + after, far + after, middle, rv, gu, gv, bu,
+                step=step, bilinear=bilinear,
+            )  # fmt: skip
+        part = luma[y * width + 2 * at : y * width + 2 * at + 2 * count]
+        if f32 == S:
+            pixels(
+                part, r, g, b, out[2 * at * stored :], gain, bias, count,
+                S=f32, stored=stored, bilinear=bilinear, centered=centered,
+            )  # fmt: skip
+        elif stored == 4:
+            pixels(
+                part, r, g, b, view(out, u32, 8 * at), gain, bias, count,
+                S=u32, stored=stored, bilinear=bilinear, centered=centered,
+            )  # fmt: skip
+        else:
+            pixels(
+                part, r, g, b, words, gain, bias, count,
+                S=u32, stored=stored, bilinear=bilinear, centered=centered,
+            )  # fmt: skip
+            close_up(words, out[6 * at :], 2 * count)
+        at += count
+
+
+@native
 def decode(
     luma: Array[u8],
     u: Array[u8],
@@ -177,53 +246,16 @@ def decode(
     stored: int,
     bilinear: bool,
     centered: bool,
+    rows: bool,
 ) -> None:
-    """Rows of 4:2:0 as RGB; samples of chroma are ``step`` bytes apart."""
-    r, g, b = local(f32, BLOCK + 2), local(f32, BLOCK + 2), local(f32, BLOCK + 2)
-    words = local(u32, 2 * BLOCK)
-    half, rows = width // 2, height // 2
+    """Rows of 4:2:0 as RGB; with ``rows`` the output begins at the first that is asked for."""
+    first = start if rows else 0
     for y in range(start, end):
-        j = y // 2
-        other = max(min(j + y % 2 * 2 - 1, rows - 1), 0)
-        at = 0
-        while at < half:
-            count = min(half - at, BLOCK)
-            near, far = j * half + at, other * half + at
-            for k in independent(range(count)):
-                r[k + 1], g[k + 1], b[k + 1] = share(
-                    u, v, near + k, far + k, middle, rv, gu, gv, bu,
-                    step=step, bilinear=bilinear,
-                )  # fmt: skip
-            if bilinear:
-                before = 0 if at == 0 else -1
-                after = count - 1 if at + count == half else count
-                r[0], g[0], b[0] = share(
-                    u, v, near + before, far + before, middle, rv, gu, gv, bu,
-                    step=step, bilinear=bilinear,
-                )  # fmt: skip
-                r[count + 1], g[count + 1], b[count + 1] = share(
-                    u, v, near + after, far + after, middle, rv, gu, gv, bu,
-                    step=step, bilinear=bilinear,
-                )  # fmt: skip
-            place = y * width + 2 * at
-            line = luma[place : place + 2 * count]
-            if f32 == S:
-                pixels(
-                    line, r, g, b, out[place * stored :], gain, bias, count,
-                    S=f32, stored=stored, bilinear=bilinear, centered=centered,
-                )  # fmt: skip
-            elif stored == 4:
-                pixels(
-                    line, r, g, b, view(out, u32, place * 4), gain, bias, count,
-                    S=u32, stored=stored, bilinear=bilinear, centered=centered,
-                )  # fmt: skip
-            else:
-                pixels(
-                    line, r, g, b, words, gain, bias, count,
-                    S=u32, stored=stored, bilinear=bilinear, centered=centered,
-                )  # fmt: skip
-                close_up(words, out[place * 3 :], 2 * count)
-            at += count
+        line(
+            luma, u, v, out[(y - first) * width * stored :], y, width, height,
+            gain, bias, middle, rv, gu, gv, bu,
+            S=S, step=step, stored=stored, bilinear=bilinear, centered=centered,
+        )  # fmt: skip
 
 
 # from RGB -----------------------------------------------------------------------------------------
@@ -296,7 +328,8 @@ def chromas(
 
 @native
 def encode(
-    rgb: Array[u8],
+    upper: Array[u8],
+    lower: Array[u8],
     luma: Array[u8],
     u: Array[u8],
     v: Array[u8],
@@ -318,23 +351,26 @@ def encode(
     step: int,
     channels: int,
     centered: bool,
+    rows: bool,
 ) -> None:
-    """Pairs of rows of RGB as 4:2:0."""
+    """Pairs of rows of RGB as 4:2:0; with ``rows`` the first pair is that which is asked for."""
     p, q = local(u32, 2 * BLOCK + 1), local(u32, 2 * BLOCK + 1)
     half = width // 2
+    first = start if rows else 0
     for j in range(start, end):
         at = 0
         while at < half:
             count = min(half - at, BLOCK)
-            above = 2 * j * width + 2 * at
+            above = 2 * (j - first) * width + 2 * at
             if at > 0:
                 p[0], q[0] = p[2 * BLOCK], q[2 * BLOCK]
-            fetch(rgb, above, p, 2 * count, channels=channels)
-            fetch(rgb, above + width, q, 2 * count, channels=channels)
+            fetch(upper, above, p, 2 * count, channels=channels)
+            fetch(lower, above, q, 2 * count, channels=channels)
             if at == 0:
                 p[0], q[0] = p[1], q[1]
-            lumas(p, luma[above:], black, yr, yg, yb, 2 * count)
-            lumas(q, luma[above + width :], black, yr, yg, yb, 2 * count)
+            place = 2 * j * width + 2 * at
+            lumas(p, luma[place:], black, yr, yg, yb, 2 * count)
+            lumas(q, luma[place + width :], black, yr, yg, yb, 2 * count)
             to = (j * half + at) * step
             chromas(
                 p, q, u[to:], v[to:], middle, ur, ug, ub, vr, vg, vb, count,
@@ -348,19 +384,43 @@ def make_yuv_to_rgb(engine: Engine, task: Task) -> Runner | None:
     """4:2:0 bytes to bytes or floats."""
     if task["format"] == "yuv444":
         return None
+    height, width, _ = task.output.shape
+    native, numbers = _decoder(task, rows=False)
+    run_all = native.parallel(height, max(1, TILE // width))
+    pairs = task["format"] == "nv12"
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        *held, out = _held(*inputs, output)
+        run_all(*_planes([m.address for m in held], height, width, pairs), out, *numbers)
+
+    return run
+
+
+def decode_rows(task: Task) -> tuple[Native, tuple[Any, ...]]:
+    """What makes a row of bytes out of planes, and its arguments: planes by where they begin.
+
+    They begin so far behind the buffers that hold them; the row is told for each call.
+    """
+    height, width, stored = task.output.shape
+    native, numbers = _decoder(task, rows=True)
+    planes = _planes([0] * len(task.inputs), height, width, task["format"] == "nv12")
+    return native, (*planes, (0, width * stored), *numbers)
+
+
+def _decoder(task: Task, *, rows: bool) -> tuple[Native, tuple[Any, ...]]:
     floats = task.output.dtype == "f32"
     unit = 1.0 if floats else 255.0
     height, width, stored = task.output.shape
-    pairs = task["format"] == "nv12"
     black, gain, middle, *shares = task["numbers"]
-    run_all = compile_native(
+    native = compile_native(
         decode,
         S=f32 if floats else u8,
-        step=2 if pairs else 1,
+        step=2 if task["format"] == "nv12" else 1,
         stored=stored,
         bilinear=task["chroma"] == "bilinear",
         centered=task["siting"] == "center",
-    ).parallel(height, max(1, TILE // width))
+        rows=rows,
+    )
     numbers = (
         width,
         height,
@@ -369,12 +429,7 @@ def make_yuv_to_rgb(engine: Engine, task: Task) -> Runner | None:
         middle * 255.0,
         *(s * unit / 255.0 for s in shares),
     )
-
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-        *held, out = _held(*inputs, output)
-        run_all(*_planes(held, height, width, pairs), out, *numbers)
-
-    return run
+    return native, numbers
 
 
 def make_rgb_to_yuv(engine: Engine, task: Task) -> Runner | None:
@@ -382,12 +437,38 @@ def make_rgb_to_yuv(engine: Engine, task: Task) -> Runner | None:
     if task["format"] == "yuv444" or task.inputs[0].dtype != "u8":
         return None
     height, width, channels = task.inputs[0].shape
-    pairs = task["format"] == "nv12"
+    native, numbers = _encoder(task, rows=False)
+    run_all = native.parallel(height // 2, max(1, TILE // width // 2))
+    pairs, row = task["format"] == "nv12", width * channels
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        rgb, out = _held(*inputs, output)
+        size = height * row
+        both = (rgb.address, size), (rgb.address + row, size - row)
+        run_all(*both, *_planes([out.address], height, width, pairs), *numbers)
+
+    return run
+
+
+def encode_rows(task: Task) -> tuple[Native, tuple[Any, ...]]:
+    """What makes planes of two rows, and its arguments; see :func:`decode_rows`."""
+    height, width, channels = task.inputs[0].shape
+    native, numbers = _encoder(task, rows=True)
+    row = (0, width * channels)
+    return native, (row, row, *_planes([0], height, width, task["format"] == "nv12"), *numbers)
+
+
+def _encoder(task: Task, *, rows: bool) -> tuple[Native, tuple[Any, ...]]:
+    _, width, channels = task.inputs[0].shape
     centered = task["siting"] == "center"
     black, middle, *shares = task["numbers"]
-    run_all = compile_native(
-        encode, step=2 if pairs else 1, channels=channels, centered=centered
-    ).parallel(height // 2, max(1, TILE // width // 2))
+    native = compile_native(
+        encode,
+        step=2 if task["format"] == "nv12" else 1,
+        channels=channels,
+        centered=centered,
+        rows=rows,
+    )
     samples = 4 if centered else 8
     numbers = (
         width,
@@ -396,21 +477,16 @@ def make_rgb_to_yuv(engine: Engine, task: Task) -> Runner | None:
         *shares[:3],
         *(s / samples for s in shares[3:]),
     )
-
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-        rgb, out = _held(*inputs, output)
-        run_all(rgb, *_planes([out], height, width, pairs), *numbers)
-
-    return run
+    return native, numbers
 
 
-def _planes(held: list[Any], height: int, width: int, pairs: bool) -> list[tuple[int, int]]:
+def _planes(held: list[int], height: int, width: int, pairs: bool) -> list[tuple[int, int]]:
     """Address and length of Y, Cb and Cr; those of pairs begin a byte apart."""
     area, quarter = height * width, height * width // 4
-    first = held[0].address
+    first = held[0]
     if len(held) == 3:
-        return [(first, area), (held[1].address, quarter), (held[2].address, quarter)]
-    chroma = held[1].address if len(held) == 2 else first + area
+        return [(first, area), (held[1], quarter), (held[2], quarter)]
+    chroma = held[1] if len(held) == 2 else first + area
     if pairs:
         return [(first, area), (chroma, 2 * quarter), (chroma + 1, 2 * quarter - 1)]
     return [(first, area), (chroma, quarter), (chroma + quarter, quarter)]
