@@ -16,9 +16,9 @@ from dala.media.video_decode import words
 from dala.media.video_live import Queue, pyav
 from dala.media.video_sound import Sound
 
-#: The encoder behind each plain name, and what it is told unless the caller says otherwise. A shorter
-#: look-ahead of x264 than the preset's, fewer pictures between it and the encoding, and no pyramid of
-#: B-frames keep 100 MB less at 1080p.
+#: The encoder behind each plain name, and what it is told unless the caller says otherwise. A
+#: look-ahead of x264 that is shorter than the preset's, fewer pictures between it and the encoding,
+#: and no pyramid of B-frames keep 90 MB less at 1080p.
 CODECS: dict[str, tuple[str, dict[str, str]]] = {
     "h264": (
         "libx264",
