@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks import peers_video, video_clip
 from benchmarks.harness import Machine, judge, verdict, write
-from dala.media.video_encode import CODECS, SLICES
+from dala.media.video_encode import CODECS, threads_of
 
 BLUR = ["--blur", "radius=3,sigma=1.5"]
 GRADE = ["--saturation", "0.2", "--contrast", "0.1", "--brightness", "0.05"]
@@ -81,7 +81,7 @@ def once(command: list[str], runs: Runs, compiled: pathlib.Path) -> None:
 def commands(clip: str, folder: pathlib.Path) -> tuple[dict[str, list[str]], dict[str, str]]:
     """The contestants' command lines, and those that are left out, with the reason."""
     _, options = CODECS["h264"]
-    params, threads = options["x264-params"], min(os.cpu_count() or 1, SLICES)
+    params, threads = options["x264-params"], threads_of("libx264")
     crf, preset = int(options["crf"]), options["preset"]
 
     def out(name: str) -> str:
@@ -94,7 +94,7 @@ def commands(clip: str, folder: pathlib.Path) -> tuple[dict[str, list[str]], dic
         import imageio_ffmpeg
 
         binary = imageio_ffmpeg.get_ffmpeg_exe()
-        for name, file, chosen in (("ffmpeg", "f1", params), ("ffmpeg, frame threads", "f2", "")):
+        for name, file, chosen in (("ffmpeg", "f1", params), ("ffmpeg, x264 by itself", "f2", "")):
             found[name] = peers_video.ffmpeg_command(
                 binary, clip, out(file), crf, preset, chosen, threads
             )

@@ -18,6 +18,7 @@ from dala.errors import DtypeMismatch, ParameterError
 from dala.gpu.compute.engines.cpu_native import OutOfBounds, compile_native, compiled, native
 from dala.gpu.compute.engines.cpu_native.words import (
     Array,
+    add_within,
     all_of,
     any_of,
     exp,
@@ -38,6 +39,7 @@ from dala.gpu.compute.engines.cpu_native.words import (
     local,
     maximum,
     minimum,
+    portion,
     prefetch,
     saturate,
     select,
@@ -56,7 +58,8 @@ from dala.gpu.compute.engines.cpu_native.words import (
     view,
 )
 from dala.gpu.compute.engines.host_memory import Memory
-from dala.gpu.compute.engines.jit import jit
+from dala.gpu.compute.engines.jit import Jit, jit
+from dala.gpu.compute.engines.objects import ObjectCache
 from dala.gpu.compute.engines.threads import Pool
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
@@ -198,6 +201,32 @@ def test_wide_vectors():
     out = np.zeros(16, np.uint8)
     compile_native(saturating)(a, out)
     np.testing.assert_array_equal(out, np.clip(a, 0, 255))
+
+
+@native
+def fractions(a: Array[i16], b: Array[i16], out: Array[i16], *, lanes: int) -> None:
+    store(out, 0, portion(load(a, 0, lanes), load(b, 0, lanes)))
+    store(out, lanes, add_within(load(a, 0, lanes), load(b, 0, lanes)))
+
+
+@pytest.mark.parametrize("cpu", ["", "haswell", "x86-64"])
+@pytest.mark.parametrize("lanes", [8, 16, 32, 64])
+def test_fractions_of_16_bits(lanes, cpu):
+    """With the instruction for as many lanes, cut to several of them, and without it."""
+    host = Jit(ObjectCache(None))
+    if cpu and not (X86 and host.features.get("avx2")):
+        pytest.skip("for an x86 processor")
+    compiler = Jit(ObjectCache(None), cpu) if cpu else host
+    if cpu:
+        compiler.features = {"avx2": True} if cpu == "haswell" else {}
+    rng = np.random.default_rng(lanes)
+    a, b = rng.integers(-32768, 32768, (2, lanes)).astype(np.int16)
+    a[:3], b[:3] = (-32768, 32767, 32767), (32767, 32767, 1)
+    out = np.zeros(2 * lanes, np.int16)
+    compile_native(fractions, compiler=compiler, lanes=lanes)(a, b, out)
+    wide, other = a.astype(np.int64), b.astype(np.int64)
+    np.testing.assert_array_equal(out[:lanes], (wide * other + 16384) >> 15)
+    np.testing.assert_array_equal(out[lanes:], np.clip(wide + other, -32768, 32767))
 
 
 @native

@@ -156,3 +156,30 @@ def test_planes_are_lent_without_a_copy(tmp_path):
     assert (one.width, one.height, one.format) == (128, 48, "i420")
     flat = np.concatenate([np.array(p).reshape(-1) for p in one.parts])
     assert np.array_equal(flat, decoded.to_ndarray().reshape(-1))
+
+
+# one pass -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "filters",
+    [
+        ["invert"],
+        ["saturation", ("gamma", {"value": 1.4})],
+        FILTERS,
+        [("blur", {"radius": 9, "sigma": 4.0}), "sharpen", "edge_detect"],
+        ["median", ("sharpen", {"amount": 0.5})],
+    ],
+    ids=lambda filters: " > ".join(f if isinstance(f, str) else f[0] for f in filters),
+)
+@pytest.mark.parametrize("size", [(2, 2), (6, 130), (250, 34), (96, 1090)])
+def test_planes_and_filters_are_one_pass_on_the_cpu(filters, size):
+    """From luma and chroma to luma and chroma, equal to the stages one by one to the bit."""
+    with dala.device("cpu"), VideoChain(filters) as chain:
+        for format in ("i420", "nv12"):
+            given = frame(3, format, size)
+            (got,) = chain.stream([given])
+            rgb = given.to("rgba")
+            with FramePipeline(2048, 2048) as pipeline:
+                made = pipeline.process(rgb, filters)
+            wanted = made.to("i420", matrix=given.matrix, range=given.range)
+            assert np.array_equal(np.array(got), np.array(wanted))
+            assert chain.passes == 1

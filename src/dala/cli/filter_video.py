@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dala.cli import chain, inputs, memory
+from dala.cli import chain, inputs, memory, priority
 from dala.cli.progress import Progress
 from dala.errors import ParameterError, VideoError
 
@@ -41,6 +41,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
     filters = chain.load(args.chain, args.max_pixels)
     options = {} if args.crf is None else {"crf": args.crf}
     damage: list[VideoError] = []
+    memory.small_pages()
     with (
         _opened(name, args.device) as source,
         VideoChain(filters, device=args.device, range="limited") as stages,
@@ -60,8 +61,12 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
             made = {"in": name, "out": out, "width": first.width, "height": first.height}
             frame: Frame | None = first
             del first  # whoever holds a frame keeps its memory from being used again
+            preparing = priority.threads()
             while frame is not None:
                 sink.write(frame, lent=True)
+                if preparing:  # the encoder's threads have come to those there were
+                    priority.give_way(preparing)
+                    preparing = []
                 progress.step()
                 frame = None
                 frame = next(frames, None)

@@ -106,7 +106,10 @@ def _reach(nodes: list[Node], at: int) -> int:
             break
         inside = [b for b in node.inputs if any(b is w for w in written)]
         outside = [b for b in node.inputs if not any(b is w for w in written)]
-        if not inside or node.output.shape[:2] != first.output.shape[:2]:
+        if not inside:
+            break
+        other = node.output.shape[:2] != first.output.shape[:2]
+        if other and not _ends(node):
             break
         if any(overlap(node.output, b) for b in (*written, *read, *outside)):
             break
@@ -115,7 +118,15 @@ def _reach(nodes: list[Node], at: int) -> int:
         written.append(node.output)
         read += outside
         end += 1
+        if other:
+            break
     return end
+
+
+def _ends(node: Node) -> bool:
+    """Whether a pass can be the last of a chain though it makes something of another size."""
+    work = _work(node)
+    return isinstance(work, Task) and work.op == "rgb_to_yuv"
 
 
 def _work(node: Node) -> Program | Task | None:

@@ -33,6 +33,8 @@ STREAM_BYTES: Final = 32 << 20
 _BYTE_NS: Final = 0.03
 #: A tap of a blur, for each byte of a pixel.
 _TAP_NS: Final = 0.03
+#: A pixel from planes, or to them.
+_PLANES_NS: Final = 0.3
 _PLAIN_NS: Final = 0.03
 _COSTLY_NS: Final = {
     "div": 0.1, "sqrt": 0.1, "idiv": 0.3, "mod": 0.3, "image": 0.1, "array": 0.4,
@@ -101,6 +103,8 @@ def stage_ns(stage: Stage) -> float:
         return _position_ns(stage.facts.program)[0]
     if stage.blur is not None:
         return (2 * int(stage.blur["radius"]) + 1) * stage.pixel * _TAP_NS
+    if stage.planes is not None:
+        return _PLANES_NS
     return stage.pixel * _BYTE_NS
 
 

@@ -56,7 +56,7 @@ def plan_rows(
 
     ``facts`` are those of the links that are programs.
     """
-    height, width = links[-1].out.shape[:2]
+    height, width = links[0].out.shape[:2]
     stages = make_stages(links, facts, inputs)
     plan = lay_out(stages, height, width, lanes)
     if plan is None:
@@ -79,7 +79,8 @@ def _described(s: Stage) -> tuple[object, ...]:
     """What code depends on of a stage, beside its program."""
     sources = [(q.stage, q.outside, q.reach) for q in s.sources]
     radius = blur_radius(s.blur) if s.blur is not None else None
-    return radius, s.out.dtype, s.channels, sources, s.store, s.first_param
+    planes = s.planes.described if s.planes is not None else None
+    return radius, planes, s.out.dtype, s.channels, sources, s.store, s.first_param
 
 
 class _Layout:
@@ -91,10 +92,15 @@ class _Layout:
         at = self.first_number + _NUMBERS + 3 * len(stages)
         #: The first of each blur's weights.
         self.weights: dict[int, int] = {}
+        #: The call of those that make planes of rows, or rows of planes.
+        self.calls: dict[int, int] = {}
         for i, s in enumerate(stages):
             if s.blur is not None:
                 self.weights[i] = at
                 at += blur_radius(s.blur) + 1
+            elif s.planes is not None:
+                self.calls[i] = at
+                at += s.planes.words
         self.first_param = at
 
 
@@ -117,7 +123,9 @@ def rows_text(engine: CPUEngine, planned: Planned) -> str:
             functions.append(
                 row_functions(module, name, s.facts, words, engine.machine, tight, not s.ring)
             )
-    window = Window(module, stages, names, planned.space, layout.first_number, layout.first_input)
+    window = Window(
+        module, stages, names, planned.space, layout.first_number, layout.first_input, layout.calls
+    )
     functions.append(window.text())
     heading = "; a chain of " + ", ".join(_name(s) for s in stages) + "\n"
     return finished(module, heading, "\n".join(functions), engine.attributes)
@@ -131,6 +139,8 @@ def _name(s: Stage) -> str:
     if s.facts is not None:
         name = s.facts.program.name
         return name if name.isprintable() else repr(name)
+    if s.planes is not None:
+        return s.planes.op
     return s.blur.op if s.blur is not None else "copy"
 
 
@@ -145,7 +155,11 @@ def _runner(engine: CPUEngine, planned: Planned, code: Code) -> Runner:
     for (ring, stride), scratch in zip(plan.rings, plan.scratch, strict=True):
         numbers += [ring, stride, scratch]
     middle = struct.pack(f"={len(numbers)}q", *numbers)
-    middle += b"".join(blur_weights(s.blur) for s in stages if s.blur is not None)
+    for s in stages:
+        if s.blur is not None:
+            middle += blur_weights(s.blur)
+        elif s.planes is not None:
+            middle += s.planes.call
     pack = engine.packer(f"=72sq{pointers}q{len(middle)}s", planned.types)
     whole = _All(code.addresses["all"])
     threads = engine._threads
@@ -178,8 +192,10 @@ def _share(plan: Rows, threads: int, across: int) -> tuple[int, int]:
     helpers = min(threads - 1, max(1, int(work // cpu_cost.HELPER_NS)))
     # Rows around a strip are computed again in the next one, so strips should not be thin.
     strip = max(-(-plan.height * across // ((helpers + 1) * _TILES)), 6 * plan.halo, 1)
-    strip = min(strip, -(-plan.height * across // (helpers + 1)), plan.height)
-    return helpers, max(strip, 1)
+    strip = max(min(strip, -(-plan.height * across // (helpers + 1)), plan.height), 1)
+    if any(s.planes is not None for s in plan.stages):
+        strip += strip % 2  # two rows share their chroma
+    return helpers, strip
 
 
 def _range(storage: Storage) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dala.gpu.compute.engines.base import Geometry, Link, Runner, Storage, Task, Tensor
 from dala.gpu.compute.engines.cpu_rows import Planned, plan_rows, rows_runner, rows_text
+from dala.gpu.compute.engines.cpu_rows_planes import planes_fit
 from dala.gpu.compute.engines.llvm_rows_blur import blur_fits
 from dala.gpu.compute.engines.llvm_rows_split import split_links
 from dala.gpu.compute.engines.llvm_vectors_facts import Facts, find_facts
@@ -113,7 +114,9 @@ def keeps_apart(engine: CPUEngine, producer: Program, consumer: Program) -> bool
 
 
 def _fits(link: Link, links: Sequence[Link], inputs: Sequence[Tensor]) -> bool:
-    shape = links[-1].out.shape[:2]
+    shape = links[0].out.shape[:2]
+    if isinstance(link.work, Task) and link.work.op != "blur":
+        return len(links) > 1 and planes_fit(link, shape, last=link is links[-1])
     tensors = [link.out, *(inputs[n] if n >= 0 else links[-1 - n].out for n in link.sources)]
     if link.store is not None:
         tensors.append(inputs[link.store])

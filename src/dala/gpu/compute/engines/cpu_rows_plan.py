@@ -15,6 +15,7 @@ from typing import Final
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Link, Task, Tensor
+from dala.gpu.compute.engines.cpu_rows_planes import Planes, planes_of
 from dala.gpu.compute.engines.llvm_rows_table import SIZE
 from dala.gpu.compute.engines.llvm_vectors_facts import Facts, Reach
 
@@ -35,12 +36,14 @@ class Source:
 
 @dataclass
 class Stage:
-    """One stage: a program, a blur, or (neither) a copy of an outside input."""
+    """One stage: a program, a blur, planes, or (none of them) a copy of an outside input."""
 
     sources: list[Source]
     out: Tensor
     facts: Facts | None = None
     blur: Task | None = None
+    #: Makes rows of an outside picture's planes, or planes of rows.
+    planes: Planes | None = None
     #: Number of the first parameter among the chain's.
     first_param: int = 0
     #: Outside output that keeps the rows besides.
@@ -73,6 +76,8 @@ class Stage:
     @property
     def read(self) -> list[int]:
         """Bytes of a pixel of each source."""
+        if self.planes is not None:
+            return [self.planes.pixel]
         if self.facts is None:
             return [self.pixel]
         return [ITEMSIZE[a.dtype] * a.channels for a in self.facts.program.args]
@@ -126,10 +131,15 @@ def make_stages(
                 stage = copies.get(n) if n >= 0 else numbers[-1 - n]
                 sources.append(Source(stage, n, reach))
             numbers[i] = len(stages)
-            blur = link.work if isinstance(link.work, Task) else None
+            task = link.work if isinstance(link.work, Task) else None
+            planes = None if task is None else planes_of(task, link.sources)
+            blur = task if planes is None else None
             if blur is not None and link.sources[0] >= 0:
                 sources[0].stage = None  # a blur looks after the edges itself
-            stages.append(Stage(sources, link.out, found, blur, param, link.store))
+            made = Stage(sources, link.out, found, blur, planes, param, link.store)
+            if planes is not None and planes.last:
+                made.first = 1  # at every second row, with the one above
+            stages.append(made)
         param += 0 if isinstance(link.work, Task) else len(link.work.params)
     _connect(stages)
     _look_ahead(stages)
@@ -162,6 +172,8 @@ def _reaches(link: Link, facts: Facts | None) -> list[Reach]:
     if facts is not None:
         return facts.reach
     assert isinstance(link.work, Task)
+    if link.work.op != "blur":
+        return [Reach(up=-1 if n < 0 else 0) for n in link.sources]
     r = blur_radius(link.work)
     return [Reach(-r, r, -r, r)]
 
@@ -205,6 +217,8 @@ def lay_out(stages: list[Stage], height: int, width: int, lanes: int) -> Rows | 
         plan.space = at
         if at <= SPACE:
             return plan
+        if any(s.planes is not None for s in stages):
+            return None  # they go over whole rows
         narrower = LINE * (columns // 2 // LINE)
         if narrower < LINE or narrower < 4 * max(s.around for s in stages):
             return None

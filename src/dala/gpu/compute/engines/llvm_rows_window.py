@@ -6,9 +6,11 @@ serves pictures of any size.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from dala.gpu.compute.engines.cpu_rows_plan import Source, Stage
+from dala.gpu.compute.engines.cpu_rows_planes import Planes
 from dala.gpu.compute.engines.llvm_rows import repeat_function
 from dala.gpu.compute.engines.llvm_text import Function, Module
 
@@ -53,7 +55,7 @@ class Window:
 
     def __init__(
         self, module: Module, stages: list[Stage], names: list[str], space: int, first_word: int,
-        first_input: int,
+        first_input: int, calls: Mapping[int, int],
     ) -> None:  # fmt: skip
         self.f = Function(
             module, "define void @body(ptr %job, ptr %out, i64 %start, i64 %end) noinline #0"
@@ -64,6 +66,9 @@ class Window:
         self.space = space
         self.first_word = first_word
         self.first_input = first_input
+        #: For stages of planes: the word where their call begins.
+        self.calls = calls
+        self.blocks: dict[int, str] = {}
         self.numbers: list[str] = []
         self.row = ""
 
@@ -90,6 +95,9 @@ class Window:
         entries = max((table_size(s) for s in self.stages), default=0) + 1
         self.table = f.alloca(f"[{entries} x ptr]", "rows", 64)
         self.touch()
+        for i, s in enumerate(self.stages):
+            if s.planes is not None:
+                self.blocks[i] = self.block(i, s.planes)
         word = self.first_word
         self.height, self.width, strip, columns, across = (self.word(word + i) for i in range(5))
         self.rings = []
@@ -181,8 +189,15 @@ class Window:
         f.start(f"row{i}")
         column, count = self.spans[i]
         base = self.slot(i, self.row) if s.ring else ""
-        target = self.at(base, self.places[i]) if s.ring else self.target(i, column)
-        if s.facts is None and s.blur is None:
+        target = ""
+        if s.planes is None or s.ring:
+            target = self.at(base, self.places[i]) if s.ring else self.target(i, column)
+        if s.planes is not None and s.planes.last:
+            self.to_planes(i)
+        elif s.planes is not None:
+            self.put_row(i, 0, target)
+            self.call(i, self.row)
+        elif s.facts is None and s.blur is None:
             source = self.outside(s.sources[0], s.pixel, self.row, column)
             self.copy(target, source, self.sizes[i])
         else:
@@ -196,6 +211,45 @@ class Window:
         if (s.store is not None and s.ring) or (s.store is not None and i == len(self.stages) - 1):
             self.keep(i, base)
         f.jump(f"stage{i + 1}")
+
+    # planes -------------------------------------------------------------------------------------
+    def block(self, i: int, planes: Planes) -> str:
+        """A copy of a stage's call for this thread, its planes where they really are."""
+        f, kind = self.f, f"[{planes.words - 1} x i64]"
+        made = f.alloca(kind, f"call{i}", 64)
+        given = f.let(f"getelementptr i64, ptr %job, i64 {self.calls[i] + 1}")
+        f.do(f"store {kind} {f.let(f'load {kind}, ptr {given}, align 8')}, ptr {made}, align 8")
+        for word, outside in planes.based:
+            base = "%out" if outside < 0 else self.word(self.first_input + outside, "ptr")
+            where = f.let(f"getelementptr i64, ptr {made}, i64 {word}")
+            offset = f.let(f"load i64, ptr {where}")
+            f.do(f"store ptr {self.at(base, offset)}, ptr {where}")
+        return made
+
+    def put_row(self, i: int, which: int, row: str) -> None:
+        """Tells a stage's call where one of its rows is."""
+        planes = self.stages[i].planes
+        assert planes is not None
+        where = self.f.let(f"getelementptr i64, ptr {self.blocks[i]}, i64 {planes.rows[which]}")
+        self.f.do(f"store ptr {row}, ptr {where}")
+
+    def call(self, i: int, number: str) -> None:
+        """Makes a stage's call, for one row or one pair of them."""
+        code = self.word(self.calls[i], "ptr")
+        end = self.op("add", number, 1)
+        self.f.do(f"call void {code}(ptr {self.blocks[i]}, ptr null, i64 {number}, i64 {end})")
+
+    def to_planes(self, i: int) -> None:
+        """Two rows, the second of which is there now."""
+        f, (source,) = self.f, self.stages[i].sources
+        odd = f.let(f"trunc i64 {self.row} to i1")
+        f.branch(odd, f"pair{i}", f"stage{i + 1}")
+        f.start(f"pair{i}")
+        place = self.reads[i][0]
+        assert place is not None
+        for which, row in enumerate((self.op("sub", self.row, 1), self.row)):
+            self.put_row(i, which, self.pixel(source, 0, row, place))
+        self.call(i, self.op("lshr", self.row, 1))
 
     def target(self, i: int, column: str) -> str:
         """Where the row of a stage without a ring goes: to the chain's output, or another."""

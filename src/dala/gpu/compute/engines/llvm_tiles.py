@@ -56,6 +56,9 @@ class Host:
     streams: bool = False
     #: The instruction for waiting loops, as LLVM IR.
     pause: str = ""
+    #: The intrinsic for products of signed 16-bit fractions, rounded, and the lanes that it takes.
+    portion: str = ""
+    portion_lanes: int = 0
 
 
 _TILES: Final = Template("""\

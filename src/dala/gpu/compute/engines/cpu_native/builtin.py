@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dala.gpu.compute.engines.cpu_native import words
-from dala.gpu.compute.engines.cpu_native.builtin_memory import MEMORY_WORDS, type_of
+from dala.gpu.compute.engines.cpu_native.builtin_memory import MEMORY_WORDS, pick, type_of
 from dala.gpu.compute.engines.cpu_native.express import Expressions
 from dala.gpu.compute.engines.cpu_native.types import (
     BOOL,
+    I16,
+    I32,
     Span,
     Term,
     Value,
@@ -22,6 +24,40 @@ from dala.gpu.compute.engines.cpu_native.types import (
 # numbers --------------------------------------------------------------------------------------
 def _saturate(b: Expressions, target: Any, value: Any) -> Value:
     return b.clamp_convert(value, type_of(b, target))
+
+
+def _add_within(b: Expressions, *args: Any) -> Value:
+    x, y = b.alike(*args, what="add_within")
+    if not x.type.integer:
+        b.fail(f"add_within is for whole numbers, not {x.type}")
+    return b.intrinsic(("s" if x.type.signed else "u") + "add.sat", x, y)
+
+
+def _portion(b: Expressions, *args: Any) -> Value:
+    x, y = b.alike(*args, what="portion")
+    t, lanes = x.type, b.unit.portion_lanes
+    if t.scalar != I16:
+        b.fail(f"portion is for vectors of i16, not {t}")
+    if not lanes or t.lanes % lanes:
+        wide = I32.wide(t.lanes)
+        longer = [b.f.let(f"sext {t.llvm} {v.name} to {wide.llvm}") for v in (x, y)]
+        half, shift = (b.spread(Value(I32, n), t.lanes).name for n in ("16384", "15"))
+        product = b.f.let(f"mul nsw {wide.llvm} {longer[0]}, {longer[1]}")
+        rounded = b.f.let(f"add nsw {wide.llvm} {product}, {half}")
+        upper = b.f.let(f"ashr {wide.llvm} {rounded}, {shift}")
+        return Value(t, b.f.let(f"trunc {wide.llvm} {upper} to {t.llvm}"))
+    part = I16.wide(lanes)
+    name = b.f.module.intrinsic(b.unit.portion, part.llvm, part.llvm, part.llvm)
+    made: list[Value] = []
+    for first in range(0, t.lanes, lanes):
+        own = tuple(range(first, first + lanes))
+        a, c = (pick(b, v, v, own) for v in (x, y))
+        text = f"call {part.llvm} {name}({part.llvm} {a.name}, {part.llvm} {c.name})"
+        made.append(Value(part, b.f.let(text)))
+    while len(made) > 1:
+        pairs = zip(made[::2], made[1::2], strict=True)
+        made = [pick(b, p, q, tuple(range(2 * p.type.lanes))) for p, q in pairs]
+    return made[0]
 
 
 def _in_range(b: Expressions, target: Any, value: Any) -> Value:
@@ -149,6 +185,7 @@ def _static(b: Expressions, value: Any) -> Any:
 
 WORDS: Final[dict[Any, Callable[..., Term]]] = {
     **MEMORY_WORDS,
+    words.add_within: _add_within, words.portion: _portion,
     words.saturate: _saturate, words.in_range: _in_range, words.bits: _bits,
     words.select: lambda b, c, yes, no: b.choose(c, yes, no),
     min: lambda b, *a: _extreme(b, a, True),

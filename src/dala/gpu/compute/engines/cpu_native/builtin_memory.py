@@ -204,6 +204,11 @@ def _shuffle(b: Expressions, first: Any, second: Any, lanes: Any) -> Value:
     ok = isinstance(lanes, tuple) and all(isinstance(i, int) for i in lanes)
     if not ok or not all(0 <= i < 2 * x.type.lanes for i in lanes):
         b.fail("the lanes of a shuffle are a constant tuple, within both vectors")
+    return pick(b, x, y, lanes)
+
+
+def pick(b: Expressions, x: Value, y: Value, lanes: tuple[int, ...]) -> Value:
+    """Lanes of two vectors as one."""
     kind, t = x.type.wide(len(lanes)), x.type.llvm
     mask = ", ".join(f"i32 {i}" for i in lanes)
     text = f"shufflevector {t} {x.name}, {t} {y.name}, <{len(lanes)} x i32> <{mask}>"

@@ -116,6 +116,10 @@ class Native:
         body = self._body
         return self._whole(lambda block: body(block, None, start, end), self._head, args[:-2])
 
+    def block(self, *args: Any) -> bytes:
+        """The block that ``body`` takes its arguments from, for native code that calls it."""
+        return self._packed(self._head, 0, 0, args)
+
     def _heading(self, total: int, chunk: int) -> bytes:
         body = self.code.addresses["body"] if self.shared else 0
         return struct.pack("=9q", 0, total, chunk, 0, 0, body, 0, 0, 0)

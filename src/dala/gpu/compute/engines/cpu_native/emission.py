@@ -39,7 +39,7 @@ def emit(
         if not isinstance(kind[1] if array else kind, Type):
             function.fail(p, f"argument {p.arg} needs a type", "Annotate it: Array[f32], i64.")
     params = [p.arg for p in function.params]
-    unit = Unit(checked, host.streams)
+    unit = Unit(checked, host.streams, host.portion, host.portion_lanes)
     if checked:
         unit.functions.append(FAULT)
     entry = [(k[1], 1) if isinstance(k, tuple) else k for k in kinds]

@@ -35,6 +35,9 @@ class Unit:
     checked: bool = False
     #: Whether this machine can store past its caches; and whether a function wants to.
     streams: bool = False
+    #: The intrinsic of ``portion`` and the lanes that it takes; none where there is none.
+    portion: str = ""
+    portion_lanes: int = 0
     streamed: bool = False
     module: Module = field(default_factory=Module)
     functions: list[str] = field(default_factory=list)
