@@ -40,6 +40,7 @@ Pixels = np.ndarray[Any, Any]
 
 _IMAGE: Final = struct.Struct("<QiiII")
 _IMAGE_SIZE: Final = 1 + _IMAGE.size
+_BATCH_SIZE: Final = 5
 _SIZES: Final = stream.command_sizes()
 _SIZES_PLACE: Final = place_of(_SIZES)
 _WIDTHS: Final = half_widths()
@@ -186,22 +187,27 @@ class Canvas:
         if self.begun is not token:  # whose bytes came before is done
             frame[AT] = 0
             self.begun = token
-        given = np.frombuffer(data, np.uint8)
-        places, where = self._places or self._find(), place_of(given)
+        given: Pixels | None = None
+        size = len(data)
         while True:
             at = int(frame[AT])
-            if at == given.size:
+            if at == size:
                 return not self._faults[0]
-            if given[at] == stream.IMAGE_BLIT:
+            if data[at] == stream.BATCH and at + _BATCH_SIZE < size:
+                at = frame[AT] = at + _BATCH_SIZE  # it holds commands, and draws nothing itself
+            if data[at] == stream.IMAGE_BLIT:
                 if not self._image(at, *_IMAGE.unpack_from(data, at + 1), ready=True):
                     return False
                 frame[AT] = at + _IMAGE_SIZE  # where nothing of it is seen
-            elif worth(given, at, self.pixels.size):  # its bands are planned before they are drawn
+                continue
+            if given is None:
+                given = np.frombuffer(data, np.uint8)
+                where = place_of(given)
+            if worth(given, at, self.pixels.size):  # its bands are planned before they are drawn
                 return False
-            else:
-                ready[2](where, *places, _NOTHING, 0, at, given.size)
-                if frame[CODE] not in (stream.END, stream.IMAGE_BLIT):
-                    return False
+            ready[2](where, *(self._places or self._find()), _NOTHING, 0, at, size)
+            if frame[CODE] not in (stream.END, stream.IMAGE_BLIT):
+                return False
 
     def progress(self, token: object) -> int:
         """How far ``advance`` came with the same token."""

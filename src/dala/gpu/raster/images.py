@@ -64,6 +64,8 @@ class Image(NamedTuple):
     weighted: np.ndarray[Any, Any] | None
     width: int
     height: int
+    #: Where the two are; the first one twice if there is no second.
+    places: tuple[Place, Place]
 
 
 def make_image(words: np.ndarray[Any, Any], width: int, height: int) -> Image:
@@ -72,11 +74,12 @@ def make_image(words: np.ndarray[Any, Any], width: int, height: int) -> Image:
     pixels = words.view(np.uint8).reshape(-1, 4)
     alpha = pixels[:, 3:]
     if alpha[:-1].min(initial=255) == 255:
-        return Image(words, None, width, height)
+        return Image(words, None, width, height, (place_of(words), place_of(words)))
     weighted = pixels.astype(np.uint16)
     weighted[:, 3] = 255
     weighted *= alpha
-    return Image(words, weighted.reshape(-1), width, height)
+    flat = weighted.reshape(-1)
+    return Image(words, flat, width, height, (place_of(words), place_of(flat)))
 
 
 class Scratch:
@@ -146,11 +149,11 @@ def draw_image(
         return True
     pixels, frame, dirty = target
     nearest = nearest or (w == sw and h == sh)
-    function, source = plain_rows, image.words
+    function, source = plain_rows, image.places[0]
     if nearest:
         function = near_rows
     elif image.weighted is not None:
-        function, source = weighted_rows, image.weighted
+        function, source = weighted_rows, image.places[1]
     if ready and not scratch.ready(function, checked):
         return False
     columns, parts = scratch.columns, scratch.parts
@@ -160,7 +163,7 @@ def draw_image(
         return True
     strip = max(STRIP_ROWS, -(-STRIP_PIXELS // count), -(-height // STRIPS))
     scratch.shared(function, checked, height, strip)(
-        pixels, place_of(source), columns, parts, scratch.rows, scratch.words, scratch.pairs, frame,
+        pixels, source, columns, parts, scratch.rows, scratch.words, scratch.pairs, frame,
         width, x0, y0, count, y0 - y, h, sw, sh, strip, after,
     )  # fmt: skip
     return True

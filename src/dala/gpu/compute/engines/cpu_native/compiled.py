@@ -82,6 +82,7 @@ class Native:
         form = "".join("Qq" if isinstance(k, tuple) else _PACK[k.name] for k in given)
         self._pack = struct.Struct(f"=72sQQ{form}").pack
         self._given = list(zip(self.params, given, strict=False))
+        self._elements = [None if isinstance(k, Type) else k[1] for k in given]
         self._head = struct.pack("=9q", 0, 0, 1, 0, 0, 0, 0, 0, 0)
 
     @cached_property
@@ -125,13 +126,15 @@ class Native:
         if len(args) != len(self._given):
             raise self._count(args, [n for n, _ in self._given])
         words: list[Any] = []
-        for (name, kind), arg in zip(self._given, args, strict=True):
-            if isinstance(kind, Type):
+        for n, (element, arg) in enumerate(zip(self._elements, args, strict=True)):
+            if element is None:
                 words.append(arg)
+            elif type(arg) is tuple:
+                words += arg
             elif type(arg) is Memory:  # of the engine: bytes of any type
-                words += arg.address, arg.array.nbytes // kind[1].size
+                words += arg.address, arg.array.nbytes // element.size
             else:
-                words += self._array(name, kind[1], arg)
+                words += self._array(self._given[n][0], element, arg)
         return words
 
     def _count(self, args: Sequence[Any], wanted: Sequence[str]) -> ParameterError:
