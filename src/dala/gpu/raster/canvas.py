@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -95,6 +96,7 @@ class Canvas:
         self._bands: Bands | None = None
         self._places: tuple[Place, ...] = ()
         self._check: Native | None = None
+        self._fixed: tuple[Any, Native, Callable[[Place, int, int], None]] | None = None
         self._execute: tuple[int, bool, Native] | None = None
         #: Whose bytes the frame tells the progress of.
         self.begun: object = None
@@ -205,9 +207,16 @@ class Canvas:
                 where = place_of(given)
             if worth(given, at, self.pixels.size):  # its bands are planned before they are drawn
                 return False
-            ready[2](where, *(self._places or self._find()), _NOTHING, 0, at, size)
+            self._drawing(ready[2])(where, at, size)
             if frame[CODE] not in (stream.END, stream.IMAGE_BLIT):
                 return False
+
+    def _drawing(self, execute: Native) -> Callable[[Place, int, int], None]:
+        """What draws bytes from one place to another: all else is packed once."""
+        places = self._places or self._find()
+        if self._fixed is None or self._fixed[0] is not places or self._fixed[1] is not execute:
+            self._fixed = places, execute, execute.fixed(*places, _NOTHING, 0)
+        return self._fixed[2]
 
     def progress(self, token: object) -> int:
         """How far ``advance`` came with the same token."""
@@ -362,7 +371,7 @@ class Canvas:
         self._pixels, self._places = None, ()
         self._images.clear()
         self._atlas.clear()
-        self._scratch = self._bands = None
+        self._scratch = self._bands = self._fixed = None
 
 
 def _size(call: str, width: Any, height: Any) -> tuple[int, int]:
