@@ -7,9 +7,9 @@ the time; whatever is not quite ordinary they hand on to the ones they replaced.
 not as expected (another interpreter than CPython on 64 bits, one without a GIL, no compiler) all
 stays as it was: the two differ in speed alone.
 
-Where the machine code is not on disk yet, it would be a sixth of the time to the first pixel. So it is
-made later, when a program has drawn so much that it pays, by a thread that does only this; whoever
-holds a function in Python by then holds one that calls the other from then on.
+Where the machine code is not on disk yet, it would be a sixth of the time to the first pixel. So it
+is made later, when a program has drawn so much that it pays, by a thread that does only this;
+whoever holds a function in Python by then holds one that calls the other from then on.
 """
 
 from __future__ import annotations
