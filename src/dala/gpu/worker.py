@@ -34,6 +34,8 @@ T = TypeVar("T")
 QUEUE: Final = 8192
 #: Bytes of pictures that may wait.
 QUEUE_BYTES: Final = 128 << 20
+#: Bytes that wait from which on the thread is woken at once, and left to do them.
+BULK: Final = 1 << 15
 #: Seconds of computing that one handing over of bytes should take at most: closing waits for it.
 LONG: Final = 0.1
 #: Seconds that the thread naps, and how often, when it was woken for what others did meanwhile.
@@ -143,7 +145,7 @@ class Worker:
             self._attempt(lambda: self.obey(Hand(data)))
             return
         self._items.append(Hand(data, self._weigh(len(data))))
-        if self._alert.value:
+        if self._alert.value or len(data) >= BULK:
             self.nudge()
 
     def reach(self, work: Callable[[], T]) -> T:
@@ -156,7 +158,9 @@ class Worker:
 
     def here(self, work: Callable[[], T]) -> tuple[bool, T | None]:
         """As :meth:`reach`, but by the caller or not at all: whether, and the result."""
-        if self._stepping or self._standing or self._closing or self.on_thread or self.held:
+        if self._stepping or self._standing or self._closing or self._heavy >= BULK:
+            return False, None
+        if self.on_thread or self.held:
             return False, None
         with self._gate, self._busy:
             here = not self._standing and self._drained()
