@@ -576,6 +576,27 @@ def test_checked_on_threads():
     assert a.sum() == 1000
 
 
+@native
+def tiles_from(a: Array[i32], b: Array[i32], more: i32, start: i64, end: i64) -> None:
+    for i in range(start, end):
+        a[i] = b[i] + more
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_all_but_the_first_argument_fixed(checked):
+    b = np.arange(10, dtype=np.int32)
+    run = compile_native(tiles_from, checked=checked).fixed(b, 5)
+    for size, start, end in ((10, 0, 10), (7, 2, 5), (9, 9, 9)):
+        a = np.zeros(size, np.int32)
+        run((a.ctypes.data, size), start, end)
+        want = np.zeros(size, np.int32)
+        want[start:end] = b[start:end] + 5
+        np.testing.assert_array_equal(a, want)
+    if checked:
+        with pytest.raises(OutOfBounds):
+            run((a.ctypes.data, 4), 0, 5)
+
+
 def test_ordinary_builds_have_no_checks():
     assert "fault" not in compile_native(poke, how=1).text
     assert "fault" in compile_native(poke, how=1, checked=True).text

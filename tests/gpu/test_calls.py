@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import os
 import pickle
 import subprocess
 import sys
@@ -68,6 +69,13 @@ def outcome(call, *arguments, **named):
         return call(*arguments, **named)
     except Exception as error:
         return type(error), str(error).replace("Surface.", "")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed():
+    """Also where nothing is on disk yet: then they come later by themselves."""
+    if not inspect.isbuiltin(gpu.fill_rect):
+        calls.Late(sys.modules["dala.gpu.draw"], Surface).install()
 
 
 def test_they_are_installed():
@@ -278,6 +286,96 @@ def test_all_of_it_works_in_python_alone():
         [sys.executable, "-c", PLAIN], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout.strip() == "ff0000ff00ff00ff0000ffff00000000", done.stderr
+
+
+# where their code is not on disk yet ----------------------------------------------------------
+BEGIN = """
+import inspect, os, sys, threading, time
+from dala import gpu
+from dala.gpu import calls, command, create_surface, draw_line, fill_rect
+from dala.gpu.compute.engines.jit import jit
+
+def until(fine):
+    end = time.monotonic() + 30
+    while not fine():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.001)
+
+def helpers():
+    return [t for t in threading.enumerate() if t.name == "dala-calls"]
+
+assert inspect.isfunction(fill_rect) and inspect.isfunction(gpu.Surface.fill_rect)
+s = create_surface(64, 64)
+s.fill_rect(0, 0, 1, 1, "red")
+s.synchronize()
+assert jit().compiled == 1 and not helpers()  # what draws, and nothing else
+"""
+SWITCHED = """
+method = s.fill_rect
+for n in range(calls.MANY):
+    fill_rect(s, n % 64, 0, 1, 1, (1, 2, 3))
+s.synchronize()
+until(lambda: inspect.isbuiltin(gpu.fill_rect) and inspect.isbuiltin(gpu.draw_line))
+until(lambda: not helpers() and command.join is not None)
+assert inspect.isfunction(fill_rect) and fill_rect.__doc__ == "A filled rectangle."
+assert list(inspect.signature(fill_rect).parameters) == ["s", "x", "y", "w", "h", "color"]
+fill_rect(s, 0, 0, 1, 1, (1, 0, 0))
+fill_rect(s, x=1, y=0, w=1, h=1, color=[2, 0, 0])
+gpu.fill_rect(s, 2, 0, 1, 1, color=(3, 0, 0))
+s.fill_rect(3, 0, 1, 1, (4, 0, 0))
+method(4, 0, 1, 1, (5, 0, 0))
+draw_line(s, 5, 0, 5, 0, (6, 0, 0))
+for wrong in ((s, 1), (None, 1, 2, 3, 4, "red"), (s, 1, 2, 3, 4, "rad"), (s, 1, -2, 3, 4, "red")):
+    told = []
+    for call in (fill_rect, gpu.fill_rect):
+        try:
+            call(*wrong)
+        except Exception as error:
+            told.append((type(error), str(error)))
+    assert len(told) == 2 and told[0] == told[1], told
+print(s.read_pixels(0, 0, 6, 1)[::4].hex())
+"""
+ENDS = """
+for n in range(calls.MANY):
+    fill_rect(s, n % 64, 0, 1, 1, (1, 2, 3))
+s.synchronize()
+print("010203040506")
+"""
+BATCHES = """
+for n in range(2):
+    s.batch([command.encode_fill_rect(0, 0, 1, 1, (1, 2, 3))] * (calls.MANY // 2))
+until(lambda: inspect.isbuiltin(gpu.fill_rect))
+print("010203040506")
+"""
+FORKED = """
+child = os.fork()
+if child == 0:
+    mine = create_surface(64, 64)
+    for n in range(2 * calls.MANY):
+        fill_rect(mine, n % 64, 0, 1, 1, (n % 64 + 1, 2, 3))
+    done = mine.read_pixels(0, 0, 6, 1)[::4].hex()
+    assert not helpers() and inspect.isfunction(gpu.fill_rect) and jit().compiled == 1
+    print(done, flush=True)
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+@pytest.mark.parametrize(
+    "code", [SWITCHED, ENDS, BATCHES, FORKED], ids=["switched", "ends", "batches", "forked"]
+)
+def test_they_come_later_where_they_have_to_be_compiled(code, tmp_path):
+    if code is FORKED and not hasattr(os, "fork"):
+        pytest.skip("there is no fork")
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", BEGIN + code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "DALA_CACHE_DIR": str(tmp_path)},
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("010203040506\n", "", 0)
 
 
 LATE = """

@@ -6,14 +6,21 @@ packing them, and an append. :func:`install` puts functions in the place of thos
 the time; whatever is not quite ordinary they hand on to the ones they replaced. Where anything is
 not as expected (another interpreter than CPython on 64 bits, one without a GIL, no compiler) all
 stays as it was: the two differ in speed alone.
+
+Where the machine code is not on disk yet, it would be a sixth of the time to the first pixel. So it
+is made later, when a program has drawn so much that it pays, by a thread that does only this;
+whoever holds a function in Python by then holds one that calls the other from then on.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 import sys
 import sysconfig
+import threading
+import types
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -21,6 +28,7 @@ from dala.errors import DalaError
 from dala.gpu import command
 from dala.gpu.calls_text import FORM, WORDS, calls_text
 from dala.gpu.color import seen
+from dala.gpu.ends import exiting, helpers
 from dala.gpu.worker import QUEUE
 
 #: The calls, and the commands that they make.
@@ -37,6 +45,8 @@ CALLS: Final = {
     "draw_image": "image_blit",
     "blit": "blit",
 }
+#: Commands from which on it pays to compile the calls.
+MANY: Final = 2000
 _SIZES: Final = {"u32": 4, "i32": 4, "u64": 8}
 #: Ids that do not fit a signed number are left to Python.
 _MOST: Final = (1 << 63) - 1
@@ -76,37 +86,105 @@ def known_interpreter() -> bool:
     )
 
 
-def install(module: Any, surface: type, names: dict[str, Any]) -> bool:
-    """Puts the calls into a module's names and into the class; False where they stay in Python."""
+def install(module: Any, surface: type, *, made: bool = False) -> bool:
+    """Puts the calls into a module's names and into the class; False where they stay in Python.
+
+    With ``made`` only if their code need not be compiled: it is when much was drawn.
+    """
+    names = vars(module)
     try:
         if not known_interpreter():
             return False
         from dala.gpu.compute.engines.jit import jit
 
         exports = [f"{kind}_{name}" for name in CALLS for kind in ("call", "method")]
+        exports += ["where", "join"]
         text = calls_text(tuple(CALLS), _PAYLOAD, command.OPCODES["batch"])
-        code = jit().compile(text, (*exports, "where", "join"), vectors=True)
+        code = jit().recall(text, tuple(exports))
+        if code is None:
+            if made:
+                command.join = Late(module, surface).join
+                return False
+            code = jit().compile(text, tuple(exports), vectors=True)
+        if not isinstance(names["clear"], types.FunctionType):
+            return True  # by somebody else meanwhile
         shared = _shared(surface)
     except (DalaError, RuntimeError, AttributeError, OSError, MemoryError):
         return False
     _keep(code._owner)
     at = code.addresses
     form = ctypes.CFUNCTYPE(ctypes.c_void_p)(at["where"])()
-    made: dict[str, tuple[Any, Any]] = {}
+    ready: dict[str, tuple[Any, Any]] = {}
     for n, (name, told) in enumerate(CALLS.items()):
-        careful, method = names[name], surface.__dict__[name]
+        careful, method = _twin(names[name]), surface.__dict__[name]
         layout = command.LAYOUTS[command.OPCODES[told]]
         words = {**shared, "careful": _keep(careful), "opcode": layout.opcode}
         _fill(form + 8 * WORDS * n, words, layout.fields)
-        made[name] = (
+        ready[name] = (
             _function(module, name, at[f"call_{name}"], careful),
             _descriptor(surface, name, at[f"method_{name}"], method),
         )
-    for name, (function, descriptor) in made.items():
-        names[name] = function
+    for name, (function, descriptor) in ready.items():
+        before, names[name] = names[name], function
         setattr(surface, name, descriptor)
+        if not made:
+            _lead(before)
     command.join = _new(module, "join", at["join"], _ONE_ARGUMENT, "join(commands)")
     return True
+
+
+class Late:
+    """Has the calls compiled when many commands were drawn, once, by a thread of its own."""
+
+    def __init__(self, module: Any, surface: type) -> None:
+        self.module, self.surface = module, surface
+        self.process = os.getpid()
+        self.count = 0
+
+    def join(self, commands: list[Any]) -> None:
+        """Takes the place of what joins commands in machine code: counts them, and leaves them."""
+        self.count += len(commands)
+        if self.count >= MANY:
+            command.join = None
+            self.start()
+
+    def start(self) -> None:
+        """From any thread, in the middle of anything."""
+        if os.getpid() != self.process or exiting():
+            return  # a child does without it: its parent may have been in the middle of it
+        thread = threading.Thread(target=self.install, name="dala-calls", daemon=True)
+        helpers.append(thread)
+        try:
+            thread.start()
+        except RuntimeError:  # there are no more to be had
+            helpers.remove(thread)
+
+    def install(self) -> None:
+        """Does it; what has the functions by name gets the new ones."""
+        room = sys.modules.get("dala.gpu")
+        before = {name: getattr(self.module, name) for name in CALLS}
+        if install(self.module, self.surface) and room is not None:
+            for name, function in before.items():
+                if vars(room).get(name) is function:
+                    setattr(room, name, getattr(self.module, name))
+
+
+def _twin(function: Any) -> Any:
+    """The same function again, for those who call it when the first one leads elsewhere."""
+    made = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__
+    )
+    made.__doc__ = function.__doc__
+    return made
+
+
+def _lead(function: Any) -> None:
+    """Makes a function call what has its name in its module now."""
+    code = function.__code__
+    given = ", ".join(code.co_varnames[: code.co_argcount])
+    found: dict[str, Any] = {}
+    exec(f"def {code.co_name}({given}):\n    return {code.co_name}({given})", found)
+    function.__code__ = found[code.co_name].__code__
 
 
 def _keep(thing: Any) -> int:

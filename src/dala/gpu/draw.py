@@ -284,4 +284,4 @@ def wait_closed(s: Surface, timeout: float | None = None) -> bool:
     return _checked("wait_closed", s).wait_closed(timeout)
 
 
-calls.install(sys.modules[__name__], Surface, globals())
+calls.install(sys.modules[__name__], Surface, made=True)

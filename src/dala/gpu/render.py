@@ -23,6 +23,7 @@ import numpy as np
 from dala.errors import CommandError, DalaError
 from dala.gpu.command import LAYOUTS, OPCODES, Command, decode
 from dala.gpu.compute import live
+from dala.gpu.items import Hand
 from dala.gpu.raster import Canvas, Stop
 from dala.gpu.raster.canvas import _blank, _size
 from dala.gpu.raster.compiler import prepare
@@ -72,8 +73,22 @@ class Renderer(Worker):
             raise
 
     def sync(self, work: Callable[[], T]) -> T:
-        """As :meth:`ask`; what went wrong in commands before is raised instead."""
-        result, error = self.ask(lambda: (work(), self._take_untold()))
+        """As :meth:`reach`; what went wrong in commands before is raised instead."""
+        result, error = self.reach(lambda: (work(), self._take_untold()))
+        if error is not None:
+            raise error
+        return result
+
+    def copied(self, copy: Callable[[np.ndarray[Any, Any]], T]) -> T:
+        """A copy of the pixels, in turn, made on the calling thread.
+
+        The heap of the surface's own would keep the room of a frame.
+        """
+        here, found = self.here(lambda: (copy(self.canvas.pixels), self._take_untold()))
+        if not here or found is None:
+            with self.standing() as canvas:
+                return copy(canvas.pixels)
+        result, error = found
         if error is not None:
             raise error
         return result
@@ -150,9 +165,18 @@ class Renderer(Worker):
             return None
 
     # commands ---------------------------------------------------------------------------------
-    def obey(self, data: bytes) -> None:
+    def advance(self, hand: Hand) -> bool:
+        """Draws with what is at hand; leaves faults and all that does not draw to the thread."""
+        return self.canvas.advance(hand.data, hand)
+
+    def forget(self) -> None:
+        """The next bytes begin at their beginning."""
+        self.canvas.begun = None
+
+    def obey(self, hand: Hand) -> None:
         """Executes commands; what fails is remembered, and the rest goes on."""
-        at = 0
+        data, at = hand.data, self.canvas.progress(hand)
+        self.forget()
         while True:
             try:
                 stop = self.canvas.run(data, at)

@@ -78,7 +78,7 @@ class Surface(Closing):
         renderer = self._own("size")
         resized = self._resized
         if resized != self._settled and not renderer.held:
-            renderer.ask(lambda: None)
+            renderer.reach(lambda: None)
             self._settled = resized
         height, width = renderer.front.shape[:2]
         return width, height
@@ -145,7 +145,7 @@ class Surface(Closing):
         """Queues bytes that may be many."""
         renderer = self._own(call)
         if len(data) > LARGE:
-            renderer.later(lambda: renderer.obey(data), len(data))
+            renderer.put_large(data)
         else:
             renderer.put(data)
 
@@ -282,9 +282,7 @@ class Surface(Closing):
     # pixels -----------------------------------------------------------------------------------
     def get_pixels(self) -> bytes:
         """All pixels, RGBA, row by row."""
-        # Copied here and not on the surface's thread, whose heap would keep the room of a frame.
-        with self._own("get_pixels").standing() as canvas:
-            return canvas.pixels.tobytes()
+        return self._own("get_pixels").copied(np.ndarray.tobytes)
 
     def read_pixels(self, x: int, y: int, w: int, h: int) -> bytes:
         """The pixels of a rectangle, which must lie inside."""
@@ -335,8 +333,7 @@ class Surface(Closing):
 
     def to_array(self) -> np.ndarray[Any, Any]:
         """A copy of the pixels as an array (height, width, 4)."""
-        with self._own("to_array").standing() as canvas:
-            return canvas.pixels.copy()
+        return self._own("to_array").copied(np.copy)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:

@@ -4,24 +4,29 @@ Bytes are put by any thread at the cost of an append; many of them are handed ov
 Between them lie requests, calls to be made in turn, which somebody may wait for. Nothing that a
 finalizer calls waits for a lock: the collector runs finalizers on any thread, in the middle of
 anything, also of what holds that lock.
+
+Waking a thread and being woken by it takes longer than many a drawing. So whoever waits does plain
+bytes itself if the thread has not begun with them. That may be the main thread, where an interrupt
+can come after any step: what is in hand stays the head of the queue until it is done, how far it is
+done is written down by machine code, and whoever comes next goes on from there.
 """
 
 from __future__ import annotations
 
-import atexit
+import contextlib
 import ctypes
-import os
 import struct
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable
-from functools import cache
-from queue import SimpleQueue
-from typing import Any, Final, NoReturn, TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 from dala.errors import CommandError, DeviceError, FreedError
-from dala.gpu import command
+from dala.gpu.ends import PATIENCE, exiting, register, workers
+from dala.gpu.items import Hand, Request, joined
 
 T = TypeVar("T")
 
@@ -29,41 +34,15 @@ T = TypeVar("T")
 QUEUE: Final = 8192
 #: Bytes of pictures that may wait.
 QUEUE_BYTES: Final = 128 << 20
+#: Bytes that wait from which on the thread is woken at once, and left to do them.
+BULK: Final = 1 << 15
 #: Seconds of computing that one handing over of bytes should take at most: closing waits for it.
 LONG: Final = 0.1
+#: Seconds that the thread naps, and how often, when it was woken for what others did meanwhile.
+NAP: Final = 0.002
+NAPS: Final = 10
 #: Seconds after which whoever waits looks around; short, so that Ctrl-C works everywhere.
 LOOK: Final = 0.2
-#: Seconds that closing waits for what is being done.
-PATIENCE: Final = 10.0
-
-
-class Request:
-    """Something to be done by the thread in turn."""
-
-    __slots__ = ("done", "error", "refused", "result", "work")
-
-    def __init__(self, work: Callable[[], Any]) -> None:
-        self.work: Callable[[], Any] | None = work
-        self.done = threading.Lock()
-        self.done.acquire()
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.refused = False
-
-    def run(self) -> None:
-        """Does it, unless it was given up, and lets go of whoever waits."""
-        work, self.work = self.work, None
-        try:
-            if work is not None:
-                self.result = work()
-        except BaseException as error:  # told to the one who waits
-            self.error = error
-        self.done.release()
-
-    def refuse(self) -> None:
-        """Lets go of whoever waits, without having done it."""
-        self.work, self.refused = None, True
-        self.done.release()
 
 
 class Worker:
@@ -71,7 +50,7 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         #: A list: a slice is taken and cut off at once, which is quicker than one by one.
-        self._items: list[bytes | Request] = []
+        self._items: list[bytes | Hand | Request] = []
         self._take = 256
         #: 1 where a put has more to do than to append: the thread sleeps, or has ended. A byte of
         #: memory, since the calls in machine code look at it too.
@@ -82,28 +61,47 @@ class Worker:
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._room = threading.Condition()
         self._waiting = 0
-        self._heavy = 0
+        #: Bytes counted when they were put, and those of them that are done.
+        self._weighed = self._lifted = 0
         #: Held while anything is being done, so that a fork finds no lock taken by the thread.
-        self._busy = threading.Lock()
+        #: It knows its owner: whoever has it must not wait for it.
+        self._busy: Any = threading.RLock()
+        #: Held by those who wait for that lock, which the thread would take again too soon.
+        self._gate: Any = threading.RLock()
+        self._stepping = False
+        self._standing = False
+        #: Naps since the thread last did something; 0 while it does.
+        self._naps = 0
         #: The thread that the worker stands still for.
         self._holder: int | None = None
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
     def start(self) -> None:
         """Starts the thread."""
-        _register()
-        _workers.add(self)
+        register()
+        workers.add(self)
         try:
             self._thread.start()
         except RuntimeError as error:
-            _workers.discard(self)
+            workers.discard(self)
             raise DeviceError(
                 f"create_surface: no thread can be started ({error}). Destroy other surfaces."
             ) from None
 
     @abstractmethod
-    def obey(self, data: bytes) -> None:
-        """Does what bytes say; never raises."""
+    def obey(self, hand: Hand) -> None:
+        """Does what bytes say, or the rest of it; never raises. On the thread alone."""
+
+    @abstractmethod
+    def advance(self, hand: Hand) -> bool:
+        """Does what is plain in bytes, on any thread; True when all of it is done.
+
+        It may be broken off anywhere by an interrupt, and then goes on where it was.
+        """
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Lets go of what was in hand: it is done, and out of the queue."""
 
     @abstractmethod
     def fail(self, error: Exception) -> None:
@@ -129,22 +127,47 @@ class Worker:
 
         What goes wrong in it is told as with bytes.
         """
-        if self.on_thread:
+        if self._own:
             self._attempt(work)
             return
-        counted = nbytes > 0 and self._may_wait
-        if counted:
-            self._wait(lambda: self._heavy == 0 or self._heavy + nbytes <= QUEUE_BYTES, nbytes)
+        upto = self._weigh(nbytes)
 
         def told() -> None:
             self._attempt(work)
-            if counted:
-                with self._room:
-                    self._heavy -= nbytes
-                    self._room.notify_all()
+            self._settle(upto)
 
         self._items.append(Request(told))
         self.nudge()
+
+    def put_large(self, data: bytes) -> None:
+        """As ``put``; how many bytes wait is bounded, too."""
+        if self._own:
+            self._attempt(lambda: self.obey(Hand(data)))
+            return
+        self._items.append(Hand(data, self._weigh(len(data))))
+        if self._alert.value or len(data) >= BULK:
+            self.nudge()
+
+    def reach(self, work: Callable[[], T]) -> T:
+        """As :meth:`ask`, done by the caller or by the thread, whoever comes to it first.
+
+        For short work only, of which nothing is left half done by an interrupt.
+        """
+        here, result = self.here(work)
+        return cast("T", result) if here else self.ask(work)
+
+    def here(self, work: Callable[[], T]) -> tuple[bool, T | None]:
+        """As :meth:`reach`, but by the caller or not at all: whether, and the result."""
+        if self._stepping or self._standing or self._closing or self._heavy >= BULK:
+            return False, None
+        if self.on_thread or self.held:
+            return False, None
+        with self._gate, self._busy:
+            here = not self._standing and self._drained()
+            result = work() if here else None
+        if here and self._items and not self._closing:  # put meanwhile
+            self._stir()
+        return here, result
 
     def ask(self, work: Callable[[], T]) -> T:
         """Has something done by the thread, after all that was put before, and waits for it."""
@@ -177,11 +200,13 @@ class Worker:
         here, go_on = threading.Event(), threading.Event()
 
         def stand() -> None:
+            self._standing = True
             self._busy.release()
             here.set()
             while not go_on.wait(LOOK / 4) and not self._closing:
                 pass
             self._busy.acquire()
+            self._standing = False
 
         self._items.append(Request(stand))
         self._rouse()
@@ -209,7 +234,11 @@ class Worker:
 
     @property
     def on_thread(self) -> bool:
-        """True on the worker's own thread."""
+        """True on the worker's own thread, and on one that does its work: neither may wait."""
+        return self._own or self._busy._is_owned()
+
+    @property
+    def _own(self) -> bool:
         return threading.get_ident() == self._thread.ident
 
     @property
@@ -219,7 +248,7 @@ class Worker:
 
     def refuse(self, call: str = "") -> NoReturn:
         """Tells whoever uses it after its end."""
-        if _exiting and threading.current_thread().daemon and not self.on_thread:
+        if exiting() and threading.current_thread().daemon and not self.on_thread:
             while True:  # it ends with the interpreter; an error would only make noise
                 time.sleep(LOOK)
         call = f"{call}: " if call else ""
@@ -259,6 +288,9 @@ class Worker:
             if not self._thread.is_alive():
                 self._items.clear()
             self.refuse()
+        self._stir()
+
+    def _stir(self) -> None:
         if self._asleep:
             self._asleep = False
             self._alert.value = 0
@@ -270,27 +302,91 @@ class Worker:
         if len(self._items) > QUEUE and self._may_wait:
             self._wait(lambda: len(self._items) <= QUEUE // 2)
 
-    def _wait(self, fine: Callable[[], bool], nbytes: int = 0) -> None:
+    @property
+    def _heavy(self) -> int:
+        """Bytes that were counted and wait."""
+        return self._weighed - self._lifted
+
+    def _weigh(self, nbytes: int) -> int:
+        """Waits for room for bytes, and counts them: how many there are now in all, or 0."""
+        if nbytes == 0 or not self._may_wait:
+            return 0
+        # Those of whoever was interrupted before they were in the queue count for nothing.
+        return self._wait(
+            lambda: self._heavy == 0 or self._heavy + nbytes <= QUEUE_BYTES or self.idle, nbytes
+        )
+
+    def _settle(self, upto: int) -> None:
+        """Counts as done what was counted up to there; twice is fine."""
+        if upto > self._lifted:
+            self._lifted = upto
+        if self._waiting:
+            with self._room:
+                self._room.notify_all()
+
+    def _wait(self, fine: Callable[[], bool], nbytes: int = 0) -> int:
         """Waits for room, and takes some for bytes."""
         with self._room:
             self._waiting += 1
             try:
                 while not fine() and not self._closing:
                     self._room.wait(LOOK)
-                self._heavy += nbytes
+                self._weighed += nbytes
+                upto = self._weighed
             finally:
                 self._waiting -= 1
         if self._closing:
             self.refuse()
+        return upto
+
+    def _drained(self) -> bool:
+        """Does what waits, with ``_busy`` taken; False where something is for the thread.
+
+        An interrupt may come between any two steps: each of them leaves the queue whole.
+        """
+        items = self._items
+        left = len(items)
+        while left > 0:
+            if self._closing:
+                return False
+            head = items[0]
+            if isinstance(head, Request):
+                return False
+            if isinstance(head, bytes):
+                head, count = self._plain(items[: min(left, self._take)])
+                items[:count] = (head,)
+                left -= count - 1
+            began = time.thread_time()
+            if not self.advance(head):
+                return False
+            self._settle(head.upto)
+            del items[0]
+            self.forget()
+            left -= 1
+            self._pace(time.thread_time() - began)
+        return not self._closing
+
+    def _plain(self, chunk: list[Any]) -> tuple[Hand, int]:
+        """The bytes that a part of the queue begins with, and how many items that are."""
+        if len(chunk) == 1:
+            return Hand(chunk[0]), 1
+        for n, item in enumerate(chunk):
+            if not isinstance(item, bytes):
+                del chunk[n:]
+                break
+        return Hand(joined(chunk)), len(chunk)
 
     # the thread -------------------------------------------------------------------------------
     def _work(self) -> None:
         try:
             while not self._closing:
-                if self._items:
+                if self._items and self._gate.acquire(blocking=False):
+                    self._gate.release()
                     with self._busy:
+                        self._stepping = True
                         self._step()
-                else:
+                        self._stepping = False
+                else:  # or somebody who waits is at work, and comes first
                     self._sleep()
         finally:
             self._closing = True
@@ -298,11 +394,20 @@ class Worker:
                 self._end()
 
     def _sleep(self) -> None:
-        # Whoever puts something after the look at the queue finds the alert set.
+        """Until something is put. After being woken in vain it looks again itself for a while:
+        whoever puts a little and waits at once does it all, and need not wake anybody first.
+        """
+        nap = 0 < self._naps <= NAPS or bool(self._items)
+        self._naps += 1
         self._asleep = True
-        self._alert.value = 1
-        if not self._items and not self._closing:
+        self._alert.value = not nap or self._closing
+        # Whoever puts something after the look at the queue finds the alert set.
+        if nap:
+            with contextlib.suppress(Empty):
+                self._wake.get(timeout=NAP)
+        elif not self._items and not self._closing:
             self._wake.get()
+            self._naps = 1
         self._asleep = False
         self._alert.value = self._closing
 
@@ -310,44 +415,53 @@ class Worker:
         """Some of the queue. Slow work is taken in smaller pieces: closing has to wait for it."""
         items = self._items
         chunk = items[: self._take]
+        if not chunk:  # done by somebody who waited
+            return
+        self._naps = 0
         del items[: len(chunk)]
         if self._waiting:
             with self._room:
                 self._room.notify_all()
         began = time.thread_time()  # not what others take: they may hold the GIL
         # Most often there is one request, which somebody waits for, behind all the bytes.
-        last: list[bytes | Request] = [item for item in chunk[-1:] if isinstance(item, Request)]
+        last = [item for item in chunk[-1:] if isinstance(item, Request)]
         try:
-            data = _joined(chunk[:-1] if last else chunk)
+            data = joined(chunk[:-1] if last else chunk)
         except (TypeError, MemoryError):  # there are more of them, or may be
             self._mixed(chunk)
         else:
             some = len(chunk) > len(last)
             chunk.clear()
             if some:
-                self._attempt(lambda: self.obey(data))
+                self._attempt(lambda: self.obey(Hand(data)))
             self._mixed(last)
-        took = time.thread_time() - began
+        self._pace(time.thread_time() - began)
+
+    def _pace(self, took: float) -> None:
         if took > LONG:
             self._take = max(self._take // 4, 16)
         elif took < LONG / 4 and self._take < QUEUE:
             self._take *= 2
 
-    def _mixed(self, chunk: list[bytes | Request]) -> None:
+    def _mixed(self, chunk: Sequence[bytes | Hand | Request]) -> None:
         plain: list[bytes] = []
         for n, item in enumerate(chunk):
             if isinstance(item, bytes):
                 plain.append(item)
                 continue
             if plain:
-                self._attempt(lambda: self.obey(b"".join(plain)))
+                self._attempt(lambda: self.obey(Hand(b"".join(plain))))
                 plain.clear()
             if self._closing:
                 self._items[:0] = chunk[n:]
                 return
-            item.run()
+            if isinstance(item, Request):
+                item.run()
+            else:
+                self._attempt(partial(self.obey, item))
+                self._settle(item.upto)
         if plain:
-            self._attempt(lambda: self.obey(b"".join(plain)))
+            self._attempt(lambda: self.obey(Hand(b"".join(plain))))
 
     def _attempt(self, work: Callable[[], Any]) -> None:
         try:
@@ -364,65 +478,4 @@ class Worker:
         self.finish()
         with self._room:
             self._room.notify_all()
-        _workers.discard(self)
-
-
-def _joined(chunk: list[Any]) -> bytes:
-    """Commands as one piece, a batch of them where that is quicker to make: it draws the same."""
-    made = None if command.join is None else command.join(chunk)
-    return b"".join(chunk) if made is None else made
-
-
-_workers: Final[set[Worker]] = set()
-_exiting = False
-
-
-def _close_all() -> None:
-    global _exiting
-    _exiting = True
-    for worker in list(_workers):
-        worker.close_soon()
-    for worker in list(_workers):
-        worker.close()
-
-
-_held: list[threading.Lock] = []
-
-
-def _before_fork() -> None:
-    """Waits until no worker is doing anything: the child gets no lock that nobody will release."""
-    for worker in list(_workers):
-        if not worker.on_thread and worker._busy.acquire(timeout=PATIENCE):
-            _held.append(worker._busy)
-
-
-def _after_fork_in_parent() -> None:
-    while _held:
-        _held.pop().release()
-
-
-def _after_fork() -> None:
-    """The child has none of the threads: its copies of workers are closed."""
-    _held.clear()
-    for worker in list(_workers):
-        worker._forked = worker._closing = True
-        worker._alert.value = 1
-        worker._room = threading.Condition()
-        worker._wake = SimpleQueue()
-        worker.forked()
-    _workers.clear()
-
-
-@cache
-def _register() -> None:
-    """For the first worker: the compiler, which takes its lock for forks, has registered by then.
-
-    What registers last is asked first, before a fork; it must not wait with that lock taken.
-    """
-    if hasattr(os, "register_at_fork"):  # not on Windows
-        os.register_at_fork(
-            before=_before_fork,
-            after_in_parent=_after_fork_in_parent,
-            after_in_child=_after_fork,
-        )
-    atexit.register(_close_all)
+        workers.discard(self)

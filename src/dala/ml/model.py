@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -404,5 +405,7 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
 
 
 def _finite(array: np.ndarray[Any, Any]) -> bool:
-    """Whether an array holds neither NaN nor infinity."""
-    return bool(np.isfinite(array).all())
+    """Whether an array holds neither NaN nor infinity; without memory for an answer each."""
+    if not array.size:
+        return True
+    return math.isfinite(array.max()) and math.isfinite(array.min())

@@ -36,7 +36,7 @@ from dala.gpu.compute.engines.cpu_native.words import (
     view,
 )
 from dala.gpu.raster.blend import PAIR, lay
-from dala.gpu.raster.frame import X0, X1, Y0, Y1, Place, mark, place_of
+from dala.gpu.raster.frame import AT, X0, X1, Y0, Y1, Place, mark, place_of
 
 #: Lanes that spread the alphas of four pixels over their channels.
 ALPHAS: Final = tuple(4 * (k // 4) + 3 for k in range(16))
@@ -64,6 +64,8 @@ class Image(NamedTuple):
     weighted: np.ndarray[Any, Any] | None
     width: int
     height: int
+    #: Where the two are; the first one twice if there is no second.
+    places: tuple[Place, Place]
 
 
 def make_image(words: np.ndarray[Any, Any], width: int, height: int) -> Image:
@@ -72,11 +74,12 @@ def make_image(words: np.ndarray[Any, Any], width: int, height: int) -> Image:
     pixels = words.view(np.uint8).reshape(-1, 4)
     alpha = pixels[:, 3:]
     if alpha[:-1].min(initial=255) == 255:
-        return Image(words, None, width, height)
+        return Image(words, None, width, height, (place_of(words), place_of(words)))
     weighted = pixels.astype(np.uint16)
     weighted[:, 3] = 255
     weighted *= alpha
-    return Image(words, weighted.reshape(-1), width, height)
+    flat = weighted.reshape(-1)
+    return Image(words, flat, width, height, (place_of(words), place_of(flat)))
 
 
 class Scratch:
@@ -96,11 +99,16 @@ class Scratch:
             )
         ]
         self.columns, self.parts, self.rows, self.words, self.pairs = map(place_of, self._kept)
-        self._code: dict[tuple[Any, ...], Any] = {}
+        self._code: dict[tuple[NativeFunction, bool], Native] = {}
+        self._shared: dict[tuple[Any, ...], Callable[..., None]] = {}
+
+    def ready(self, function: NativeFunction, checked: bool) -> bool:
+        """Whether nothing would have to be compiled to draw with a function."""
+        return (function, checked) in self._code and (lay_out, checked) in self._code
 
     def code(self, function: NativeFunction, checked: bool) -> Native:
         """Compiled code, at hand: a small image takes less time than to ask for it."""
-        found: Native | None = self._code.get((function, checked))
+        found = self._code.get((function, checked))
         if found is None:
             found = self._code[function, checked] = compile_native(function, checked=checked)
         return found
@@ -110,11 +118,11 @@ class Scratch:
     ) -> Callable[..., None]:
         """Code for a picture of so many rows, shared out in strips."""
         key = function, checked, height, strip
-        found: Callable[..., None] | None = self._code.get(key)
+        found = self._shared.get(key)
         if found is None:
-            if len(self._code) >= KEPT:
-                self._code.clear()
-            found = self._code[key] = self.code(function, checked).parallel(height, strip)
+            if len(self._shared) >= KEPT:
+                self._shared.clear()
+            found = self._shared[key] = self.code(function, checked).parallel(height, strip)
         return found
 
 
@@ -124,32 +132,41 @@ def draw_image(
     target: tuple[Place, Place, Place],
     width: int,
     place: tuple[int, int, int, int],
+    after: int,
     *,
     nearest: bool,
     checked: bool,
-) -> None:
-    """Draws an image into x, y, w, h of a target: its pixels, frame and dirty bands."""
+    ready: bool = False,
+) -> bool:
+    """Draws an image into x, y, w, h of a target: its pixels, frame and dirty bands.
+
+    Whatever draws also notes in the frame that commands are done up to the byte ``after``. False,
+    and nothing is drawn, where ``ready`` wants the code to be at hand and it has to be made.
+    """
     y, w, h = place[1:]
     sw, sh = image.width, image.height
     if not (sw and sh and w and h):
-        return
+        return True
     pixels, frame, dirty = target
     nearest = nearest or (w == sw and h == sh)
-    function, source = plain_rows, image.words
+    function, source = plain_rows, image.places[0]
     if nearest:
         function = near_rows
     elif image.weighted is not None:
-        function, source = weighted_rows, image.weighted
+        function, source = weighted_rows, image.places[1]
+    if ready and not scratch.ready(function, checked):
+        return False
     columns, parts = scratch.columns, scratch.parts
     see = scratch.code(lay_out, checked)
     x0, y0, count, height = see(frame, dirty, columns, parts, *place, sw, nearest)
     if count <= 0:
-        return
+        return True
     strip = max(STRIP_ROWS, -(-STRIP_PIXELS // count), -(-height // STRIPS))
     scratch.shared(function, checked, height, strip)(
-        pixels, place_of(source), columns, parts, scratch.rows, scratch.words, scratch.pairs,
-        width, x0, y0, count, y0 - y, h, sw, sh, strip,
+        pixels, source, columns, parts, scratch.rows, scratch.words, scratch.pairs, frame,
+        width, x0, y0, count, y0 - y, h, sw, sh, strip, after,
     )  # fmt: skip
+    return True
 
 
 # places ---------------------------------------------------------------------------------------
@@ -275,6 +292,7 @@ def plain_rows(
     rows: Array[u32],
     words: Array[u32],
     pairs: Array[u64],
+    frame: Array[i64],
     width: i64,
     x0: i64,
     y0: i64,
@@ -284,6 +302,7 @@ def plain_rows(
     sw: i64,
     sh: i64,
     strip: i64,
+    after: i64,
     start: i64,
     end: i64,
 ) -> None:
@@ -312,6 +331,7 @@ def plain_rows(
         store(weights, 0, splat(65535 - part, 32))
         store(weights, 32, splat(part, 32))
         settle(pixels, (y0 + line) * width + x0, upper, lower, weights, words, count)
+    frame[AT] = after
 
 
 # images with alpha ----------------------------------------------------------------------------
@@ -335,6 +355,7 @@ def weighted_rows(
     rows: Array[f32],
     words: Array[u32],
     pairs: Array[u64],
+    frame: Array[i64],
     width: i64,
     x0: i64,
     y0: i64,
@@ -344,6 +365,7 @@ def weighted_rows(
     sw: i64,
     sh: i64,
     strip: i64,
+    after: i64,
     start: i64,
     end: i64,
 ) -> None:
@@ -374,6 +396,7 @@ def weighted_rows(
             v = select(colour, v * f32(255) / alpha, v / f32(255))
             store(made, k, u8(in_range(i32, v + f32(0.5))))
         lay(pixels, (y0 + line) * width + x0, words, 0, count)
+    frame[AT] = after
 
 
 # the nearest pixel ----------------------------------------------------------------------------
@@ -386,6 +409,7 @@ def near_rows(
     rows: Array[u32],
     words: Array[u32],
     pairs: Array[u64],
+    frame: Array[i64],
     width: i64,
     x0: i64,
     y0: i64,
@@ -395,6 +419,7 @@ def near_rows(
     sw: i64,
     sh: i64,
     strip: i64,
+    after: i64,
     start: i64,
     end: i64,
 ) -> None:
@@ -409,3 +434,4 @@ def near_rows(
                 words[k] = row[columns[k]]
             held = i
         lay(pixels, (y0 + line) * width + x0, words, 0, count)
+    frame[AT] = after

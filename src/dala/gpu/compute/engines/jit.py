@@ -111,23 +111,31 @@ class Jit:
 
         ``vectors`` says that it is written in vectors already: LLVM need not look for any.
         """
-        key = hashlib.sha256(f"{self._identity}\n{text}".encode()).hexdigest()
-        stored = self.cache.get(key)
+        stored = self.recall(text, exports)
         if stored is not None:
-            try:
-                code = self._link(stored, exports)
-            except RuntimeError:
-                pass  # the checksum was right but the linker disagrees: make it anew
-            else:
-                self.cache_hits += 1
-                return code
+            return stored
         began = time.perf_counter()
         made = self.object_code(text, vectors=vectors)
         code = self._link(made, exports)
         self.compiled += 1
         self.compile_seconds += time.perf_counter() - began
-        self.cache.put(key, made)
+        self.cache.put(self._key(text), made)
         return code
+
+    def recall(self, text: str, exports: tuple[str, ...]) -> Code | None:
+        """As :meth:`compile`, but None where nothing was stored."""
+        stored = self.cache.get(self._key(text))
+        if stored is None:
+            return None
+        try:
+            code = self._link(stored, exports)
+        except RuntimeError:
+            return None  # the checksum was right but the linker disagrees: make it anew
+        self.cache_hits += 1
+        return code
+
+    def _key(self, text: str) -> str:
+        return hashlib.sha256(f"{self._identity}\n{text}".encode()).hexdigest()
 
     def object_code(self, text: str, *, vectors: bool = False) -> bytes:
         """Optimised object code of a module."""

@@ -24,7 +24,7 @@ from dala.gpu.compute.engines.llvm_tiles import MAILBOX_HEAD, SLOTS
 #: How often the caller looks for the end of a job before it takes a nap (some 100 us).
 LOOKS: Final = 2000
 #: How often an idle helper looks for another job before it goes to sleep (some 100 us).
-IDLE_LOOKS: Final = 2000
+IDLE_LOOKS: Final = 2500
 #: How long a caller naps while others finish, in seconds.
 NAP: Final = 50e-6
 

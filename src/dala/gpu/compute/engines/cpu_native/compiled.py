@@ -37,6 +37,10 @@ _Body: Final = ctypes.CFUNCTYPE(
 )
 
 
+#: Where the first argument of a block is, and an array there.
+_FIRST: Final = 72 + 16
+_PLACE: Final = struct.Struct("=Qq")
+
 #: Bytes of local arrays from which pages are touched first, where that is needed.
 TOUCH_FROM = 1024 if sys.platform == "win32" else 1 << 30
 
@@ -120,6 +124,22 @@ class Native:
         """The block that ``body`` takes its arguments from, for native code that calls it."""
         return self._packed(self._head, 0, 0, args)
 
+    def fixed(self, *args: Any) -> Callable[[tuple[int, int], int, int], None]:
+        """A function of the first array's place, ``start`` and ``end``: the rest stays as given.
+
+        For what is called so often that packing all of it takes longer than it runs.
+        """
+        if self.checked or self.result is not None or not self.shared:
+            return lambda place, start, end: self(place, *args, start, end)
+        block = self._packed(self._head, 0, 0, ((0, 0), *args))
+        before, after, body = block[:_FIRST], block[_FIRST + _PLACE.size :], self._body
+        pack = _PLACE.pack
+
+        def run(place: tuple[int, int], start: int, end: int) -> None:
+            body(before + pack(*place) + after, None, start, end)
+
+        return run
+
     def _heading(self, total: int, chunk: int) -> bytes:
         body = self.code.addresses["body"] if self.shared else 0
         return struct.pack("=9q", 0, total, chunk, 0, 0, body, 0, 0, 0)
@@ -131,6 +151,8 @@ class Native:
         for (name, kind), arg in zip(given, args, strict=True):
             if isinstance(kind, Type):
                 words.append(arg)
+            elif type(arg) is tuple:
+                words += arg
             elif type(arg) is Memory:  # of the engine: bytes of any type
                 words += arg.address, arg.array.nbytes // kind[1].size
             else:
