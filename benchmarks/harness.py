@@ -102,15 +102,17 @@ def judge(
     machine: Machine,
     limit_ms: float | None = None,
     ours: str = "dala",
+    by: str = "min_ms",
 ) -> dict[str, Any]:
     """Ratios (a peer's time / ours), and for each target whether it was met.
 
     A target names a peer and the least ratio to it; where a peer has several ways ("opencv, LUT")
     its fastest counts. A peer that did not take part, or was wrong, leaves its target unmet. On a
-    machine that others kept busy nothing is decided: None.
+    machine that others kept busy nothing is decided: None. ``by`` says which times count: minima,
+    or medians.
     """
-    base = times[ours]["min_ms"]
-    ratios = {name: t["min_ms"] / base for name, t in times.items() if name != ours}
+    base = times[ours][by]
+    ratios = {name: t[by] / base for name, t in times.items() if name != ours}
     met: dict[str, bool | None] = {}
     for peer, least in targets.items():
         rivals = [r for name, r in ratios.items() if name.partition(",")[0] == peer]
@@ -119,7 +121,8 @@ def judge(
         met[f"< {limit_ms:g} ms"] = base < limit_ms
     if not machine.quiet:
         met = dict.fromkeys(met)
-    return {"ratios": ratios, "targets": met, "others": machine.others}
+    found = {"ratios": ratios, "targets": met, "others": machine.others}
+    return found if by == "min_ms" else {**found, "by": " by medians"}
 
 
 def report(title: str, found: dict[str, Any]) -> None:
@@ -132,7 +135,7 @@ def report(title: str, found: dict[str, Any]) -> None:
     for name, why in found["left_out"].items():
         print(f"  {name}: left out ({why})")
     for target, met in found["targets"].items():
-        print(f"  target {target}: {verdict(met, found['others'])}")
+        print(f"  target {target}{found.get('by', '')}: {verdict(met, found['others'])}")
 
 
 def verdict(met: bool | None, others: float | None) -> str:
