@@ -224,19 +224,19 @@ def test_a_closed_frame_gives_its_memory_back(engine_id):
 
 
 def test_the_lowest_draws_are_kept_as_one_picture(engine_id):
-    def made(keeps):
+    def made(lets_go):
         with Scene(40, 30) as scene:
             for i in range(6):
                 scene.add_image(PHOTO, size=(40, 30), opacity=0.7, rotation=i)
             dot = scene.add_overlay(color="red", size=(6, 6))
             for i in range(30):
                 dot.x = i
-                if not keeps:
-                    scene._base.close()
-                    scene._base._serial = -1
                 frame = scene.render()
+                before = np.array(frame)
+                if lets_go:
+                    frame.close()
             kept = scene.stats["cached"]
-            before = np.array(frame)
+            assert scene.stats["framebuffers"] == (1 if lets_go else 2)
             [*scene.nodes.values()][2].opacity = 0.1
             return kept, before, np.array(scene.render()), scene.stats["cached"]
 

@@ -1,15 +1,15 @@
-"""What changed between two states of a layer, as rectangles."""
+"""What changed in a layer, as rectangles."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dala.gpu.compute.composite import Rect
 
 if TYPE_CHECKING:
-    from dala.media.display import Draw, Layer
+    from dala.media.display import Draw
 
 #: Rectangles that are fitted exactly, at most; of more, whole tiles are drawn.
 _FEW: Final = 16
@@ -19,74 +19,47 @@ _MOST: Final = 96
 #: Two rectangles become one where that is at most this much larger than both together.
 _LOOSE: Final = 1.2
 
-
-class Snapshot(NamedTuple):
-    """The list of a layer at one time."""
-
-    serial: int
-    keys: list[tuple[int, str]]
-    draws: list[Draw]
+#: What a draw is known by: its node's serial number, and which part of it it is.
+Key: TypeAlias = tuple[int, str]
 
 
 class Change(NamedTuple):
-    """A draw (its number in the list now) that shows something else, and where."""
+    """A draw (its number in the list; -1 if it is gone) that shows something else, and where."""
 
     number: int
     rect: Rect
 
 
-def snapshot(layer: Layer) -> Snapshot:
-    """The layer's list as it is, kept."""
-    return Snapshot(layer.serial, layer.keys, layer.draws.copy())
-
-
-def changes(layer: Layer, since: Snapshot | None) -> list[Change]:
-    """What has to be drawn again on a picture that shows an earlier state of the layer."""
-    if since is None:
-        return [Change(-1, layer.rect)]
-    if since.serial != layer.serial:
-        return _rearranged(layer, since)
-    # A node that did not change has the very draw it had, which is seen without looking into it.
-    pairs = zip(layer.draws, since.draws, strict=True)
-    found: list[Change] = []
-    for number in [i for i, (draw, old) in enumerate(pairs) if draw is not old]:
-        draw, old = layer.draws[number], since.draws[number]
-        if draw.version != old.version or draw.record != old.record:
-            now, before = draw.rect, old.rect
-            found.append(Change(number, now))
-            if before != now:
-                found.append(Change(number, before))
-    return found
-
-
-def _rearranged(layer: Layer, since: Snapshot) -> list[Change]:
-    """Draws came, went or changed places."""
-    before = {key: i for i, key in enumerate(since.keys)}
+def rearranged(
+    before: list[Key], old_draws: list[Draw], keys: list[Key], draws: list[Draw]
+) -> list[Change]:
+    """Draws came, went or changed places in a list."""
+    places = {key: i for i, key in enumerate(before)}
     found: list[Change] = []
     latest = -1
-    for i, (key, draw) in enumerate(zip(layer.keys, layer.draws, strict=True)):
-        j = before.pop(key, None)
+    for i, (key, draw) in enumerate(zip(keys, draws, strict=True)):
+        j = places.pop(key, None)
         if j is None:
             found.append(Change(i, draw.rect))
             continue
-        old = since.draws[j]
+        old = old_draws[j]
         same = draw is old or (draw.record == old.record and draw.version == old.version)
         if not same or j < latest:  # one that was below a draw that it is above now
             found += [Change(i, draw.rect), Change(i, old.rect)]
         latest = max(latest, j)
-    found += [Change(-1, since.draws[j].rect) for j in before.values()]
+    found += [Change(-1, old_draws[j].rect) for j in places.values()]
     return found
 
 
-def crossed(layer: Layer, since: Snapshot | None, number: int) -> bool:
+def crossed(before: list[Key] | None, keys: list[Key], number: int) -> bool:
     """Whether a draw is above another now that was below it, or the other way round."""
-    if since is None or since.serial == layer.serial:
+    if before is None:
         return False
-    key = layer.keys[number]
-    if key not in since.keys:
+    key = keys[number]
+    if key not in before:
         return True
-    before, now = set(since.keys[: since.keys.index(key)]), set(layer.keys[:number])
-    return bool((before ^ now) & set(layer.keys) & set(since.keys))
+    below, now = set(before[: before.index(key)]), set(keys[:number])
+    return bool((below ^ now) & set(keys) & set(before))
 
 
 # rectangles ---------------------------------------------------------------------------------------
