@@ -26,16 +26,26 @@ PLACES: Final[dict[str, tuple[float, float]]] = {
 Check = Callable[[Any, str], Any]
 
 
+#: What checks of numbers allow.
+_BOUNDS: Final[dict[Check, tuple[float, float]]] = {}
+
+
 class Property:
     """One property: ``node.name`` is ``node.get("name")``, assigning to it ``node.set``."""
 
-    __slots__ = ("check", "default", "name", "order")
+    __slots__ = ("check", "default", "high", "low", "moves", "name", "order")
 
-    def __init__(self, default: Any, check: Check, *, order: bool = False) -> None:
+    def __init__(
+        self, default: Any, check: Check, *, order: bool = False, moves: bool = False
+    ) -> None:
         self.default = default
         self.check = check
+        #: Floats from here to there need no check; none do where the low end is the higher one.
+        self.low, self.high = _BOUNDS.get(check, (1.0, 0.0))
         #: True when it decides which nodes are drawn, and after which.
         self.order = order
+        #: True when nothing but the place follows from it.
+        self.moves = moves
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -100,6 +110,8 @@ def number(low: float = -FAR, high: float = FAR, *, optional: bool = False) -> C
     """A finite number within bounds; None too, where it may be left out."""
 
     def check(value: Any, call: str) -> float | None:
+        if type(value) is int and low <= value <= high:
+            return float(value)
         if value is None and optional:
             return None
         try:
@@ -113,6 +125,7 @@ def number(low: float = -FAR, high: float = FAR, *, optional: bool = False) -> C
         may = " or None" if optional else ""
         raise ParameterError(f"{call} is a number{bounds}{may}, {value!r} came.")
 
+    _BOUNDS[check] = low, high
     return check
 
 
