@@ -28,10 +28,13 @@ from dala.gpu.compute.engines.cpu_compose.shapes import (
 from dala.gpu.compute.engines.cpu_compose.words import (
     ADDRESS,
     ANYTHING,
+    BACKGROUND,
     BOTTOM,
     CHANNELS,
     COPY,
+    DRAW_COUNT,
     DRAW_WORDS,
+    DRAWS,
     FLAT,
     FULL_X0,
     FULL_X1,
@@ -49,12 +52,21 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     PATH,
     PICTURE_HEIGHT,
     PICTURE_NUMBER,
+    PICTURE_ROOM,
     PICTURE_WIDTH,
     PICTURE_WORDS,
+    PICTURES,
+    PLAN_ROOM,
     PLAN_WORDS,
+    PLANS,
     RIGHT,
     SCALED,
     SIZED,
+    TABLE_ROOM,
+    TABLES,
+    TARGET_WIDTH,
+    TILE_ROOM,
+    TILES,
     TOP,
 )
 from dala.gpu.compute.engines.cpu_native import native
@@ -147,26 +159,25 @@ def draw_range(
 def draw_tiles(
     pixels: Array[u32],
     memory: Array[u8],
-    draws: Array[i32],
-    plans: Array[i64],
-    pictures: Array[i64],
-    tables: Array[i32],
-    tiles: Array[i32],
-    width: i64,
-    background: i64,
+    job: Array[i64],
     start: i64,
     end: i64,
     *,
     level: int,
 ) -> None:
-    """Tiles [start, end): left, top, right, bottom each. ``background`` is a word, or below 0.
+    """Tiles [start, end) of a job that was planned: left, top, right, bottom each.
 
     ``level`` is that of the plans: code for what none of them needs is not made.
 
     What lies below a draw that hides a good part of a tile is drawn around that part only.
     """
     room = local(f32, 13 * ROOM + LINE_ROOM)
-    count = len(draws) // DRAW_WORDS
+    count, width, background = job[DRAW_COUNT], job[TARGET_WIDTH], job[BACKGROUND]
+    draws = view(memory, i32, job[DRAWS] - ORIGIN)[0 : count * DRAW_WORDS]
+    plans = view(memory, i64, job[PLANS] - ORIGIN)[0 : job[PLAN_ROOM]]
+    pictures = view(memory, i64, job[PICTURES] - ORIGIN)[0 : job[PICTURE_ROOM]]
+    tables = view(memory, i32, job[TABLES] - ORIGIN)[0 : job[TABLE_ROOM]]
+    tiles = view(memory, i32, job[TILES] - ORIGIN)[0 : job[TILE_ROOM]]
     strips = local(i64, 16)
     for t in hinted(range(start, end), scalar=True):
         left, top = i64(tiles[4 * t]), i64(tiles[4 * t + 1])
