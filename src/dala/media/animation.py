@@ -279,6 +279,9 @@ class Animator:
         raised: ``error`` has it, and ``errors`` counts.
         """
         time = check_time("time", time)
+        if not self._tracks:
+            self.time = time
+            return False
         with self._lock:
             self.time = time
             changed, ended = self._apply(time)

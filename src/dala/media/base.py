@@ -54,6 +54,11 @@ class Base:
         #: How many draws the picture stands for; 0 if there is none.
         self.count = 0
 
+    @property
+    def made(self) -> bool:
+        """Whether it takes memory."""
+        return self._surface is not None
+
     def see(self, layer: Layer) -> None:
         """Before a frame: what changed since the last one."""
         self._frame += 1
@@ -104,7 +109,7 @@ class Base:
         """Frees it."""
         if self._surface is not None:
             self._surface.close()
-        self._surface, self.count = None, 0
+        self._surface, self._serial, self.count = None, -1, 0
 
 
 def _worth(draws: np.ndarray[Any, Any], rects: list[Rect]) -> float:

@@ -95,6 +95,9 @@ class Lent(Buffer):
         """Gives the memory back. Freeing twice is fine."""
         self._storage, self._key, self._owner, self.root = None, None, None, None
 
+    def __del__(self) -> None:
+        """The memory is its owner's: nothing has to be given back."""
+
 
 class Canvas:
     """A framebuffer: a buffer, what it shows, and who holds it."""

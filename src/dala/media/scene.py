@@ -229,11 +229,11 @@ class Scene(Closing, Adding, Arranging, Output):
         due = due_effects(layer, clear) if layer.effects else []
         rects = [change.rect for change in layer.changes]
         pool.miss(rects)
-        if pool.full:
-            base.close()  # it is one of two framebuffers, or none
+        if base.made and pool.full:
+            base.close()  # a framebuffer more takes its place: there are two, whatever they are for
         surface = pool.take().surface
-        base.see(layer)
         if len(pool.canvases) == 1:
+            base.see(layer)
             base.consider(layer, rects)
         facts["dirty_pixels"] = paint(drawer, layer, surface, due, self._background, base)
         facts["filtered"] = drawer.filtered

@@ -71,19 +71,19 @@ class Property:
 
 
 class Parts(Property):
-    """Several properties under one name: ``position`` is ``x`` and ``y``."""
+    """Two properties under one name: ``position`` is ``x`` and ``y``."""
 
     __slots__ = ("names", "words")
 
-    def __init__(self, *names: str, words: str) -> None:
+    def __init__(self, first: str, second: str, *, words: str) -> None:
         super().__init__(None, lambda value, call: value)
-        self.names = names
+        self.names = first, second
         self.words = words
 
     def read(self, node: Node) -> Any:
         """The values of its parts for a node."""
-        values = node._values
-        return tuple([values[name] for name in self.names])
+        values, (first, second) = node._values, self.names
+        return values[first], values[second]
 
     def split(self, value: Any, call: str) -> dict[str, Any]:
         """The single properties that a value stands for."""

@@ -35,7 +35,7 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     SIZED,
     WRONG,
 )
-from dala.gpu.compute.engines.cpu_native import Native, compile_native
+from dala.gpu.compute.engines.cpu_native import compile_native
 
 Array: TypeAlias = np.ndarray[Any, Any]
 #: The address and the length of an array.
@@ -69,10 +69,10 @@ class CPUComposer(Composer):
         self._at_job = _place(self._job)
         self._rooms: tuple[int, ...] | None = None
         self._drawn: tuple[Array | None, int] = None, 0
-        self._runs: dict[tuple[int, int, int], Callable[..., None]] = {}
+        self._runs: dict[tuple[int, int, int], Callable[[], None]] = {}
         #: Of the code in use: the highest that was asked for.
         self._level = SIMPLE
-        self._planner: Native | None = None
+        self._planner: Callable[[], None] | None = None
 
     def picture(self, width: int, height: int) -> int:
         """A place in the table; places of dropped pictures are used again."""
@@ -140,12 +140,11 @@ class CPUComposer(Composer):
         memory = target.handle  # held here while native code works on it
         corners = array("i", chain.from_iterable(rects))
         fill = -1 if background is None else int.from_bytes(bytes(background), "little")
-        tiles, pixels = self._plan(draws, corners, width, height, fill)
-        run = self._run(tiles, 1 if pixels >= SHARED_FROM else tiles)
-        run((memory.address, width * height), _ANYWHERE, self._at_job)
+        tiles, pixels = self._plan(draws, corners, memory.address, width, height, fill)
+        self._run(tiles, 1 if pixels >= SHARED_FROM else tiles)()
 
     def _plan(
-        self, draws: Array, corners: array[int], width: int, height: int, fill: int
+        self, draws: Array, corners: array[int], target: int, width: int, height: int, fill: int
     ) -> tuple[int, int]:
         """Makes a job of a frame, planned and cut into tiles; how many, and of how many pixels."""
         count, job = len(draws), self._job
@@ -153,16 +152,17 @@ class CPUComposer(Composer):
             self._plans, self._rooms = np.zeros(count * 2 * PLAN_WORDS, np.int64), None
         while True:
             if self._rooms is None:
-                rooms = self._plans, self._table, self._tables, self._tiles
-                self._rooms = tuple(chain.from_iterable(map(_place, rooms)))
+                rooms = [self._plans, self._table, self._tables, self._tiles]
+                self._rooms = tuple(chain.from_iterable(_place(room) for room in rooms))
             _JOB.pack_into(
                 job, 0, self._drawn[1], count, *self._rooms, corners.buffer_info()[0],
-                len(corners) // 4, width, height, fill,
+                len(corners) // 4, target, width, height, fill,
             )  # fmt: skip
             if self._planner is None:
                 level = min(self._level, SIZED)
-                self._planner = compile_native(make_plans, checked=self._checked, level=level)
-            self._planner(_ANYWHERE, self._at_job)
+                code = compile_native(make_plans, checked=self._checked, level=level)
+                self._planner = code.bound(_ANYWHERE, self._at_job)
+            self._planner()
             wrong, number, room, tiles, pixels, level = job[WRONG:].tolist()
             if wrong == NARROW:
                 self._broaden(int(draws["picture"][number]))
@@ -178,7 +178,7 @@ class CPUComposer(Composer):
             else:
                 return tiles, pixels
 
-    def _run(self, tiles: int, chunk: int) -> Callable[..., None]:
+    def _run(self, tiles: int, chunk: int) -> Callable[[], None]:
         """What runs over so many tiles."""
         level = self._level
         run = self._runs.get((tiles, chunk, level))
@@ -186,7 +186,8 @@ class CPUComposer(Composer):
             code = compile_native(draw_tiles, checked=self._checked, level=level)
             if len(self._runs) >= 64:
                 self._runs.clear()
-            run = self._runs[tiles, chunk, level] = code.parallel(tiles, chunk)
+            run = code.parallel(tiles, chunk, args=(_ANYWHERE, self._at_job))
+            self._runs[tiles, chunk, level] = run
         return run
 
     @property

@@ -64,6 +64,8 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     SIZED,
     TABLE_ROOM,
     TABLES,
+    TARGET,
+    TARGET_HEIGHT,
     TARGET_WIDTH,
     TILE_ROOM,
     TILES,
@@ -156,15 +158,7 @@ def draw_range(
 
 
 @native
-def draw_tiles(
-    pixels: Array[u32],
-    memory: Array[u8],
-    job: Array[i64],
-    start: i64,
-    end: i64,
-    *,
-    level: int,
-) -> None:
+def draw_tiles(memory: Array[u8], job: Array[i64], start: i64, end: i64, *, level: int) -> None:
     """Tiles [start, end) of a job that was planned: left, top, right, bottom each.
 
     ``level`` is that of the plans: code for what none of them needs is not made.
@@ -173,6 +167,7 @@ def draw_tiles(
     """
     room = local(f32, 13 * ROOM + LINE_ROOM)
     count, width, background = job[DRAW_COUNT], job[TARGET_WIDTH], job[BACKGROUND]
+    pixels = view(memory, u32, job[TARGET] - ORIGIN)[0 : width * job[TARGET_HEIGHT]]
     draws = view(memory, i32, job[DRAWS] - ORIGIN)[0 : count * DRAW_WORDS]
     plans = view(memory, i64, job[PLANS] - ORIGIN)[0 : job[PLAN_ROOM]]
     pictures = view(memory, i64, job[PICTURES] - ORIGIN)[0 : job[PICTURE_ROOM]]
