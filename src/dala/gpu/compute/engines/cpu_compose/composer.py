@@ -135,8 +135,9 @@ class CPUComposer(Composer):
         if not rects:
             return
         if draws is not self._drawn[0]:  # a scene draws from the same array again and again
-            draws = np.ascontiguousarray(draws)
-            self._drawn = draws, _place(draws)[0]
+            if not draws.flags.c_contiguous:
+                draws = np.ascontiguousarray(draws)
+            self._drawn = draws, draws.ctypes.data
         memory = target.handle  # held here while native code works on it
         corners = array("i", chain.from_iterable(rects))
         fill = -1 if background is None else int.from_bytes(bytes(background), "little")

@@ -177,18 +177,22 @@ def draw_tiles(memory: Array[u8], job: Array[i64], start: i64, end: i64, *, leve
     for t in hinted(range(start, end), scalar=True):
         left, top = i64(tiles[4 * t]), i64(tiles[4 * t + 1])
         right, bottom = i64(tiles[4 * t + 2]), i64(tiles[4 * t + 3])
-        # The draw that hides most, the upper one of equals; where it hides all, nothing is below.
-        best, most = -1, 0
+        # The draw that spares most: what it hides, times what lies below it, which is the background
+        # at least. Where it hides all, nothing is below.
+        best, most, hidden, below = -1, 0, 0, 1
         x0, y0, x1, y1 = left, top, left, top
         for k in hinted(range(count), scalar=True):
             plan = plans[k * PLAN_WORDS : (k + 1) * PLAN_WORDS]
             a, b = max(left, plan[FULL_X0]), max(top, plan[FULL_Y0])
             c, d = min(right, plan[FULL_X1]), min(bottom, plan[FULL_Y1])
             area = (c - a) * (d - b) if c > a and d > b else 0
-            if area >= LEAST_HIDDEN and area >= most:
-                best, most = k, area
+            if area >= LEAST_HIDDEN and area * below >= most:
+                best, most, hidden = k, area * below, area
                 x0, y0, x1, y1 = a, b, c, d
-        if most == (right - left) * (bottom - top):
+            across = plan[LEFT] < right and plan[RIGHT] > left
+            if plan[PATH] != NOTHING and across and plan[TOP] < bottom and plan[BOTTOM] > top:
+                below += DRAWN
+        if hidden == (right - left) * (bottom - top):
             y0 = bottom  # strips are empty
             y1, top_end = bottom, top
         else:
@@ -238,5 +242,7 @@ def under(
     )  # fmt: skip
 
 
+#: What a draw costs, filling with the background being 1.
+DRAWN: Final = 4
 #: Pixels that a draw must hide in a tile for what is below to be drawn around them.
 LEAST_HIDDEN: Final = 2048
