@@ -235,6 +235,21 @@ def test_frames_stay_what_they_were(engine_id):
             np.testing.assert_array_equal(got, want[3:, ::2] if i % 4 == 2 else want)
 
 
+def test_a_picture_that_stays_can_be_shown_for_ever(engine_id):
+    """Frames of one framebuffer, one after the other: who let go of it is forgotten."""
+    with scene_of() as scene:
+        first = scene.render()
+        for _ in range(500):
+            frame = scene.render()
+        assert len(scene._pool.front._holders) < 100
+        want = np.array(frame)
+        del frame
+        scene["box"].x = 1
+        scene.render()  # the first is still held, however many were let go of after it
+        assert scene.stats["framebuffers"] == 2
+        np.testing.assert_array_equal(np.asarray(first), want)
+
+
 def test_frames_can_only_be_read(engine_id):
     with scene_of() as scene:
         frame = scene.render()

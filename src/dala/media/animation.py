@@ -279,7 +279,7 @@ class Animator:
         raised: ``error`` has it, and ``errors`` counts.
         """
         time = check_time("time", time)
-        if not self._tracks:
+        if not self._tracks:  # nothing to wait for others with
             self.time = time
             return False
         with self._lock:

@@ -18,6 +18,8 @@ from dala.gpu.compute.composite import Compositor, Picture, Rect
 
 Color = tuple[int, int, int, int]
 
+#: Holders of a framebuffer that are looked through for such as let go, where it is lent again.
+_MANY: Final = 64
 #: Rectangles that a surface keeps in mind; one with more is drawn anew as a whole.
 _MOST: Final = 1024
 
@@ -111,13 +113,16 @@ class Canvas:
     @property
     def free(self) -> bool:
         """True when nobody holds it or an array over it."""
-        if self._holders:
-            self._holders = [h for h in self._holders if not _gone(h())]
-        return not self._holders
+        holders = self._holders
+        while holders and _gone(holders[-1]()):
+            holders.pop()
+        return not holders
 
     def lend(self) -> Buffer:
         """The pixels for a user; until the last hold on them is gone, the canvas is not free."""
         root = None if self._host is None else np.frombuffer(self._host, np.uint8)
+        if len(self._holders) >= _MANY:
+            self._holders = [h for h in self._holders if not _gone(h())]
         lent = Lent(self.surface.buffer, root)
         self._holders.append(weakref.ref(lent if root is None else root))
         return lent

@@ -96,10 +96,10 @@ def apart(rects: list[Rect], whole: Rect) -> list[Rect]:
     if len(todo) > _FEW:
         return _tiles(todo, whole)
     merged = _merged(todo) if len(todo) > 1 else todo
-    if sum(map(area, merged)) >= _NEARLY * area(whole):
-        return [whole]
     if len(merged) < 2:
         return merged
+    if sum(map(area, merged)) >= _NEARLY * area(whole):
+        return [whole]
     found: list[Rect] = []
     for r in sorted(merged, key=area, reverse=True):
         pieces = [r]
@@ -123,7 +123,9 @@ def _tiles(rects: list[Rect], whole: Rect) -> list[Rect]:
     touched = (steps.reshape(-1, pitch).cumsum(0).cumsum(1) > 0).reshape(-1)
     if np.count_nonzero(touched) >= _NEARLY * rows * columns:
         return [whole]
-    edges = np.flatnonzero(np.diff(touched, prepend=False)).tolist()
+    edges = (np.flatnonzero(touched[1:] != touched[:-1]) + 1).tolist()
+    if touched[0]:
+        edges.insert(0, 0)
     found: list[list[int]] = []
     above: dict[tuple[int, int], list[int]] = {}
     for start, end in zip(edges[::2], edges[1::2], strict=True):

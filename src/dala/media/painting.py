@@ -56,8 +56,10 @@ def paint(
         base: the lowest draws, if they are kept as a picture.
     """
     rects = apart(surface.dirty, layer.rect)
-    if rects:
+    if rects and layer.effects:
         _compose(drawer, layer, surface, rects, due, background, base)
+    elif rects:
+        surface.draw(_draws(layer, 0, len(layer.draws), base), rects, background)
     surface.dirty = []
     return sum(map(area, rects))
 

@@ -187,15 +187,18 @@ class Scene(Closing, Adding, Arranging, Output):
         read: copy it to draw on it. Where nothing has changed it is the last picture again, with
         the new time.
         """
-        self._check_open("Scene.render")
         begin = perf_counter()
+        if self._closed:
+            self._check_open("Scene.render")
         moment = self._clock.moment(time)
         with self._compositor.together():
             self.animator.advance(moment.seconds)
             if self.animator.error is not None:
                 self.errors["animation"] = self.animator.error
-            for node in list(self._movers):
-                node.advance(moment.exact)
+            if self._movers:
+                exact = moment.exact
+                for node in list(self._movers):
+                    node.advance(exact)
             if self._textured and any(t.version != s.seen for t, s in self._shown.items()):
                 self._see_textures()
             self._draw()

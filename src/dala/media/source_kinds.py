@@ -89,7 +89,7 @@ class Source(Closing):
         """The newest picture not later than a time of the scene; None: show nothing."""
         if self._closed:
             return None
-        when = exact("time", time)
+        when = time if type(time) is Fraction else exact("time", time)
         if self._shifted:
             when = (when - self.offset) * self.speed
         self._over = False

@@ -100,10 +100,8 @@ class Rate:
 
     def __init__(self) -> None:
         self._times: deque[float] = deque(maxlen=31)
-
-    def tick(self, now: float) -> None:
-        """A frame came."""
-        self._times.append(now)
+        #: A frame came, at a time.
+        self.tick = self._times.append
 
     @property
     def fps(self) -> float:

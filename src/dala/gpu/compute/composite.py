@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from dala.gpu.compute import live
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.engines import auto
+from dala.gpu.compute.engines.base import Engine
 from dala.gpu.compute.engines.composing import (
     BLENDS,
     DRAW,
@@ -40,6 +41,8 @@ __all__ = [
 
 
 _U8: Final = np.dtype(np.uint8)
+#: Around work on engines that begin it at once anyway.
+_APART: Final = nullcontext()
 
 
 class Picture(Closing):
@@ -135,6 +138,7 @@ class Compositor(Closing):
     def __init__(self, device: str | None = None) -> None:
         self.engine = auto.current() if device is None else auto.get(device)
         self.composer: Composer = self.engine.composer()
+        self._gathers = type(self.engine).together is not Engine.together
 
     @property
     def device(self) -> str:
@@ -202,7 +206,7 @@ class Compositor(Closing):
 
     def together(self) -> AbstractContextManager[None]:
         """Work begun inside a ``with`` block of this goes to the device at once."""
-        return self.engine.together()
+        return self.engine.together() if self._gathers else _APART
 
     def close(self) -> None:
         """Gives everything back. Closing twice is fine."""

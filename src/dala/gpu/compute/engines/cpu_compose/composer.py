@@ -153,7 +153,7 @@ class CPUComposer(Composer):
             self._plans, self._rooms = np.zeros(count * 2 * PLAN_WORDS, np.int64), None
         while True:
             if self._rooms is None:
-                rooms = [self._plans, self._table, self._tables, self._tiles]
+                rooms: tuple[Array, ...] = self._plans, self._table, self._tables, self._tiles
                 self._rooms = tuple(chain.from_iterable(_place(room) for room in rooms))
             _JOB.pack_into(
                 job, 0, self._drawn[1], count, *self._rooms, corners.buffer_info()[0],

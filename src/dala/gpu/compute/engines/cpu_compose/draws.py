@@ -78,14 +78,11 @@ from dala.gpu.compute.engines.cpu_native.words import (
     i32,
     i64,
     independent,
-    prefetch,
     u8,
     u32,
     view,
 )
 
-#: Pixels across up to which all rows of a tile are asked for beforehand.
-THIN: Final = 64
 #: Pixels that rows of a tile need room for: whole vectors, and a start at a group of eight.
 ROOM: Final = TILE_COLUMNS + 48
 
@@ -156,12 +153,6 @@ def draw_copy(
     source = view(texels, u8, 0)
     inside = x0 >= plan[FULL_X0] and x1 <= plan[FULL_X1] and field(draw, RADIUS) <= f32(0)
     tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
-    if x1 - x0 <= THIN:
-        # Beside something that moved: rows are so short that each would wait for its memory alone.
-        for y in hinted(range(y0, y1), scalar=True):
-            shift = (y + plan[SHIFT_Y]) * across + plan[SHIFT_X] + x0
-            prefetch(source, shift * (3 if narrow else 4))
-            prefetch(pixels, y * width + x0)
     for y in hinted(range(y0, y1), scalar=True):
         shift = (y + plan[SHIFT_Y]) * across + plan[SHIFT_X]
         if narrow and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]:

@@ -177,8 +177,8 @@ def draw_tiles(memory: Array[u8], job: Array[i64], start: i64, end: i64, *, leve
     for t in hinted(range(start, end), scalar=True):
         left, top = i64(tiles[4 * t]), i64(tiles[4 * t + 1])
         right, bottom = i64(tiles[4 * t + 2]), i64(tiles[4 * t + 3])
-        # The draw that spares most: what it hides, times what lies below it, which is the background
-        # at least. Where it hides all, nothing is below.
+        # The draw that spares most: what it hides, times what lies below it, the background at
+        # least. Where it hides all, nothing is below.
         best, most, hidden, below = -1, 0, 0, 1
         x0, y0, x1, y1 = left, top, left, top
         for k in hinted(range(count), scalar=True):
