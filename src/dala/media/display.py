@@ -24,6 +24,7 @@ from dala.media.nodes.group import GroupNode
 if TYPE_CHECKING:
     from dala.media.drawing import Drawer
     from dala.media.nodes.node import Content, Node
+    from dala.media.pictures import Shown
 
 RECORD: Final = struct.Struct("<8i16f2i4Bf4i")
 assert RECORD.size == DRAW.itemsize
@@ -142,9 +143,9 @@ class Item:
         self.start = 0
         self.stale = False
         #: True when nothing but the node's position and the pixels of its picture changed since its
-        #: draws were made, and whether the pixels did.
+        #: draws were made, and the picture if its pixels did.
         self.moved = False
-        self.repainted = False
+        self.repainted: Shown | None = None
         #: How its draw follows the node; None where it has not exactly one, the node's content.
         self.spot: Spot | None = None
         #: The nodes of an effect on everything below, first to last.
@@ -165,10 +166,10 @@ class Item:
             if self.layer.owner is not None:
                 self.layer.owner.touch()
 
-    def repaint(self) -> None:
+    def repaint(self, shown: Shown) -> None:
         """The picture of the node has other pixels, and nothing else of it changed."""
         self.touch(moved=True)
-        self.repainted = True
+        self.repainted = shown
 
     def drop(self) -> None:
         """Gives back what was made for the item."""
@@ -288,7 +289,7 @@ class Layer:
             except BaseException:
                 self.stale = stale[number:]  # they still are, whatever becomes of the frame
                 raise
-            item.stale = item.repainted = False
+            item.stale, item.repainted = False, None
         if self._scattered:
             self._lay_out()
 

@@ -90,18 +90,12 @@ class Drawer:
         spot = item.spot
         if spot is None:
             return False
-        node, draw, values = item.node, item.draws[0], item.node._values
-        if item.repainted:
-            content = node.content()
-            if (
-                content is None
-                or content.picture is not spot.picture
-                or content.opaque != spot.opaque
-            ):
+        draw, values, shown = item.draws[0], item.node._values, item.repainted
+        version = draw.version
+        if shown is not None:
+            if shown.picture is not spot.picture or shown.opaque != spot.opaque:
                 return False
-            version = content.version
-        else:
-            version = draw.version
+            version = shown.version
         x, y, old = values["x"] + spot.dx, values["y"] + spot.dy, draw.rect
         if x == spot.x and y == spot.y:
             if version != draw.version:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dala.media.nodes.group import GroupNode
     from dala.media.scene import Scene
 
+#: Numbers that are within a property's bounds, or not.
+_PLAIN: Final = (float, int)
 FITS: Final = ("fill", "contain", "cover", "none")
 
 
@@ -139,7 +141,9 @@ class Node:
             else:
                 self.update(**{name: value})
             return
-        if type(value) is not float or not item.low <= value <= item.high:
+        if type(value) in _PLAIN and item.low <= value <= item.high:
+            value = float(value)
+        else:
             value = item.check(value, f"{self.id}: {name}")
         values = self._values
         if value != values[name]:
@@ -150,9 +154,13 @@ class Node:
         """As ``set("position", (x, y))``, which most frames do to most nodes that change."""
         kinds, values = self.PROPERTIES, self._values
         across, down = kinds["x"], kinds["y"]
-        if type(x) is not float or not across.low <= x <= across.high:
+        if type(x) in _PLAIN and across.low <= x <= across.high:
+            x = float(x)
+        else:
             x = across.check(x, f"{self.id}: position")
-        if type(y) is not float or not down.low <= y <= down.high:
+        if type(y) in _PLAIN and down.low <= y <= down.high:
+            y = float(y)
+        else:
             y = down.check(y, f"{self.id}: position")
         if x != values["x"]:
             values["x"] = x

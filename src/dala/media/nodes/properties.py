@@ -26,10 +26,6 @@ PLACES: Final[dict[str, tuple[float, float]]] = {
 Check = Callable[[Any, str], Any]
 
 
-#: What checks of numbers allow.
-_BOUNDS: Final[dict[Check, tuple[float, float]]] = {}
-
-
 class Property:
     """One property: ``node.name`` is ``node.get("name")``, assigning to it ``node.set``."""
 
@@ -40,8 +36,8 @@ class Property:
     ) -> None:
         self.default = default
         self.check = check
-        #: Floats from here to there need no check; none do where the low end is the higher one.
-        self.low, self.high = _BOUNDS.get(check, (1.0, 0.0))
+        #: Plain numbers from here to there need no check; none do where the first is the higher.
+        self.low, self.high = getattr(check, "bounds", (1.0, 0.0))
         #: True when it decides which nodes are drawn, and after which.
         self.order = order
         #: True when nothing but the place follows from it.
@@ -110,8 +106,6 @@ def number(low: float = -FAR, high: float = FAR, *, optional: bool = False) -> C
     """A finite number within bounds; None too, where it may be left out."""
 
     def check(value: Any, call: str) -> float | None:
-        if type(value) is int and low <= value <= high:
-            return float(value)
         if value is None and optional:
             return None
         try:
@@ -125,7 +119,7 @@ def number(low: float = -FAR, high: float = FAR, *, optional: bool = False) -> C
         may = " or None" if optional else ""
         raise ParameterError(f"{call} is a number{bounds}{may}, {value!r} came.")
 
-    _BOUNDS[check] = low, high
+    check.bounds = low, high  # type: ignore[attr-defined]
     return check
 
 
