@@ -37,7 +37,8 @@ class Property:
         self.default = default
         self.check = check
         #: Plain numbers from here to there need no check; none do where the first is the higher.
-        self.low, self.high = getattr(check, "bounds", (1.0, 0.0))
+        bounds: tuple[float, float] = getattr(check, "bounds", (1.0, 0.0))
+        self.low, self.high = bounds
         #: True when it decides which nodes are drawn, and after which.
         self.order = order
         #: True when nothing but the place follows from it.
