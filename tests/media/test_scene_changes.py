@@ -115,6 +115,7 @@ MOVES = {
     "ground": lambda s, a, b: s["ground"].set("y", round(b * 3)),
     "inside": lambda s, a, b: s["inside stamp"].update(x=a * 30, y=b * 30),
     "pixels": lambda s, a, b: s["stamp"].show(STAMP if a < 0.5 else STAMP[::-1].copy()),
+    "away": lambda s, a, b: s["stamp"].update(x=49 + a * 3, y=b * 60 - 15),
     "there and back": lambda s, a, b: (s["box"].set("x", 3), s["box"].set("x", 20)),
     "turned": lambda s, a, b: s["stamp"].set("rotation", round(a * 4) * 45),
     "own group": lambda s, a, b: s["group"].set("opacity", 0.5 if a < 0.5 else 1),

@@ -50,11 +50,11 @@ class Draw:
 
 
 class Spot:
-    """How the only draw of a node lies about the node's position, wherever that is."""
+    """How the only draw of a node lies about the node's position, wherever that is, seen or not."""
 
     __slots__ = ("dx", "dy", "fits", "flags", "hh", "hw", "number", "opaque", "picture", "x", "y")
 
-    def __init__(self, draw: Draw, place: Placed, content: Content, x: float, y: float) -> None:
+    def __init__(self, flags: int, place: Placed, content: Content, x: float, y: float) -> None:
         #: From the node's position to the middle, and from there to the bounds.
         self.dx, self.dy = place.cx - x, place.cy - y
         self.hw, self.hh = reach(place)
@@ -66,7 +66,7 @@ class Spot:
         #: Whether each pixel is a texel where the box begins with whole pixels: then nothing has to
         #: be mixed, which a flag tells besides those it has anyway.
         self.fits = content.picture is not None and texels_fit(place)
-        self.flags = draw.record[8] & ~NEAREST
+        self.flags = flags & ~NEAREST
 
 
 def texels_fit(place: Placed) -> bool:
@@ -146,7 +146,7 @@ class Item:
         #: draws were made, and the picture if its pixels did.
         self.moved = False
         self.repainted: Shown | None = None
-        #: How its draw follows the node; None where it has not exactly one, the node's content.
+        #: How its draw follows the node; None where it may have others than the node's content.
         self.spot: Spot | None = None
         #: The nodes of an effect on everything below, first to last.
         self.below: list[EffectNode] = []

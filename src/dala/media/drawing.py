@@ -77,38 +77,40 @@ class Drawer:
         if (blend or opacity < 1.0) and (shadow or values.get("border_width")):
             return self._isolated(item, content, place, opacity, blend)
         found = self._parts(item, content, place, item.clip, opacity, blend)
-        if len(found) == 1 and found[0].part == "content":
-            item.spot = Spot(found[0], place, content, values["x"], values["y"])
+        if not shadow and [draw.part for draw in found] in ([], ["content"]):
+            flags = found[0].record[8] if found else 0
+            item.spot = Spot(flags, place, content, values["x"], values["y"])
         return found
 
     def move(self, item: Item) -> bool:
         """Brings the draw of a node up to date that was moved, or whose picture has other pixels.
 
-        False where that is not all: then its draws have to be made again. Scenes in which much
-        moves spend their time here.
+        False where that is not all, or where it comes into sight or leaves it: then its draws have
+        to be made again. Scenes in which much moves spend their time here.
         """
         spot = item.spot
         if spot is None:
             return False
-        draw, values, shown = item.draws[0], item.node._values, item.repainted
-        version = draw.version
-        if shown is not None:
-            if shown.picture is not spot.picture or shown.opaque != spot.opaque:
-                return False
-            version = shown.version
-        x, y, old = values["x"] + spot.dx, values["y"] + spot.dy, draw.rect
-        if x == spot.x and y == spot.y:
-            if version != draw.version:
-                draw.version = version
-                item.layer.changes.append(Change(item.start, old))
-            return True
+        values, shown = item.node._values, item.repainted
+        if shown is not None and (shown.picture is not spot.picture or shown.opaque != spot.opaque):
+            return False
+        x, y = values["x"] + spot.dx, values["y"] + spot.dy
         left, top, right, bottom = item.clip
         x0, y0 = floor(x - spot.hw), floor(y - spot.hh)
         x1, y1 = ceil(x + spot.hw), ceil(y + spot.hh)
         if x0 < left or y0 < top or x1 > right or y1 > bottom:
             x0, y0, x1, y1 = max(x0, left), max(y0, top), min(x1, right), min(y1, bottom)
             if x0 >= x1 or y0 >= y1:
-                return False
+                return not item.draws
+        if not item.draws:
+            return False
+        draw = item.draws[0]
+        old, version = draw.rect, draw.version if shown is None else shown.version
+        if x == spot.x and y == spot.y:
+            if version != draw.version:
+                draw.version = version
+                item.layer.changes.append(Change(item.start, old))
+            return True
         flags = spot.flags
         if spot.fits and (x - spot.hw) % 1 == 0 and (y - spot.hh) % 1 == 0:
             flags |= NEAREST
