@@ -7,6 +7,7 @@ python3 -m benchmarks.gpu_scene --small          # 1080p on any WebGPU adapter: 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 from typing import Any
@@ -43,11 +44,15 @@ def build(width: int, height: int, device: str) -> tuple[Scene, list[Any]]:
 def measure(width: int, height: int, device: str, moving: int, frames: int) -> float:
     """Milliseconds a frame, from moving the nodes to the device being done with all frames."""
     scene, nodes = build(width, height, device)
+    steps = itertools.count()
 
     def show(count: int) -> None:
-        for number in range(count):
+        for _ in range(count):
+            # There and back in many steps: a framebuffer is used again after two frames, and must
+            # not find everything where it was.
+            step = 1 if next(steps) % 64 < 32 else -1
             for node in nodes[:moving]:
-                node.x += 1 if number % 2 else -1
+                node.x += step
             frame = scene.render()
         frame.pixels.engine.synchronize()
 

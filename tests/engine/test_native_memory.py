@@ -417,6 +417,36 @@ def test_direct_call_of_a_part():
     assert sizes.tolist() == [0, 3, 0, 0]
 
 
+@pytest.mark.parametrize("checked", [False, True])
+def test_calls_with_the_same_arguments(checked):
+    seen, sizes = np.zeros(1000, np.uint8), np.zeros(10, np.int64)
+    code = compile_native(counted, checked=checked)
+    run = code.parallel(1000, 100, fixed=(seen, sizes, 100))
+    for _ in range(3):
+        run()
+    assert (seen == 3).all()
+    at = np.zeros(1, np.int64)
+    call = compile_native(marked, checked=checked).bound(seen, at)
+    for i in (5, 7):
+        at[0] = i
+        call()
+    assert np.flatnonzero(seen == 9).tolist() == [5, 7]
+    if checked:
+        at[0] = 1000
+        with pytest.raises(OutOfBounds):
+            call()
+        at[0] = 6
+        call()  # what was wrong once is not remembered
+        assert seen[6] == 9
+    with pytest.raises(ParameterError, match="bound"):
+        code.bound(seen, sizes, 100)
+
+
+@native
+def marked(seen: Array[u8], at: Array[i64]) -> None:
+    seen[at[0]] = 9
+
+
 def test_many_callers_at_once():
     run = compile_native(counted).parallel(5000, 100)
     arrays = [np.zeros(5000, np.uint8) for _ in range(4)]

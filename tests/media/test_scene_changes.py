@@ -107,6 +107,57 @@ def test_drawing_what_changed_gives_the_same_as_drawing_all(steps, hold):
             np.testing.assert_array_equal(np.asarray(frame), want)
 
 
+#: Changes that leave a node with its one draw: it is written into its place.
+MOVES = {
+    "stamp": lambda s, a, b: s["stamp"].set("position", (a * 70 - 15, b * 60 - 15)),
+    "stamp by pixels": lambda s, a, b: s["stamp"].update(x=round(a * 48), y=round(b * 40)),
+    "box": lambda s, a, b: s["box"].set("x", a * 60 - 10),
+    "ground": lambda s, a, b: s["ground"].set("y", round(b * 3)),
+    "inside": lambda s, a, b: s["inside stamp"].update(x=a * 30, y=b * 30),
+    "pixels": lambda s, a, b: s["stamp"].show(STAMP if a < 0.5 else STAMP[::-1].copy()),
+    "away": lambda s, a, b: s["stamp"].update(x=49 + a * 3, y=b * 60 - 15),
+    "there and back": lambda s, a, b: (s["box"].set("x", 3), s["box"].set("x", 20)),
+    "turned": lambda s, a, b: s["stamp"].set("rotation", round(a * 4) * 45),
+    "own group": lambda s, a, b: s["group"].set("opacity", 0.5 if a < 0.5 else 1),
+    "hidden": lambda s, a, b: s["stamp"].set("visible", a > 0.3),
+    "over it": lambda s, a, b: s["box"].set("z_index", round(a * 2 - 1)),
+}
+WALKS = st.lists(
+    st.lists(st.tuples(st.sampled_from(sorted(MOVES)), st.floats(0, 1), st.floats(0, 1))),
+    min_size=2,
+    max_size=7,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(walk=WALKS, held=st.integers(0, 3), effect=st.booleans())
+def test_what_moves_is_drawn_as_if_it_had_been_there_before(walk, held, effect):
+    """On framebuffers of every age, each behind by another number of frames."""
+
+    def made():
+        scene = scene_of("cpu")
+        scene.add_video(lambda t: np.roll(PHOTO, round(t * 30), 1), position=(4, 20), id="film")
+        if effect:
+            scene.add_effect("invert", position=(10, 5), size=(20, 20))
+        return scene
+
+    frames, done = [], []
+    with made() as scene:
+        for number, step in enumerate(walk):
+            for name, a, b in step:
+                MOVES[name](scene, a, b)
+                done.append((name, a, b))
+            scene["film"].x = number % 3
+            frames.append(scene.render())
+            del frames[: max(0, len(frames) - held)]
+            with made() as fresh:
+                for name, a, b in done:
+                    MOVES[name](fresh, a, b)
+                fresh["film"].x = number % 3
+                want = np.array(fresh.render(scene.time))
+            np.testing.assert_array_equal(np.asarray(scene._pool.front.lend()), want)
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(
@@ -114,16 +165,19 @@ def test_drawing_what_changed_gives_the_same_as_drawing_all(steps, hold):
             st.integers(-5, 30), st.integers(-5, 30), st.integers(0, 20), st.integers(0, 20)
         ).map(lambda r: (r[0], r[1], r[0] + r[2], r[1] + r[3])),
         max_size=24,
-    )
+    ),
+    st.sampled_from([1, 11, 40, 150]),
 )
-def test_rectangles_apart_cover_the_same_and_never_overlap(rects):
-    want = np.zeros((25, 25), bool)
+def test_rectangles_apart_cover_the_same_and_never_overlap(rects, scale):
+    side = 25 * scale - scale // 3
+    rects = [tuple(n * scale for n in rect) for rect in rects]
+    want = np.zeros((side, side), bool)
     for x0, y0, x1, y1 in rects:
         want[max(y0, 0) : max(y1, 0), max(x0, 0) : max(x1, 0)] = True
-    got = np.zeros((25, 25), int)
-    for x0, y0, x1, y1 in apart(rects, (0, 0, 25, 25)):
-        assert 0 <= x0 < x1 <= 25
-        assert 0 <= y0 < y1 <= 25
+    got = np.zeros((side, side), np.int8)
+    for x0, y0, x1, y1 in apart(rects, (0, 0, side, side)):
+        assert 0 <= x0 < x1 <= side
+        assert 0 <= y0 < y1 <= side
         got[y0:y1, x0:x1] += 1
     assert got.max(initial=0) <= 1
     assert (got[want] == 1).all()
@@ -182,6 +236,21 @@ def test_frames_stay_what_they_were(engine_id):
             np.testing.assert_array_equal(got, want[3:, ::2] if i % 4 == 2 else want)
 
 
+def test_a_picture_that_stays_can_be_shown_for_ever(engine_id):
+    """Frames of one framebuffer, one after the other: who let go of it is forgotten."""
+    with scene_of() as scene:
+        first = scene.render()
+        for _ in range(500):
+            frame = scene.render()
+        assert len(scene._pool.front._holders) < 100
+        want = np.array(frame)
+        del frame
+        scene["box"].x = 1
+        scene.render()  # the first is still held, however many were let go of after it
+        assert scene.stats["framebuffers"] == 2
+        np.testing.assert_array_equal(np.asarray(first), want)
+
+
 def test_frames_can_only_be_read(engine_id):
     with scene_of() as scene:
         frame = scene.render()
@@ -224,19 +293,19 @@ def test_a_closed_frame_gives_its_memory_back(engine_id):
 
 
 def test_the_lowest_draws_are_kept_as_one_picture(engine_id):
-    def made(keeps):
+    def made(lets_go):
         with Scene(40, 30) as scene:
             for i in range(6):
                 scene.add_image(PHOTO, size=(40, 30), opacity=0.7, rotation=i)
             dot = scene.add_overlay(color="red", size=(6, 6))
             for i in range(30):
                 dot.x = i
-                if not keeps:
-                    scene._base.close()
-                    scene._base._serial = -1
                 frame = scene.render()
+                before = np.array(frame)
+                if lets_go:
+                    frame.close()
             kept = scene.stats["cached"]
-            before = np.array(frame)
+            assert scene.stats["framebuffers"] == (1 if lets_go else 2)
             [*scene.nodes.values()][2].opacity = 0.1
             return kept, before, np.array(scene.render()), scene.stats["cached"]
 
@@ -321,8 +390,42 @@ def test_a_scene_of_images_takes_them_and_two_framebuffers():
         after = objects()
         del frame
     grown = sum(after[k][1] - before.get(k, (0, 0))[1] for k in after if k in ("buffer", "picture"))
-    # A frame in a user's hands is counted once more where it shares the framebuffer's memory.
-    assert grown <= 20 * 100 * 100 * 4 + 3 * 320 * 200 * 4
+    assert grown <= 20 * 100 * 100 * 4 + 2 * 320 * 200 * 4
+
+
+@pytest.mark.parametrize("holds", [True, False], ids=["held", "let go"])
+def test_two_framebuffers_are_all_there_are(holds):
+    """Whether one of them shows the lowest draws, or is what the last frame lies in."""
+    width, height = 320, 200
+    rng = np.random.default_rng(1)
+    with Scene(width, height, device="cpu") as scene:
+        nodes = [
+            scene.add_image(
+                rng.integers(0, 256, (60, 80, 4), dtype=np.uint8),
+                size=(width, height), rotation=i, opacity=0.8,
+            )
+            for i in range(19)
+        ]  # fmt: skip
+        nodes.append(scene.add_image(rng.integers(0, 256, (40, 40, 4), dtype=np.uint8)))
+        before, kept = objects(), scene._compositor.nbytes
+        most = 0
+        for i in range(60):
+            nodes[-1].x = i
+            frame = scene.render()
+            grown = objects()["buffer"][1] - before["buffer"][1]
+            most = max(most, grown)
+            if not holds:
+                frame.close()
+        assert scene.stats["cached"] == (0 if holds else 19)
+        assert scene.stats["framebuffers"] == (2 if holds else 1)
+        assert most <= 2 * width * height * 4
+        assert scene._compositor.nbytes - kept < width * height  # tables
+        if not holds:  # a frame that is held takes the place of the base
+            nodes[-1].x, frame = 3, scene.render()
+            nodes[-1].x, other = 4, scene.render()
+            assert objects()["buffer"][1] - before["buffer"][1] <= 2 * width * height * 4
+            assert (scene.stats["cached"], scene.stats["framebuffers"]) == (0, 2)
+            del other
 
 
 def test_nothing_grows_over_many_frames(engine_id):

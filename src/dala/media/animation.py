@@ -278,6 +278,9 @@ class Animator:
         Then calls ``on_end`` of those that have ended. Nothing that goes wrong in an animation is
         raised: ``error`` has it, and ``errors`` counts.
         """
+        if not self._tracks and type(time) is float and math.isfinite(time):
+            self.time = time
+            return False
         time = check_time("time", time)
         with self._lock:
             self.time = time

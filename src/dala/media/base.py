@@ -1,7 +1,8 @@
 """The base: the lowest draws of a scene that have not changed for some frames, as one picture.
 
 What moves above them then costs its own rectangles, however many pictures lie below. It takes the
-memory of one more frame, and is made only where the draws it stands for cost much more than it.
+memory of a frame, so there is none where frames are held while the next is drawn: a scene has two
+framebuffers then. And it is made only where the draws it stands for cost much more than it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from dala.gpu.compute.composite import (
     Rect,
 )
 from dala.media.canvas import Color, Surface
-from dala.media.dirty import Change
 from dala.media.display import Layer, record
 from dala.media.layout import Placed
 
@@ -54,7 +54,12 @@ class Base:
         #: How many draws the picture stands for; 0 if there is none.
         self.count = 0
 
-    def see(self, layer: Layer, found: list[Change]) -> None:
+    @property
+    def made(self) -> bool:
+        """Whether it takes memory."""
+        return self._surface is not None
+
+    def see(self, layer: Layer) -> None:
         """Before a frame: what changed since the last one."""
         self._frame += 1
         if layer.serial != self._serial:
@@ -63,7 +68,7 @@ class Base:
             self._wait, self.count = _EVERY, 0
             return
         since = self._since
-        for number, _ in found:
+        for number, _ in layer.changes:
             if number < 0:
                 self._since = since = [self._frame] * len(since)
                 self.count = 0
@@ -104,7 +109,7 @@ class Base:
         """Frees it."""
         if self._surface is not None:
             self._surface.close()
-        self._surface, self.count = None, 0
+        self._surface, self._serial, self.count = None, -1, 0
 
 
 def _worth(draws: np.ndarray[Any, Any], rects: list[Rect]) -> float:

@@ -1,24 +1,27 @@
 """Pictures that are drawn on: surfaces inside a scene, and the framebuffers it hands out.
 
 A framebuffer is drawn on again only when its Frame and all arrays over it are gone. Each knows
-which state of the scene it shows, so that only what changed since is drawn; for that, what is
-handed out can only be read.
+where it does not show the scene as it is, so that only that is drawn; for that, what is handed out
+can only be read.
 """
 
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.composite import Compositor, Picture, Rect
-from dala.gpu.compute.live import untrack
-from dala.media.dirty import Snapshot
 
 Color = tuple[int, int, int, int]
+
+#: Holders of a framebuffer that are looked through for such as let go, where it is lent again.
+_MANY: Final = 64
+#: Rectangles that a surface keeps in mind; one with more is drawn anew as a whole.
+_MOST: Final = 1024
 
 
 class Surface:
@@ -32,7 +35,8 @@ class Surface:
         self._picture: Picture | None = None
         #: What it shows, for whoever draws on it.
         self.key: Any = None
-        self.snapshot: Snapshot | None = None
+        #: Where it does not show its layer as it is.
+        self.dirty: list[Rect] = [(0, 0, width, height)]
         #: Changes with its pixels.
         self.version = 0
         self._shown = -1
@@ -46,6 +50,12 @@ class Surface:
             self._picture.update(self.buffer)
         self._shown = self.version
         return self._picture
+
+    def miss(self, rects: list[Rect]) -> None:
+        """Its layer looks different there."""
+        self.dirty += rects
+        if len(self.dirty) > _MOST:
+            self.dirty = [(0, 0, self.width, self.height)]
 
     def draw(
         self, draws: np.ndarray[Any, Any], rects: list[Rect] | None, background: Color | None
@@ -71,9 +81,10 @@ class Lent(Buffer):
     __slots__ = ("_owner", "root")
 
     def __init__(self, owner: Buffer, root: np.ndarray[Any, Any] | None) -> None:
-        storage = owner.storage("Scene.render")
-        super().__init__(owner.engine, storage, owner.shape, "u8", readonly=True)
-        untrack("buffer", owner.engine.id, owner.nbytes)  # counted once, by its owner
+        # Not by Buffer.__init__, which counts it: that was done once, for its owner.
+        self.engine, self.shape, self.dtype = owner.engine, owner.shape, owner.dtype
+        self.nbytes, self.readonly, self.transient = owner.nbytes, True, False
+        self._storage, self._key = owner.storage("Scene.render"), owner._key
         self._owner: Buffer | None = owner
         self.root = root
 
@@ -86,31 +97,33 @@ class Lent(Buffer):
         """Gives the memory back. Freeing twice is fine."""
         self._storage, self._key, self._owner, self.root = None, None, None, None
 
+    def __del__(self) -> None:
+        """The memory is its owner's: nothing has to be given back."""
+
 
 class Canvas:
     """A framebuffer: a buffer, what it shows, and who holds it."""
 
     def __init__(self, compositor: Compositor, width: int, height: int) -> None:
         self.surface = Surface(compositor, width, height)
-        self._host = compositor.engine.host_view(self.surface.buffer.storage("Scene")) is not None
+        host = compositor.engine.host_view(self.surface.buffer.storage("Scene"))
+        self._host = None if host is None else host.toreadonly()
         self._holders: list[weakref.ref[Any]] = []
 
     @property
     def free(self) -> bool:
         """True when nobody holds it or an array over it."""
-        self._holders = [h for h in self._holders if not _gone(h())]
-        return not self._holders
+        holders = self._holders
+        while holders and _gone(holders[-1]()):
+            holders.pop()
+        return not holders
 
     def lend(self) -> Buffer:
         """The pixels for a user; until the last hold on them is gone, the canvas is not free."""
-        own = self.surface.buffer
-        root = None
-        if self._host:
-            view = own.engine.host_view(own.storage("Scene.render"))
-            assert view is not None
-            root = np.frombuffer(view, np.uint8)
-            root.flags.writeable = False
-        lent = Lent(own, root)
+        root = None if self._host is None else np.frombuffer(self._host, np.uint8)
+        if len(self._holders) >= _MANY:
+            self._holders = [h for h in self._holders if not _gone(h())]
+        lent = Lent(self.surface.buffer, root)
         self._holders.append(weakref.ref(lent if root is None else root))
         return lent
 
@@ -137,6 +150,11 @@ class Pool:
         #: The one that shows the last frame.
         self.front: Canvas | None = None
 
+    @property
+    def full(self) -> bool:
+        """True when all are held, so that the next frame needs one more."""
+        return not any(canvas.free for canvas in self.canvases)
+
     def take(self) -> Canvas:
         """One to draw on: that which was drawn last of those that nobody holds."""
         for canvas in reversed(self.canvases):
@@ -149,10 +167,10 @@ class Pool:
         self.front = canvas
         return canvas
 
-    def forget(self) -> None:
-        """What the framebuffers show is not what is wanted any more."""
+    def miss(self, rects: list[Rect]) -> None:
+        """The scene looks different there."""
         for canvas in self.canvases:
-            canvas.surface.snapshot = None
+            canvas.surface.miss(rects)
 
     def trim(self, keep: int = 3) -> None:
         """Frees what is no longer needed after somebody held many frames."""

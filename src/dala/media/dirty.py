@@ -1,92 +1,68 @@
-"""What changed between two states of a layer, as rectangles."""
+"""What changed in a layer, as rectangles."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dala.gpu.compute.composite import Rect
 
 if TYPE_CHECKING:
-    from dala.media.display import Draw, Layer
+    from dala.media.display import Draw
 
 #: Rectangles that are fitted exactly, at most; of more, whole tiles are drawn.
 _FEW: Final = 16
 _TILE: Final = 32
 #: Rectangles that are drawn apart, at most; more become the one around them.
 _MOST: Final = 96
+#: The share of the whole that is not worth leaving anything out for.
+_NEARLY: Final = 0.8
 #: Two rectangles become one where that is at most this much larger than both together.
 _LOOSE: Final = 1.2
 
-
-class Snapshot(NamedTuple):
-    """The list of a layer at one time."""
-
-    serial: int
-    keys: list[tuple[int, str]]
-    draws: list[Draw]
+#: What a draw is known by: its node's serial number, and which part of it it is.
+Key: TypeAlias = tuple[int, str]
 
 
 class Change(NamedTuple):
-    """A draw (its number in the list now) that shows something else, and where."""
+    """A draw (its number in the list; -1 if it is gone) that shows something else, and where."""
 
     number: int
     rect: Rect
 
 
-def snapshot(layer: Layer) -> Snapshot:
-    """The layer's list as it is, kept."""
-    return Snapshot(layer.serial, layer.keys, layer.draws.copy())
-
-
-def changes(layer: Layer, since: Snapshot | None) -> list[Change]:
-    """What has to be drawn again on a picture that shows an earlier state of the layer."""
-    if since is None:
-        return [Change(-1, layer.rect)]
-    if since.serial != layer.serial:
-        return _rearranged(layer, since)
-    # A node that did not change has the very draw it had, which is seen without looking into it.
-    pairs = zip(layer.draws, since.draws, strict=True)
-    found: list[Change] = []
-    for number in [i for i, (draw, old) in enumerate(pairs) if draw is not old]:
-        draw, old = layer.draws[number], since.draws[number]
-        if draw.version != old.version or draw.record != old.record:
-            now, before = draw.rect, old.rect
-            found.append(Change(number, now))
-            if before != now:
-                found.append(Change(number, before))
-    return found
-
-
-def _rearranged(layer: Layer, since: Snapshot) -> list[Change]:
-    """Draws came, went or changed places."""
-    before = {key: i for i, key in enumerate(since.keys)}
+def rearranged(
+    before: list[Key], old_draws: list[Draw], keys: list[Key], draws: list[Draw]
+) -> list[Change]:
+    """Draws came, went or changed places in a list."""
+    places = {key: i for i, key in enumerate(before)}
     found: list[Change] = []
     latest = -1
-    for i, (key, draw) in enumerate(zip(layer.keys, layer.draws, strict=True)):
-        j = before.pop(key, None)
+    for i, (key, draw) in enumerate(zip(keys, draws, strict=True)):
+        j = places.pop(key, None)
         if j is None:
             found.append(Change(i, draw.rect))
             continue
-        old = since.draws[j]
+        old = old_draws[j]
         same = draw is old or (draw.record == old.record and draw.version == old.version)
         if not same or j < latest:  # one that was below a draw that it is above now
             found += [Change(i, draw.rect), Change(i, old.rect)]
         latest = max(latest, j)
-    found += [Change(-1, since.draws[j].rect) for j in before.values()]
+    found += [Change(-1, old_draws[j].rect) for j in places.values()]
     return found
 
 
-def crossed(layer: Layer, since: Snapshot | None, number: int) -> bool:
+def crossed(before: list[Key] | None, keys: list[Key], number: int) -> bool:
     """Whether a draw is above another now that was below it, or the other way round."""
-    if since is None or since.serial == layer.serial:
+    if before is None:
         return False
-    key = layer.keys[number]
-    if key not in since.keys:
+    key = keys[number]
+    if key not in before:
         return True
-    before, now = set(since.keys[: since.keys.index(key)]), set(layer.keys[:number])
-    return bool((before ^ now) & set(layer.keys) & set(since.keys))
+    below, now = set(before[: before.index(key)]), set(keys[:number])
+    return bool((below ^ now) & set(keys) & set(before))
 
 
 # rectangles ---------------------------------------------------------------------------------------
@@ -109,18 +85,21 @@ def apart(rects: list[Rect], whole: Rect) -> list[Rect]:
     """Rectangles that do not overlap and cover the given ones, as far as they lie in the whole."""
     if whole in rects:
         return [whole]
-    todo = []
+    left, top, right, bottom = whole
+    todo: list[Rect] = []
     for r in rects:
-        r = max(r[0], whole[0]), max(r[1], whole[1]), min(r[2], whole[2]), min(r[3], whole[3])
-        if r[0] < r[2] and r[1] < r[3]:
+        x0, y0, x1, y1 = r
+        if x0 < left or y0 < top or x1 > right or y1 > bottom:
+            r = x0, y0, x1, y1 = max(x0, left), max(y0, top), min(x1, right), min(y1, bottom)
+        if x0 < x1 and y0 < y1:
             todo.append(r)
     if len(todo) > _FEW:
         return _tiles(todo, whole)
     merged = _merged(todo) if len(todo) > 1 else todo
-    if sum(map(area, merged)) >= 0.8 * area(whole):
-        return [whole]
-    if len(merged) == 1:
+    if len(merged) < 2:
         return merged
+    if sum(map(area, merged)) >= _NEARLY * area(whole):
+        return [whole]
     found: list[Rect] = []
     for r in sorted(merged, key=area, reverse=True):
         pieces = [r]
@@ -132,48 +111,55 @@ def apart(rects: list[Rect], whole: Rect) -> list[Rect]:
 
 def _tiles(rects: list[Rect], whole: Rect) -> list[Rect]:
     """The tiles that many rectangles touch, in runs: across, and down where they are alike."""
-    columns, rows = -(-whole[2] // _TILE), -(-whole[3] // _TILE)
-    grid = np.zeros((rows, columns + 1), np.int8)
-    for x0, y0, x1, y1 in rects:
-        grid[y0 // _TILE : -(-y1 // _TILE), x0 // _TILE : -(-x1 // _TILE)] = 1
-    if grid.sum() >= 0.8 * rows * columns:
+    size = _TILE if max(whole) < 3000 else 2 * _TILE
+    columns, rows = -(-whole[2] // size), -(-whole[3] // size)
+    pitch = columns + 1  # no rectangle reaches the last column, so that runs end with their rows
+    corners = np.fromiter(chain.from_iterable(rects), np.int64, 4 * len(rects)).reshape(-1, 4)
+    x0, y0 = corners[:, 0] // size, corners[:, 1] // size * pitch
+    x1, y1 = -(-corners[:, 2] // size), -(-corners[:, 3] // size) * pitch
+    count = (rows + 1) * pitch
+    steps = np.bincount(np.concatenate([y0 + x0, y1 + x1]), minlength=count)
+    steps -= np.bincount(np.concatenate([y0 + x1, y1 + x0]), minlength=count)
+    touched = (steps.reshape(-1, pitch).cumsum(0).cumsum(1) > 0).reshape(-1)
+    if np.count_nonzero(touched) >= _NEARLY * rows * columns:
         return [whole]
-    edges = np.diff(grid, axis=1, prepend=0)
-    found: list[Rect] = []
-    open_runs: dict[tuple[int, int], int] = {}
-    starts, ends = np.argwhere(edges == 1).tolist(), np.argwhere(edges == -1).tolist()
-    runs: list[set[tuple[int, int]]] = [set() for _ in range(rows + 1)]
-    for (row, start), (_, end) in zip(starts, ends, strict=True):
-        runs[row].add((start, end))
-    for row, now in enumerate(runs):
-        for run in [run for run in open_runs if run not in now]:
-            x0, x1 = run[0] * _TILE, min(run[1] * _TILE, whole[2])
-            found.append((x0, open_runs.pop(run) * _TILE, x1, min(row * _TILE, whole[3])))
-        for run in now:
-            open_runs.setdefault(run, row)
-    return found if len(found) <= _MOST else [_all_around(found)]
+    edges = (np.flatnonzero(touched[1:] != touched[:-1]) + 1).tolist()
+    if touched[0]:
+        edges.insert(0, 0)
+    found: list[list[int]] = []
+    above: dict[tuple[int, int], list[int]] = {}
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        row, left = divmod(start, pitch)
+        run = left, end - row * pitch
+        last = above.get(run)
+        if last is not None and last[3] == row:
+            last[3] = row + 1
+        else:
+            above[run] = last = [left, row, run[1], row + 1]
+            found.append(last)
+    made = [(a * size, b * size, c * size, d * size) for a, b, c, d in found]
+    made = [(a, b, min(c, whole[2]), min(d, whole[3])) for a, b, c, d in made]
+    return made if len(made) <= _MOST else [_all_around(made)]
 
 
 def _merged(rects: list[Rect]) -> list[Rect]:
     """The same with those joined that lie in each other, or nearly."""
     kept: list[Rect] = []
-    for r in rects:
-        grew = True
-        while grew:
-            grew = False
-            for i, other in enumerate(kept):
-                both = around(r, other)
-                if area(both) <= _LOOSE * (area(r) + area(other)) and _near(r, other):
-                    r = both
-                    del kept[i]
-                    grew = True
-                    break
-        kept.append(r)
+    for x0, y0, x1, y1 in rects:
+        i = 0
+        while i < len(kept):
+            a0, b0, a1, b1 = kept[i]
+            i += 1
+            if x0 > a1 or a0 > x1 or y0 > b1 or b0 > y1:
+                continue
+            apart = (x1 - x0) * (y1 - y0) + (a1 - a0) * (b1 - b0)
+            a0, b0, a1, b1 = min(a0, x0), min(b0, y0), max(a1, x1), max(b1, y1)
+            if (a1 - a0) * (b1 - b0) <= _LOOSE * apart:
+                x0, y0, x1, y1 = a0, b0, a1, b1
+                del kept[i - 1]
+                i = 0  # now it may take in one that it did not
+        kept.append((x0, y0, x1, y1))
     return kept
-
-
-def _near(a: Rect, b: Rect) -> bool:
-    return a[0] <= b[2] and b[0] <= a[2] and a[1] <= b[3] and b[1] <= a[3]
 
 
 def _without(r: Rect, taken: Rect) -> list[Rect]:

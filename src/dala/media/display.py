@@ -1,62 +1,94 @@
 """The display list: what every visible node becomes, flat, back to front, kept from frame to frame.
 
 A node is an *item* of a layer; an item has *draws*, each a record of the compositor with the
-picture it reads. A layer keeps the records of all its items in one array. A node that changes has
-its own records made again and put in their place; only adding, removing and reordering make a new
-list.
+picture it reads. The records of a layer lie in one array. Nodes say when they change, and nobody
+asks the others: one that only moved has its place written into its record, any other has its
+records made again and put where the old ones were; only adding, removing and reordering make a new
+list. What looks different then is noted, with where, until the layer is painted.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dala.gpu.compute.composite import BLENDS, DRAW, Picture, Rect
+from dala.gpu.compute.composite import BLENDS, DRAW, NEAREST, Picture, Rect
+from dala.media.dirty import Change, Key, rearranged
 from dala.media.layout import Placed
 from dala.media.nodes.effect import EffectNode
 from dala.media.nodes.group import GroupNode
 
 if TYPE_CHECKING:
+    from dala.media.drawing import Drawer
     from dala.media.nodes.node import Content, Node
+    from dala.media.pictures import Shown
 
 RECORD: Final = struct.Struct("<8i16f2i4Bf4i")
 assert RECORD.size == DRAW.itemsize
 BLEND: Final = {name: number for number, name in enumerate(BLENDS)}
-_MOVED: Final = struct.Struct("<8si4s4i2f88s")
-assert _MOVED.size == DRAW.itemsize
 _RECT: Final = struct.Struct("<4i").unpack_from
 #: Samples of a pixel across or down, at most.
 _MOST_TAPS: Final = 64
 
 
 class Draw:
-    """One record, which part of its node it is, and which pixels it reads. It is never changed."""
+    """One record, which part of its node it is, where it is seen, and which pixels it reads."""
 
-    __slots__ = ("part", "record", "version")
+    __slots__ = ("part", "record", "rect", "version")
 
     def __init__(self, part: str, record: bytes, version: int = 0) -> None:
         self.part = part
-        self.record = record
+        #: Its bytes; in a layer, their place in the layer's array.
+        self.record: bytes | memoryview = record
+        #: The bounds in the record.
+        self.rect: Rect = _RECT(record, 16)
         #: Of the picture that is read: changes with its pixels.
         self.version = version
 
-    @property
-    def rect(self) -> Rect:
-        """The bounds in the record."""
-        return _RECT(self.record, 16)
+
+class Spot:
+    """How the only draw of a node lies about the node's position, wherever that is, seen or not."""
+
+    __slots__ = ("dx", "dy", "fits", "flags", "hh", "hw", "number", "opaque", "picture", "x", "y")
+
+    def __init__(self, flags: int, place: Placed, content: Content, x: float, y: float) -> None:
+        #: From the node's position to the middle, and from there to the bounds.
+        self.dx, self.dy = place.cx - x, place.cy - y
+        self.hw, self.hh = reach(place)
+        #: The middle now.
+        self.x, self.y = place.cx, place.cy
+        self.picture = content.picture
+        self.number = 0 if content.picture is None else content.picture.number
+        self.opaque = content.opaque
+        #: Whether each pixel is a texel where the box begins with whole pixels: then nothing has to
+        #: be mixed, which a flag tells besides those it has anyway.
+        self.fits = content.picture is not None and texels_fit(place)
+        self.flags = flags & ~NEAREST
 
 
-def bounds(place: Placed, clip: Rect, grow: float = 0.0) -> Rect | None:
-    """The pixels a box can touch, inside a rectangle; None where there are none."""
+def texels_fit(place: Placed) -> bool:
+    """Whether an upright box has as many pixels as it shows texels, which are whole ones."""
+    _, _, hw, hh, cos, sin, (u0, v0, u1, v1) = place
+    same = u1 - u0 == 2 * hw and v1 - v0 == 2 * hh
+    return same and cos == 1.0 and not sin and u0 % 1 == 0 and v0 % 1 == 0
+
+
+def reach(place: Placed, grow: float = 0.0) -> tuple[float, float]:
+    """How far a box reaches from its middle, across and down, turned as it is."""
     hw, hh = place.hw + grow, place.hh + grow
     if place.sin or place.cos < 0:
         c, s = abs(place.cos), abs(place.sin)
         edge = 0.0 if s in (0.0, 1.0) else 0.5
         hw, hh = hw * c + hh * s + edge, hw * s + hh * c + edge
+    return hw, hh
+
+
+def bounds(place: Placed, clip: Rect, grow: float = 0.0) -> Rect | None:
+    """The pixels a box can touch, inside a rectangle; None where there are none."""
+    hw, hh = reach(place, grow)
     x0 = max(clip[0], math.floor(place.cx - hw))
     y0 = max(clip[1], math.floor(place.cy - hh))
     x1 = min(clip[2], math.ceil(place.cx + hw))
@@ -96,8 +128,8 @@ class Item:
     """A node in a layer: where that lies, its draws, and what had to be made for them."""
 
     __slots__ = (
-        "below", "clip", "draws", "dx", "dy", "inner", "layer", "moved", "node", "place",
-        "repainted", "stale", "start", "work",
+        "below", "clip", "draws", "dx", "dy", "inner", "layer", "moved", "node", "repainted",
+        "spot", "stale", "start", "work",
     )  # fmt: skip
 
     def __init__(self, node: Node, layer: Layer) -> None:
@@ -111,12 +143,11 @@ class Item:
         self.start = 0
         self.stale = False
         #: True when nothing but the node's position and the pixels of its picture changed since its
-        #: draws were made, and whether the pixels did.
+        #: draws were made, and the picture if its pixels did.
         self.moved = False
-        self.repainted = False
-        #: Where its only draw was, how far from the node's position, and what it showed; None
-        #: where it has more than one.
-        self.place: tuple[Placed, float, float, Content] | None = None
+        self.repainted: Shown | None = None
+        #: How its draw follows the node; None where it may have others than the node's content.
+        self.spot: Spot | None = None
         #: The nodes of an effect on everything below, first to last.
         self.below: list[EffectNode] = []
         #: The layer of a group that is drawn into a picture of its own.
@@ -135,10 +166,10 @@ class Item:
             if self.layer.owner is not None:
                 self.layer.owner.touch()
 
-    def repaint(self) -> None:
+    def repaint(self, shown: Shown) -> None:
         """The picture of the node has other pixels, and nothing else of it changed."""
         self.touch(moved=True)
-        self.repainted = True
+        self.repainted = shown
 
     def drop(self) -> None:
         """Gives back what was made for the item."""
@@ -170,7 +201,11 @@ class Layer:
         #: All draws, back to front, and their records one after the other.
         self.draws: list[Draw] = []
         self.array = np.zeros(0, DRAW)
-        self.keys: list[tuple[int, str]] = []
+        self.keys: list[Key] = []
+        #: What looks different since the layer was painted last.
+        self.changes: list[Change] = []
+        #: The keys as they were then, if they are others now.
+        self.before: list[Key] | None = None
         #: Changes whenever draws come, go or move in the list.
         self.serial = 0
         self._memory = memoryview(bytearray())
@@ -244,61 +279,72 @@ class Layer:
         self.items, self.effects, self.stale = [], [], []
 
     # records ----------------------------------------------------------------------------------
-    def refresh(self, draws: Callable[[Item], list[Draw]]) -> None:
-        """Makes the draws of stale items again and puts them into the list."""
+    def refresh(self, drawer: Drawer) -> None:
+        """Brings the draws of stale items up to date, in their places, and notes what changed."""
         stale, self.stale = self.stale, []
         for number, item in enumerate(stale):
             try:
-                made = draws(item)
+                if not item.moved or self._scattered or not drawer.move(item):
+                    self._take(item, drawer.draws(item))
             except BaseException:
                 self.stale = stale[number:]  # they still are, whatever becomes of the frame
                 raise
-            item.stale = item.repainted = False
-            if self._scattered or not _alike(made, item.draws):
-                self._scattered = True
-            else:
-                self._patch(item.start, made)
-            item.draws = made
+            item.stale, item.repainted = False, None
         if self._scattered:
             self._lay_out()
 
-    def _patch(self, start: int, draws: Iterable[Draw]) -> None:
+    def _take(self, item: Item, made: list[Draw]) -> None:
+        """Puts an item's new draws where its old ones are, if they are alike."""
+        before = item.draws
+        item.draws = made
+        if self._scattered or [d.part for d in made] != [d.part for d in before]:
+            self._scattered = True
+            return
         size = RECORD.size
-        for i, draw in enumerate(draws, start):
-            self.draws[i] = draw
-            self._memory[i * size : (i + 1) * size] = draw.record
+        for number, (draw, old) in enumerate(zip(made, before, strict=True), item.start):
+            if draw.version != old.version or draw.record != old.record:
+                self.changes.append(Change(number, draw.rect))
+                if old.rect != draw.rect:
+                    self.changes.append(Change(number, old.rect))
+            place = self._memory[number * size : (number + 1) * size]
+            place[:] = draw.record
+            self.draws[number], draw.record = draw, place
 
     def _lay_out(self) -> None:
-        draws: list[Draw] = []
-        self.keys = []
+        """Lists all draws anew."""
+        before, keys = self.draws, self.keys
+        self.draws, self.keys = [], []
         for item in self.items:
-            item.start = len(draws)
-            draws += item.draws
+            item.start = len(self.draws)
+            self.draws += item.draws
             self.keys += [(item.node.serial, d.part) for d in item.draws]
-        memory = bytearray(b"".join(d.record for d in draws))
-        self.draws = draws
+        memory = bytearray(b"".join(d.record for d in self.draws))
+        # Numbers of what changed before are those of the old list.
+        places = {key: number for number, key in enumerate(self.keys)}
+        self.changes = [
+            Change(places.get(keys[number], -1) if number >= 0 else -1, rect)
+            for number, rect in self.changes
+        ]
+        self.changes += rearranged(keys, before, self.keys, self.draws)
+        self.before = keys if self.before is None else self.before
         self._memory = memoryview(memory)
         self.array = np.frombuffer(memory, DRAW)
+        size = RECORD.size
+        for number, draw in enumerate(self.draws):
+            draw.record = self._memory[number * size : (number + 1) * size]
         self.serial += 1
         self._scattered = False
 
     def repicture(self, item: Item, version: int) -> None:
         """The picture of an item's first draw has other pixels."""
-        old = item.draws[0]
-        self.draws[item.start] = item.draws[0] = Draw(old.part, old.record, version)
+        draw = item.draws[0]
+        draw.version = version
+        self.changes.append(Change(item.start, draw.rect))
 
+    def lose(self) -> None:
+        """What was painted last is not known any more: all of it looks different."""
+        self.changes.append(Change(-1, self.rect))
 
-def moved(draw: Draw, x: float, y: float, rect: Rect, flags: int, version: int) -> Draw:
-    """A draw with its middle in another place, of the same picture."""
-    old = draw.record
-    made = _MOVED.pack(old[:8], flags, old[12:16], *rect, x, y, old[40:])
-    return Draw(draw.part, made, version)
-
-
-def _alike(made: list[Draw], before: list[Draw]) -> bool:
-    """True where draws are of the same parts as before, so that they can take their places."""
-    if len(made) != len(before):
-        return False
-    if len(made) == 1:
-        return made[0].part == before[0].part
-    return all(a.part == b.part for a, b in zip(made, before, strict=True))
+    def painted(self) -> None:
+        """All that changed has been seen to."""
+        self.changes, self.before = [], None

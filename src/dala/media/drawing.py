@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import struct
+from math import ceil, floor
 from typing import Any, Final
 
 import numpy as np
@@ -22,16 +24,19 @@ from dala.gpu.compute.composite import (
     Rect,
 )
 from dala.media.canvas import Surface
-from dala.media.display import BLEND, Draw, Item, bounds, moved, record
+from dala.media.dirty import Change
+from dala.media.display import BLEND, Draw, Item, Spot, bounds, record, texels_fit
 from dala.media.filtering import LARGEST, LIGHT_AS_ALPHA, Filtering, keep_alpha
 from dala.media.layout import Placed, placed
 from dala.media.nodes.node import Content
-from dala.media.painting import paint_layer
+from dala.media.painting import due_effects, paint
 from dala.media.steps import plan
 
 _WHITE: Final = (255, 255, 255, 255)
 _CLEAR: Final = (0, 0, 0, 0)
 _EVERYWHERE: Final[Rect] = (-(1 << 24), -(1 << 24), 1 << 24, 1 << 24)
+#: From a record's flags on: those, the picture, the bounds, the middle.
+_put_place: Final = struct.Struct("<2i4i2f").pack_into
 
 
 class Drawer:
@@ -48,11 +53,7 @@ class Drawer:
         """The draws of an item as it is now, back to front."""
         if item.below:
             return self._below(item)
-        if item.moved and item.place is not None:
-            made = self._moved(item, *item.place)
-            if made is not None:
-                return made
-        item.place = None
+        item.spot = None
         node = item.node
         values = node._values
         if values["opacity"] == 0:
@@ -76,34 +77,57 @@ class Drawer:
         if (blend or opacity < 1.0) and (shadow or values.get("border_width")):
             return self._isolated(item, content, place, opacity, blend)
         found = self._parts(item, content, place, item.clip, opacity, blend)
-        if len(found) == 1 and found[0].part == "content":
-            item.place = place, place.cx - values["x"], place.cy - values["y"], content
+        if not shadow and [draw.part for draw in found] in ([], ["content"]):
+            flags = found[0].record[8] if found else 0
+            item.spot = Spot(flags, place, content, values["x"], values["y"])
         return found
 
-    def _moved(
-        self, item: Item, place: Placed, dx: float, dy: float, content: Content
-    ) -> list[Draw] | None:
-        """The only draw of a node that was moved, or whose picture has other pixels; else None."""
-        draw, values = item.draws[0], item.node._values
-        if item.repainted:
-            now = item.node.content()
-            if now is None or now.picture is not content.picture or now.opaque != content.opaque:
-                return None
-            content = now
-        x, y = values["x"] + dx, values["y"] + dy
-        if x == place.cx and y == place.cy:
-            item.place = place, dx, dy, content
-            return [Draw(draw.part, draw.record, content.version)]
-        at = Placed(x, y, *place[2:])
-        rect = bounds(at, item.clip)
-        if rect is None:
-            item.place = None
-            return []
-        flags = draw.record[8] & ~NEAREST
-        if content.picture is not None and place.cos == 1.0 and not place.sin:
-            flags |= _exact(at)
-        item.place = at, dx, dy, content
-        return [moved(draw, x, y, rect, flags, content.version)]
+    def move(self, item: Item) -> bool:
+        """Brings the draw of a node up to date that was moved, or whose picture has other pixels.
+
+        False where that is not all, or where it comes into sight or leaves it: then its draws have
+        to be made again. Scenes in which much moves spend their time here.
+        """
+        spot = item.spot
+        if spot is None:
+            return False
+        values, shown = item.node._values, item.repainted
+        if shown is not None and (shown.picture is not spot.picture or shown.opaque != spot.opaque):
+            return False
+        x, y = values["x"] + spot.dx, values["y"] + spot.dy
+        left, top, right, bottom = item.clip
+        x0, y0 = floor(x - spot.hw), floor(y - spot.hh)
+        x1, y1 = ceil(x + spot.hw), ceil(y + spot.hh)
+        if x0 < left or y0 < top or x1 > right or y1 > bottom:
+            x0, y0, x1, y1 = max(x0, left), max(y0, top), min(x1, right), min(y1, bottom)
+            if x0 >= x1 or y0 >= y1:
+                return not item.draws
+        if not item.draws:
+            return False
+        draw = item.draws[0]
+        old, version = draw.rect, draw.version if shown is None else shown.version
+        if x == spot.x and y == spot.y:
+            if version != draw.version:
+                draw.version = version
+                item.layer.changes.append(Change(item.start, old))
+            return True
+        flags = spot.flags
+        if spot.fits and (x - spot.hw) % 1 == 0 and (y - spot.hh) % 1 == 0:
+            flags |= NEAREST
+        _put_place(draw.record, 8, flags, spot.number, x0, y0, x1, y1, x, y)
+        spot.x, spot.y, draw.version = x, y, version
+        draw.rect = now = (x0, y0, x1, y1)
+        changes = item.layer.changes
+        a0, b0, a1, b1 = old
+        if a0 - x0 < 64 > x0 - a0 and b0 - y0 < 64 > y0 - b0:
+            now = (
+                x0 if x0 < a0 else a0, y0 if y0 < b0 else b0,
+                x1 if x1 > a1 else a1, y1 if y1 > b1 else b1,
+            )  # fmt: skip
+        else:
+            changes.append(Change(item.start, old))
+        changes.append(Change(item.start, now))
+        return True
 
     # one node ---------------------------------------------------------------------------------
     def _parts(
@@ -148,8 +172,8 @@ class Drawer:
             return Draw("content", made)
         if content.opaque:
             flags |= OPAQUE
-        if not place.sin and place.cos == 1.0:
-            flags |= _exact(place)
+        if texels_fit(place) and (place.cx - place.hw) % 1 == 0 and (place.cy - place.hh) % 1 == 0:
+            flags |= NEAREST
         made = record(PICTURE, place, rect, flags, blend, opacity, radius, picture=picture)
         return Draw("content", made, content.version)
 
@@ -261,9 +285,12 @@ class Drawer:
         inner = item.inner
         assert inner is not None
         surface = self._surface(item, "group", inner.width, inner.height)
-        inner.refresh(self.draws)
-        if paint_layer(self, inner, surface, surface.snapshot, surface.snapshot, _CLEAR):
+        inner.refresh(self)
+        due = due_effects(inner, clear=True)
+        surface.miss([change.rect for change in inner.changes])
+        if paint(self, inner, surface, due, _CLEAR):
             self.passes += 1
+        inner.painted()
         return Content(inner.width, inner.height, surface.picture, surface.version)
 
     def _filtered(
@@ -363,15 +390,6 @@ class Drawer:
 def surface_rect(surface: Surface) -> Rect:
     """All of a surface."""
     return 0, 0, surface.width, surface.height
-
-
-def _exact(place: Placed) -> int:
-    """NEAREST where every pixel of an upright box is a texel: nothing is to be mixed."""
-    cx, cy, hw, hh, _, _, (u0, v0, u1, v1) = place
-    if u1 - u0 != 2 * hw or v1 - v0 != 2 * hh:
-        return 0
-    whole = (cx - hw) % 1 == 0 and (cy - hh) % 1 == 0 and u0 % 1 == 0 and v0 % 1 == 0
-    return NEAREST if whole else 0
 
 
 def _inset(place: Placed, radius: float, by: float) -> tuple[Placed, float]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dala.gpu.compute.composite import DRAW, NEAREST, PICTURE, Rect
 from dala.media.canvas import Color, Surface
-from dala.media.dirty import Change, Snapshot, apart, area, changes, crossed, meet, snapshot
+from dala.media.dirty import Change, apart, area, crossed, meet
 from dala.media.display import Item, Layer, record
 from dala.media.layout import Placed
 from dala.media.replacing import mix, put, replaces, unmixed
@@ -18,59 +18,50 @@ if TYPE_CHECKING:
     from dala.media.drawing import Drawer
 
 
-def paint_layer(
+def due_effects(layer: Layer, clear: bool) -> list[Item]:
+    """Effects whose parameters, box or ground changed, lowest first; what they show will too."""
+    due: list[Item] = []
+    for item in layer.effects:
+        region: Rect | None = item.work.get("region")
+        if region is None or not item.draws:
+            continue
+        filtering = item.work["filter"]
+        moved = filtering.key != item.work["revision"]
+        moved = moved or crossed(layer.before, layer.keys, item.start)
+        moved = moved or (clear and unmixed(item))
+        if moved or any(c.number < item.start and meet(c.rect, region) for c in layer.changes):
+            due.append(item)
+            filtering.version += 1
+            layer.repicture(item, filtering.version)
+            layer.changes.append(Change(item.start, region))
+    return due
+
+
+def paint(
     drawer: Drawer,
     layer: Layer,
     surface: Surface,
-    held: Snapshot | None,
-    last: Snapshot | None,
+    due: list[Item],
     background: Color,
     base: Base | None = None,
-    found: list[Change] | None = None,
 ) -> int:
     """Brings a surface to what the layer shows now; gives how many pixels were drawn again.
 
     Args:
         drawer: whose pictures and filters are used.
         layer: what is shown, refreshed.
-        surface: what is drawn on.
-        held: what the surface shows.
-        last: what the layer was when it was painted last, on whichever surface.
+        surface: what is drawn on, where it is dirty.
+        due: effects that have to be made again.
         background: what lies below everything.
         base: the lowest draws, if they are kept as a picture.
     """
-    due = _due(layer, last, background[3] < 255) if layer.effects else []
-    for item in due:
-        filtering = item.work["filter"]
-        filtering.version += 1
-        layer.repicture(item, filtering.version)
-    whole = layer.rect
-    if found is not None and any(change.rect == whole for change in found):
-        rects = [whole]  # whatever else changed before that
-    else:
-        rects = apart([change.rect for change in changes(layer, held)], whole)
-    if not rects:
-        return 0
-    _compose(drawer, layer, surface, rects, due, background, base)
-    surface.snapshot = snapshot(layer)
+    rects = apart(surface.dirty, layer.rect)
+    if rects and layer.effects:
+        _compose(drawer, layer, surface, rects, due, background, base)
+    elif rects:
+        surface.draw(_draws(layer, 0, len(layer.draws), base), rects, background)
+    surface.dirty = []
     return sum(map(area, rects))
-
-
-def _due(layer: Layer, last: Snapshot | None, clear: bool) -> list[Item]:
-    """Effects whose parameters, box or ground changed, lowest first."""
-    due: list[Item] = []
-    found = changes(layer, last)
-    for item in layer.effects:
-        region: Rect | None = item.work.get("region")
-        if region is None or not item.draws:
-            continue
-        filtering = item.work["filter"]
-        moved = filtering.key != item.work["revision"] or crossed(layer, last, item.start)
-        moved = moved or (clear and unmixed(item))
-        if moved or any(c.number < item.start and meet(c.rect, region) for c in found):
-            due.append(item)
-            found.append(Change(item.start, region))
-    return due
 
 
 def _compose(

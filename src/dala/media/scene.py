@@ -29,7 +29,7 @@ from dala.media.animation import Animation, Animator
 from dala.media.arranging import Arranging
 from dala.media.base import Base
 from dala.media.canvas import Pool
-from dala.media.dirty import Snapshot, area, changes
+from dala.media.dirty import area
 from dala.media.display import Layer
 from dala.media.drawing import Drawer
 from dala.media.frame import Frame
@@ -39,7 +39,7 @@ from dala.media.nodes.image import ImageNode
 from dala.media.nodes.node import Node
 from dala.media.nodes.properties import color, one_of
 from dala.media.nodes.video import SceneNode
-from dala.media.painting import paint_layer
+from dala.media.painting import due_effects, paint
 from dala.media.pictures import Shown
 from dala.media.scene_out import Output
 from dala.media.texture import Texture, TexturePool
@@ -94,7 +94,6 @@ class Scene(Closing, Adding, Arranging, Output):
         self._nodes: dict[str, Node] = {}
         self._movers: list[Any] = []
         self._ordered = False
-        self._last: Snapshot | None = None
         self._rate = Rate()
         self._shown: WeakKeyDictionary[Texture, Shown] = WeakKeyDictionary()
         self._textured = False
@@ -142,8 +141,7 @@ class Scene(Closing, Adding, Arranging, Output):
         self._background = color(value, "Scene: background")
         self._base.close()
         self._base = Base(self._compositor, self._background, self._drawer.flags)
-        self._pool.forget()
-        self._last = None
+        self._layer.lose()
 
     @property
     def textures(self) -> TexturePool:
@@ -189,15 +187,18 @@ class Scene(Closing, Adding, Arranging, Output):
         read: copy it to draw on it. Where nothing has changed it is the last picture again, with
         the new time.
         """
-        self._check_open("Scene.render")
         begin = perf_counter()
+        if self._closed:
+            self._check_open("Scene.render")
         moment = self._clock.moment(time)
         with self._compositor.together():
             self.animator.advance(moment.seconds)
             if self.animator.error is not None:
                 self.errors["animation"] = self.animator.error
-            for node in list(self._movers):
-                node.advance(moment.exact)
+            if self._movers:
+                exact = moment.exact
+                for node in list(self._movers):
+                    node.advance(exact)
             if self._textured and any(t.version != s.seen for t, s in self._shown.items()):
                 self._see_textures()
             self._draw()
@@ -218,29 +219,28 @@ class Scene(Closing, Adding, Arranging, Output):
         if not self._ordered:
             layer.build(self._root)
             self._ordered = True
-        layer.refresh(drawer.draws)
-        front = self._pool.front
-        found = changes(layer, self._last)
-        facts = self._facts
+        if layer.stale or layer._scattered:
+            layer.refresh(drawer)
+        facts, pool, base = self._facts, self._pool, self._base
         facts["draws"], facts["passes"] = len(layer.draws), drawer.passes
         facts["filtered"] = drawer.filtered
-        if front is not None and not found:
+        if not layer.changes and pool.front is not None:
             self.frames_skipped += 1
             facts["dirty_pixels"] = 0
             return
-        self._base.see(layer, found)
-        self._base.consider(layer, [change.rect for change in found])
-        surface = self._pool.take().surface
-        held = surface.snapshot
-        try:
-            drawn = paint_layer(
-                drawer, layer, surface, held, self._last, self._background, self._base, found
-            )
-        except BaseException:
-            surface.snapshot = self._last = None
-            raise
-        self._last = surface.snapshot
-        facts["dirty_pixels"], facts["filtered"] = drawn, drawer.filtered
+        clear = self._background[3] < 255
+        due = due_effects(layer, clear) if layer.effects else []
+        rects = [change.rect for change in layer.changes]
+        pool.miss(rects)
+        if base.made and pool.full:
+            base.close()  # a framebuffer more takes its place: there are two, whatever they are for
+        surface = pool.take().surface
+        if len(pool.canvases) == 1:
+            base.see(layer)
+            base.consider(layer, rects)
+        facts["dirty_pixels"] = paint(drawer, layer, surface, due, self._background, base)
+        facts["filtered"] = drawer.filtered
+        layer.painted()
         if self.frame_count % 32 == 31:
             self._pool.trim()
 

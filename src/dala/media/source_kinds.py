@@ -14,7 +14,7 @@ from dala.errors import DalaError, ParameterError
 from dala.gpu.compute import live
 from dala.gpu.compute.closing import Closing
 from dala.media.frame import Frame
-from dala.media.pixels import Pixels
+from dala.media.pixels import Pixels, plain
 from dala.media.source_feed import Feed, IteratorFeed, Shot, exact, shown
 from dala.media.source_player import Player
 
@@ -89,7 +89,7 @@ class Source(Closing):
         """The newest picture not later than a time of the scene; None: show nothing."""
         if self._closed:
             return None
-        when = exact("time", time)
+        when = time if type(time) is Fraction else exact("time", time)
         if self._shifted:
             when = (when - self.offset) * self.speed
         self._over = False
@@ -202,7 +202,10 @@ class FunctionSource(Source):
             self._when = when
             try:
                 made = self._function(float(when))
-                self._picture = None if made is None else _fresh(shown(made, self._device))
+                if plain(made):
+                    self._picture = made.view()
+                else:
+                    self._picture = None if made is None else _fresh(shown(made, self._device))
             except Exception as error:
                 self._note(error)
                 if self.stall == "hide":

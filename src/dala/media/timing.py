@@ -34,6 +34,7 @@ class Clock:
         self.rate = frame_rate(fps)
         #: Seconds from frame to frame.
         self.period = 1 / self.rate
+        self._ticks, self._scale = self.period.as_integer_ratio()
         #: Number of the next frame if no time is told.
         self.next = 0
         #: Seconds of the last frame; None before the first.
@@ -42,9 +43,8 @@ class Clock:
     def moment(self, time: Any = None) -> Moment:
         """The time of the next frame; the clock moves there with :meth:`move`."""
         if time is None:
-            number, period = self.next, self.period
-            exact = Fraction(number * period.numerator, period.denominator)
-            return Moment(exact.numerator / exact.denominator, exact, number, period)
+            ticks, scale = self.next * self._ticks, self._scale
+            return Moment(ticks / scale, Fraction(ticks, scale), self.next, self.period)
         exact = _seconds(time)
         number = round(exact * self.rate)
         if abs(number / self.rate - exact) < Fraction(1, 10**7):
@@ -100,10 +100,8 @@ class Rate:
 
     def __init__(self) -> None:
         self._times: deque[float] = deque(maxlen=31)
-
-    def tick(self, now: float) -> None:
-        """A frame came."""
-        self._times.append(now)
+        #: A frame came, at a time.
+        self.tick = self._times.append
 
     @property
     def fps(self) -> float:

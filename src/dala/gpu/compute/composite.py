@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from dala.gpu.compute import live
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.engines import auto
+from dala.gpu.compute.engines.base import Engine
 from dala.gpu.compute.engines.composing import (
     BLENDS,
     DRAW,
@@ -40,6 +41,8 @@ __all__ = [
 
 
 _U8: Final = np.dtype(np.uint8)
+#: Around work on engines that begin it at once anyway.
+_APART: Final = nullcontext()
 
 
 class Picture(Closing):
@@ -87,8 +90,8 @@ class Picture(Closing):
         if self._closed:
             raise FreedError("Picture.update: the picture was closed. Make a new one.")
         shape = source.shape
-        channels = 1 if len(shape) == 2 else shape[-1] if len(shape) == 3 else 0
-        if shape[:2] != (self.height, self.width) or channels not in (1, 3, 4):
+        channels = 1 if len(shape) == 2 else shape[2] if len(shape) == 3 else 0
+        if channels not in (1, 3, 4) or shape[0] != self.height or shape[1] != self.width:
             raise ShapeError(
                 f"Picture.update: ({self.height}, {self.width}[, 3 or 4]) is expected, "
                 f"{tuple(shape)} came. Make a new picture for another size."
@@ -135,6 +138,7 @@ class Compositor(Closing):
     def __init__(self, device: str | None = None) -> None:
         self.engine = auto.current() if device is None else auto.get(device)
         self.composer: Composer = self.engine.composer()
+        self._gathers = type(self.engine).together is not Engine.together
 
     @property
     def device(self) -> str:
@@ -182,30 +186,37 @@ class Compositor(Closing):
                 f"Compositor.compose: the target is on {target.device}, the compositor on "
                 f"{self.device}. Make the target there."
             )
-        if target.ndim != 3 or target.shape[2] != 4 or target.dtype != "u8":
+        shape = target.shape
+        if len(shape) != 3 or shape[2] != 4 or target.dtype != "u8":
             raise ShapeError(
                 f"Compositor.compose: the target is (height, width, 4) of u8, {target.dtype} "
                 f"{target.shape} came."
             )
         if draws.dtype is not DRAW and draws.dtype != DRAW:
             raise DtypeError("Compositor.compose: draws are records of DRAW.")
-        height, width = target.shape[:2]
+        height, width, _ = shape
         if rects is None:
             rects = [(0, 0, width, height)]
-        inside = [
-            (max(x0, 0), max(y0, 0), min(x1, width), min(y1, height)) for x0, y0, x1, y1 in rects
-        ]
-        inside = [r for r in inside if r[0] < r[2] and r[1] < r[3]]
+        for x0, y0, x1, y1 in rects:
+            if x0 < 0 or y0 < 0 or x1 > width or y1 > height or x0 >= x1 or y0 >= y1:
+                rects = _inside(rects, width, height)
+                break
         storage = target.storage("Compositor.compose")
-        self.composer.compose(storage, width, height, draws, inside, background)
+        self.composer.compose(storage, width, height, draws, rects, background)
 
     def together(self) -> AbstractContextManager[None]:
         """Work begun inside a ``with`` block of this goes to the device at once."""
-        return self.engine.together()
+        return self.engine.together() if self._gathers else _APART
 
     def close(self) -> None:
         """Gives everything back. Closing twice is fine."""
         self.composer.close()
+
+
+def _inside(rects: Sequence[Rect], width: int, height: int) -> list[Rect]:
+    """What lies in a picture of rectangles."""
+    cut = [(max(x0, 0), max(y0, 0), min(x1, width), min(y1, height)) for x0, y0, x1, y1 in rects]
+    return [r for r in cut if r[0] < r[2] and r[1] < r[3]]
 
 
 def _drop(composer: Composer, number: int, device: str, nbytes: int) -> None:

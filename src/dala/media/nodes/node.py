@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dala.media.nodes.group import GroupNode
     from dala.media.scene import Scene
 
+#: Numbers that are within a property's bounds, or not.
+_PLAIN: Final = (float, int)
 FITS: Final = ("fill", "contain", "cover", "none")
 
 
@@ -71,8 +73,8 @@ class Node:
         "__weakref__", "_item", "_values", "effects", "id", "margin", "parent", "scene", "serial",
     )  # fmt: skip
 
-    x = Property(0.0, p.number())
-    y = Property(0.0, p.number())
+    x = Property(0.0, p.number(), moves=True)
+    y = Property(0.0, p.number(), moves=True)
     width = Property(None, p.number(0.0, optional=True))
     height = Property(None, p.number(0.0, optional=True))
     position = Parts("x", "y", words="(x, y) or a name such as 'top-right'")
@@ -132,31 +134,40 @@ class Node:
 
     def set(self, name: str, value: Any) -> None:
         """Changes a property, checked; the next frame shows it."""
-        if name == "position":
-            if type(value) is tuple and len(value) == 2 and "x" in self._values:
-                self._move(*value)
-            else:
-                self.update(position=value)
-            return
         item = self.PROPERTIES.get(name)
         if item is None or isinstance(item, Parts):
-            self.update(**{name: value})
+            if name == "position" and type(value) is tuple and len(value) == 2:
+                self._move(*value)
+            else:
+                self.update(**{name: value})
             return
-        made = item.check(value, f"{self.id}: {name}")
-        if made != self._values[name]:
-            self._values[name] = made
+        if type(value) in _PLAIN and item.low <= value <= item.high:
+            value = float(value)
+        else:
+            value = item.check(value, f"{self.id}: {name}")
+        values = self._values
+        if value != values[name]:
+            values[name] = value
             self._changed(item)
 
     def _move(self, x: Any, y: Any) -> None:
         """As ``set("position", (x, y))``, which most frames do to most nodes that change."""
-        call, kinds, values = f"{self.id}: position", self.PROPERTIES, self._values
-        x, y = kinds["x"].check(x, call), kinds["y"].check(y, call)
+        kinds, values = self.PROPERTIES, self._values
+        across, down = kinds["x"], kinds["y"]
+        if type(x) in _PLAIN and across.low <= x <= across.high:
+            x = float(x)
+        else:
+            x = across.check(x, f"{self.id}: position")
+        if type(y) in _PLAIN and down.low <= y <= down.high:
+            y = float(y)
+        else:
+            y = down.check(y, f"{self.id}: position")
         if x != values["x"]:
             values["x"] = x
-            self._changed(kinds["x"])
+            self._changed(across)
         if y != values["y"]:
             values["y"] = y
-            self._changed(kinds["y"])
+            self._changed(down)
 
     def update(self, **properties: Any) -> None:
         """Changes several properties: all of them, or none if one is refused."""
@@ -202,10 +213,17 @@ class Node:
     # what follows from a change ---------------------------------------------------------------
     def _changed(self, item: Property | None = None) -> None:
         """Tells the scene that this node looks different, or that the order of drawing does."""
-        if (item is not None and item.order) or self._item is None:
+        own = self._item
+        if own is None:
             self.scene._reorder()
-        if self._item is not None:
-            self._item.touch(item is not None and item.name in ("x", "y"))
+        elif item is None or item.order:
+            own.touch()
+            if item is not None:
+                self.scene._reorder()
+        elif item.moves and own.stale:
+            return  # it is known already that it moved, or that more happened
+        else:
+            own.touch(item.moves)
 
     # for rendering ----------------------------------------------------------------------------
     def content(self) -> Content | None:

@@ -29,13 +29,20 @@ Check = Callable[[Any, str], Any]
 class Property:
     """One property: ``node.name`` is ``node.get("name")``, assigning to it ``node.set``."""
 
-    __slots__ = ("check", "default", "name", "order")
+    __slots__ = ("check", "default", "high", "low", "moves", "name", "order")
 
-    def __init__(self, default: Any, check: Check, *, order: bool = False) -> None:
+    def __init__(
+        self, default: Any, check: Check, *, order: bool = False, moves: bool = False
+    ) -> None:
         self.default = default
         self.check = check
+        #: Plain numbers from here to there need no check; none do where the first is the higher.
+        bounds: tuple[float, float] = getattr(check, "bounds", (1.0, 0.0))
+        self.low, self.high = bounds
         #: True when it decides which nodes are drawn, and after which.
         self.order = order
+        #: True when nothing but the place follows from it.
+        self.moves = moves
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -61,19 +68,19 @@ class Property:
 
 
 class Parts(Property):
-    """Several properties under one name: ``position`` is ``x`` and ``y``."""
+    """Two properties under one name: ``position`` is ``x`` and ``y``."""
 
     __slots__ = ("names", "words")
 
-    def __init__(self, *names: str, words: str) -> None:
+    def __init__(self, first: str, second: str, *, words: str) -> None:
         super().__init__(None, lambda value, call: value)
-        self.names = names
+        self.names = first, second
         self.words = words
 
     def read(self, node: Node) -> Any:
         """The values of its parts for a node."""
-        values = node._values
-        return tuple([values[name] for name in self.names])
+        values, (first, second) = node._values, self.names
+        return values[first], values[second]
 
     def split(self, value: Any, call: str) -> dict[str, Any]:
         """The single properties that a value stands for."""
@@ -113,6 +120,7 @@ def number(low: float = -FAR, high: float = FAR, *, optional: bool = False) -> C
         may = " or None" if optional else ""
         raise ParameterError(f"{call} is a number{bounds}{may}, {value!r} came.")
 
+    check.bounds = low, high  # type: ignore[attr-defined]
     return check
 
 

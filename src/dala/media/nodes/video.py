@@ -56,7 +56,7 @@ class VideoNode(Node):
                 self._hidden = False
                 self._changed()
             else:
-                self._item.repaint()
+                self._item.repaint(self._shown)
 
     def content(self) -> Content | None:
         """The frame that was brought in last."""
@@ -106,7 +106,7 @@ class SceneNode(Node):
             if self._item is None:
                 self._changed()
             else:
-                self._item.repaint()
+                self._item.repaint(self._shown)
         for error in self.child.errors.values():
             self.scene._report(self, error)
 

@@ -23,8 +23,9 @@ from dala.gpu.compute.engines.llvm_tiles import MAILBOX_HEAD, SLOTS
 
 #: How often the caller looks for the end of a job before it takes a nap (some 100 us).
 LOOKS: Final = 2000
-#: How often an idle helper looks for another job before it goes to sleep (some 100 us).
-IDLE_LOOKS: Final = 2500
+#: How often an idle helper looks for another job before it goes to sleep (some 300 us). Whoever
+#: draws frames one after another does so within that time; waking a helper takes some 50 us.
+IDLE_LOOKS: Final = 3000
 #: How long a caller naps while others finish, in seconds.
 NAP: Final = 50e-6
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+from array import array
 from collections.abc import Callable, Sequence
-from itertools import count
+from itertools import chain, count
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -23,7 +25,7 @@ from dala.gpu.compute.engines.cpu_compose.tiles import draw_tiles
 from dala.gpu.compute.engines.cpu_compose.words import (
     ADDRESS,
     CHANNELS,
-    DRAW_WORDS,
+    JOB_WORDS,
     ORIGIN,
     PICTURE_HEIGHT,
     PICTURE_WIDTH,
@@ -31,8 +33,9 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     PLAN_WORDS,
     SIMPLE,
     SIZED,
+    WRONG,
 )
-from dala.gpu.compute.engines.cpu_native import Native, compile_native
+from dala.gpu.compute.engines.cpu_native import compile_native
 
 Array: TypeAlias = np.ndarray[Any, Any]
 #: The address and the length of an array.
@@ -41,6 +44,8 @@ Place: TypeAlias = tuple[int, int]
 #: Pixels from which work is shared out, and pixels of a picture that a thread spreads at a time.
 SHARED_FROM: Final = 1 << 14
 SPREAD_PIXELS: Final = 1 << 16
+#: The words of a job that planning is told.
+_JOB: Final = struct.Struct(f"={WRONG}q")
 #: Memory that pictures may lie in: all of it.
 _ANYWHERE: Final = (ORIGIN, 1 << 62)
 
@@ -57,18 +62,17 @@ class CPUComposer(Composer):
         self._table = np.zeros((16, PICTURE_WORDS), np.int64)
         self._kept: dict[int, Any] = {}
         self._broad: dict[int, Array] = {}
-        self._plans = np.zeros(0, np.int64)
+        self._plans = np.zeros(1 << 9, np.int64)
         self._tables = np.zeros(1 << 12, np.int32)
         self._tiles = np.zeros(1 << 10, np.int32)
-        self._rects, self._told = np.zeros((16, 4), np.int32), np.zeros(5, np.int64)
-        self._drawn: tuple[Array | None, Place] = None, (0, 0)
-        self._runs: dict[tuple[int, int, int], Callable[..., None]] = {}
+        self._job = np.zeros(JOB_WORDS, np.int64)
+        self._at_job = _place(self._job)
+        self._rooms: tuple[int, ...] | None = None
+        self._drawn: tuple[Array | None, int] = None, 0
+        self._runs: dict[tuple[int, int, int], Callable[[], None]] = {}
         #: Of the code in use: the highest that was asked for.
         self._level = SIMPLE
-        self._planner: Native | None = None
-        self._at_table, self._at_plans = _place(self._table), _place(self._plans)
-        self._at_tables, self._at_tiles = _place(self._tables), _place(self._tiles)
-        self._at_rects, self._at_told = _place(self._rects), _place(self._told)
+        self._planner: Callable[[], None] | None = None
 
     def picture(self, width: int, height: int) -> int:
         """A place in the table; places of dropped pictures are used again."""
@@ -76,8 +80,7 @@ class CPUComposer(Composer):
         if number >= len(self._table):
             more = np.zeros((2 * len(self._table), PICTURE_WORDS), np.int64)
             more[: len(self._table)] = self._table
-            self._table = more
-            self._at_table = _place(more)
+            self._table, self._rooms = more, None
         self._table[number] = 0
         self._table[number, PICTURE_WIDTH] = width
         self._table[number, PICTURE_HEIGHT] = height
@@ -131,64 +134,52 @@ class CPUComposer(Composer):
         """Plans every draw, then draws tile by tile."""
         if not rects:
             return
-        if not draws.flags.c_contiguous:
-            draws = np.ascontiguousarray(draws)
+        if draws is not self._drawn[0]:  # a scene draws from the same array again and again
+            if not draws.flags.c_contiguous:
+                draws = np.ascontiguousarray(draws)
+            self._drawn = draws, draws.ctypes.data
         memory = target.handle  # held here while native code works on it
-        records = self._records(draws)
-        tiles = self._plan(draws, records, rects, width, height)
-        area = sum([(x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in rects])
-        run = self._run(tiles, 1 if area >= SHARED_FROM else tiles)
+        corners = array("i", chain.from_iterable(rects))
         fill = -1 if background is None else int.from_bytes(bytes(background), "little")
-        run(
-            (memory.address, width * height), _ANYWHERE, records, self._at_plans, self._at_table,
-            self._at_tables, self._at_tiles, width, fill,
-        )  # fmt: skip
-        self._drawn = draws, records  # a scene draws from the same array again and again
-
-    def _records(self, draws: Array) -> Place:
-        if draws is self._drawn[0]:
-            return self._drawn[1]
-        return draws.ctypes.data, len(draws) * DRAW_WORDS
+        tiles, pixels = self._plan(draws, corners, memory.address, width, height, fill)
+        self._run(tiles, 1 if pixels >= SHARED_FROM else tiles)()
 
     def _plan(
-        self, draws: Array, records: Place, rects: Sequence[Rect], width: int, height: int
-    ) -> int:
-        """Plans and tiles of a frame; how many tiles."""
-        if self._plans.size < len(draws) * PLAN_WORDS:
-            self._plans = np.zeros(len(draws) * 2 * PLAN_WORDS, np.int64)
-            self._at_plans = _place(self._plans)
-        many = len(rects)
-        if many > len(self._rects):
-            self._rects = np.zeros((2 * many, 4), np.int32)
-            self._at_rects = _place(self._rects)
-        self._rects[:many] = rects
+        self, draws: Array, corners: array[int], target: int, width: int, height: int, fill: int
+    ) -> tuple[int, int]:
+        """Makes a job of a frame, planned and cut into tiles; how many, and of how many pixels."""
+        count, job = len(draws), self._job
+        if self._plans.size < count * PLAN_WORDS:
+            self._plans, self._rooms = np.zeros(count * 2 * PLAN_WORDS, np.int64), None
         while True:
+            if self._rooms is None:
+                rooms: tuple[Array, ...] = self._plans, self._table, self._tables, self._tiles
+                self._rooms = tuple(chain.from_iterable(_place(room) for room in rooms))
+            _JOB.pack_into(
+                job, 0, self._drawn[1], count, *self._rooms, corners.buffer_info()[0],
+                len(corners) // 4, target, width, height, fill,
+            )  # fmt: skip
             if self._planner is None:
                 level = min(self._level, SIZED)
-                self._planner = compile_native(make_plans, checked=self._checked, level=level)
-            self._planner(
-                records, self._at_plans, self._at_table, self._at_tables,
-                (self._at_rects[0], 4 * many), self._at_tiles, self._at_told, width, height,
-            )  # fmt: skip
-            wrong, number, room, tiles, level = self._told.tolist()
+                code = compile_native(make_plans, checked=self._checked, level=level)
+                self._planner = code.bound(_ANYWHERE, self._at_job)
+            self._planner()
+            wrong, number, room, tiles, pixels, level = job[WRONG:].tolist()
             if wrong == NARROW:
                 self._broaden(int(draws["picture"][number]))
-                continue
-            if wrong:
+            elif wrong:
                 raise _fault(wrong, number)
-            if level > self._level:
+            elif level > self._level:
                 # Code for what scenes seldom need is made when they do: it takes its time.
                 self._level, self._planner = level, None
             elif room > self._tables.size:
-                self._tables = np.zeros(room + room // 2, np.int32)
-                self._at_tables = _place(self._tables)
+                self._tables, self._rooms = np.zeros(room + room // 2, np.int32), None
             elif 4 * tiles > self._tiles.size:
-                self._tiles = np.zeros(6 * tiles, np.int32)
-                self._at_tiles = _place(self._tiles)
+                self._tiles, self._rooms = np.zeros(6 * tiles, np.int32), None
             else:
-                return tiles
+                return tiles, pixels
 
-    def _run(self, tiles: int, chunk: int) -> Callable[..., None]:
+    def _run(self, tiles: int, chunk: int) -> Callable[[], None]:
         """What runs over so many tiles."""
         level = self._level
         run = self._runs.get((tiles, chunk, level))
@@ -196,7 +187,8 @@ class CPUComposer(Composer):
             code = compile_native(draw_tiles, checked=self._checked, level=level)
             if len(self._runs) >= 64:
                 self._runs.clear()
-            run = self._runs[tiles, chunk, level] = code.parallel(tiles, chunk)
+            run = code.parallel(tiles, chunk, fixed=(_ANYWHERE, self._at_job))
+            self._runs[tiles, chunk, level] = run
         return run
 
     @property
@@ -210,15 +202,15 @@ class CPUComposer(Composer):
         self._table[:] = 0
         self._kept.clear()
         self._broad.clear()
-        self._plans, self._tables = np.zeros(0, np.int64), np.zeros(1 << 12, np.int32)
-        self._at_plans, self._at_tables = _place(self._plans), _place(self._tables)
+        self._plans, self._tables = np.zeros(1 << 9, np.int64), np.zeros(1 << 12, np.int32)
+        self._rooms = None
         self._runs.clear()
-        self._drawn = None, (0, 0)
+        self._drawn = None, 0
 
 
-def _place(array: Array) -> Place:
+def _place(memory: Array) -> Place:
     """An array as native code takes it without asking; whoever uses this keeps the array."""
-    return array.__array_interface__["data"][0], array.size
+    return memory.__array_interface__["data"][0], memory.size
 
 
 def _fault(wrong: int, number: int) -> ParameterError:

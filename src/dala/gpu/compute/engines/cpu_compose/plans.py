@@ -32,7 +32,9 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     CX,
     CY,
     DIRECT,
+    DRAW_COUNT,
     DRAW_WORDS,
+    DRAWS,
     FLAGS,
     FLAT,
     FULL_X0,
@@ -46,20 +48,30 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     HW,
     KIND,
     LEFT,
+    LEVEL,
     LINE,
     NEAR,
     NOTHING,
     OPACITY,
+    ORIGIN,
     OX,
     OY,
     PATH,
     PICTURE_HEIGHT,
     PICTURE_NUMBER,
+    PICTURE_ROOM,
     PICTURE_WIDTH,
     PICTURE_WORDS,
+    PICTURES,
+    PIXEL_COUNT,
+    PLAN_ROOM,
     PLAN_WORDS,
+    PLANS,
     RADIUS,
+    RECT_COUNT,
+    RECTS,
     RIGHT,
+    ROOM_NEEDED,
     ROWS,
     SCALED,
     SHIFT_X,
@@ -69,10 +81,17 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     SIZED,
     SX,
     SY,
+    TABLE_ROOM,
+    TABLES,
     TAPS_X,
     TAPS_Y,
+    TARGET_HEIGHT,
+    TARGET_WIDTH,
     TILE_COLUMNS,
+    TILE_COUNT,
+    TILE_ROOM,
     TILE_ROWS,
+    TILES,
     TOP,
     U0,
     U1,
@@ -80,6 +99,8 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     V1,
     WEIGHTS,
     WIDTH,
+    WRONG,
+    WRONG_DRAW,
     X0,
     X1,
     Y0,
@@ -97,6 +118,7 @@ from dala.gpu.compute.engines.cpu_native.words import (
     i32,
     i64,
     static,
+    u8,
     u32,
     view,
 )
@@ -343,12 +365,13 @@ def broad_enough(draw: Array[i32], plan: Array[i64], pictures: Array[i64]) -> bo
 
 
 @native
-def cut_tiles(rects: Array[i32], tiles: Array[i32]) -> i64:
+def cut_tiles(rects: Array[i32], tiles: Array[i32], job: Array[i64]) -> None:
     """Rectangles in tiles of about the same width, row by row; how many, with room or without."""
-    count = 0
+    count, pixels = 0, 0
     for r in hinted(range(len(rects) // 4), scalar=True):
         left, top = rects[4 * r], rects[4 * r + 1]
         right, bottom = rects[4 * r + 2], rects[4 * r + 3]
+        pixels += i64(right - left) * i64(bottom - top)
         across = (right - left + TILE_COLUMNS - 1) // TILE_COLUMNS
         step = ((right - left + across - 1) // across + 15) & ~15
         y = top
@@ -362,26 +385,26 @@ def cut_tiles(rects: Array[i32], tiles: Array[i32]) -> i64:
                 count += 1
                 x += step
             y += TILE_ROWS
-    return count
+    job[TILE_COUNT], job[PIXEL_COUNT] = count, pixels
 
 
 @native
-def make_plans(
-    draws: Array[i32], plans: Array[i64], pictures: Array[i64], tables: Array[i32],
-    rects: Array[i32], tiles: Array[i32], told: Array[i64], width: i64, height: i64, *, level: int,
-) -> None:  # fmt: skip
-    """Fills the plans of all draws, and cuts tiles.
+def make_plans(memory: Array[u8], job: Array[i64], *, level: int) -> None:
+    """Fills the plans of all draws of a job, and cuts tiles.
 
-    Tells what is wrong (or 0), with which draw, what room tables need, how many tiles there are,
-    and of which level. If more is needed than there is, or a higher level, the tables and tiles
-    are not complete.
+    If more room is needed than there is, or a higher level, the tables and tiles are not complete.
     """
+    draws = view(memory, i32, job[DRAWS] - ORIGIN)[0 : job[DRAW_COUNT] * DRAW_WORDS]
+    plans = view(memory, i64, job[PLANS] - ORIGIN)[0 : job[PLAN_ROOM]]
+    pictures = view(memory, i64, job[PICTURES] - ORIGIN)[0 : job[PICTURE_ROOM]]
+    tables = view(memory, i32, job[TABLES] - ORIGIN)[0 : job[TABLE_ROOM]]
+    width, height = job[TARGET_WIDTH], job[TARGET_HEIGHT]
     used, found = 0, SIMPLE
-    told[0], told[1], told[2], told[3], told[4] = 0, 0, 0, 0, 0
-    for k in hinted(range(len(draws) // DRAW_WORDS), scalar=True):
+    job[WRONG], job[ROOM_NEEDED], job[TILE_COUNT], job[LEVEL] = 0, 0, 0, SIMPLE
+    for k in hinted(range(job[DRAW_COUNT]), scalar=True):
         draw = draws[k * DRAW_WORDS : (k + 1) * DRAW_WORDS]
-        told[0], told[1] = fault(draw, pictures), k
-        if told[0] != 0:
+        job[WRONG], job[WRONG_DRAW] = fault(draw, pictures), k
+        if job[WRONG] != 0:
             return
         plan = plans[k * PLAN_WORDS : (k + 1) * PLAN_WORDS]
         used = plan_one(draw, plan, pictures, tables, used, width, height, level=level)
@@ -389,10 +412,12 @@ def make_plans(
             found = ANYTHING
         elif plan[PATH] == NEAR or plan[PATH] == SCALED:
             found = max(found, SIZED)
-        told[4] = found
+        job[LEVEL] = found
         if level < SIZED and found >= SIZED:
             return
         if not broad_enough(draw, plan, pictures):
-            told[0] = NARROW
+            job[WRONG] = NARROW
             return
-    told[2], told[3] = used, cut_tiles(rects, tiles)
+    job[ROOM_NEEDED] = used
+    rects = view(memory, i32, job[RECTS] - ORIGIN)[0 : 4 * job[RECT_COUNT]]
+    cut_tiles(rects, view(memory, i32, job[TILES] - ORIGIN)[0 : job[TILE_ROOM]], job)

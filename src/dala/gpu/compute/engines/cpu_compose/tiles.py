@@ -28,10 +28,13 @@ from dala.gpu.compute.engines.cpu_compose.shapes import (
 from dala.gpu.compute.engines.cpu_compose.words import (
     ADDRESS,
     ANYTHING,
+    BACKGROUND,
     BOTTOM,
     CHANNELS,
     COPY,
+    DRAW_COUNT,
     DRAW_WORDS,
+    DRAWS,
     FLAT,
     FULL_X0,
     FULL_X1,
@@ -49,12 +52,23 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     PATH,
     PICTURE_HEIGHT,
     PICTURE_NUMBER,
+    PICTURE_ROOM,
     PICTURE_WIDTH,
     PICTURE_WORDS,
+    PICTURES,
+    PLAN_ROOM,
     PLAN_WORDS,
+    PLANS,
     RIGHT,
     SCALED,
     SIZED,
+    TABLE_ROOM,
+    TABLES,
+    TARGET,
+    TARGET_HEIGHT,
+    TARGET_WIDTH,
+    TILE_ROOM,
+    TILES,
     TOP,
 )
 from dala.gpu.compute.engines.cpu_native import native
@@ -144,45 +158,41 @@ def draw_range(
 
 
 @native
-def draw_tiles(
-    pixels: Array[u32],
-    memory: Array[u8],
-    draws: Array[i32],
-    plans: Array[i64],
-    pictures: Array[i64],
-    tables: Array[i32],
-    tiles: Array[i32],
-    width: i64,
-    background: i64,
-    start: i64,
-    end: i64,
-    *,
-    level: int,
-) -> None:
-    """Tiles [start, end): left, top, right, bottom each. ``background`` is a word, or below 0.
+def draw_tiles(memory: Array[u8], job: Array[i64], start: i64, end: i64, *, level: int) -> None:
+    """Tiles [start, end) of a job that was planned: left, top, right, bottom each.
 
     ``level`` is that of the plans: code for what none of them needs is not made.
 
     What lies below a draw that hides a good part of a tile is drawn around that part only.
     """
     room = local(f32, 13 * ROOM + LINE_ROOM)
-    count = len(draws) // DRAW_WORDS
+    count, width, background = job[DRAW_COUNT], job[TARGET_WIDTH], job[BACKGROUND]
+    pixels = view(memory, u32, job[TARGET] - ORIGIN)[0 : width * job[TARGET_HEIGHT]]
+    draws = view(memory, i32, job[DRAWS] - ORIGIN)[0 : count * DRAW_WORDS]
+    plans = view(memory, i64, job[PLANS] - ORIGIN)[0 : job[PLAN_ROOM]]
+    pictures = view(memory, i64, job[PICTURES] - ORIGIN)[0 : job[PICTURE_ROOM]]
+    tables = view(memory, i32, job[TABLES] - ORIGIN)[0 : job[TABLE_ROOM]]
+    tiles = view(memory, i32, job[TILES] - ORIGIN)[0 : job[TILE_ROOM]]
     strips = local(i64, 16)
     for t in hinted(range(start, end), scalar=True):
         left, top = i64(tiles[4 * t]), i64(tiles[4 * t + 1])
         right, bottom = i64(tiles[4 * t + 2]), i64(tiles[4 * t + 3])
-        # The draw that hides most, the upper one of equals; where it hides all, nothing is below.
-        best, most = -1, 0
+        # The draw that spares most: what it hides, times what lies below it, the background at
+        # least. Where it hides all, nothing is below.
+        best, most, hidden, below = -1, 0, 0, 1
         x0, y0, x1, y1 = left, top, left, top
         for k in hinted(range(count), scalar=True):
             plan = plans[k * PLAN_WORDS : (k + 1) * PLAN_WORDS]
             a, b = max(left, plan[FULL_X0]), max(top, plan[FULL_Y0])
             c, d = min(right, plan[FULL_X1]), min(bottom, plan[FULL_Y1])
             area = (c - a) * (d - b) if c > a and d > b else 0
-            if area >= LEAST_HIDDEN and area >= most:
-                best, most = k, area
+            if area >= LEAST_HIDDEN and area * below >= most:
+                best, most, hidden = k, area * below, area
                 x0, y0, x1, y1 = a, b, c, d
-        if most == (right - left) * (bottom - top):
+            across = plan[LEFT] < right and plan[RIGHT] > left
+            if plan[PATH] != NOTHING and across and plan[TOP] < bottom and plan[BOTTOM] > top:
+                below += DRAWN
+        if hidden == (right - left) * (bottom - top):
             y0 = bottom  # strips are empty
             y1, top_end = bottom, top
         else:
@@ -232,5 +242,7 @@ def under(
     )  # fmt: skip
 
 
+#: What a draw costs, filling with the background being 1.
+DRAWN: Final = 4
 #: Pixels that a draw must hide in a tile for what is below to be drawn around them.
 LEAST_HIDDEN: Final = 2048

@@ -226,6 +226,24 @@ class Native:
         if fault[0]:
             raise OutOfBounds(self.names[fault[4]], fault[3], fault[1], fault[2])
 
+    def bound(self, *args: Any) -> Callable[[], None]:
+        """A call with these arguments, packed once; whoever makes it keeps the arrays alive."""
+        if self.shared or self.result is not None:
+            raise ParameterError(f"{self.name}: only a call of all of it without a result is bound")
+        fault = _Fault() if self.checked else None
+        told = 0 if fault is None else ctypes.addressof(fault)
+        block, call = self._packed(self._head, 0, told, args), self._call
+
+        def run() -> None:
+            if fault is None:
+                call(block)
+                return
+            fault[0] = 0
+            call(block)
+            self._raise(fault)
+
+        return run
+
     def parallel(
         self, total: int, chunk: int, *, threads: Pool | None = None, fixed: Sequence[Any] = ()
     ) -> Callable[..., None]:
@@ -233,7 +251,8 @@ class Native:
 
         Tiles of ``chunk`` positions are taken by the calling thread and by helpers; one tile runs
         on the calling thread alone. Prepared once, a call costs a few microseconds. The last
-        arguments may be ``fixed``: then calls go without them, and cost less.
+        arguments, or all, may be ``fixed``: then calls go without them, and cost less. Whoever
+        calls keeps what they point to alive.
         """
         if not self.shared or self.result is not None:
             raise ParameterError(
@@ -250,10 +269,13 @@ class Native:
             code = self._compiler.tiles()
             tiles = Tiles(code.addresses, code)
 
+        whole = len(fixed) == len(self._given) and not self.checked
+        ready = packed(head, 0, 0, ()) if whole else None
+
         def run(*args: Any, _alive: Sequence[Any] = fixed) -> None:
             fault = _Fault() if self.checked else None
             told = 0 if fault is None else ctypes.addressof(fault)
-            block = packed(head, 0, told, args)
+            block = ready or packed(head, 0, told, args)
             if total == 0:
                 return
             if tiles is None:
