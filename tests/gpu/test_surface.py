@@ -678,6 +678,9 @@ def test_two_framebuffers_and_little_besides():
             warm.fill_rect(n % 8, 0, 9, 9, (255, 0, 0, 200))
         warm.present()
         warm.synchronize()
+    for thread in threading.enumerate():
+        if thread.name == "dala-calls":
+            thread.join()
     width, height = 1920, 1080
     tracemalloc.start()
     try:
