@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import threading
 import tracemalloc
 
 import numpy as np

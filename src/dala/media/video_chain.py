@@ -60,6 +60,8 @@ class VideoChain(Closing):
         count = (1 if sees else 2) if workers is None else workers
         self._lanes = [Lane(self.device, sees, _RESULTS) for _ in [None] * count]
         self._closed = False
+        #: What steps depend on of a frame, and those of the last one.
+        self._known: tuple[tuple[Any, ...], tuple[list[Step], str | None]] | None = None
 
     def stream(self, frames: Iterable[Frame | Lent]) -> Iterator[Frame]:
         """Frames through the filters; what goes wrong in reading one comes after those before."""
@@ -115,14 +117,27 @@ class VideoChain(Closing):
             picture = read(frame, None, None, _CALL)
             steps = plan(self._filters, picture.shape, picture.dtype, _CALL)
         else:
-            shape = (frame.height, frame.width, self._channels)
-            inner = plan(self._filters, shape, "u8", _CALL)
-            height, width = inner[-1].shape[:2] if inner else (0, 0)
-            span = None if height % 2 or width % 2 else self._range or frame.range
-            steps = _between_planes(frame, shape, inner, span)
+            steps, span = self._between_planes(frame)
             picture = _Planes(frame, span)
         made: Frame = lane.run(picture, steps, None)
         return made
+
+    def _between_planes(self, frame: Frame | Lent) -> tuple[list[Step], str | None]:
+        """Steps from planes to planes, and their range: None for RGB, where there are none."""
+        size, parts = (frame.height, frame.width), len(_parts(frame))
+        facts = size, parts, frame.format, frame.matrix, frame.range
+        known = self._known
+        if known is not None and known[0] == facts:
+            return known[1]
+        shape = (*size, self._channels)
+        inner = plan(self._filters, shape, "u8", _CALL)
+        height, width = inner[-1].shape[:2] if inner else (0, 0)
+        span = None if height % 2 or width % 2 else self._range or frame.range
+        found = _between_planes(frame, shape, inner, span), span
+        # Pictures and tables among the filters may be others by the next frame.
+        if all(isinstance(i, int) for step in inner for i in step.inputs):
+            self._known = facts, found
+        return found
 
     @property
     def passes(self) -> int:
