@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 #: How much less the threads that prepare frames count than those that encode them (nice's number).
-LESS: Final = 5
+LESS: Final = 10
 
 
 def threads() -> list[int]:
