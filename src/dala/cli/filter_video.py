@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +18,7 @@ from dala.errors import ParameterError, VideoError
 if TYPE_CHECKING:
     from dala.media import Frame
     from dala.media.video import Reader
+    from dala.media.video_chain import VideoChain
     from dala.media.video_lent import Lent
 
 #: Threads that decode, at most: each keeps pictures of its own, and more are rarely faster.
@@ -31,7 +34,6 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
     Of a video that is damaged, what can be decoded is filtered and kept.
     """
     from dala.media import video
-    from dala.media.video_chain import VideoChain
 
     remote = "://" in name
     if not inputs.is_video(out):
@@ -42,17 +44,14 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
     options = {} if args.crf is None else {"crf": args.crf}
     damage: list[VideoError] = []
     memory.small_pages()
-    with (
-        _opened(name, args.device) as source,
-        VideoChain(filters, device=args.device, range="limited") as stages,
-        Progress(_count(source), "frames") as progress,
-    ):
+    with ExitStack() as held:
+        source, stages = _begun(name, filters, args.device, held)
+        progress = held.enter_context(Progress(_count(source), "frames"))
         given = source.lent() if stages.sees else source
         frames = stages.stream(_until_damage(given, damage))
         first = next(frames, None)
         if first is None:
             raise damage[0] if damage else VideoError(f"{name!r} holds no frame of video.")
-        memory.settle()  # all is compiled; the encoder is the next to take some
         sound = None if args.no_audio or remote or not source.has_audio else source
         with video.write(
             out, fps=source.fps, codec=args.codec, audio_from=sound, options=options,
@@ -61,12 +60,13 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
             made = {"in": name, "out": out, "width": first.width, "height": first.height}
             frame: Frame | None = first
             del first  # whoever holds a frame keeps its memory from being used again
-            preparing = priority.threads()
+            preparing: list[int] | None = priority.threads()
             while frame is not None:
                 sink.write(frame, lent=True)
-                if preparing:  # the encoder's threads have come to those there were
+                if preparing is not None:  # the encoder's threads have come to those there were
                     priority.give_way(preparing)
-                    preparing = []
+                    preparing = None
+                    memory.settle()  # all is compiled; the encoder is the next to take some
                 progress.step()
                 frame = None
                 frame = next(frames, None)
@@ -75,6 +75,21 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
     if damage:
         wrong = f"{damage[0]} {progress.done} frames were saved to {out!r}."
     return stages.device, made, wrong, progress.seconds
+
+
+def _begun(
+    name: str, filters: Sequence[Any], device: str | None, held: ExitStack
+) -> tuple[Reader, VideoChain]:
+    """The open video and what filters it, made side by side: each takes a while to start."""
+    from dala.media.video_chain import VideoChain
+
+    with ThreadPoolExecutor(1) as other:
+        making = other.submit(VideoChain, filters, device=device, range="limited")
+        try:
+            source = held.enter_context(_opened(name, device))
+        finally:
+            stages = held.enter_context(making.result())
+    return source, stages
 
 
 def _opened(name: str, device: str | None) -> Reader:
