@@ -187,7 +187,7 @@ def show(found: dict[str, Any]) -> None:
         print(f"  target {target}: {verdict(met, found['others'])}")
 
 
-def main(seconds: int = 10, rounds: int = 5) -> None:
+def main(seconds: int = 10, rounds: int = 9) -> None:
     """Runs everything, and writes ``results/video.json``."""
     found = measure(seconds, rounds)
     show(found)
@@ -197,6 +197,6 @@ def main(seconds: int = 10, rounds: int = 5) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.video")
     parser.add_argument("--seconds", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=9)
     given = parser.parse_args()
     main(given.seconds, given.rounds)
