@@ -167,20 +167,30 @@ def test_what_moves_is_drawn_as_if_it_had_been_there_before(walk, held, effect):
         max_size=24,
     ),
     st.sampled_from([1, 11, 40, 150]),
+    st.booleans(),
 )
-def test_rectangles_apart_cover_the_same_and_never_overlap(rects, scale):
+def test_rectangles_apart_cover_the_same_and_never_overlap(rects, scale, coarse):
     side = 25 * scale - scale // 3
     rects = [tuple(n * scale for n in rect) for rect in rects]
     want = np.zeros((side, side), bool)
     for x0, y0, x1, y1 in rects:
         want[max(y0, 0) : max(y1, 0), max(x0, 0) : max(x1, 0)] = True
     got = np.zeros((side, side), np.int8)
-    for x0, y0, x1, y1 in apart(rects, (0, 0, side, side)):
+    for x0, y0, x1, y1 in apart(rects, (0, 0, side, side), coarse=coarse):
         assert 0 <= x0 < x1 <= side
         assert 0 <= y0 < y1 <= side
         got[y0:y1, x0:x1] += 1
     assert got.max(initial=0) <= 1
     assert (got[want] == 1).all()
+
+
+def test_many_large_rectangles_are_one_for_a_gpu():
+    rects = [(10 * k, 5 * k, 10 * k + 400, 5 * k + 300) for k in range(20)]
+    assert apart(rects, (0, 0, 1000, 600), coarse=True) == [(0, 0, 590, 395)]
+    assert len(apart(rects, (0, 0, 1000, 600))) > 1
+    small = [(10 * k, 5 * k, 10 * k + 4, 5 * k + 3) for k in range(20)]
+    whole = (0, 0, 1000, 600)
+    assert apart(small, whole, coarse=True) == apart(small, whole)
 
 
 # frames -----------------------------------------------------------------------------------------

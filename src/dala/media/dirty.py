@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -81,8 +81,12 @@ def around(a: Rect, b: Rect) -> Rect:
     return min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3])
 
 
-def apart(rects: list[Rect], whole: Rect) -> list[Rect]:
-    """Rectangles that do not overlap and cover the given ones, as far as they lie in the whole."""
+def apart(rects: list[Rect], whole: Rect, *, coarse: bool = False) -> list[Rect]:
+    """Rectangles that do not overlap and cover the given ones, as far as they lie in the whole.
+
+    With ``coarse`` the one around them all is taken where they are many and large: a GPU draws it
+    sooner than it is found out what could be left out.
+    """
     if whole in rects:
         return [whole]
     left, top, right, bottom = whole
@@ -94,7 +98,10 @@ def apart(rects: list[Rect], whole: Rect) -> list[Rect]:
         if x0 < x1 and y0 < y1:
             todo.append(r)
     if len(todo) > _FEW:
-        return _tiles(todo, whole)
+        corners = np.fromiter(chain.from_iterable(todo), np.int64, 4 * len(todo)).reshape(-1, 4)
+        if coarse and ((corners[:, 2:] - corners[:, :2]).prod(axis=1)).sum() >= area(whole):
+            return [(*corners[:, :2].min(axis=0).tolist(), *corners[:, 2:].max(axis=0).tolist())]
+        return _tiles(corners, whole)
     merged = _merged(todo) if len(todo) > 1 else todo
     if len(merged) < 2:
         return merged
@@ -109,12 +116,11 @@ def apart(rects: list[Rect], whole: Rect) -> list[Rect]:
     return found
 
 
-def _tiles(rects: list[Rect], whole: Rect) -> list[Rect]:
+def _tiles(corners: np.ndarray[Any, Any], whole: Rect) -> list[Rect]:
     """The tiles that many rectangles touch, in runs: across, and down where they are alike."""
     size = _TILE if max(whole) < 3000 else 2 * _TILE
     columns, rows = -(-whole[2] // size), -(-whole[3] // size)
     pitch = columns + 1  # no rectangle reaches the last column, so that runs end with their rows
-    corners = np.fromiter(chain.from_iterable(rects), np.int64, 4 * len(rects)).reshape(-1, 4)
     x0, y0 = corners[:, 0] // size, corners[:, 1] // size * pitch
     x1, y1 = -(-corners[:, 2] // size), -(-corners[:, 3] // size) * pitch
     count = (rows + 1) * pitch

@@ -55,7 +55,7 @@ def paint(
         background: what lies below everything.
         base: the lowest draws, if they are kept as a picture.
     """
-    rects = apart(surface.dirty, layer.rect)
+    rects = apart(surface.dirty, layer.rect, coarse=surface.compositor.engine.gpu)
     if rects and layer.effects:
         _compose(drawer, layer, surface, rects, due, background, base)
     elif rects:
