@@ -89,6 +89,16 @@ def apart(rects: list[Rect], whole: Rect, *, coarse: bool = False) -> list[Rect]
     """
     if whole in rects:
         return [whole]
+    if len(rects) > _FEW:
+        corners = np.fromiter(chain.from_iterable(rects), np.int64, 4 * len(rects)).reshape(-1, 4)
+        np.clip(corners, (*whole[:2], *whole[:2]), (*whole[2:], *whole[2:]), out=corners)
+        sides = corners[:, 2:] - corners[:, :2]
+        areas = sides[:, 0] * sides[:, 1]
+        if coarse and areas.sum() >= area(whole):
+            corners = corners[areas > 0]
+            return [(*corners[:, :2].min(axis=0).tolist(), *corners[:, 2:].max(axis=0).tolist())]
+        if np.count_nonzero(areas) > _FEW:
+            return _tiles(corners[areas > 0], whole)
     left, top, right, bottom = whole
     todo: list[Rect] = []
     for r in rects:
@@ -97,11 +107,6 @@ def apart(rects: list[Rect], whole: Rect, *, coarse: bool = False) -> list[Rect]
             r = x0, y0, x1, y1 = max(x0, left), max(y0, top), min(x1, right), min(y1, bottom)
         if x0 < x1 and y0 < y1:
             todo.append(r)
-    if len(todo) > _FEW:
-        corners = np.fromiter(chain.from_iterable(todo), np.int64, 4 * len(todo)).reshape(-1, 4)
-        if coarse and ((corners[:, 2:] - corners[:, :2]).prod(axis=1)).sum() >= area(whole):
-            return [(*corners[:, :2].min(axis=0).tolist(), *corners[:, 2:].max(axis=0).tolist())]
-        return _tiles(corners, whole)
     merged = _merged(todo) if len(todo) > 1 else todo
     if len(merged) < 2:
         return merged
