@@ -6,12 +6,22 @@ The compositor by itself first (draw records made for each frame), then the same
 from __future__ import annotations
 
 import sys
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 import dala
-from benchmarks.compositing_scene import HEIGHT, PIP, WIDTH, Array, Material, Places, places
+from benchmarks.compositing_scene import (
+    HEIGHT,
+    PERIOD,
+    PIP,
+    WIDTH,
+    Array,
+    Material,
+    Places,
+    places,
+)
 from benchmarks.harness import Machine, affordable, judge, race, report, write
 from benchmarks.peers_compositing import PEERS
 from dala.gpu.compute import buffer_zeros
@@ -179,7 +189,13 @@ class Staged:
         else:
             scene.add_video(lambda t: self.frames[self.at.frame], **whole)
         pip = scene.add_video(lambda t: self.pips[self.at.frame], position=(0, 0), size=PIP)
-        laid = [scene.add_overlay(p, position=(0, 0)) for p in (*m.overlays, m.caption)]
+        at = places(0, only_pip=True)
+        corners = (*at.overlays, at.caption)
+        pictures = (*m.overlays, m.caption)
+        laid = [
+            scene.add_overlay(picture, position=corner)
+            for picture, corner in zip(pictures, corners, strict=True)
+        ]
         return scene, pip, laid
 
     def draw(self, at: Places) -> None:
@@ -193,12 +209,9 @@ class Staged:
 
     def draw_pip(self, at: Places) -> None:
         """A frame in which the PiP alone moved."""
-        scene, pip, laid = self.resting
+        scene, pip, _ = self.resting
         self.at = at
         pip.position = at.pip
-        for node, corner in zip(laid, (*at.overlays, at.caption), strict=True):
-            if node.position != corner:
-                node.position = corner
         self.shown = scene.render()
 
     def pixels(self) -> Array:
@@ -239,11 +252,11 @@ class Turns:
     """Calls with the next frame's places each time."""
 
     def __init__(self, draw: Any, only_pip: bool = False) -> None:
-        self.draw, self.only_pip, self.step = draw, only_pip, 0
+        self.draw = draw
+        self.places = cycle([places(n, only_pip=only_pip) for n in range(1, PERIOD + 1)])
 
     def __call__(self) -> None:
-        self.step += 1
-        self.draw(places(self.step, only_pip=self.only_pip))
+        self.draw(next(self.places))
 
 
 def _moving(m: Material, ours: Any, mine: Any, rounds: int) -> dict[str, Any]:
