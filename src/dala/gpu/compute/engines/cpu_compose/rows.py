@@ -77,7 +77,11 @@ def over_opaque(d: Any, r: Any, g: Any, b: Any, alpha: Any) -> Any:
 
 @native(inline=False, fast=True)
 def over_any(d: Any, r: Any, g: Any, b: Any, alpha: Any) -> Any:
-    """Sixteen words with colours of 0..255 over them."""
+    """Sixteen words with colours of 0..255 over them.
+
+    What becomes of a pixel does not depend on its neighbours: an opaque one is rounded here as it
+    is among opaque ones.
+    """
     dr, dg, db = f32(i32(d & 255)), f32(i32((d >> 8) & 255)), f32(i32((d >> 16) & 255))
     below = f32(i32(d >> 24)) * f32(INVERSE) * (f32(1) - alpha)
     total = alpha + below
@@ -86,7 +90,8 @@ def over_any(d: Any, r: Any, g: Any, b: Any, alpha: Any) -> Any:
     red = bytes_of(r * share + dr * rest)
     green = bytes_of(g * share + dg * rest)
     blue = bytes_of(b * share + db * rest)
-    return red | (green << 8) | (blue << 16) | (bytes_of(total * f32(255)) << 24)
+    made = red | (green << 8) | (blue << 16) | (bytes_of(total * f32(255)) << 24)
+    return select(d >= OPAQUE, over_opaque(d, r, g, b, alpha), made)
 
 
 @native
