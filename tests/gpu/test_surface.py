@@ -674,27 +674,28 @@ def test_errors_are_still_listed_after_the_end():
 # memory ---------------------------------------------------------------------------------------
 def test_two_framebuffers_and_little_besides():
     """Counted by the allocator, at the most that a surface ever held, its queue being full."""
-    with create_surface(8, 8) as warm:  # so that nothing is compiled while memory is counted
-        for n in range(QUEUE):
-            warm.fill_rect(n % 8, 0, 9, 9, (255, 0, 0, 200))
-        warm.present()
-        warm.synchronize()
+    width, height = 1920, 1080
+
+    def fill(s):
+        for _ in range(3):
+            here, go_on = s._renderer.pause()
+            assert here.wait(10)
+            for n in range(QUEUE):
+                s.fill_rect(n % 1000, n % 700, 9, 9, (n % 256, 0, 0, 200))
+            go_on.set()
+            s.present()
+            s.synchronize()
+
+    with create_surface(width, height) as warm:  # so that nothing is compiled while it is counted
+        fill(warm)
     for thread in threading.enumerate():
         if thread.name == "dala-calls":
             thread.join()
-    width, height = 1920, 1080
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
         with create_surface(width, height) as s:
-            for _ in range(3):
-                here, go_on = s._renderer.pause()
-                assert here.wait(10)
-                for n in range(QUEUE):
-                    s.fill_rect(n % 1000, n % 700, 9, 9, (n % 256, 0, 0, 200))
-                go_on.set()
-                s.present()
-                s.synchronize()
+            fill(s)
             peak = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()

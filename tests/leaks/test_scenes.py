@@ -213,12 +213,12 @@ print(*grown(1920, 1080, (640, 360), step))
 
 
 @pytest.mark.skipif(not os.path.exists(STATM), reason="the kernel's count of memory is Linux's")
-@pytest.mark.parametrize(("step", "pictures"), [(200, 2), (10, 3)])
-def test_a_scene_is_as_large_as_its_images_and_framebuffers(step, pictures):
+@pytest.mark.parametrize("step", [200, 10])
+def test_a_scene_is_as_large_as_its_images_and_framebuffers(step):
     """Twenty images at 1080p, measured by the kernel in a process of its own.
 
-    Images that lie side by side: they (copied, since arrays are) and two framebuffers. Images that
-    lie on each other below one that moves: a third, the picture of all that lies still.
+    They lie side by side, or on each other below one that moves: the images (copied, since arrays
+    are) and two framebuffers, one of which the user holds while the other is drawn on.
     """
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, str(step)],
@@ -227,5 +227,5 @@ def test_a_scene_is_as_large_as_its_images_and_framebuffers(step, pictures):
     grown, framebuffers, cached = map(int, done.stdout.split())
     images, frame = 20 * 640 * 360 * 4, 1920 * 1080 * 4
     assert framebuffers == 2
-    assert bool(cached) == (pictures == 3)
-    assert grown < images + pictures * frame + (2 << 20), f"{grown / 1e6:.1f} MB"
+    assert cached == 0  # there is no room for more than the two
+    assert grown < images + 2 * frame + (2 << 20), f"{grown / 1e6:.1f} MB"
