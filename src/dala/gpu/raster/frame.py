@@ -8,6 +8,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.cpu_native import native
 from dala.gpu.compute.engines.cpu_native.words import Array, hinted, i32, i64
+from dala.gpu.compute.engines.host_memory import address_of
 
 #: Words of a frame: the width in pixels, then the clip, from (X0, Y0) up to but not (X1, Y1).
 WIDTH, X0, Y0, X1, Y1 = 0, 1, 2, 3, 4
@@ -32,7 +33,7 @@ Place = tuple[int, int]
 
 def place_of(array: np.ndarray[Any, Any]) -> Place:
     """Where an array is; whoever uses this keeps the array."""
-    return array.__array_interface__["data"][0], array.size
+    return address_of(array), array.size
 
 
 @native(inline=False)

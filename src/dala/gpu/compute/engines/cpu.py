@@ -29,7 +29,7 @@ from dala.gpu.compute.engines.base import (
     Task,
     Tensor,
 )
-from dala.gpu.compute.engines.host_memory import HostMemory, Memory
+from dala.gpu.compute.engines.host_memory import HostMemory, Memory, address_of
 from dala.gpu.compute.engines.jit import Code, Jit, jit
 from dala.gpu.compute.engines.llvm_kernel import JobLayout, module_text
 from dala.gpu.compute.engines.operations import find_code
@@ -150,8 +150,7 @@ class CPUEngine(Engine):
         if not memory.c_contiguous or not memory.nbytes:
             return None
         array = np.frombuffer(memory, np.uint8)
-        address = array.__array_interface__["data"][0]
-        return self._storage(memory.nbytes, Memory(array, address), foreign=True)
+        return self._storage(memory.nbytes, Memory(array, address_of(array)), foreign=True)
 
     # work -------------------------------------------------------------------------------------
     def source(self, program: Program, geometry: Geometry) -> str:

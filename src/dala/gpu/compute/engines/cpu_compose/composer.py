@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from array import array
 from collections.abc import Callable, Sequence
 from itertools import chain, count
 from typing import Any, Final, TypeAlias
@@ -25,6 +24,7 @@ from dala.gpu.compute.engines.cpu_compose.tiles import draw_tiles
 from dala.gpu.compute.engines.cpu_compose.words import (
     ADDRESS,
     CHANNELS,
+    DRAWS,
     JOB_WORDS,
     ORIGIN,
     PICTURE_HEIGHT,
@@ -36,6 +36,7 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     WRONG,
 )
 from dala.gpu.compute.engines.cpu_native import compile_native
+from dala.gpu.compute.engines.host_memory import address_of
 
 Array: TypeAlias = np.ndarray[Any, Any]
 #: The address and the length of an array.
@@ -44,8 +45,11 @@ Place: TypeAlias = tuple[int, int]
 #: Pixels from which work is shared out, and pixels of a picture that a thread spreads at a time.
 SHARED_FROM: Final = 1 << 14
 SPREAD_PIXELS: Final = 1 << 16
-#: The words of a job that planning is told.
-_JOB: Final = struct.Struct(f"={WRONG}q")
+#: The words of a job: the rooms, what is new in a frame, and what planning tells.
+_ROOMS: Final = struct.Struct(f"={DRAWS}q").pack_into
+_NEWS: Final = struct.Struct(f"={WRONG - DRAWS}q").pack_into
+_TOLD: Final = struct.Struct(f"={JOB_WORDS - WRONG}q").unpack_from
+_CORNERS: Final = struct.Struct("=4i").pack_into
 #: Memory that pictures may lie in: all of it.
 _ANYWHERE: Final = (ORIGIN, 1 << 62)
 
@@ -67,8 +71,11 @@ class CPUComposer(Composer):
         self._tiles = np.zeros(1 << 10, np.int32)
         self._job = np.zeros(JOB_WORDS, np.int64)
         self._at_job = _place(self._job)
-        self._rooms: tuple[int, ...] | None = None
+        #: Whether the job has been told of the rooms as they are.
+        self._roomed = False
         self._drawn: tuple[Array | None, int] = None, 0
+        self._filled: tuple[Any, int] = None, -1
+        self._rect = np.zeros(4, np.int32)
         self._runs: dict[tuple[int, int, int], Callable[[], None]] = {}
         #: Of the code in use: the highest that was asked for.
         self._level = SIMPLE
@@ -80,7 +87,7 @@ class CPUComposer(Composer):
         if number >= len(self._table):
             more = np.zeros((2 * len(self._table), PICTURE_WORDS), np.int64)
             more[: len(self._table)] = self._table
-            self._table, self._rooms = more, None
+            self._table, self._roomed = more, False
         self._table[number] = 0
         self._table[number, PICTURE_WIDTH] = width
         self._table[number, PICTURE_HEIGHT] = height
@@ -91,27 +98,28 @@ class CPUComposer(Composer):
         kept: Any
         if isinstance(source, Storage):
             kept = source.handle
-            address = kept.address
+            place = kept.address
         else:
             kept = source
-            address = kept.__array_interface__["data"][0]
-        self._broad.pop(picture, None)
+            place = address_of(source)
+        if self._broad:
+            self._broad.pop(picture, None)
         self._kept[picture] = kept
-        self._table[picture, ADDRESS] = address
-        self._table[picture, CHANNELS] = channels
+        entry = self._table[picture]
+        entry[ADDRESS], entry[CHANNELS] = place, channels
         if channels == 1:
             self._broaden(picture)
 
     def _broaden(self, picture: int) -> None:
         """Makes an RGBA copy of a picture that has fewer channels, and draws from that."""
-        address, width, height, channels = (int(n) for n in self._table[picture])
+        place, width, height, channels = (int(n) for n in self._table[picture])
         size = width * height
         made = np.empty(size, np.uint32)
         function = expand_gray if channels == 1 else expand_rgb
         code = compile_native(function, checked=self._checked)
-        code.parallel(size, SPREAD_PIXELS)((address, size * channels), made)
+        code.parallel(size, SPREAD_PIXELS)((place, size * channels), made)
         self._broad[picture] = made
-        self._table[picture, ADDRESS] = made.ctypes.data
+        self._table[picture, ADDRESS] = address_of(made)
         self._table[picture, CHANNELS] = 4
 
     def drop(self, picture: int) -> None:
@@ -137,34 +145,38 @@ class CPUComposer(Composer):
         if draws is not self._drawn[0]:  # a scene draws from the same array again and again
             if not draws.flags.c_contiguous:
                 draws = np.ascontiguousarray(draws)
-            self._drawn = draws, draws.ctypes.data
+            self._drawn = draws, address_of(draws)
+        if background is not self._filled[0]:
+            fill = -1 if background is None else int.from_bytes(bytes(background), "little")
+            self._filled = background, fill
+        corners = self._rect
+        if len(rects) == 1:
+            _CORNERS(corners, 0, *rects[0])
+        else:
+            corners = np.fromiter(chain.from_iterable(rects), np.int32, 4 * len(rects))
         memory = target.handle  # held here while native code works on it
-        corners = array("i", chain.from_iterable(rects))
-        fill = -1 if background is None else int.from_bytes(bytes(background), "little")
-        tiles, pixels = self._plan(draws, corners, memory.address, width, height, fill)
+        tiles, pixels = self._plan(
+            draws, address_of(corners), len(rects), memory.address, width, height, self._filled[1]
+        )
         self._run(tiles, 1 if pixels >= SHARED_FROM else tiles)()
 
-    def _plan(
-        self, draws: Array, corners: array[int], target: int, width: int, height: int, fill: int
-    ) -> tuple[int, int]:
+    def _plan(self, draws: Array, *news: int) -> tuple[int, int]:
         """Makes a job of a frame, planned and cut into tiles; how many, and of how many pixels."""
         count, job = len(draws), self._job
         if self._plans.size < count * PLAN_WORDS:
-            self._plans, self._rooms = np.zeros(count * 2 * PLAN_WORDS, np.int64), None
+            self._plans, self._roomed = np.zeros(count * 2 * PLAN_WORDS, np.int64), False
+        _NEWS(job, 8 * DRAWS, self._drawn[1], count, *news)
         while True:
-            if self._rooms is None:
+            if not self._roomed:
                 rooms: tuple[Array, ...] = self._plans, self._table, self._tables, self._tiles
-                self._rooms = tuple(chain.from_iterable(_place(room) for room in rooms))
-            _JOB.pack_into(
-                job, 0, self._drawn[1], count, *self._rooms, corners.buffer_info()[0],
-                len(corners) // 4, target, width, height, fill,
-            )  # fmt: skip
+                _ROOMS(job, 0, *chain.from_iterable(_place(room) for room in rooms))
+                self._roomed = True
             if self._planner is None:
                 level = min(self._level, SIZED)
                 code = compile_native(make_plans, checked=self._checked, level=level)
                 self._planner = code.bound(_ANYWHERE, self._at_job)
             self._planner()
-            wrong, number, room, tiles, pixels, level = job[WRONG:].tolist()
+            wrong, number, room, tiles, pixels, level = _TOLD(job, 8 * WRONG)
             if wrong == NARROW:
                 self._broaden(int(draws["picture"][number]))
             elif wrong:
@@ -173,9 +185,9 @@ class CPUComposer(Composer):
                 # Code for what scenes seldom need is made when they do: it takes its time.
                 self._level, self._planner = level, None
             elif room > self._tables.size:
-                self._tables, self._rooms = np.zeros(room + room // 2, np.int32), None
+                self._tables, self._roomed = np.zeros(room + room // 2, np.int32), False
             elif 4 * tiles > self._tiles.size:
-                self._tiles, self._rooms = np.zeros(6 * tiles, np.int32), None
+                self._tiles, self._roomed = np.zeros(6 * tiles, np.int32), False
             else:
                 return tiles, pixels
 
@@ -203,14 +215,14 @@ class CPUComposer(Composer):
         self._kept.clear()
         self._broad.clear()
         self._plans, self._tables = np.zeros(1 << 9, np.int64), np.zeros(1 << 12, np.int32)
-        self._rooms = None
+        self._roomed = False
         self._runs.clear()
         self._drawn = None, 0
 
 
 def _place(memory: Array) -> Place:
     """An array as native code takes it without asking; whoever uses this keeps the array."""
-    return memory.__array_interface__["data"][0], memory.size
+    return address_of(memory), memory.size
 
 
 def _fault(wrong: int, number: int) -> ParameterError:

@@ -30,10 +30,11 @@ WEIGHTS: Final = 15  # SCALED: weights of columns for the fixed path, or below 0
 DIRECT: Final = 16  # GENERAL: 1 where texels lie on pixels, as for COPY
 PLAN_WORDS: Final = 20
 
-# Words of 64 bits of a job: where things are and how much there is of them (draws and rectangles
-# by number, room for the others in words), the target and what it is filled with, or below 0.
-DRAWS, DRAW_COUNT, PLANS, PLAN_ROOM, PICTURES, PICTURE_ROOM = 0, 1, 2, 3, 4, 5
-TABLES, TABLE_ROOM, TILES, TILE_ROOM, RECTS, RECT_COUNT = 6, 7, 8, 9, 10, 11
+# Words of 64 bits of a job: rooms that stay from frame to frame, where they are and their words;
+# draws and rectangles, where they are and how many; the target and what it is filled with, or below
+# 0.
+PLANS, PLAN_ROOM, PICTURES, PICTURE_ROOM, TABLES, TABLE_ROOM, TILES, TILE_ROOM = range(8)
+DRAWS, DRAW_COUNT, RECTS, RECT_COUNT = 8, 9, 10, 11
 TARGET, TARGET_WIDTH, TARGET_HEIGHT, BACKGROUND = 12, 13, 14, 15
 # And what planning it told: what is wrong (or 0) with which draw, the room that tables need, how
 # many tiles and pixels there are, and of which level the plans are.

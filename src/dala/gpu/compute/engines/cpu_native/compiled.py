@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import numpy as np
+
 from dala.errors import DeviceError, DtypeMismatch, ParameterError
 from dala.gpu.compute.engines.cpu_native.recall import key_of, recall, remember
 from dala.gpu.compute.engines.cpu_native.source import NativeFunction
 from dala.gpu.compute.engines.cpu_native.types import Type
-from dala.gpu.compute.engines.host_memory import Memory
+from dala.gpu.compute.engines.host_memory import Memory, address_of
 from dala.gpu.compute.engines.jit import Code, Jit, jit
 from dala.gpu.compute.engines.threads import Pool, Tiles, pool
 
@@ -27,9 +29,12 @@ _PACK: Final = {
     "bool": "?7x", "u8": "B7x", "i8": "b7x", "u16": "H6x", "i16": "h6x", "u32": "I4x",
     "i32": "i4x", "u64": "Q", "i64": "q", "f32": "f4x", "f64": "d",
 }  # fmt: skip
-_CHARS: Final = {
-    "bool": "|b1", "u8": "|u1", "i8": "|i1", "u16": "<u2", "i16": "<i2", "u32": "<u4",
-    "i32": "<i4", "u64": "<u8", "i64": "<i8", "f32": "<f4", "f64": "<f8",
+_KINDS: Final = {
+    name: np.dtype(kind)
+    for name, kind in {
+        "bool": "|b1", "u8": "|u1", "i8": "|i1", "u16": "<u2", "i16": "<i2", "u32": "<u4",
+        "i32": "<i4", "u64": "<u8", "i64": "<i8", "f32": "<f4", "f64": "<f8",
+    }.items()
 }  # fmt: skip
 _All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 _Body: Final = ctypes.CFUNCTYPE(
@@ -166,6 +171,10 @@ class Native:
     def _array(self, name: str, element: Type, arg: Any) -> tuple[int, int]:
         if isinstance(arg, tuple):
             return arg
+        if type(arg) is np.ndarray and arg.flags.c_contiguous:
+            if arg.dtype != _KINDS[element.name]:
+                raise DtypeMismatch(f"{self.name}: {name} is of {element}, not {arg.dtype}")
+            return address_of(arg), arg.size
         try:
             told = arg.__array_interface__
         except AttributeError:
@@ -173,7 +182,7 @@ class Native:
                 f"{self.name}: {name} must be an array, memory or (address, length), "
                 f"not {type(arg).__name__}"
             ) from None
-        if told["typestr"] != _CHARS[element.name]:
+        if told["typestr"] != _KINDS[element.name].str:
             raise DtypeMismatch(f"{self.name}: {name} is of {element}, not {arg.dtype}")
         if told["strides"] is not None:
             raise ParameterError(f"{self.name}: {name} must be contiguous")
