@@ -20,6 +20,7 @@ Color = tuple[int, int, int, int]
 
 #: Holders of a framebuffer that are looked through for such as let go, where it is lent again.
 _MANY: Final = 64
+_BYTE: Final = np.dtype(np.uint8)
 #: Rectangles that a surface keeps in mind; one with more is drawn anew as a whole.
 _MOST: Final = 1024
 
@@ -60,8 +61,11 @@ class Surface:
     def draw(
         self, draws: np.ndarray[Any, Any], rects: list[Rect] | None, background: Color | None
     ) -> None:
-        """Draws on it."""
-        self.compositor.compose(self.buffer, draws, rects, background=background)
+        """Draws on it: inside the rectangles, which lie in it and do not overlap, or everywhere."""
+        width, height = self.width, self.height
+        where = [(0, 0, width, height)] if rects is None else rects
+        storage = self.buffer.storage("Scene.render")
+        self.compositor.composer.compose(storage, width, height, draws, where, background)
         self.version += 1
 
     def close(self) -> None:
@@ -120,7 +124,7 @@ class Canvas:
 
     def lend(self) -> Buffer:
         """The pixels for a user; until the last hold on them is gone, the canvas is not free."""
-        root = None if self._host is None else np.frombuffer(self._host, np.uint8)
+        root = None if self._host is None else np.frombuffer(self._host, _BYTE)
         if len(self._holders) >= _MANY:
             self._holders = [h for h in self._holders if not _gone(h())]
         lent = Lent(self.surface.buffer, root)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -26,11 +26,8 @@ _LOOSE: Final = 1.2
 Key: TypeAlias = tuple[int, str]
 
 
-class Change(NamedTuple):
-    """A draw (its number in the list; -1 if it is gone) that shows something else, and where."""
-
-    number: int
-    rect: Rect
+#: A draw (its number in the list; -1 if it is gone) that shows something else, and where.
+Change: TypeAlias = tuple[int, Rect]
 
 
 def rearranged(
@@ -43,14 +40,14 @@ def rearranged(
     for i, (key, draw) in enumerate(zip(keys, draws, strict=True)):
         j = places.pop(key, None)
         if j is None:
-            found.append(Change(i, draw.rect))
+            found.append((i, draw.rect))
             continue
         old = old_draws[j]
         same = draw is old or (draw.record == old.record and draw.version == old.version)
         if not same or j < latest:  # one that was below a draw that it is above now
-            found += [Change(i, draw.rect), Change(i, old.rect)]
+            found += [(i, draw.rect), (i, old.rect)]
         latest = max(latest, j)
-    found += [Change(-1, old_draws[j].rect) for j in places.values()]
+    found += [(-1, old_draws[j].rect) for j in places.values()]
     return found
 
 

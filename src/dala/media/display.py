@@ -303,9 +303,9 @@ class Layer:
         size = RECORD.size
         for number, (draw, old) in enumerate(zip(made, before, strict=True), item.start):
             if draw.version != old.version or draw.record != old.record:
-                self.changes.append(Change(number, draw.rect))
+                self.changes.append((number, draw.rect))
                 if old.rect != draw.rect:
-                    self.changes.append(Change(number, old.rect))
+                    self.changes.append((number, old.rect))
             place = self._memory[number * size : (number + 1) * size]
             place[:] = draw.record
             self.draws[number], draw.record = draw, place
@@ -322,7 +322,7 @@ class Layer:
         # Numbers of what changed before are those of the old list.
         places = {key: number for number, key in enumerate(self.keys)}
         self.changes = [
-            Change(places.get(keys[number], -1) if number >= 0 else -1, rect)
+            (places.get(keys[number], -1) if number >= 0 else -1, rect)
             for number, rect in self.changes
         ]
         self.changes += rearranged(keys, before, self.keys, self.draws)
@@ -339,11 +339,11 @@ class Layer:
         """The picture of an item's first draw has other pixels."""
         draw = item.draws[0]
         draw.version = version
-        self.changes.append(Change(item.start, draw.rect))
+        self.changes.append((item.start, draw.rect))
 
     def lose(self) -> None:
         """What was painted last is not known any more: all of it looks different."""
-        self.changes.append(Change(-1, self.rect))
+        self.changes.append((-1, self.rect))
 
     def painted(self) -> None:
         """All that changed has been seen to."""

@@ -24,7 +24,6 @@ from dala.gpu.compute.composite import (
     Rect,
 )
 from dala.media.canvas import Surface
-from dala.media.dirty import Change
 from dala.media.display import BLEND, Draw, Item, Spot, bounds, record, texels_fit
 from dala.media.filtering import LARGEST, LIGHT_AS_ALPHA, Filtering, keep_alpha
 from dala.media.layout import Placed, placed
@@ -109,7 +108,7 @@ class Drawer:
         if x == spot.x and y == spot.y:
             if version != draw.version:
                 draw.version = version
-                item.layer.changes.append(Change(item.start, old))
+                item.layer.changes.append((item.start, old))
             return True
         flags = spot.flags
         if spot.fits and (x - spot.hw) % 1 == 0 and (y - spot.hh) % 1 == 0:
@@ -125,8 +124,8 @@ class Drawer:
                 x1 if x1 > a1 else a1, y1 if y1 > b1 else b1,
             )  # fmt: skip
         else:
-            changes.append(Change(item.start, old))
-        changes.append(Change(item.start, now))
+            changes.append((item.start, old))
+        changes.append((item.start, now))
         return True
 
     # one node ---------------------------------------------------------------------------------
@@ -287,7 +286,7 @@ class Drawer:
         surface = self._surface(item, "group", inner.width, inner.height)
         inner.refresh(self)
         due = due_effects(inner, clear=True)
-        surface.miss([change.rect for change in inner.changes])
+        surface.miss([rect for _, rect in inner.changes])
         if paint(self, inner, surface, due, _CLEAR):
             self.passes += 1
         inner.painted()

@@ -8,7 +8,7 @@ import numpy as np
 
 from dala.gpu.compute.composite import DRAW, NEAREST, PICTURE, Rect
 from dala.media.canvas import Color, Surface
-from dala.media.dirty import Change, apart, area, crossed, meet
+from dala.media.dirty import apart, area, crossed, meet
 from dala.media.display import Item, Layer, record
 from dala.media.layout import Placed
 from dala.media.replacing import mix, put, replaces, unmixed
@@ -29,11 +29,11 @@ def due_effects(layer: Layer, clear: bool) -> list[Item]:
         moved = filtering.key != item.work["revision"]
         moved = moved or crossed(layer.before, layer.keys, item.start)
         moved = moved or (clear and unmixed(item))
-        if moved or any(c.number < item.start and meet(c.rect, region) for c in layer.changes):
+        if moved or any(n < item.start and meet(rect, region) for n, rect in layer.changes):
             due.append(item)
             filtering.version += 1
             layer.repicture(item, filtering.version)
-            layer.changes.append(Change(item.start, region))
+            layer.changes.append((item.start, region))
     return due
 
 

@@ -30,8 +30,12 @@ class Shown:
 
     def show(self, source: Any, *, opaque: bool | None = None) -> None:
         """Shows a Frame, an array or a Buffer; None for ``opaque`` if nothing is known of alpha."""
-        pixels, solid = _pixels(source, self.compositor.device)
         picture = self.picture
+        if picture is not None and picture.again(source):
+            self.opaque = picture.opaque or bool(opaque)
+            self.version += 1
+            return
+        pixels, solid = _pixels(source, self.compositor.device)
         if picture is None or (picture.height, picture.width) != pixels.shape[:2]:
             picture = self.picture = self.compositor.picture(pixels)
         else:

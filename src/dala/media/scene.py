@@ -195,10 +195,8 @@ class Scene(Closing, Adding, Arranging, Output):
             self.animator.advance(moment.seconds)
             if self.animator.error is not None:
                 self.errors["animation"] = self.animator.error
-            if self._movers:
-                exact = moment.exact
-                for node in list(self._movers):
-                    node.advance(exact)
+            for node in list(self._movers):
+                node.advance(moment)
             if self._textured and any(t.version != s.seen for t, s in self._shown.items()):
                 self._see_textures()
             self._draw()
@@ -230,7 +228,7 @@ class Scene(Closing, Adding, Arranging, Output):
             return
         clear = self._background[3] < 255
         due = due_effects(layer, clear) if layer.effects else []
-        rects = [change.rect for change in layer.changes]
+        rects = [rect for _, rect in layer.changes]
         pool.miss(rects)
         if base.made and pool.full:
             base.close()  # a framebuffer more takes its place: there are two, whatever they are for

@@ -17,6 +17,7 @@ from dala.media.frame import Frame
 from dala.media.pixels import Pixels, plain
 from dala.media.source_feed import Feed, IteratorFeed, Shot, exact, shown
 from dala.media.source_player import Player
+from dala.media.timing import Moment
 
 Picture: TypeAlias = Frame | Pixels
 
@@ -50,7 +51,9 @@ class Source(Closing):
     @property
     def size(self) -> tuple[int, int] | None:
         """Width and height of what was shown last, or will be shown first; None if unknown."""
-        if self._size is None and not self._closed:
+        if self._given is not None:
+            self._size = _size(self._given)
+        elif self._size is None and not self._closed:
             first = self._first()
             self._size = None if first is None else _size(first)
         return self._size
@@ -81,42 +84,46 @@ class Source(Closing):
         return self._closed
 
     def __repr__(self) -> str:
-        size = "" if self._size is None else f" {self._size[0]}x{self._size[1]}"
+        found = self._size if self._given is None else _size(self._given)
+        size = "" if found is None else f" {found[0]}x{found[1]}"
         return f"<{type(self).__name__}{size}{' closed' if self.closed else ''}>"
 
     # use --------------------------------------------------------------------------------------
-    def at(self, time: float | Fraction) -> Picture | None:
+    def at(self, time: float | Fraction | Moment) -> Picture | None:
         """The newest picture not later than a time of the scene; None: show nothing."""
         if self._closed:
             return None
-        when = time if type(time) is Fraction else exact("time", time)
+        when = time if type(time) is Moment else Moment.of(exact("time", time))
         if self._shifted:
-            when = (when - self.offset) * self.speed
+            when = Moment.of((when.exact - self.offset) * self.speed)
         self._over = False
         try:
-            found = None if when.numerator < 0 else self._at(when)
+            found = None if when.seconds < 0 else self._at(when)
         except Exception as error:
             self._note(error)
             found = self._given if self.stall == "freeze" else None
         if found is not self._given:
-            self._given = found
+            self._give(found)
             self.version += 1
-        if found is not None:
-            self._size = _size(found)
         return found
 
     def close(self) -> None:
         """Ends threads and closes what was opened. Closing twice is fine."""
-        self._given = None
+        self._give(None)
         self._closed = True
         self._end()
 
     # inside -----------------------------------------------------------------------------------
+    def _give(self, picture: Picture | None) -> None:
+        if picture is None and self._given is not None:
+            self._size = _size(self._given)
+        self._given = picture
+
     def _note(self, error: Exception) -> None:
         self._error = error
         self._errors += 1
 
-    def _at(self, when: Fraction) -> Picture | None:
+    def _at(self, when: Moment) -> Picture | None:
         """The picture at a time of the source, from 0 on."""
         raise NotImplementedError
 
@@ -132,7 +139,7 @@ class StillSource(Source):
         self._picture: Picture = shown(picture, device, copy=True)
         super().__init__(**options)
 
-    def _at(self, when: Fraction) -> Picture | None:
+    def _at(self, when: Moment) -> Picture | None:
         return self._picture
 
     def _first(self) -> Picture | None:
@@ -163,16 +170,17 @@ class ListSource(Source):
             self._length = length
         super().__init__(**options)
 
-    def _at(self, when: Fraction) -> Picture | None:
-        self._over = not self._loop and when >= self._length
+    def _at(self, when: Moment) -> Picture | None:
+        time = when.exact
+        self._over = not self._loop and time >= self._length
         if self._over and self.end == "hide":
             return None
         if self._loop:
-            when %= self._length
+            time %= self._length
         if self._times is None:
-            index = min(int(when * self._fps), len(self._pictures) - 1)
+            index = min(int(time * self._fps), len(self._pictures) - 1)
         else:
-            index = bisect_right(self._times, when) - 1
+            index = bisect_right(self._times, time) - 1
         return None if index < 0 else self._picture(index)
 
     def _first(self) -> Picture | None:
@@ -191,17 +199,18 @@ class FunctionSource(Source):
         self._function = function
         self._fps = fps
         self._device = device
-        self._when: Fraction | None = None
+        self._seconds: float | None = None
         self._picture: Picture | None = None
         super().__init__(**options)
 
-    def _at(self, when: Fraction) -> Picture | None:
+    def _at(self, when: Moment) -> Picture | None:
+        seconds = when.seconds
         if self._fps is not None:
-            when = (when * self._fps) // 1 / self._fps
-        if when != self._when:
-            self._when = when
+            seconds = float((when.exact * self._fps) // 1 / self._fps)
+        if seconds != self._seconds:
+            self._seconds = seconds
             try:
-                made = self._function(float(when))
+                made = self._function(seconds)
                 if plain(made):
                     self._picture = made.view()
                 else:
@@ -213,7 +222,7 @@ class FunctionSource(Source):
         return self._picture
 
     def _first(self) -> Picture | None:
-        return self._at(Fraction(0)) if self._when is None else self._picture
+        return self._at(Moment.of(Fraction(0))) if self._seconds is None else self._picture
 
 
 class PlayedSource(Source):
@@ -241,10 +250,10 @@ class PlayedSource(Source):
         """How often something went wrong in the source."""
         return self._player.errors + self._errors
 
-    def _at(self, when: Fraction) -> Picture | None:
+    def _at(self, when: Moment) -> Picture | None:
         player = self._player
-        shot = player.latest() if self._newest else player.at(when)
-        self._over = player.is_over(when)
+        shot = player.latest() if self._newest else player.at(when.exact)
+        self._over = player.is_over(when.exact)
         if self._over and self.end == "hide":
             return None
         if player.stalled and self.stall == "hide":

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Self
 
 from dala.errors import ParameterError
 from dala.media.frame import TIME_BASE
@@ -18,13 +18,30 @@ _SHORT: Final = {
 _SHORT_TWO: Final = {round(rate * 100): rate for rate in _SHORT.values()}
 
 
-class Moment(NamedTuple):
-    """When a frame is shown: seconds, the same exactly, and as the frame says it."""
+class Moment:
+    """When a frame is shown: seconds, and as the frame says it, which is exact."""
 
-    seconds: float
-    exact: Fraction
-    pts: int
-    time_base: Fraction
+    __slots__ = ("_exact", "pts", "seconds", "time_base")
+
+    def __init__(
+        self, seconds: float, pts: int, time_base: Fraction, exact: Fraction | None = None
+    ) -> None:
+        self.seconds = seconds
+        self.pts = pts
+        self.time_base = time_base
+        self._exact = exact
+
+    @classmethod
+    def of(cls, exact: Fraction) -> Self:
+        """A time as it is."""
+        return cls(float(exact), 1, exact, exact)
+
+    @property
+    def exact(self) -> Fraction:
+        """Seconds; worked out when somebody asks, as arithmetic with fractions is not quick."""
+        if self._exact is None:
+            self._exact = self.pts * self.time_base
+        return self._exact
 
 
 class Clock:
@@ -44,12 +61,12 @@ class Clock:
         """The time of the next frame; the clock moves there with :meth:`move`."""
         if time is None:
             ticks, scale = self.next * self._ticks, self._scale
-            return Moment(ticks / scale, Fraction(ticks, scale), self.next, self.period)
+            return Moment(ticks / scale, self.next, self.period)
         exact = _seconds(time)
         number = round(exact * self.rate)
         if abs(number / self.rate - exact) < Fraction(1, 10**7):
-            return Moment(float(exact), number * self.period, number, self.period)
-        return Moment(float(exact), exact, round(exact / TIME_BASE), TIME_BASE)
+            return Moment(float(exact), number, self.period)
+        return Moment(float(exact), round(exact / TIME_BASE), TIME_BASE, exact)
 
     def move(self, moment: Moment) -> None:
         """A frame was made: the next one is the first of the rate that is later."""

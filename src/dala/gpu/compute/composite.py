@@ -53,6 +53,7 @@ class Picture(Closing):
         "_closed",
         "_end",
         "_kept",
+        "_like",
         "compositor",
         "height",
         "number",
@@ -67,6 +68,8 @@ class Picture(Closing):
         #: True where no pixel can let anything through: pictures without alpha.
         self.opaque = False
         self._kept: Any = None
+        #: The shape of the array it shows, in colour; None where it shows something else.
+        self._like: tuple[int, ...] | None = None
         self._closed = False
         composer = compositor.composer
         self.number = composer.picture(width, height)
@@ -96,7 +99,7 @@ class Picture(Closing):
                 f"Picture.update: ({self.height}, {self.width}[, 3 or 4]) is expected, "
                 f"{tuple(shape)} came. Make a new picture for another size."
             )
-        composer = self.compositor.composer
+        composer, self._like = self.compositor.composer, None
         if isinstance(source, Buffer):
             if source.dtype != "u8":
                 raise DtypeError(f"Picture.update: u8 is expected, {source.dtype} came.")
@@ -111,7 +114,21 @@ class Picture(Closing):
                 raise DtypeError(f"Picture.update: uint8 is expected, {source.dtype} came.")
             self._kept = np.ascontiguousarray(source)
             composer.put(self.number, self._kept, channels)
+            self._like = shape if channels > 1 else None
         self.opaque = channels != 4
+
+    def again(self, source: Any) -> bool:
+        """As :meth:`update` for an array like the last, as most frames of a video are.
+
+        False where it is not like that, or nothing of the kind: then nothing was done.
+        """
+        if type(source) is not np.ndarray or source.shape != self._like or self._closed:
+            return False
+        if source.dtype is not _U8 or not source.flags.c_contiguous:
+            return False
+        self.compositor.composer.put(self.number, source, source.shape[2])
+        self._kept = source
+        return True
 
     def close(self) -> None:
         """Forgets the picture. Closing twice is fine."""

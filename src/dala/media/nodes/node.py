@@ -9,7 +9,7 @@ from dala.gpu.compute.composite import BLENDS
 from dala.gpu.compute.lang.suggest import nearest
 from dala.media import layout
 from dala.media.nodes import properties as p
-from dala.media.nodes.properties import Parts, Property
+from dala.media.nodes.properties import Parts, Place, Property
 
 if TYPE_CHECKING:
     from dala.gpu.compute.composite import Picture
@@ -77,7 +77,7 @@ class Node:
     y = Property(0.0, p.number(), moves=True)
     width = Property(None, p.number(0.0, optional=True))
     height = Property(None, p.number(0.0, optional=True))
-    position = Parts("x", "y", words="(x, y) or a name such as 'top-right'")
+    position = Place("x", "y", words="(x, y) or a name such as 'top-right'")
     size = Parts("width", "height", words="(width, height)")
     anchor = Property((0.0, 0.0), p.anchor)
     scale = Property(1.0, p.number(0.0, 10_000.0))
@@ -162,12 +162,9 @@ class Node:
             y = float(y)
         else:
             y = down.check(y, f"{self.id}: position")
-        if x != values["x"]:
-            values["x"] = x
+        if x != values["x"] or y != values["y"]:
+            values["x"], values["y"] = x, y
             self._changed(across)
-        if y != values["y"]:
-            values["y"] = y
-            self._changed(down)
 
     def update(self, **properties: Any) -> None:
         """Changes several properties: all of them, or none if one is refused."""

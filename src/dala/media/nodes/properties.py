@@ -92,6 +92,18 @@ class Parts(Property):
         return dict(zip(self.names, items, strict=True))
 
 
+class Place(Parts):
+    """A position, which most frames set for most nodes that change: a pair goes the short way."""
+
+    __slots__ = ()
+
+    def __set__(self, node: Node, value: Any) -> None:
+        if type(value) is tuple and len(value) == 2 and self.name in node.PROPERTIES:
+            node._move(*value)
+        else:
+            node.set(self.name, value)
+
+
 def sequence(value: Any) -> tuple[Any, ...] | None:
     """The items of a tuple, list or array; None for anything else."""
     if isinstance(value, str | bytes | dict):

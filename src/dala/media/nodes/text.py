@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from dala.errors import ParameterError
@@ -14,6 +13,7 @@ from dala.media.pictures import Shown
 if TYPE_CHECKING:
     from dala.media.nodes.group import GroupNode
     from dala.media.scene import Scene
+    from dala.media.timing import Moment
 
 #: Properties that are fields of TextStyle, which checks them.
 STYLE: Final = (
@@ -133,9 +133,9 @@ class SubtitlesNode(TextNode):
         self.offset = offset
         super().__init__(scene, parent, "", given)
 
-    def advance(self, time: Fraction) -> None:
+    def advance(self, moment: Moment) -> None:
         """Shows the cues of a time."""
-        at = float(time) - self.offset
+        at = moment.seconds - self.offset
         shown = "\n".join(cue.text for cue in self.cues if cue.start <= at < cue.end)
         if shown != self._values["text"]:
             self.set("text", shown)

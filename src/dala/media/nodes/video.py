@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dala.errors import ParameterError
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from dala.media.nodes.group import GroupNode
     from dala.media.scene import Scene
     from dala.media.sources import Source
+    from dala.media.timing import Moment
 
 
 class VideoNode(Node):
@@ -33,10 +33,10 @@ class VideoNode(Node):
         self._hidden = True
         super().__init__(scene, parent, given)
 
-    def advance(self, time: Fraction) -> None:
+    def advance(self, moment: Moment) -> None:
         """Brings in the frame of a time. What goes wrong in the source is kept by the scene."""
         source = self.source
-        frame = source.at(time)
+        frame = source.at(moment)
         if source.error is not None:
             self.scene._report(self, source.error)
         if frame is None:
@@ -96,9 +96,9 @@ class SceneNode(Node):
         self._seen = 0
         super().__init__(scene, parent, given)
 
-    def advance(self, time: Fraction) -> None:
+    def advance(self, moment: Moment) -> None:
         """Draws the inner scene at a time."""
-        frame = self.child.render(time)
+        frame = self.child.render(moment.exact)
         drawn = self.child.frame_count - self.child.frames_skipped
         if drawn != self._seen:  # it may have been drawn for another node, or for nobody
             self._shown.show(frame, opaque=self.child._background[3] == 255)
