@@ -20,7 +20,6 @@ Color = tuple[int, int, int, int]
 
 #: Holders of a framebuffer that are looked through for such as let go, where it is lent again.
 _MANY: Final = 64
-_BYTE: Final = np.dtype(np.uint8)
 #: Rectangles that a surface keeps in mind; one with more is drawn anew as a whole.
 _MOST: Final = 1024
 
@@ -111,20 +110,23 @@ class Canvas:
     def __init__(self, compositor: Compositor, width: int, height: int) -> None:
         self.surface = Surface(compositor, width, height)
         host = compositor.engine.host_view(self.surface.buffer.storage("Scene"))
-        self._host = None if host is None else host.toreadonly()
+        self._host = None if host is None else host.toreadonly().cast("B")
         self._holders: list[weakref.ref[Any]] = []
 
     @property
     def free(self) -> bool:
         """True when nobody holds it or an array over it."""
         holders = self._holders
-        while holders and _gone(holders[-1]()):
+        while holders:
+            holder = holders[-1]()
+            if holder is not None and not _gone(holder):
+                return False
             holders.pop()
-        return not holders
+        return True
 
     def lend(self) -> Buffer:
         """The pixels for a user; until the last hold on them is gone, the canvas is not free."""
-        root = None if self._host is None else np.frombuffer(self._host, _BYTE)
+        root = None if self._host is None else np.asarray(self._host)
         if len(self._holders) >= _MANY:
             self._holders = [h for h in self._holders if not _gone(h())]
         lent = Lent(self.surface.buffer, root)

@@ -84,6 +84,13 @@ def apart(rects: list[Rect], whole: Rect, *, coarse: bool = False) -> list[Rect]
     With ``coarse`` the one around them all is taken where they are many and large: a GPU draws it
     sooner than it is found out what could be left out.
     """
+    if len(rects) == 2:  # where something moved, and where it moved in the frame before
+        one = _joined(*rects)
+        rects = rects if one is None else [one]
+    if len(rects) == 1:
+        x0, y0, x1, y1 = rects[0]
+        if whole[0] <= x0 < x1 <= whole[2] and whole[1] <= y0 < y1 <= whole[3]:
+            return rects
     if whole in rects:
         return [whole]
     if len(rects) > _FEW:
@@ -153,21 +160,35 @@ def _tiles(corners: np.ndarray[Any, Any], whole: Rect) -> list[Rect]:
 def _merged(rects: list[Rect]) -> list[Rect]:
     """The same with those joined that lie in each other, or nearly."""
     kept: list[Rect] = []
-    for x0, y0, x1, y1 in rects:
+    for r in rects:
         i = 0
         while i < len(kept):
-            a0, b0, a1, b1 = kept[i]
+            one = _joined(r, kept[i])
             i += 1
-            if x0 > a1 or a0 > x1 or y0 > b1 or b0 > y1:
-                continue
-            apart = (x1 - x0) * (y1 - y0) + (a1 - a0) * (b1 - b0)
-            a0, b0, a1, b1 = min(a0, x0), min(b0, y0), max(a1, x1), max(b1, y1)
-            if (a1 - a0) * (b1 - b0) <= _LOOSE * apart:
-                x0, y0, x1, y1 = a0, b0, a1, b1
+            if one is not None:
+                r = one
                 del kept[i - 1]
                 i = 0  # now it may take in one that it did not
-        kept.append((x0, y0, x1, y1))
+        kept.append(r)
     return kept
+
+
+def _joined(a: Rect, b: Rect) -> Rect | None:
+    """The rectangle around two, if they touch and it is hardly larger than both together."""
+    x0, y0, x1, y1 = a
+    a0, b0, a1, b1 = b
+    if x0 > a1 or a0 > x1 or y0 > b1 or b0 > y1:
+        return None
+    both = (x1 - x0) * (y1 - y0) + (a1 - a0) * (b1 - b0)
+    if a0 < x0:
+        x0 = a0
+    if b0 < y0:
+        y0 = b0
+    if a1 > x1:
+        x1 = a1
+    if b1 > y1:
+        y1 = b1
+    return (x0, y0, x1, y1) if (x1 - x0) * (y1 - y0) <= _LOOSE * both else None
 
 
 def _without(r: Rect, taken: Rect) -> list[Rect]:

@@ -202,9 +202,9 @@ class Scene(Closing, Adding, Arranging, Output):
             self._draw()
         self._clock.move(moment)
         self.frame_count += 1
-        assert self._pool.front is not None
-        pixels = self._pool.front.lend()
-        frame = Frame._of(pixels, self.width, self.height, moment.pts, moment.time_base)
+        front = self._pool.front
+        assert front is not None
+        frame = Frame._of(front.lend(), self.width, self.height, moment.pts, moment.time_base)
         now = perf_counter()
         self._rate.tick(now)
         self._facts["ms"] = (now - begin) * 1000

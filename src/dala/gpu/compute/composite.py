@@ -122,11 +122,12 @@ class Picture(Closing):
 
         False where it is not like that, or nothing of the kind: then nothing was done.
         """
-        if type(source) is not np.ndarray or source.shape != self._like or self._closed:
+        like = self._like
+        if like is None or type(source) is not np.ndarray or source.shape != like:
             return False
-        if source.dtype is not _U8 or not source.flags.c_contiguous:
+        if source.dtype is not _U8 or self._closed or not source.flags.c_contiguous:
             return False
-        self.compositor.composer.put(self.number, source, source.shape[2])
+        self.compositor.composer.put(self.number, source, like[2])
         self._kept = source
         return True
 

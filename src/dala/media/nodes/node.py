@@ -152,16 +152,14 @@ class Node:
 
     def _move(self, x: Any, y: Any) -> None:
         """As ``set("position", (x, y))``, which most frames do to most nodes that change."""
-        kinds, values = self.PROPERTIES, self._values
-        across, down = kinds["x"], kinds["y"]
-        if type(x) in _PLAIN and across.low <= x <= across.high:
-            x = float(x)
+        across = self.PROPERTIES["x"]
+        low, high = across.low, across.high
+        if type(x) in _PLAIN and low <= x <= high and type(y) in _PLAIN and low <= y <= high:
+            x, y = float(x), float(y)
         else:
-            x = across.check(x, f"{self.id}: position")
-        if type(y) in _PLAIN and down.low <= y <= down.high:
-            y = float(y)
-        else:
-            y = down.check(y, f"{self.id}: position")
+            call = f"{self.id}: position"
+            x, y = across.check(x, call), self.PROPERTIES["y"].check(y, call)
+        values = self._values
         if x != values["x"] or y != values["y"]:
             values["x"], values["y"] = x, y
             self._changed(across)

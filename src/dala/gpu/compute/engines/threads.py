@@ -120,7 +120,8 @@ class Pool:
         helpers = min(helpers, self.threads - 1)
         if helpers > len(self._workers):
             self._start(helpers, tiles)
-        mailbox.wake(helpers)
+        if mailbox.words[1] < helpers:
+            mailbox.wake(helpers)
         done = 0
         try:
             done = tiles.share(address, mailbox.address, helpers, LOOKS)

@@ -63,23 +63,30 @@ class CPUComposer(Composer):
     def __init__(self) -> None:
         self._numbers: list[int] = []
         self._next = count()
-        self._table = np.zeros((16, PICTURE_WORDS), np.int64)
+        #: Whether the job has been told of the rooms as they are.
+        self._roomed = False
+        self._lay(np.zeros((16, PICTURE_WORDS), np.int64))
         self._kept: dict[int, Any] = {}
         self._broad: dict[int, Array] = {}
         self._plans = np.zeros(1 << 9, np.int64)
         self._tables = np.zeros(1 << 12, np.int32)
         self._tiles = np.zeros(1 << 10, np.int32)
-        self._job = np.zeros(JOB_WORDS, np.int64)
-        self._at_job = _place(self._job)
-        #: Whether the job has been told of the rooms as they are.
-        self._roomed = False
+        #: What planning and drawing are told, and tell.
+        self._job = bytearray(8 * JOB_WORDS)
+        self._at_job = _place(np.frombuffer(self._job, np.int64))
         self._drawn: tuple[Array | None, int] = None, 0
         self._filled: tuple[Any, int] = None, -1
         self._rect = np.zeros(4, np.int32)
+        self._at_rect = address_of(self._rect)
         self._runs: dict[tuple[int, int, int], Callable[[], None]] = {}
         #: Of the code in use: the highest that was asked for.
         self._level = SIMPLE
         self._planner: Callable[[], None] | None = None
+
+    def _lay(self, table: Array) -> None:
+        """Takes a table of pictures; ``_entries`` are its words, which are set sooner there."""
+        self._table, self._roomed = table, False
+        self._entries = memoryview(table).cast("B").cast("q")
 
     def picture(self, width: int, height: int) -> int:
         """A place in the table; places of dropped pictures are used again."""
@@ -87,7 +94,7 @@ class CPUComposer(Composer):
         if number >= len(self._table):
             more = np.zeros((2 * len(self._table), PICTURE_WORDS), np.int64)
             more[: len(self._table)] = self._table
-            self._table, self._roomed = more, False
+            self._lay(more)
         self._table[number] = 0
         self._table[number, PICTURE_WIDTH] = width
         self._table[number, PICTURE_HEIGHT] = height
@@ -105,8 +112,8 @@ class CPUComposer(Composer):
         if self._broad:
             self._broad.pop(picture, None)
         self._kept[picture] = kept
-        entry = self._table[picture]
-        entry[ADDRESS], entry[CHANNELS] = place, channels
+        entry = picture * PICTURE_WORDS
+        self._entries[entry + ADDRESS], self._entries[entry + CHANNELS] = place, channels
         if channels == 1:
             self._broaden(picture)
 
@@ -149,23 +156,27 @@ class CPUComposer(Composer):
         if background is not self._filled[0]:
             fill = -1 if background is None else int.from_bytes(bytes(background), "little")
             self._filled = background, fill
-        corners = self._rect
         if len(rects) == 1:
-            _CORNERS(corners, 0, *rects[0])
+            _CORNERS(self._rect, 0, *rects[0])
+            corners = self._at_rect
         else:
-            corners = np.fromiter(chain.from_iterable(rects), np.int32, 4 * len(rects))
+            many = np.fromiter(chain.from_iterable(rects), np.int32, 4 * len(rects))
+            corners = address_of(many)
         memory = target.handle  # held here while native code works on it
-        tiles, pixels = self._plan(
-            draws, address_of(corners), len(rects), memory.address, width, height, self._filled[1]
-        )
-        self._run(tiles, 1 if pixels >= SHARED_FROM else tiles)()
+        _NEWS(
+            self._job, 8 * DRAWS, self._drawn[1], len(draws), corners, len(rects), memory.address,
+            width, height, self._filled[1],
+        )  # fmt: skip
+        tiles, pixels = self._plan(draws)
+        chunk = 1 if pixels >= SHARED_FROM else tiles
+        run = self._runs.get((tiles, chunk, self._level)) or self._run(tiles, chunk)
+        run()
 
-    def _plan(self, draws: Array, *news: int) -> tuple[int, int]:
-        """Makes a job of a frame, planned and cut into tiles; how many, and of how many pixels."""
+    def _plan(self, draws: Array) -> tuple[int, int]:
+        """Plans the job, and cuts it into tiles; how many, and of how many pixels."""
         count, job = len(draws), self._job
         if self._plans.size < count * PLAN_WORDS:
             self._plans, self._roomed = np.zeros(count * 2 * PLAN_WORDS, np.int64), False
-        _NEWS(job, 8 * DRAWS, self._drawn[1], count, *news)
         while True:
             if not self._roomed:
                 rooms: tuple[Array, ...] = self._plans, self._table, self._tables, self._tiles
@@ -192,15 +203,12 @@ class CPUComposer(Composer):
                 return tiles, pixels
 
     def _run(self, tiles: int, chunk: int) -> Callable[[], None]:
-        """What runs over so many tiles."""
-        level = self._level
-        run = self._runs.get((tiles, chunk, level))
-        if run is None:
-            code = compile_native(draw_tiles, checked=self._checked, level=level)
-            if len(self._runs) >= 64:
-                self._runs.clear()
-            run = code.parallel(tiles, chunk, fixed=(_ANYWHERE, self._at_job))
-            self._runs[tiles, chunk, level] = run
+        """Makes what runs over so many tiles."""
+        code = compile_native(draw_tiles, checked=self._checked, level=self._level)
+        if len(self._runs) >= 64:
+            self._runs.clear()
+        run = code.parallel(tiles, chunk, fixed=(_ANYWHERE, self._at_job))
+        self._runs[tiles, chunk, self._level] = run
         return run
 
     @property

@@ -8,7 +8,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -37,6 +37,8 @@ _KINDS: Final = {
     }.items()
 }  # fmt: skip
 _All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+#: The same without letting go of the GIL: for calls that are over before anybody else has it.
+_Brief: Final = ctypes.PYFUNCTYPE(None, ctypes.c_char_p)
 _Body: Final = ctypes.CFUNCTYPE(
     None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
 )
@@ -236,17 +238,19 @@ class Native:
             raise OutOfBounds(self.names[fault[4]], fault[3], fault[1], fault[2])
 
     def bound(self, *args: Any) -> Callable[[], None]:
-        """A call with these arguments, packed once; whoever makes it keeps the arrays alive."""
+        """A call with these arguments, packed once; whoever makes it keeps the arrays alive.
+
+        For what takes microseconds: the GIL is kept, so that it need not be waited for after.
+        """
         if self.shared or self.result is not None:
             raise ParameterError(f"{self.name}: only a call of all of it without a result is bound")
         fault = _Fault() if self.checked else None
         told = 0 if fault is None else ctypes.addressof(fault)
-        block, call = self._packed(self._head, 0, told, args), self._call
+        block, call = self._packed(self._head, 0, told, args), _Brief(self.code.addresses["all"])
+        if fault is None:
+            return partial(call, block)
 
         def run() -> None:
-            if fault is None:
-                call(block)
-                return
             fault[0] = 0
             call(block)
             self._raise(fault)
@@ -278,13 +282,14 @@ class Native:
             code = self._compiler.tiles()
             tiles = Tiles(code.addresses, code)
 
-        whole = len(fixed) == len(self._given) and not self.checked
-        ready = packed(head, 0, 0, ()) if whole else None
+        if len(fixed) == len(self._given) and not self.checked and total:
+            ready = packed(head, 0, 0, ())
+            return partial(call, ready) if tiles is None else partial(crew.run, tiles, ready, helpers)
 
         def run(*args: Any, _alive: Sequence[Any] = fixed) -> None:
             fault = _Fault() if self.checked else None
             told = 0 if fault is None else ctypes.addressof(fault)
-            block = ready or packed(head, 0, told, args)
+            block = packed(head, 0, told, args)
             if total == 0:
                 return
             if tiles is None:
