@@ -23,7 +23,9 @@ from dala.media.scene_kinds import (
 from dala.media.scene_table import node_kinds
 
 #: Keys that have a meaning beyond their kind, and are made by hand below.
-_BY_HAND = {"type", "id", "source", "input", "filter", "params", "nodes", "font", "text"}
+_BY_HAND = {
+    "type", "id", "source", "input", "filter", "params", "nodes", "scene", "font", "text",
+}  # fmt: skip
 #: Keys of which a node has only one of each row, or they would contradict each other.
 _ROWS = (
     {"position", "x", "pip_position"}, {"position", "y", "pip_position"},
@@ -109,13 +111,15 @@ def node(draw: Any, type: str, id: str, before: list[str], depth: int) -> dict[s
             made["input"] = draw(st.sampled_from(before))
     if type == "group":
         made["nodes"] = draw(nodes(depth + 1, f"{id}-"))
+    if type == "scene":
+        made["scene"] = draw(inside(depth + 1))
     return made
 
 
 @st.composite
 def nodes(draw: Any, depth: int = 0, prefix: str = "n") -> list[dict[str, Any]]:
     """A list of nodes."""
-    types = ["image", "overlay", "text", "subtitles", "effect"] + ["group"] * (depth < 2)
+    types = ["image", "overlay", "text", "subtitles", "effect"] + ["group", "scene"] * (depth < 2)
     made: list[dict[str, Any]] = []
     for i, type in enumerate(draw(st.lists(st.sampled_from(types), min_size=1, max_size=4))):
         before = [n["id"] for n in made if n["type"] not in ("effect", "animation")]
@@ -146,17 +150,25 @@ def _ids(found: list[dict[str, Any]]) -> list[str]:
 @st.composite
 def files(draw: Any) -> dict[str, Any]:
     """A whole file."""
-    made: dict[str, Any] = {"dala": 1, "width": 24, "height": 16}
+    made = {"dala": 1, **draw(inside())}
+    if draw(st.booleans()):
+        made["$schema"] = "scene_schema.json"
+    return made
+
+
+@st.composite
+def inside(draw: Any, depth: int = 0) -> dict[str, Any]:
+    """What is in a scene; ids are its own, also inside another."""
+    made: dict[str, Any] = {"width": 24, "height": 16}
     extra = {
         "fps": st.sampled_from([25, 29.97, "24000/1001"]),
         "background": st.sampled_from(["navy", "#102030", "transparent", [1, 2, 3]]),
         "blend_space": st.sampled_from(["srgb", "linear"]),
         "duration": st.sampled_from([2, 0.5]),
-        "$schema": st.just("scene_schema.json"),
     }
     for name in draw(st.lists(st.sampled_from(sorted(extra)), max_size=3, unique=True)):
         made[name] = draw(extra[name])
-    made["nodes"] = draw(nodes())
+    made["nodes"] = draw(nodes(depth))
     ids = _ids(made["nodes"])
     if ids and draw(st.booleans()):
         made["animations"] = [draw(motion(draw(st.sampled_from(ids))))]

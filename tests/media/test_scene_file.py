@@ -150,6 +150,46 @@ def test_save_and_load(folder, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["made.json"]
 
 
+def test_a_scene_inside_a_scene(folder, tmp_path):
+    (tmp_path / "away").mkdir()
+    with Scene(8, 6, background="#00000000", fps=12, device="cpu") as inner:
+        inner.add_image(folder / "stamp.png", id="a", opacity=0.5)
+        spot = inner.add_overlay("red", shape="circle", size=(3, 3))
+        inner.add_animation(spot, "x", 0, 5, 1)
+        inner.save(tmp_path / "away" / "inner.json")
+        with load_scene(tmp_path / "away" / "inner.json", "cpu") as child, Scene(
+            24, 16, background="navy", device="cpu"
+        ) as made:  # fmt: skip
+            node = made.add_scene(child, id="a", position=(4, 3), rotation=10)  # an id of its own
+            made.add_group(inner, size=(12, 9))
+            made.add_animation(node, "opacity", 0, 1, 1)
+            made.save(tmp_path / "made.json")
+            with load_scene(tmp_path / "made.json", "cpu") as again:
+                for time in (0.0, 0.4, 2.0):
+                    assert (pixels(again, time) == pixels(made, time)).all()
+                assert files_of(again) == [folder / "stamp.png"]
+                inside = again["a"].child
+                again["a"].child["a"].opacity = 0.25
+                said = scene_to_dict(again)
+            assert inside._closed
+        assert not inner._closed
+    assert said["nodes"][0] == {
+        "type": "scene", "id": "a", "position": [4, 3], "rotation": 10, "scene": {
+            "width": 8, "height": 6, "fps": 12, "background": "#00000000",
+            "nodes": [
+                {"type": "image", "id": "a", "opacity": 0.25,
+                 "source": os.path.relpath(folder / "stamp.png", tmp_path.resolve())},
+                {"type": "overlay", "id": "overlay-2", "color": "#ff0000", "shape": "circle",
+                 "size": [3, 3]},
+            ],
+            "animations": [
+                {"node": "overlay-2", "property": "x", "from": 0, "to": 5, "duration": 1},
+            ],
+        },
+    }  # fmt: skip
+    assert said["nodes"][1]["type"] == "scene"
+
+
 def test_what_changed_is_written_and_the_rest_stays_in_the_files_words(folder):
     data = scene(
         {"type": "image", "id": "a", "source": "stamp.png", "position": "bottom-right"},
@@ -199,6 +239,12 @@ def test_nodes_without_an_id_never_take_one_of_the_file():
         assert scene_to_dict(made) == data
 
 
+def holding(picture):
+    made = Scene(2, 2, device="cpu")
+    made.add_image(picture, id="i")
+    return made
+
+
 @pytest.mark.parametrize(("add", "words"), [
     (lambda s: s.add_image(PHOTO, id="p"), "node 'p': it shows an array"),
     (lambda s: s.add_video(iter([PHOTO]), id="v"),
@@ -207,7 +253,8 @@ def test_nodes_without_an_id_never_take_one_of_the_file():
      "animation of 'o', 'x': its easing is a function"),
     (lambda s: s.add_animation(s.add_overlay("red", id="o"), "x", 0, 1, 1, on_end=print),
      "animation of 'o', 'x': on_end is a function"),
-    (lambda s: s.add_scene(Scene(2, 2, device="cpu"), id="s"), "node 's': a scene inside a scene"),
+    (lambda s: s.add_scene(holding(PHOTO), id="s"),
+     "node 's': in its scene, node 'i': it shows an array"),
 ])  # fmt: skip
 def test_what_no_file_can_name_is_not_saved(tmp_path, add, words):
     with Scene(8, 8, device="cpu") as made:
@@ -292,6 +339,17 @@ BOX = {"type": "overlay", "id": "box", "color": "red"}
     (scene(TEXT | {"position": [1, "left"]}),
      "nodes[0].position[1]: a number is expected, 'left' came."),
     (scene(TEXT | {"position": "lft"}), "nodes[0].position: one of 'top-left'"),
+    (scene({"type": "scene"}), "nodes[0].scene: it is missing: a scene is expected."),
+    (scene({"type": "scene", "scene": scene(TEXT, TEXT | {"opacity": 2})}),
+     "nodes[0].scene.nodes[1].opacity: a number of 0 to 1 is expected, 2 came."),
+    (scene(BOX, {"type": "scene", "scene": scene(BOX, BOX)}),
+     "nodes[1].scene.nodes[1].id: 'box' is the id of nodes[1].scene.nodes[0] already."),
+    (scene(BOX, {"type": "scene", "scene": scene(animations=[
+        {"node": "box", "property": "x", "from": 0, "to": 1, "duration": 1}])}),
+     "nodes[1].scene.animations[0].node: there is no node with the id 'box'."),
+    (scene({"type": "scene", "scene": scene({"type": "image", "source": "none.png"})}),
+     "nodes[0].scene.nodes[0].source: the file 'none.png' is not there"),
+    (scene({"type": "scene", "scene": scene({"type": "overlay"})}), "nodes[0].scene.nodes[0]: "),
     (scene(TEXT | {"position": [1]}), "nodes[0].position: [x, y] is expected, [1] came."),
     (scene(TEXT | {"position": True}),
      "nodes[0].position: [x, y] or a word is expected, true came."),
@@ -416,6 +474,14 @@ def test_a_scene_that_is_refused_leaves_nothing_open(folder):
     with load_scene(scene(BOX), "cpu"):
         assert scenes_open() == before + 1
     problems(scene({"type": "image", "source": "stamp.png"}, {"type": "overlay"}), folder)
+    inside = {"type": "scene", "scene": scene(BOX)}
+    problems(scene(inside, {"type": "overlay"}), folder)
+    assert scenes_open() == before
+    with load_scene(scene(inside), "cpu") as made:
+        assert scenes_open() == before + 2
+        assert scene_to_dict(made) == scene(inside)
+        made.remove_node(made.nodes["scene-1"])
+        assert scenes_open() == before + 1
     assert scenes_open() == before
 
 
@@ -437,7 +503,7 @@ def test_the_example(tmp_path):
 
 
 def test_every_property_is_in_the_table():
-    assert set(TYPES) == set(dala.media.adding.TYPES) - {"scene"}
+    assert set(TYPES) == set(dala.media.adding.TYPES)
     for type, kind in CLASSES.items():
         assert set(kind.PROPERTIES) - set(node_kinds()[type].fields) <= {"text"}
         assert issubclass(kind, Node)

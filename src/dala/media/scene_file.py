@@ -31,6 +31,7 @@ from dala.media.scene_table import VERSION, scene_kind, schema
 
 if TYPE_CHECKING:
     from dala.media.nodes.node import Node
+    from dala.media.nodes.video import SceneNode
 
 __all__ = ["files_of", "load_scene", "named_files", "save_scene", "scene_to_dict", "schema"]
 
@@ -71,7 +72,10 @@ def load_scene(
             scene_kind().check(data, "", told)
             _check_ids(data, told)
         if not told:
-            return _Builder(data, folder.resolve(), device, told).scene(name)
+            made = _Builder(data, folder.resolve(), device, told).scene()
+            if not told:
+                return made
+            made.close()
     except RecursionError:
         told.append("nodes: groups are nested too deep.")
     raise SceneFileError(name, told)
@@ -132,8 +136,11 @@ def _check_version(data: Any, told: list[str]) -> None:
         )
 
 
-def _check_ids(data: Any, told: list[str]) -> None:
-    """Ids that are there twice, and those that are referred to and not there."""
+def _check_ids(data: Any, told: list[str], home: str = "") -> None:
+    """Ids that are there twice, and those that are referred to and not there.
+
+    A scene inside the scene (whose place is ``home``) has ids of its own.
+    """
     places: dict[str, str] = {}
     uses: list[tuple[str, Any]] = []
 
@@ -152,23 +159,26 @@ def _check_ids(data: Any, told: list[str]) -> None:
                 uses.append((f"{here}.node", item.get("node")))
             elif item.get("type") == "group":
                 walk(item.get("nodes"), f"{here}.nodes")
+            elif item.get("type") == "scene":
+                _check_ids(item.get("scene"), told, f"{here}.scene")
 
     def listed(name: str) -> list[Any]:
         found = data.get(name) if isinstance(data, dict) else None
         return found if isinstance(found, list) else []
 
-    walk(listed("nodes"), "nodes")
+    walk(listed("nodes"), join(home, "nodes"))
     for i, item in enumerate(listed("animations")):
         if isinstance(item, dict):
-            uses.append((f"animations[{i}].node", item.get("node")))
+            uses.append((f"{join(home, 'animations')}[{i}].node", item.get("node")))
     for i, item in enumerate(listed("layouts")):
+        at = f"{join(home, 'layouts')}[{i}]"
         inside = item.get("nodes") if isinstance(item, dict) else None
         if isinstance(inside, list):
-            uses += [(f"layouts[{i}].nodes[{n}]", id) for n, id in enumerate(inside)]
+            uses += [(f"{at}.nodes[{n}]", id) for n, id in enumerate(inside)]
         elif isinstance(inside, int) and item.get("type") != "grid":
-            told.append(f"layouts[{i}].nodes: a list of ids is expected, {shown(inside)} came.")
+            told.append(f"{at}.nodes: a list of ids is expected, {shown(inside)} came.")
         if isinstance(item, dict) and "columns" in item and item.get("type") != "grid":
-            told.append(f"layouts[{i}].columns: only a grid has columns.")
+            told.append(f"{at}.columns: only a grid has columns.")
     for at, id in uses:
         if isinstance(id, str) and id and id not in places:
             told.append(f"{at}: there is no node with the id {id!r}. {nearest(id, places)}".strip())
@@ -176,12 +186,18 @@ def _check_ids(data: Any, told: list[str]) -> None:
 
 # making -------------------------------------------------------------------------------------------
 class _Builder:
-    """Makes a scene of a file that is well formed."""
+    """Makes a scene of a file that is well formed; ``home`` is where a scene inside it stands."""
 
     def __init__(
-        self, data: dict[str, Any], base: Path, device: str | None, told: list[str]
+        self,
+        data: dict[str, Any],
+        base: Path,
+        device: str | None,
+        told: list[str],
+        home: str = "",
     ) -> None:
         self.data = data
+        self.home = home
         self.base = base
         self.device = device
         self.told = told
@@ -190,24 +206,23 @@ class _Builder:
         #: Effects that come before the node they are on, and animations: made after all nodes.
         self.later: list[tuple[Any, dict[str, Any], str, Any]] = []
 
-    def scene(self, name: str) -> Scene:
-        data = self.data
+    def scene(self) -> Scene:
+        """The scene, without what was refused: ``told`` has that."""
+        data, home = self.data, self.home
         options = {k: data[k] for k in ("fps", "background", "blend_space") if k in data}
         made = Scene(int(data["width"]), int(data["height"]), device=self.device, **options)
         try:
             made.duration = data.get("duration")
-            self._nodes(made, data["nodes"], "nodes")
-            for home, item, at, after in self.later:
+            self._nodes(made, data["nodes"], join(home, "nodes"))
+            for group, item, at, after in self.later:
                 if item["type"] == "effect":
-                    self._try(at, self._make, home, item, at)
+                    self._try(at, self._make, group, item, at)
                 else:
                     self._animate(made, item, at, after)
             for i, item in enumerate(data.get("layouts", ())):
-                self._try(f"layouts[{i}]", self._lay, made, item)
+                self._try(f"{join(home, 'layouts')}[{i}]", self._lay, made, item)
             for i, item in enumerate(data.get("animations", ())):
-                self._animate(made, item, f"animations[{i}]", None)
-            if self.told:
-                raise SceneFileError(name, self.told)
+                self._animate(made, item, f"{join(home, 'animations')}[{i}]", None)
             remember(made, self.record)
         except BaseException:
             made.close()
@@ -242,7 +257,8 @@ class _Builder:
 
     def _make(self, home: Any, item: dict[str, Any], at: str) -> Node:
         type = item["type"]
-        given = {k: v for k, v in item.items() if k not in ("type", "nodes") and v is not None}
+        inside = ("type", "nodes", "scene")
+        given = {k: v for k, v in item.items() if k not in inside and v is not None}
         given.setdefault("id", self._id(type))
         if "font" in given:
             given["font"] = self._font(given["font"], f"{at}.font")
@@ -262,10 +278,25 @@ class _Builder:
             made = home.add_subtitles(path, **given)
         elif type == "group":
             made = home.add_group(**given)
+        elif type == "scene":
+            made = self._inside(home, item["scene"], f"{at}.scene", given)
         else:
             params = self._params(given.pop("params", {}), at)
             made = home.add_effect(given.pop("filter"), given.pop("input", None), **given, **params)
         self.record.take(made, item, path)
+        return made
+
+    def _inside(self, home: Any, data: dict[str, Any], at: str, given: dict[str, Any]) -> Node:
+        """A scene inside the scene, which is closed with it."""
+        builder = _Builder(data, self.base, home._scene_of().device, self.told, at)
+        inner = builder.scene()
+        self.record.files |= builder.record.files
+        try:
+            made: SceneNode = home.add_scene(inner, **given)
+        except BaseException:
+            inner.close()
+            raise
+        made.owned = True
         return made
 
     def _id(self, type: str) -> str:

@@ -20,9 +20,9 @@ from dala.media.nodes.group import GroupNode
 from dala.media.nodes.image import ImageNode
 from dala.media.nodes.properties import PLACES, Parts
 from dala.media.nodes.text import SubtitlesNode, TextNode
-from dala.media.nodes.video import VideoNode
+from dala.media.nodes.video import SceneNode, VideoNode
 from dala.media.scene_record import Record, is_file_param, is_font_file, record_of, state
-from dala.media.scene_table import CLASSES, VERSION
+from dala.media.scene_table import VERSION
 
 if TYPE_CHECKING:
     from dala.media.animation import Animation
@@ -90,11 +90,11 @@ def scene_to_dict(
 
 
 class _Saver:
-    def __init__(self, scene: Scene, base: Path | None) -> None:
+    def __init__(self, scene: Scene, base: Path | None, *, inside: bool = False) -> None:
         self.scene_ = scene
         self.record = record_of(scene) or Record({}, Path())
         known = record_of(scene) is not None
-        self.base = self.record.base if base is None and known else base
+        self.base = self.record.base if base is None and known and not inside else base
         self.told: list[str] = []
         self.animations = [a for a in scene.animator if not a._muted]
         #: Properties that animations have, by node.
@@ -133,9 +133,6 @@ class _Saver:
         home = group.id if group.parent is not None else None
         made = self._placed(home, None)
         for node in group.children:
-            if node.type not in CLASSES:
-                self._tell(node, "a scene inside a scene cannot be saved. Use a group.")
-                continue
             made += [self._node(node), *self._placed(home, node.id)]
         return made
 
@@ -159,7 +156,18 @@ class _Saver:
                 self._move_files(made)
         if isinstance(node, GroupNode) and (node.children or "nodes" in made):
             made["nodes"] = self._nodes(node)
+        if isinstance(node, SceneNode):
+            made["scene"] = self._inside(node)
         return made
+
+    def _inside(self, node: SceneNode) -> dict[str, Any]:
+        """A scene inside the scene."""
+        saver = _Saver(node.child, self.base, inside=True)
+        made = saver.scene()
+        self.told += [f"node {node.id!r}: in its scene, {line}" for line in saver.told]
+        said = self.record.nodes.get(node)
+        own = () if said is None else said.item["scene"]
+        return {k: v for k, v in made.items() if k in own or k not in ("dala", "$schema")}
 
     def _move_files(self, item: dict[str, Any]) -> None:
         """Files that an entry names besides its source, as seen from where it is written to."""
@@ -375,7 +383,7 @@ def _in_words(scene: Scene, now: dict[str, Any], said: dict[str, Any]) -> dict[s
     from dala.media.nodes.properties import color
     from dala.media.timing import frame_rate
 
-    made = {"dala": said["dala"]} | {k: said[k] for k in ("$schema",) if k in said}
+    made: dict[str, Any] = {k: said[k] for k in ("dala", "$schema") if k in said}
     same: dict[str, Callable[[Any], bool]] = {
         "background": lambda v: color(v, "") == scene._background,
         "fps": lambda v: frame_rate(v) == scene._clock.rate,

@@ -14,7 +14,7 @@ from dala.media.nodes.image import SHAPES, ImageNode, OverlayNode
 from dala.media.nodes.node import FITS, Node
 from dala.media.nodes.properties import PLACES
 from dala.media.nodes.text import SubtitlesNode, TextNode
-from dala.media.nodes.video import VideoNode
+from dala.media.nodes.video import SceneNode, VideoNode
 from dala.media.scene_kinds import (
     Above,
     Color,
@@ -44,7 +44,7 @@ from dala.media.timing import frame_rate
 VERSION: Final = 1
 CLASSES: Final[dict[str, type[Node]]] = {
     "video": VideoNode, "image": ImageNode, "overlay": OverlayNode, "text": TextNode,
-    "subtitles": SubtitlesNode, "effect": EffectNode, "group": GroupNode,
+    "subtitles": SubtitlesNode, "effect": EffectNode, "group": GroupNode, "scene": SceneNode,
 }  # fmt: skip
 TYPES: Final = (*CLASSES, "animation")
 LAYOUTS: Final = ("side_by_side", "stack", "grid")
@@ -192,6 +192,7 @@ _OWN: Final[dict[str, dict[str, Field]]] = {
         ),
         "nodes": Field(Kind(), "What is in it."),
     },
+    "scene": {"scene": Field(Kind(), "What is in it.")},
 }
 _VALUE = Either(
     _NUMBER,
@@ -286,18 +287,41 @@ def node_kinds() -> dict[str, Object]:
     """What a node of each type is."""
     kinds = {type: Object(f"a node of type {type!r}", _fields(type)) for type in CLASSES}
     kinds["group"].fields["nodes"] = Field(Nodes(), "What is in it.")
+    kinds["scene"].fields["scene"] = Field(_Inside(), "As in a file of its own.", needed=True)
     kinds["effect"].fields["params"] = Field(_Params(), "Of the filter.")
     own = {"type": Field(Word(("animation",)), needed=True)}
     return kinds | {"animation": Object("an animation", own | _MOVES)}
 
 
+class _Inside(Kind):
+    """A scene inside a scene."""
+
+    words = "a scene"
+
+    def check(self, value: Any, at: str, told: list[str]) -> None:
+        """All that is in it."""
+        inside_kind().check(value, at, told)
+
+    def schema(self) -> Schema:
+        """What $defs calls the inside of a scene."""
+        return {"$ref": "#/$defs/inside"}
+
+
 @cache
 def scene_kind() -> Object:
     """What a whole file is."""
+    fields = inside_kind().fields
+    version = Field(fields["dala"].kind, fields["dala"].about, needed=True)
+    return Object("a scene", fields | {"dala": version})
+
+
+@cache
+def inside_kind() -> Object:
+    """What a scene is, in a file of its own or inside another."""
     side = Number(1, 16384, whole=True)
     return Object("a scene", {
         "$schema": Field(Text(), "Where the schema of this format is, for editors."),
-        "dala": Field(Number(1, VERSION, whole=True), "Version of the format.", needed=True),
+        "dala": Field(Number(1, VERSION, whole=True), "Version of the format."),
         "width": Field(side, "Of the picture.", needed=True),
         "height": Field(side, "Of the picture.", needed=True),
         "fps": Field(_RATE, "Frames a second: 30, 29.97 or '30000/1001'."),
@@ -380,6 +404,7 @@ def schema() -> Schema:
     """The JSON Schema (draft 2020-12) of scene files."""
     definitions: Schema = {
         "color": Color.definition(),
+        "inside": inside_kind().schema(),
         "easing": Either(*_EASING.kinds).schema(),
         "node": {
             "type": "object",

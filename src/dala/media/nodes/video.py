@@ -82,7 +82,7 @@ class SceneNode(Node):
     """A scene inside a scene, drawn at the outer one's time; its alpha is kept."""
 
     type = "scene"
-    __slots__ = ("_frame", "_seen", "_shown", "child")
+    __slots__ = ("_frame", "_seen", "_shown", "child", "owned")
 
     def __init__(
         self, scene: Scene, parent: GroupNode, child: Scene, given: dict[str, Any]
@@ -91,6 +91,8 @@ class SceneNode(Node):
             raise ParameterError("add_scene: a scene cannot be inside itself.")
         child._check_open("add_scene")
         self.child = child
+        #: Whether the inner scene is closed with this node: one that a file described.
+        self.owned = False
         self._shown = Shown(scene._compositor)
         self._frame: Any = None
         self._seen = 0
@@ -124,5 +126,7 @@ class SceneNode(Node):
         return float(self.child.width), float(self.child.height)
 
     def release(self) -> None:
-        """Lets go of the inner scene, which stays open."""
+        """Lets go of the inner scene, which stays open unless it is the node's own."""
         self._frame = None
+        if self.owned:
+            self.child.close()

@@ -284,7 +284,9 @@ class Native:
 
         if len(fixed) == len(self._given) and not self.checked and total:
             ready = packed(head, 0, 0, ())
-            return partial(call, ready) if tiles is None else partial(crew.run, tiles, ready, helpers)
+            if tiles is None:
+                return partial(call, ready)
+            return partial(crew.run, tiles, ready, helpers)
 
         def run(*args: Any, _alive: Sequence[Any] = fixed) -> None:
             fault = _Fault() if self.checked else None
