@@ -31,6 +31,8 @@ class Surface:
         self.compositor = compositor
         self.width = width
         self.height = height
+        #: Whether rectangles that are many and large are better drawn as one.
+        self.coarse = compositor.engine.gpu
         self.buffer = allocate(compositor.engine, (height, width, 4), "u8", zero=True, call="Scene")
         self._picture: Picture | None = None
         #: What it shows, for whoever draws on it.
@@ -87,7 +89,7 @@ class Lent(Buffer):
         # Not by Buffer.__init__, which counts it: that was done once, for its owner.
         self.engine, self.shape, self.dtype = owner.engine, owner.shape, owner.dtype
         self.nbytes, self.readonly, self.transient = owner.nbytes, True, False
-        self._storage, self._key = owner.storage("Scene.render"), owner._key
+        self._storage, self._key = owner._storage, owner._key
         self._owner: Buffer | None = owner
         self.root = root
 

@@ -193,6 +193,8 @@ class Layer:
     def __init__(self, width: int, height: int, owner: Item | None = None) -> None:
         self.width = width
         self.height = height
+        #: All of it.
+        self.rect: Rect = (0, 0, width, height)
         self.owner = owner
         self.items: list[Item] = []
         self.stale: list[Item] = []
@@ -210,11 +212,6 @@ class Layer:
         self.serial = 0
         self._memory = memoryview(bytearray())
         self._scattered = True
-
-    @property
-    def rect(self) -> Rect:
-        """All of it."""
-        return 0, 0, self.width, self.height
 
     # order ------------------------------------------------------------------------------------
     def build(self, group: GroupNode) -> None:

@@ -212,22 +212,22 @@ class Scene(Closing, Adding, Arranging, Output):
 
     def _draw(self) -> None:
         """Brings a framebuffer to the present, unless the last one is."""
-        layer, drawer = self._layer, self._drawer
+        layer, drawer, facts = self._layer, self._drawer, self._facts
         drawer.passes = drawer.filtered = 0
         if not self._ordered:
             layer.build(self._root)
             self._ordered = True
         if layer.stale or layer._scattered:
             layer.refresh(drawer)
-        facts, pool, base = self._facts, self._pool, self._base
-        facts["draws"], facts["passes"] = len(layer.draws), drawer.passes
-        facts["filtered"] = drawer.filtered
+        pool, base = self._pool, self._base
         if not layer.changes and pool.front is not None:
             self.frames_skipped += 1
-            facts["dirty_pixels"] = 0
+            facts.update(
+                draws=len(layer.draws), passes=drawer.passes, filtered=drawer.filtered,
+                dirty_pixels=0,
+            )  # fmt: skip
             return
-        clear = self._background[3] < 255
-        due = due_effects(layer, clear) if layer.effects else []
+        due = due_effects(layer, self._background[3] < 255) if layer.effects else []
         rects = [rect for _, rect in layer.changes]
         pool.miss(rects)
         if base.made and pool.full:
@@ -237,10 +237,11 @@ class Scene(Closing, Adding, Arranging, Output):
             base.see(layer)
             base.consider(layer, rects)
         facts["dirty_pixels"] = paint(drawer, layer, surface, due, self._background, base)
+        facts["draws"], facts["passes"] = len(layer.draws), drawer.passes
         facts["filtered"] = drawer.filtered
         layer.painted()
         if self.frame_count % 32 == 31:
-            self._pool.trim()
+            pool.trim()
 
     def explain(self) -> str:
         """What the last frame was made of: draws back to front, and what was done for them."""
