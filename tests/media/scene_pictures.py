@@ -426,6 +426,29 @@ def effects_in_a_row(scene: Scene) -> None:
 
 
 @stored(text=True)
+def blurred_beyond_the_box(scene: Scene) -> None:
+    """Blurs of shapes, text, groups and alpha go beyond the box; pictures keep their edges."""
+    scene.add_effect("blur", scene.add_overlay(color=SUN, size=(320, 30)), radius=12)
+    ring = scene.add_overlay(color=CORAL, shape="circle", position=(20, 52), size=(60, 60),
+                             border=(5, PAPER), shadow=(0, 6, 10, "black"))  # fmt: skip
+    scene.add_effect("blur", ring, radius=4)
+    bar = scene.add_overlay(color=TEAL, position=(130, 82), size=(70, 26), anchor="center",
+                            rotation=-20, shape="pill", opacity=0.8)  # fmt: skip
+    scene.add_effect("gaussian_blur", bar, sigma=3.0)
+    neon = {"size": 34, "weight": "bold", "position": (196, 58)}
+    scene.add_effect("gaussian_blur", scene.add_text("neon", color=SUN, **neon), sigma=4.0)
+    scene.add_text("neon", color="white", **neon)
+    group = scene.add_group(canvas=(80, 50), position=(20, 124), opacity=0.9)
+    group.add_overlay(color=PAPER)
+    group.add_overlay(color=CORAL, position=(50, 20), size=(40, 40))
+    scene.add_effect("blur", group, radius=6)
+    scene.add_effect("blur", scene.add_image(badge(), position=(120, 116), size=(56, 56)), radius=5)
+    cat = scene.add_image(photo("chelsea"), position=(200, 116), size=(100, 54), fit="cover",
+                          radius=12)  # fmt: skip
+    scene.add_effect("blur", cat, radius=5)
+
+
+@stored(text=True)
 def frosted_glass(scene: Scene) -> None:
     """Everything below is blurred inside a box with round corners; what is above is sharp."""
     scene.add_image(photo("chelsea"), size=(WIDTH, HEIGHT), fit="cover")

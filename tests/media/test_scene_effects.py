@@ -7,6 +7,7 @@ import pytest
 
 import dala
 from dala.gpu.compute import kernel
+from dala.gpu.compute.engines.gauss import gaussian_weights
 from dala.media import Scene
 from tests.media.test_scene import PHOTO, assert_near, pixels
 
@@ -79,6 +80,98 @@ def test_a_blur_spreads_alpha(engine_id):
     assert 0 < alpha[3, 7] < 255
     assert (got[alpha > 8][:, :3] >= 250).all()
     assert alpha.sum() == pytest.approx(49 * 255, rel=0.02)
+
+
+def blurred(mask, radius, sigma):
+    """A mask of 0..1 through a Gaussian, nothing being around it."""
+    weights = gaussian_weights(radius, sigma)
+    for axis in (0, 1):
+        mask = np.apply_along_axis(np.convolve, axis, mask, weights, "same")
+    return mask
+
+
+def test_a_blur_goes_beyond_the_box(engine_id):
+    """A shape without a picture, a text and a group are blurred with their edges."""
+    with Scene(60, 40, background="black") as scene:
+        box = scene.add_overlay(color="white", position=(20, 15), size=(16, 10))
+        effect = scene.add_effect("blur", box, radius=6, sigma=3.0)
+        got = pixels(scene)
+        mask = np.zeros((40, 60))
+        mask[15:25, 20:36] = 1.0
+        assert_near(got[..., 0], np.rint(255 * blurred(mask, 6, 3.0)), steps=2)
+        effect.update(radius=8, sigma=None)
+        assert_near(pixels(scene)[..., 0], np.rint(255 * blurred(mask, 8, 4.0)), steps=2)
+        effect.opacity = 0.5
+        want = 255 * (blurred(mask, 8, 4.0) + mask) / 2
+        assert_near(pixels(scene)[..., 0], np.rint(want), steps=2)
+    with Scene(60, 40, background="black") as scene:
+        group = scene.add_group(canvas=(16, 10), position=(20, 15))
+        group.add_overlay(color="white")
+        scene.add_effect("gaussian_blur", group, sigma=2.0)
+        got = pixels(scene)
+        assert_near(got[..., 0], np.rint(255 * blurred(mask, 6, 2.0)), steps=2)
+
+
+def test_a_blurred_shape_has_its_corners_border_and_turn(engine_id):
+    """As the same drawn into a group with room around it, which is blurred."""
+    look = {"color": "gold", "shape": "circle", "border": (3, "navy"), "size": (30, 30)}
+    with Scene(80, 60, background="gray") as scene:
+        node = scene.add_overlay(position=(24, 12), **look)
+        scene.add_effect("blur", node, radius=5)
+        got = pixels(scene)
+    with Scene(80, 60, background="gray") as scene:
+        group = scene.add_group()
+        group.add_overlay(position=(24, 12), **look)
+        scene.add_effect("blur", group, radius=5)
+        assert_near(got, pixels(scene), steps=2)
+    with Scene(80, 60, background="gray") as scene:
+        bar = scene.add_overlay(color="white", position=(40, 30), size=(30, 8), anchor="center")
+        scene.add_effect("blur", bar, radius=5)
+        flat = pixels(scene)
+        bar.rotation = 90
+        turned = pixels(scene)
+    assert_near(turned[10:50, 20:60], np.rot90(flat[10:50, 20:60]), steps=2)
+    assert flat[30, 22, 0] > 140 > flat[30, 15, 0]  # beyond its end, and not for ever
+
+
+def test_a_blur_fades_neither_pictures_nor_what_ends_with_the_scene(engine_id):
+    with Scene(30, 20, background="black") as scene:
+        photo = scene.add_image(PHOTO[:8, :10], position=(10, 6))
+        scene.add_effect("blur", photo, radius=3)
+        got = pixels(scene)
+        alpha = np.full((8, 10, 1), 255, np.uint8)
+        want = dala.media.gpu.blur(np.dstack([PHOTO[:8, :10], alpha]), radius=3)
+        assert_near(got[6:14, 10:20], want)
+        assert not got[:6, :, :3].any()
+        assert not got[:, :10, :3].any()
+        photo.visible = False
+        band = scene.add_overlay(color="white", size=(30, 10))
+        scene.add_effect("blur", band, radius=4)
+        got = pixels(scene)
+        assert (got[:6] == 255).all()  # as far as the blur does not reach
+        assert 0 < got[11, 0, 0] == got[11, 29, 0] < 255
+
+
+def test_what_is_blurred_may_move_to_the_edge_and_back(engine_id):
+    def build(x):
+        made = Scene(40, 30, background="navy")
+        node = made.add_overlay(color="white", position=(x, 8), size=(12, 12), shape="pill")
+        made.add_effect("blur", node, radius=4)
+        return made, node
+
+    scene, node = build(14)
+    with scene:
+        first = pixels(scene)
+        for x in (16, 28, 34, 0, -5, 14):
+            node.x = x
+            got = pixels(scene)
+            fresh, _ = build(x)
+            with fresh:
+                np.testing.assert_array_equal(got, pixels(fresh))
+        np.testing.assert_array_equal(got, first)
+        node.x = 15
+        pixels(scene)
+        assert scene.stats["filtered"] == 0
 
 
 def test_an_effect_on_a_group_and_a_kernel_of_ones_own(engine_id):

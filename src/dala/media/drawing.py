@@ -25,7 +25,7 @@ from dala.gpu.compute.composite import (
 )
 from dala.media.canvas import Surface
 from dala.media.display import BLEND, Draw, Item, Spot, bounds, record, texels_fit
-from dala.media.filtering import LARGEST, LIGHT_AS_ALPHA, Filtering, keep_alpha
+from dala.media.filtering import LARGEST, LIGHT_AS_ALPHA, Filtering, keep_alpha, reach
 from dala.media.layout import Placed, placed
 from dala.media.nodes.node import Content
 from dala.media.painting import due_effects, paint
@@ -76,7 +76,7 @@ class Drawer:
         if (blend or opacity < 1.0) and (shadow or values.get("border_width")):
             return self._isolated(item, content, place, opacity, blend)
         found = self._parts(item, content, place, item.clip, opacity, blend)
-        if not shadow and [draw.part for draw in found] in ([], ["content"]):
+        if not shadow and not content.finished and _is_content(found):
             flags = found[0].record[8] if found else 0
             item.spot = Spot(flags, place, content, values["x"], values["y"])
         return found
@@ -133,19 +133,32 @@ class Drawer:
         self, item: Item, content: Content, place: Placed, clip: Rect, opacity: float, blend: int
     ) -> list[Draw]:
         values = item.node._values
-        is_text = content.margin != (0.0, 0.0, 0.0, 0.0) or "text" in values
-        radius = 0.0 if is_text else values["radius"]
-        if values.get("shape") in ("pill", "circle"):
-            radius = min(place.hw, place.hh)
         found: list[Draw] = []
-        shadow = None if is_text else values["shadow"]
+        shadow = None if "text" in values else values["shadow"]
         if shadow is not None:
+            radius = _corners(values, content, place)
             draw = self._shadow(item, content, place, clip, radius, shadow, opacity)
             found += [] if draw is None else [draw]
         rect = bounds(place, clip)
-        if rect is None:
-            return found
+        if rect is not None:
+            found += self._face(values, content, place, rect, opacity, blend)
+        return found
+
+    def _face(
+        self,
+        values: dict[str, Any],
+        content: Content,
+        place: Placed,
+        rect: Rect,
+        opacity: float,
+        blend: int,
+    ) -> list[Draw]:
+        """Content and border."""
+        found: list[Draw] = []
+        radius = _corners(values, content, place)
         width, color = values.get("border_width", 0.0), values.get("border_color", _CLEAR)
+        if content.finished:
+            width = 0.0
         under = place, radius
         if width > 1 and color[3] == 255:
             under = _inset(place, radius, min(1.0, width - 1.0))
@@ -295,32 +308,58 @@ class Drawer:
     def _filtered(
         self, item: Item, content: Content, place: Placed, effects: list[Any]
     ) -> tuple[Content, Placed]:
-        """A node's picture as it lies, before rotation, through its effects."""
+        """A node's picture as it lies, before rotation, through its effects.
+
+        What is not an opaque picture spreads beyond its box where it is blurred, with its corners
+        and its border; but not over the edge of what is seen, where it would only fade.
+        """
         width = min(LARGEST, max(1, math.ceil(2 * place.hw - 1e-4)))
         height = min(LARGEST, max(1, math.ceil(2 * place.hh - 1e-4)))
-        stage = self._surface(item, "stage", width, height)
+        left = top = right = bottom = 0
+        if content.picture is None or not content.opaque:
+            room = min(reach(effects), (LARGEST - max(width, height)) // 2)
+            left, top, right, bottom = (room * side for side in _inside(place, item.clip))
+        spread = left + top + right + bottom > 0
+        stage = self._surface(item, "stage", left + width + right, top + height + bottom)
         flat = place._replace(
-            cx=width / 2, cy=height / 2, hw=width / 2, hh=height / 2, cos=1.0, sin=0.0
+            cx=left + width / 2, cy=top + height / 2, hw=width / 2, hh=height / 2, cos=1.0, sin=0.0
         )
-        draw = self._content(content, flat, surface_rect(stage))
-        key = (draw.record, draw.version)
+        if spread:
+            rect = left, top, left + width, top + height
+            draws = self._face(item.node._values, content, flat, rect, 1.0, 0)
+        else:
+            draws = [self._content(content, flat, surface_rect(stage))]
+        records = b"".join(draw.record for draw in draws)
+        key = (records, draws[0].version)
         if stage.key != key:
-            stage.draw(np.frombuffer(draw.record, DRAW), None, _CLEAR)
+            stage.draw(np.frombuffer(records, DRAW), None, _CLEAR)
             stage.key = key
+        opaque = content.opaque and not spread
         filtering = self._filtering(item, "filter")
         wanted = (
             stage.version, *((e.serial, e.revision, e._values["opacity"]) for e in effects)
         )  # fmt: skip
         if filtering.key != wanted:
-            filtering.result = filtering.chain(stage.buffer, effects, content.opaque)
+            filtering.result = filtering.chain(stage.buffer, effects, opaque)
             filtering.key = wanted
             filtering.version += 1
             self.filtered += 1
             self._show(item, "filtered", filtering.result)
         picture: Picture = item.work["filtered"]
         whole = (0.0, 0.0, float(picture.width), float(picture.height))
-        opaque = content.opaque and keep_alpha(e.filter for e in effects)
-        made = Content(width, height, picture, filtering.version, opaque=opaque)
+        opaque = opaque and keep_alpha(e.filter for e in effects)
+        made = Content(
+            stage.width, stage.height, picture, filtering.version, opaque=opaque, finished=spread
+        )
+        if spread:
+            across, down = place.hw / width, place.hh / height
+            dx, dy = (right - left) * across, (bottom - top) * down
+            place = place._replace(
+                cx=place.cx + dx * place.cos - dy * place.sin,
+                cy=place.cy + dx * place.sin + dy * place.cos,
+                hw=stage.width * across,
+                hh=stage.height * down,
+            )
         return made, place._replace(crop=whole)
 
     def _below(self, item: Item) -> list[Draw]:
@@ -384,6 +423,31 @@ class Drawer:
             found.update(pixels)
             return
         item.work[name] = self.compositor.picture(pixels)
+
+
+def _is_content(draws: list[Draw]) -> bool:
+    """Whether draws are those of a node's content alone, or none."""
+    return [draw.part for draw in draws] in ([], ["content"])
+
+
+def _corners(values: dict[str, Any], content: Content, place: Placed) -> float:
+    """The radius of a node's corners; those of text and of finished pictures are in them."""
+    if content.finished or "text" in values:
+        return 0.0
+    if values.get("shape") in ("pill", "circle"):
+        return min(place.hw, place.hh)
+    radius: float = values["radius"]
+    return radius
+
+
+def _inside(place: Placed, clip: Rect) -> tuple[bool, bool, bool, bool]:
+    """Whether each edge of a box lies inside a rectangle; those of a turned one all may."""
+    if place.cos != 1.0:
+        return True, True, True, True
+    return (
+        place.cx - place.hw > clip[0], place.cy - place.hh > clip[1],
+        place.cx + place.hw < clip[2], place.cy + place.hh < clip[3],
+    )  # fmt: skip
 
 
 def surface_rect(surface: Surface) -> Rect:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,6 +95,18 @@ class Filtering:
         """Frees all."""
         self._pipeline.close()
         self.result = None
+
+
+def reach(effects: Iterable[EffectNode]) -> int:
+    """How many pixels effects carry what is seen beyond where it was."""
+    total = 0
+    for e in effects:
+        if e.filter == "blur":
+            total += e.get("radius")
+        elif e.filter == "gaussian_blur":
+            radius = e.get("radius")
+            total += math.ceil(3 * e.get("sigma")) if radius is None else radius
+    return total
 
 
 def keep_alpha(filters: Iterable[Filter]) -> bool:

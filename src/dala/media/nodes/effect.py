@@ -31,8 +31,9 @@ class EffectNode(Node):
     The filter's parameters are properties of the node under their own names; where a filter's
     parameter has the name of a property, it is the filter's. Corners are rounded by
     ``corner_radius``. On a node the filter sees the node's box as it lies in the scene, before
-    rotation; without one it sees what has been drawn so far inside its own box, which is the whole
-    scene where no size is given. ``opacity`` mixes it with what it was made from.
+    rotation; blurs go beyond it, unless the node is an opaque picture. Without a node it sees what
+    has been drawn so far inside its own box, which is the whole scene where no size is given.
+    ``opacity`` mixes it with what it was made from.
     """
 
     type = "effect"

@@ -26,7 +26,9 @@ FITS: Final = ("fill", "contain", "cover", "none")
 class Content:
     """What a node shows before it is placed: a picture or a colour."""
 
-    __slots__ = ("color", "height", "margin", "opaque", "picture", "version", "width")
+    __slots__ = (
+        "color", "finished", "height", "margin", "opaque", "picture", "version", "width",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -38,6 +40,7 @@ class Content:
         color: tuple[int, int, int, int] = (0, 0, 0, 0),
         opaque: bool = False,
         margin: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
+        finished: bool = False,
     ) -> None:
         #: Of the box: the picture's own size, less its margin.
         self.width = width
@@ -50,6 +53,8 @@ class Content:
         self.opaque = opaque
         #: How far the picture reaches beyond the box: left, top, right, bottom, in its pixels.
         self.margin = margin
+        #: True where round corners and the border are in the picture already.
+        self.finished = finished
 
 
 class Node:
