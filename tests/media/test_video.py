@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dala
-from dala.errors import FreedError, ParameterError, ShapeError, VideoError
+from dala.errors import DtypeError, FreedError, ParameterError, ShapeError, VideoError
 from dala.media import Frame, video
 from tests.media.clips import av, encode, number_of, numbered, packets, source
 
@@ -438,6 +438,52 @@ def test_what_can_be_written(tmp_path):
         for frame in reader:
             assert np.abs(np.asarray(frame)[..., :3].astype(int) - 200).max() <= 1
     assert writer.frames == len(kinds)
+
+
+@pytest.mark.parametrize("kind", [list, iter, np.stack])
+def test_all_pictures_in_one_call(tmp_path, kind):
+    path = tmp_path / "all.mkv"
+    pictures = [frame.to_ndarray(format="rgb24") for frame in numbered(7)]
+    sink = video.write(path, kind(pictures), fps=25, codec="ffv1")
+    with pytest.raises(FreedError):
+        sink.write(pictures[0])
+    with video.open(path) as read:
+        frames = list(read)
+    assert [number_of(frame) for frame in frames] == list(range(7))
+    assert frames[-1].time == pytest.approx(6 / 25)
+
+
+@pytest.mark.parametrize(("frames", "words"), [
+    (30, "30 came. Other arguments are given by name, such as fps=30"),
+    ("h264", "'h264' came. Other arguments"),
+    (np.zeros((8, 8, 3), np.uint8), r"a single one of shape \(8, 8, 3\) came. Give a list"),
+])  # fmt: skip
+def test_what_are_no_pictures_one_after_another(tmp_path, frames, words):
+    with pytest.raises(ParameterError, match=words):
+        video.write(tmp_path / "no.mp4", frames)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("picture", "words"), [
+    (object(), "video.write: a picture is an array, a Pillow image or a Buffer; object came"),
+    ("a.png", "video.write: a picture is an array, .*; str came. Open a file by Frame.open"),
+    (np.zeros((4, 4, 7), np.uint8), "video.write: a picture has shape"),
+    (np.zeros((4, 4, 3)), r"video.write: a picture is u8 \(0..255\) or f32 \(0..1\)"),
+])  # fmt: skip
+def test_what_is_no_picture_is_told(tmp_path, picture, words):
+    with pytest.raises((DtypeError, ShapeError), match=words):
+        video.write(tmp_path / "no.mp4", [picture], fps=25)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_picture_that_fails_leaves_no_file(tmp_path):
+    def pictures():
+        yield numbered(1)[0].to_ndarray(format="rgb24")
+        raise OSError("the camera is gone")
+
+    with pytest.raises(OSError, match="the camera is gone"):
+        video.write(tmp_path / "no.mp4", pictures(), fps=25)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_retime(tmp_path, clips):

@@ -112,7 +112,7 @@ class Frame(Closing):
     @classmethod
     def from_array(cls, array: Any, *, device: str | None = None, **facts: Any) -> Self:
         """A frame holding a copy of an array or a Pillow image; ``facts`` as for ``Frame``."""
-        return cls(from_array(_pixels(array), device=device), **facts)
+        return cls(from_array(pixels_of(array, "Frame.from_array"), device=device), **facts)
 
     @classmethod
     def open(
@@ -133,7 +133,8 @@ class Frame(Closing):
         """
         from dala.media.files import load
 
-        return cls(from_array(_pixels(load(path, max_pixels)), device=device), **facts)
+        found = pixels_of(load(path, max_pixels), "Frame.open")
+        return cls(from_array(found, device=device), **facts)
 
     def like(self, pixels: Buffer) -> Frame:
         """Other pixels (RGB or gray) with this frame's time and colour."""
@@ -258,15 +259,21 @@ class Frame(Closing):
         self.pixels.free()
 
 
-def _pixels(data: Any) -> Any:
-    """What is handed to ``from_array``, checked to be a picture or planes of one."""
+def pixels_of(data: Any, call: str) -> Any:
+    """What is handed in as a picture, checked to be one, or planes of one."""
     from dala.media.images import check_array, from_pillow
 
     if isinstance(data, Buffer):
         return data
     if hasattr(data, "mode") and hasattr(data, "getbands"):
-        return from_pillow(data, "Frame.from_array")
-    return check_array(np.asarray(data), "Frame.from_array")
+        return from_pillow(data, call)
+    array = np.asarray(data)
+    if array.dtype.kind in "OUSV":
+        raise DtypeError(
+            f"{call}: a picture is an array, a Pillow image or a Buffer; {type(data).__name__} "
+            "came. Open a file by Frame.open(path)."
+        )
+    return check_array(array, call)
 
 
 def _layout(pixels: Buffer, format: str | None) -> tuple[str, int, int]:

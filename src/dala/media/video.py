@@ -13,10 +13,13 @@ on the device in use::
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from dala.errors import ParameterError
 from dala.media.video_live import pyav, source_of
 from dala.media.video_read import Reader
 from dala.media.video_write import Writer
@@ -85,6 +88,7 @@ def open(
 
 def write(
     path: str | os.PathLike[str],
+    frames: Iterable[Any] | None = None,
     *,
     fps: float | Fraction | None = None,
     codec: str = "h264",
@@ -103,6 +107,7 @@ def write(
 
     Args:
         path: the file; its suffix names the container (.mp4, .mkv, .webm, .mov).
+        frames: pictures to write, all of them: then the file is complete when the call returns.
         fps: frames a second, for pictures that have no time of their own. Frames that have one
             (``pts``) keep it, so a variable rate stays as it was.
         codec: "h264", "hevc", "av1", "vp9", "mpeg4", "ffv1", or one of FFmpeg's encoders.
@@ -121,7 +126,9 @@ def write(
         ParameterError: an argument is not one it takes.
         MissingPackage: PyAV is not installed.
     """
-    return Writer(
+    if frames is not None:
+        _check_many(frames)
+    writer = Writer(
         path,
         fps=fps,
         codec=codec,
@@ -136,3 +143,25 @@ def write(
         device=device,
         pixel_aspect=pixel_aspect,
     )
+    if frames is not None:
+        with writer:
+            for frame in frames:
+                writer.write(frame)
+    return writer
+
+
+def _check_many(frames: Any) -> None:
+    """Pictures one after another; neither a single one nor an argument that has a name."""
+    single = isinstance(frames, np.ndarray) and (
+        frames.ndim < 3 or (frames.ndim == 3 and frames.shape[2] in (1, 3, 4))
+    )
+    if single:
+        raise ParameterError(
+            f"video.write: frames are pictures one after another, a single one of shape "
+            f"{frames.shape} came. Give a list of them."
+        )
+    if isinstance(frames, str | bytes | Mapping) or not isinstance(frames, Iterable):
+        raise ParameterError(
+            f"video.write: frames are pictures one after another, {frames!r} came. Other arguments "
+            "are given by name, such as fps=30."
+        )

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from dala.errors import FreedError, ParameterError, ShapeError, VideoError
-from dala.gpu.compute import from_dlpack
+from dala.gpu.compute import from_array, from_dlpack
 from dala.gpu.compute.closing import Closing
 from dala.media import video_colour as colour
-from dala.media.frame import Frame
+from dala.media.frame import Frame, pixels_of
 from dala.media.video_encode import Encoder, encoder_of
 from dala.media.video_live import pyav, source_of
 from dala.media.video_read import Reader, check_choice, check_count
@@ -182,9 +182,10 @@ class Writer(Closing):
         self.frames += 1
 
     def _taken(self, data: Any) -> Frame:
-        if isinstance(data, np.ndarray) and data.flags.c_contiguous:
-            return Frame(from_dlpack(data, device=self._device))
-        return Frame.from_array(data, device=self._device)
+        found = pixels_of(data, _CALL)
+        if isinstance(found, np.ndarray) and found.flags.c_contiguous:
+            return Frame(from_dlpack(found, device=self._device))
+        return Frame(from_array(found, device=self._device))
 
     def _time(self, frame: Frame) -> Fraction:
         """When the frame is shown."""
