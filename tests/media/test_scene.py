@@ -481,12 +481,22 @@ def test_mistakes_are_refused_and_change_nothing():
             (lambda: scene.grid([node], gap=-1), ParameterError, "gap"),
             (lambda: scene.render(float("inf")), ParameterError, "seconds"),
             (lambda: scene.set_pip_transform(node, size=(9, 9), position=1), ParameterError, "pos"),
-        ]
+            (lambda: scene.add_overlay("reddish"), FileNotFoundError, "add_overlay: .* no colour"),
+            (lambda: scene.add_text("a", font="Nosuch"), ParameterError, "add_text: .* 'Nosuch'"),
+            (lambda: scene.add_animation(node, "opactiy", 0, 1, 1), UnknownParameter,
+             "^add_animation: .* 'opacity'"),
+            (lambda: scene.add_animation(node, "fit", 0, 1, 1), ParameterError,
+             "^add_animation: 'photo': fit is one of"),
+            (lambda: scene.add_animation(node, "opacity", 0, 3, 1), ParameterError, "of 0 to 1, 3"),
+            (lambda: scene.add_animation(node, "x", keyframes=[(0, 1), (1, 1e9)]), ParameterError,
+             "x is a number"),
+        ]  # fmt: skip
         for call, error, words in cases:
             with pytest.raises(error, match=words):
                 call()
         assert node._values == before
         assert list(scene.nodes) == ["photo"]
+        assert len(scene.animator) == 0
         np.testing.assert_array_equal(pixels(scene)[..., :3], PHOTO)
     for bad in ({"width": 0}, {"width": 2.5}, {"fps": 0}, {"blend_space": "gamma"}):
         with pytest.raises(ParameterError):

@@ -418,6 +418,13 @@ def test_codecs(tmp_path, suffix, codec):
     assert steps == pytest.approx([1001 / 30000] * 11, abs=0.00101)  # Matroska counts milliseconds
 
 
+@pytest.mark.parametrize(("suffix", "codec"), [("mp4", "h264"), ("webm", "vp9"), ("MKV", "h264")])
+def test_a_container_has_a_codec_of_its_own(tmp_path, suffix, codec):
+    video.write(tmp_path / f"a.{suffix}", [np.zeros((16, 16, 3), np.uint8)] * 3, fps=10)
+    with video.open(tmp_path / f"a.{suffix}") as reader:
+        assert (reader.codec, len(list(reader))) == (codec, 3)
+
+
 def test_what_can_be_written(tmp_path):
     image = pytest.importorskip("PIL.Image")
     bright = np.full((32, 48, 3), 200, np.uint8)
@@ -686,7 +693,7 @@ def test_what_the_container_does_not_take(tmp_path):
     picture = np.zeros((16, 16, 3), np.uint8)
     with (
         pytest.raises(VideoError, match="cannot be made"),
-        video.write(tmp_path / "a.webm", fps=25) as w,
+        video.write(tmp_path / "a.webm", fps=25, codec="h264") as w,
     ):
         w.write(picture)
     with (

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=_size, metavar="WxH", help="of the result (the scene's)")
     parser.add_argument("--frame", type=_time, metavar="S", help="one picture: that of this time")
     parser.add_argument("--audio", metavar="FROM", help="the sound of a video node, or of a file")
-    parser.add_argument("--codec", default="h264", help="h264, hevc, av1, vp9, ..")
+    parser.add_argument("--codec", help="h264, hevc, av1, vp9, ..; vp9 for .webm")
     parser.add_argument("--crf", type=_quality, metavar="N", help="lower is better and larger")
     parser.add_argument("--device", help="auto, gpu, cpu, webgpu, webgpu:N or reference")
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")

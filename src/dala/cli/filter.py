@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quality", type=_within(1, 100), metavar="N", help=f"of JPEG and WebP ({_QUALITY})"
     )
-    parser.add_argument("--codec", default="h264", help="of a video: h264, hevc, av1, vp9, ..")
+    parser.add_argument("--codec", help="of a video: h264, hevc, av1, vp9, ..")
     parser.add_argument(
         "--crf", type=_within(0, 63), metavar="N", help="of a video: lower is better and larger"
     )

@@ -186,6 +186,8 @@ class Adding:
         scene = self._scene_of()
         scene._check_open("add_animation")
         target = scene._find(node, "add_animation")
+        if not target.has(property):
+            raise target._unknown(property, "add_animation")
         made = Animation(target, property, from_, to, duration, easing, **options)
         return scene.animator.add(made)
 

@@ -39,7 +39,7 @@ class Output:
         fps: Any = None,
         start: float = 0.0,
         progress: bool | Callable[[int, int], object] = True,
-        codec: str = "h264",
+        codec: str | None = None,
         options: Mapping[str, Any] | None = None,
         audio_from: Any = None,
     ) -> int:
@@ -117,7 +117,7 @@ def render_to(
     fps: Any = None,
     start: float = 0.0,
     progress: bool | Callable[[int, int], object] = True,
-    codec: str = "h264",
+    codec: str | None = None,
     options: Mapping[str, Any] | None = None,
     audio_from: Any = None,
     length_of: Scene | None = None,

@@ -91,7 +91,7 @@ def write(
     frames: Iterable[Any] | None = None,
     *,
     fps: float | Fraction | None = None,
-    codec: str = "h264",
+    codec: str | None = None,
     width: int | None = None,
     height: int | None = None,
     audio_from: str | os.PathLike[str] | Reader | None = None,
@@ -110,7 +110,8 @@ def write(
         frames: pictures to write, all of them: then the file is complete when the call returns.
         fps: frames a second, for pictures that have no time of their own. Frames that have one
             (``pts``) keep it, so a variable rate stays as it was.
-        codec: "h264", "hevc", "av1", "vp9", "mpeg4", "ffv1", or one of FFmpeg's encoders.
+        codec: "h264", "hevc", "av1", "vp9", "mpeg4", "ffv1", or one of FFmpeg's encoders; left out,
+            "vp9" for .webm and "h264" otherwise.
         width, height: of the video; those of the first frame where left out.
         audio_from: a file or a reader whose sound is carried over untouched.
         retime: space all frames evenly by ``fps``, whatever their time.

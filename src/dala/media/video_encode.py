@@ -43,6 +43,11 @@ THREADS = 8
 WAITING = 1
 
 
+def codec_for(suffix: str) -> str:
+    """What a container is written with if nothing is said."""
+    return "vp9" if suffix.lower() == ".webm" else "h264"
+
+
 def encoder_of(codec: str) -> tuple[str, dict[str, str]]:
     """FFmpeg's encoder for a name, and its options; refuses a name that is none."""
     av = pyav()

@@ -17,7 +17,7 @@ from dala.gpu.compute import from_array, from_dlpack
 from dala.gpu.compute.closing import Closing
 from dala.media import video_colour as colour
 from dala.media.frame import Frame, pixels_of
-from dala.media.video_encode import Encoder, encoder_of
+from dala.media.video_encode import Encoder, codec_for, encoder_of
 from dala.media.video_live import pyav, source_of
 from dala.media.video_read import Reader, check_choice, check_count
 from dala.media.video_sound import Sound
@@ -52,7 +52,7 @@ class Writer(Closing):
         path: str | os.PathLike[str],
         *,
         fps: Any = None,
-        codec: str = "h264",
+        codec: str | None = None,
         width: int | None = None,
         height: int | None = None,
         audio_from: Any = None,
@@ -71,7 +71,7 @@ class Writer(Closing):
         self.fps = _rate(fps)
         if retime and self.fps is None:
             raise ParameterError(f"{_CALL}: retime=True needs 'fps', the rate to give the frames.")
-        self._codec, self._options = encoder_of(codec)
+        self._codec, self._options = encoder_of(codec or codec_for(self.path.suffix))
         self._options.update({name: str(value) for name, value in (options or {}).items()})
         self._threads = check_count(_CALL, "threads", threads, 0)
         sides = [

@@ -98,6 +98,13 @@ class EffectNode(Node):
             self.revision += 1
             self._touch()
 
+    def check(self, name: str, value: Any) -> None:
+        """Refuses what the parameter or property would not take."""
+        if name in parameters(self.filter):
+            self._tried(self.params | {name: value})
+        else:
+            super().check(name, value)
+
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and name not in _OWN and name in parameters(self.filter):
             return self.get(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from dala.errors import ParameterError
 from dala.gpu.color import NAMED
@@ -29,6 +29,8 @@ class ImageNode(Node):
     """
 
     type = "image"
+    #: What a name could have been besides.
+    _ELSE: ClassVar[str] = ""
     __slots__ = ("_shown", "texture")
 
     def __init__(self, scene: Scene, parent: GroupNode, image: Any, given: dict[str, Any]) -> None:
@@ -51,7 +53,7 @@ class ImageNode(Node):
         call = f"add_{self.type}"
         texture = None
         if isinstance(image, str | os.PathLike):
-            texture = _texture(scene, image)
+            texture = self._named(scene, image)
         elif isinstance(image, Texture):
             texture = image
         elif not hasattr(image, "shape") and image.__hash__ is not None and image in scene.textures:
@@ -66,6 +68,18 @@ class ImageNode(Node):
         shown.show(pixels, opaque=opaque)
         self.release()
         self._shown = shown
+
+    def _named(self, scene: Scene, image: Any) -> Any:
+        """What a text or path names: a texture of the scene, or a file."""
+        if image in scene.textures:
+            return scene.textures.get(image)
+        path = os.fspath(image)
+        if not os.path.exists(path):
+            raise FileNotFoundError(
+                f"add_{self.type}: there is no texture and no file {path!r}{self._ELSE}. Load it "
+                "first: scene.textures.load(key, picture)."
+            )
+        return scene.textures.load(path, path)
 
     def content(self) -> Content | None:
         """The picture."""
@@ -86,19 +100,6 @@ class ImageNode(Node):
         self.texture = self._shown = None
 
 
-def _texture(scene: Scene, image: Any) -> Any:
-    """What a text or path names: a texture of the scene, or a file."""
-    if image in scene.textures:
-        return scene.textures.get(image)
-    path = os.fspath(image)
-    if not os.path.exists(path):
-        raise FileNotFoundError(
-            f"add_image: there is no texture and no file {path!r}. Load it first: "
-            "scene.textures.load(key, picture)."
-        )
-    return scene.textures.load(path, path)
-
-
 class OverlayNode(ImageNode):
     """A picture over others, or a plain shape: a rectangle, a pill, a circle, of a colour.
 
@@ -106,6 +107,7 @@ class OverlayNode(ImageNode):
     """
 
     type = "overlay"
+    _ELSE = ", and no colour of that name either"
     __slots__ = ()
 
     color = Property(None, p.optional_color)

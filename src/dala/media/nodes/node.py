@@ -180,6 +180,10 @@ class Node:
                 self._values[name] = value
                 self._changed(self.PROPERTIES[name])
 
+    def check(self, name: str, value: Any) -> None:
+        """Refuses what the property would not take, as animations ask before they begin."""
+        self._checked({name: value}, f"add_animation: {self.id!r}")
+
     def _checked(self, given: dict[str, Any], call: str) -> dict[str, Any]:
         made: dict[str, Any] = {}
         for name, value in given.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from dala.errors import ParameterError
+from dala.errors import DalaError, ParameterError
 from dala.media.nodes import properties as p
 from dala.media.nodes.node import Content, Node
 from dala.media.nodes.properties import Property
@@ -69,6 +69,8 @@ class TextNode(Node):
         made = super()._checked(given, call)
         if made.keys() & set(STYLE):
             self._style(self._values | made, call)
+        if made.get("font") is not None:
+            _check_font(made["font"], call)
         return made
 
     def set(self, name: str, value: Any) -> None:
@@ -117,6 +119,17 @@ class TextNode(Node):
         across, down = self.anchor
         self.update(width=width, height=height, scale=1.0)
         self.update(position=(left + across * width, top + down * height))
+
+
+def _check_font(font: Any, call: str) -> None:
+    """Whether there is such a font is seen now, not when it is drawn."""
+    from dala.media.fonts import find
+
+    for one in font if isinstance(font, tuple) else (font,):
+        try:
+            find(one)
+        except DalaError as error:
+            raise ParameterError(f"{call}: {error}") from None
 
 
 class SubtitlesNode(TextNode):
