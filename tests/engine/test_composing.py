@@ -460,6 +460,34 @@ def test_pictures_change_and_go(dala_device: str) -> None:
         assert (target.numpy() == second).all()
 
 
+def test_arrays_like_the_last_take_the_short_way(dala_device: str) -> None:
+    """And those that are not are left to the long one, with nothing done."""
+    first, second = opaque(1, 30, 20), opaque(2, 30, 20)
+    with Compositor(dala_device) as compositor, dala.device(dala_device):
+        target = compute.buffer_zeros((20, 30, 4), "u8")
+        picture = compositor.picture(first)
+        draws = box(PICTURE, 0, 0, 30, 20, picture=first, number=picture.number)
+        others = [
+            np.ascontiguousarray(second[..., :3]), second[:, ::-1], second.astype(np.int8),
+            second[:10], second.tolist(), None, compute.from_array(second),
+            np.ma.masked_array(second),
+        ]  # fmt: skip
+        assert not any(picture.again(other) for other in others)
+        compositor.compose(target, draws)
+        assert (target.numpy() == first).all()
+        assert picture.again(second)
+        compositor.compose(target, draws)
+        assert (target.numpy() == second).all()
+        picture.update(np.ascontiguousarray(first[..., :3]))
+        assert picture.opaque
+        assert not picture.again(second)  # another kind than the last
+        picture.update(compute.from_array(second))
+        assert not picture.again(second)
+        picture.update(second)
+        picture.close()
+        assert not picture.again(second)
+
+
 def test_the_cpu_reads_pictures_where_they_are() -> None:
     with Compositor("cpu") as compositor, dala.device("cpu"):
         before = compositor.nbytes
