@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import platform
@@ -9,6 +10,7 @@ import re
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +59,7 @@ from dala.gpu.compute.engines.cpu_native.words import (
     vec,
     view,
 )
-from dala.gpu.compute.engines.host_memory import Memory
+from dala.gpu.compute.engines.host_memory import Memory, address_of
 from dala.gpu.compute.engines.jit import Jit, jit
 from dala.gpu.compute.engines.objects import ObjectCache
 from dala.gpu.compute.engines.threads import Pool
@@ -666,6 +668,43 @@ def test_code_is_kept():
     text = compile_native(fast_sum).text
     compiler.compile(text, ("all",))
     assert compiler.cache_hits + compiler.compiled == hits + compiled + 1
+
+
+@native
+def times(a: Array[i64], out: Array[i64], start: i64, end: i64, *, gain: int) -> None:
+    for i in range(start, end):
+        out[i] = a[i] * gain
+
+
+@native
+def times_all(a: Array[i64], out: Array[i64], *, gain: int) -> None:
+    for i in range(len(a)):
+        out[i] = a[i] * gain
+
+
+def test_code_lives_as_long_as_those_who_call_it(monkeypatch):
+    """Also when it is forgotten, as the oldest is where much has been compiled."""
+    monkeypatch.setattr(compiled, "KEPT", 1)
+    monkeypatch.setattr(compiled, "_known", {})
+    a, out = np.arange(4096), np.zeros(4096, np.int64)
+    places = [(address_of(x), x.size) for x in (a, out)]
+    shared, alone = compile_native(times, gain=3), compile_native(times_all, gain=3)
+    held = weakref.ref(shared), weakref.ref(alone)
+    part = shared.fixed(places[1])
+    calls = [
+        alone.bound(*places), shared.parallel(4096, 64, fixed=places),
+        shared.parallel(4096, 4096, fixed=places), lambda: part(places[0], 0, 4096),
+    ]  # fmt: skip
+    del shared, alone
+    for gain in (4, 5, 6):
+        compile_native(times, gain=gain).parallel(4096, 64)(a, out)
+        compile_native(times_all, gain=gain)(a, out)
+    gc.collect()
+    assert [ref() for ref in held] == [None, None]
+    for call in calls:
+        out[:] = 0
+        call()
+        assert (out == 3 * a).all()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from fractions import Fraction
 from itertools import islice
@@ -11,7 +12,8 @@ import pytest
 
 import dala
 from dala.errors import FreedError, UnknownKernel, VideoError
-from dala.media import Frame, FramePipeline, video
+from dala.gpu.compute.engines.cpu_native import compiled
+from dala.media import Frame, FramePipeline, Scene, video
 from dala.media.video_chain import VideoChain
 from dala.media.video_lent import Lent
 from tests.media.clips import encode, source
@@ -49,6 +51,21 @@ def test_planes_through_filters(engine_id, format, matrix, range):
         assert (got.format, got.matrix, got.range) == ("i420", matrix, range)
         assert (got.pts, got.time_base) == (one.pts, one.time_base)
         assert np.array_equal(np.array(got), one_by_one(one, FILTERS))
+
+
+def test_code_that_is_forgotten_meanwhile(monkeypatch):
+    """As the oldest is where much has been compiled; chains call what is compiled elsewhere."""
+    monkeypatch.setattr(compiled, "KEPT", 1)
+    monkeypatch.setattr(compiled, "_known", {})
+    with dala.device("cpu"), VideoChain(FILTERS) as chain, Scene(64, 48) as scene:
+        node = scene.add_image(np.full((90, 90, 3), 200, np.uint8), size=(31, 17))
+        for n in range(4):
+            given = frame(n, "nv12")
+            (got,) = chain.stream([given])
+            assert np.array_equal(np.array(got), one_by_one(given, FILTERS))
+            node.x = n * 1.5
+            assert np.asarray(scene.render())[5, 10 + n].tolist() == [200, 200, 200, 255]
+            gc.collect()
 
 
 def test_another_range():

@@ -180,7 +180,8 @@ def _runner(engine: CPUEngine, planned: Planned, code: Code) -> Runner:
         else:
             threads.run(tiles, words, helpers)
 
-    run.__dict__["code"] = code  # the functions live as long as their runner
+    # The functions live as long as their runner: the chain's, and those that it calls.
+    run.__dict__["code"] = code, [s.planes.native for s in stages if s.planes is not None]
     return run
 
 

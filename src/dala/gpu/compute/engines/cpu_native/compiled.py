@@ -87,12 +87,18 @@ class Native:
                 remember(key, compiler, self._emitted, exports)
         else:
             self.code = recalled.code
-        self._call = _All(self.code.addresses["all"])
-        self._body: Any = _Body(self.code.addresses["body"]) if self.shared else None
+        self._call = self._entry(_All, "all")
+        self._body: Any = self._entry(_Body, "body") if self.shared else None
         given = self.kinds[:-2] if self.shared else self.kinds
         self._pack = struct.Struct(f"=72sQQ{_form(given)}").pack
         self._given: list[_Given] = list(zip(self.params, given, strict=False))
         self._head = struct.pack("=9q", 0, 0, 1, 0, 0, 0, 0, 0, 0)
+
+    def _entry(self, kind: Any, name: str) -> Any:
+        """A function of the code, which keeps the code's memory: others may outlive this."""
+        made = kind(self.code.addresses[name])
+        made.owner = self.code
+        return made
 
     @cached_property
     def _emitted(self) -> Emitted:
@@ -246,7 +252,7 @@ class Native:
             raise ParameterError(f"{self.name}: only a call of all of it without a result is bound")
         fault = _Fault() if self.checked else None
         told = 0 if fault is None else ctypes.addressof(fault)
-        block, call = self._packed(self._head, 0, told, args), _Brief(self.code.addresses["all"])
+        block, call = self._packed(self._head, 0, told, args), self._entry(_Brief, "all")
         if fault is None:
             return partial(call, block)
 
@@ -280,7 +286,7 @@ class Native:
         tiles = None
         if helpers > 0:
             code = self._compiler.tiles()
-            tiles = Tiles(code.addresses, code)
+            tiles = Tiles(code.addresses, (code, self.code))
 
         if len(fixed) == len(self._given) and not self.checked and total:
             ready = packed(head, 0, 0, ())
