@@ -587,6 +587,23 @@ def test_any_scene(
         compare(dala_device, draws, pictures, background=background)
 
 
+@pytest.mark.parametrize("width", [5, 16, 23, 40])
+@pytest.mark.parametrize("scale", [1, 1.7])
+def test_where_nothing_is_laid_the_cpu_leaves_all_as_it_is(width: int, scale: float) -> None:
+    """Also the colours of what nobody sees, whatever is laid beside it."""
+    ground = (161, 203, 101, 0)
+    picture = np.zeros((8, width, 4), np.uint8)
+    picture[..., :3] = 77
+    for seen in ([], [0], [width - 1], [2, 3]):
+        picture[..., 3] = 0
+        picture[:, seen, 3] = 200
+        draws = box(PICTURE, 3, 2, width * scale, 8 * scale, picture=picture)
+        got = composed("cpu", draws, [picture], background=ground)
+        empty = got[..., 3] == 0
+        assert (got[empty] == ground).all()
+        assert empty.all() == (not seen)
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scene=scenes())
 def test_native_code_stays_inside_its_arrays(

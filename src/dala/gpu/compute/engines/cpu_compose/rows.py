@@ -80,7 +80,8 @@ def over_any(d: Any, r: Any, g: Any, b: Any, alpha: Any) -> Any:
     """Sixteen words with colours of 0..255 over them.
 
     What becomes of a pixel does not depend on its neighbours: an opaque one is rounded here as it
-    is among opaque ones.
+    is among opaque ones, and one that nothing is laid on stays as it is, colours that nobody sees
+    included, as it does among such.
     """
     dr, dg, db = f32(i32(d & 255)), f32(i32((d >> 8) & 255)), f32(i32((d >> 16) & 255))
     below = f32(i32(d >> 24)) * f32(INVERSE) * (f32(1) - alpha)
@@ -91,6 +92,7 @@ def over_any(d: Any, r: Any, g: Any, b: Any, alpha: Any) -> Any:
     green = bytes_of(g * share + dg * rest)
     blue = bytes_of(b * share + db * rest)
     made = red | (green << 8) | (blue << 16) | (bytes_of(total * f32(255)) << 24)
+    made = select(alpha > f32(0), made, d)
     return select(d >= OPAQUE, over_opaque(d, r, g, b, alpha), made)
 
 
