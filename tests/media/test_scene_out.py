@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dala import gpu
-from dala.errors import FreedError, ParameterError, VideoError
+from dala.errors import FreedError, ParameterError, ShapeError, VideoError
 from dala.media import Scene, video
 from dala.media.scene_out import Player, play
 from tests.tolerances import COMPOSED_STEPS
@@ -268,6 +268,13 @@ def test_refused(call, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with moving() as scene, pytest.raises(ParameterError, match=words):
         call(scene)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scene_that_no_video_takes_is_told_how_large_to_be(tmp_path):
+    words = "Scene.render_to: .* even; the scene is 31 x 24. Make it 32 x 24"
+    with Scene(31, 24, device="cpu") as scene, pytest.raises(ShapeError, match=words):
+        scene.render_to(tmp_path / "odd.mp4", seconds=1)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
-from dala.errors import ParameterError
+from dala.errors import ParameterError, ShapeError
 from dala.media.nodes.text import SubtitlesNode
 from dala.media.nodes.video import VideoNode
 from dala.media.source_feed import exact
@@ -133,6 +133,12 @@ def render_to(
         raise ParameterError(
             f"{call}: progress is True, False or a function of (done, total), {progress!r} came."
         )
+    width, height = scene.width, scene.height
+    if width % 2 or height % 2:
+        raise ShapeError(
+            f"{call}: video has chroma for each 2 by 2 pixels, so width and height must be even; "
+            f"the scene is {width} x {height}. Make it {width + width % 2} x {height + height % 2}."
+        )
     rate = scene._clock.rate if fps is None else frame_rate(fps)
     begin = _seconds(call, start)
     if seconds is not None:
@@ -145,7 +151,7 @@ def render_to(
         try:
             sink = video.write(
                 path, fps=rate, retime=True, codec=codec, options=options, device=scene.device,
-                width=scene.width, height=scene.height, audio_from=sound,
+                width=width, height=height, audio_from=sound,
             )  # fmt: skip
         except BaseException:
             if sound is not None:
