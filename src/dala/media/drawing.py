@@ -25,7 +25,7 @@ from dala.gpu.compute.composite import (
 )
 from dala.media.canvas import Surface
 from dala.media.display import BLEND, Draw, Item, Spot, bounds, record, texels_fit
-from dala.media.filtering import LARGEST, LIGHT_AS_ALPHA, Filtering, keep_alpha, reach
+from dala.media.filtering import LARGEST, LIGHT_AS_ALPHA, Filtering, keep_alpha, spread_by
 from dala.media.layout import Placed, placed
 from dala.media.nodes.node import Content
 from dala.media.painting import due_effects, paint
@@ -317,7 +317,7 @@ class Drawer:
         height = min(LARGEST, max(1, math.ceil(2 * place.hh - 1e-4)))
         left = top = right = bottom = 0
         if content.picture is None or not content.opaque:
-            room = min(reach(effects), (LARGEST - max(width, height)) // 2)
+            room = min(spread_by(effects), (LARGEST - max(width, height)) // 2)
             left, top, right, bottom = (room * side for side in _inside(place, item.clip))
         spread = left + top + right + bottom > 0
         stage = self._surface(item, "stage", left + width + right, top + height + bottom)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import allocate
+from dala.gpu.compute.kernels.blur import radius_for
 from dala.media.pipeline import FramePipeline
 from dala.media.written import written
 
@@ -97,15 +97,13 @@ class Filtering:
         self.result = None
 
 
-def reach(effects: Iterable[EffectNode]) -> int:
+def spread_by(effects: Iterable[EffectNode]) -> int:
     """How many pixels effects carry what is seen beyond where it was."""
     total = 0
     for e in effects:
-        if e.filter == "blur":
-            total += e.get("radius")
-        elif e.filter == "gaussian_blur":
+        if _spreads(e.filter):
             radius = e.get("radius")
-            total += math.ceil(3 * e.get("sigma")) if radius is None else radius
+            total += radius_for(e.get("sigma")) if radius is None else radius
     return total
 
 

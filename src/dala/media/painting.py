@@ -8,7 +8,7 @@ import numpy as np
 
 from dala.gpu.compute.composite import DRAW, NEAREST, PICTURE, Rect
 from dala.media.canvas import Color, Surface
-from dala.media.dirty import apart, crossed, meet
+from dala.media.dirty import apart, area, crossed, meet
 from dala.media.display import Item, Layer, record
 from dala.media.layout import Placed
 from dala.media.replacing import mix, put, replaces, unmixed
@@ -59,11 +59,9 @@ def paint(
     if rects and layer.effects:
         _compose(drawer, layer, surface, rects, due, background, base)
     elif rects:
-        kept = base is not None and base.count > 0
-        draws = _draws(layer, 0, len(layer.draws), base) if kept else layer.array
-        surface.draw(draws, rects, background)
+        surface.draw(_draws(layer, 0, len(layer.draws), base), rects, background)
     surface.dirty = []
-    return sum([(x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in rects])
+    return sum(map(area, rects))
 
 
 def _compose(

@@ -23,6 +23,7 @@ from dala.gpu.compute.engines.cpu_native.words import (
     u64,
     view,
 )
+from dala.gpu.compute.engines.host_memory import Place, place_of
 from dala.gpu.compute.engines.threads import pool
 from dala.gpu.raster.frame import (
     AT,
@@ -35,8 +36,6 @@ from dala.gpu.raster.frame import (
     X1,
     Y0,
     Y1,
-    Place,
-    place_of,
 )
 from dala.gpu.raster.stream import (
     BATCH,

@@ -11,6 +11,7 @@ import numpy as np
 from dala.errors import BufferTooLarge, CommandError, DalaError, FreedError, ProtocolError
 from dala.gpu.command import LAYOUTS, _Reader
 from dala.gpu.compute.engines.cpu_native import Native, compile_native
+from dala.gpu.compute.engines.host_memory import Place, place_of
 from dala.gpu.raster import stream
 from dala.gpu.raster.atlas import Atlas
 from dala.gpu.raster.bands import Bands, worth
@@ -27,8 +28,6 @@ from dala.gpu.raster.frame import (
     X1,
     Y0,
     Y1,
-    Place,
-    place_of,
 )
 from dala.gpu.raster.images import Image, Scratch, draw_image, make_image
 from dala.gpu.raster.rounds import half_widths

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import numpy as np
+from typing import Final
 
 from dala.gpu.compute.engines.cpu_native import native
 from dala.gpu.compute.engines.cpu_native.words import Array, hinted, i32, i64
-from dala.gpu.compute.engines.host_memory import address_of
 
 #: Words of a frame: the width in pixels, then the clip, from (X0, Y0) up to but not (X1, Y1).
 WIDTH, X0, Y0, X1, Y1 = 0, 1, 2, 3, 4
@@ -25,15 +22,6 @@ WORDS: Final = 9
 BAND: Final = 4
 #: The first column of a band that nothing touched.
 NOWHERE: Final = 1 << 30
-
-
-#: An array as native code takes it without asking: its address and length.
-Place = tuple[int, int]
-
-
-def place_of(array: np.ndarray[Any, Any]) -> Place:
-    """Where an array is; whoever uses this keeps the array."""
-    return address_of(array), array.size
 
 
 @native(inline=False)

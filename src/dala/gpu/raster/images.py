@@ -35,8 +35,9 @@ from dala.gpu.compute.engines.cpu_native.words import (
     u64,
     view,
 )
+from dala.gpu.compute.engines.host_memory import Place, place_of
 from dala.gpu.raster.blend import PAIR, lay
-from dala.gpu.raster.frame import AT, X0, X1, Y0, Y1, Place, mark, place_of
+from dala.gpu.raster.frame import AT, X0, X1, Y0, Y1, mark
 
 #: Lanes that spread the alphas of four pixels over their channels.
 ALPHAS: Final = tuple(4 * (k // 4) + 3 for k in range(16))

@@ -140,11 +140,10 @@ class Node:
     def set(self, name: str, value: Any) -> None:
         """Changes a property, checked; the next frame shows it."""
         item = self.PROPERTIES.get(name)
-        if item is None or isinstance(item, Parts):
-            if name == "position" and type(value) is tuple and len(value) == 2:
-                self._move(*value)
-            else:
-                self.update(**{name: value})
+        if item is None:
+            raise self._unknown(name, self.id)
+        if isinstance(item, Parts):
+            item.assign(self, value)
             return
         if type(value) in _PLAIN and item.low <= value <= item.high:
             value = float(value)

@@ -82,6 +82,10 @@ class Parts(Property):
         values, (first, second) = node._values, self.names
         return values[first], values[second]
 
+    def assign(self, node: Node, value: Any) -> None:
+        """Sets its parts for a node, checked."""
+        node.update(**{self.name: value})
+
     def split(self, value: Any, call: str) -> dict[str, Any]:
         """The single properties that a value stands for."""
         if value is None:
@@ -97,11 +101,14 @@ class Place(Parts):
 
     __slots__ = ()
 
-    def __set__(self, node: Node, value: Any) -> None:
-        if type(value) is tuple and len(value) == 2 and self.name in node.PROPERTIES:
+    def assign(self, node: Node, value: Any) -> None:
+        """Sets x and y, checked."""
+        if type(value) is tuple and len(value) == 2:
             node._move(*value)
         else:
-            node.set(self.name, value)
+            super().assign(node, value)
+
+    __set__ = assign
 
 
 def sequence(value: Any) -> tuple[Any, ...] | None:

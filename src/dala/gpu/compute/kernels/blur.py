@@ -20,6 +20,11 @@ MAX_SIGMA = 100.0
 _NARROWEST = 0.01
 
 
+def radius_for(sigma: float) -> int:
+    """How far a Gaussian is taken where no radius is given."""
+    return min(math.ceil(3 * sigma), MAX_RADIUS)
+
+
 class Blur(Operation):
     """Gaussian blur: a mean over the square around, exp(-d**2 / (2 sigma**2)) along each axis
 
@@ -43,7 +48,7 @@ class Blur(Operation):
                 f"above 0, {sigma!r} came. For no blur at all give radius=0."
             )
         if radius is None:
-            radius = min(math.ceil(3 * sigma), MAX_RADIUS)
+            radius = radius_for(sigma)
         if sigma is None:
             sigma = radius / 2 or 1.0
         return radius, max(sigma, _NARROWEST)

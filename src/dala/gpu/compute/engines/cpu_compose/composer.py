@@ -36,11 +36,9 @@ from dala.gpu.compute.engines.cpu_compose.words import (
     WRONG,
 )
 from dala.gpu.compute.engines.cpu_native import compile_native
-from dala.gpu.compute.engines.host_memory import address_of
+from dala.gpu.compute.engines.host_memory import address_of, place_of
 
 Array: TypeAlias = np.ndarray[Any, Any]
-#: The address and the length of an array.
-Place: TypeAlias = tuple[int, int]
 
 #: Pixels from which work is shared out, and pixels of a picture that a thread spreads at a time.
 SHARED_FROM: Final = 1 << 14
@@ -73,7 +71,7 @@ class CPUComposer(Composer):
         self._tiles = np.zeros(1 << 10, np.int32)
         #: What planning and drawing are told, and tell.
         self._job = bytearray(8 * JOB_WORDS)
-        self._at_job = _place(np.frombuffer(self._job, np.int64))
+        self._at_job = place_of(np.frombuffer(self._job, np.int64))
         self._drawn: tuple[Array | None, int] = None, 0
         self._filled: tuple[Any, int] = None, -1
         self._rect = np.zeros(4, np.int32)
@@ -169,7 +167,7 @@ class CPUComposer(Composer):
         )  # fmt: skip
         tiles, pixels = self._plan(draws)
         chunk = 1 if pixels >= SHARED_FROM else tiles
-        run = self._runs.get((tiles, chunk, self._level)) or self._run(tiles, chunk)
+        run = self._runs.get((tiles, chunk, self._level)) or self._runner(tiles, chunk)
         run()
 
     def _plan(self, draws: Array) -> tuple[int, int]:
@@ -180,7 +178,7 @@ class CPUComposer(Composer):
         while True:
             if not self._roomed:
                 rooms: tuple[Array, ...] = self._plans, self._table, self._tables, self._tiles
-                _ROOMS(job, 0, *chain.from_iterable(_place(room) for room in rooms))
+                _ROOMS(job, 0, *chain.from_iterable(place_of(room) for room in rooms))
                 self._roomed = True
             if self._planner is None:
                 level = min(self._level, SIZED)
@@ -202,7 +200,7 @@ class CPUComposer(Composer):
             else:
                 return tiles, pixels
 
-    def _run(self, tiles: int, chunk: int) -> Callable[[], None]:
+    def _runner(self, tiles: int, chunk: int) -> Callable[[], None]:
         """Makes what runs over so many tiles."""
         code = compile_native(draw_tiles, checked=self._checked, level=self._level)
         if len(self._runs) >= 64:
@@ -226,11 +224,6 @@ class CPUComposer(Composer):
         self._roomed = False
         self._runs.clear()
         self._drawn = None, 0
-
-
-def _place(memory: Array) -> Place:
-    """An array as native code takes it without asking; whoever uses this keeps the array."""
-    return address_of(memory), memory.size
 
 
 def _fault(wrong: int, number: int) -> ParameterError:
