@@ -73,7 +73,7 @@ $(VENV)/.ready-dev: pyproject.toml
 $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt
 	$(call environment,$(BENCH),--editable .)
 	@rm -f $@
-	@grep -v '^ *\(#.*\)\{0,1\}$$' benchmarks/requirements.txt | while IFS= read -r peer; do \
+	@sed 's/ *#.*//; /^$$/d' benchmarks/requirements.txt | while IFS= read -r peer; do \
 	    $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable . "$$peer" \
 	        || echo "left out, because it cannot be installed here: $$peer" >&2; \
 	done

@@ -182,7 +182,7 @@ class Staged:
         self.shown: Any = None
 
     def _scene(self, m: Material, *, still: bool) -> Any:
-        from dala.media.scene import Scene
+        from dala.media.scene.scene import Scene
 
         scene = Scene(WIDTH, HEIGHT, device="cpu")
         whole = {"position": (0, 0), "size": (WIDTH, HEIGHT)}
@@ -225,7 +225,7 @@ class StagedFifty:
     """Fifty nodes of a Scene, five of them moving."""
 
     def __init__(self, m: Material) -> None:
-        from dala.media.scene import Scene
+        from dala.media.scene.scene import Scene
 
         rng = np.random.default_rng(50)
         self.scene = Scene(WIDTH, HEIGHT, device="cpu")

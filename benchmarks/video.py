@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks import peers_video, video_clip
 from benchmarks.harness import Machine, judge, verdict, write
-from dala.media.video_encode import CODECS, threads_of
+from dala.media.video.encode import CODECS, threads_of
 
 BLUR = ["--blur", "radius=3,sigma=1.5"]
 GRADE = ["--saturation", "0.2", "--contrast", "0.1", "--brightness", "0.05"]

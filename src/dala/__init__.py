@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from dala import gpu as gpu
     from dala import media as media
     from dala import ml as ml
-    from dala.census import diagnostics as diagnostics
-    from dala.checkup import doctor as doctor
     from dala.errors import *  # noqa: F403
     from dala.gpu.compute.engines.auto import Device as Device
     from dala.gpu.compute.engines.auto import device as device
     from dala.gpu.compute.engines.auto import devices as devices
     from dala.gpu.compute.engines.auto import use as use
+    from dala.machine.report import doctor as doctor
+    from dala.resources import diagnostics as diagnostics
 
 __version__ = "0.1.0"
 
@@ -41,8 +41,8 @@ _HOMES = {
     "Device": "dala.gpu.compute.engines.auto",
     "device": "dala.gpu.compute.engines.auto",
     "devices": "dala.gpu.compute.engines.auto",
-    "diagnostics": "dala.census",
-    "doctor": "dala.checkup",
+    "diagnostics": "dala.resources",
+    "doctor": "dala.machine.report",
     "use": "dala.gpu.compute.engines.auto",
 }
 

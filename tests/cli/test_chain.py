@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dala.cli import chain
+from dala.cli import _chain as chain
 from dala.errors import ParameterError
 from dala.media import gpu
 

@@ -13,12 +13,12 @@ from PIL import Image
 
 import dala
 from dala.cli import main
-from dala.cli.compose_watch import Watch
-from dala.media.scene_file import load_scene, schema
+from dala.cli._compose_watch import Watch
+from dala.media.scene.file.load import load_scene, schema
 
 av = pytest.importorskip("av")
 
-from tests.media.clips import encode, numbered, packets  # noqa: E402
+from tests.media.video.clips import encode, numbered, packets  # noqa: E402
 
 CPU = ["--device", "cpu"]
 BOX = {"type": "overlay", "id": "box", "color": "red", "size": [16, 16]}
@@ -183,7 +183,7 @@ def test_one_that_is_stopped_leaves_nothing(file, tmp_path, number):
     code = f"""
 import sys, time, pathlib
 from dala.cli import main
-from dala.media.video_write import Writer
+from dala.media.video.writer import Writer
 write = Writer.write
 def slow(self, *given, **named):
     write(self, *given, **named)

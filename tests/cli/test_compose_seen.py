@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 
 import dala
-from tests.engines import NO_ADAPTER
-from tests.present.screens import difference, require, screen, until
-from tests.present.test_window import grab
+from tests.gpu.presenters.screens import difference, require, screen, until
+from tests.gpu.presenters.test_window import grab
+from tests.support.engines import NO_ADAPTER
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Xvfb is Unix's")
 

@@ -16,7 +16,7 @@ from tests.cli.test_filter import CPU, fails, works
 
 av = pytest.importorskip("av")
 
-from tests.media.clips import encode, number_of, numbered, packets, source  # noqa: E402
+from tests.media.video.clips import encode, number_of, numbered, packets, source  # noqa: E402
 
 
 def clip(path, count=12, size=(96, 64)):
@@ -170,7 +170,7 @@ def test_a_video_that_is_stopped_leaves_nothing(tmp_path, number):
     code = f"""
 import sys, time, pathlib
 from dala.cli import main
-from dala.media.video_write import Writer
+from dala.media.video.writer import Writer
 write = Writer.write
 def slow(self, *given, **named):
     write(self, *given, **named)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dala
-from dala.cli import memory
+from dala.cli import _memory as memory
 from dala.gpu import compute
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's way")

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from dala.cli import priority
+from dala.cli import _priority as priority
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's way")
 

@@ -16,10 +16,10 @@ from PIL import Image
 
 import dala
 from dala.media import gpu
-from tests.engines import NO_ADAPTER
-from tests.present.screens import difference, require, screen, until
-from tests.present.test_terminal import Terminal
-from tests.present.test_window import grab
+from tests.gpu.presenters.screens import difference, require, screen, until
+from tests.gpu.presenters.test_terminal import Terminal
+from tests.gpu.presenters.test_window import grab
+from tests.support.engines import NO_ADAPTER
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Xvfb and pseudo terminals are Unix's")
 

@@ -7,7 +7,8 @@ import pytest
 from PIL import Image
 
 import dala
-from dala.cli import demo_scene, main
+from dala.cli import _demo_scene as demo_scene
+from dala.cli import main
 from dala.cli.demo import MOMENT, draw
 
 SIZE = (160, 90)

@@ -1,4 +1,4 @@
-"""docs/filters.md tells the truth: a section for each filter, its parameters, its picture."""
+"""docs/media/filters.md tells the truth: a section for each filter, its parameters, its picture."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from PIL import Image
 import dala
 from dala.gpu.compute.kernel import get
 from dala.gpu.compute.kernels import color, compose, filters, keying
-from tests import pictures
+from tests.support import pictures
 
 ROOT = pathlib.Path(__file__).parents[2]
 SECTIONS = {
     part.split("\n", 1)[0]: part
     for part in re.split(
-        r"^#{2,3} ", (ROOT / "docs" / "filters.md").read_text(encoding="utf-8"), flags=re.M
+        r"^#{2,3} ",
+        (ROOT / "docs" / "media" / "filters.md").read_text(encoding="utf-8"),
+        flags=re.M,
     )
 }
 FUNCTIONS = {
@@ -53,7 +55,7 @@ def test_the_parameters_of_a_filter(name):
     for parameter, default in wanted.items():
         text = "({:g}, {:g}, {:g})".format(*default) if isinstance(default, tuple) else str(default)
         assert listed[parameter] == text
-    assert f"(images/filters/{name}.png)" in SECTIONS[name]
+    assert f"(../images/filters/{name}.png)" in SECTIONS[name]
 
 
 @pytest.mark.parametrize("name", ["blur", "gaussian_blur"])
@@ -68,12 +70,12 @@ def test_the_parameters_of_an_operation(name):
 
 @pytest.mark.parametrize("name", pictures.OPERATIONS)
 def test_operations_have_pictures(name):
-    assert f"(images/filters/{name}.png)" in SECTIONS[name]
+    assert f"(../images/filters/{name}.png)" in SECTIONS[name]
 
 
 @pytest.mark.parametrize("name", [*pictures.FILTERS, *pictures.OPERATIONS])
 def test_the_picture_of_a_filter(name, given):
-    """If a filter is changed on purpose: python -m tests.pictures, and look at what it wrote."""
+    """If a filter is changed on purpose: python -m tests.support.pictures, then look."""
     with Image.open(pictures.FOLDER / f"{name}.png") as stored:
         wanted = np.asarray(stored.convert("RGB")).astype(int)
     with dala.device("cpu"):

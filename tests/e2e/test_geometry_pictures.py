@@ -1,4 +1,4 @@
-"""docs/operations-geometry.md tells the truth: kernels, their parameters, their pictures."""
+"""docs/compute/operations/geometry.md: kernels, their parameters, their pictures."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from PIL import Image
 
 import dala
 from dala.gpu.compute.kernel import get
-from tests import geometry_pictures
+from tests.support import geometry_pictures
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "operations-geometry.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "compute" / "operations" / "geometry.md").read_text(encoding="utf-8")
 SECTIONS = {part.split("\n", 1)[0]: part for part in re.split(r"^#{2,3} ", PAGE, flags=re.M)}
 NAMES = ("resize", "bicubic_scale", "warp_affine", "warp_perspective", "remap", "preprocess")
 
@@ -39,8 +39,8 @@ def test_the_parameters_of_a_kernel(name):
 
 @pytest.mark.parametrize("name", geometry_pictures.PICTURES)
 def test_the_picture(name):
-    """If a kernel is changed on purpose: python -m tests.geometry_pictures, and look at it."""
-    assert f"(images/geometry/{name}.png)" in PAGE
+    """If a kernel is changed on purpose: python -m tests.support.geometry_pictures, then look."""
+    assert f"(../../images/geometry/{name}.png)" in PAGE
     with Image.open(geometry_pictures.FOLDER / f"{name}.png") as stored:
         wanted = np.asarray(stored.convert("RGB")).astype(int)
     with dala.device("cpu"):

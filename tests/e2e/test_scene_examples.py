@@ -14,9 +14,9 @@ import sys
 import numpy as np
 import pytest
 
-from tests.engines import NO_ADAPTER, targets
-from tests.media.scene_pictures import FREETYPE
-from tests.tolerances import COMPOSED_STEPS
+from tests.media.scene.scene_pictures import FREETYPE
+from tests.support.engines import NO_ADAPTER, targets
+from tests.support.tolerances import COMPOSED_STEPS
 
 pytest.importorskip("av")
 pytest.importorskip("freetype")
@@ -120,8 +120,8 @@ def test_the_lower_third_comes_and_goes():
 
 
 def test_the_guide_shows_them():
-    page = (ROOT / "docs" / "scenes.md").read_text(encoding="utf-8")
-    used = re.findall(r"\(images/scenes/([\w-]+)\.png\)", page)
+    page = (ROOT / "docs" / "media" / "scenes.md").read_text(encoding="utf-8")
+    used = re.findall(r"\(../images/scenes/([\w-]+)\.png\)", page)
     assert sorted(used) == sorted(NAMES)
     assert {path.stem for path in STORED.glob("*.png")} >= set(NAMES)
 

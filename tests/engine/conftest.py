@@ -1,3 +1,3 @@
-from tests.engines import dala_device, engine_id, pytest_generate_tests
+from tests.support.engines import dala_device, engine_id, pytest_generate_tests
 
 __all__ = ["dala_device", "engine_id", "pytest_generate_tests"]

@@ -36,7 +36,7 @@ from dala.gpu.compute import (
     submit,
     wait,
 )
-from dala.gpu.compute import command as commands
+from dala.gpu.compute.stream import command as commands
 
 LONG = 60.0
 

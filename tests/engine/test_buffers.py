@@ -27,7 +27,7 @@ from dala.gpu.compute import (
     run_kernel,
     to_array,
 )
-from tests.engines import NUMPY, needs
+from tests.support.engines import NUMPY, needs
 
 SHARED = ("reference", "cpu")  # engines whose memory is the host's
 

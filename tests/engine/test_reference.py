@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dala.gpu.compute.engines.base import Geometry
-from dala.gpu.compute.engines.reference import BLOCK, OPERATIONS, ReferenceEngine, cast
+from dala.gpu.compute.engines.reference.engine import BLOCK, OPERATIONS, ReferenceEngine, cast
 from dala.gpu.compute.lang.ir import Arg, Block, Out, Program, Value
 
 LOW, HIGH = -(2**31), 2**31 - 1

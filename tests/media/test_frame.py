@@ -18,7 +18,7 @@ import dala
 from dala.errors import DeviceUnavailable, DtypeError, FreedError, ParameterError, ShapeError
 from dala.gpu.compute import buffer_zeros, from_array
 from dala.media import Frame
-from tests.tolerances import assert_close
+from tests.support.tolerances import assert_close
 
 RNG = np.random.default_rng(3)
 PHOTO = RNG.integers(0, 256, (12, 16, 4), dtype=np.uint8)
@@ -223,7 +223,7 @@ def test_files_that_are_refused(tmp_path):
 
 def test_show_in_a_notebook():
     """In a real kernel: the picture is below the cell, and so is a frame that ends one."""
-    from tests.present.test_notebook import Notebook
+    from tests.gpu.presenters.test_notebook import Notebook
 
     notebook = Notebook()
     try:

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from dala.ml.convert.onnx_file import Graph
-from dala.ml.weights import cache_folder
-from tests.engines import dala_device, engine_id, pytest_generate_tests
+from dala.ml.weights.find import cache_folder
+from tests.support.engines import dala_device, engine_id, pytest_generate_tests
 
 __all__ = ["dala_device", "engine_id", "pytest_generate_tests"]
 

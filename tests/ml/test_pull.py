@@ -16,9 +16,10 @@ import pytest
 
 import dala
 from dala.cli import main
-from dala.ml import origins, pull, weights
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.models import NAMES
+from dala.ml.weights import find as weights
+from dala.ml.weights import origins, pull
 
 
 def small_model():

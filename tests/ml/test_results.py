@@ -223,7 +223,7 @@ def test_labels_are_written():
 
 
 def test_boxes_are_drawn_where_there_is_no_font(monkeypatch):
-    from dala.media import text
+    from dala.media.text import text
 
     def none(*_):
         raise dala.MissingPackage("there is no font. pip install 'dala[media]'")

@@ -7,7 +7,7 @@ import pytest
 import dala
 from dala import errors
 from dala.gpu.compute import Kernel, buffer_zeros
-from dala.gpu.compute.pipeline import Pipeline
+from dala.gpu.compute.pipeline.pipeline import Pipeline
 
 SHAPE = (8, 12, 4)
 

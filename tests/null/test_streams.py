@@ -11,7 +11,7 @@ import dala
 from dala.gpu.compute import Stream, run_kernel
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.engines.null import NullEngine
-from dala.gpu.compute.schedule import DEPTH
+from dala.gpu.compute.stream.scheduler import DEPTH
 
 LONG = 60.0
 

@@ -13,7 +13,8 @@ import pytest
 
 import dala
 from dala.errors import DalaError, DeviceUnavailable, UnknownDevice
-from dala.gpu.compute.engines import auto, machine
+from dala.gpu.compute.engines import auto
+from dala.gpu.compute.engines import devices as machine
 
 ENGINES = "dala.gpu.compute.engines"
 LISTED = machine.adapters  # the real one; tests put their own in its place
@@ -72,13 +73,13 @@ def house(monkeypatch):
     def plain(name):
         return lambda: make(name, name)
 
-    for name, class_name in auto._PLAIN.items():
-        module = ModuleType(name)
+    for name, (path, class_name) in auto._PLAIN.items():
+        module = ModuleType(path)
         setattr(module, class_name, plain(name))
-        monkeypatch.setitem(sys.modules, f"{ENGINES}.{name}", module)
+        monkeypatch.setitem(sys.modules, f"{ENGINES}.{path}", module)
     webgpu = ModuleType("webgpu")
     webgpu.WebGPUEngine = lambda adapter: make(adapter.id, "webgpu", adapter)
-    monkeypatch.setitem(sys.modules, f"{ENGINES}.webgpu", webgpu)
+    monkeypatch.setitem(sys.modules, f"{ENGINES}.webgpu.engine", webgpu)
     monkeypatch.setattr(machine, "adapters", lambda: list(house.adapters))
     monkeypatch.setattr(machine, "gpu_nodes", lambda: ["/dev/dri/renderD128"])
     yield house
@@ -230,7 +231,7 @@ def test_gpu_raises_without_one(house):
 
 
 def test_an_engine_that_cannot_be_imported(house, monkeypatch):
-    monkeypatch.setitem(sys.modules, f"{ENGINES}.cpu", None)
+    monkeypatch.setitem(sys.modules, f"{ENGINES}.cpu.engine", None)
     with pytest.raises(DeviceUnavailable, match=r"^device: the cpu engine cannot be loaded: "):
         auto.get("cpu")
 
@@ -390,7 +391,7 @@ def test_a_driver_that_cannot_be_loaded_is_an_error(monkeypatch):
     adapters = ModuleType("adapters")
     adapters.list_adapters = list
     adapters.enumeration_error = lambda: "OSError: libvulkan.so.1: bad magic"
-    monkeypatch.setitem(sys.modules, f"{ENGINES}.adapters", adapters)
+    monkeypatch.setitem(sys.modules, f"{ENGINES}.webgpu.adapters", adapters)
     with pytest.raises(DeviceUnavailable) as caught:
         machine.adapters()
     assert str(caught.value) == "WebGPU cannot be loaded: OSError: libvulkan.so.1: bad magic"
@@ -419,8 +420,8 @@ def test_gpu_nodes(tmp_path, there, found):
 def test_choosing_the_cpu_does_not_load_wgpu():
     code = (
         "import sys, dala\n"
-        "from dala.gpu.compute.engines import auto, machine\n"
-        "machine.gpu_nodes = lambda: []\n"
+        "from dala.gpu.compute.engines import auto, devices\n"
+        "devices.gpu_nodes = lambda: []\n"
         "assert auto.get('auto').id == 'cpu'\n"
         "print('wgpu' in sys.modules)"
     )

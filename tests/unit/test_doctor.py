@@ -5,10 +5,10 @@ import json
 import pytest
 
 import dala
-from dala import probe as looking
-from dala.checkup import Report, diagnose
-from dala.gpu.compute.engines.machine import Choice, Device
-from dala.probe import Probe, find_icds
+from dala.gpu.compute.engines.devices import Choice, Device
+from dala.machine import probe as looking
+from dala.machine.probe import Probe, find_icds
+from dala.machine.report import Report, diagnose
 
 CPU = Device("cpu", "Xeon", "cpu", "cpu", False, ("f32", "u8"), "llvmlite 0.50.0", "LLVM")
 LLVMPIPE = Device(

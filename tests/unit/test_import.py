@@ -55,7 +55,8 @@ def test_every_listed_name_is_there():
 
 
 def test_functions_are_not_hidden_by_their_modules():
-    from dala import census, checkup
+    from dala import resources as census
+    from dala.machine import report as checkup
 
     assert callable(dala.doctor)
     assert callable(dala.diagnostics)

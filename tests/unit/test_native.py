@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from dala.errors import KernelSyntaxError
-from dala.gpu.compute.engines.cpu_native import compile_native, native
-from dala.gpu.compute.engines.cpu_native.words import (
+from dala.gpu.compute.engines.cpu.native import compile_native, native
+from dala.gpu.compute.engines.cpu.native.words import (
     Array,
     T,
     f32,
@@ -370,8 +370,8 @@ def test_functions_without_a_file():
 
 def test_importing_compiles_nothing():
     program = (
-        "import sys, dala.gpu.compute.engines.cpu_native as n;"
-        "from dala.gpu.compute.engines.cpu_native import words;"
+        "import sys, dala.gpu.compute.engines.cpu.native as n;"
+        "from dala.gpu.compute.engines.cpu.native import words;"
         "print('llvmlite' in sys.modules)"
     )
     done = subprocess.run(

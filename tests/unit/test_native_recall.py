@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dala.gpu.compute.engines.cpu_native import Native, compile_native, files, native, recall
-from dala.gpu.compute.engines.cpu_native.words import i64
-from dala.gpu.compute.engines.jit import Jit
-from dala.gpu.compute.engines.objects import ObjectCache
+from dala.gpu.compute.engines.cpu.cache import ObjectCache
+from dala.gpu.compute.engines.cpu.jit import Jit
+from dala.gpu.compute.engines.cpu.native import Native, compile_native, files, native, recall
+from dala.gpu.compute.engines.cpu.native.words import i64
 
 HEAD = """
-from dala.gpu.compute.engines.cpu_native import native
-from dala.gpu.compute.engines.cpu_native.words import Array, f32, i64
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.words import Array, f32, i64
 """
 SOURCES = {
     "recalled_numbers": "STEP = 3\n",

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from dala.cli import inputs
-from dala.cli.progress import Progress
-from dala.cli.seeing import load
-from dala.cli.signals import Stopped, stopping
+from dala.cli import _inputs as inputs
+from dala.cli._models_shared import load
+from dala.cli._progress import Progress
+from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
 
 EXAMPLES: Final = """\

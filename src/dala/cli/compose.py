@@ -9,8 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-from dala.cli import inputs
-from dala.cli.signals import Stopped, stopping
+from dala.cli import _inputs as inputs
+from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ examples:
   dala compose --schema > scene.schema.json            for editors
 
 How long a video is: --seconds, else the file's "duration", else until all in it has ended. A file
-gets its name when it is whole. docs/scene-files.md says what a scene file is.
+gets its name when it is whole. docs/media/scene-files.md says what a scene file is.
 """
 
 SHOW: Final = ("window", "browser", "terminal", "none")
@@ -57,14 +57,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Composes, and says what came of it."""
     if args.schema:
-        from dala.media.scene_file import schema
-        from dala.media.scene_save import written
+        from dala.media.scene.file.load import schema
+        from dala.media.scene.file.save import written
 
         print(written(schema()))
         return 0
     _check(args)
     if args.watch:
-        from dala.cli import compose_watch
+        from dala.cli import _compose_watch as compose_watch
 
         return compose_watch.run(args)
     try:
@@ -98,7 +98,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _compose(args: argparse.Namespace) -> dict[str, Any]:
-    from dala.media.scene_file import files_of, load_scene
+    from dala.media.scene.file.load import files_of, load_scene
 
     begin = perf_counter()
     with load_scene(args.scene, args.device) as scene:
@@ -117,7 +117,7 @@ def _compose(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _video(args: argparse.Namespace, scene: Scene, shown: Scene) -> int:
-    from dala.media.scene_out import render_to
+    from dala.media.scene.output import render_to
 
     audio: Any = scene.nodes.get(args.audio, args.audio) if args.audio else None
     return render_to(

@@ -114,8 +114,8 @@ def _film(args: argparse.Namespace) -> dict[str, Any]:
 
 def film(sink: Any, width: int, height: int, count: int) -> float:
     """Writes the frames of the film; gives the seconds it took."""
-    from dala.cli.demo_scene import Film
-    from dala.cli.progress import Progress
+    from dala.cli._demo_scene import Film
+    from dala.cli._progress import Progress
 
     with Film(width, height, count, RATE) as made, Progress(count, "frames") as progress:
         for number in range(count):
@@ -128,7 +128,7 @@ def draw(width: int, height: int) -> NDArray[np.uint8]:
     """The picture, (height, width, 4): one moment of the film, in bands with filters of each."""
     import numpy as np
 
-    from dala.cli import demo_scene
+    from dala.cli import _demo_scene as demo_scene
     from dala.media import FramePipeline
 
     with demo_scene.Drawing(width, height) as drawing:

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the report."""
-    from dala.checkup import doctor
+    from dala.machine.report import doctor
 
     report = doctor()
     tried = _tried(args.device) if args.device else None

@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from dala.cli import chain, filter_video, inputs
-from dala.cli.progress import Progress
-from dala.cli.signals import Stopped, stopping
+from dala.cli import _chain as chain
+from dala.cli import _filter_video as filter_video
+from dala.cli import _inputs as inputs
+from dala.cli._progress import Progress
+from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
 
 EXAMPLES: Final = """\

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     if args.device:
         _device(args)
         return 0
-    from dala.checkup import doctor
+    from dala.machine.report import doctor
 
     report = doctor()
     print(json.dumps(report.as_dict(), indent=2) if args.json else report.facts())

@@ -7,7 +7,7 @@ import inspect
 import json
 from typing import Any, Final
 
-from dala.cli import chain
+from dala.cli import _chain as chain
 from dala.errors import ParameterError, UnknownKernel
 from dala.gpu.compute.lang.suggest import nearest
 

@@ -8,7 +8,7 @@ import shutil
 import sys
 from typing import Any, Final
 
-from dala.cli.signals import Stopped, stopping
+from dala.cli._signals import Stopped, stopping
 from dala.errors import ModelNotFound, ParameterError, UnknownModel
 
 EXAMPLES: Final = """\
@@ -56,8 +56,8 @@ def _check(args: argparse.Namespace) -> None:
 
 def _facts(name: str) -> dict[str, Any]:
     from dala.ml.models import find_recipe
-    from dala.ml.origins import ORIGINS
-    from dala.ml.weights import find_weights
+    from dala.ml.weights.find import find_weights
+    from dala.ml.weights.origins import ORIGINS
 
     recipe, path = find_recipe(name), find_weights(name)
     assert recipe is not None
@@ -87,7 +87,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _pull(args: argparse.Namespace) -> int:
-    from dala.ml.pull import pull
+    from dala.ml.weights.pull import pull
 
     made = []
     try:
@@ -138,7 +138,7 @@ class _Bar:
 
 
 def _path(args: argparse.Namespace) -> int:
-    from dala.ml.weights import find_weights, folders
+    from dala.ml.weights.find import find_weights, folders
 
     for name in args.names:
         path = find_weights(name)
@@ -151,7 +151,7 @@ def _path(args: argparse.Namespace) -> int:
 
 def _verify(args: argparse.Namespace) -> int:
     from dala.ml.models import NAMES
-    from dala.ml.pull import verify
+    from dala.ml.weights.pull import verify
 
     found = {name: verify(name) for name in args.names or NAMES}
     here = {name: said for name, said in found.items() if args.names or said != "not here"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
-from dala.cli import seeing
+from dala.cli import _models_shared as seeing
 
 EXAMPLES: Final = """\
 examples:

@@ -13,7 +13,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Final
 
-from dala.cli import chain, inputs
+from dala.cli import _chain as chain
+from dala.cli import _inputs as inputs
 from dala.cli.filter import COMMON, add_common, trusted
 from dala.errors import ParameterError
 

@@ -10,6 +10,8 @@ b'\\xff\\x00\\x00\\xff'
 
 from __future__ import annotations
 
+from dala.lazy import attach
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dala.gpu import command as command
@@ -57,19 +59,5 @@ _CALLS = (
 
 __all__ = [*_ROOMS, *_CALLS]
 
-if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        from importlib import import_module
-
-        if name in _ROOMS:
-            return import_module(f"dala.gpu.{name}")
-        if name in _CALLS:
-            found = getattr(import_module("dala.gpu.draw"), name)
-            globals()[name] = found
-            return found
-        raise AttributeError(f"module 'dala.gpu' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOMS, *_CALLS})
+if not TYPE_CHECKING:  # so that type checkers refuse a misspelt name, as Python does
+    __getattr__, __dir__ = attach(__name__, dict.fromkeys(_CALLS, "dala.gpu.draw"), _ROOMS)

@@ -28,8 +28,8 @@ from dala.errors import DalaError
 from dala.gpu import command
 from dala.gpu.calls_text import FORM, WORDS, calls_text
 from dala.gpu.color import seen
-from dala.gpu.ends import exiting, helpers
-from dala.gpu.worker import QUEUE
+from dala.gpu.render.lifecycle import exiting, helpers
+from dala.gpu.render.worker import QUEUE
 
 #: The calls, and the commands that they make.
 CALLS: Final = {
@@ -95,7 +95,7 @@ def install(module: Any, surface: type, *, made: bool = False) -> bool:
     try:
         if not known_interpreter():
             return False
-        from dala.gpu.compute.engines.jit import jit
+        from dala.gpu.compute.engines.cpu.jit import jit
 
         exports = [f"{kind}_{name}" for name in CALLS for kind in ("call", "method")]
         exports += ["where", "join"]

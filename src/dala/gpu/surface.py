@@ -21,8 +21,8 @@ import numpy as np
 from dala.errors import CommandError, DalaError, FreedError
 from dala.gpu import command as encode
 from dala.gpu.color import Color
-from dala.gpu.compute.closing import Closing
-from dala.gpu.render import KEPT_ERRORS, Renderer, check_pixels
+from dala.gpu.render.thread import KEPT_ERRORS, Renderer, check_pixels
+from dala.resources import Closing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -274,7 +274,7 @@ class Surface(Closing):
 
     def supports_compute(self) -> bool:
         """True where WGSL shaders run; kernel text runs everywhere."""
-        from dala.gpu.shade import wgsl_available
+        from dala.gpu.shaders.dispatch import wgsl_available
 
         self._own("supports_compute")
         return wgsl_available()

@@ -15,19 +15,22 @@
 
 from __future__ import annotations
 
+from dala.lazy import attach
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dala.media import effects as effects
     from dala.media import gpu as gpu
     from dala.media import scene as scene
     from dala.media import video as video
+    from dala.media.filters.pipeline import FramePipeline as FramePipeline
     from dala.media.frame import Frame as Frame
-    from dala.media.pipeline import FramePipeline as FramePipeline
-    from dala.media.scene import Scene as Scene
-    from dala.media.scene_file import load_scene as load_scene
+    from dala.media.scene.file.load import load_scene as load_scene
+    from dala.media.scene.scene import Scene as Scene
     from dala.media.subtitles import load_subtitles as load_subtitles
-    from dala.media.text import TextStyle as TextStyle
-    from dala.media.text import set_text as set_text
+    from dala.media.text import fonts as fonts
+    from dala.media.text.text import TextStyle as TextStyle
+    from dala.media.text.text import set_text as set_text
     from dala.media.texture import TexturePool as TexturePool
 
 #: Modules that are imported when their name is first used.
@@ -35,14 +38,15 @@ _ROOMS = ("effects", "gpu", "scene", "video")
 
 #: The module that holds each name.
 _HOMES = {
-    "Frame": "frame",
-    "FramePipeline": "pipeline",
-    "Scene": "scene",
-    "TextStyle": "text",
-    "TexturePool": "texture",
-    "load_scene": "scene_file",
-    "load_subtitles": "subtitles",
-    "set_text": "text",
+    "Frame": "dala.media.frame",
+    "FramePipeline": "dala.media.filters.pipeline",
+    "Scene": "dala.media.scene.scene",
+    "TextStyle": "dala.media.text.style",
+    "TexturePool": "dala.media.texture",
+    "fonts": "dala.media.text",
+    "load_scene": "dala.media.scene.file.load",
+    "load_subtitles": "dala.media.subtitles",
+    "set_text": "dala.media.text.text",
 }
 
 __all__ = [
@@ -52,6 +56,7 @@ __all__ = [
     "TextStyle",
     "TexturePool",
     "effects",
+    "fonts",
     "gpu",
     "load_scene",
     "load_subtitles",
@@ -60,24 +65,5 @@ __all__ = [
     "video",
 ]
 
-if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        import sys
-        from importlib import import_module
-
-        if name in _ROOMS:
-            return import_module(f"dala.media.{name}")
-        if name not in _HOMES:
-            raise AttributeError(
-                f"module 'dala.media' has no attribute {name!r}",
-                name=name,
-                obj=sys.modules[__name__],
-            )
-        value = getattr(import_module(f"dala.media.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({name for name in globals() if name.startswith("__")} | set(__all__))
+if not TYPE_CHECKING:  # so that type checkers refuse a misspelt name, as Python does
+    __getattr__, __dir__ = attach(__name__, _HOMES, _ROOMS)

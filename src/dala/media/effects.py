@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dala.media.steps import apply
+from dala.media.filters.plans import apply
 
 __all__ = ["curves", "grade", "overlay", "temperature", "virtual_background"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get as find_kernel
-from dala.media.written import written
+from dala.media.language import written
 
 if TYPE_CHECKING:
     from dala.media.frame import Frame

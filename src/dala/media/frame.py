@@ -12,8 +12,8 @@ import numpy as np
 
 from dala.errors import DtypeError, ParameterError, ShapeError
 from dala.gpu.compute import Buffer, from_array
-from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.lang.suggest import nearest
+from dala.resources import Closing
 
 FORMATS: Final = ("rgba", "rgb", "gray", "nv12", "i420")
 PLANAR: Final = ("nv12", "i420")

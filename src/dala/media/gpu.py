@@ -4,7 +4,7 @@ A picture is an array of (height, width), (height, width, 3) or (height, width, 
 with ``width`` and ``height``; a Pillow image; a Frame; or a Buffer. You get back the kind you gave,
 of the same channels and dtype. ``out`` is an array to write instead of a new one; ``device`` is
 where the work is done, the current device (or that of the Frame or Buffer) where left out. What
-each filter computes is in ``docs/filters.md``.
+each filter computes is in ``docs/media/filters.md``.
 
 >>> import numpy as np
 >>> int(invert(np.full((2, 2), 55, np.uint8), device="cpu")[0, 0])
@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dala.errors import ParameterError
-from dala.media.pipeline import FramePipeline
-from dala.media.steps import Filter, apply, names
+from dala.media.filters.pipeline import FramePipeline
+from dala.media.filters.plans import Filter, apply, names
 
 __all__ = [
     "beauty",

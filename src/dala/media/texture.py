@@ -9,10 +9,11 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any, Final
 
+from dala import resources
 from dala.errors import BufferTooLarge, FreedError, ParameterError
-from dala.gpu.compute import Buffer, from_dlpack, live
-from dala.gpu.compute.closing import Closing
+from dala.gpu.compute import Buffer, from_dlpack
 from dala.media.pixels import Pixels, to_rgba
+from dala.resources import Closing
 
 #: Under what textures are counted in ``dala.diagnostics()``: their pixels are in the host's memory.
 _HOST: Final = "host"
@@ -294,6 +295,6 @@ def _source(key: Hashable, source: Any) -> Any:
 def _tracked(array: Pixels) -> Pixels:
     """The array, locked, and counted as long as it lives."""
     array.flags.writeable = False
-    live.track("texture", _HOST, array.nbytes)
-    weakref.finalize(array, live.untrack, "texture", _HOST, array.nbytes).atexit = False
+    resources.track("texture", _HOST, array.nbytes)
+    weakref.finalize(array, resources.untrack, "texture", _HOST, array.nbytes).atexit = False
     return array

@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+from dala.lazy import attach
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dala.ml import gpu as gpu
@@ -24,28 +26,13 @@ if TYPE_CHECKING:
 _ROOMS = ("gpu", "results")
 
 #: The module that holds each name.
-_HOMES = {"Background": "background", "Model": "model", "preprocess": "prepare"}
+_HOMES = {
+    "Background": "dala.ml.background",
+    "Model": "dala.ml.model",
+    "preprocess": "dala.ml.prepare",
+}
 
 __all__ = ["Background", "Model", "gpu", "preprocess", "results"]
 
-if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        import sys
-        from importlib import import_module
-
-        if name in _ROOMS:
-            return import_module(f"dala.ml.{name}")
-        if name not in _HOMES:
-            raise AttributeError(
-                f"module 'dala.ml' has no attribute {name!r}",
-                name=name,
-                obj=sys.modules[__name__],
-            )
-        value = getattr(import_module(f"dala.ml.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({name for name in globals() if name.startswith("__")} | set(__all__))
+if not TYPE_CHECKING:  # so that type checkers refuse a misspelt name, as Python does
+    __getattr__, __dir__ = attach(__name__, _HOMES, _ROOMS)

@@ -9,7 +9,6 @@ import numpy as np
 
 from dala.errors import ModelError, ParameterError
 from dala.gpu.compute import Buffer
-from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.gpu.compute.lang.suggest import nearest
 from dala.media.effects import virtual_background
@@ -18,6 +17,7 @@ from dala.media.images import read
 from dala.ml.gpu import load_model
 from dala.ml.masks import Steady, refine
 from dala.ml.model import Model
+from dala.resources import Closing
 
 #: Masks are refined at this height at most; the effect scales them to the picture.
 _ROWS: Final = 288

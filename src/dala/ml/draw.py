@@ -259,7 +259,7 @@ def _label(
 ) -> Iterator[bytes]:
     if not chosen["labels"]:
         return
-    from dala.media.text import TextStyle, set_text
+    from dala.media.text.text import TextStyle, set_text
 
     light = sum(w * c for w, c in zip((0.3, 0.59, 0.11), background, strict=False)) > 128
     style = TextStyle(

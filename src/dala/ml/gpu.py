@@ -30,7 +30,7 @@ from dala.ml.models.mobilenet_v2 import probabilities
 from dala.ml.providers import candidates
 from dala.ml.results import Scores, name_of
 from dala.ml.session import Session
-from dala.ml.weights import ensure_weights
+from dala.ml.weights.find import ensure_weights
 
 __all__ = ["available_models", "load_model", "predict", "predict_async", "top_k"]
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from dala.errors import DtypeError, ModelError, ParameterError, ShapeError, UnknownParameter
 from dala.gpu.compute import Buffer
-from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.lang.suggest import nearest
 from dala.media.frame import Frame
 from dala.ml.labels import read_labels
 from dala.ml.models.recipe import Recipe
 from dala.ml.prepare import Placement, kernel, prepared
 from dala.ml.session import Port, Session
+from dala.resources import Closing
 
 #: Pictures of a list that go through the model together.
 _AT_ONCE: Final = 16

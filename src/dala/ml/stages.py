@@ -14,7 +14,7 @@ import numpy as np
 
 from dala.errors import ModelError
 from dala.gpu.compute.operation import Operation, Task, Tensor
-from dala.gpu.compute.options import Option
+from dala.gpu.compute.params import Option
 from dala.ml.model import Model
 from dala.ml.models import NAMES
 

@@ -13,7 +13,16 @@ from __future__ import annotations
 # A submodule named like a call (buffer, kernel, kernels) is loaded before the call takes the name.
 import dala.gpu.compute.kernels  # noqa: F401
 from dala.gpu.compute.buffer import Buffer
-from dala.gpu.compute.calls import (
+from dala.gpu.compute.create import (
+    buffer,
+    buffer_from_binary,
+    buffer_zeros,
+    from_array,
+    from_dlpack,
+    to_array,
+)
+from dala.gpu.compute.cube import Cube, load_cube, save_cube
+from dala.gpu.compute.functions import (
     add,
     device_count,
     device_info,
@@ -43,16 +52,6 @@ from dala.gpu.compute.calls import (
     tanh,
     version,
 )
-from dala.gpu.compute.command import Command, poll, wait
-from dala.gpu.compute.create import (
-    buffer,
-    buffer_from_binary,
-    buffer_zeros,
-    from_array,
-    from_dlpack,
-    to_array,
-)
-from dala.gpu.compute.cube import Cube, load_cube, save_cube
 from dala.gpu.compute.future import Future
 from dala.gpu.compute.kernel import Kernel, kernel
 from dala.gpu.compute.lang.markers import (
@@ -71,7 +70,7 @@ from dala.gpu.compute.lang.markers import (
     vec3,
     vec4,
 )
-from dala.gpu.compute.pipeline import (
+from dala.gpu.compute.pipeline.pipeline import (
     Pipeline,
     free_pipeline,
     pipeline,
@@ -79,7 +78,8 @@ from dala.gpu.compute.pipeline import (
     pipeline_run,
     pipeline_run_async,
 )
-from dala.gpu.compute.stream import Stream, submit
+from dala.gpu.compute.stream.command import Command, poll, wait
+from dala.gpu.compute.stream.stream import Stream, submit
 
 __all__ = [
     "Array",

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from dala import resources
 from dala.errors import BufferTooLarge, FreedError, ReadOnlyError, ShapeError, UnsupportedDtype
-from dala.gpu.compute import live
-from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.convert import as_array, checked_shape, count_of, to_dtype
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, dtype_name
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines.base import Engine, Storage
-from dala.gpu.compute.engines.host_memory import Memory
+from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.future import Future
+from dala.resources import Closing
 
 
 class Buffer(Closing):
@@ -58,7 +58,7 @@ class Buffer(Closing):
         self._storage: Storage | None = storage
         #: What a kernel is specialised for; None once freed, so that every cached plan misses.
         self._key: tuple[Any, ...] | None = (engine, dtype, shape, storage.foreign)
-        live.track("buffer", engine.id, storage.nbytes)
+        resources.track("buffer", engine.id, storage.nbytes)
 
     # facts ------------------------------------------------------------------------------------
     @property
@@ -193,7 +193,7 @@ class Buffer(Closing):
         """Gives the memory back. Freeing twice is fine."""
         storage, self._storage, self._key = self._storage, None, None
         if storage is not None:
-            live.untrack("buffer", self.engine.id, storage.nbytes)
+            resources.untrack("buffer", self.engine.id, storage.nbytes)
             self.engine.release(storage)
 
     def close(self) -> None:

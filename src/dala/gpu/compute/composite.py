@@ -13,13 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from dala import resources
 from dala.errors import DeviceMismatch, DtypeError, FreedError, ShapeError
-from dala.gpu.compute import live
 from dala.gpu.compute.buffer import Buffer
-from dala.gpu.compute.closing import Closing
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines.base import Engine
-from dala.gpu.compute.engines.composing import (
+from dala.gpu.compute.engines.compositing import (
     BLENDS,
     DRAW,
     FILL,
@@ -33,6 +32,7 @@ from dala.gpu.compute.engines.composing import (
     Composer,
     Rect,
 )
+from dala.resources import Closing
 
 __all__ = [
     "BLENDS", "DRAW", "FILL", "LINEAR", "NEAREST", "OPAQUE", "PICTURE", "RING", "SHADOW", "TINT",
@@ -73,7 +73,7 @@ class Picture(Closing):
         self._closed = False
         composer = compositor.composer
         self.number = composer.picture(width, height)
-        live.track("picture", compositor.device, self.nbytes)
+        resources.track("picture", compositor.device, self.nbytes)
         self._end = weakref.finalize(
             self, _drop, composer, self.number, compositor.device, self.nbytes
         )
@@ -239,4 +239,4 @@ def _inside(rects: Sequence[Rect], width: int, height: int) -> list[Rect]:
 
 def _drop(composer: Composer, number: int, device: str, nbytes: int) -> None:
     composer.drop(number)
-    live.untrack("picture", device, nbytes)
+    resources.untrack("picture", device, nbytes)

@@ -13,7 +13,8 @@ from dala.errors import (
     ParameterError,
     UnknownKernel,
 )
-from dala.gpu.compute.bind import (
+from dala.gpu.compute.buffer import Buffer, allocate
+from dala.gpu.compute.call.bind import (
     Call,
     Plan,
     check_alias,
@@ -23,7 +24,6 @@ from dala.gpu.compute.bind import (
     number_kinds,
     pack,
 )
-from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.engines.base import Storage
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
@@ -181,7 +181,7 @@ class Kernel:
             dtype: dtype of the buffers it is shown for; f32 for elements and arrays, u8 for images
                 where left out.
         """
-        from dala.gpu.compute.show import show
+        from dala.gpu.compute.listing import show
 
         return show(self.decl, target, dtype)
 

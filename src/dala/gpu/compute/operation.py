@@ -1,8 +1,8 @@
 """Operations: kernels that the language cannot say well, with code of their own on each engine.
 
 To a user they are kernels like any other: run by name, in pipelines, asynchronously. Each has a
-definition in NumPy (what the reference engine runs), and engine code under ``engines/cpu_ops`` and
-``engines/webgpu_ops``, or a kernel of the language that it is *lowered* to, or both: lowered ones
+definition in NumPy (what the reference engine runs), and engine code under ``engines/cpu/ops`` and
+``engines/webgpu/ops``, or a kernel of the language that it is *lowered* to, or both: lowered ones
 melt into their neighbours in a pipeline, and engine code runs where they stand alone.
 """
 
@@ -19,13 +19,13 @@ from dala.errors import (
     ShapeMismatch,
     UnsupportedDtype,
 )
-from dala.gpu.compute.bind import Call, Plan, check_buffers, check_types, describe, pack
 from dala.gpu.compute.buffer import Buffer, allocate, overlap
+from dala.gpu.compute.call.bind import Call, Plan, check_buffers, check_types, describe, pack
 from dala.gpu.compute.convert import count_of
 from dala.gpu.compute.engines.base import Engine, Task, Tensor
 from dala.gpu.compute.kernel import _MAX_PLANS, Checked, Kernel
 from dala.gpu.compute.lang.decl import KernelDecl
-from dala.gpu.compute.options import Option, check_options
+from dala.gpu.compute.params import Option, check_options
 
 __all__ = ["Operation", "Task", "Tensor", "elements"]
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dala.errors import DalaError, DeviceError
-from dala.gpu.compute.closing import Closing
+from dala.resources import Closing
 
 if TYPE_CHECKING:
-    from dala.gpu.render import Renderer
+    from dala.gpu.render.thread import Renderer
 
 #: Seconds after which whoever waits looks whether the surface is still there.
 LOOK: Final = 0.2

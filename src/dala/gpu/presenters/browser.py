@@ -28,7 +28,7 @@ from dala.gpu.presenters.http import Answer, Server
 from dala.gpu.presenters.window_loop import has_display
 
 if TYPE_CHECKING:
-    from dala.gpu.render import Renderer
+    from dala.gpu.render.thread import Renderer
 
 #: Seconds without any page after which the last one counts as closed, and not as reloaded.
 GRACE: Final = 1.5

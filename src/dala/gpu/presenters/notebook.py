@@ -19,7 +19,7 @@ from dala.gpu.presenters.base import LOOK, Presenter, ThreadPresenter, over_blac
 from dala.png import encode_png
 
 if TYPE_CHECKING:
-    from dala.gpu.render import Renderer
+    from dala.gpu.render.thread import Renderer
 
 #: Pictures a second with vsync; each is a message that the notebook has to keep up with.
 PACE: Final = 30.0

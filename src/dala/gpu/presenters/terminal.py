@@ -22,7 +22,7 @@ from dala.gpu.presenters.base import ThreadPresenter, over_black
 from dala.gpu.presenters.quad import place
 
 if TYPE_CHECKING:
-    from dala.gpu.render import Renderer
+    from dala.gpu.render.thread import Renderer
 
 ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[2J"
 LEAVE: Final = "\x1b[0m\x1b[?25h\x1b[?1049l"

@@ -12,7 +12,7 @@ from dala.gpu.presenters.quad import Quad, place
 from dala.gpu.presenters.window_loop import MAIN_ONLY, RETRY, import_glfw, loop
 
 if TYPE_CHECKING:
-    from dala.gpu.render import Renderer
+    from dala.gpu.render.thread import Renderer
 
 
 class WindowPresenter(Presenter):

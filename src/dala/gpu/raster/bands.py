@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.cpu_native import Native, compile_native, native
-from dala.gpu.compute.engines.cpu_native.words import (
+from dala.gpu.compute.engines.cpu.memory import Place, place_of
+from dala.gpu.compute.engines.cpu.native import Native, compile_native, native
+from dala.gpu.compute.engines.cpu.native.words import (
     Array,
     hinted,
     i32,
@@ -23,8 +24,7 @@ from dala.gpu.compute.engines.cpu_native.words import (
     u64,
     view,
 )
-from dala.gpu.compute.engines.host_memory import Place, place_of
-from dala.gpu.compute.engines.threads import pool
+from dala.gpu.compute.engines.cpu.threads import pool
 from dala.gpu.raster.frame import (
     AT,
     BAND,

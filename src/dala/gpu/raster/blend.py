@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dala.gpu.compute.engines.cpu_native import native
-from dala.gpu.compute.engines.cpu_native.words import (
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.words import (
     Array,
     all_of,
     any_of,

@@ -10,8 +10,8 @@ import numpy as np
 
 from dala.errors import BufferTooLarge, CommandError, DalaError, FreedError, ProtocolError
 from dala.gpu.command import LAYOUTS, _Reader
-from dala.gpu.compute.engines.cpu_native import Native, compile_native
-from dala.gpu.compute.engines.host_memory import Place, place_of
+from dala.gpu.compute.engines.cpu.memory import Place, place_of
+from dala.gpu.compute.engines.cpu.native import Native, compile_native
 from dala.gpu.raster import stream
 from dala.gpu.raster.atlas import Atlas
 from dala.gpu.raster.bands import Bands, worth

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dala.gpu.compute.engines.jit import jit
+from dala.gpu.compute.engines.cpu.jit import jit
 
 
 def prepare() -> None:

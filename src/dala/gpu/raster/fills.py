@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dala.gpu.compute.engines.cpu_native import native
-from dala.gpu.compute.engines.cpu_native.words import (
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.words import (
     Array,
     hinted,
     i32,

@@ -14,8 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dala.gpu.compute.engines.cpu_native import Native, NativeFunction, compile_native, native
-from dala.gpu.compute.engines.cpu_native.words import (
+from dala.gpu.compute.engines.cpu.memory import Place, place_of
+from dala.gpu.compute.engines.cpu.native import Native, NativeFunction, compile_native, native
+from dala.gpu.compute.engines.cpu.native.words import (
     Array,
     f32,
     hinted,
@@ -35,7 +36,6 @@ from dala.gpu.compute.engines.cpu_native.words import (
     u64,
     view,
 )
-from dala.gpu.compute.engines.host_memory import Place, place_of
 from dala.gpu.raster.blend import PAIR, lay
 from dala.gpu.raster.frame import AT, X0, X1, Y0, Y1, mark
 

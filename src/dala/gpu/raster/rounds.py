@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.cpu_native import native
-from dala.gpu.compute.engines.cpu_native.words import (
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.words import (
     Array,
     f64,
     hinted,

@@ -10,7 +10,7 @@ import numpy as np
 from dala.errors import DalaError, ModelError, ParameterError
 from dala.gpu.compute.kernels.resize import Preprocess
 from dala.gpu.compute.lang.suggest import nearest
-from dala.gpu.compute.options import check_options
+from dala.gpu.compute.params import check_options
 from dala.ml.models import deeplab, mobilenet_v2, u2netp, yolo_v5
 from dala.ml.models.recipe import Decode, Outputs, Recipe
 from dala.ml.prepare import Placement

@@ -20,18 +20,22 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from dala.errors import DeviceUnavailable, UnknownDevice
-from dala.gpu.compute.engines import machine
+from dala.gpu.compute.engines import devices as machine
 from dala.gpu.compute.engines.base import Engine
-from dala.gpu.compute.engines.machine import Choice, Device, devices
+from dala.gpu.compute.engines.devices import Choice, Device, devices
 
 if TYPE_CHECKING:
-    from dala.gpu.compute.engines.adapters import Adapter
+    from dala.gpu.compute.engines.webgpu.adapters import Adapter
 
 __all__ = ["Choice", "Device", "choice", "current", "device", "devices", "get", "use"]
 
 
 #: Engines that need to be told nothing, and their classes.
-_PLAIN: Final = {"cpu": "CPUEngine", "reference": "ReferenceEngine", "null": "NullEngine"}
+_PLAIN: Final = {
+    "cpu": ("cpu.engine", "CPUEngine"),
+    "reference": ("reference.engine", "ReferenceEngine"),
+    "null": ("null", "NullEngine"),
+}
 
 _lock = threading.RLock()
 _engines: dict[str, Engine] = {}  # by id
@@ -249,17 +253,17 @@ def _say(key: str, level: str, line: str) -> None:
 
 def _plain(name: str, call: str) -> Engine:
     try:
-        module = import_module(f"dala.gpu.compute.engines.{name}")
+        module = import_module(f"dala.gpu.compute.engines.{_PLAIN[name][0]}")
     except ImportError as error:
         raise DeviceUnavailable(
             f"{call}: the {name} engine cannot be loaded: {error}. "
             "Run `dala doctor` for what is missing."
         ) from error
-    return _keep(name, getattr(module, _PLAIN[name]))
+    return _keep(name, getattr(module, _PLAIN[name][1]))
 
 
 def _on(adapter: Adapter) -> Engine:
-    from dala.gpu.compute.engines.webgpu import WebGPUEngine
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
     return _keep(adapter.id, lambda: WebGPUEngine(adapter))
 

@@ -17,7 +17,7 @@ from dala.gpu.compute.lang.ir import Program
 if TYPE_CHECKING:
     from concurrent.futures import Future as ConcurrentFuture
 
-    from dala.gpu.compute.engines.composing import Composer
+    from dala.gpu.compute.engines.compositing import Composer
 
 #: Anything with the buffer protocol, C-contiguous.
 Bytes: TypeAlias = Any
@@ -218,7 +218,7 @@ class Engine(ABC):
 
     def composer(self) -> Composer:
         """Draws pictures onto pictures; each call gives a new one."""
-        from dala.gpu.compute.engines.reference_compose import HostComposer
+        from dala.gpu.compute.engines.reference.compositor import HostComposer
 
         return HostComposer(self)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import DTYPES
 from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage, Task
-from dala.gpu.compute.engines.composing import Composer, Rect
+from dala.gpu.compute.engines.compositing import Composer, Rect
 from dala.gpu.compute.lang.ir import Program, format_program
 
 #: The log forgets its oldest calls beyond this many.

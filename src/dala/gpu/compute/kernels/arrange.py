@@ -13,7 +13,7 @@ from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.declare import declare
 from dala.gpu.compute.operation import Operation, elements
-from dala.gpu.compute.options import Option
+from dala.gpu.compute.params import Option
 
 #: The language knows arrays of so many axes.
 MAX_RANK = 4

@@ -9,9 +9,9 @@ import numpy as np
 
 from dala.errors import ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.engines.gauss import MAX_RADIUS, gaussian_weights
+from dala.gpu.compute.engines.sampling.gauss import MAX_RADIUS, gaussian_weights
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.options import Option
+from dala.gpu.compute.params import Option
 
 #: The widest Gaussian of ``gaussian_blur``.
 MAX_SIGMA = 100.0

@@ -9,7 +9,7 @@ import numpy as np
 from dala.errors import ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.options import Option
+from dala.gpu.compute.params import Option
 
 
 class Matmul(Operation):

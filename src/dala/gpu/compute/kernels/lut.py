@@ -14,7 +14,7 @@ from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.declare import declare
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.options import Option
+from dala.gpu.compute.params import Option
 
 #: Numbers this large are no colours, and their differences still are f32.
 FAR = 1e9

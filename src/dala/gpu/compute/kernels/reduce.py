@@ -10,7 +10,7 @@ from dala.errors import DtypeMismatch, ParameterError
 from dala.gpu.compute.convert import count_of
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.options import Option
+from dala.gpu.compute.params import Option
 
 #: dtypes that a sum of an input's may be stored in; the first is what a plain call makes.
 SUMS = {

@@ -11,9 +11,9 @@ import numpy as np
 from dala.errors import DtypeMismatch, ParameterError
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.engines.taps import METHODS, task_axes
+from dala.gpu.compute.engines.sampling.taps import METHODS, task_axes
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.options import Option, Settled
+from dala.gpu.compute.params import Option, Settled
 
 #: Mean and standard deviation, on the scale of 0 to 1, that each way of normalising stands for.
 NORMALIZE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {

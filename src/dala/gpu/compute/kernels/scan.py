@@ -12,7 +12,7 @@ from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernels.reduce import SUMS, layout, one_axis, saturated, want_dtype
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.options import Option
+from dala.gpu.compute.params import Option
 
 #: The most bins of a histogram.
 MAX_BINS = 1 << 20

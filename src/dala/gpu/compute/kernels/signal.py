@@ -8,7 +8,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.options import Option
+from dala.gpu.compute.params import Option
 
 
 class Convolve1d(Operation):

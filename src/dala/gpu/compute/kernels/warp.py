@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dala.errors import DtypeMismatch
-from dala.gpu.compute.engines import coordinates
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.engines.coordinates import BORDERS, METHODS
+from dala.gpu.compute.engines.sampling import coordinates
+from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.options import Option
+from dala.gpu.compute.params import Option
 
 _SIZE = Option("size", "ints", size=2, low=1, high=1 << 20)
 _SAMPLING = (

@@ -20,7 +20,7 @@ from dala.gpu.compute.kernels import yuv_text
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.declare import declare
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.options import Option
+from dala.gpu.compute.params import Option
 
 #: Kr and Kb.
 WEIGHTS = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722), "bt2020": (0.2627, 0.0593)}

@@ -129,7 +129,10 @@ def _check(source: Source, node: ast.AST) -> None:
     if not isinstance(node, _ALLOWED):
         problem, advice = _ADVICE.get(
             type(node),
-            (f"{type(node).__name__} is not part of the language", "See docs/kernel-language.md."),
+            (
+                f"{type(node).__name__} is not part of the language",
+                "See docs/compute/kernel-language.md.",
+            ),
         )
         source.fail(node, problem, advice)
     if isinstance(node, ast.Constant):

@@ -1,0 +1,198 @@
+"""``dala compose --watch``: a scene on the screen while its file is edited."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, Final
+
+#: Seconds between two looks at the files.
+PAUSE: Final = 0.2
+
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Shows the scene until the window is closed, the time is over, or Ctrl-C."""
+    from dala.cli._signals import Stopped, stopping
+    from dala.cli.view import _where
+
+    show = args.show or _where()
+    watch = Watch(args.scene, args.device, start=args.start, fps=args.fps, size=args.size)
+    code = 0
+    try:
+        with stopping():
+            watch.run(None if show == "none" else show, args.seconds)
+    except Stopped as stopped:
+        code = 128 + stopped.number
+    except KeyboardInterrupt:
+        pass  # the usual way to end it
+    finally:
+        watch.close()
+    if args.json and not code:
+        report = {"in": args.scene, "show": show, "device": watch.device, "frames": watch.frames}
+        report |= {"loads": watch.loads, "failures": watch.failures, "dropped": watch.dropped}
+        print(json.dumps(report, indent=2))
+    return code
+
+
+class Watch:
+    """A scene file, loaded again whenever it or a file that it names has changed.
+
+    A file that is broken leaves the last good scene on the screen and its error on standard error.
+    It is loaded when it has stayed the same for one look: editors write in several steps.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        device: str | None = None,
+        *,
+        start: float = 0.0,
+        fps: Any = None,
+        size: tuple[int, int] | None = None,
+        pause: float = PAUSE,
+    ) -> None:
+        self.path = Path(path)
+        self.device = device
+        self.start = start
+        self.fps = fps
+        self.size = size
+        self.pause = pause
+        #: How often a scene was loaded, and how often that failed.
+        self.loads = self.failures = 0
+        #: Frames shown, and left out because they were late.
+        self.frames = self.dropped = 0
+        self.scene: Any = None
+        self._outer: Any = None
+        self._names: list[Path] = []
+        self._loaded: Stamp | None = None
+        self._seen: Stamp | None = None
+        self._looked = 0.0
+        if not self.path.is_file():
+            raise FileNotFoundError(f"there is no file '{self.path}'.")
+
+    # files ----------------------------------------------------------------------------------------
+    def look(self) -> bool:
+        """Loads the scene anew if files have changed; True if there is another one now."""
+        stamp = _stamp([self.path, *self._names])
+        if stamp == self._loaded:
+            self._seen = stamp
+            return False
+        if stamp != self._seen and self._loaded is not None:
+            self._seen = stamp  # it may be half written
+            return False
+        return self._load()
+
+    def _load(self) -> bool:
+        from dala.errors import DalaError
+        from dala.media.scene.file.load import files_of, load_scene, named_files
+
+        before = _stamp([self.path])
+        try:
+            made = load_scene(self.path, self.device)
+        except (DalaError, OSError) as error:
+            self.failures += 1
+            self._names = named_files(self.path) or self._names
+            self._loaded = self._seen = before + _stamp(self._names)
+            for line in str(error).splitlines():
+                print(f"dala compose: {line}", file=sys.stderr, flush=True)
+            return False
+        self.close()
+        self.scene = made
+        self.device = made.device
+        self._names = files_of(made)
+        self._loaded = self._seen = before + _stamp(self._names)
+        self.loads += 1
+        return True
+
+    # showing --------------------------------------------------------------------------------------
+    def run(
+        self,
+        show: str | None,
+        seconds: float | None = None,
+        *,
+        on_frame: Callable[[Any], object] | None = None,
+    ) -> None:
+        """Shows it at its clock. ``on_frame`` is called with the surface after each frame and look;
+        False from it ends the show.
+        """
+        from dala import gpu
+
+        end = None if seconds is None else monotonic() + seconds
+        self.look()
+        surface: Any = None
+        player: Any = None
+        began = monotonic()
+        try:
+            while end is None or monotonic() < end:
+                now = monotonic()
+                if now - self._looked >= self.pause:
+                    self._looked = now
+                    if self.look():
+                        player = None
+                if self.scene is None:
+                    sleep(max(self.pause / 4, 0.01))
+                    if on_frame is not None and on_frame(None) is False:
+                        return
+                    continue
+                if player is None:
+                    shown = self._shown()
+                    if surface is None:
+                        title = self.path.name
+                        surface = gpu.create_surface(
+                            shown.width, shown.height, show=show, title=title
+                        )
+                        began = now
+                    elif surface.size != (shown.width, shown.height):
+                        surface.resize(shown.width, shown.height)
+                    player = self._player(shown, surface, now - began)
+                late = player.scene.frames_dropped
+                player.step()
+                self.frames += 1
+                self.dropped += player.scene.frames_dropped - late
+                if on_frame is not None and on_frame(surface) is False:
+                    return
+                if surface.presenter is not None and surface.wait_closed(0):
+                    return
+        finally:
+            if surface is not None:
+                surface.close()
+
+    def _shown(self) -> Any:
+        from dala.cli.compose import Resized
+
+        self._outer = Resized(self.scene, self.size)
+        return self._outer.__enter__()
+
+    def _player(self, shown: Any, surface: Any, elapsed: float) -> Any:
+        """Goes on at the time that it was shown at; at its end it begins again."""
+        from dala.media.scene.output import Player
+
+        start = self.start + elapsed
+        return Player(shown, surface, start=start, fps=self.fps, loop=self.scene.duration)
+
+    def close(self) -> None:
+        """Closes the scene."""
+        if self._outer is not None:
+            self._outer.__exit__()
+            self._outer = None
+        if self.scene is not None:
+            self.scene.close()
+            self.scene = None
+
+
+def _stamp(paths: list[Path]) -> Stamp:
+    found = []
+    for path in paths:
+        try:
+            facts = path.stat()
+            found.append((str(path), facts.st_mtime_ns, facts.st_size))
+        except OSError:
+            found.append((str(path), 0, -1))
+    return tuple(found)

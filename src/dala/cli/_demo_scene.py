@@ -1,0 +1,285 @@
+"""The film of ``dala demo``: a summer night, drawn on a surface, as a video in a scene.
+
+The video is shown through filters that change, and once more as it is in a picture in the picture;
+text and a bar of time lie above. Each frame depends on its time alone.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from dala.errors import MissingPackage
+from dala.gpu import create_surface
+from dala.media import Frame, FramePipeline
+from dala.media.scene.scene import Scene
+from dala.resources import Closing
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dala.gpu import Surface
+
+#: Evening light, stars' sky and northern lights, all by the pixel.
+SKY: Final = """
+def sky(px: Pixel, *, seconds=0.0):
+    y, x = position()
+    u, v = (x + 0.5) / px.width, (y + 0.5) / px.height
+    dusk = mix((0.03, 0.04, 0.17), (0.36, 0.14, 0.40), smoothstep(0.0, 0.45, v))
+    dusk = mix(dusk, (1.0, 0.55, 0.32), smoothstep(0.34, 0.64, v))
+    fold = sin(u * 9.0 + seconds * 0.9) * 0.045 + sin(u * 23.0 - seconds * 1.7) * 0.018
+    band = v - 0.20 - fold
+    veil = exp(-band * band * (110.0 if band > 0.0 else 45.0))
+    veil = veil * (0.7 + 0.3 * sin(u * 47.0 + seconds * 2.3))
+    return rgba(dusk + (0.10, 0.62, 0.42) * (veil * (1.0 - smoothstep(0.3, 0.5, v))), 1.0)
+"""
+
+#: What is above the shore, mirrored below it and moved by waves.
+LAKE: Final = """
+def lake(img: Image, *, seconds=0.0, shore=0):
+    y, x = position()
+    made = img[0, 0]
+    if y >= shore:
+        deep = float(y - shore)
+        swell = sin(deep * 0.31 - seconds * 2.6) + sin(deep * 0.11 + x * 0.021 + seconds * 1.7)
+        aside = swell * (0.6 + 0.03 * deep)
+        whole = floor(aside)
+        up = 2 * (shore - y) - 1 + int(-0.3 * deep)
+        near = mix(img[int(whole), up], img[int(whole) + 1, up], aside - whole)
+        light = mix(near.rgb * 0.82, (0.04, 0.07, 0.18), min(deep * 0.0026, 0.6))
+        made = rgba(light + 0.10 * smoothstep(1.3, 2.0, swell), 1.0)
+    return made
+"""
+
+#: Shares of the film, what is shown in them, and the filters at a place of 0 to 1 within.
+CHAPTERS: Final[tuple[tuple[str, Any], ...]] = (
+    ("as it is drawn", lambda at: []),
+    (
+        "blur radius={radius}",
+        lambda at: [("blur", {"radius": round(24 * math.sin(math.pi * at) ** 2)})],
+    ),
+    (
+        "hue degrees={degrees}",
+        lambda at: [("hue", {"degrees": round(360 * at)}), ("saturation", {"value": 0.4})],
+    ),
+    (
+        "grade + temperature + vignette",
+        lambda at: [
+            ("grade", {"gain": 1.0 + 0.35 * _there(at), "saturation": 0.5 * _there(at)}),
+            ("temperature", {"value": 0.9 * math.sin(math.tau * at)}),
+            ("vignette", {"amount": 0.9 * _there(at)}),
+        ],
+    ),
+    (
+        "sharpen + edge_detect",
+        lambda at: [
+            ("sharpen", {"amount": 1.5 * _there(at)}),
+            ("edge_detect", {"amount": _there(at)}),
+        ],
+    ),
+)
+
+
+def _there(at: float) -> float:
+    """From 0 to 1 and back, softly."""
+    return min(1.0, 3.0 * math.sin(math.pi * at)) ** 2 if 0 < at < 1 else 0.0
+
+
+def filters(place: float) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+    """The caption and the filters at a place of the film, 0 to 1."""
+    chapter = min(int(place * len(CHAPTERS)), len(CHAPTERS) - 1)
+    caption, made = CHAPTERS[chapter]
+    chain = made(place * len(CHAPTERS) - chapter)
+    return caption.format(**(chain[0][1] if chain else {})), chain
+
+
+# the film ---------------------------------------------------------------------------------------
+class Film(Closing):
+    """The scene of the film: ``frame(n)`` is one after another, ``fps`` of them a second."""
+
+    def __init__(self, width: int, height: int, count: int, fps: int) -> None:
+        self.count, self.fps = count, fps
+        self.drawing = Drawing(width, height)
+        self._pipeline = FramePipeline(width, height)
+        self._drawn: tuple[float, Any] = (-1.0, None)
+        self._begun = -1.0
+        self.scene = Scene(width, height, fps=fps)
+        margin, thin = max(height // 30, 2), max(height // 240, 1)
+        self.scene.add_video(self._filtered, size=(width, height))
+        small = self.scene.add_video(
+            self._plain, pip=True, pip_size=(width // 4, height // 4), margin=margin,
+            radius=4 * thin, border=(thin, "white"), shadow=(0, 2 * thin, 8 * thin, "#00000090"),
+        )  # fmt: skip
+        seconds = count / fps
+        self.scene.add_animation(small, "opacity", 0, 1, min(0.4, seconds), "sine-out")
+        bar = {"color": (255, 214, 128, 255), "position": (0, height - 2 * thin)}
+        line = self.scene.add_overlay(size=(width, 2 * thin), **bar)
+        self.scene.add_animation(line, "width", 0, width, seconds)
+        self._caption = None
+        if written("dala", self.scene, margin, margin, height / 16, "bold"):
+            place = (margin, height - margin)
+            self._caption = written(
+                "", self.scene, *place, height / 20, "semibold", anchor="bottom-left"
+            )
+
+    def frame(self, number: int) -> Frame:
+        """A frame by its number, from 0 on."""
+        if self._caption is not None:
+            self._caption.set("text", filters(number / self.count)[0])
+        return self.scene.render(number / self.fps)
+
+    def _plain(self, seconds: float) -> NDArray[np.uint8]:
+        """The night at a time; the next frame's is drawn while this one is worked on."""
+        if self._drawn[0] != seconds:
+            if self._begun != seconds:
+                self.drawing.start(seconds)
+            self._drawn = seconds, self.drawing.take()
+            self._begun = seconds + 1 / self.fps
+            self.drawing.start(self._begun)
+        made: NDArray[np.uint8] = self._drawn[1]
+        return made
+
+    def _filtered(self, seconds: float) -> NDArray[np.uint8]:
+        _, chain = filters(seconds * self.fps / self.count)
+        made: NDArray[np.uint8] = self._pipeline.process(self._plain(seconds), chain)
+        return made
+
+    def close(self) -> None:
+        """Lets everything go."""
+        self.scene.close()
+        self._pipeline.close()
+        self.drawing.close()
+
+
+def written(
+    text: str, scene: Scene, x: float, y: float, size: float, weight: str, **more: Any
+) -> Any:
+    """Text on a dark plate, or None where no font can be drawn: text needs ``dala[media]``."""
+    try:
+        return scene.add_text(
+            text, position=(x, y), size=max(round(size), 6), weight=weight, color="#fff6e2",
+            background=(8, 10, 30, 170), padding=(round(size * 0.45), round(size * 0.2)),
+            radius=round(size * 0.3), **more,
+        )  # fmt: skip
+    except MissingPackage:
+        return None
+
+
+def labelled(picture: NDArray[np.uint8], names: Sequence[str]) -> NDArray[np.uint8]:
+    """A picture of bands with their names along its lower edge, and ours above."""
+    import numpy as np
+
+    height, width = picture.shape[:2]
+    margin, size = max(height // 30, 2), height / 20
+    with Scene(width, height) as scene:
+        scene.add_image(picture)
+        y = height - margin
+        lean = (y - size / 2 - height / 2) * 0.22  # bands lean to the left on their way down
+        if written("dala", scene, margin, margin, height / 16, "bold"):
+            for number, name in enumerate(names):
+                x = max((number + 0.5) * width / len(names) - lean, margin + size * 1.8)
+                written(name, scene, x, y, size, "semibold", anchor="bottom")
+        return np.asarray(scene.render()).copy()
+
+
+# drawing ----------------------------------------------------------------------------------------
+class Drawing(Closing):
+    """A surface that the night is drawn on."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self.shore = height * 66 // 100
+        self._surface = create_surface(width, height)
+        self._surface.load_shader("sky", SKY)
+        self._surface.load_shader("lake", LAKE)
+
+    def close(self) -> None:
+        """Lets the surface go."""
+        self._surface.close()
+
+    def start(self, seconds: float) -> None:
+        """Begins to draw the night at a time; the surface's own thread goes on with it."""
+        s, w, h = self._surface, self.width, self.height
+        s.clear("black")
+        s.dispatch_compute("sky", struct.pack("<f", seconds))
+        _stars(s, w, self.shore, seconds)
+        _sun(s, w * 70 // 100, self.shore - h // 14, h // 9, seconds)
+        _hills(s, w, self.shore, seconds)
+        _balloons(s, w, h, seconds)
+        s.dispatch_compute("lake", struct.pack("<fi", seconds, self.shore))
+        _boat(s, round(w * (0.16 + 0.075 * seconds)), h * 86 // 100, h // 7, seconds)
+
+    def take(self) -> NDArray[np.uint8]:
+        """What was begun last, once it is drawn: (height, width, 4)."""
+        return self._surface.to_array()
+
+
+def _stars(s: Surface, width: int, shore: int, t: float) -> None:
+    dice = random.Random(7)
+    for _ in range(90):
+        x, y, phase = dice.random() * width, dice.random() ** 1.5 * shore * 0.6, dice.random()
+        shine = 0.5 + 0.5 * math.sin(math.tau * (phase + t * (0.3 + phase)))
+        s.fill_circle(int(x), int(y), int(phase * 2.2), (255, 248, 230, round(60 + 190 * shine)))
+
+
+def _sun(s: Surface, x: int, y: int, r: int, t: float) -> None:
+    for n in range(8):
+        s.fill_circle(x, y, round(r * (3.0 - 0.26 * n)), (255, 190, 120, 15))
+    for n in range(4):
+        grown = (t * 0.25 + n / 4) % 1.0
+        s.draw_circle(
+            x, y, round(r * (1.1 + 2.4 * grown)), (255, 230, 180, round(110 * (1 - grown)))
+        )
+    s.fill_circle(x, y, r, (255, 212, 126))
+    s.fill_circle(x, y, r * 9 // 10, (255, 230, 158))
+
+
+def _hills(s: Surface, width: int, shore: int, t: float) -> None:
+    """Three rows of them; the nearer, the faster they pass."""
+    rows = ((0.34, 0.010, (92, 58, 116)), (0.24, 0.024, (60, 42, 92)), (0.15, 0.05, (26, 28, 58)))
+    for row, (tall, speed, color) in enumerate(rows):
+        dice = random.Random(row)
+        step = width // (5 + 3 * row)
+        for n in range(-2, 10 + 4 * row):
+            x = round(n * step - speed * width * t + dice.random() * step * 0.5)
+            top = shore - round(shore * tall * (0.55 + 0.45 * dice.random()))
+            s.fill_triangle(x - step, shore, x + step // 8, top, x + step, shore, color)
+            s.draw_line(x + step // 8, top, x + step, shore, (255, 190, 150, 60))
+
+
+def _balloons(s: Surface, width: int, height: int, t: float) -> None:
+    colors = ((214, 48, 49), (253, 203, 110), (9, 132, 227), (0, 184, 148))
+    for n, color in enumerate(colors):
+        r = height // (15 + 3 * n)
+        x = round(width * ((0.10 + 0.21 * n + 0.03 * t) % 1.0))
+        y = round(height * (0.25 + 0.07 * math.sin(0.9 * t + 1.7 * n) + 0.03 * n))
+        s.draw_line(x - r // 2, y + r * 7 // 8, x - r // 5, y + r * 3 // 2, (250, 240, 220))
+        s.draw_line(x + r // 2, y + r * 7 // 8, x + r // 5, y + r * 3 // 2, (250, 240, 220))
+        s.fill_triangle(x - r, y + r // 4, x, y + r * 3 // 2, x + r, y + r // 4, color)
+        s.fill_circle(x, y, r, color)
+        s.fill_circle(x - r // 4, y - r // 4, r // 2, (255, 255, 255, 50))
+        basket = max(r * 2 // 5, 1)
+        left, top = x - basket // 2, y + r * 3 // 2
+        if left >= 0:
+            s.fill_round_rect(left, top, basket, basket, basket // 4, (120, 72, 48))
+
+
+def _boat(s: Surface, x: int, y: int, size: int, t: float) -> None:
+    y += round(size * 0.04 * math.sin(2.1 * t))
+    lean = round(size * 0.08 * math.sin(1.3 * t))
+    s.fill_triangle(x, y - size // 8, x + lean, y - size, x + size // 2, y - size // 8, "#fff4e2")
+    s.fill_triangle(
+        x - size // 20, y - size // 8, x + lean, y - size * 9 // 10, x - size // 3, y - size // 8,
+        (236, 196, 172),
+    )  # fmt: skip
+    s.draw_line(x, y, x + lean, y - size, (70, 40, 40))
+    s.fill_triangle(x - size // 2, y, x - size // 4, y + size // 5, x + size * 2 // 3, y, "#96241f")
+    s.fill_triangle(
+        x - size // 4, y + size // 5, x + size * 2 // 5, y + size // 5, x + size * 2 // 3, y,
+        "#96241f",
+    )  # fmt: skip
+    s.draw_line(x - size // 2, y, x + size * 2 // 3, y, (250, 240, 220))

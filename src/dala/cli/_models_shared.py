@@ -1,0 +1,188 @@
+"""What the commands that run models share: pictures and videos in, results printed and drawn."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dala.cli import _inputs as inputs
+from dala.cli._progress import Progress
+from dala.cli._signals import Stopped, stopping
+from dala.errors import ParameterError
+
+#: Facts of a result for JSON, and what is printed of one for people.
+Facts = Callable[[Any], Any]
+Text = Callable[[Any], str]
+
+
+def add_common(parser: argparse.ArgumentParser, model: str, video: bool = True) -> None:
+    """Adds what every command that runs a model takes."""
+    what = "pictures, a folder, a pattern" + (", or a video" if video else "")
+    parser.add_argument("paths", nargs="+", metavar="IN", help=what)
+    parser.add_argument(
+        "--model", default=model, help=f"a name or the path of an ONNX file ({model})"
+    )
+    parser.add_argument(
+        "--provider", default="auto", help="auto, cuda, coreml, directml, webgpu or cpu"
+    )
+    parser.add_argument("--device", help="where pictures are prepared: auto, gpu, cpu, webgpu, ..")
+    parser.add_argument("--json", action="store_true", help="print results as JSON")
+
+
+def add_out(parser: argparse.ArgumentParser) -> None:
+    """Adds --out."""
+    parser.add_argument(
+        "--out", metavar="FILE", help="write the picture or video with the results drawn on it"
+    )
+
+
+def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Any:
+    """The model that was named, which must do one of these tasks; files are taken to."""
+    from dala.ml.gpu import load_model
+    from dala.ml.models import find_recipe
+    from dala.ml.models.generic import TASKS
+
+    known = find_recipe(args.model)
+    if known is not None and known.task not in tasks:
+        home = "segment" if known.task == "matte" else known.task
+        raise ParameterError(
+            f"{args.model!r} is a model for `dala {home}`, which finds other things than this "
+            "command shows."
+        )
+    able = [task for task in tasks if task in TASKS]
+    if known is not None or not Path(args.model).is_file():
+        return load_model(args.model, args.provider)
+    if not able:
+        raise ParameterError(
+            f"{args.model!r} is a file, and only models known by name are read here: dala models."
+        )
+    if len(able) == 1:
+        return load_model(args.model, args.provider, task=able[0])
+    with load_model(args.model, args.provider) as look:  # one plane is a matte, more are classes
+        shape = look.output_ports[0].shape
+    task = "matte" if len(shape) == 4 and shape[1] == 1 else "segment"
+    return load_model(args.model, args.provider, task=task)
+
+
+def run(
+    args: argparse.Namespace,
+    facts: Facts,
+    tasks: tuple[str, ...],
+    text: Text = str,
+    **options: Any,
+) -> int:
+    """Runs a model over what was named; prints, and draws where asked."""
+    import dala
+
+    if args.device:
+        dala.use(args.device)
+    try:
+        with stopping(), load(args, tasks) as model:
+            if len(args.paths) == 1 and inputs.is_video(args.paths[0]):
+                report = _video(args, model, facts, text, options)
+            else:
+                report = _pictures(args, model, facts, text, options)
+    except Stopped as stopped:
+        return 128 + stopped.number
+    if args.json:
+        print(json.dumps({"model": model.name, "provider": model.provider, **report}, indent=2))
+    return 0
+
+
+def _pictures(
+    args: argparse.Namespace, model: Any, facts: Facts, text: Text, options: dict[str, Any]
+) -> dict[str, Any]:
+    from dala.media.files import load, store
+
+    sources, many = inputs.expand(args.paths)
+    out = getattr(args, "out", None)
+    targets: list[Path] = []
+    if out:
+        targets = inputs.targets(sources, out) if many else [Path(out)]
+        if not many and inputs.is_video(out):
+            raise ParameterError(f"'{sources[0]}' is a picture, and {out!r} the name of a video.")
+        inputs.refuse_overwriting(sources, targets)
+        if many:
+            Path(out).mkdir(parents=True, exist_ok=True)
+    found = []
+    for k, source in enumerate(sources):
+        image = load(source, 1 << 27)
+        pixels = _pixels(image)
+        result = model.predict(pixels, **options)
+        found.append({"in": str(source), "found": facts(result)})
+        if not args.json:
+            head = f"{source}:\n  " if many else ""
+            print(head + text(result).replace("\n", "\n  " if many else "\n"))
+        if targets:
+            store(targets[k], result.draw(pixels), {})
+            found[-1]["out"] = str(targets[k])
+    return {"results": found}
+
+
+def _pixels(image: Any) -> Any:
+    """A loaded picture as RGB."""
+    import numpy as np
+
+    return np.asarray(image.convert("RGB") if hasattr(image, "convert") else image)
+
+
+def _video(
+    args: argparse.Namespace, model: Any, facts: Facts, text: Text, options: dict[str, Any]
+) -> dict[str, Any]:
+    from dala.media import video
+
+    name, out = args.paths[0], getattr(args, "out", None)
+    if out and not inputs.is_video(out):
+        raise ParameterError(f"{name!r} is a video, so --out is one too, such as out.mp4.")
+    if out and "://" not in name:
+        inputs.refuse_overwriting([Path(name)], [Path(out)])
+    found = []
+    with (
+        video.open(name, policy="every") as source,
+        Progress(source.frames, "frames") as progress,
+    ):
+
+        def looked() -> Iterator[Any]:
+            for seen in model.stream(source, policy="every", **options):
+                time = None if seen.time is None else float(seen.time)
+                found.append({"time": time, "found": facts(seen.result)})
+                if not args.json and not out:
+                    print(f"{time:9.3f} s  " + text(seen.result).replace("\n", "; "))
+                progress.step()
+                yield seen.result.draw(seen.frame) if out else None
+
+        if out:
+            sound = source if source.has_audio else None
+            with video.write(out, fps=source.fps, audio_from=sound) as sink:
+                for frame in looked():
+                    sink.write(frame)
+        else:
+            for _ in looked():
+                pass
+    if out and not args.json:
+        print(f"{out}: {len(found)} frames, {len(found) / progress.seconds:.1f} fps")
+    return {"in": name, "out": out, "frames": found}
+
+
+def box_facts(found: Any) -> list[dict[str, Any]]:
+    """Detections and faces."""
+    return [
+        {
+            "label": d.label,
+            "score": round(d.score, 4),
+            "box": [round(n, 1) for n in d.box],
+            **({"keypoints": point_facts(d.keypoints)} if hasattr(d, "keypoints") else {}),
+        }
+        for d in found
+    ]
+
+
+def point_facts(points: Any) -> list[dict[str, Any]]:
+    """Keypoints."""
+    return [
+        {"name": p.name, "x": round(p.x, 1), "y": round(p.y, 1), "score": round(p.score, 4)}
+        for p in points
+    ]

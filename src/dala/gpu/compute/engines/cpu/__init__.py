@@ -1,0 +1,1 @@
+"""The CPU engine: kernels compiled by LLVM, run on our own threads."""

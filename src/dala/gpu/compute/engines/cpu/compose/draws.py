@@ -1,0 +1,399 @@
+"""A draw inside a tile, by each of the paths that plans name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dala.gpu.compute.engines.compositing import LINEAR, OPAQUE, PICTURE, RING, TINT
+from dala.gpu.compute.engines.cpu.compose.expand import spread_row
+from dala.gpu.compute.engines.cpu.compose.modes import blend_light, blend_plain
+from dala.gpu.compute.engines.cpu.compose.rows import (
+    copy_row,
+    fill_row,
+    lay,
+    lay_part,
+    lay_planes,
+    tint_row,
+    wash_part,
+)
+from dala.gpu.compute.engines.cpu.compose.samples import sample_row, unpack_row
+from dala.gpu.compute.engines.cpu.compose.scaled import (
+    all_opaque,
+    fixed_row,
+    halve_narrow,
+    halve_row,
+    lay_sums,
+    weighted_row,
+)
+from dala.gpu.compute.engines.cpu.compose.shapes import (
+    cover_row,
+    edge_row,
+    field,
+    halo_row,
+    spans,
+    turned_span,
+    wide,
+)
+from dala.gpu.compute.engines.cpu.compose.words import (
+    BLEND,
+    BOTTOM,
+    COLOR,
+    COLUMNS,
+    COS,
+    COUNT_X,
+    COUNT_Y,
+    CX,
+    CY,
+    DIRECT,
+    FLAGS,
+    FULL_X0,
+    FULL_X1,
+    FULL_Y0,
+    FULL_Y1,
+    HH,
+    HW,
+    KIND,
+    LEFT,
+    LINE,
+    OPACITY,
+    RADIUS,
+    RIGHT,
+    ROWS,
+    SHIFT_X,
+    SHIFT_Y,
+    TILE_COLUMNS,
+    TOP,
+    WEIGHTS,
+    WIDTH,
+)
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.words import (
+    Array,
+    ceil,
+    f32,
+    f64,
+    floor,
+    hinted,
+    i16,
+    i32,
+    i64,
+    independent,
+    u8,
+    u32,
+    view,
+)
+
+#: Pixels that rows of a tile need room for: whole vectors, and a start at a group of eight.
+ROOM: Final = TILE_COLUMNS + 48
+
+
+@native
+def fill_part(part: Array[f32], value: f32) -> None:
+    """The same part of every pixel of a row."""
+    for k in range(ROOM):
+        part[k] = value
+
+
+@native(inline=False)
+def put_row(
+    pixels: Array[u32],
+    start: i64,
+    source: Array[u32],
+    shift: i64,
+    draw: Array[i32],
+    y: i64,
+    x0: i64,
+    x1: i64,
+    opaque: bool,
+    same: Array[f32],
+    part: Array[f32],
+) -> None:
+    """A row of a box from a row of pixels: those at ``shift + x``, onto ``start + x``."""
+    a, b, c, d = spans(draw, y, x0, x1)
+    if b < c:
+        if field(draw, OPACITY) < f32(1):
+            lay_part(pixels, start + b, source, shift + b, same, c - b)
+        elif opaque:
+            copy_row(pixels, start + b, source, shift + b, c - b)
+        else:
+            lay(pixels, start + b, source, shift + b, c - b)
+    if a < b:
+        edge_row(draw, part, a, y, b - a)
+        lay_part(pixels, start + a, source, shift + a, part, b - a)
+    if c < d:
+        edge_row(draw, part, c, y, d - c)
+        lay_part(pixels, start + c, source, shift + c, part, d - c)
+
+
+@native(inline=False)
+def put_sums(
+    pixels: Array[u32], start: i64, sums: Array[f32], shift: i64, draw: Array[i32], y: i64,
+    x0: i64, x1: i64, same: Array[f32], part: Array[f32], tinted: bool, color: u32,
+) -> None:  # fmt: skip
+    """As put_row, from sums that are weighted by alpha."""
+    a, b, c, d = spans(draw, y, x0, x1)
+    if b < c:
+        lay_sums(pixels, start + b, sums, shift + b, same, c - b, tinted, color)
+    if a < b:
+        edge_row(draw, part, a, y, b - a)
+        lay_sums(pixels, start + a, sums, shift + a, part, b - a, tinted, color)
+    if c < d:
+        edge_row(draw, part, c, y, d - c)
+        lay_sums(pixels, start + c, sums, shift + c, part, d - c, tinted, color)
+
+
+@native(inline=False)
+def draw_copy(
+    pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
+    across: i64, x0: i64, y0: i64, x1: i64, y1: i64, same: Array[f32], part: Array[f32],
+    made: Array[u32], narrow: bool,
+) -> None:  # fmt: skip
+    """A picture at its own size, on whole pixels."""
+    opaque = draw[FLAGS] & OPAQUE != 0 and draw[KIND] == PICTURE
+    source = view(texels, u8, 0)
+    inside = x0 >= plan[FULL_X0] and x1 <= plan[FULL_X1] and field(draw, RADIUS) <= f32(0)
+    tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
+    for y in hinted(range(y0, y1), scalar=True):
+        shift = (y + plan[SHIFT_Y]) * across + plan[SHIFT_X]
+        if narrow and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]:
+            spread_row(source, shift + x0, pixels, y * width + x0, x1 - x0)
+        elif narrow:
+            spread_row(source, shift + x0, made, 0, x1 - x0)
+            put_row(pixels, y * width, made, -x0, draw, y, x0, x1, True, same, part)
+        elif tinted:
+            tint_row(texels, shift + x0, made, x1 - x0, color)
+            put_row(pixels, y * width, made, -x0, draw, y, x0, x1, False, same, part)
+        else:
+            put_row(pixels, y * width, texels, shift, draw, y, x0, x1, opaque, same, part)
+
+
+@native(inline=False)
+def draw_near(
+    pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
+    across: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, same: Array[f32],
+    part: Array[f32], made: Array[u32],
+) -> None:  # fmt: skip
+    """A picture at another size, each pixel the texel that it falls in."""
+    opaque = draw[FLAGS] & OPAQUE != 0 and draw[KIND] == PICTURE
+    tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
+    columns, rows = tables[plan[COLUMNS] + x0 - plan[LEFT] :], tables[plan[ROWS] :]
+    for y in hinted(range(y0, y1), scalar=True):
+        row = texels[i64(rows[y - plan[TOP]]) * across :]
+        for k in hinted(range(x1 - x0), scalar=True):
+            made[k] = row[columns[k]]
+        if tinted:
+            tint_row(made, 0, made, x1 - x0, color)
+        put_row(pixels, y * width, made, -x0, draw, y, x0, x1, opaque, same, part)
+
+
+@native(inline=False)
+def draw_scaled(
+    pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
+    across: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, same: Array[f32],
+    part: Array[f32], made: Array[u32], line: Array[f32], places: Array[i32], sums: Array[f32],
+    narrow: bool,
+) -> None:  # fmt: skip
+    """A picture at another size, or between pixels."""
+    told = narrow or draw[FLAGS] & OPAQUE != 0
+    size = 3 if narrow else 4
+    tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
+    left, right = plan[LEFT], plan[RIGHT]
+    many_x, many_y, fixed = plan[COUNT_X], plan[COUNT_Y], plan[WEIGHTS]
+    padded = (right - left + 15) & ~15
+    firsts, lines = tables[plan[COLUMNS] :], tables[plan[ROWS] :]
+    weights_x = view(firsts, f32, padded * 4)
+    weights_y = view(lines, f32, (plan[BOTTOM] - plan[TOP]) * 4)
+    fixed_x = view(tables, i16, max(fixed, 0) * 4)
+    behind = padded * 4 * many_x if fixed >= 0 else 0
+    fixed_y = fixed_x[behind:]
+    source = view(texels, u8, 0)
+    bytes_made, short = view(made, u8, 0), view(line, i16, 0)
+    begin, stop = (x0 - left) & ~7, x1 - left
+    while begin < stop:
+        count = stop - begin
+        low = min(i64(firsts[begin]), i64(firsts[begin + count - 1]))
+        high = max(i64(firsts[begin]), i64(firsts[begin + count - 1])) + max(many_x, 2)
+        while high - low > LINE - MARGIN:
+            count = max((count >> 1) & ~7, 8)
+            low = min(i64(firsts[begin]), i64(firsts[begin + count - 1]))
+            high = max(i64(firsts[begin]), i64(firsts[begin + count - 1])) + max(many_x, 2)
+        full = (count + 7) & ~7
+        for k in hinted(range(full), scalar=True):
+            places[k] = (
+                max(min(firsts[begin + k], i32(high - many_x)), i32(low)) - i32(low)
+            ) * i32(size)
+        many = (min(high, across) - low) * size
+        from_x, to_x = max(left + begin, x0), min(left + begin + count, x1)
+        for y in hinted(range(y0, y1), scalar=True):
+            k = y - plan[TOP]
+            at = i64(lines[k]) * across + low
+            opaque = told
+            if fixed >= 0 and not told:
+                opaque = True
+                for j in hinted(range(many_y), scalar=True):
+                    if opaque and weights_y[k * many_y + j] != f32(0):
+                        opaque = all_opaque(texels, at + j * across, many >> 2)
+            if narrow:
+                fixed_row(
+                    source[at * 3 :], across * 3, fixed_y[k * 8 :], many_y, short, many, places,
+                    fixed_x[begin * 4 * many_x :], many_x, bytes_made, count, channels=3,
+                )  # fmt: skip
+            elif opaque and fixed >= 0:
+                fixed_row(
+                    source[at * 4 :], across * 4, fixed_y[k * 8 :], many_y, short, many, places,
+                    fixed_x[begin * 4 * many_x :], many_x, bytes_made, count, channels=4,
+                )  # fmt: skip
+            else:
+                weighted_row(
+                    source[at * 4 :], across * 4, weights_y[k * many_y :], many_y, line, many,
+                    places, weights_x[begin * many_x :], many_x, sums, count,
+                )  # fmt: skip
+                put_sums(
+                    pixels, y * width, sums, -(left + begin), draw, y, from_x, to_x, same, part,
+                    tinted, color,
+                )  # fmt: skip
+                continue
+            if tinted:
+                tint_row(made, 0, made, count, color)
+                opaque = False
+            shift = -(left + begin)
+            put_row(pixels, y * width, made, shift, draw, y, from_x, to_x, opaque, same, part)
+        begin += count
+
+
+#: Texels that weights may reach beyond the last one that is there.
+MARGIN: Final = 260
+
+
+@native(inline=False)
+def draw_flat(
+    pixels: Array[u32], width: i64, draw: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64,
+    same: Array[f32], part: Array[f32],
+) -> None:  # fmt: skip
+    """A box of one colour."""
+    color = view(draw, u32, 0)[COLOR]
+    opaque = color >> 24 == 255 and field(draw, OPACITY) >= f32(1)
+    for y in hinted(range(y0, y1), scalar=True):
+        a, b, c, d = spans(draw, y, x0, x1)
+        if b < c:
+            if opaque:
+                fill_row(pixels, y * width + b, c - b, color)
+            else:
+                wash_part(pixels, y * width + b, color, same, c - b)
+        if a < b:
+            edge_row(draw, part, a, y, b - a)
+            wash_part(pixels, y * width + a, color, part, b - a)
+        if c < d:
+            edge_row(draw, part, c, y, d - c)
+            wash_part(pixels, y * width + c, color, part, d - c)
+
+
+@native(inline=False)
+def draw_halo(
+    pixels: Array[u32], width: i64, draw: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64,
+    part: Array[f32],
+) -> None:  # fmt: skip
+    """The shadow of a box that is not turned."""
+    color = view(draw, u32, 0)[COLOR]
+    for y in hinted(range(y0, y1), scalar=True):
+        halo_row(draw, part, x0, y, x1 - x0)
+        wash_part(pixels, y * width + x0, color, part, x1 - x0)
+
+
+@native
+def ring_hole(draw: Array[i32], y: i64, a: i64, d: i64) -> tuple[i64, i64]:
+    """Columns of a row inside a ring that is not turned, where nothing is drawn; maybe none."""
+    width = wide(draw, WIDTH)
+    round_ = max(wide(draw, RADIUS) - width, f64(0))
+    reach, cx = wide(draw, HW) - width - f64(1), wide(draw, CX)
+    v = abs(f64(y) + f64(0.5) - wide(draw, CY))
+    if field(draw, COS) != f32(1) or v > wide(draw, HH) - width - round_ - f64(1):
+        return d, d
+    b = min(max(i64(ceil(cx - reach)), a), d)
+    return b, min(max(i64(floor(cx + reach)), b), d)
+
+
+@native(inline=False)
+def draw_general(
+    pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
+    across: i64, down: i64, x0: i64, y0: i64, x1: i64, y1: i64, part: Array[f32],
+    planes: Array[f32],
+) -> None:  # fmt: skip
+    """Any draw."""
+    red, green, blue = planes[0:ROOM], planes[ROOM : 2 * ROOM], planes[2 * ROOM : 3 * ROOM]
+    alphas = planes[3 * ROOM : 4 * ROOM]
+    kind, mode, linear = draw[KIND], draw[BLEND], draw[FLAGS] & LINEAR != 0
+    color = view(draw, u32, 0)[COLOR]
+    sampled = draw[KIND] == PICTURE or draw[KIND] == TINT
+    alpha = f32(color >> 24) * f32(1 / 255)
+    if kind != PICTURE:
+        fill_part(red, f32(color & 255))
+        fill_part(green, f32((color >> 8) & 255))
+        fill_part(blue, f32((color >> 16) & 255))
+    spare = planes[4 * ROOM :]
+    for y in hinted(range(y0, y1), scalar=True):
+        a, d = x0, x1
+        if sampled or kind == RING:
+            a, d = turned_span(draw, y, x0, x1)
+        b, c = d, d
+        if kind == RING:
+            b, c = ring_hole(draw, y, a, d)
+        for side in hinted(range(2), scalar=True):
+            x, count = a, b - a
+            if side == 1:
+                x, count = c, d - c
+            if count <= 0:
+                continue
+            cover_row(draw, part, x, y, count)
+            to_red, to_green, to_blue = red, green, blue
+            if kind == TINT:
+                to_red, to_green, to_blue = spare, spare, spare
+            if sampled and plan[DIRECT] == 1:
+                at = (y + plan[SHIFT_Y]) * across + x + plan[SHIFT_X]
+                unpack_row(texels, at, count, to_red, to_green, to_blue, alphas)
+            elif sampled:
+                sample_row(
+                    draw, texels, across, down, x, y, count, to_red, to_green, to_blue, alphas
+                )
+            if sampled:
+                scale = f32(1) if kind == PICTURE else alpha
+                for k in independent(range((count + 15) & ~15)):
+                    alphas[k] = alphas[k] * part[k] * scale
+            else:
+                for k in independent(range((count + 15) & ~15)):
+                    alphas[k] = part[k] * alpha
+            at = y * width + x
+            if linear:
+                blend_light(pixels, at, red, green, blue, alphas, count, mode)
+            elif mode != 0:
+                blend_plain(pixels, at, red, green, blue, alphas, count, mode)
+            else:
+                lay_planes(pixels, at, red, green, blue, alphas, count)
+
+
+@native(inline=False)
+def draw_halved(
+    pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
+    across: i64, x0: i64, y0: i64, x1: i64, y1: i64, same: Array[f32], part: Array[f32],
+    made: Array[u32], spread: Array[u32], narrow: bool,
+) -> None:  # fmt: skip
+    """An opaque picture at half its size, each pixel over four texels."""
+    source = view(texels, u8, 0)
+    straight = field(draw, RADIUS) <= f32(0) and field(draw, OPACITY) >= f32(1)
+    inside = x0 >= plan[FULL_X0] and x1 <= plan[FULL_X1]
+    for y in hinted(range(y0, y1), scalar=True):
+        upper = (2 * y + plan[SHIFT_Y]) * across + 2 * x0 + plan[SHIFT_X]
+        whole = straight and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]
+        out, at = made, 0
+        if whole:
+            out, at = pixels, y * width + x0
+        from_, first, next_, done = texels, upper, upper + across, 0
+        if narrow:
+            done = halve_narrow(source, upper, upper + across, out, at, x1 - x0)
+            rest = 2 * (x1 - x0 - done)
+            spread_row(source, upper + 2 * done, spread, 0, rest)
+            spread_row(source, upper + across + 2 * done, spread, rest, rest)
+            from_, first, next_ = spread, 0, rest
+        halve_row(from_, first, next_, out, at + done, x1 - x0 - done)
+        if not whole:
+            put_row(pixels, y * width, made, -x0, draw, y, x0, x1, True, same, part)

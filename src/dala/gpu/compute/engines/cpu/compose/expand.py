@@ -1,0 +1,52 @@
+"""Gray and RGB pixels as RGBA ones."""
+
+from __future__ import annotations
+
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.words import (
+    Array,
+    hinted,
+    i64,
+    load,
+    shuffle,
+    store,
+    table,
+    u8,
+    u32,
+    view,
+)
+
+#: Sixteen pixels of three bytes spread to four each, and the alpha that comes between.
+SPREAD = tuple(3 * (k // 4) + min(k % 4, 2) for k in range(64))
+FULL = (0, 0, 0, 255) * 16
+
+
+@native
+def expand_gray(source: Array[u8], out: Array[u32], start: i64, end: i64) -> None:
+    """Pixels [start, end) of one byte each."""
+    for k in range(start, end):
+        out[k] = u32(source[k]) * 0x010101 | 0xFF000000
+
+
+@native
+def spread_row(source: Array[u8], first: i64, out: Array[u32], at: i64, count: i64) -> None:
+    """Pixels of three bytes each from the ``first`` on."""
+    full = load(table(u8, FULL), 0, 64)
+    made = view(out, u8, 4 * at)
+    # Sixteen pixels are 48 bytes, and 64 are read where there are so many.
+    safe = min(count, (len(source) - 64) // 3 - first + 1)
+    k = 0
+    while k + 16 <= count and k < safe:
+        v = load(source, 3 * (first + k), 64)
+        store(made, 4 * k, shuffle(v, v, SPREAD) | full)
+        k += 16
+    for i in hinted(range(k, count), scalar=True):
+        j = 3 * (first + i)
+        r, g, b = u32(source[j]), u32(source[j + 1]), u32(source[j + 2])
+        out[at + i] = r | (g << 8) | (b << 16) | 0xFF000000
+
+
+@native
+def expand_rgb(source: Array[u8], out: Array[u32], start: i64, end: i64) -> None:
+    """Pixels [start, end) of three bytes each."""
+    spread_row(source, start, out, start, end - start)

@@ -1,0 +1,423 @@
+"""What is worked out once for each draw: what it may change, what it hides, how it is drawn."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dala.gpu.compute.engines.compositing import (
+    BLENDS,
+    FILL,
+    LINEAR,
+    NEAREST,
+    OPAQUE,
+    PICTURE,
+    RING,
+    SHADOW,
+    TINT,
+)
+from dala.gpu.compute.engines.cpu.compose.scaled import axis, fix_columns, fix_rows, near_axis
+from dala.gpu.compute.engines.cpu.compose.shapes import field, wide
+from dala.gpu.compute.engines.cpu.compose.words import (
+    ADDRESS,
+    ANYTHING,
+    BLEND,
+    BOTTOM,
+    CHANNELS,
+    COLOR,
+    COLUMNS,
+    COPY,
+    COS,
+    COUNT_X,
+    COUNT_Y,
+    CX,
+    CY,
+    DIRECT,
+    DRAW_COUNT,
+    DRAW_WORDS,
+    DRAWS,
+    FLAGS,
+    FLAT,
+    FULL_X0,
+    FULL_X1,
+    FULL_Y0,
+    FULL_Y1,
+    GENERAL,
+    HALO,
+    HALVED,
+    HH,
+    HW,
+    KIND,
+    LEFT,
+    LEVEL,
+    LINE,
+    NEAR,
+    NOTHING,
+    OPACITY,
+    ORIGIN,
+    OX,
+    OY,
+    PATH,
+    PICTURE_HEIGHT,
+    PICTURE_NUMBER,
+    PICTURE_ROOM,
+    PICTURE_WIDTH,
+    PICTURE_WORDS,
+    PICTURES,
+    PIXEL_COUNT,
+    PLAN_ROOM,
+    PLAN_WORDS,
+    PLANS,
+    RADIUS,
+    RECT_COUNT,
+    RECTS,
+    RIGHT,
+    ROOM_NEEDED,
+    ROWS,
+    SCALED,
+    SHIFT_X,
+    SHIFT_Y,
+    SIMPLE,
+    SIN,
+    SIZED,
+    SX,
+    SY,
+    TABLE_ROOM,
+    TABLES,
+    TAPS_X,
+    TAPS_Y,
+    TARGET_HEIGHT,
+    TARGET_WIDTH,
+    TILE_COLUMNS,
+    TILE_COUNT,
+    TILE_ROOM,
+    TILE_ROWS,
+    TILES,
+    TOP,
+    U0,
+    U1,
+    V0,
+    V1,
+    WEIGHTS,
+    WIDTH,
+    WRONG,
+    WRONG_DRAW,
+    X0,
+    X1,
+    Y0,
+    Y1,
+)
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.words import (
+    Array,
+    ceil,
+    f32,
+    f64,
+    floor,
+    hinted,
+    i16,
+    i32,
+    i64,
+    static,
+    u8,
+    u32,
+    view,
+)
+
+#: Edges this near to a whole pixel are taken to be there: a quarter of a step in 255.
+NEAR_ENOUGH: Final = 0.001
+#: Weights of a pixel and axis that tables are made for at most.
+MOST_SUMS: Final = 256
+#: What stands before tables, telling what they were made for.
+SIGN_WORDS: Final = 24
+#: What is wrong with a draw, below 0.
+BAD_KIND, BAD_BLEND, BAD_PICTURE, BAD_NUMBER = -1, -2, -3, -4
+#: It needs its picture in four bytes a pixel.
+NARROW: Final = -5
+
+
+@native
+def fault(draw: Array[i32], pictures: Array[i64]) -> i64:
+    """What is wrong with a draw; 0 if nothing is."""
+    kind = draw[KIND]
+    if kind < 0 or kind > static(TINT):
+        return BAD_KIND
+    if draw[BLEND] < 0 or draw[BLEND] >= static(len(BLENDS)):
+        return BAD_BLEND
+    if draw[KIND] == PICTURE or draw[KIND] == TINT:
+        number = i64(draw[PICTURE_NUMBER])
+        if number < 0 or number * PICTURE_WORDS >= len(pictures):
+            return BAD_PICTURE
+        if pictures[number * PICTURE_WORDS + ADDRESS] == 0:
+            return BAD_PICTURE
+    for at in hinted(range(CX, TAPS_X), scalar=True):
+        if not abs(field(draw, at)) < f32(1e9):
+            return BAD_NUMBER
+    if not f32(0) <= field(draw, OPACITY) <= f32(1):
+        return BAD_NUMBER
+    return 0
+
+
+@native
+def whole(x: f64) -> bool:
+    """Whether a number is as good as whole."""
+    found: bool = abs(x - floor(x + f64(0.5))) <= f64(NEAR_ENOUGH)
+    return found
+
+
+@native
+def place(start: i64, middle: f64, half: f64, scale: f64, offset: f64) -> f64:
+    """Where in its texels a picture has the middle of a pixel."""
+    return (f64(start) + f64(0.5) - middle + half) * scale + offset
+
+
+@native
+def sums_of(scale: f64, taps: i64) -> i64:
+    """How many neighbouring texels the taps of a pixel take in."""
+    if taps <= 1:
+        return 2
+    return i64(floor(abs(scale) * f64(taps - 1) / f64(taps))) + 3
+
+
+@native
+def lay_tables(
+    draw: Array[i32], plan: Array[i64], tables: Array[i32], used: i64, width: i64, height: i64
+) -> i64:
+    """Tables of columns and rows for a scaled picture, if there is room; how much is then used."""
+    across, down = max(i64(draw[TAPS_X]), 1), max(i64(draw[TAPS_Y]), 1)
+    sx, sy = wide(draw, SX), wide(draw, SY)
+    many_x, many_y = sums_of(sx, across), sums_of(sy, down)
+    nearest = plan[PATH] == NEAR
+    fixed = many_x <= 8 and many_y <= 8 and height >= many_y and not nearest
+    if fixed and many_x > 2:
+        many_x = 4 if many_x <= 4 else 8
+    if nearest:
+        many_x, many_y = 0, 0
+    columns, rows = plan[RIGHT] - plan[LEFT], plan[BOTTOM] - plan[TOP]
+    padded = (columns + 15) & ~15
+    used += SIGN_WORDS
+    plan[COLUMNS], plan[COUNT_X] = used, many_x
+    used += padded * (1 + many_x)
+    plan[ROWS], plan[COUNT_Y] = used, many_y
+    used += rows * (1 + many_y)
+    plan[WEIGHTS] = -1
+    if fixed:
+        plan[WEIGHTS] = used
+        used += padded * 2 * many_x + rows * 4
+    if used > len(tables):
+        return used
+    start_x = place(plan[LEFT], wide(draw, CX), wide(draw, HW), sx, wide(draw, OX))
+    start_y = place(plan[TOP], wide(draw, CY), wide(draw, HH), sy, wide(draw, OY))
+    u0, v0, u1, v1 = wide(draw, U0), wide(draw, V0), wide(draw, U1), wide(draw, V1)
+    # Where the same picture lies between pixels as it did, its tables are there already.
+    sign = view(tables[plan[COLUMNS] - SIGN_WORDS :], f64, 0)
+    known = sign[0] == start_x and sign[1] == start_y and sign[2] == sx and sign[3] == sy
+    known = known and sign[4] == u0 and sign[5] == u1 and sign[6] == v0 and sign[7] == v1
+    sizes = f64(columns * 65536 + rows) + f64(many_x * 1024 + many_y) / f64(1 << 20)
+    shape = f64(width * 65536 + height) + f64(across * 1024 + down) / f64(1 << 20)
+    if known and sign[8] == sizes and sign[9] == shape and sign[10] == f64(plan[COLUMNS]):
+        return used
+    sign[0], sign[1], sign[2], sign[3] = start_x, start_y, sx, sy
+    sign[4], sign[5], sign[6], sign[7] = u0, u1, v0, v1
+    sign[8], sign[9], sign[10] = sizes, shape, f64(plan[COLUMNS])
+    xs, ys = tables[plan[COLUMNS] :], tables[plan[ROWS] :]
+    if nearest:
+        near_axis(xs, columns, padded, start_x, sx, u0, u1, width)
+        near_axis(ys, rows, rows, start_y, sy, v0, v1, height)
+        return used
+    weights_x, weights_y = view(xs, f32, padded * 4), view(ys, f32, rows * 4)
+    axis(xs, weights_x, columns, padded, many_x, start_x, sx, u0, u1, width, across)
+    axis(ys, weights_y, rows, rows, many_y, start_y, sy, v0, v1, height, down)
+    if fixed:
+        out = view(tables, i16, plan[WEIGHTS] * 4)
+        fix_columns(weights_x, many_x, padded, out)
+        fix_rows(weights_y, many_y, rows, out[padded * 4 * many_x :])
+    return used
+
+
+@native
+def picture_path(draw: Array[i32], plan: Array[i64], width: i64, height: i64, opaque: bool) -> i64:
+    """How a picture that is not turned is drawn."""
+    across, down = max(i64(draw[TAPS_X]), 1), max(i64(draw[TAPS_Y]), 1)
+    sx, sy = wide(draw, SX), wide(draw, SY)
+    x = place(plan[LEFT], wide(draw, CX), wide(draw, HW), sx, wide(draw, OX))
+    y = place(plan[TOP], wide(draw, CY), wide(draw, HH), sy, wide(draw, OY))
+    scale = 2 if sx == f64(2) and sy == f64(2) and draw[FLAGS] & NEAREST == 0 else 1
+    same = scale == 2 or (sx == f64(1) and sy == f64(1))
+    x, y = x - f64(scale) * f64(0.5), y - f64(scale) * f64(0.5)
+    if across == 1 and down == 1 and same and whole(x) and whole(y):
+        # Texels of the first and of the last pixel.
+        left, top = i64(floor(x + f64(0.5))), i64(floor(y + f64(0.5)))
+        right = left + scale * (plan[RIGHT] - plan[LEFT])
+        bottom = top + scale * (plan[BOTTOM] - plan[TOP])
+        slack = f64(NEAR_ENOUGH)
+        low_x = max(i64(ceil(wide(draw, U0) - slack)), 0)
+        low_y = max(i64(ceil(wide(draw, V0) - slack)), 0)
+        high_x = min(i64(floor(wide(draw, U1) + slack)), width)
+        high_y = min(i64(floor(wide(draw, V1) + slack)), height)
+        if left >= low_x and right <= high_x and top >= low_y and bottom <= high_y:
+            plan[SHIFT_X] = left - scale * plan[LEFT]
+            plan[SHIFT_Y] = top - scale * plan[TOP]
+            if scale == 1:
+                return COPY
+            if opaque and draw[KIND] == PICTURE:
+                return HALVED
+    if draw[FLAGS] & NEAREST != 0:
+        return NEAR if across == 1 and down == 1 else GENERAL
+    many = max(sums_of(sx, across), sums_of(sy, down))
+    if many > MOST_SUMS or abs(sx) * f64(16) + f64(2 * MOST_SUMS) > f64(LINE):
+        return GENERAL
+    return SCALED
+
+
+@native
+def hide(draw: Array[i32], plan: Array[i64]) -> None:
+    """Notes the part of a box that nothing below shows in."""
+    slack = f64(NEAR_ENOUGH)
+    cx, cy, hw, hh = wide(draw, CX), wide(draw, CY), wide(draw, HW), wide(draw, HH)
+    radius = min(min(wide(draw, RADIUS), hw), hh)
+    inset = 0
+    if radius > f64(0):
+        inset = i64(ceil(radius * f64(0.29290) + f64(0.36)))
+    plan[FULL_X0] = max(plan[LEFT], i64(ceil(cx - hw - slack)) + inset)
+    plan[FULL_Y0] = max(plan[TOP], i64(ceil(cy - hh - slack)) + inset)
+    plan[FULL_X1] = min(plan[RIGHT], i64(floor(cx + hw + slack)) - inset)
+    plan[FULL_Y1] = min(plan[BOTTOM], i64(floor(cy + hh + slack)) - inset)
+
+
+@native
+def clear_edges(draw: Array[i32]) -> bool:
+    """Whether a box begins and ends with whole pixels."""
+    cx, cy, hw, hh = wide(draw, CX), wide(draw, CY), wide(draw, HW), wide(draw, HH)
+    down = whole(cy - hh) and whole(cy + hh)
+    found: bool = field(draw, RADIUS) <= f32(0) and whole(cx - hw) and whole(cx + hw) and down
+    return found
+
+
+@native
+def plan_one(
+    draw: Array[i32], plan: Array[i64], pictures: Array[i64], tables: Array[i32], used: i64,
+    width: i64, height: i64, *, level: int,
+) -> i64:  # fmt: skip
+    """Fills a plan; how much of the tables is then used. SIMPLE code lays none."""
+    plan[LEFT], plan[TOP] = max(i64(draw[X0]), 0), max(i64(draw[Y0]), 0)
+    plan[RIGHT], plan[BOTTOM] = min(i64(draw[X1]), width), min(i64(draw[Y1]), height)
+    plan[FULL_X0], plan[FULL_Y0], plan[FULL_X1], plan[FULL_Y1] = 0, 0, 0, 0
+    plan[PATH] = NOTHING
+    kind, flags = draw[KIND], draw[FLAGS]
+    straight = field(draw, COS) == f32(1) and field(draw, SIN) == f32(0)
+    blurred = kind == SHADOW and field(draw, WIDTH) > f32(0)
+    if straight and not blurred:
+        slack = f64(NEAR_ENOUGH)
+        cx, cy, hw, hh = wide(draw, CX), wide(draw, CY), wide(draw, HW), wide(draw, HH)
+        plan[LEFT] = max(plan[LEFT], i64(floor(cx - hw + slack - f64(1))) + 1)
+        plan[TOP] = max(plan[TOP], i64(floor(cy - hh + slack - f64(1))) + 1)
+        plan[RIGHT] = min(plan[RIGHT], i64(ceil(cx + hw - slack)))
+        plan[BOTTOM] = min(plan[BOTTOM], i64(ceil(cy + hh - slack)))
+    if plan[LEFT] >= plan[RIGHT] or plan[TOP] >= plan[BOTTOM]:
+        return used
+    if field(draw, OPACITY) <= f32(0):
+        return used
+    opaque = field(draw, OPACITY) >= f32(1)
+    if kind == PICTURE:
+        opaque = opaque and flags & OPAQUE != 0
+    else:
+        opaque = opaque and kind == FILL and view(draw, u32, 0)[COLOR] >> 24 == 255
+    plan[PATH] = GENERAL
+    plan[DIRECT] = 0
+    if not straight or kind == RING:
+        return used
+    if draw[BLEND] != 0 or (flags & LINEAR != 0 and not (opaque and clear_edges(draw))):
+        if draw[KIND] == PICTURE or draw[KIND] == TINT:
+            at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
+            wide_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
+            if picture_path(draw, plan, wide_, high, False) == COPY:
+                plan[DIRECT] = 1
+        return used
+    if blurred:
+        plan[PATH] = HALO
+        return used
+    if kind != PICTURE and kind != TINT:
+        plan[PATH] = FLAT
+    else:
+        at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
+        wide_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
+        narrow = pictures[at + CHANNELS] != 4
+        known = narrow or flags & OPAQUE != 0
+        plan[PATH] = picture_path(draw, plan, wide_, high, known)
+        if level >= SIZED and (plan[PATH] == SCALED or plan[PATH] == NEAR):
+            used = lay_tables(draw, plan, tables, used, wide_, high)
+    if opaque and plan[PATH] != GENERAL:
+        hide(draw, plan)
+    return used
+
+
+@native
+def broad_enough(draw: Array[i32], plan: Array[i64], pictures: Array[i64]) -> bool:
+    """Whether a draw can be drawn from its picture as it lies there."""
+    if (draw[KIND] != PICTURE and draw[KIND] != TINT) or plan[PATH] == NOTHING:
+        return True
+    at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
+    if pictures[at + CHANNELS] == 4:
+        return True
+    fixed = plan[PATH] == SCALED and plan[WEIGHTS] >= 0
+    found: bool = draw[KIND] == PICTURE and (plan[PATH] == COPY or plan[PATH] == HALVED or fixed)
+    return found
+
+
+@native
+def cut_tiles(rects: Array[i32], tiles: Array[i32], job: Array[i64]) -> None:
+    """Rectangles in tiles of about the same width, row by row; how many, with room or without."""
+    count, pixels = 0, 0
+    for r in hinted(range(len(rects) // 4), scalar=True):
+        left, top = rects[4 * r], rects[4 * r + 1]
+        right, bottom = rects[4 * r + 2], rects[4 * r + 3]
+        pixels += i64(right - left) * i64(bottom - top)
+        across = (right - left + TILE_COLUMNS - 1) // TILE_COLUMNS
+        step = ((right - left + across - 1) // across + 15) & ~15
+        y = top
+        while y < bottom:
+            x = left
+            while x < right:
+                if 4 * count + 4 <= len(tiles):
+                    tiles[4 * count], tiles[4 * count + 1] = x, y
+                    tiles[4 * count + 2] = min(x + step, right)
+                    tiles[4 * count + 3] = min(y + TILE_ROWS, bottom)
+                count += 1
+                x += step
+            y += TILE_ROWS
+    job[TILE_COUNT], job[PIXEL_COUNT] = count, pixels
+
+
+@native
+def make_plans(memory: Array[u8], job: Array[i64], *, level: int) -> None:
+    """Fills the plans of all draws of a job, and cuts tiles.
+
+    If more room is needed than there is, or a higher level, the tables and tiles are not complete.
+    """
+    draws = view(memory, i32, job[DRAWS] - ORIGIN)[0 : job[DRAW_COUNT] * DRAW_WORDS]
+    plans = view(memory, i64, job[PLANS] - ORIGIN)[0 : job[PLAN_ROOM]]
+    pictures = view(memory, i64, job[PICTURES] - ORIGIN)[0 : job[PICTURE_ROOM]]
+    tables = view(memory, i32, job[TABLES] - ORIGIN)[0 : job[TABLE_ROOM]]
+    width, height = job[TARGET_WIDTH], job[TARGET_HEIGHT]
+    used, found = 0, SIMPLE
+    job[WRONG], job[ROOM_NEEDED], job[TILE_COUNT], job[LEVEL] = 0, 0, 0, SIMPLE
+    for k in hinted(range(job[DRAW_COUNT]), scalar=True):
+        draw = draws[k * DRAW_WORDS : (k + 1) * DRAW_WORDS]
+        job[WRONG], job[WRONG_DRAW] = fault(draw, pictures), k
+        if job[WRONG] != 0:
+            return
+        plan = plans[k * PLAN_WORDS : (k + 1) * PLAN_WORDS]
+        used = plan_one(draw, plan, pictures, tables, used, width, height, level=level)
+        if plan[PATH] == HALO or plan[PATH] == GENERAL:
+            found = ANYTHING
+        elif plan[PATH] == NEAR or plan[PATH] == SCALED:
+            found = max(found, SIZED)
+        job[LEVEL] = found
+        if level < SIZED and found >= SIZED:
+            return
+        if not broad_enough(draw, plan, pictures):
+            job[WRONG] = NARROW
+            return
+    job[ROOM_NEEDED] = used
+    rects = view(memory, i32, job[RECTS] - ORIGIN)[0 : 4 * job[RECT_COUNT]]
+    cut_tiles(rects, view(memory, i32, job[TILES] - ORIGIN)[0 : job[TILE_ROOM]], job)

@@ -1,0 +1,134 @@
+"""Pictures at any angle and size: sixteen pixels at a time, their texels gathered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dala.gpu.compute.engines.compositing import NEAREST
+from dala.gpu.compute.engines.cpu.compose.shapes import below, beside, field
+from dala.gpu.compute.engines.cpu.compose.words import (
+    COS,
+    FLAGS,
+    HH,
+    HW,
+    OX,
+    OY,
+    SIN,
+    SX,
+    SY,
+    TAPS_X,
+    TAPS_Y,
+    U0,
+    U1,
+    V0,
+    V1,
+)
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.words import (
+    Array,
+    ceil,
+    f32,
+    floor,
+    gather,
+    hinted,
+    i32,
+    i64,
+    in_range,
+    load,
+    select,
+    splat,
+    store,
+    u32,
+)
+
+
+@native
+def kept(x: Any, low: f32, high: f32) -> Any:
+    """Sixteen numbers between two."""
+    return max(min(x, splat(high, 16)), splat(low, 16))
+
+
+@native
+def texel(texels: Array[u32], x: Any, y: Any, width: i64) -> Any:
+    """Sixteen texels at whole places within the picture."""
+    return gather(texels, in_range(i32, y) * i32(width) + in_range(i32, x))
+
+
+@native(inline=False, fast=True)
+def sample_row(
+    draw: Array[i32],
+    texels: Array[u32],
+    width: i64,
+    height: i64,
+    x: i64,
+    y: i64,
+    count: i64,
+    red: Array[f32],
+    green: Array[f32],
+    blue: Array[f32],
+    alphas: Array[f32],
+) -> None:
+    """Straight colours of 0..255 and alphas of 0..1 for a row of pixels from x on."""
+    dy, cos, sin = below(draw, y), field(draw, COS), field(draw, SIN)
+    hw, hh = field(draw, HW), field(draw, HH)
+    sx, sy, ox, oy = field(draw, SX), field(draw, SY), field(draw, OX), field(draw, OY)
+    u0, v0, u1, v1 = field(draw, U0), field(draw, V0), field(draw, U1), field(draw, V1)
+    across, down = max(i64(draw[TAPS_X]), 1), max(i64(draw[TAPS_Y]), 1)
+    right, bottom = f32(width - 1), f32(height - 1)
+    nearest = draw[FLAGS] & NEAREST != 0
+    zero = splat(f32(0), 16)
+    for k in hinted(range(0, count, 16), scalar=True):
+        dx = beside(draw, x + k)
+        u, v = dx * cos + dy * sin, dy * cos - dx * sin
+        r, g, b, a = zero, zero, zero, zero
+        for tap in hinted(range(across * down), scalar=True):
+            i, j = tap % across, tap // across
+            to_u = (f32(i) + f32(0.5)) / f32(across) - f32(0.5)
+            to_v = (f32(j) + f32(0.5)) / f32(down) - f32(0.5)
+            s = (u + to_u + hw) * sx + ox
+            t = (v + to_v + hh) * sy + oy
+            if nearest:
+                s = kept(kept(floor(s), floor(u0), ceil(u1) - f32(1)), f32(0), right)
+                t = kept(kept(floor(t), floor(v0), ceil(v1) - f32(1)), f32(0), bottom)
+                one = texel(texels, s, t, width)
+                weight = f32(i32(one >> 24))
+                a += weight
+                r += weight * f32(i32(one & 255))
+                g += weight * f32(i32((one >> 8) & 255))
+                b += weight * f32(i32((one >> 16) & 255))
+            else:
+                low_u, low_v = u0 + f32(0.5), v0 + f32(0.5)
+                s = kept(s, low_u, max(low_u, u1 - f32(0.5))) - f32(0.5)
+                t = kept(t, low_v, max(low_v, v1 - f32(0.5))) - f32(0.5)
+                fx, fy = s - floor(s), t - floor(t)
+                for corner in hinted(range(4), unroll=4, scalar=True):
+                    to_x, to_y = f32(corner & 1), f32(corner >> 1)
+                    cx = kept(floor(s) + to_x, f32(0), right)
+                    cy = kept(floor(t) + to_y, f32(0), bottom)
+                    one = texel(texels, cx, cy, width)
+                    wx = fx if corner & 1 != 0 else f32(1) - fx
+                    wy = fy if corner >> 1 != 0 else f32(1) - fy
+                    weight = f32(i32(one >> 24)) * (wx * wy)
+                    a += weight
+                    r += weight * f32(i32(one & 255))
+                    g += weight * f32(i32((one >> 8) & 255))
+                    b += weight * f32(i32((one >> 16) & 255))
+        scale = select(a > zero, f32(1) / max(a, splat(f32(1e-9), 16)), zero)
+        store(red, k, r * scale)
+        store(green, k, g * scale)
+        store(blue, k, b * scale)
+        store(alphas, k, a * (f32(1) / f32(255 * across * down)))
+
+
+@native(inline=False)
+def unpack_row(
+    texels: Array[u32], at: i64, count: i64, red: Array[f32], green: Array[f32], blue: Array[f32],
+    alphas: Array[f32],
+) -> None:  # fmt: skip
+    """As sample_row, for texels that lie on pixels."""
+    for k in hinted(range(0, count, 16), scalar=True):
+        one = load(texels, at + k, 16, min(count - k, 16))
+        store(red, k, f32(i32(one & 255)))
+        store(green, k, f32(i32((one >> 8) & 255)))
+        store(blue, k, f32(i32((one >> 16) & 255)))
+        store(alphas, k, f32(i32(one >> 24)) * f32(1 / 255))

@@ -1,0 +1,253 @@
+"""How much of each pixel a draw covers, a row at a time."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dala.gpu.compute.engines.compositing import RING, SHADOW, SHADOW_STEPS
+from dala.gpu.compute.engines.cpu.compose.words import (
+    COS,
+    CX,
+    CY,
+    HH,
+    HW,
+    KIND,
+    OPACITY,
+    RADIUS,
+    SIN,
+    WIDTH,
+)
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.words import (
+    Array,
+    ceil,
+    copysign,
+    exp,
+    f32,
+    f64,
+    floor,
+    hinted,
+    i32,
+    i64,
+    load,
+    local,
+    splat,
+    sqrt,
+    store,
+    table,
+    view,
+)
+
+LANES: Final = tuple(float(k) for k in range(16))
+ROOT_HALF: Final = 0.7071067811865476
+ROOT_TWO_PI: Final = 2.5066282746310002
+
+
+@native
+def field(draw: Array[i32], at: i64) -> f32:
+    """A float of a draw."""
+    found: f32 = view(draw, f32, 0)[at]
+    return found
+
+
+@native
+def wide(draw: Array[i32], at: i64) -> f64:
+    """A float of a draw, for places in large pictures."""
+    return f64(view(draw, f32, 0)[at])
+
+
+@native
+def beside(draw: Array[i32], x: i64) -> Any:
+    """How far right of the box's middle sixteen pixels from x on are."""
+    return load(table(f32, LANES), 0, 16) + f32(f64(x) + f64(0.5) - wide(draw, CX))
+
+
+@native
+def below(draw: Array[i32], y: i64) -> f32:
+    """How far below the box's middle a row is."""
+    return f32(f64(y) + f64(0.5) - wide(draw, CY))
+
+
+@native
+def spans(draw: Array[i32], y: i64, x0: i64, x1: i64) -> tuple[i64, i64, i64, i64]:
+    """Of a row of a box that is not turned: where it is touched, and where wholly covered.
+
+    The first two columns and the last two, in order: touched from, covered from, covered until,
+    touched until.
+    """
+    cx, hw, hh = wide(draw, CX), wide(draw, HW), wide(draw, HH)
+    radius = min(min(wide(draw, RADIUS), hw), hh)
+    v = abs(f64(y) + f64(0.5) - wide(draw, CY))
+    inner = hw - f64(0.5)
+    outer = hw + f64(0.5)
+    if v > hh - f64(0.5):
+        inner = f64(-1)
+    deep = v - (hh - radius)
+    if deep > f64(0) and radius > f64(0):
+        within = (radius - f64(0.5)) * (radius - f64(0.5)) - deep * deep
+        if radius < f64(0.5) or within < f64(0):
+            inner = f64(-1)
+        else:
+            inner = min(inner, hw - radius + sqrt(within))
+        reach = (radius + f64(0.5)) * (radius + f64(0.5)) - deep * deep
+        outer = hw - radius + sqrt(max(reach, f64(0)))
+    if v >= hh + f64(0.5) or hw <= f64(0) or hh <= f64(0):
+        return x0, x0, x0, x0
+    a = min(max(i64(floor(cx - outer - f64(0.5))), x0), x1)
+    d = min(max(i64(ceil(cx + outer - f64(0.5))) + 1, a), x1)
+    if inner < f64(0):
+        return a, d, d, d
+    b = min(max(i64(ceil(cx - inner - f64(0.5))), a), d)
+    c = min(max(i64(floor(cx + inner - f64(0.5))) + 1, b), d)
+    return a, b, c, d
+
+
+@native
+def slab(along: f64, across: f64, reach: f64, low: f64, high: f64) -> tuple[f64, f64]:
+    """Narrows [low, high] to the d for which ``|d * along + across| <= reach``."""
+    if abs(along) < f64(1e-9):
+        if abs(across) > reach:
+            return f64(1), f64(0)
+        return low, high
+    a, b = (-reach - across) / along, (reach - across) / along
+    return max(low, min(a, b)), min(high, max(a, b))
+
+
+@native
+def turned_span(draw: Array[i32], y: i64, x0: i64, x1: i64) -> tuple[i64, i64]:
+    """Columns that a turned box can touch in a row."""
+    cx, dy = wide(draw, CX), f64(y) + f64(0.5) - wide(draw, CY)
+    cos, sin = wide(draw, COS), wide(draw, SIN)
+    low, high = f64(x0) - cx - f64(1), f64(x1) - cx + f64(1)
+    low, high = slab(cos, dy * sin, wide(draw, HW) + f64(1), low, high)
+    low, high = slab(-sin, dy * cos, wide(draw, HH) + f64(1), low, high)
+    if low > high:
+        return x0, x0
+    a = min(max(i64(floor(low + cx)) - 1, x0), x1)
+    return a, min(max(i64(ceil(high + cx)) + 1, a), x1)
+
+
+@native(fast=True)
+def covered(u: Any, v: Any, hw: f32, hh: f32, radius: f32) -> Any:
+    """Coverage of a rounded box around the origin, sixteen pixels."""
+    zero = splat(f32(0), 16)
+    r = max(min(min(radius, hw), hh), f32(0))
+    x, y = abs(u) - (hw - r), abs(v) - (hh - r)
+    a, b = max(x, zero), max(y, zero)
+    distance = sqrt(a * a + b * b) + min(max(x, y), zero) - r
+    inside = f32(1) if hw > f32(0) and hh > f32(0) else f32(0)
+    return max(min(f32(0.5) - distance, splat(f32(1), 16)), zero) * inside
+
+
+@native(fast=True)
+def tail(a: Any) -> Any:
+    """What one less the error function is the inverse of, for numbers from 0 on."""
+    q = f32(1) + a * (f32(0.278393) + a * (f32(0.230389) + a * (f32(0.000972) + a * f32(0.078108))))
+    q = q * q
+    return q * q
+
+
+@native(fast=True)
+def between(a: Any, b: Any) -> Any:
+    """The difference of the error function at two places, as the definition has it.
+
+    Beyond 6 it is 1 to the last bit; with one division for both places.
+    """
+    far = splat(f32(6), 16)
+    p, q = tail(min(abs(a), far)), tail(min(abs(b), far))
+    inverse = f32(1) / (p * q)
+    one = splat(f32(1), 16)
+    return copysign(one - inverse * q, a) - copysign(one - inverse * p, b)
+
+
+@native(fast=True)
+def blurred(u: Any, v: Any, hw: f32, hh: f32, radius: f32, sigma: f32) -> Any:
+    """A rounded box blurred by a Gaussian, sixteen pixels anywhere."""
+    r = min(min(radius, hw), hh)
+    zero = splat(f32(0), 16)
+    start = min(max(splat(f32(-3) * sigma, 16), v - hh), v + hh)
+    end = min(max(splat(f32(3) * sigma, 16), v - hh), v + hh)
+    step = (end - start) / f32(SHADOW_STEPS)
+    scale = f32(ROOT_HALF) / sigma
+    total = zero
+    for k in range(SHADOW_STEPS):
+        y = start + (f32(k) + f32(0.5)) * step
+        beyond = min(hh - r - abs(v - y), zero)
+        half = hw - r + sqrt(max(r * r - beyond * beyond, zero))
+        weight = exp(-(y * y) / (f32(2) * sigma * sigma))
+        total += between((u + half) * scale, (u - half) * scale) * weight
+    total = total * step * (f32(0.5) / (f32(ROOT_TWO_PI) * sigma))
+    return max(min(total, splat(f32(1), 16)), zero)
+
+
+@native(inline=False)
+def edge_row(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
+    """Coverage times opacity of a row of pixels from x on, of a box that is not turned."""
+    dy = below(draw, y)
+    hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
+    opacity = field(draw, OPACITY)
+    for k in hinted(range(0, count, 16), scalar=True):
+        found = covered(beside(draw, x + k), splat(dy, 16), hw, hh, radius)
+        store(part, k, found * opacity)
+
+
+@native(inline=False)
+def cover_row(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
+    """As edge_row, of any draw."""
+    dy, cos, sin = below(draw, y), field(draw, COS), field(draw, SIN)
+    hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
+    width, opacity, kind = field(draw, WIDTH), field(draw, OPACITY), draw[KIND]
+    for k in hinted(range(0, count, 16), scalar=True):
+        dx = beside(draw, x + k)
+        u, v = dx * cos + dy * sin, dy * cos - dx * sin
+        found = splat(f32(0), 16)
+        if kind == SHADOW and width > f32(0):
+            found = blurred(u, v, hw, hh, radius, width)
+        else:
+            found = covered(u, v, hw, hh, radius)
+            if kind == RING:
+                inner = max(radius - width, f32(0))
+                hole = covered(u, v, hw - width, hh - width, inner)
+                found = max(found - hole, splat(f32(0), 16))
+        store(part, k, found * opacity)
+
+
+@native(inline=False, fast=True)
+def halo_row(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
+    """As cover_row, of a shadow that is not turned.
+
+    What depends on the row alone is worked out once; steps where no corner narrows the box share
+    their part across.
+    """
+    v, hw, hh = below(draw, y), field(draw, HW), field(draw, HH)
+    sigma = field(draw, WIDTH)
+    r = min(min(field(draw, RADIUS), hw), hh)
+    start = min(max(f32(-3) * sigma, v - hh), v + hh)
+    end = min(max(f32(3) * sigma, v - hh), v + hh)
+    step = (end - start) / f32(SHADOW_STEPS)
+    scale = f32(ROOT_HALF) / sigma
+    unit = step * (f32(0.5) / (f32(ROOT_TWO_PI) * sigma))
+    halfs = local(f32, SHADOW_STEPS + 1)
+    weights = local(f32, SHADOW_STEPS + 1)
+    halfs[0], weights[0] = hw, f32(0)
+    count_steps = 1
+    for k in hinted(range(SHADOW_STEPS), scalar=True):
+        y_at = start + (f32(k) + f32(0.5)) * step
+        beyond = min(hh - r - abs(v - y_at), f32(0))
+        weight = exp(-(y_at * y_at) / (f32(2) * sigma * sigma)) * unit
+        if beyond < f32(0):
+            halfs[count_steps] = hw - r + sqrt(max(r * r - beyond * beyond, f32(0)))
+            weights[count_steps] = weight
+            count_steps += 1
+        else:
+            weights[0] += weight
+    first = 0 if weights[0] > f32(0) else 1
+    opacity = field(draw, OPACITY)
+    for k in hinted(range(0, count, 16), scalar=True):
+        u = beside(draw, x + k)
+        total = splat(f32(0), 16)
+        for j in hinted(range(first, count_steps), scalar=True):
+            half = halfs[j]
+            total += between((u + half) * scale, (u - half) * scale) * weights[j]
+        total = max(min(total, splat(f32(1), 16)), splat(f32(0), 16))
+        store(part, k, total * opacity)

@@ -1,0 +1,248 @@
+"""Tiles of a target: the draws that touch each, in order, each by the shortest way there is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dala.gpu.compute.engines.compositing import PICTURE, TINT
+from dala.gpu.compute.engines.cpu.compose.draws import (
+    ROOM,
+    draw_copy,
+    draw_flat,
+    draw_general,
+    draw_halo,
+    draw_halved,
+    draw_near,
+    draw_scaled,
+    fill_part,
+)
+from dala.gpu.compute.engines.cpu.compose.rows import (
+    fill_row,
+)
+from dala.gpu.compute.engines.cpu.compose.scaled import (
+    LINE_ROOM,
+)
+from dala.gpu.compute.engines.cpu.compose.shapes import (
+    field,
+)
+from dala.gpu.compute.engines.cpu.compose.words import (
+    ADDRESS,
+    ANYTHING,
+    BACKGROUND,
+    BOTTOM,
+    CHANNELS,
+    COPY,
+    DRAW_COUNT,
+    DRAW_WORDS,
+    DRAWS,
+    FLAT,
+    FULL_X0,
+    FULL_X1,
+    FULL_Y0,
+    FULL_Y1,
+    GENERAL,
+    HALO,
+    HALVED,
+    KIND,
+    LEFT,
+    NEAR,
+    NOTHING,
+    OPACITY,
+    ORIGIN,
+    PATH,
+    PICTURE_HEIGHT,
+    PICTURE_NUMBER,
+    PICTURE_ROOM,
+    PICTURE_WIDTH,
+    PICTURE_WORDS,
+    PICTURES,
+    PLAN_ROOM,
+    PLAN_WORDS,
+    PLANS,
+    RIGHT,
+    SCALED,
+    SIZED,
+    TABLE_ROOM,
+    TABLES,
+    TARGET,
+    TARGET_HEIGHT,
+    TARGET_WIDTH,
+    TILE_ROOM,
+    TILES,
+    TOP,
+)
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.words import (
+    Array,
+    f32,
+    hinted,
+    i32,
+    i64,
+    local,
+    u8,
+    u32,
+    view,
+)
+
+
+@native(inline=False)
+def draw_range(
+    pixels: Array[u32],
+    memory: Array[u8],
+    draws: Array[i32],
+    plans: Array[i64],
+    pictures: Array[i64],
+    tables: Array[i32],
+    width: i64,
+    first: i64,
+    last: i64,
+    left: i64,
+    top: i64,
+    right: i64,
+    bottom: i64,
+    room: Array[f32],
+    *,
+    level: int,
+) -> None:
+    """Draws [first, last) inside a rectangle no larger than a tile."""
+    same, part, planes = room[0:ROOM], room[ROOM : 2 * ROOM], room[2 * ROOM : 7 * ROOM]
+    made, places = view(room, u32, 28 * ROOM), view(room, i32, 32 * ROOM)
+    sums, line = room[9 * ROOM : 13 * ROOM], room[13 * ROOM :]
+    for k in hinted(range(first, last), scalar=True):
+        plan = plans[k * PLAN_WORDS : (k + 1) * PLAN_WORDS]
+        x0, y0 = max(left, plan[LEFT]), max(top, plan[TOP])
+        x1, y1 = min(right, plan[RIGHT]), min(bottom, plan[BOTTOM])
+        path = plan[PATH]
+        if path == NOTHING or x0 >= x1 or y0 >= y1:
+            continue
+        draw = draws[k * DRAW_WORDS : (k + 1) * DRAW_WORDS]
+        if path == FLAT:
+            fill_part(same, field(draw, OPACITY))
+            draw_flat(pixels, width, draw, x0, y0, x1, y1, same, part)
+            continue
+        if level >= ANYTHING and path == HALO:
+            draw_halo(pixels, width, draw, x0, y0, x1, y1, part)
+            continue
+        texels, wide_, high, narrow = view(pixels, u32, 0)[0:0], 1, 1, False
+        if draw[KIND] == PICTURE or draw[KIND] == TINT:
+            at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
+            wide_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
+            narrow = pictures[at + CHANNELS] == 3
+            words = (wide_ * high * pictures[at + CHANNELS] + 3) // 4
+            texels = view(memory, u32, pictures[at + ADDRESS] - ORIGIN)[0:words]
+        if level >= ANYTHING and path == GENERAL:
+            draw_general(
+                pixels, width, draw, plan, texels, wide_, high, x0, y0, x1, y1, part, planes
+            )
+            continue
+        if field(draw, OPACITY) < f32(1) or path == SCALED:
+            fill_part(same, field(draw, OPACITY))
+        if path == COPY:
+            draw_copy(
+                pixels, width, draw, plan, texels, wide_, x0, y0, x1, y1, same, part, made, narrow
+            )
+        elif path == HALVED:
+            draw_halved(
+                pixels, width, draw, plan, texels, wide_, x0, y0, x1, y1, same, part, made,
+                view(line, u32, 0), narrow,
+            )  # fmt: skip
+        elif level >= SIZED and path == NEAR:
+            draw_near(
+                pixels, width, draw, plan, texels, wide_, tables, x0, y0, x1, y1, same, part, made
+            )
+        elif level >= SIZED and path == SCALED:
+            draw_scaled(
+                pixels, width, draw, plan, texels, wide_, tables, x0, y0, x1, y1, same, part, made,
+                line, places, sums, narrow,
+            )  # fmt: skip
+
+
+@native
+def draw_tiles(memory: Array[u8], job: Array[i64], start: i64, end: i64, *, level: int) -> None:
+    """Tiles [start, end) of a job that was planned: left, top, right, bottom each.
+
+    ``level`` is that of the plans: code for what none of them needs is not made.
+
+    What lies below a draw that hides a good part of a tile is drawn around that part only.
+    """
+    room = local(f32, 13 * ROOM + LINE_ROOM)
+    count, width, background = job[DRAW_COUNT], job[TARGET_WIDTH], job[BACKGROUND]
+    pixels = view(memory, u32, job[TARGET] - ORIGIN)[0 : width * job[TARGET_HEIGHT]]
+    draws = view(memory, i32, job[DRAWS] - ORIGIN)[0 : count * DRAW_WORDS]
+    plans = view(memory, i64, job[PLANS] - ORIGIN)[0 : job[PLAN_ROOM]]
+    pictures = view(memory, i64, job[PICTURES] - ORIGIN)[0 : job[PICTURE_ROOM]]
+    tables = view(memory, i32, job[TABLES] - ORIGIN)[0 : job[TABLE_ROOM]]
+    tiles = view(memory, i32, job[TILES] - ORIGIN)[0 : job[TILE_ROOM]]
+    strips = local(i64, 16)
+    for t in hinted(range(start, end), scalar=True):
+        left, top = i64(tiles[4 * t]), i64(tiles[4 * t + 1])
+        right, bottom = i64(tiles[4 * t + 2]), i64(tiles[4 * t + 3])
+        # The draw that spares most: what it hides, times what lies below it, the background at
+        # least. Where it hides all, nothing is below.
+        best, most, hidden, below = -1, 0, 0, 1
+        x0, y0, x1, y1 = left, top, left, top
+        for k in hinted(range(count), scalar=True):
+            plan = plans[k * PLAN_WORDS : (k + 1) * PLAN_WORDS]
+            a, b = max(left, plan[FULL_X0]), max(top, plan[FULL_Y0])
+            c, d = min(right, plan[FULL_X1]), min(bottom, plan[FULL_Y1])
+            area = (c - a) * (d - b) if c > a and d > b else 0
+            if area >= LEAST_HIDDEN and area * below >= most:
+                best, most, hidden = k, area * below, area
+                x0, y0, x1, y1 = a, b, c, d
+            across = plan[LEFT] < right and plan[RIGHT] > left
+            if plan[PATH] != NOTHING and across and plan[TOP] < bottom and plan[BOTTOM] > top:
+                below += DRAWN
+        if hidden == (right - left) * (bottom - top):
+            y0 = bottom  # strips are empty
+            y1, top_end = bottom, top
+        else:
+            top_end = y0
+        if best < 0:
+            best, top_end, y0, y1 = count, bottom, bottom, bottom
+        strips[0], strips[1], strips[2], strips[3] = left, top, right, top_end
+        strips[4], strips[5], strips[6], strips[7] = left, y0, x0, y1
+        strips[8], strips[9], strips[10], strips[11] = x1, y0, right, y1
+        strips[12], strips[13], strips[14], strips[15] = left, y1, right, bottom
+        for s in hinted(range(4), scalar=True):
+            a, b, c, d = strips[4 * s], strips[4 * s + 1], strips[4 * s + 2], strips[4 * s + 3]
+            if a < c and b < d:
+                under(
+                    pixels, memory, draws, plans, pictures, tables, width, background, best,
+                    a, b, c, d, room, level=level,
+                )  # fmt: skip
+        if best < count:
+            draw_range(
+                pixels, memory, draws, plans, pictures, tables, width, best, count,
+                left, top, right, bottom, room, level=level,
+            )  # fmt: skip
+
+
+@native(inline=False)
+def under(
+    pixels: Array[u32], memory: Array[u8], draws: Array[i32], plans: Array[i64],
+    pictures: Array[i64], tables: Array[i32], width: i64, background: i64, last: i64,
+    left: i64, top: i64, right: i64, bottom: i64, room: Array[f32], *, level: int,
+) -> None:  # fmt: skip
+    """The background and draws [0, last) in a rectangle, from the last that hides it all on."""
+    first = last - 1
+    while first >= 0:
+        plan = plans[first * PLAN_WORDS : (first + 1) * PLAN_WORDS]
+        across = plan[FULL_X0] <= left and plan[FULL_X1] >= right
+        if across and plan[FULL_Y0] <= top and plan[FULL_Y1] >= bottom:
+            break
+        first -= 1
+    if first < 0:
+        first = 0
+        if background >= 0:
+            for y in hinted(range(top, bottom), scalar=True):
+                fill_row(pixels, y * width + left, right - left, u32(background))
+    draw_range(
+        pixels, memory, draws, plans, pictures, tables, width, first, last, left, top, right,
+        bottom, room, level=level,
+    )  # fmt: skip
+
+
+#: What a draw costs, filling with the background being 1.
+DRAWN: Final = 4
+#: Pixels that a draw must hide in a tile for what is below to be drawn around them.
+LEAST_HIDDEN: Final = 2048

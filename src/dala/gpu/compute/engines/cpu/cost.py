@@ -1,0 +1,150 @@
+"""What work will cost on this machine, roughly: enough to decide who runs it and in which tiles."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dala.gpu.compute.dtypes import ITEMSIZE
+from dala.gpu.compute.engines.base import Geometry
+from dala.gpu.compute.lang.ir import Block, For, If, Program, Value
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu.rows.plan import Stage
+
+#: Work estimated below this runs in the calling thread: sharing it would cost more than it saves.
+ALONE_NS: Final = 20_000.0
+#: Work that another thread is worth inviting for.
+HELPER_NS: Final = 10_000.0
+#: Work estimated below this keeps the GIL, which is dearer to get back than the work is to do.
+HELD_NS: Final = 3_000.0
+#: Tiles are at least this much work, so that handing them out does not show.
+TILE_NS: Final = 5_000.0
+#: Tiles for each thread, so that one that starts late or is slowed down can be helped out.
+TILES: Final = 32
+#: Outputs of this many bytes go past the caches, which could not hold them anyway.
+STREAM_BYTES: Final = 32 << 20
+
+_BYTE_NS: Final = 0.03
+#: A tap of a blur, for each byte of a pixel.
+_TAP_NS: Final = 0.03
+#: A pixel from planes, or to them.
+_PLANES_NS: Final = 0.3
+_PLAIN_NS: Final = 0.03
+_COSTLY_NS: Final = {
+    "div": 0.1, "sqrt": 0.1, "idiv": 0.3, "mod": 0.3, "image": 0.1, "array": 0.4,
+    "exp": 0.5, "log": 0.5, "sin": 0.6, "cos": 0.6, "tan": 0.8, "atan": 0.8, "atan2": 1.0,
+    "pow": 1.2,
+}  # fmt: skip
+#: Code with loops whose ends are not known does not vectorise, and they go round this often.
+_LOOP_TURNS: Final = 16
+_LOOP_FACTOR: Final = 8.0
+
+_NOTABLE: Final = (
+    "sse4.2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512vnni",
+    "neon", "sve", "sve2",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a runner does its work."""
+
+    #: Other threads to wake; 0 runs all of it in the calling one.
+    helpers: int
+    #: Positions in a tile.
+    chunk: int
+    hold_gil: bool
+    #: Whether the output may bypass the caches.
+    stream: bool
+    #: The estimate all this rests on, for one core.
+    work_ns: float
+
+
+def plan(program: Program, geometry: Geometry, threads: int) -> Plan:
+    """Chooses threads and tiles for a program over a geometry."""
+    total = geometry.count
+    each, loops = _position_ns(program)
+    work = total * each
+    out_bytes = ITEMSIZE[program.out.dtype] * program.out.channels
+    if work < ALONE_NS:
+        return Plan(0, total, work < HELD_NS and not loops, False, work)
+    helpers = min(threads - 1, max(1, int(work // HELPER_NS)))
+    tile = max(work / ((helpers + 1) * TILES), TILE_NS)
+    chunk = _rounded(max(int(tile / each), 1), geometry, out_bytes)
+    stream = total * out_bytes >= STREAM_BYTES and chunk * out_bytes % 64 == 0
+    return Plan(helpers, chunk, False, stream, work)
+
+
+def _rounded(chunk: int, geometry: Geometry, out_bytes: int) -> int:
+    """A tile of whole rows where rows are short enough, and of whole cache lines if possible."""
+    row = geometry.dims[-1] if len(geometry.dims) > 1 else 1
+    unit = row if row <= chunk else 1
+    unit *= 64 // math.gcd(64, unit * out_bytes)
+    return -(-chunk // unit) * unit
+
+
+def _position_ns(program: Program) -> tuple[float, bool]:
+    """Nanoseconds for one position on one core, and whether loops make that a guess."""
+    moved = ITEMSIZE[program.out.dtype] * program.out.channels
+    moved += sum(ITEMSIZE[a.dtype] * a.channels for a in program.args if a.kind != "array")
+    computed, loops = _block_ns(program.body)
+    return moved * _BYTE_NS + computed * (_LOOP_FACTOR if loops else 1.0), loops
+
+
+def stage_ns(stage: Stage) -> float:
+    """Nanoseconds for one pixel of a stage of a chain on one core."""
+    if stage.facts is not None:
+        return _position_ns(stage.facts.program)[0]
+    if stage.blur is not None:
+        return (2 * int(stage.blur["radius"]) + 1) * stage.pixel * _TAP_NS
+    if stage.planes is not None:
+        return _PLANES_NS
+    return stage.pixel * _BYTE_NS
+
+
+def _block_ns(block: Block) -> tuple[float, bool]:
+    total, loops = 0.0, False
+    for s in block.body:
+        if isinstance(s, Value):
+            total += _COSTLY_NS.get(s.op, _PLAIN_NS)
+        elif isinstance(s, If):
+            for part in (s.then, s.otherwise):
+                cost, inside = _block_ns(part)
+                total, loops = total + cost, loops or inside
+        elif isinstance(s, For):
+            cost, inside = _block_ns(s.body)
+            counted = s.start.op == "const" and s.stop.op == "const"
+            turns = len(range(s.start.attr, s.stop.attr, s.step)) if counted else _LOOP_TURNS
+            total, loops = total + cost * turns, loops or inside or not counted
+    return total, loops
+
+
+def cpu_name() -> str:
+    """The processor's name as its maker writes it."""
+    if sys.platform == "linux":
+        try:
+            with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+                for line in file:
+                    if line.startswith(("model name", "Model")):
+                        return line.partition(":")[2].strip()
+        except OSError:
+            pass
+    elif sys.platform == "darwin":
+        text = ctypes.create_string_buffer(256)
+        size = ctypes.c_size_t(256)
+        name = b"machdep.cpu.brand_string"
+        found = ctypes.CDLL(None).sysctlbyname(name, text, ctypes.byref(size), None, 0)
+        if found == 0:
+            return text.value.decode(errors="replace")
+    return os.environ.get("PROCESSOR_IDENTIFIER") or platform.machine() or "CPU"
+
+
+def notable(features: dict[str, bool]) -> tuple[str, ...]:
+    """The vector instructions a machine has, of those that make a difference."""
+    return tuple(name for name in _NOTABLE if features.get(name))

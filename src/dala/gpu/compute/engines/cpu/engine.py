@@ -1,0 +1,365 @@
+"""The CPU engine: kernels compiled with LLVM, their tiles shared out over our own threads.
+
+Memory is ordinary host memory, so views of it cost nothing and nothing is ever copied that need
+not be. Work is done when a runner returns; there is no queue.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dala.errors import FreedError
+from dala.gpu.compute.dtypes import DTYPES, ITEMSIZE
+from dala.gpu.compute.engines.base import (
+    Bytes,
+    Engine,
+    Geometry,
+    Link,
+    Runner,
+    Storage,
+    Task,
+    Tensor,
+)
+from dala.gpu.compute.engines.cpu import cost as cpu_cost
+from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
+from dala.gpu.compute.engines.cpu.llvm.kernel import JobLayout, module_text
+from dala.gpu.compute.engines.cpu.llvm.unroll import has_loops, loop_params, unroll, wrap
+from dala.gpu.compute.engines.cpu.llvm.variants import Variants
+from dala.gpu.compute.engines.cpu.memory import HostMemory, Memory, address_of
+from dala.gpu.compute.engines.cpu.threads import Pool, Tiles, pool, usable_cores
+from dala.gpu.compute.engines.registry import find_code
+from dala.gpu.compute.lang.ir import Program
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.compositing import Composer
+    from dala.gpu.compute.engines.cpu.llvm.facts import Facts
+    from dala.gpu.compute.engines.cpu.rows.emit import Machine
+
+# What concerns pictures is imported where it is needed: much else is done without.
+
+#: Programs kept compiled; beyond that the oldest go (and come back from the disk).
+KEPT_PROGRAMS: Final = 512
+
+#: Work after which a program of rows gets code for the values of its parameters.
+SOON_NS: Final = 4e6
+
+_PACK: Final = {"f32": "f4x", "f64": "d", "s32": "i4x", "u32": "I4x", "s64": "q", "bool": "?7x"}
+_All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+_AllHeld: Final = ctypes.PYFUNCTYPE(None, ctypes.c_char_p)
+_handle: Final = attrgetter("handle")
+_address: Final = attrgetter("address")
+
+
+class CPUEngine(Engine):
+    """Runs programs on the host's cores."""
+
+    id = "cpu"
+    backend = "cpu"
+    dtypes = frozenset(DTYPES)
+
+    def __init__(self, *, compiler: Jit | None = None, threads: Pool | None = None) -> None:
+        self._compiler = compiler
+        self._pool = threads
+        self._memory = HostMemory()
+        self._live: dict[int, int] = {}
+        self._codes: dict[tuple[object, ...], Code] = {}
+        self._compiling = threading.Lock()
+
+    @property
+    def _jit(self) -> Jit:
+        if self._compiler is None:
+            self._compiler = jit()
+        return self._compiler
+
+    @property
+    def attributes(self) -> str:
+        """Attributes that functions have on this machine."""
+        return self._jit.host.attributes
+
+    @property
+    def machine(self) -> Machine:
+        """What code of rows depends on."""
+        from dala.gpu.compute.engines.cpu.rows.emit import Machine
+
+        return Machine.of(self._jit.features)
+
+    @property
+    def _threads(self) -> Pool:
+        """The threads that share out jobs."""
+        if self._pool is None:
+            self._pool = pool()
+        return self._pool
+
+    def info(self) -> dict[str, Any]:
+        """Name, cores, threads, vector features, LLVM version and where code is cached."""
+        compiler = self._jit
+        return {
+            "name": cpu_cost.cpu_name(),
+            "gpu": False,
+            "backend": self.backend,
+            "cores": usable_cores(),
+            "threads": self._threads.threads,
+            "target": compiler.cpu,
+            "features": cpu_cost.notable(compiler.features),
+            "llvm": compiler.version,
+            "cache_dir": compiler.cache.folder,
+        }
+
+    # memory -----------------------------------------------------------------------------------
+    def allocate(self, nbytes: int, *, zero: bool) -> Storage:
+        """New memory on a 64-byte boundary."""
+        return self._storage(nbytes, self._memory.allocate(nbytes, zero=zero))
+
+    def _storage(self, nbytes: int, memory: Memory, foreign: bool = False) -> Storage:
+        storage = Storage(nbytes, memory, foreign)
+        self._live[id(storage)] = nbytes
+        return storage
+
+    def release(self, storage: Storage) -> None:
+        """Lets go of the memory; views of it, and calls at work on it, keep it alive."""
+        self._live.pop(id(storage), None)
+        storage.handle = None
+
+    def upload(self, storage: Storage, data: Bytes) -> None:
+        """Copies host bytes in."""
+        if storage.nbytes:
+            np.copyto(_array(storage), np.frombuffer(data, np.uint8))
+
+    def download(self, storage: Storage) -> memoryview:
+        """A fresh copy of the bytes."""
+        return memoryview(_array(storage).copy())
+
+    def copy(self, source: Storage, target: Storage) -> None:
+        """Copies one storage into another; a storage may be copied to itself."""
+        np.copyto(_array(target), _array(source))
+
+    def host_view(self, storage: Storage) -> memoryview:
+        """The bytes themselves; the view keeps them alive, whatever becomes of the storage."""
+        return memoryview(_array(storage))
+
+    def adopt(self, memory: memoryview) -> Storage | None:
+        """Storage over the caller's bytes; None if they are scattered or none at all."""
+        if not memory.c_contiguous or not memory.nbytes:
+            return None
+        array = np.frombuffer(memory, np.uint8)
+        return self._storage(memory.nbytes, Memory(array, address_of(array)), foreign=True)
+
+    # work -------------------------------------------------------------------------------------
+    def source(self, program: Program, geometry: Geometry) -> str:
+        """The LLVM IR generated for a program, before LLVM optimises it."""
+        text = None
+        if program.out.pixels:
+            from dala.gpu.compute.engines.cpu.rows.chain import program_text
+
+            text = program_text(self, program, geometry)
+        return text or self._text(program, geometry, {})
+
+    def assembly(self, program: Program, geometry: Geometry) -> str:
+        """The machine code made of a program, as the assembler writes it."""
+        return self._jit.assembly(self.source(program, geometry))
+
+    def prepare(self, program: Program, geometry: Geometry) -> Runner:
+        """Code for the program, and the runner for this geometry."""
+        if geometry.count == 0:
+            return _nothing
+        plan = cpu_cost.plan(program, geometry, self._threads.threads)
+
+        def make(known: Mapping[int, int]) -> Runner | None:
+            if program.out.pixels:
+                from dala.gpu.compute.engines.cpu.rows.chain import prepare_program
+
+                runner = prepare_program(self, program, geometry, known)
+                if runner is not None:
+                    return runner
+            if known and has_loops(unroll(program.body, program.result, known)[0]):
+                return None  # where a loop stays, nothing is won
+            code = self._code(program, geometry, known)
+            return self._runner(program, geometry, code, plan)
+
+        wanted = loop_params(program.body)
+        if wanted:
+            # Rows need the values, and their code is made quickly.
+            soon = self._facts(program, dict.fromkeys(wanted, 1)) is not None
+            return Variants(program, wanted, make, plan.work_ns, SOON_NS if soon else None)
+        made = make({})
+        assert made is not None
+        return made
+
+    def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
+        """One pass over the picture for a chain of stages."""
+        from dala.gpu.compute.engines.cpu.rows.chain import make_chain
+
+        return make_chain(self, links, inputs)
+
+    def keeps_apart(self, producer: Program, consumer: Program) -> bool:
+        """Where each is written in a form of its own that the two as one would have to give up."""
+        if not (producer.out.pixels and consumer.out.pixels):
+            return False
+        from dala.gpu.compute.engines.cpu.rows.chain import keeps_apart
+
+        return keeps_apart(self, producer, consumer)
+
+    def operate(self, task: Task) -> Runner | None:
+        """The engine's own code for an operation, if it has some."""
+        return find_code("cpu.ops", self, task)
+
+    def composer(self) -> Composer:
+        """Draws pictures in native code, tile by tile."""
+        from dala.gpu.compute.engines.cpu.compose.composer import CPUComposer
+
+        return CPUComposer()
+
+    def _code(self, program: Program, geometry: Geometry, known: Mapping[int, int]) -> Code:
+        key = (program.key, geometry.layout, *known.items())
+        return self.code_for(key, lambda: self._text(program, geometry, known))
+
+    def _text(self, program: Program, geometry: Geometry, known: Mapping[int, int]) -> str:
+        attributes, layout = self._jit.host.attributes, geometry.layout
+        facts = self._facts(program, known) if layout[0] == 1 else None
+        machine = None if facts is None else self.machine
+        return module_text(program, layout, attributes, known, facts, machine)
+
+    def _facts(self, program: Program, known: Mapping[int, int]) -> Facts | None:
+        """What vectors need to know of a program, if it is anything for them."""
+        if not program.out.pixels:
+            return None
+        from dala.gpu.compute.engines.cpu.llvm.facts import find_facts
+
+        return find_facts(program, known, tables=bool(self.machine.lookup))
+
+    def code_for(self, key: tuple[object, ...], text: Callable[[], str]) -> Code:
+        """Functions ``body`` and ``all`` of a module, compiled unless they are at hand."""
+        found = self._codes.get(key)
+        if found is not None:
+            return found
+        with self._compiling:
+            found = self._codes.get(key)
+            if found is None:
+                rows = key[0] == "rows"
+                found = self._jit.compile(text(), ("body", "all"), vectors=rows)
+                if len(self._codes) >= KEPT_PROGRAMS:
+                    self._codes.pop(next(iter(self._codes)))
+                self._codes[key] = found
+        return found
+
+    def _runner(
+        self, program: Program, geometry: Geometry, code: Code, plan: cpu_cost.Plan
+    ) -> Runner:
+        job = JobLayout(program, len(geometry.dims))
+        numbers = job.geometry_values(geometry)
+        middle = struct.pack(f"={len(numbers)}q", *numbers)
+        size = ITEMSIZE[program.out.dtype] * program.out.channels
+        # All but the addresses and the parameters is the same in every call, and packed here.
+        total, body = geometry.count, code.addresses["body"]
+        plain, stream = (
+            struct.pack("=9q", 0, total, plan.chunk, 0, 0, body, size, past, 0) for past in (0, 1)
+        )
+        types = [p.type for p in program.params]
+        params_form = "".join(_PACK[t] for t in types)
+        pack = struct.Struct(f"=72sq{job.inputs}q{len(middle)}s{params_form}").pack
+        whole = (_AllHeld if plan.hold_gil else _All)(code.addresses["all"])
+        threads = self._threads
+        tiles = self._tiles() if plan.helpers or plan.stream else None
+
+        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+            # Held here, so that nothing is given back while native code works on it.
+            memories, target = list(map(_handle, inputs)), output.handle
+            try:
+                # An output that is read too is in the caches already.
+                past = plan.stream and target not in memories and -target.address % 64 % size == 0
+                head = stream if past else plain
+                words = pack(head, target.address, *map(_address, memories), middle, *params)
+            except AttributeError:
+                raise _freed() from None
+            except (struct.error, OverflowError):
+                params = _fitting(types, params)
+                words = pack(head, target.address, *map(_address, memories), middle, *params)
+            if tiles is None:
+                whole(words)
+            else:
+                threads.run(tiles, words, plan.helpers)
+
+        run.__dict__["code"] = code  # the functions live as long as their runner
+        return run
+
+    def _tiles(self) -> Tiles:
+        """The functions that threads share a job out with."""
+        code = self._jit.tiles()
+        return Tiles(code.addresses, code)
+
+    def packer(self, form: str, types: Sequence[str]) -> Callable[..., bytes]:
+        """What packs a job block: head, output, inputs, middle as ``form`` says, parameters."""
+        pack = struct.Struct(form + "".join(_PACK[t] for t in types)).pack
+
+        def packed(
+            head: bytes, target: Any, memories: list[Any], middle: bytes, params: tuple[Any, ...]
+        ) -> bytes:
+            try:
+                return pack(head, target.address, *map(_address, memories), middle, *params)
+            except AttributeError:
+                raise _freed() from None
+            except (struct.error, OverflowError):
+                params = _fitting(types, params)
+                return pack(head, target.address, *map(_address, memories), middle, *params)
+
+        return packed
+
+    def stats(self) -> dict[str, int]:
+        """Live memory, memory kept for reuse, and what compiling has cost so far."""
+        sizes = list(self._live.values())
+        found = {
+            "live_buffers": len(sizes),
+            "live_bytes": sum(sizes),
+            "kept_bytes": self._memory.kept_bytes,
+            "compiled": 0,
+            "cache_hits": 0,
+            "compile_ms": 0,
+        }
+        if self._compiler is not None:
+            found["compiled"] = self._compiler.compiled
+            found["cache_hits"] = self._compiler.cache_hits
+            found["compile_ms"] = round(self._compiler.compile_seconds * 1000)
+        return found
+
+    def close(self) -> None:
+        """Lets go of compiled code and of memory kept for reuse."""
+        self._codes.clear()
+        self._memory.clear()
+
+
+def _array(storage: Storage) -> Any:
+    try:
+        return storage.handle.array
+    except AttributeError:
+        raise _freed() from None
+
+
+def _freed() -> FreedError:
+    return FreedError("a buffer was freed by one thread while another was about to use it")
+
+
+def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    """Runs over no positions."""
+
+
+def _fitting(types: Sequence[str], params: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Parameters that are too large for their type, as that type would hold them."""
+    found: list[Any] = []
+    for t, p in zip(types, params, strict=True):
+        if t == "f32":
+            value = float(p)
+            big = math.isfinite(value) and abs(value) > 3.4028235677973366e38
+            found.append(math.copysign(math.inf, value) if big else value)
+        elif t in ("f64", "bool"):
+            found.append(p)
+        else:
+            found.append(wrap(int(p), t))
+    return tuple(found)

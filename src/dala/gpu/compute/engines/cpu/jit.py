@@ -1,0 +1,209 @@
+"""From LLVM IR text to functions in memory: optimise, generate, link, and remember on disk.
+
+llvmlite is imported when the first kernel is compiled. It takes one lock for each of its calls and
+releases the GIL in them, so other threads keep running while a kernel is compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib
+import itertools
+import os
+import platform
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dala.errors import DeviceError
+from dala.gpu.compute.engines.cpu.cache import ObjectCache, cache_folder
+from dala.gpu.compute.engines.cpu.llvm.tiles import Host, tiles_text
+
+#: Part of every key on disk: raise it when the meaning of stored code changes.
+CACHE_VERSION: Final = "1"
+
+_X86: Final = ("x86_64", "amd64")
+
+
+@dataclass(eq=False, slots=True)
+class Code:
+    """Functions in memory, by name; the memory goes when this does."""
+
+    addresses: dict[str, int]
+    _owner: Any = field(repr=False)
+
+
+class Jit:
+    """The compiler for this machine's CPU, or for a lesser one that it can stand in for."""
+
+    def __init__(self, cache: ObjectCache | None = None, cpu: str | None = None) -> None:
+        try:
+            llvm: Any = importlib.import_module("llvmlite.binding")
+        except (ImportError, OSError) as error:
+            raise DeviceError(
+                f"the cpu engine needs llvmlite, which could not be loaded: {error}. "
+                "Install it (pip install llvmlite) or choose another device."
+            ) from error
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self._llvm = llvm
+        self.cpu: str = cpu or llvm.get_host_cpu_name()
+        self.features: dict[str, bool] = {} if cpu else dict(llvm.get_host_cpu_features())
+        self.version = ".".join(str(n) for n in llvm.llvm_version_info)
+        self.cache = ObjectCache(cache_folder()) if cache is None else cache
+        flags = ",".join(f"{'-+'[on]}{name}" for name, on in sorted(self.features.items()))
+        target = llvm.Target.from_triple(llvm.get_process_triple())
+        self._machine = target.create_target_machine(
+            cpu=self.cpu, features=flags, opt=3, jit=True, codemodel="jitdefault"
+        )
+        self._linker = llvm.create_lljit_compiler(self._machine)
+        wrapper = importlib.import_module("llvmlite").__version__
+        self._identity = "\n".join(
+            [CACHE_VERSION, wrapper, self.version, self._machine.triple, self.cpu, flags]
+        )
+        old = platform.machine().lower() in _X86 and not self.features.get("sse4.1")
+        self._imports = _rounding_functions() if old else {}
+        self._names = itertools.count()
+        self._tiles: Code | None = None
+        self._making_tiles = threading.Lock()
+        self._lock = threading.Lock()
+        self.compiled = 0
+        self.cache_hits = 0
+        self.compile_seconds = 0.0
+        if hasattr(os, "register_at_fork"):
+            # A child must not inherit the compiler in the middle of somebody's work.
+            os.register_at_fork(
+                before=self._lock.acquire,
+                after_in_parent=self._lock.release,
+                after_in_child=self._lock.release,
+            )
+
+    @property
+    def host(self) -> Host:
+        """What the emitter should know of this machine."""
+        machine = platform.machine().lower()
+        if machine in _X86:
+            wide = self.features.get("avx512f", False)
+            attributes = '"prefer-vector-width"="512" ' if wide else ""
+            pause, portion, lanes = "call void @llvm.x86.sse2.pause()", "", 0
+            if self.features.get("avx512bw"):
+                portion, lanes = "x86.avx512.pmul.hr.sw.512", 32
+            elif self.features.get("avx2"):
+                portion, lanes = "x86.avx2.pmul.hr.sw", 16
+            return Host(attributes, True, pause, portion, lanes)
+        if machine in ("arm64", "aarch64"):
+            # "yield" does nothing on most of them; a barrier waits about as long as x86's pause.
+            return Host(pause="call void @llvm.aarch64.isb(i32 15)")
+        return Host()
+
+    def tiles(self) -> Code:
+        """The functions that share out a job; see ``tiles``."""
+        with self._making_tiles:  # one for all: its functions live as long as this compiler
+            if self._tiles is None:
+                self._tiles = self.compile(tiles_text(self.host), ("share", "wait", "serve"))
+            return self._tiles
+
+    def compile(self, text: str, exports: tuple[str, ...], *, vectors: bool = False) -> Code:
+        """Functions for a module, from the disk if it was compiled before.
+
+        ``vectors`` says that it is written in vectors already: LLVM need not look for any.
+        """
+        stored = self.recall(text, exports)
+        if stored is not None:
+            return stored
+        began = time.perf_counter()
+        made = self.object_code(text, vectors=vectors)
+        code = self._link(made, exports)
+        self.compiled += 1
+        self.compile_seconds += time.perf_counter() - began
+        self.cache.put(self._key(text), made)
+        return code
+
+    def recall(self, text: str, exports: tuple[str, ...]) -> Code | None:
+        """As :meth:`compile`, but None where nothing was stored."""
+        stored = self.cache.get(self._key(text))
+        if stored is None:
+            return None
+        try:
+            code = self._link(stored, exports)
+        except RuntimeError:
+            return None  # the checksum was right but the linker disagrees: make it anew
+        self.cache_hits += 1
+        return code
+
+    def _key(self, text: str) -> str:
+        return hashlib.sha256(f"{self._identity}\n{text}".encode()).hexdigest()
+
+    def object_code(self, text: str, *, vectors: bool = False) -> bytes:
+        """Optimised object code of a module."""
+        with self._lock:
+            code: bytes = self._machine.emit_object(self._optimised(text, vectors))
+            return code
+
+    def assembly(self, text: str) -> str:
+        """The machine code of a module, for people to read."""
+        with self._lock:
+            listing: str = self._machine.emit_assembly(self._optimised(text))
+            return listing
+
+    def _optimised(self, text: str, vectors: bool = False) -> Any:
+        llvm = self._llvm
+        # A context of its own, so that what is compiled leaves nothing behind.
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.verify()
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = True
+        options.slp_vectorization = not vectors
+        builder = llvm.create_pass_builder(self._machine, options)
+        builder.getModulePassManager().run(module, builder)
+        return module
+
+    def _link(self, code: bytes, exports: tuple[str, ...]) -> Code:
+        library = self._llvm.JITLibraryBuilder()
+        library.add_object_img(code)
+        for name in exports:
+            library.export_symbol(name)
+        for name, address in self._imports.items():
+            library.import_symbol(name, address)
+        with self._lock:
+            tracker = library.link(self._linker, f"dala{next(self._names)}")
+        return Code({name: tracker[name] for name in exports}, (tracker, self._linker))
+
+
+def _rounding_functions() -> dict[str, int]:
+    """The C library's rounding, for processors without instructions for it."""
+    library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+    # rint rounds as roundeven does unless somebody changes the mode, and every library has it.
+    twins = {"floor": "floor", "ceil": "ceil", "roundeven": "rint"}
+    found = {}
+    for ours, theirs in twins.items():
+        for suffix in ("", "f"):
+            function = getattr(library, theirs + suffix)
+            found[ours + suffix] = ctypes.cast(function, ctypes.c_void_p).value or 0
+    return found
+
+
+_jit: Jit | None = None
+_making = threading.Lock()
+
+
+def jit() -> Jit:
+    """The process's compiler, made on first use."""
+    global _jit
+    if _jit is None:
+        with _making:
+            if _jit is None:
+                _jit = Jit()
+    return _jit
+
+
+def _after_fork() -> None:
+    global _making
+    _making = threading.Lock()  # another thread of the parent may have held it
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)

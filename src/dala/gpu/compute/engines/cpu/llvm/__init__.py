@@ -1,0 +1,1 @@
+"""Emitters: from the typed IR to LLVM IR."""

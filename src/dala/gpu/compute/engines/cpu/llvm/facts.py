@@ -1,0 +1,336 @@
+"""What must be known of a pixel program before it is written with vectors, one for many pixels.
+
+Values are *even* (the same for every pixel of a vector: parameters, the row, what loops count) or
+not. Even ones stay scalars, so that a loop over even bounds is a plain loop and an image read at an
+even offset a plain load, whether or not the offset is a constant.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from dala.gpu.compute.engines.cpu.llvm.flat import flatten, to_bytes
+from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
+from dala.gpu.compute.engines.cpu.llvm.sums import Mix, Sums, find_mix, find_sums
+from dala.gpu.compute.engines.cpu.llvm.trial import kept_channel
+from dala.gpu.compute.engines.cpu.llvm.unroll import unroll
+from dala.gpu.compute.lang.ir import (
+    Block,
+    Break,
+    Continue,
+    For,
+    If,
+    Program,
+    SetSlot,
+    Slot,
+    Value,
+    statements,
+)
+
+#: Loops are unrolled while the program stays below this many statements: what is beyond takes
+#: longer to compile than it saves.
+LIMIT: Final = 260
+#: Statements beyond which the old way, which gives up vectors of its own accord, compiles sooner.
+MOST: Final = 4000
+#: How far from its pixel a program may read.
+REACH: Final = 64
+
+_DTYPES: Final = ("u8", "f32")
+_CHANNELS: Final = (1, 3, 4)
+#: All that a whole number of 32 bits can be.
+_FAR: Final = (-(1 << 31), (1 << 31) - 1)
+
+
+@dataclass
+class Reach:
+    """How far around its pixel an argument is read: least and greatest dx and dy."""
+
+    left: int = 0
+    right: int = 0
+    up: int = 0
+    down: int = 0
+
+    def include(self, xs: tuple[int, int], ys: tuple[int, int]) -> None:
+        """Makes room for one more read."""
+        self.left, self.right = min(self.left, xs[0]), max(self.right, xs[1])
+        self.up, self.down = min(self.up, ys[0]), max(self.down, ys[1])
+
+    @property
+    def here(self) -> bool:
+        """Whether only the pixel itself is read."""
+        return not (self.left or self.right or self.up or self.down)
+
+
+@dataclass
+class Facts:
+    """A program as the vector emitter takes it."""
+
+    program: Program
+    #: The program that is written: itself, or its form for one number of a flat row.
+    form: Program
+    block: Block
+    result: tuple[Value, ...]
+    #: Channels of the output that are a channel of an argument at the same pixel.
+    kept: dict[int, tuple[int, int]] = field(default_factory=dict)
+    uneven: set[Value] = field(default_factory=set)
+    uneven_slots: set[Slot] = field(default_factory=set)
+    #: For each argument.
+    reach: list[Reach] = field(default_factory=list)
+    #: In a flat form: numbers of a pixel, the argument whose every fourth number is kept, and
+    #: whether all of it works on bytes.
+    scale: int = 1
+    alpha: int | None = None
+    bytes: bool = False
+    #: Whether a flat form is a costly function of one byte, better looked up.
+    table: bool = False
+    #: The flat form as weighted sums of bytes, where it is that: the quicker way for most weights.
+    sums: Sums | None = None
+    #: The program as sums of a pixel's own colours, where it is that; likewise.
+    mix: Mix | None = None
+
+    @property
+    def written(self) -> str:
+        """The form it is written in."""
+        if self.sums is not None or self.mix is not None:
+            return "sums" if self.sums is not None else "mix"
+        if self.table:
+            return "table"
+        return "bytes" if self.bytes else "flat" if self.form is not self.program else "packed"
+
+    @property
+    def costly(self) -> bool:
+        """Whether functions are called on what differs from pixel to pixel."""
+        every = statements(self.block)
+        return any(isinstance(s, Value) and s.op in FUNCTIONS and s in self.uneven for s in every)
+
+    @property
+    def writable(self) -> bool:
+        """Whether all of it can be written with vectors."""
+        return all(_writable(s, self) for s in statements(self.block))
+
+
+def find_facts(
+    program: Program, known: Mapping[int, int] | None = None, *, tables: bool = False
+) -> Facts | None:
+    """What there is to know, or None if the program is nothing for vectors.
+
+    With ``tables``, looking a byte up is quicker than computing anything of it.
+    """
+    out = program.out
+    if sys.byteorder != "little":  # pixels of four bytes come apart by shifts
+        return None
+    if not out.pixels or program.rank != 2 or out.dtype not in _DTYPES:
+        return None
+    if out.channels not in _CHANNELS:
+        return None
+    for arg in program.args:
+        if arg.kind not in ("pixel", "image") or arg.dtype not in _DTYPES:
+            return None
+        if arg.channels not in _CHANNELS:
+            return None
+    block, result = unroll(program.body, program.result, known, LIMIT)
+    every = list(statements(block))
+    if len(every) > MOST or any(isinstance(s, (Break, Continue)) for s in every):
+        return None
+    kept = {c: k for c, v in enumerate(result) if (k := kept_channel(v, program)) is not None}
+    facts = _flat(program, block, result, kept, tables) or Facts(
+        program, program, block, result, kept
+    )
+    block, result, every = facts.block, facts.result, list(statements(facts.block))
+    while _spread(facts, block, False):
+        pass
+    if not facts.table and not facts.writable:
+        return None
+    if not _find_reach(facts, every):
+        return None
+    facts.mix = _mix(facts)
+    return facts
+
+
+def _flat(
+    program: Program,
+    block: Block,
+    result: tuple[Value, ...],
+    kept: dict[int, tuple[int, int]],
+    tables: bool,
+) -> Facts | None:
+    """The facts of a program that is better written for a flat row; None for all others."""
+    alpha = kept.get(3) if program.out.channels == 4 else None
+    if alpha is not None and alpha[1] != 3:
+        return None
+    made = flatten(program, block, result, alpha is not None)
+    if made is None:
+        return None
+    apart = block, result
+    form, block, result = made
+    of_bytes = {program.out.dtype, *(a.dtype for a in program.args)} == {"u8"}
+    facts = Facts(program, form, block, result, scale=program.out.channels)
+    facts.alpha = None if alpha is None else alpha[0]
+    if of_bytes:
+        found = to_bytes(block, result[0])
+        if found is not None:
+            facts.block, facts.result = found[0], (found[1],)
+            facts.bytes = True
+            return facts
+        if _is_table(facts, tables):
+            facts.table = True
+            return facts
+    sums = _sums(facts) if of_bytes else None
+    # Four bytes come apart by shifts, which is cheaper than widening and narrowing all of them.
+    if of_bytes and program.out.channels in (1, 4):
+        if sums is None:
+            return None
+        facts = Facts(program, program, *apart, kept)
+    facts.sums = sums
+    return facts
+
+
+def _sums(facts: Facts) -> Sums | None:
+    """A flat program of bytes as weighted sums, where it reads around its pixel."""
+    while _spread(facts, facts.block, False):
+        pass
+    every = [s for s in statements(facts.block) if isinstance(s, Value) and s.op == "image"]
+    if all(a.op == "const" and a.attr == 0 for s in every for a in s.args):
+        return None
+    return find_sums(facts.form, facts.block, facts.result[0], facts.uneven, facts.alpha)
+
+
+def _mix(facts: Facts) -> Mix | None:
+    """A program that mixes the colours of its pixel, and keeps its alpha if there is one."""
+    program = facts.program
+    if facts.written != "packed" or len(program.args) != 1 or program.out.dtype != "u8":
+        return None
+    arg, channels = program.args[0], program.out.channels
+    if arg.dtype != "u8" or arg.channels != channels or not facts.reach[0].here:
+        return None
+    if channels == 4 and facts.kept.get(3) != (0, 3):
+        return None
+    return find_mix(facts.block, facts.result, facts.uneven, 0) if channels != 1 else None
+
+
+def _is_table(facts: Facts, always: bool) -> bool:
+    """Whether a flat program of bytes makes something costly (or ``always``) of one byte alone."""
+    while _spread(facts, facts.block, False):
+        pass
+    every = list(statements(facts.block))
+    simple = len(facts.program.args) == 1 and all(
+        s.op not in ("position", "element", "array")
+        and (s.op != "image" or all(a.op == "const" and a.attr == 0 for a in s.args))
+        for s in every
+        if isinstance(s, Value)
+    )
+    return simple and (facts.costly or always)
+
+
+def _spread(facts: Facts, block: Block, masked: bool) -> bool:
+    """Marks what depends on the pixel, once through; whether anything new was found."""
+    before = len(facts.uneven) + len(facts.uneven_slots)
+    for s in block.body:
+        if isinstance(s, Value):
+            own = s.op in ("pixel", "image") or (s.op == "position" and s.attr == 1)
+            held = s.op == "get" and s.attr in facts.uneven_slots
+            if own or held or any(a in facts.uneven for a in s.args):
+                facts.uneven.add(s)
+        elif isinstance(s, SetSlot):
+            if masked or s.value in facts.uneven:
+                facts.uneven_slots.add(s.slot)
+        elif isinstance(s, If):
+            inside = masked or s.condition in facts.uneven
+            _spread(facts, s.then, inside)
+            _spread(facts, s.otherwise, inside)
+        elif isinstance(s, For):
+            _spread(facts, s.body, masked)
+    return len(facts.uneven) + len(facts.uneven_slots) > before
+
+
+def _writable(s: Any, facts: Facts) -> bool:
+    if isinstance(s, For):
+        even = s.start not in facts.uneven and s.stop not in facts.uneven
+        return even and s.index not in facts.uneven_slots
+    if not isinstance(s, Value):
+        return True
+    if s.op in ("element", "array"):
+        return False
+    if s not in facts.uneven:
+        return True
+    if s.op in FUNCTIONS:
+        return s.op == "exp" and s.type == "f32"
+    if s.op == "image" and any(a in facts.uneven for a in s.args):
+        return False
+    wide = s.type in ("s64", "f64") or any(a.type in ("s64", "f64") for a in s.args)
+    return not wide or s.op not in ("idiv", "mod")
+
+
+# where images are read --------------------------------------------------------------------------
+def _find_reach(facts: Facts, every: list[Any]) -> bool:
+    indexes: dict[Slot, list[For | Value]] = {s.index: [] for s in every if isinstance(s, For)}
+    for s in every:
+        if isinstance(s, For):
+            indexes[s.index].append(s)
+        elif isinstance(s, SetSlot) and s.slot in indexes:
+            indexes[s.slot].append(s.value)
+    facts.reach = [Reach() for _ in facts.program.args]
+    seen: dict[Value, tuple[int, int]] = {}
+    for s in every:
+        if isinstance(s, Value) and s.op == "image":
+            spans = [_span(a, indexes, seen) for a in s.args]
+            if any(max(-low, high) > REACH for low, high in spans):
+                return False
+            facts.reach[s.attr[0]].include(spans[0], spans[1])
+    return True
+
+
+_Indexes: TypeAlias = Mapping[Slot, list["For | Value"]]
+
+
+def _span(v: Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]) -> tuple[int, int]:
+    """The least and the greatest number that a whole number can be."""
+    if v.op == "const":
+        return v.attr, v.attr
+    if v not in seen:
+        seen[v] = _FAR  # for those that lead back here
+        low, high = _span_of(v, indexes, seen)
+        seen[v] = (low, high) if _FAR[0] <= low <= high <= _FAR[1] else _FAR
+    return seen[v]
+
+
+def _index_span(
+    what: For | Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]
+) -> tuple[int, int]:
+    """What a loop counts through, or a number that its index is set to besides."""
+    if isinstance(what, Value):
+        return _span(what, indexes, seen)
+    start, stop = _span(what.start, indexes, seen), _span(what.stop, indexes, seen)
+    if what.step > 0:
+        return start[0], max(start[0], stop[1] - 1)
+    return min(start[1], stop[0] + 1), start[1]
+
+
+def _span_of(v: Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]) -> tuple[int, int]:
+    if v.type != "s32":
+        return _FAR
+    if v.op == "get":
+        if v.attr not in indexes:
+            return _FAR
+        each = [_index_span(w, indexes, seen) for w in indexes[v.attr]]
+        return min(low for low, _ in each), max(high for _, high in each)
+    if v.op not in ("add", "sub", "mul", "neg", "min", "max", "idiv"):
+        return _FAR
+    spans = [_span(a, indexes, seen) for a in v.args]
+    (a, b), (c, d) = spans[0], spans[-1]
+    if v.op == "add":
+        return a + c, b + d
+    if v.op == "sub":
+        return a - d, b - c
+    if v.op == "neg":
+        return -b, -a
+    if v.op in ("min", "max"):
+        pick = min if v.op == "min" else max
+        return pick(a, c), pick(b, d)
+    if v.op == "mul":
+        ends = (a * c, a * d, b * c, b * d)
+        return min(ends), max(ends)
+    return (a // c, b // c) if c == d > 0 else _FAR

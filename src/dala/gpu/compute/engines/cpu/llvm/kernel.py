@@ -1,0 +1,134 @@
+"""The module of a kernel: its job block, and the functions over it.
+
+The module exports ``body(ptr job, ptr out, i64 start, i64 end)``, which does the positions
+[start, end), and ``all(ptr job)``, which does all of them; both only read the job block. A big job
+is shared out by the functions of :mod:`dala.gpu.compute.engines.cpu.llvm.tiles`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from dala.gpu.compute.engines.base import Geometry
+from dala.gpu.compute.engines.cpu.llvm.loops import Body
+from dala.gpu.compute.engines.cpu.llvm.text import Module
+from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
+from dala.gpu.compute.lang.ir import Program, values
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu.llvm.facts import Facts
+    from dala.gpu.compute.engines.cpu.rows.emit import Machine
+
+#: A word of the middle of a job block: ("dim" | "stride" | "shape", argument, axis).
+Word: TypeAlias = tuple[str, int, int]
+
+_ALL: Final = """\
+define void @all(ptr %job) #0 {
+  %total.p = getelementptr i64, ptr %job, i64 1
+  %total = load i64, ptr %total.p
+  %out.p = getelementptr i64, ptr %job, i64 9
+  %out = load ptr, ptr %out.p
+  tail call void @body(ptr %job, ptr %out, i64 0, i64 %total)
+  ret void
+}
+"""
+
+_META: Final = """\
+!0 = distinct !{}
+!1 = distinct !{!1, !3}
+!2 = distinct !{!2, !3, !4, !5}
+!3 = !{!"llvm.loop.parallel_accesses", !0}
+!4 = !{!"llvm.loop.vectorize.enable", i1 false}
+!5 = !{!"llvm.loop.unroll.disable"}
+"""
+
+
+class JobLayout:
+    """Where things stand in a job block, in words of eight bytes: head, inputs, shapes, params."""
+
+    def __init__(self, program: Program, axes: int) -> None:
+        self.inputs = len(program.args)
+        self.first_input = HEAD_WORDS
+        first = HEAD_WORDS + self.inputs
+        self.words = {w: first + i for i, w in enumerate(_geometry_words(program, axes))}
+        self.first_param = first + len(self.words)
+
+    def geometry_values(self, geometry: Geometry) -> list[int]:
+        """The numbers of the middle of the block, the same for every call of a runner."""
+        found = []
+        for kind, index, axis in self.words:
+            if kind == "dim":
+                found.append(geometry.dims[axis])
+            elif kind == "stride":
+                found.append(geometry.strides[index][axis])
+            else:
+                shape = geometry.out_shape if index < 0 else geometry.shapes[index]
+                found.append(shape[axis])
+        return found
+
+
+def _geometry_words(program: Program, axes: int) -> Iterator[Word]:
+    if axes > 1:
+        yield from (("dim", 0, axis) for axis in range(axes))
+        for i, arg in enumerate(program.args):
+            if arg.kind == "element":
+                yield from (("stride", i, axis) for axis in range(axes - 1))
+    wanted: dict[Word, None] = {}
+    for v in values(program.body):
+        if v.op == "dim":
+            wanted["shape", v.attr[0], v.attr[1]] = None
+        elif v.op == "image":
+            wanted["shape", v.attr[0], 0] = wanted["shape", v.attr[0], 1] = None
+        elif v.op == "array":
+            for axis in range(program.args[v.attr].rank):
+                wanted["shape", v.attr, axis] = None
+    yield from wanted
+
+
+def module_text(
+    program: Program,
+    layout: tuple[int, tuple[int, ...]],
+    attributes: str,
+    known: Mapping[int, int] | None = None,
+    facts: Facts | None = None,
+    machine: Machine | None = None,
+) -> str:
+    """The module of a program for a layout (see ``Geometry.layout``), as LLVM IR.
+
+    ``known`` gives parameters, by index, that this code is for alone. ``facts`` are there if it is
+    to be written with vectors for a ``machine``.
+    """
+    module = Module()
+    job = JobLayout(program, layout[0])
+    if facts is not None and machine is not None:
+        # Element programs, which most processes begin with, need none of this.
+        from dala.gpu.compute.engines.cpu.rows.emit import Words
+        from dala.gpu.compute.engines.cpu.rows.forms.flat import flat_body
+
+        words = Words(lambda dim: job.words["shape", dim[0], dim[1]], job.first_param)
+        body = flat_body(module, facts, words, job.first_input, machine)
+    else:
+        body = Body(module, program, layout, job, known or {}).text()
+    return finished(module, _heading(program, job), body, attributes)
+
+
+def finished(module: Module, heading: str, body: str, attributes: str) -> str:
+    """A module's text, once its ``body`` is written."""
+    # Nothing may be called that the linker would have to find: no memset, no stack probe.
+    shared = f'attributes #0 = {{ nounwind "no-builtins" "no-stack-arg-probe" {attributes}}}\n'
+    return "\n".join([heading, body, _ALL, module.text(), shared, _META])
+
+
+def _heading(p: Program, job: JobLayout) -> str:
+    name = p.name if p.name.isprintable() else repr(p.name)
+    lines = [f"; kernel {name}; its job block after the first {HEAD_WORDS} words:"]
+    for at, a in enumerate(p.args, job.first_input):
+        lines.append(f"; {at} input {a.name} ({a.kind} {a.dtype})")
+    for (kind, index, axis), at in job.words.items():
+        of = "" if kind == "dim" else " of the output" if index < 0 else f" of {p.args[index].name}"
+        lines.append(f"; {at} {kind} {axis}{of}")
+    for at, q in enumerate(p.params, job.first_param):
+        part = "" if q.component is None else f"[{q.component}]"
+        lines.append(f"; {at} parameter {q.name}{part} ({q.type})")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,307 @@
+"""Statements of native code, and functions made of them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Final
+
+from dala.gpu.compute.engines.cpu.llvm.text import Function
+from dala.gpu.compute.engines.cpu.native.access import LEAVE
+from dala.gpu.compute.engines.cpu.native.operations import describe
+from dala.gpu.compute.engines.cpu.native.source import NativeFunction
+from dala.gpu.compute.engines.cpu.native.types import Span, Term, Type, Value
+from dala.gpu.compute.engines.cpu.native.unit import (
+    MOST_CALLS,
+    MOST_FUNCTIONS,
+    ArgType,
+    Unit,
+    Written,
+    annotation,
+    arg_type,
+    llvm_result,
+)
+from dala.gpu.compute.engines.cpu.native.variables import Loops, is_call, plain
+
+#: Turns of an unrolled loop.
+MOST_TURNS: Final = 4096
+
+
+class Body(Loops):
+    """Writes the statements of one function."""
+
+    # statements -------------------------------------------------------------------------------
+    def block(self, statements: list[ast.stmt]) -> None:
+        """Writes statements, up to one after which nothing can run."""
+        for s in statements:
+            if self.f.ended:
+                return
+            self.at = s
+            self.statement(s)
+
+    def statement(self, s: ast.stmt) -> None:
+        """Writes one statement."""
+        if isinstance(s, ast.Assign):
+            self._assign(s)
+        elif isinstance(s, ast.AugAssign):
+            self._augment(s)
+        elif isinstance(s, ast.AnnAssign):
+            self._declare(s)
+        elif isinstance(s, ast.If):
+            self._if(s)
+        elif isinstance(s, ast.While):
+            self._while(s)
+        elif isinstance(s, ast.For):
+            self._for(s)
+        elif isinstance(s, ast.Return):
+            self._return(s)
+        elif isinstance(s, (ast.Break, ast.Continue)):
+            self._leave_loop(isinstance(s, ast.Break))
+        elif isinstance(s, ast.Expr):
+            if not isinstance(s.value, ast.Constant):  # a docstring is none of our business
+                self.term(s.value)
+        elif isinstance(s, ast.Assert):
+            self._assert(s)
+        elif not isinstance(s, ast.Pass):
+            self.fail(f"{type(s).__name__} is not part of native code")
+
+    def _assign(self, s: ast.Assign) -> None:
+        if len(s.targets) != 1:
+            self.fail("a = b = c is not part of native code", "Write two assignments.")
+        target = s.targets[0]
+        if isinstance(target, ast.Name) and is_call(s.value, "static"):
+            self.names[target.id] = self._static_value(s.value)
+            return
+        term = self.term(s.value)
+        self.at = s
+        self._put(target, term)
+
+    def _static_value(self, node: ast.expr) -> Any:
+        assert isinstance(node, ast.Call)
+        term = self.term(node.args[0])
+        if isinstance(term, (Value, Span)):
+            self.fail("static(...) needs what is known at compile time", "Statics are keywords.")
+        return term
+
+    def _put(self, target: ast.expr, term: Term) -> None:
+        if isinstance(target, ast.Tuple):
+            if not isinstance(term, tuple) or len(term) != len(target.elts):
+                self.fail(f"{len(target.elts)} names need as many values, not {describe(term)}")
+            for t, part in zip(target.elts, term, strict=True):
+                self._put(t, part)
+        elif isinstance(target, ast.Name):
+            if isinstance(term, tuple) or term is None:
+                self.fail(f"{target.id!r} cannot hold {describe(term)}")
+            self.assign(target.id, term)
+        elif isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Slice):
+            owner = self.term(target.value)
+            if not isinstance(owner, Span):
+                self.fail(f"{describe(owner)} has no elements to store to")
+            self.store(owner, self.index(self.term(target.slice)), term)
+        else:
+            self.fail(f"{ast.unparse(target)} cannot be assigned to")
+
+    def _augment(self, s: ast.AugAssign) -> None:
+        if isinstance(s.target, ast.Subscript):
+            owner = self.term(s.target.value)
+            if not isinstance(owner, Span):
+                self.fail(f"{describe(owner)} has no elements to store to")
+            index = self.index(self.term(s.target.slice))
+            term = self.term(s.value)
+            self.at = s
+            self.store(owner, index, self.binary(s.op, self.load(owner, index), term))
+        elif isinstance(s.target, ast.Name):
+            if s.target.id not in self.names:
+                self.fail(f"{s.target.id!r} has no value yet")
+            old = self.read(self.names[s.target.id])
+            term = self.term(s.value)
+            self.at = s
+            self.assign(s.target.id, self.binary(s.op, old, term))
+
+    def _declare(self, s: ast.AnnAssign) -> None:
+        kind = annotation(self.function, s.annotation, self.statics, s)
+        if not isinstance(s.target, ast.Name) or s.value is None or not isinstance(kind, Type):
+            self.fail("a declaration is name: type = value")
+        self.assign(s.target.id, self.term(s.value), kind)
+
+    def _assert(self, s: ast.Assert) -> None:
+        condition = self.term(s.test)
+        if isinstance(condition, Value):
+            self.fail("assert is for what is known at compile time")
+        if not condition:
+            self.fail(f"the assertion does not hold for {self.statics}")
+
+    # control flow -----------------------------------------------------------------------------
+    def _return(self, s: ast.Return) -> None:
+        none = s.value is None or (isinstance(s.value, ast.Constant) and s.value.value is None)
+        term = None if none or s.value is None else self.term(s.value)
+        self.at = s
+        if term is None:
+            if self.result not in (None, "any"):
+                self.fail("this return has no value, but the function has a result")
+            self.result = None
+            self.f.do("ret void")
+        elif self.result is None:
+            self.fail("the function has no result", "Annotate it: -> f32, say.")
+        elif isinstance(term, tuple):
+            self._return_several(term)
+        else:
+            v = self.value(term, self.result if isinstance(self.result, Type) else None)
+            if self.result not in ("any", v.type):
+                self.fail(f"the result is {describe_result(self.result)}, not {v.type}")
+            self.result = v.type
+            self.f.do(f"ret {v.type.llvm} {v.name}")
+        self.f.ended = True
+
+    def _return_several(self, terms: tuple[Term, ...]) -> None:
+        wanted = self.result if isinstance(self.result, tuple) else (None,) * len(terms)
+        if len(wanted) != len(terms):
+            self.fail(f"the result is {describe_result(self.result)}, not {len(terms)} values")
+        values = [self.value(t, w) for t, w in zip(terms, wanted, strict=True)]
+        found = tuple(v.type for v in values)
+        if self.result not in ("any", found):
+            self.fail(f"the result is {describe_result(self.result)}")
+        self.result = found
+        whole = "poison"
+        for i, v in enumerate(values):
+            kind = llvm_result(found)
+            whole = self.f.let(f"insertvalue {kind} {whole}, {v.type.llvm} {v.name}, {i}")
+        self.f.do(f"ret {llvm_result(found)} {whole}")
+
+    # calls ------------------------------------------------------------------------------------
+    def call(self, function: NativeFunction, args: list[Term], statics: dict[str, Any]) -> Term:
+        """A call of another native function, which is written now if it was not before."""
+        if len(args) != len(function.params):
+            names = ", ".join(p.arg for p in function.params)
+            self.fail(f"{function.name}({names}) is called with {len(args)} arguments")
+        from dala.gpu.compute.engines.cpu.native.specialise import bind
+
+        given, filled = bind(self, function, args, statics)
+        kinds = [arg_type(g) for g in given]
+        if function_key(function, kinds, filled) in self.unit.open:
+            self.fail(
+                f"{function.name} would call itself",
+                "Only a function that is written for other constants each time may.",
+            )
+        if len(self.unit.open) >= MOST_CALLS:
+            self.fail(f"{MOST_CALLS} calls within calls")
+        written = write_function(self.unit, function, kinds, filled)
+        parts = []
+        for g in given:
+            if isinstance(g, Span):
+                parts += [f"ptr {g.pointer}", f"i64 {g.length}"]
+            else:
+                parts.append(f"{g.type.llvm} {g.name}")
+        if self.unit.checked:
+            parts.append("ptr %fault")
+        kind = llvm_result(written.result)
+        text = f"call {kind} {written.name}({', '.join(parts)}){self.grouped()}"
+        if written.result is None:
+            self.f.do(text)
+            self._after_call()
+            return None
+        whole = self.f.let(text)
+        self._after_call()
+        if isinstance(written.result, tuple):
+            return tuple(
+                Value(t, self.f.let(f"extractvalue {kind} {whole}, {i}"))
+                for i, t in enumerate(written.result)
+            )
+        return Value(written.result, whole)
+
+    def _after_call(self) -> None:
+        if not self.unit.checked:
+            return
+        f = self.f
+        code = f.let("load i64, ptr %fault")
+        bad, fine = f.label("faulted"), f.label("went")
+        f.branch(f.let(f"icmp ne i64 {code}, 0"), bad, fine)
+        f.start(bad)
+        f.do(LEAVE)
+        f.start(fine)
+
+
+def write_function(
+    unit: Unit,
+    function: NativeFunction,
+    kinds: list[Any],
+    statics: dict[str, Any],
+    *,
+    entry: bool = False,
+) -> Written:
+    """Writes a function for these argument types and constants, unless the unit has it."""
+    key: tuple[Any, ...] = (
+        function,
+        tuple(kinds),
+        tuple(sorted(statics.items(), key=lambda i: i[0])),
+    )
+    key += tuple(type(v) for v in statics.values())  # 1, 1.0 and True are equal, and differ
+    found = unit.known.get(key)
+    if found is not None:
+        return found
+    if len(unit.known) >= MOST_FUNCTIONS:
+        function.fail(function.tree, f"more than {MOST_FUNCTIONS} functions in one module")
+    name = f"@{plain(function.name)}.{len(unit.known)}"
+    written = unit.known[key] = Written(name)
+    if function.name not in unit.names:
+        unit.names.append(function.name)
+    unit.open.append(key)
+    params = _heads(function, kinds, entry)
+    if unit.checked:
+        params.append("ptr %fault")
+    style = "noinline" if entry or not function.inline else "alwaysinline"
+    f = Function(unit.module, f"define internal $RESULT {name}({', '.join(params)}) {style} #0")
+    body = Body(unit, function, f, statics)
+    for p, kind in zip(function.params, kinds, strict=True):
+        arg = f"%arg.{plain(p.arg)}"
+        if isinstance(kind, tuple):
+            body.assign(p.arg, Span(kind[0], arg, f"{arg}.n", kind[1]))
+        else:
+            body.assign(p.arg, Value(kind, arg))
+    tree = function.tree
+    body.result = annotation(function, tree.returns, statics, tree)
+    body.block(tree.body)
+    body.at = tree
+    if not f.ended:
+        if body.result not in (None, "any"):
+            body.fail("a path through the function ends without its result")
+        body.result = None
+        f.do("ret void")
+    unit.open.pop()
+    written.result = body.result
+    unit.functions.append(_finished(f.text(), body.result))
+    return written
+
+
+def function_key(
+    function: NativeFunction, kinds: list[Any], statics: dict[str, Any]
+) -> tuple[Any, ...]:
+    """What tells the written forms of a function apart."""
+    # With the types, since 1, 1.0 and True are equal to Python.
+    constants = tuple((name, v, type(v)) for name, v in statics.items())
+    return function, tuple(kinds), constants
+
+
+def _finished(text: str, result: Any) -> str:
+    kind = llvm_result(result)
+    leave = "ret void" if result is None else f"ret {kind} zeroinitializer"
+    return text.replace(LEAVE, leave).replace("$RESULT", kind)
+
+
+def _heads(function: NativeFunction, kinds: list[ArgType], entry: bool) -> list[str]:
+    # Only the arrays that come from outside need the promise: what is inlined inherits it.
+    promise = "" if function.aliasing or not entry else " noalias"
+    heads = []
+    for p, kind in zip(function.params, kinds, strict=True):
+        arg = f"%arg.{plain(p.arg)}"
+        if isinstance(kind, tuple):
+            heads += [f"ptr{promise} {arg}", f"i64 {arg}.n"]
+        else:
+            heads.append(f"{kind.llvm} {arg}")
+    return heads
+
+
+def describe_result(result: Any) -> str:
+    """A result in words."""
+    if isinstance(result, tuple):
+        return "(" + ", ".join(str(t) for t in result) + ")"
+    return str(result)

@@ -1,0 +1,278 @@
+"""What the words about memory and vectors write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from dala.gpu.compute.engines.cpu.llvm.text import constant
+from dala.gpu.compute.engines.cpu.native import words
+from dala.gpu.compute.engines.cpu.native.express import Expressions
+from dala.gpu.compute.engines.cpu.native.operations import FAST, describe
+from dala.gpu.compute.engines.cpu.native.types import (
+    BOOL,
+    I32,
+    I64,
+    Span,
+    Term,
+    Type,
+    Value,
+    is_number,
+)
+
+#: Bytes of a local array, and of all of them in one module.
+MOST_LOCAL: Final = 256 << 10
+MOST_STACK: Final = 512 << 10
+
+
+# memory ---------------------------------------------------------------------------------------
+def _local(b: Expressions, element: Any, length: Any) -> Span:
+    kind = type_of(b, element)
+    if not isinstance(length, int) or length < 1:
+        b.fail("the length of a local array is a constant of 1 or more")
+    if length * kind.size > MOST_LOCAL:
+        b.fail(f"a local array of {length * kind.size} bytes; {MOST_LOCAL} is the most")
+    made = b.locals
+    key = (id(b.at), kind, length)  # the turns of an unrolled loop share one
+    if key not in made:
+        made[key] = b.f.alloca(f"[{length} x {kind.stored}]", f"local.{len(made)}", 64)
+        b.unit.stack += length * kind.size
+        if b.unit.stack > MOST_STACK:
+            b.fail(f"local arrays of {b.unit.stack} bytes in all; {MOST_STACK} is the most")
+    return Span(kind, made[key], str(length), kind.size)
+
+
+def _view(b: Expressions, array: Any, element: Any, offset: Any = 0) -> Span:
+    source, kind, at = span_of(b, array), type_of(b, element), b.index(offset)
+    size = b.f.let(f"mul i64 {source.length}, {source.element.size}")
+    if b.unit.checked:
+        b.check_range(at, size, more="1")
+    left = b.f.let(f"sub i64 {size}, {at}")
+    length = b.f.let(f"sdiv i64 {left}, {kind.size}")
+    pointer = b.f.let(f"getelementptr inbounds i8, ptr {source.pointer}, i64 {at}")
+    return Span(kind, pointer, length, 1)
+
+
+def _table(b: Expressions, element: Any, values: Any) -> Span:
+    kind = type_of(b, element)
+    if not isinstance(values, (tuple, list, range)) or not all(is_number(v) for v in values):
+        b.fail(f"table(...) needs constant numbers, not {describe(values)}")
+    stored = kind.stored
+    listed = ", ".join(f"{stored} {constant(v, stored)}" for v in values)
+    text = f"internal unnamed_addr constant [{len(values)} x {stored}] [{listed}], align 64"
+    made = b.unit.tables
+    if text not in made:
+        made[text] = f"@table.{len(made)}"
+        b.unit.globals.append(f"{made[text]} = {text}")
+    return Span(kind, made[text], str(len(values)), kind.size)
+
+
+def _load(b: Expressions, array: Any, index: Any, lanes: Any, count: Any = None) -> Value:
+    source, at, n = span_of(b, array), b.index(index), lanes_of(b, lanes)
+    if count is None:
+        return b.load(source, at, n)
+    mask, kind = _first_lanes(b, source, at, n, count), source.element.wide(n)
+    m, t = f"<{n} x i1>", kind.llvm
+    name = b.f.module.intrinsic(f"masked.load.{kind.suffix}.p0", t, "ptr", "i32", m, t)
+    given = f"ptr {b.address(source, at)}, i32 {source.align}, {m} {mask}, {t} zeroinitializer"
+    return Value(kind, b.f.let(f"call {t} {name}({given}){b.grouped()}"))
+
+
+def _store(b: Expressions, array: Any, index: Any, vector: Any, count: Any = None) -> None:
+    target, at = span_of(b, array), b.index(index)
+    if count is None:
+        b.store(target, at, vector)
+        return
+    v = vector_of(b, vector)
+    if v.type.scalar != target.element:
+        b.fail(f"{v.type} is stored into an array of {target.element}")
+    m, t = f"<{v.type.lanes} x i1>", v.type.llvm
+    mask = _first_lanes(b, target, at, v.type.lanes, count)
+    name = b.f.module.intrinsic(f"masked.store.{v.type.suffix}.p0", "void", t, "ptr", "i32", m)
+    given = f"{t} {v.name}, ptr {b.address(target, at)}, i32 {target.align}, {m} {mask}"
+    b.f.do(f"call void {name}({given}){b.grouped()}")
+
+
+def _first_lanes(b: Expressions, array: Span, at: str, lanes: int, count: Any) -> str:
+    """The mask of the first lanes; a checked build sees that they lie within the array."""
+    if array.element.bits == 1:
+        b.fail("bools are loaded and stored without a count")
+    wanted = b.intrinsic("smax", Value(I64, b.index(count)), Value(I64, "0"))
+    wanted = b.intrinsic("smin", wanted, Value(I64, str(lanes)))
+    if b.unit.checked:
+        b.check_range(at, array.length, more="1")
+        last = b.f.let(f"add i64 {at}, {wanted.name}")
+        b.check_range(last, array.length, more="1")
+    wide = b.spread(b.convert(wanted, I32), lanes)
+    numbers = ", ".join(f"i32 {i}" for i in range(lanes))
+    return b.f.let(f"icmp sgt <{lanes} x i32> {wide.name}, <{numbers}>")
+
+
+def _stream(b: Expressions, array: Any, index: Any, vector: Any) -> None:
+    target, at, v, f = span_of(b, array), b.index(index), vector_of(b, vector), b.f
+    size = v.type.lanes * v.type.size
+    if not b.unit.streams or size not in (16, 32, 64):
+        b.store(target, at, v)
+        return
+    if v.type.scalar != target.element or v.type.bits == 1:
+        b.fail(f"{v.type} is streamed into an array of {target.element}")
+    b.check_range(at, target.length, width=v.type.lanes)
+    place = b.address(target, at)
+    low = f.let(f"and i64 {f.let(f'ptrtoint ptr {place} to i64')}, {size - 1}")
+    past, usual, after = f.label("past"), f.label("usual"), f.label("stored")
+    f.branch(f.let(f"icmp eq i64 {low}, 0"), past, usual)
+    f.start(past)
+    text = f"store {v.type.llvm} {v.name}, ptr {place}, align"
+    f.do(f"{text} {size}, !nontemporal {b.unit.meta('!{i32 1}')}{b.grouped()}")
+    f.jump(after)
+    f.start(usual)
+    f.do(f"{text} {target.align}{b.grouped()}")
+    f.jump(after)
+    f.start(after)
+    b.unit.streamed = True
+
+
+def _gather(b: Expressions, array: Any, indexes: Any, element: Any = None) -> Value:
+    source, at = span_of(b, array), b.value(indexes)
+    if not at.type.integer or at.type.lanes == 1 or source.element.bits == 1:
+        b.fail("gather takes an array of numbers and a vector of whole numbers")
+    kind, align = source.element, source.align
+    if element is not None:
+        kind, align = type_of(b, element), 1
+        if source.element.size != 1 or kind.bits == 1:
+            b.fail("gather takes numbers of another type from an array of bytes")
+    if b.unit.checked:
+        for lane in range(at.type.lanes):
+            one = b.f.let(f"extractelement {at.type.llvm} {at.name}, i64 {lane}")
+            bytes_each = 1 if element is None else kind.size
+            b.check_range(b.index(Value(at.type.scalar, one)), source.length, width=bytes_each)
+    n, t = at.type.lanes, kind.wide(at.type.lanes)
+    wide = b.convert(at, I64)
+    text = f"getelementptr {source.element.llvm}, ptr {source.pointer}, {wide.type.llvm}"
+    places = b.f.let(f"{text} {wide.name}")
+    name = b.f.module.intrinsic(
+        f"masked.gather.{t.suffix}.v{n}p0", t.llvm, f"<{n} x ptr>", "i32", f"<{n} x i1>", t.llvm
+    )
+    every = b.literal(True, BOOL.wide(n)).name
+    text = f"call {t.llvm} {name}(<{n} x ptr> {places}, i32 {align}, <{n} x i1> {every}"
+    return Value(t, b.f.let(f"{text}, {t.llvm} poison)"))
+
+
+def _prefetch(b: Expressions, array: Any, index: Any) -> None:
+    source, at = span_of(b, array), b.index(index)
+    place = b.f.let(f"getelementptr {source.element.stored}, ptr {source.pointer}, i64 {at}")
+    name = b.f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
+    b.f.do(f"call void {name}(ptr {place}, i32 0, i32 3, i32 1)")
+
+
+def _len(b: Expressions, array: Any) -> Term:
+    if isinstance(array, (tuple, range)):
+        return len(array)
+    return Value(I64, span_of(b, array).length)
+
+
+# vectors --------------------------------------------------------------------------------------
+def _splat(b: Expressions, value: Any, lanes: Any) -> Value:
+    return b.spread(b.value(value), lanes_of(b, lanes))
+
+
+def _vec(b: Expressions, *values: Any) -> Value:
+    parts = b.alike(*values, what="vec(...)")
+    if len(parts) < 2 or parts[0].type.lanes > 1:
+        b.fail("vec(...) takes two scalars or more")
+    kind = parts[0].type.wide(len(parts))
+    name = "poison"
+    for i, p in enumerate(parts):
+        name = b.f.let(f"insertelement {kind.llvm} {name}, {p.type.llvm} {p.name}, i64 {i}")
+    return Value(kind, name)
+
+
+def _insert(b: Expressions, vector: Any, lane: Any, value: Any) -> Value:
+    v = vector_of(b, vector)
+    one = b.value(value, v.type.scalar)
+    if one.type != v.type.scalar:
+        b.fail(f"{one.type} goes into a {v.type}", f"Convert it: {v.type.scalar}(...).")
+    if isinstance(lane, int) and not 0 <= lane < v.type.lanes:
+        b.fail(f"lane {lane} of a vector of {v.type.lanes}")
+    at = b.index(lane)
+    text = f"insertelement {v.type.llvm} {v.name}, {one.type.llvm} {one.name}, i64 {at}"
+    return Value(v.type, b.f.let(text))
+
+
+def _shuffle(b: Expressions, first: Any, second: Any, lanes: Any) -> Value:
+    x, y = b.alike(first, second, what="shuffle")
+    ok = isinstance(lanes, tuple) and all(isinstance(i, int) for i in lanes)
+    if not ok or not all(0 <= i < 2 * x.type.lanes for i in lanes):
+        b.fail("the lanes of a shuffle are a constant tuple, within both vectors")
+    return pick(b, x, y, lanes)
+
+
+def pick(b: Expressions, x: Value, y: Value, lanes: tuple[int, ...]) -> Value:
+    """Lanes of two vectors as one."""
+    kind, t = x.type.wide(len(lanes)), x.type.llvm
+    mask = ", ".join(f"i32 {i}" for i in lanes)
+    text = f"shufflevector {t} {x.name}, {t} {y.name}, <{len(lanes)} x i32> <{mask}>"
+    return Value(kind, b.f.let(text))
+
+
+def _across(b: Expressions, vector: Any, op: str) -> Value:
+    v = vector_of(b, vector)
+    one, t = v.type.scalar, v.type
+    if t.floating and op == "add":
+        name = b.f.module.intrinsic(f"vector.reduce.fadd.{t.suffix}", one.llvm, one.llvm, t.llvm)
+        start = constant(-0.0, one.llvm)
+        text = f"call {FAST}{one.llvm} {name}({one.llvm} {start}, {t.llvm} {v.name})"
+        return Value(one, b.f.let(text))
+    if t.floating:
+        op = {"min": "fminimum", "max": "fmaximum"}.get(op, op)
+    elif op in ("min", "max"):
+        op = ("s" if t.signed else "u") + op
+    name = b.f.module.intrinsic(f"vector.reduce.{op}.{t.suffix}", one.llvm, t.llvm)
+    return Value(one, b.f.let(f"call {one.llvm} {name}({t.llvm} {v.name})"))
+
+
+def _mask(b: Expressions, mask: Any, op: str) -> Value:
+    v = b.truth(mask)
+    return v if v.type.lanes == 1 else _across(b, v, op)
+
+
+# helpers --------------------------------------------------------------------------------------
+def type_of(b: Expressions, term: Any) -> Type:
+    """A term that must be a type."""
+    if not isinstance(term, Type):
+        b.fail(f"a type is needed here, not {describe(term)}")
+    return term
+
+
+def span_of(b: Expressions, term: Any) -> Span:
+    """A term that must be an array."""
+    if not isinstance(term, Span):
+        b.fail(f"an array is needed here, not {describe(term)}")
+    return term
+
+
+def vector_of(b: Expressions, term: Any) -> Value:
+    """A term that must be a vector."""
+    if not isinstance(term, Value) or term.type.lanes == 1:
+        b.fail(f"a vector is needed here, not {describe(term)}")
+    return term
+
+
+def lanes_of(b: Expressions, term: Any) -> int:
+    """A number of lanes."""
+    if not isinstance(term, int) or not 2 <= term <= 64:
+        b.fail("the number of lanes is a constant from 2 to 64")
+    return term
+
+
+MEMORY_WORDS: Final[dict[Any, Callable[..., Term]]] = {
+    words.local: _local, words.view: _view, words.table: _table, words.load: _load,
+    words.store: _store, words.stream: _stream, words.gather: _gather,
+    words.prefetch: _prefetch, len: _len,
+    words.splat: _splat, words.vec: _vec, words.insert: _insert, words.shuffle: _shuffle,
+    words.hsum: lambda b, v: _across(b, v, "add"),
+    words.hmin: lambda b, v: _across(b, v, "min"),
+    words.hmax: lambda b, v: _across(b, v, "max"),
+    words.any_of: lambda b, m: _mask(b, m, "or"),
+    words.all_of: lambda b, m: _mask(b, m, "and"),
+}  # fmt: skip

@@ -1,0 +1,319 @@
+"""Expressions of native code: names, operators, subscripts, calls."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, NoReturn
+
+from dala.gpu.compute.engines.cpu.llvm.text import Function
+from dala.gpu.compute.engines.cpu.native.access import Access
+from dala.gpu.compute.engines.cpu.native.operations import describe
+from dala.gpu.compute.engines.cpu.native.source import NativeFunction
+from dala.gpu.compute.engines.cpu.native.types import (
+    BOOL,
+    Span,
+    Term,
+    Type,
+    Value,
+    is_number,
+)
+from dala.gpu.compute.engines.cpu.native.unit import Unit, lookup
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A local variable that holds a number or a vector."""
+
+    type: Type
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A local variable that holds an array: where it begins, and its length."""
+
+    element: Type
+    pointer: str
+    length: str
+    align: int
+
+
+class Expressions(Access):
+    """Writes expressions; :class:`~.body.Body` adds statements."""
+
+    statics: dict[str, Any]
+
+    def __init__(self, unit: Unit, function: NativeFunction, f: Function) -> None:
+        self.unit = unit
+        self.function = function
+        self.f = f
+        self.fast = function.fast
+        self.at: ast.AST = function.tree
+        #: Local names: variables of the run, or constants (unrolled counters).
+        self.names: dict[str, Any] = {}
+        #: Access groups of the enclosing independent loops.
+        self.groups: list[str] = []
+        #: Arrays on the stack, by the call that makes them.
+        self.locals: dict[tuple[int, Type, int], str] = {}
+
+    def fail(self, problem: str, advice: str = "") -> NoReturn:
+        """Raises with the place that is being compiled."""
+        self.function.fail(self.at, problem, advice)
+
+    # terms ------------------------------------------------------------------------------------
+    def term(self, node: ast.expr) -> Term:
+        """The term of an expression."""
+        before, self.at = self.at, node
+        handler = _NODES.get(type(node))
+        if handler is None:
+            self.fail(f"{type(node).__name__} is not part of native code")
+        found = handler(self, node)
+        self.at = before
+        return found
+
+    def _constant(self, node: ast.Constant) -> Term:
+        if not is_number(node.value):
+            self.fail(f"{node.value!r} is no number")
+        return node.value
+
+    def _name(self, node: ast.Name) -> Term:
+        if node.id in self.names:
+            return self.read(self.names[node.id])
+        try:
+            found = lookup(self.function, node.id, self.statics)
+        except KeyError:
+            self.fail(f"{node.id!r} is not known", "A local must be assigned before it is used.")
+        return BOOL if found is bool else found
+
+    def read(self, variable: Any) -> Term:
+        """What a local name stands for."""
+        if isinstance(variable, Number):
+            kind = variable.type
+            return Value(kind, self.f.let(f"load {kind.llvm}, ptr {variable.pointer}"))
+        if isinstance(variable, Row):
+            pointer = self.f.let(f"load ptr, ptr {variable.pointer}")
+            length = self.f.let(f"load i64, ptr {variable.length}")
+            return Span(variable.element, pointer, length, variable.align)
+        return variable
+
+    def _attribute(self, node: ast.Attribute) -> Term:
+        owner = self.term(node.value)
+        if isinstance(owner, ModuleType) and hasattr(owner, node.attr):
+            return getattr(owner, node.attr)
+        self.fail(f"{ast.unparse(node)} is not part of native code")
+
+    def _tuple(self, node: ast.Tuple) -> Term:
+        return tuple(self.term(e) for e in node.elts)
+
+    def _binary(self, node: ast.BinOp) -> Term:
+        a, b = self.term(node.left), self.term(node.right)
+        return self.binary(node.op, a, b)
+
+    def _unary(self, node: ast.UnaryOp) -> Term:
+        return self.unary(node.op, self.term(node.operand))
+
+    # conditions -------------------------------------------------------------------------------
+    def _boolean(self, node: ast.BoolOp) -> Term:
+        parts = [lambda n=n: self.term(n) for n in node.values]
+        pure = all(self._harmless(n) for n in node.values[1:])
+        return self._chain(parts, isinstance(node.op, ast.And), pure)
+
+    def _compare(self, node: ast.Compare) -> Term:
+        last = self.term(node.left)
+        parts: list[Callable[[], Term]] = []
+        for op, right in zip(node.ops, node.comparators, strict=True):
+
+            def part(op: ast.cmpop = op, right: ast.expr = right) -> Term:
+                nonlocal last
+                a, last = last, self.term(right)
+                return self.compare(op, a, last)
+
+            parts.append(part)
+        return self._chain(parts, True, all(self._harmless(n) for n in node.comparators[1:]))
+
+    def _chain(self, parts: Sequence[Callable[[], Term]], every: bool, pure: bool) -> Term:
+        """``and`` (every) or ``or``: what is known now is folded, the rest stops early."""
+        total: Value | None = None
+        after = self.f.label("known")
+        arrivals: list[str] = []
+        for i, part in enumerate(parts):
+            term = part()
+            if not isinstance(term, Value):
+                if bool(term) == every:
+                    continue
+                if total is None:
+                    return not every
+                term = self.literal(not every, BOOL)
+            v = self.truth(term)
+            if total is not None and pure:
+                v = self._both(total, v, every)
+            total = v
+            if not pure and i < len(parts) - 1:
+                if v.type.lanes > 1:
+                    self.fail("and, or take single bools", "Write & or | for vectors.")
+                following = self.f.label("next")
+                arrivals.append(self.f.here)
+                if every:
+                    self.f.branch(v.name, following, after)
+                else:
+                    self.f.branch(v.name, after, following)
+                self.f.start(following)
+        if total is None:
+            return every
+        if not arrivals:
+            return total
+        last = self.f.here
+        self.f.jump(after)
+        self.f.start(after)
+        early = "false" if every else "true"
+        edges = [f"[ {early}, %{a} ]" for a in arrivals] + [f"[ {total.name}, %{last} ]"]
+        return Value(BOOL, self.f.let(f"phi i1 {', '.join(edges)}"))
+
+    def _both(self, a: Value, b: Value, every: bool) -> Value:
+        x, y = self.alike(a, b)
+        word = "and" if every else "or"
+        return Value(x.type, self.f.let(f"{word} {x.type.llvm} {x.name}, {y.name}"))
+
+    def _harmless(self, node: ast.expr) -> bool:
+        """True if computing it in vain does no harm: no memory read, no call but of a type."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Subscript):
+                return False
+            if isinstance(part, ast.Call) and not (
+                isinstance(part.func, ast.Name)
+                and (part.func.id in ("min", "max", "abs") or self._is_type(part.func.id))
+            ):
+                return False
+        return True
+
+    def _is_type(self, name: str) -> bool:
+        try:
+            return isinstance(lookup(self.function, name, self.statics), Type)
+        except KeyError:
+            return False
+
+    def _choice(self, node: ast.IfExp) -> Term:
+        condition = self.term(node.test)
+        if not isinstance(condition, Value):
+            return self.term(node.body if condition else node.orelse)
+        if condition.type.lanes > 1 or (self._harmless(node.body) and self._harmless(node.orelse)):
+            return self.choose(condition, self.term(node.body), self.term(node.orelse))
+        yes, no, after = (self.f.label(h) for h in ("yes", "no", "chosen"))
+        self.f.branch(self.truth(condition).name, yes, no)
+        self.f.start(yes)
+        a = self.term(node.body)
+        ends = self.f.here
+        # The other side may be what gives a bare number its type, so both are written first.
+        held, self.f.lines = self.f.lines, []
+        self.f.start(no)
+        b = self.term(node.orelse)
+        other, self.f.lines = self.f.lines, held
+        x, y = self._constants_follow(a, b)
+        last = self.f.here
+        self.f.here, self.f.ended = ends, False
+        self.f.jump(after)
+        self.f.lines += other
+        self.f.here, self.f.ended = last, False
+        self.f.jump(after)
+        self.f.start(after)
+        t = x.type.llvm
+        return Value(x.type, self.f.let(f"phi {t} [ {x.name}, %{ends} ], [ {y.name}, %{last} ]"))
+
+    def _constants_follow(self, a: Term, b: Term) -> tuple[Value, Value]:
+        x = self.value(a, b.type if isinstance(b, Value) else None)
+        y = self.value(b, x.type)
+        if x.type != y.type:
+            self.fail(f"the choice mixes {x.type} and {y.type}", "Convert one of them.")
+        return x, y
+
+    # memory -----------------------------------------------------------------------------------
+    def _subscript(self, node: ast.Subscript) -> Term:
+        owner = self.term(node.value)
+        if isinstance(node.slice, ast.Slice):
+            return self._part(owner, node.slice)
+        index = self.term(node.slice)
+        if isinstance(owner, Span):
+            return self.load(owner, self.index(index))
+        if isinstance(owner, Value) and owner.type.lanes > 1:
+            if isinstance(index, int) and not 0 <= index < owner.type.lanes:
+                self.fail(f"lane {index} of a vector of {owner.type.lanes}")
+            at = self.index(index)
+            text = f"extractelement {owner.type.llvm} {owner.name}, i64 {at}"
+            return Value(owner.type.scalar, self.f.let(text))
+        if isinstance(owner, (tuple, list, range)):
+            if not isinstance(index, int):
+                self.fail("a constant tuple takes constant indexes", "table(f32, X) is an array.")
+            if not -len(owner) <= index < len(owner):
+                self.fail(f"index {index} of {len(owner)} constants")
+            return owner[index]
+        self.fail(f"{describe(owner)} has no elements")
+
+    def _part(self, owner: Term, piece: ast.Slice) -> Span:
+        if not isinstance(owner, Span) or piece.step is not None:
+            self.fail("only arrays have parts, and a[i:j] is all of it")
+        first = self.index(self.term(piece.lower)) if piece.lower else "0"
+        last = self.index(self.term(piece.upper)) if piece.upper else owner.length
+        if self.unit.checked:
+            self.check_range(first, owner.length, more="1")
+            self.check_range(last, owner.length, more="1")
+            self.check_range(first, last, more="1")
+        length = self.f.let(f"sub i64 {last}, {first}")
+        pointer = self.address(owner, first)
+        return Span(owner.element, pointer, length, owner.align)
+
+    # calls ------------------------------------------------------------------------------------
+    def _call(self, node: ast.Call) -> Term:
+        from dala.gpu.compute.engines.cpu.native.builtin import WORDS  # they call back into this
+
+        called = self.term(node.func)
+        args = [self.term(a) for a in node.args if not isinstance(a, ast.Starred) or self._star()]
+        named = {k.arg or self._star(): self.term(k.value) for k in node.keywords}
+        self.at = node
+        if isinstance(called, Type):
+            if len(args) != 1 or named:
+                self.fail(f"{called}(...) converts one value")
+            return self.convert(args[0], called)
+        if isinstance(called, NativeFunction):
+            return self.call(called, args, named)
+        try:
+            handler = WORDS.get(called)
+        except TypeError:
+            handler = None
+        if handler is not None:
+            try:
+                return handler(self, *args, **named)
+            except TypeError as error:
+                if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                    self.fail(f"{ast.unparse(node.func)}: {_arguments(error)}")
+                raise
+        # On constants the functions of Python's own maths will do.
+        known = getattr(math, getattr(called, "__name__", "?"), None)
+        if known is not None and known is called and all(is_number(a) for a in args):
+            return known(*args)
+        self.fail(f"{ast.unparse(node.func)} cannot be called in native code")
+
+    def _star(self) -> NoReturn:
+        self.fail("calls take no * and no **")
+
+    def call(self, function: NativeFunction, args: list[Term], statics: dict[str, Any]) -> Term:
+        """A call of another native function."""
+        raise NotImplementedError
+
+
+def _arguments(error: TypeError) -> str:
+    text = str(error)
+    return text.split("() ", 1)[-1]
+
+
+_NODES: dict[type, Callable[[Any, Any], Term]] = {
+    ast.Constant: Expressions._constant, ast.Name: Expressions._name,
+    ast.Attribute: Expressions._attribute, ast.Tuple: Expressions._tuple,
+    ast.BinOp: Expressions._binary, ast.UnaryOp: Expressions._unary,
+    ast.BoolOp: Expressions._boolean, ast.Compare: Expressions._compare,
+    ast.IfExp: Expressions._choice, ast.Subscript: Expressions._subscript,
+    ast.Call: Expressions._call,
+}  # fmt: skip

@@ -1,0 +1,148 @@
+"""What stands between a job block and native code: unpacking, results, faults, tiles.
+
+The block that carries a call is a job of :mod:`dala.gpu.compute.engines.cpu.llvm.tiles`: after its
+head comes a word with the address of the fault report, then the arguments, an array as two words
+(address, length), a number as one. Word 9 holds where the result goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
+from dala.gpu.compute.engines.cpu.native.types import BOOL
+from dala.gpu.compute.engines.cpu.native.unit import Result, Written, llvm_result
+
+_FIRST: Final = HEAD_WORDS + 1
+
+# A report has five words: 1, index, length, line, number of the function; the first to write wins.
+FAULT: Final = """\
+define internal void @dala.fault(ptr %f, i64 %index, i64 %length, i64 %line, i64 %name) #0 {
+  %put = cmpxchg ptr %f, i64 0, i64 1 acq_rel monotonic
+  %first = extractvalue { i64, i1 } %put, 1
+  br i1 %first, label %tell, label %leave
+tell:
+  %p1 = getelementptr i64, ptr %f, i64 1
+  store i64 %index, ptr %p1
+  %p2 = getelementptr i64, ptr %f, i64 2
+  store i64 %length, ptr %p2
+  %p3 = getelementptr i64, ptr %f, i64 3
+  store i64 %line, ptr %p3
+  %p4 = getelementptr i64, ptr %f, i64 4
+  store i64 %name, ptr %p4
+  br label %leave
+leave:
+  ret void
+}
+"""
+
+
+# A body may count on getting one tile at a time, also where there is nobody to share with.
+TILE_BY_TILE: Final = """\
+define void @all(ptr %job) #0 {
+entry:
+  %total.p = getelementptr i64, ptr %job, i64 1
+  %total = load i64, ptr %total.p
+  %chunk.p = getelementptr i64, ptr %job, i64 2
+  %chunk = load i64, ptr %chunk.p
+  br label %look
+look:
+  %start = phi i64 [ 0, %entry ], [ %end, %tile ]
+  %some = icmp slt i64 %start, %total
+  br i1 %some, label %tile, label %leave
+tile:
+  %full = add i64 %start, %chunk
+  %over = icmp sgt i64 %full, %total
+  %end = select i1 %over, i64 %total, i64 %full
+  call void @body(ptr %job, ptr null, i64 %start, i64 %end)
+  br label %look
+leave:
+  ret void
+}
+"""
+
+
+# Windows grows a stack page by page, in order: before arrays are put on it, somebody must have
+# been on every page. Elsewhere a stack is simply there.
+TOUCH: Final = """\
+define internal void @dala.touch(i64 %pages) noinline #0 {
+entry:
+  br label %look
+look:
+  %n = phi i64 [ %pages, %entry ], [ %fewer, %page ]
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %page, label %leave
+page:
+  %p = alloca i8, i64 4096, align 16
+  store volatile i8 0, ptr %p
+  %fewer = sub i64 %n, 1
+  br label %look
+leave:
+  ret void
+}
+"""
+
+
+def glue_text(
+    entry: Written, kinds: list[Any], *, shared: bool, checked: bool, pages: int, fence: bool
+) -> str:
+    """The exported functions: ``all(job)`` and, where the work is shared out, ``body``."""
+    lines = [f"  call void @dala.touch(i64 {pages})"] if pages else []
+    parts: list[str] = []
+    at = _FIRST
+    for kind in kinds[:-2] if shared else kinds:
+        for llvm in ("ptr", "i64") if isinstance(kind, tuple) else (kind.stored,):
+            lines.append(f"  %p{at} = getelementptr i64, ptr %job, i64 {at}")
+            lines.append(f"  %a{at} = load {llvm}, ptr %p{at}")
+            value = f"%a{at}"
+            if kind == BOOL:
+                lines.append(f"  %b{at} = icmp ne i8 %a{at}, 0")
+                llvm, value = "i1", f"%b{at}"
+            parts.append(f"{llvm} {value}")
+            at += 1
+    if shared:
+        parts += ["i64 %start", "i64 %end"]
+    if checked:
+        lines.append(f"  %f.p = getelementptr i64, ptr %job, i64 {HEAD_WORDS}")
+        lines.append("  %f = load ptr, ptr %f.p")
+        parts.append("ptr %f")
+    if checked and shared:  # after a fault nothing more is begun
+        lines.append("  %code = load atomic i64, ptr %f monotonic, align 8")
+        lines.append("  %bad = icmp ne i64 %code, 0")
+        lines.append("  br i1 %bad, label %leave, label %go\nleave:\n  ret void\ngo:")
+    kind = llvm_result(entry.result)
+    call = f"call {kind} {entry.name}({', '.join(parts)})"
+    if entry.result is None:
+        lines.append(f"  {call}")
+    else:
+        lines.append(f"  %result = {call}")
+        lines.append("  %to.p = getelementptr i64, ptr %job, i64 9")
+        lines.append("  %to = load ptr, ptr %to.p")
+        lines += store_result(entry.result)
+    if fence:  # such stores are not ordered with what tells others that a tile is done
+        lines.append("  call void @llvm.x86.sse.sfence()")
+    text = "\n".join([*lines, "  ret void\n}\n"])
+    if not shared:
+        return f"define void @all(ptr %job) #0 {{\n{text}"
+    return (
+        f"define void @body(ptr %job, ptr %out, i64 %start, i64 %end) #0 {{\n{text}\n{TILE_BY_TILE}"
+    )
+
+
+def store_result(result: Result) -> list[str]:
+    """Writes the parts of a result to the words it goes to."""
+    lines = []
+    several = isinstance(result, tuple)
+    types: Sequence[Any] = result if isinstance(result, tuple) else (result,)
+    for i, t in enumerate(types):
+        value = "%result"
+        if several:
+            value = f"%r{i}"
+            lines.append(f"  {value} = extractvalue {llvm_result(result)} %result, {i}")
+        if t.bits == 1:
+            lines.append(f"  %z{i} = zext i1 {value} to i8")
+            value = f"%z{i}"
+        lines.append(f"  %to{i} = getelementptr i64, ptr %to, i64 {i}")
+        lines.append(f"  store {t.stored} {value}, ptr %to{i}")
+    return lines

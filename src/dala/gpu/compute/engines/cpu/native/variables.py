@@ -1,0 +1,286 @@
+"""Local variables of native code, and loops over them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dala.gpu.compute.engines.cpu.llvm.text import Function
+from dala.gpu.compute.engines.cpu.native.express import Expressions, Number, Row
+from dala.gpu.compute.engines.cpu.native.operations import describe
+from dala.gpu.compute.engines.cpu.native.source import NativeFunction
+from dala.gpu.compute.engines.cpu.native.types import I64, Span, Term, Type, Value, is_number
+from dala.gpu.compute.engines.cpu.native.unit import Unit
+from dala.gpu.compute.engines.cpu.native.words import hinted, independent, static
+
+#: Turns of an unrolled loop.
+MOST_TURNS: Final = 4096
+
+
+@dataclass(slots=True)
+class _Loop:
+    """Where ``continue`` and ``break`` go, and whether any did."""
+
+    again: str
+    after: str
+    left: bool = False
+    again_used: bool = False
+
+
+class Variables(Expressions):
+    """Keeps the variables of one function."""
+
+    def __init__(
+        self, unit: Unit, function: NativeFunction, f: Function, statics: dict[str, Any]
+    ) -> None:
+        super().__init__(unit, function, f)
+        self.statics = statics
+        self.loops: list[_Loop] = []
+        self.result: Any = "any"
+        self._places: dict[tuple[str, Type, int], Any] = {}
+
+    # variables --------------------------------------------------------------------------------
+    def assign(self, name: str, term: Term, declared: Type | None = None) -> None:
+        """Gives a name a value; its first one decides the type."""
+        found = self.names.get(name)
+        if isinstance(term, Span):
+            row = found if isinstance(found, Row) else self._row(name, term)
+            if (row.element, row.align) != (term.element, term.align):
+                self.fail(f"{name!r} is an array of {row.element} (alignment {row.align}) already")
+            self.names[name] = row
+            self.f.do(f"store ptr {term.pointer}, ptr {row.pointer}")
+            self.f.do(f"store i64 {term.length}, ptr {row.length}")
+            return
+        if isinstance(found, Row):
+            self.fail(f"{name!r} is an array; it cannot become {describe(term)}")
+        if found is not None and not isinstance(found, Number):
+            self.fail(f"{name!r} is a constant here", "Give the variable another name.")
+        if found is None and name in self.statics:
+            self.fail(f"{name!r} is a compile-time constant", "Give the variable another name.")
+        kind = declared or (found.type if found else None)
+        v = self.value(term, kind)
+        if kind is not None and v.type != kind:
+            self.fail(f"{name!r} is {kind} and cannot hold {v.type}", f"Convert: {kind}(...).")
+        if found is None:
+            found = self._number(name, v.type)
+            self.names[name] = found
+        self.f.do(f"store {v.type.llvm} {v.name}, ptr {found.pointer}")
+
+    def _number(self, name: str, kind: Type) -> Number:
+        key = (name, kind, 0)
+        if key not in self._places:
+            place = self.f.alloca(kind.llvm, f"{plain(name)}.{len(self._places)}v")
+            # A name that no path has assigned yet reads as zero, not as anything.
+            self.f.entry.append(f"  store {kind.llvm} zeroinitializer, ptr {place}")
+            self._places[key] = Number(kind, place)
+        found: Number = self._places[key]
+        return found
+
+    def _row(self, name: str, span: Span) -> Row:
+        key = (name, span.element, span.align)
+        if key not in self._places:
+            place = f"{plain(name)}.{len(self._places)}"
+            pointer, length = self.f.alloca("ptr", f"{place}p"), self.f.alloca("i64", f"{place}n")
+            self.f.entry.append(f"  store ptr null, ptr {pointer}")
+            self.f.entry.append(f"  store i64 0, ptr {length}")
+            self._places[key] = Row(span.element, pointer, length, span.align)
+        found: Row = self._places[key]
+        return found
+
+
+class Loops(Variables):
+    """Writes branches and loops; :class:`~.body.Body` adds the other statements."""
+
+    def block(self, statements: list[ast.stmt]) -> None:
+        """Writes statements."""
+        raise NotImplementedError
+
+    def _if(self, s: ast.If) -> None:
+        condition = self.term(s.test)
+        if not isinstance(condition, Value):
+            self.block(s.body if condition else s.orelse)
+            return
+        f = self.f
+        yes, no, after = f.label("then"), f.label("else"), f.label("endif")
+        f.branch(self._single(condition), yes, no if s.orelse else after)
+        f.start(yes)
+        self.block(s.body)
+        reached = not f.ended
+        f.jump(after)
+        if s.orelse:
+            f.start(no)
+            self.block(s.orelse)
+            reached = reached or not f.ended
+            f.jump(after)
+        else:
+            reached = True
+        if reached:
+            f.start(after)
+
+    def _single(self, condition: Value) -> str:
+        if condition.type.lanes > 1:
+            self.fail("a condition is one bool", "any_of(mask) and all_of(mask) make one.")
+        return self.truth(condition).name
+
+    def _while(self, s: ast.While) -> None:
+        if s.orelse:
+            self.fail("while has no else here")
+        f = self.f
+        head, turn, after = f.label("while"), f.label("turn"), f.label("endwhile")
+        f.jump(head)
+        f.start(head)
+        condition = self.term(s.test)
+        endless = False
+        if isinstance(condition, Value):
+            f.branch(self._single(condition), turn, after)
+        elif condition:
+            endless = True
+            f.jump(turn)
+        else:
+            f.jump(after)
+            f.start(after)
+            return
+        f.start(turn)
+        loop = _Loop(head, after)
+        self.loops.append(loop)
+        self.block(s.body)
+        self.loops.pop()
+        f.jump(head)
+        if not endless or loop.left:
+            f.start(after)
+
+    def _for(self, s: ast.For) -> None:
+        if s.orelse:
+            self.fail("for has no else here")
+        if not isinstance(s.target, ast.Name):
+            self.fail("the counter of a loop is one name")
+        steps, options, unrolled = s.iter, {}, False
+        if isinstance(steps, ast.Call) and isinstance(steps.func, ast.Name):
+            marker = self.term(steps.func)
+            if marker in (static, independent, hinted):
+                unrolled = marker is static
+                for k in steps.keywords:
+                    options[k.arg or ""] = self.term(k.value)
+                options["independent"] = marker is independent
+                if len(steps.args) != 1:
+                    self.fail(f"{steps.func.id} takes one range")
+                steps = steps.args[0]
+        if unrolled:
+            self._unroll(s, s.target.id, self.term(steps))
+        else:
+            self._count(s, s.target.id, self._bounds(steps), options)
+
+    def _bounds(self, node: ast.expr) -> tuple[str, str, Any]:
+        if not is_call(node, "range") or not isinstance(node, ast.Call) or node.keywords:
+            self.fail("a loop counts over range(...)", "Or write a while loop.")
+        terms = [self.term(a) for a in node.args]
+        if not 1 <= len(terms) <= 3:
+            self.fail("range takes one to three numbers")
+        step = terms[2] if len(terms) == 3 else 1
+        first, last = (0, terms[0]) if len(terms) == 1 else terms[:2]
+        if isinstance(step, int) and step == 0:
+            self.fail("the step of a range cannot be 0")
+        return self.index(first), self.index(last), step
+
+    def _count(
+        self, s: ast.For, name: str, bounds: tuple[str, str, Any], options: dict[str, Any]
+    ) -> None:
+        f = self.f
+        first, last, step = bounds
+        down = is_number(step) and step < 0
+        stride = self.index(step)
+        if not is_number(step):  # a step that the run decides counts up, and gets somewhere
+            stride = self.intrinsic("smax", Value(I64, stride), Value(I64, "1")).name
+        marks = self._loop_marks(options)
+        head, turn, follow, after = (f.label(h) for h in ("for", "turn", "next", "endfor"))
+        before = f.here
+        f.jump(head)
+        f.start(head)
+        up = f"%step.{head}"
+        counter = f.let(f"phi i64 [ {first}, %{before} ], [ {up}, %{follow} ]", "count")
+        rule = "sgt" if down else "slt"
+        f.branch(f.let(f"icmp {rule} i64 {counter}, {last}"), turn, after)
+        f.start(turn)
+        self.assign(name, Value(I64, counter))
+        self.loops.append(_Loop(follow, after))
+        self.block(s.body)
+        self.loops.pop()
+        if options.get("independent"):
+            self.groups.pop()
+        f.jump(follow)
+        f.start(follow)
+        f.do(f"{up} = add nsw i64 {counter}, {stride}")
+        f.jump(head, marks)
+        f.start(after)
+
+    def _loop_marks(self, options: dict[str, Any]) -> str:
+        known = {"independent", "width", "interleave", "unroll", "scalar"}
+        if unknown := set(options) - known:
+            self.fail(f"loops have no option {sorted(unknown)}")
+        marks = []
+        if options.get("independent"):
+            group = self.unit.meta("distinct !{}")
+            self.groups.append(group)
+            marks.append(self.unit.meta(f'!{{!"llvm.loop.parallel_accesses", {group}}}'))
+        for key, word in (
+            ("width", "vectorize.width"), ("interleave", "interleave.count"),
+            ("unroll", "unroll.count"),
+        ):  # fmt: skip
+            if options.get(key):
+                marks.append(self.unit.meta(f'!{{!"llvm.loop.{word}", i32 {options[key]}}}'))
+        if options.get("scalar"):
+            marks.append(self.unit.meta('!{!"llvm.loop.vectorize.enable", i1 false}'))
+            marks.append(self.unit.meta('!{!"llvm.loop.unroll.disable"}'))
+        elif options.get("width") or options.get("interleave"):
+            marks.append(self.unit.meta('!{!"llvm.loop.vectorize.enable", i1 true}'))
+        if not marks:
+            return ""
+        listed = ", ".join(marks)
+        return f", !llvm.loop {self.unit.meta(f'distinct !{{$, {listed}}}')}"
+
+    def _unroll(self, s: ast.For, name: str, values: Any) -> None:
+        if not isinstance(values, (range, tuple)):
+            self.fail("static(...) unrolls a range or a tuple known at compile time")
+        if len(values) > MOST_TURNS:
+            self.fail(f"an unrolled loop of {len(values)} turns; {MOST_TURNS} is the most")
+        if isinstance(self.names.get(name), (Number, Row)):
+            self.fail(f"{name!r} is a variable already", "Give the counter another name.")
+        after = self.f.label("unrolled")
+        left = False
+        for v in values:
+            if self.f.ended:
+                break
+            loop = _Loop(self.f.label("turn"), after)
+            self.names[name] = v
+            self.loops.append(loop)
+            self.block(s.body)
+            self.loops.pop()
+            left = left or loop.left
+            if loop.again_used:
+                self.f.jump(loop.again)
+                self.f.start(loop.again)
+        self.names.pop(name, None)
+        if left:
+            self.f.jump(after)
+            self.f.start(after)
+
+    def _leave_loop(self, out: bool) -> None:
+        if not self.loops:
+            self.fail("this stands in no loop")
+        loop = self.loops[-1]
+        if out:
+            loop.left = True
+        else:
+            loop.again_used = True
+        self.f.jump(loop.after if out else loop.again)
+
+
+def plain(name: str) -> str:
+    """A name that may stand in LLVM IR."""
+    return name if name.isascii() else "name"
+
+
+def is_call(node: ast.expr, name: str) -> bool:
+    """True for a call of a function by this name."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name

@@ -1,0 +1,196 @@
+"""Fourier transforms: native code for powers of two, NumPy's own for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import pi, prod
+from typing import Any, Final
+
+import numpy as np
+
+from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.cpu.jit import jit
+from dala.gpu.compute.engines.cpu.native import compile_native
+from dala.gpu.compute.engines.cpu.native.words import f32, f64
+from dala.gpu.compute.engines.cpu.ops import fft_native
+from dala.gpu.compute.engines.cpu.ops.fft_native import EXCHANGED, PAIRS, REAL, masks_of
+from dala.gpu.compute.engines.cpu.ops.matmul import view
+from dala.gpu.compute.engines.cpu.threads import pool
+
+#: Tables for longer lines would take more memory than the lines are worth.
+LONGEST: Final = 1 << 22
+
+#: Columns that are transformed together, in vectors.
+STRIP: Final = 2
+
+#: Numbers in one tile of work, some 20 us.
+FEW: Final = 8192
+
+#: Runs one pass: source, target, scratch.
+Pass = Callable[[Any, Any, Any], None]
+
+
+def make_fft(engine: Engine, task: Task) -> Runner:
+    """Native code where the lengths suit it."""
+    shape = task.output.shape
+    if task.op == "fft" or task["complex"]:
+        shape = shape[:-1]
+    lengths = shape[len(shape) - task["axes"] :]
+    least = 4 * _lanes(task.output.dtype)
+    fits = all(n & (n - 1) == 0 and n <= LONGEST for n in lengths)
+    if fits and lengths[-1] >= least and lengths[0] > 1:
+        return _native(engine, task, shape)
+    return _numpy(task)
+
+
+def _lanes(dtype: str) -> int:
+    features = jit().features
+    wide = 64 if features.get("avx512f") else 32 if features.get("avx") else 16
+    return wide // ITEMSIZE[dtype]
+
+
+def _native(engine: Engine, task: Task, shape: tuple[int, ...]) -> Runner:
+    dtype, axes, inverse = task.output.dtype, task["axes"], task.op == "ifft"
+    source, target = (PAIRS if task["complex"] else REAL), PAIRS
+    if inverse:
+        source, target = EXCHANGED, EXCHANGED if task["complex"] else REAL
+    scale = 1.0 / prod(shape[len(shape) - axes :]) if inverse else 1.0
+    total, size = prod(shape), ITEMSIZE[dtype]
+    if axes == 1:
+        passes = [_lines(dtype, total, shape[-1], source, target, scale)]
+    else:
+        passes = [
+            _lines(dtype, total, shape[-1], source, PAIRS, 1.0),
+            _columns(dtype, total, shape[-2], shape[-1], target, scale),
+        ]
+    room = max(numbers for _, numbers in passes)
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        a, out = view(inputs[0], (-1,), dtype), view(output, (-1,), dtype)
+        scratch = engine.allocate(room * size, zero=False)
+        between = engine.allocate(2 * total * size, zero=False) if axes == 2 else None
+        try:
+            middle = out if between is None else view(between, (-1,), dtype)
+            passes[0][0](a, middle, view(scratch, (-1,), dtype))
+            if between is not None:
+                passes[1][0](middle, out, view(scratch, (-1,), dtype))
+        finally:
+            engine.release(scratch)
+            if between is not None:
+                engine.release(between)
+
+    return run
+
+
+def _share(items: int, each: int) -> tuple[int, int]:
+    """Tiles, each with scratch of its own, and items in one: two a thread, or fewer if little."""
+    tile = max(1, FEW // each, -(-items // (2 * pool().threads)))
+    return -(-items // tile), tile
+
+
+def _lines(
+    dtype: str, total: int, length: int, source: int, target: int, scale: float
+) -> tuple[Pass, int]:
+    """The pass over the last axis, and the numbers of scratch that it needs."""
+    lines = total // length
+    tiles, tile = _share(lines, length)
+    lanes = _lanes(dtype)
+    code = compile_native(
+        fft_native.transform_lines,
+        T=f32 if dtype == "f32" else f64,
+        lanes=lanes,
+        source=source,
+        target=target,
+        one=masks_of(lanes, 1),
+        four=masks_of(lanes, 4 if lanes > 4 else 1),
+    )
+    near, turns = _near_turns(length, dtype), _turns(length, dtype)
+    share = code.parallel(lines, tile)
+
+    def run(a: Any, out: Any, scratch: Any) -> None:
+        share(a, out, scratch, near, turns, length, tile, scale)
+
+    return run, tiles * 4 * length
+
+
+def _columns(
+    dtype: str, total: int, length: int, width: int, target: int, scale: float
+) -> tuple[Pass, int]:
+    """The pass over the axis before the last, and the numbers of scratch that it needs."""
+    lanes = _lanes(dtype)
+    strip = STRIP * lanes
+    strips = total // length // strip
+    tiles, tile = _share(strips, length * strip)
+    code = compile_native(
+        fft_native.transform_columns,
+        T=f32 if dtype == "f32" else f64,
+        lanes=lanes,
+        target=target,
+        masks=masks_of(lanes, 1),
+    )
+    turns = _turns(length, dtype)
+    share = code.parallel(strips, tile)
+
+    def run(a: Any, out: Any, scratch: Any) -> None:
+        share(a, out, scratch, turns, length, width, strip, tile, scale)
+
+    return run, tiles * 4 * length * strip
+
+
+@lru_cache(maxsize=16)
+def _turns(length: int, dtype: str) -> Any:
+    """exp(-2 pi i n / length) for every n, in pairs."""
+    turns = np.exp(-2j * pi / length * np.arange(length))
+    return turns.view(np.float64).astype(NUMPY[dtype])
+
+
+@lru_cache(maxsize=16)
+def _near_turns(length: int, dtype: str) -> Any:
+    """For the stages of steps 1 and 4, the turns of the second, third and fourth result."""
+    found = []
+    for step in (1, 4):
+        place = np.arange(length // 4) // step * step
+        for i in (1, 2, 3):
+            turns = np.exp(-2j * pi / length * (place * i))
+            found += [turns.real, turns.imag]
+    return np.concatenate(found).astype(NUMPY[dtype])
+
+
+def _numpy(task: Task) -> Runner:
+    dtype, pairs = task.output.dtype, task["complex"]
+    kind = np.dtype(np.complex64 if dtype == "f32" else np.complex128)
+    axes = tuple(range(-task["axes"], 0))
+    inverse = task.op == "ifft"
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        a, out = (
+            view(inputs[0], task.inputs[0].shape, dtype),
+            view(output, task.output.shape, dtype),
+        )
+        if inverse and pairs:
+            np.fft.ifftn(a.view(kind)[..., 0], axes=axes, out=out.view(kind)[..., 0])
+        elif inverse:
+            out[...] = np.fft.ifftn(a.view(kind)[..., 0], axes=axes).real
+        elif pairs:
+            np.fft.fftn(a.view(kind)[..., 0], axes=axes, out=out.view(kind)[..., 0])
+        else:
+            _of_real(a, out.view(kind)[..., 0], axes)
+
+    return run
+
+
+def _of_real(a: Any, out: Any, axes: tuple[int, ...]) -> None:
+    """Half of the transform of real numbers; the rest of it mirrors that, conjugated."""
+    length = a.shape[-1]
+    np.fft.rfftn(a, axes=axes, out=out[..., : length // 2 + 1])
+    rest, mirrored = out[..., length // 2 + 1 :], out[..., (length - 1) // 2 : 0 : -1]
+    if len(axes) == 1:
+        np.conjugate(mirrored, out=rest)
+    else:
+        np.conjugate(mirrored[..., :1, :], out=rest[..., :1, :])
+        np.conjugate(mirrored[..., :0:-1, :], out=rest[..., 1:, :])
+
+
+MAKERS = {"fft": make_fft, "ifft": make_fft}

@@ -1,0 +1,369 @@
+"""The native code of Fourier transforms whose length is a power of two.
+
+Stockham's order, four numbers at a time: each stage reads quarters side by side and writes where
+the next one reads, so nothing is ever put in order afterwards. Between stages real and imaginary
+parts lie apart, in vectors; the first stage takes them apart and the last joins them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.words import (
+    Array,
+    T,
+    i64,
+    load,
+    shuffle,
+    splat,
+    static,
+    store,
+)
+
+Masks: TypeAlias = tuple[tuple[int, ...], ...]
+
+#: How numbers lie in memory: pairs, pairs with the parts exchanged, real parts alone, or apart.
+PAIRS: Final = 0
+EXCHANGED: Final = 1
+REAL: Final = 2
+APART: Final = 3
+
+#: What the masks of a machine are, in order.
+EVENS: Final = 0
+ODDS: Final = 1
+JOINED: Final = 2
+BESIDE: Final = 3
+SPREAD: Final = 4
+
+
+def masks_of(lanes: int, step: int) -> Masks:
+    """Orders of lanes: what takes pairs apart, joins them, and puts four results in place.
+
+    Results of four lie ``step`` apart: [block][which of the four][place].
+    """
+    return (
+        tuple(range(0, 2 * lanes, 2)),
+        tuple(range(1, 2 * lanes, 2)),
+        tuple(i // 2 + i % 2 * lanes for i in range(2 * lanes)),
+        tuple(range(2 * lanes)),
+        tuple(i // step % 4 * lanes + i // (4 * step) * step + i % step for i in range(4 * lanes)),
+    )
+
+
+@native
+def real_part(a: Array[T], at: i64, *, T: type, lanes: int, form: int, masks: Masks) -> Any:  # noqa: N803
+    """The real parts of numbers in memory; the other ones where the parts are exchanged."""
+    if form == REAL or form == APART:  # noqa: SIM109 - native code has no `in`
+        return load(a, at, lanes)
+    elif form == PAIRS:
+        v = load(a, 2 * at, static(2 * lanes))
+        return shuffle(v, v, masks[EVENS])
+    else:
+        v = load(a, 2 * at, static(2 * lanes))
+        return shuffle(v, v, masks[ODDS])
+
+
+@native
+def imaginary_part(
+    a: Array[T],
+    b: Array[T],
+    at: i64,
+    *,
+    T: type,  # noqa: N803
+    lanes: int,
+    form: int,
+    masks: Masks,
+) -> Any:
+    """The imaginary parts; ``b`` is where they are if they lie apart."""
+    if form == REAL:
+        return splat(T(0), lanes)
+    elif form == APART:
+        return load(b, at, lanes)
+    elif form == PAIRS:
+        v = load(a, 2 * at, static(2 * lanes))
+        return shuffle(v, v, masks[ODDS])
+    else:
+        v = load(a, 2 * at, static(2 * lanes))
+        return shuffle(v, v, masks[EVENS])
+
+
+@native
+def put_four(
+    out: Array[T],
+    at: i64,
+    a: Any,
+    b: Any,
+    c: Any,
+    d: Any,
+    *,
+    T: type,  # noqa: N803
+    masks: Masks,
+) -> None:
+    """Stores four vectors, lanes in the order of the stage."""
+    low, high = shuffle(a, b, masks[BESIDE]), shuffle(c, d, masks[BESIDE])
+    store(out, at, shuffle(low, high, masks[SPREAD]))
+
+
+@native(fast=True)
+def short_stage(
+    a: Array[T],
+    b: Array[T],
+    re: Array[T],
+    im: Array[T],
+    turns: Array[T],
+    length: i64,
+    *,
+    T: type,  # noqa: N803
+    lanes: int,
+    form: int,
+    masks: Masks,
+) -> None:
+    """A stage whose results lie less than a vector apart; ``turns`` has a turn for each place."""
+    quarter = length // 4
+    for u in range(0, quarter, lanes):
+        r0 = real_part(a, u, lanes=lanes, form=form, masks=masks)
+        r1 = real_part(a, u + quarter, lanes=lanes, form=form, masks=masks)
+        r2 = real_part(a, u + 2 * quarter, lanes=lanes, form=form, masks=masks)
+        r3 = real_part(a, u + 3 * quarter, lanes=lanes, form=form, masks=masks)
+        i0 = imaginary_part(a, b, u, lanes=lanes, form=form, masks=masks)
+        i1 = imaginary_part(a, b, u + quarter, lanes=lanes, form=form, masks=masks)
+        i2 = imaginary_part(a, b, u + 2 * quarter, lanes=lanes, form=form, masks=masks)
+        i3 = imaginary_part(a, b, u + 3 * quarter, lanes=lanes, form=form, masks=masks)
+        sr0, si0, dr0, di0 = r0 + r2, i0 + i2, r0 - r2, i0 - i2
+        sr1, si1, dr1, di1 = r1 + r3, i1 + i3, r1 - r3, i1 - i3
+        ar, ai, br, bi = dr0 + di1, di0 - dr1, sr0 - sr1, si0 - si1
+        cr, ci = dr0 - di1, di0 + dr1
+        w1r, w1i = load(turns, u, lanes), load(turns, u + quarter, lanes)
+        w2r, w2i = load(turns, u + 2 * quarter, lanes), load(turns, u + 3 * quarter, lanes)
+        w3r, w3i = load(turns, u + 4 * quarter, lanes), load(turns, u + 5 * quarter, lanes)
+        put_four(
+            re,
+            4 * u,
+            sr0 + sr1,
+            ar * w1r - ai * w1i,
+            br * w2r - bi * w2i,
+            cr * w3r - ci * w3i,
+            masks=masks,
+        )
+        put_four(
+            im,
+            4 * u,
+            si0 + si1,
+            ar * w1i + ai * w1r,
+            br * w2i + bi * w2r,
+            cr * w3i + ci * w3r,
+            masks=masks,
+        )
+
+
+@native(fast=True)
+def long_stage(
+    xr: Array[T],
+    xi: Array[T],
+    yr: Array[T],
+    yi: Array[T],
+    turns: Array[T],
+    length: i64,
+    step: i64,
+    turn: i64,
+    *,
+    T: type,  # noqa: N803
+    lanes: int,
+) -> None:
+    """A stage whose results lie ``step`` apart, a multiple of a vector; turns are in pairs."""
+    quarter = length // 4
+    for p in range(quarter // step):
+        w1r, w1i = splat(turns[2 * p * turn], lanes), splat(turns[2 * p * turn + 1], lanes)
+        w2r, w2i = splat(turns[4 * p * turn], lanes), splat(turns[4 * p * turn + 1], lanes)
+        w3r, w3i = splat(turns[6 * p * turn], lanes), splat(turns[6 * p * turn + 1], lanes)
+        for q in range(0, step, lanes):
+            u, to = q + step * p, q + step * 4 * p
+            r0, r1 = load(xr, u, lanes), load(xr, u + quarter, lanes)
+            r2, r3 = load(xr, u + 2 * quarter, lanes), load(xr, u + 3 * quarter, lanes)
+            i0, i1 = load(xi, u, lanes), load(xi, u + quarter, lanes)
+            i2, i3 = load(xi, u + 2 * quarter, lanes), load(xi, u + 3 * quarter, lanes)
+            sr0, si0, dr0, di0 = r0 + r2, i0 + i2, r0 - r2, i0 - i2
+            sr1, si1, dr1, di1 = r1 + r3, i1 + i3, r1 - r3, i1 - i3
+            ar, ai, br, bi = dr0 + di1, di0 - dr1, sr0 - sr1, si0 - si1
+            cr, ci = dr0 - di1, di0 + dr1
+            store(yr, to, sr0 + sr1)
+            store(yi, to, si0 + si1)
+            store(yr, to + step, ar * w1r - ai * w1i)
+            store(yi, to + step, ar * w1i + ai * w1r)
+            store(yr, to + 2 * step, br * w2r - bi * w2i)
+            store(yi, to + 2 * step, br * w2i + bi * w2r)
+            store(yr, to + 3 * step, cr * w3r - ci * w3i)
+            store(yi, to + 3 * step, cr * w3i + ci * w3r)
+
+
+@native
+def put(
+    out: Array[T],
+    at: i64,
+    re: Any,
+    im: Any,
+    scale: T,
+    *,
+    T: type,  # noqa: N803
+    form: int,
+    masks: Masks,
+) -> None:
+    """Stores numbers in the form that the output has. Exchanged ones are an inverse's."""
+    if form == PAIRS:
+        store(out, 2 * at, shuffle(re, im, masks[JOINED]))
+    elif form == EXCHANGED:
+        store(out, 2 * at, shuffle(im * scale, re * scale, masks[JOINED]))
+    else:
+        store(out, at, im * scale)
+
+
+@native(fast=True)
+def last_stage(
+    xr: Array[T],
+    xi: Array[T],
+    out: Array[T],
+    step: i64,
+    strip: i64,
+    pitch: i64,
+    scale: T,
+    *,
+    T: type,  # noqa: N803
+    lanes: int,
+    radix: int,
+    form: int,
+    masks: Masks,
+) -> None:
+    """Two or four numbers, no turns; places lie in rows of ``strip``, ``pitch`` apart in memory."""
+    rows = step // strip
+    for row in range(rows):
+        for c in range(0, strip, lanes):
+            q, at = row * strip + c, row * pitch + c
+            r0, r1 = load(xr, q, lanes), load(xr, q + step, lanes)
+            i0, i1 = load(xi, q, lanes), load(xi, q + step, lanes)
+            if radix == 2:
+                put(out, at, r0 + r1, i0 + i1, scale, form=form, masks=masks)
+                put(out, at + rows * pitch, r0 - r1, i0 - i1, scale, form=form, masks=masks)
+            else:
+                r2, r3 = load(xr, q + 2 * step, lanes), load(xr, q + 3 * step, lanes)
+                i2, i3 = load(xi, q + 2 * step, lanes), load(xi, q + 3 * step, lanes)
+                sr0, si0, dr0, di0 = r0 + r2, i0 + i2, r0 - r2, i0 - i2
+                sr1, si1, dr1, di1 = r1 + r3, i1 + i3, r1 - r3, i1 - i3
+                apart = rows * pitch
+                put(out, at, sr0 + sr1, si0 + si1, scale, form=form, masks=masks)
+                put(out, at + apart, dr0 + di1, di0 - dr1, scale, form=form, masks=masks)
+                put(out, at + 2 * apart, sr0 - sr1, si0 - si1, scale, form=form, masks=masks)
+                put(out, at + 3 * apart, dr0 - di1, di0 + dr1, scale, form=form, masks=masks)
+
+
+@native
+def finish(
+    xr: Array[T],
+    xi: Array[T],
+    yr: Array[T],
+    yi: Array[T],
+    out: Array[T],
+    turns: Array[T],
+    count: i64,
+    first: i64,
+    strip: i64,
+    pitch: i64,
+    scale: T,
+    *,
+    T: type,  # noqa: N803
+    lanes: int,
+    form: int,
+    masks: Masks,
+) -> None:
+    """All stages from a step on, over ``count`` places, several of them a number of the line."""
+    step = first
+    beside = count // (len(turns) // 2)
+    while count // step > 4:
+        long_stage(xr, xi, yr, yi, turns, count, step, step // beside, lanes=lanes)
+        xr, xi, yr, yi = yr, yi, xr, xi
+        step *= 4
+    across = min(strip, step)
+    row = pitch if strip <= step else step
+    if count // step == 4:
+        last_stage(xr, xi, out, step, across, row, scale,
+                   lanes=lanes, radix=4, form=form, masks=masks)  # fmt: skip
+    else:
+        last_stage(xr, xi, out, step, across, row, scale,
+                   lanes=lanes, radix=2, form=form, masks=masks)  # fmt: skip
+
+
+@native
+def transform_lines(
+    a: Array[T],
+    out: Array[T],
+    scratch: Array[T],
+    near: Array[T],
+    turns: Array[T],
+    length: i64,
+    tile: i64,
+    scale: T,
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+    lanes: int,
+    source: int,
+    target: int,
+    one: Masks,
+    four: Masks,
+) -> None:
+    """Lines of at least four vectors each; ``near`` are the turns of the two short stages."""
+    spare = scratch[start // tile * 4 * length :]
+    xr, xi = spare[0:length], spare[length : 2 * length]
+    yr, yi = spare[2 * length : 3 * length], spare[3 * length : 4 * length]
+    near_four = near[length // 4 * 6 :]
+    for line in range(start, end):
+        taken = a[line * length * (1 if source == REAL else 2) :]
+        made = out[line * length * (1 if target == REAL else 2) :]
+        short_stage(taken, taken, xr, xi, near, length, lanes=lanes, form=source, masks=one)
+        if lanes > 4:
+            short_stage(xr, xi, yr, yi, near_four, length, lanes=lanes, form=APART, masks=four)
+            finish(yr, yi, xr, xi, made, turns, length, 16, length, length, scale,
+                   lanes=lanes, form=target, masks=one)  # fmt: skip
+        else:
+            finish(xr, xi, yr, yi, made, turns, length, 4, length, length, scale,
+                   lanes=lanes, form=target, masks=one)  # fmt: skip
+
+
+@native
+def transform_columns(
+    a: Array[T],
+    out: Array[T],
+    scratch: Array[T],
+    turns: Array[T],
+    length: i64,
+    width: i64,
+    strip: i64,
+    tile: i64,
+    scale: T,
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+    lanes: int,
+    target: int,
+    masks: Masks,
+) -> None:
+    """Columns of pairs, a strip at a time; strips are counted through all matrices."""
+    count = length * strip
+    spare = scratch[start // tile * 4 * count :]
+    xr, xi = spare[0:count], spare[count : 2 * count]
+    yr, yi = spare[2 * count : 3 * count], spare[3 * count : 4 * count]
+    strips = width // strip
+    for number in range(start, end):
+        first = number // strips * length * width + number % strips * strip
+        for y in range(length):
+            for c in range(0, strip, lanes):
+                at = first + y * width + c
+                re = real_part(a, at, lanes=lanes, form=PAIRS, masks=masks)
+                im = imaginary_part(a, a, at, lanes=lanes, form=PAIRS, masks=masks)
+                store(xr, y * strip + c, re)
+                store(xi, y * strip + c, im)
+        made = out[first * (1 if target == REAL else 2) :]
+        finish(xr, xi, yr, yi, made, turns, count, strip, strip, width, scale,
+               lanes=lanes, form=target, masks=masks)  # fmt: skip

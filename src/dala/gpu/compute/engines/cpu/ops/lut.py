@@ -1,0 +1,428 @@
+"""Colours through a table on the CPU.
+
+The table is copied with four numbers an entry, so that an entry is one vector. Pixels go in blocks:
+places and weights are worked out many pixels at a time, then each pixel adds up its entries, then
+the block is stored. Curves of bytes become a table of 256 entries a channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dala.errors import FreedError
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.cpu.native import compile_native, native
+from dala.gpu.compute.engines.cpu.native.words import (
+    Array,
+    S,
+    T,
+    f32,
+    i32,
+    i64,
+    in_range,
+    independent,
+    load,
+    local,
+    select,
+    static,
+    store,
+    u8,
+    u32,
+    view,
+)
+
+#: Pixels of a block; what is known about them fits the nearest cache.
+BLOCK: Final = 128
+#: Pixels of a tile.
+TILE: Final = 1 << 14
+#: Copies of tables up to this size are kept for the next call.
+KEPT: Final = 4 << 20
+
+_NATIVE: Final = {"u8": u8, "f32": f32}
+
+
+@native
+def spread(lut: Array[f32], wide: Array[f32], start: i64, end: i64) -> None:
+    """Entries of three numbers as entries of four."""
+    for k in independent(range(start, end)):
+        wide[4 * k] = lut[3 * k]
+        wide[4 * k + 1] = lut[3 * k + 1]
+        wide[4 * k + 2] = lut[3 * k + 2]
+        wide[4 * k + 3] = f32(0)
+
+
+@native
+def place(c: f32, low: f32, scale: f32, top: f32) -> f32:
+    """Where in the table a number is; NaN is at 0."""
+    return min(max(f32(0), (c - low) * scale), top)
+
+
+@native(fast=True)
+def weigh(
+    src: Array[T],
+    near: Array[i32],
+    weights: Array[f32],
+    low_r: f32,
+    low_g: f32,
+    low_b: f32,
+    scale_r: f32,
+    scale_g: f32,
+    scale_b: f32,
+    size: i32,
+    count: i64,
+    *,
+    T: type,  # noqa: N803
+    channels: int,
+    tetrahedral: bool,
+) -> None:
+    """Where the entries of a block's pixels begin, and what each of them counts."""
+    last = size - 1
+    top = f32(last)
+    step_g = size * 4
+    step_r = step_g * size
+    for k in independent(range(count)):
+        if u8 == T and channels == 4:
+            px = view(src, u32)[k]
+            cr, cg, cb = f32(i32(px & 255)), f32(i32((px >> 8) & 255)), f32(i32((px >> 16) & 255))
+        else:
+            at = k * channels
+            cr, cg, cb = f32(src[at]), f32(src[at + 1]), f32(src[at + 2])
+        r = place(cr, low_r, scale_r, top)
+        g = place(cg, low_g, scale_g, top)
+        b = place(cb, low_b, scale_b, top)
+        i = min(in_range(i32, r), last - 1)
+        j = min(in_range(i32, g), last - 1)
+        m = min(in_range(i32, b), last - 1)
+        r -= f32(i)
+        g -= f32(j)
+        b -= f32(m)
+        base = i * step_r + j * step_g + m * 4
+        near[k] = base
+        if tetrahedral:
+            up = select(r >= g, select(r >= b, step_r, 4), select(g >= b, step_g, 4))
+            off = select(r < g, select(r <= b, step_r, 4), select(g <= b, step_g, 4))
+            near[BLOCK + k] = base + up
+            near[2 * BLOCK + k] = base + step_r + step_g + 4 - off
+            high = max(r, g)
+            less = min(r, g)
+            most = max(high, b)
+            least = min(less, b)
+            middle = max(less, min(high, b))
+            weights[k] = 1.0 - most
+            weights[BLOCK + k] = most - middle
+            weights[2 * BLOCK + k] = middle - least
+            weights[3 * BLOCK + k] = least
+        else:
+            weights[k] = r
+            weights[BLOCK + k] = g
+            weights[2 * BLOCK + k] = b
+
+
+@native(fast=True)
+def add_up(
+    wide: Array[f32],
+    near: Array[i32],
+    weights: Array[f32],
+    sums: Array[f32],
+    size: i64,
+    count: i64,
+    *,
+    tetrahedral: bool,
+) -> None:
+    """The entries of each pixel by their weights, four numbers a pixel."""
+    step_g = size * 4
+    step_r = step_g * size
+    for k in range(count):
+        base = i64(near[k])
+        if tetrahedral:
+            v = load(wide, base, 4) * weights[k]
+            v += load(wide, i64(near[BLOCK + k]), 4) * weights[BLOCK + k]
+            v += load(wide, i64(near[2 * BLOCK + k]), 4) * weights[2 * BLOCK + k]
+            v += load(wide, base + step_r + step_g + 4, 4) * weights[3 * BLOCK + k]
+        else:
+            r, g, b = weights[k], weights[BLOCK + k], weights[2 * BLOCK + k]
+            n00 = load(wide, base, 4)
+            n01 = load(wide, base + step_g, 4)
+            n10 = load(wide, base + step_r, 4)
+            n11 = load(wide, base + step_r + step_g, 4)
+            n00 += (load(wide, base + 4, 4) - n00) * b
+            n01 += (load(wide, base + step_g + 4, 4) - n01) * b
+            n10 += (load(wide, base + step_r + 4, 4) - n10) * b
+            n11 += (load(wide, base + step_r + step_g + 4, 4) - n11) * b
+            n00 += (n01 - n00) * g
+            n10 += (n11 - n10) * g
+            v = n00 + (n10 - n00) * r
+        store(sums, 4 * k, v)
+
+
+@native(fast=True)
+def put(
+    src: Array[T],
+    sums: Array[f32],
+    out: Array[S],
+    amount: f32,
+    keep: f32,
+    count: i64,
+    *,
+    T: type,  # noqa: N803
+    S: type,  # noqa: N803
+    channels: int,
+    stored: int,
+    mixing: bool,
+) -> None:
+    """A block's sums as pixels, mixed with what they were, alpha kept."""
+    if u8 == T and u8 == S and channels == 4 and stored == 4:
+        bytes_ = local(u8, 4 * BLOCK)
+        for k in independent(range(4 * count)):
+            v = sums[k] * amount
+            if mixing:
+                v += f32(src[k]) * keep
+            bytes_[k] = u8(in_range(i32, min(max(f32(0), v + 0.5), 255.0)))
+        colors, before, after = view(bytes_, u32), view(src, u32), view(out, u32)
+        for k in independent(range(count)):
+            after[k] = (colors[k] & 0xFFFFFF) | (before[k] & 0xFF000000)
+    else:
+        for k in independent(range(count)):
+            for c in static(range(3)):
+                v = sums[4 * k + c] * amount
+                if mixing:
+                    v += f32(src[channels * k + c]) * keep
+                if u8 == S:
+                    out[stored * k + c] = u8(in_range(i32, min(max(f32(0), v + 0.5), 255.0)))
+                else:
+                    out[stored * k + c] = v
+            if stored == 4:
+                out[stored * k + 3] = alpha(src, k, T=T, S=S, channels=channels)
+
+
+@native
+def alpha(src: Array[T], k: i64, *, T: type, S: type, channels: int) -> Any:  # noqa: N803
+    """The alpha to store: the pixel's, or all of it."""
+    if u8 == S:
+        if channels == 3:
+            return u8(255)
+        elif u8 == T:
+            return src[4 * k + 3]
+        else:
+            v = src[4 * k + 3] * 255.0 + 0.5
+            return u8(in_range(i32, min(max(f32(0), v), 255.0)))
+    elif channels == 3:
+        return f32(1)
+    elif u8 == T:
+        return f32(src[4 * k + 3]) / 255.0
+    else:
+        return src[4 * k + 3]
+
+
+@native
+def look_up(
+    src: Array[T],
+    wide: Array[f32],
+    out: Array[S],
+    low_r: f32,
+    low_g: f32,
+    low_b: f32,
+    scale_r: f32,
+    scale_g: f32,
+    scale_b: f32,
+    size: i64,
+    amount: f32,
+    keep: f32,
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+    S: type,  # noqa: N803
+    channels: int,
+    stored: int,
+    tetrahedral: bool,
+    mixing: bool,
+) -> None:
+    """Pixels through a table of three axes."""
+    near = local(i32, 3 * BLOCK)
+    weights = local(f32, 4 * BLOCK)
+    sums = local(f32, 4 * BLOCK)
+    at = start
+    while at < end:
+        count = min(end - at, BLOCK)
+        pixels = src[at * channels :]
+        weigh(
+            pixels, near, weights, low_r, low_g, low_b, scale_r, scale_g, scale_b, i32(size), count,
+            T=T, channels=channels, tetrahedral=tetrahedral,
+        )  # fmt: skip
+        add_up(wide, near, weights, sums, size, count, tetrahedral=tetrahedral)
+        put(
+            pixels, sums, out[at * stored :], amount, keep, count,
+            T=T, S=S, channels=channels, stored=stored, mixing=mixing,
+        )  # fmt: skip
+        at += count
+
+
+@native
+def curves_of_bytes(
+    src: Array[u8],
+    table: Array[S],
+    out: Array[S],
+    start: i64,
+    end: i64,
+    *,
+    S: type,  # noqa: N803
+    channels: int,
+    stored: int,
+) -> None:
+    """Pixels through 256 entries a channel."""
+    for k in range(start, end):
+        for c in static(range(3)):
+            out[stored * k + c] = table[256 * c + i64(src[channels * k + c])]
+        if stored == 4:
+            out[stored * k + 3] = alpha(src, k, T=u8, S=S, channels=channels)
+
+
+@native
+def curves_of_floats(
+    src: Array[f32],
+    lut: Array[f32],
+    out: Array[S],
+    lows: Array[f32],
+    scales: Array[f32],
+    size: i64,
+    amount: f32,
+    keep: f32,
+    start: i64,
+    end: i64,
+    *,
+    S: type,  # noqa: N803
+    channels: int,
+    stored: int,
+    mixing: bool,
+) -> None:
+    """Pixels through a curve a channel, with straight lines between its entries."""
+    top = f32(size - 1)
+    for k in range(start, end):
+        for c in static(range(3)):
+            v = src[channels * k + c]
+            t = place(v, lows[c], scales[c], top)
+            i = min(i64(in_range(i32, t)), size - 2)
+            t -= f32(i)
+            a = lut[3 * i + c]
+            found = (a * (f32(1) - t) + lut[3 * i + 3 + c] * t) * amount
+            if mixing:
+                found += v * keep
+            if u8 == S:
+                out[stored * k + c] = u8(in_range(i32, min(max(f32(0), found + 0.5), 255.0)))
+            else:
+                out[stored * k + c] = found
+        if stored == 4:
+            out[stored * k + 3] = alpha(src, k, T=f32, S=S, channels=channels)
+
+
+# runners ------------------------------------------------------------------------------------------
+def make_lut_apply(engine: Engine, task: Task) -> Runner:
+    """Code for the picture's and the table's kinds."""
+    image, lut = task.inputs
+    kinds = {"S": _NATIVE[task.output.dtype], "channels": image.shape[2]}
+    kinds["stored"] = task.output.shape[2]
+    total = image.shape[0] * image.shape[1]
+    if len(lut.shape) == 4:
+        return _cubes(task, total, kinds)
+    if image.dtype == "u8":
+        return _curves_of_bytes(task, total, kinds)
+    return _curves_of_floats(task, total, kinds)
+
+
+def _domain(task: Task) -> tuple[list[float], list[float]]:
+    """The domain's low ends and the steps of the table a unit, both in the picture's numbers."""
+    unit = 255.0 if task.inputs[0].dtype == "u8" else 1.0
+    last = task.inputs[1].shape[0] - 1
+    lows, highs = task["domain_min"], task["domain_max"]
+    scales = [last / (h - v) / unit for v, h in zip(lows, highs, strict=True)]
+    return [v * unit for v in lows], scales
+
+
+def _mixed(task: Task) -> tuple[float, float]:
+    """The shares of the entries and of the old colour, in the output's numbers."""
+    white = 255.0 if task.output.dtype == "u8" else 1.0
+    unit = 255.0 if task.inputs[0].dtype == "u8" else 1.0
+    return task["amount"] * white, (1.0 - task["amount"]) * white / unit
+
+
+def _cubes(task: Task, total: int, kinds: dict[str, Any]) -> Runner:
+    image, lut = task.inputs
+    size = lut.shape[0]
+    entries = size**3
+    amount, keep = _mixed(task)
+    widen = compile_native(spread).parallel(entries, TILE)
+    run_all = compile_native(
+        look_up,
+        T=_NATIVE[image.dtype],
+        tetrahedral=task["method"] == "tetrahedral",
+        mixing=keep != 0.0,
+        **kinds,
+    ).parallel(total, TILE)
+    lows, scales = _domain(task)
+    spare: list[np.ndarray[Any, Any]] = []
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        src, table, out = _held(*inputs, output)
+        try:
+            wide = spare.pop()
+        except IndexError:
+            wide = np.empty(entries * 4, np.float32)
+        widen(table, wide)
+        run_all(src, wide, out, *lows, *scales, size, amount, keep)
+        if wide.nbytes <= KEPT:
+            spare.append(wide)
+
+    return run
+
+
+def _curves_of_bytes(task: Task, total: int, kinds: dict[str, Any]) -> Runner:
+    amount, keep = _mixed(task)
+    lows, scales = (np.array(v)[:, None] for v in _domain(task))
+    size = task.inputs[1].shape[0]
+    byte = np.arange(256.0)
+    place = np.clip((byte - lows) * scales, 0.0, size - 1)
+    cell = np.minimum(place.astype(np.int64), size - 2)
+    part = place - cell
+    channel = np.arange(3)[:, None]
+    dtype = np.uint8 if task.output.dtype == "u8" else np.float32
+    run_all: Callable[..., None] = compile_native(curves_of_bytes, **kinds).parallel(total, TILE)
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        src, table, out = _held(*inputs, output)
+        curves = table.array.view(np.float32).reshape(size, 3)
+        with np.errstate(all="ignore"):
+            found = curves[cell, channel] * (1.0 - part) + curves[cell + 1, channel] * part
+            found = found * amount + byte * keep
+            if dtype is np.uint8:
+                found = np.clip(np.floor(np.nan_to_num(found) + 0.5), 0.0, 255.0)
+        run_all(src, np.ascontiguousarray(found.astype(dtype).reshape(-1)), out)
+
+    return run
+
+
+def _curves_of_floats(task: Task, total: int, kinds: dict[str, Any]) -> Runner:
+    amount, keep = _mixed(task)
+    lows, scales = (np.array(v, np.float32) for v in _domain(task))
+    size = task.inputs[1].shape[0]
+    run_all = compile_native(curves_of_floats, mixing=keep != 0.0, **kinds).parallel(total, TILE)
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        src, table, out = _held(*inputs, output)
+        run_all(src, table, out, lows, scales, size, amount, keep)
+
+    return run
+
+
+def _held(*storages: Storage) -> list[Any]:
+    """The storages' memory, which lives as long as it is held."""
+    held = [storage.handle for storage in storages]
+    if None in held:
+        raise FreedError("a buffer was freed by one thread while another was about to use it")
+    return held
+
+
+MAKERS = {"lut_apply": make_lut_apply}

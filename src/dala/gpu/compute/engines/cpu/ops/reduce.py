@@ -1,0 +1,328 @@
+"""Reductions on the CPU: rows as vectors with many accumulators, columns side by side.
+
+A pass reduces the middle of three axes (outer, n, inner). Where there are few results, a long axis
+is split into pieces for the threads, and a second pass reduces what those gave. Sums of f32 are
+added up in short blocks, the blocks in f64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.cpu.native import compile_native, native
+from dala.gpu.compute.engines.cpu.native.types import U8, Type
+from dala.gpu.compute.engines.cpu.native.words import (
+    Array,
+    S,
+    T,
+    i64,
+    independent,
+    local,
+    static,
+)
+from dala.gpu.compute.engines.cpu.ops import argmax
+from dala.gpu.compute.engines.cpu.ops.rows import (
+    MAX,
+    MIN,
+    PIECE,
+    SUM,
+    extreme,
+    memories,
+    native_type,
+    numpy_type,
+    pieces_for,
+    row_extreme,
+    row_total,
+    sum_types,
+)
+
+#: Columns that are reduced side by side, and rows before their sums go to wider ones.
+TILE: Final = 1024
+ROWS: Final = 64
+#: Rows up to this length are unrolled, and vectors go across them.
+SHORT: Final = 16
+
+Layout: TypeAlias = tuple[int, int, int]
+#: From one array to another, each anything that native code takes.
+Pass: TypeAlias = Callable[[Any, Any], None]
+
+
+# native code ----------------------------------------------------------------------------------
+@native
+def put(out: Array[S], at: i64, total: Any, *, S: type, saturate: bool) -> None:  # noqa: N803
+    """Stores a result as its dtype holds it."""
+    if saturate:
+        out[at] = S(min(total, 255))
+    else:
+        out[at] = S(total)
+
+
+@native
+def rows(
+    a: Array[T],
+    out: Array[S],
+    n: i64,
+    length: i64,
+    splits: i64,
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+    S: type,  # noqa: N803
+    near: Any,
+    far: Any,
+    kind: int,
+    saturate: bool,
+    lanes: int,
+) -> None:
+    """Pieces of rows: ``splits`` a row, each of ``length`` numbers."""
+    for job in range(start, end):
+        row, piece = job, i64(0)
+        if splits > 1:
+            row, piece = job // splits, job % splits
+        first = row * n + piece * length
+        last = min(first + length, (row + 1) * n)
+        if kind == SUM:
+            put(
+                out,
+                job,
+                row_total(a[first:last], near=near, far=far, lanes=lanes),
+                saturate=saturate,
+            )
+        else:
+            out[job] = row_extreme(a[first:last], kind=kind, lanes=lanes)
+
+
+@native(fast=True)
+def short_rows(
+    a: Array[T],
+    out: Array[S],
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+    S: type,  # noqa: N803
+    near: Any,
+    far: Any,
+    kind: int,
+    saturate: bool,
+    n: int,
+) -> None:
+    """Rows of a few numbers, side by side."""
+    for row in independent(range(start, end)):
+        total = near(a[row * n])
+        for k in static(range(1, n)):
+            x = near(a[row * n + k])
+            total = total + x if kind == SUM else extreme(total, x, kind=kind)
+        put(out, row, far(total), saturate=saturate)
+
+
+@native(fast=True)
+def columns(
+    a: Array[T],
+    out: Array[S],
+    n: i64,
+    inner: i64,
+    step: i64,
+    length: i64,
+    splits: i64,
+    tiles: i64,
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+    S: type,  # noqa: N803
+    near: Any,
+    far: Any,
+    kind: int,
+    saturate: bool,
+) -> None:
+    """Tiles of columns, over pieces of ``length`` rows.
+
+    ``step`` is how far apart the outer ones are: n rows, and maybe some numbers more, which count
+    as a last row that ends early.
+    """
+    nears = local(near, TILE)
+    fars = local(far, TILE)
+    for job in range(start, end):
+        tile, piece, outer = job % tiles, (job // tiles) % splits, job // (tiles * splits)
+        c0 = tile * TILE
+        width = min(inner - c0, i64(TILE))
+        k = piece * length
+        last = min(k + length, n)
+        here = a[outer * step + c0 :]
+        rest = i64(0)
+        if piece == splits - 1:
+            rest = min(max(step - n * inner - c0, 0), width)
+        if kind == SUM:
+            for c in independent(range(width)):
+                fars[c] = far(0)
+            while k < last:
+                stop = min(k + ROWS, last)
+                for c in independent(range(width)):
+                    nears[c] = near(0)
+                while k + 8 <= stop:
+                    r0, r1 = here[k * inner :], here[(k + 1) * inner :]
+                    r2, r3 = here[(k + 2) * inner :], here[(k + 3) * inner :]
+                    r4, r5 = here[(k + 4) * inner :], here[(k + 5) * inner :]
+                    r6, r7 = here[(k + 6) * inner :], here[(k + 7) * inner :]
+                    for c in independent(range(width)):
+                        one = (near(r0[c]) + near(r1[c])) + (near(r2[c]) + near(r3[c]))
+                        two = (near(r4[c]) + near(r5[c])) + (near(r6[c]) + near(r7[c]))
+                        nears[c] += one + two
+                    k += 8
+                while k < stop:
+                    r0 = here[k * inner :]
+                    for c in independent(range(width)):
+                        nears[c] += near(r0[c])
+                    k += 1
+                for c in independent(range(width)):
+                    fars[c] += far(nears[c])
+            if rest > 0:
+                over = here[n * inner :]
+                for c in independent(range(rest)):
+                    fars[c] += far(over[c])
+            for c in independent(range(width)):
+                put(out, (job // tiles) * inner + c0 + c, fars[c], saturate=saturate)
+        else:
+            first = here[k * inner :]
+            for c in independent(range(width)):
+                fars[c] = first[c]
+            k += 1
+            while k + 4 <= last:
+                r0, r1 = here[k * inner :], here[(k + 1) * inner :]
+                r2, r3 = here[(k + 2) * inner :], here[(k + 3) * inner :]
+                for c in independent(range(width)):
+                    one = extreme(r0[c], r1[c], kind=kind)
+                    two = extreme(r2[c], r3[c], kind=kind)
+                    fars[c] = extreme(fars[c], extreme(one, two, kind=kind), kind=kind)
+                k += 4
+            while k < last:
+                r0 = here[k * inner :]
+                for c in independent(range(width)):
+                    fars[c] = extreme(fars[c], r0[c], kind=kind)
+                k += 1
+            if rest > 0:
+                over = here[n * inner :]
+                for c in independent(range(rest)):
+                    fars[c] = extreme(fars[c], over[c], kind=kind)
+            for c in independent(range(width)):
+                out[(job // tiles) * inner + c0 + c] = fars[c]
+
+
+# passes ---------------------------------------------------------------------------------------
+def pass_of(kind: int, t: Type, out: Type, layout: Layout) -> Pass:
+    """What reduces the middle axis of an array of one type into an array of another."""
+    outer, n, inner = layout
+    far = sum_types(t)[1] if kind == SUM else t
+    if inner == 1:
+        splits = pieces_for(outer, n)
+    else:
+        # Rows of a few numbers are taken together, as many as make a good vector loop.
+        together = TILE // inner if inner <= TILE // 16 else 1
+        if together > 1 and n >= 4 * together:
+            return _fat_pass(kind, t, out, layout, together)
+        tiles = -(-inner // TILE)
+        splits = pieces_for(outer * tiles, n * min(inner, TILE))
+    length = -(-n // splits)
+    splits = -(-n // length)
+    target = out if splits == 1 else far
+    pieces = pieces_of_rows if inner == 1 else pieces_of_columns
+    first = pieces(kind, t, target, layout, n * inner, length, splits)
+    return _then(first, kind, far, out, (outer, splits, inner))
+
+
+def _fat_pass(kind: int, t: Type, out: Type, layout: Layout, together: int) -> Pass:
+    outer, n, inner = layout
+    far = sum_types(t)[1] if kind == SUM else t
+    fat = (outer, n // together, inner * together)
+    splits = pieces_for(outer, n * inner)
+    length = -(-fat[1] // splits)
+    splits = -(-fat[1] // length)
+    first = pieces_of_columns(kind, t, far, fat, n * inner, length, splits)
+    return _then(first, kind, far, out, (outer, splits * together, inner))
+
+
+def _statics(kind: int, t: Type, out: Type) -> dict[str, Any]:
+    near, far = sum_types(t) if kind == SUM else (t, t)
+    saturate = kind == SUM and out == U8
+    return {"T": t, "S": out, "near": near, "far": far, "kind": kind, "saturate": saturate}
+
+
+def pieces_of_rows(
+    kind: int, t: Type, out: Type, layout: Layout, step: int, length: int, splits: int
+) -> Pass:
+    """Reduces each piece of ``length`` numbers, ``splits`` a row, to one number."""
+    outer, n, _ = layout
+    statics = _statics(kind, t, out)
+    if n <= SHORT and splits == 1:
+        short = compile_native(short_rows, n=n, **statics).parallel(outer, max(1, PIECE // n))
+        return lambda a, b: short(a, b)
+    code = compile_native(rows, lanes=64 // statics["near"].size, **statics)
+    run = code.parallel(outer * splits, max(1, PIECE // length))
+    return lambda a, b: run(a, b, n, length, splits)
+
+
+def pieces_of_columns(
+    kind: int, t: Type, out: Type, layout: Layout, step: int, length: int, splits: int
+) -> Pass:
+    """Reduces each piece of ``length`` rows, ``splits`` of them one upon another, to one row."""
+    outer, n, inner = layout
+    tiles = -(-inner // TILE)
+    code = compile_native(columns, **_statics(kind, t, out))
+    run = code.parallel(outer * splits * tiles, max(1, PIECE // (length * min(inner, TILE))))
+    return lambda a, b: run(a, b, n, inner, step, length, splits, tiles)
+
+
+def _then(first: Pass, kind: int, middle: Type, out: Type, left: Layout) -> Pass:
+    """A pass, and those that reduce what it left, if anything."""
+    if left[1] == 1:
+        return first
+    second = pass_of(kind, middle, out, left)
+    count = left[0] * left[1] * left[2]
+    dtype = numpy_type(middle)
+
+    def run(a: Any, b: Any) -> None:
+        between = np.empty(count, dtype)
+        first(a, between)
+        second(between, b)
+
+    return run
+
+
+def _make(kind: int) -> Callable[[Engine, Task], Runner]:
+    def make(engine: Engine, task: Task) -> Runner:
+        out = native_type(task.output.dtype)
+        t = native_type(task.inputs[0].dtype)
+        middle = sum_types(t)[1] if kind == SUM else t
+        layouts = task["passes"]
+        steps: list[tuple[Pass, int]] = []
+        for i, layout in enumerate(layouts):
+            target = out if i == len(layouts) - 1 else middle
+            steps.append((pass_of(kind, t, target, layout), layout[0] * layout[2]))
+            t = middle
+        dtype = numpy_type(middle)
+
+        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+            (a,), target = memories(inputs, output)
+            for do, count in steps[:-1]:
+                between = np.empty(count, dtype)
+                do(a, between)
+                a = between
+            steps[-1][0](a, target)
+
+        return run
+
+    return make
+
+
+MAKERS = {
+    "argmax": argmax.make,
+    "reduce_max": _make(MAX),
+    "reduce_min": _make(MIN),
+    "reduce_sum": _make(SUM),
+}

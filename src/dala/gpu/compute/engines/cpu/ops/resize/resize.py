@@ -1,0 +1,238 @@
+"""Resizing on the CPU: tables made once, tiles of output rows over the threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dala.errors import FreedError
+from dala.gpu.compute.dtypes import NUMPY
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.cpu.native import compile_native
+from dala.gpu.compute.engines.cpu.native.words import f32, u8, u32
+from dala.gpu.compute.engines.cpu.ops.resize.fixed import COLUMNS as FIXED_COLUMNS
+from dala.gpu.compute.engines.cpu.ops.resize.fixed import LINE as FIXED_LINE
+from dala.gpu.compute.engines.cpu.ops.resize.fixed import (
+    across_tables,
+    finish,
+    fixed_fits,
+    fixed_weights,
+    resize_down,
+    resize_up,
+)
+from dala.gpu.compute.engines.cpu.ops.resize.float import (
+    LINE,
+    pick_pixels,
+    resize_float,
+)
+from dala.gpu.compute.engines.cpu.ops.resize.sparse import LANES, tensor_sparse
+from dala.gpu.compute.engines.cpu.threads import pool
+from dala.gpu.compute.engines.registry import by_definition
+from dala.gpu.compute.engines.sampling.taps import Axis, Taps, task_axes
+
+_NATIVE: Final = {"f32": f32, "u8": u8}
+#: Loops over up to so many taps are written out.
+FEW: Final = 8
+#: Pixels that a pixel of a much smaller tensor may be made of, to be read one by one.
+FEW_AT_ONCE: Final = 16
+#: Output columns of a block at most.
+COLUMNS: Final = 2048
+#: Output pixels of a tile at least.
+TILE: Final = 1 << 14
+#: The same where a pixel is made of few.
+SPARSE_TILE: Final = 1 << 12
+
+
+def make_resize(engine: Engine, task: Task) -> Runner:
+    """A picture in another size, or as a tensor."""
+    y, x = task_axes(task)
+    taps_y, taps_x = (axis.taps(task["method"], task["antialias"]) for axis in (y, x))
+    image = task.inputs[0]
+    channels = image.shape[2] if len(image.shape) == 3 else 1
+    if taps_x.count * channels > LINE:
+        return by_definition(engine, task)
+    if task.op == "resize" and task["method"] == "nearest":
+        return _nearest(image.dtype, y, x, taps_y, taps_x, channels)
+    colour = task.op == "resize" and image.dtype == "u8" and channels > 1
+    if colour and fixed_fits(taps_y, taps_x):
+        return _fixed(y, x, taps_y, taps_x, channels)
+    return _float(task, y, x, taps_y, taps_x, channels)
+
+
+def _nearest(dtype: str, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
+    word = dtype == "f32" or channels == 4
+    each = 1 if dtype == "u8" and channels == 4 else channels
+    code = compile_native(pick_pixels, T=u32 if word else u8, channels=each)
+    fixed = taps_y.first, taps_x.first, x.source, x.size
+    return _runner(code.parallel(y.size, rows_of_tile(y.size, x.size), fixed=fixed))
+
+
+def _runner(run_rows: Callable[..., None], bare: Any = None) -> Runner:
+    """What runs code that takes the source's and the target's memory; ``bare`` is run before."""
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...] = ()) -> None:
+        source, target = _held(inputs[0]), _held(output)
+        if bare is not None:
+            bare(target.array)
+        run_rows(source, target)
+
+    return run
+
+
+def _held(storage: Storage) -> Any:
+    """The memory of a buffer; whoever holds it keeps it alive."""
+    if storage.handle is None:
+        raise FreedError("a buffer was freed by one thread while another was about to use it")
+    return storage.handle
+
+
+def _fixed(y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
+    up = y.size > y.source
+    code = compile_native(
+        resize_up if up else resize_down,
+        taps_x=taps_x.count,
+        taps_y=taps_y.count,
+        channels=channels,
+    )
+    (weights_y, scale_y), (weights_x, scale_x) = fixed_weights(taps_y), fixed_weights(taps_x)
+    blocks = _blocks(taps_x, columns=FIXED_COLUMNS, pixels=FIXED_LINE)
+    # The taps of a row lie apart, or the compiler joins them and finds no multiply-high any more.
+    down = np.ascontiguousarray(weights_y.T).reshape(-1)
+    tables = (taps_y.first, down, *across_tables(taps_x, weights_x, blocks, channels), blocks)
+    counts = (taps_x.count, taps_y.count) if up else (taps_y.count, taps_x.count)
+    numbers = x.source, x.size, *finish(scale_y * scale_x, *counts)
+    # Tiles of a picture that grows begin with rows that the tile above has made too.
+    rows = rows_of_tile(y.size, x.size)
+    rows = min(max(rows, 32), y.size) if up else rows
+    return _runner(code.parallel(y.size, rows, fixed=(*tables, *numbers)))
+
+
+def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
+    tensor = task.op == "preprocess"
+    sparse = (
+        tensor
+        and channels >= 3
+        and taps_x.count * taps_y.count <= FEW_AT_ONCE
+        and x.source >= 2 * taps_x.count * x.size
+    )
+    (top, bottom), (left, right) = y.window, x.window
+    if sparse:
+        return _sparse(task, y, x, taps_y, taps_x, channels)
+    code = compile_native(
+        resize_float,
+        T=_NATIVE[task.inputs[0].dtype],
+        S=_NATIVE[task.output.dtype],
+        channels=channels,
+        few_x=taps_x.count if taps_x.count <= FEW else 0,
+        few_y=taps_y.count if taps_y.count <= FEW else 0,
+        pick=task["channels"] if tensor else (),
+    )
+    planes = tensor and task["layout"] == "nchw"
+    step = 1 if planes else 3 if tensor else channels
+    numbers = (*task["gain"], *task["bias"]) if tensor else (0.0,)
+    weights_x = taps_x.weights.astype(np.float32)
+    if channels == 1 and not tensor and taps_x.count <= FEW:
+        weights_x = np.ascontiguousarray(weights_x.T)
+    tables = (
+        taps_y.first,
+        taps_y.weights.astype(np.float32),
+        taps_x.first,
+        weights_x,
+        _blocks(taps_x, columns=COLUMNS, pixels=LINE // channels),
+        np.array(numbers, np.float32),
+    )
+    place = (
+        taps_x.count,
+        taps_y.count,
+        x.source,
+        (top * x.size + left) * step,
+        x.size * step,
+        x.size * y.size if planes else 1,
+    )
+    rows = rows_of_tile(bottom - top, right - left)
+    run_rows = code.parallel(bottom - top, rows, fixed=(*tables, *place))
+    return _runner(run_rows, _bare(task, y, x) if tensor else None)
+
+
+def _sparse(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
+    """A tensor much smaller than the picture, made of single pixels of it."""
+    (top, bottom), (left, _) = y.window, x.window
+    planes = task["layout"] == "nchw"
+    code = compile_native(
+        tensor_sparse,
+        T=_NATIVE[task.inputs[0].dtype],
+        channels=channels,
+        taps_x=taps_x.count,
+        taps_y=taps_y.count,
+        pick=task["channels"],
+        planes=planes,
+        pairs=by_twos(task.inputs[0].dtype, taps_y, taps_x) and len(taps_x.first) >= LANES,
+    )
+    step = 1 if planes else 3
+    tables = (
+        taps_y.first,
+        taps_y.weights.astype(np.float32),
+        taps_x.first * np.int32(channels),
+        np.ascontiguousarray(taps_x.weights.T.astype(np.float32)),
+        np.array((*task["gain"], *task["bias"]), np.float32),
+    )
+    begin = (top * x.size + left) * step
+    place = x.source * channels, begin, x.size * step, x.size * y.size if planes else 1
+    rows = max(-(-SPARSE_TILE // x.size), -(-(bottom - top) // (pool().threads * 4)))
+    run_rows = code.parallel(bottom - top, min(rows, bottom - top), fixed=(*tables, *place))
+    return _runner(run_rows, _bare(task, y, x))
+
+
+def by_twos(dtype: str, taps_y: Taps, taps_x: Taps) -> bool:
+    """Whether pixels are made of two by two of bytes."""
+    return dtype == "u8" and taps_x.count == taps_y.count == 2
+
+
+def rows_of_tile(rows: int, width: int) -> int:
+    """Rows of a tile: a few tiles for each thread, none of them tiny."""
+    shared = -(-rows // (pool().threads * 4))
+    return max(1, min(max(shared, -(-TILE // width)), rows))
+
+
+def _blocks(taps: Taps, *, columns: int, pixels: int) -> Any:
+    """Columns [from, to) and the source pixels [from, from + many) that they are made of."""
+    found: list[tuple[int, int, int, int]] = []
+    ends = taps.first + taps.count
+    begin = 0
+    while begin < len(ends):
+        stop = min(begin + columns, len(ends))
+        base = int(taps.first[begin])
+        most = int(np.searchsorted(ends[begin:stop], base + pixels, "right"))
+        stop = begin + (most if most < 8 or begin + most == len(ends) else most // 8 * 8)
+        found.append((begin, stop, base, int(ends[stop - 1]) - base))
+        begin = stop
+    return np.array(found, np.int32).reshape(-1)
+
+
+def _bare(task: Task, y: Axis, x: Axis) -> Any:
+    """Fills what no part of the picture lies on, or None if there is none."""
+    (top, bottom), (left, right) = y.window, x.window
+    if (top, bottom, left, right) == (0, y.size, 0, x.size):
+        return None
+    planes = task["layout"] == "nchw"
+    step = 1 if planes else 3
+    # Whole rows of it, since copies of three numbers at a time are slow.
+    pad = np.float32(task["pad"])
+    row = np.repeat(pad, x.size).reshape(3, 1, -1) if planes else np.tile(pad, x.size)[None, None]
+
+    def fill(memory: Any) -> None:
+        out = memory.view(NUMPY["f32"]).reshape(len(row), y.size, x.size * step)
+        for part, columns in (
+            (out[:, :top], slice(None)),
+            (out[:, bottom:], slice(None)),
+            (out[:, top:bottom], slice(left * step)),
+            (out[:, top:bottom], slice(right * step, None)),
+        ):
+            part[..., columns] = row[..., columns]
+
+    return fill
+
+
+MAKERS = {"resize": make_resize, "preprocess": make_resize}

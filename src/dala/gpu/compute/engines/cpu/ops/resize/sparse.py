@@ -1,0 +1,163 @@
+"""Tensors made of few pixels each: what lies between those is not read.
+
+Two by two pixels of bytes are taken for sixteen output pixels at once: eight bytes are gathered of
+each of the two rows, in which both neighbours lie.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.words import (
+    Array,
+    T,
+    f32,
+    gather,
+    i32,
+    i64,
+    load,
+    shuffle,
+    splat,
+    static,
+    store,
+    u8,
+    u32,
+    u64,
+)
+
+#: Output pixels at once; rows of fewer are made one by one.
+LANES: Final = 16
+_HALF: Final = LANES // 2
+_BOTH: Final = tuple(range(LANES))
+#: Where the numbers of sixteen pixels come from when their planes are laid side by side.
+_MIXED: Final = tuple(
+    tuple(n % 3 * LANES + n // 3 for n in range(k * LANES, (k + 1) * LANES)) for k in range(3)
+)
+_FIRST_TWO: Final = tuple(range(2 * LANES))
+_TWICE: Final = (*range(LANES), *range(LANES))
+
+
+@native(fast=True)
+def one_pixel(
+    source: Array[T], at: i64, pitch: i64, down: Array[f32], across: Array[f32], step: i64,
+    *, T: type, channels: int, taps_x: int, taps_y: int, last: bool,  # noqa: N803
+) -> Any:  # fmt: skip
+    """A pixel from the few around it, four lanes of which ``channels`` count.
+
+    The ``last`` ones of a picture are read without what lies beyond.
+    """
+    total = splat(f32(0), 4)
+    for j in static(range(taps_y)):
+        for i in static(range(taps_x)):
+            place = at + j * pitch + i * channels
+            weight = down[j] * across[i * step]
+            if last:
+                total += weight * f32(load(source, place, 4, channels))
+            else:
+                total += weight * f32(load(source, place, 4))
+    return total
+
+
+@native(fast=True)
+def row_of_pixels(
+    source: Array[T], out: Array[f32], at: i64, pitch: i64, row: i64, plane: i64,
+    down: Array[f32], places: Array[i32], weights_x: Array[f32], finish: Array[f32],
+    *, T: type, channels: int, taps_x: int, taps_y: int, pick: tuple[int, ...],  # noqa: N803
+) -> None:  # fmt: skip
+    """A row of the tensor, pixel by pixel."""
+    reach = (taps_y - 1) * pitch + (taps_x - 1) * channels + 4
+    step = 1 if plane > 1 else 3
+    for x in range(len(places)):
+        here = at + i64(places[x])
+        across = weights_x[x:]
+        v = splat(f32(0), 4)
+        if here + reach <= len(source):
+            v = one_pixel(
+                source, here, pitch, down, across, len(places),
+                channels=channels, taps_x=taps_x, taps_y=taps_y, last=False,
+            )  # fmt: skip
+        else:
+            v = one_pixel(
+                source, here, pitch, down, across, len(places),
+                channels=channels, taps_x=taps_x, taps_y=taps_y, last=True,
+            )  # fmt: skip
+        for c in static(range(3)):
+            k = static(pick[c])
+            out[row + x * step + c * plane] = v[k] * finish[c] + finish[c + 3]
+
+
+@native
+def pixels(row: Array[u8], places: Array[i32], x: i64, *, beside: int) -> Any:
+    """Sixteen pixels of a source row, or those so many bytes beside them, as words."""
+    a = gather(row, load(places, x, _HALF), u64)
+    b = gather(row, load(places, x + _HALF, _HALF), u64)
+    return shuffle(u32(a >> static(8 * beside)), u32(b >> static(8 * beside)), _BOTH)
+
+
+@native(fast=True)
+def row_of_pairs(
+    source: Array[u8], out: Array[f32], at: i64, pitch: i64, row: i64, plane: i64,
+    down: Array[f32], places: Array[i32], weights_x: Array[f32], finish: Array[f32],
+    *, channels: int, pick: tuple[int, ...], planes: bool,
+) -> None:  # fmt: skip
+    """A row of the tensor, sixteen pixels at a time; the last of them may be made twice."""
+    width = len(places)
+    above, below = source[at:], source[at + pitch :]
+    for n in range((width + LANES - 1) // LANES):
+        x = min(n * LANES, width - LANES)
+        a, b = pixels(above, places, x, beside=0), pixels(above, places, x, beside=channels)
+        c, d = pixels(below, places, x, beside=0), pixels(below, places, x, beside=channels)
+        left, right = load(weights_x, x, LANES), load(weights_x, width + x, LANES)
+        red = four(a, b, c, d, left, right, down, channel=static(pick[0])) * finish[0] + finish[3]
+        green = four(a, b, c, d, left, right, down, channel=static(pick[1])) * finish[1] + finish[4]
+        blue = four(a, b, c, d, left, right, down, channel=static(pick[2])) * finish[2] + finish[5]
+        if planes:
+            store(out, row + x, red)
+            store(out, row + plane + x, green)
+            store(out, row + plane * 2 + x, blue)
+        else:
+            two = shuffle(red, green, _FIRST_TWO)
+            third = shuffle(blue, blue, _TWICE)
+            for k in static(range(3)):
+                store(out, row + x * 3 + k * LANES, shuffle(two, third, static(_MIXED[k])))
+
+
+@native(fast=True)
+def four(
+    a: Any, b: Any, c: Any, d: Any, left: Any, right: Any, down: Array[f32], *, channel: int
+) -> Any:
+    """One channel of pixels, from the two above and the two below."""
+    k = static(8 * channel)
+    up = left * f32(i32((a >> k) & 255)) + right * f32(i32((b >> k) & 255))
+    low = left * f32(i32((c >> k) & 255)) + right * f32(i32((d >> k) & 255))
+    return up * down[0] + low * down[1]
+
+
+@native(fast=True)
+def tensor_sparse(
+    source: Array[T], out: Array[f32],
+    first_y: Array[i32], weights_y: Array[f32], places: Array[i32], weights_x: Array[f32],
+    finish: Array[f32], pitch: i64, out_begin: i64, out_pitch: i64, plane: i64,
+    start: i64, end: i64,
+    *, T: type, channels: int, taps_x: int, taps_y: int, pick: tuple[int, ...], pairs: bool,  # noqa: N803
+    planes: bool,
+) -> None:  # fmt: skip
+    """Rows [start, end) of a tensor, each pixel made of few.
+
+    ``places`` says where in a row a pixel begins, and there all pixels' first weights come first.
+    """
+    for y in range(start, end):
+        at = i64(first_y[y]) * pitch
+        down = weights_y[y * taps_y : (y + 1) * taps_y]
+        row = out_begin + y * out_pitch
+        if pairs and at + pitch + i64(places[len(places) - 1]) + 8 <= len(source):
+            row_of_pairs(
+                source, out, at, pitch, row, plane, down, places, weights_x, finish,
+                channels=channels, pick=pick, planes=planes,
+            )  # fmt: skip
+        else:
+            row_of_pixels(
+                source, out, at, pitch, row, plane, down, places, weights_x, finish,
+                channels=channels, taps_x=taps_x, taps_y=taps_y, pick=pick,
+            )  # fmt: skip

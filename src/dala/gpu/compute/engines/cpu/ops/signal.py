@@ -1,0 +1,135 @@
+"""Convolution of signals, in native code: vectors of results where the whole kernel lies within."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Final
+
+from dala.gpu.compute.dtypes import ITEMSIZE
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.cpu.jit import jit
+from dala.gpu.compute.engines.cpu.native import compile_native, native
+from dala.gpu.compute.engines.cpu.native.words import (
+    Array,
+    T,
+    f32,
+    f64,
+    fma,
+    i64,
+    load,
+    local,
+    splat,
+    static,
+    store,
+)
+from dala.gpu.compute.engines.cpu.ops.matmul import view
+
+#: Steps in one tile of work, some 20 us.
+STEPS: Final = 1 << 18
+
+#: Sums of vectors at a time.
+ACROSS: Final = 8
+
+
+@native(fast=True)
+def dot(a: Array[T], taps: Array[T], at: i64, *, T: type) -> Any:  # noqa: N803
+    """The result at a place of the full convolution, near the ends."""
+    total = T(0)
+    for k in range(max(at - len(a) + 1, 0), min(at + 1, len(taps))):
+        total += a[at - k] * taps[k]
+    return total
+
+
+@native
+def slide(
+    a: Array[T],
+    taps: Array[T],
+    out: Array[T],
+    at: i64,
+    *,
+    T: type,  # noqa: N803
+    lanes: int,
+    across: int,
+) -> None:
+    """Results from a place on, all within."""
+    sums = local(T, across * lanes)
+    for v in static(range(across)):
+        store(sums, static(v * lanes), splat(T(0), lanes))
+    for k in range(len(taps)):
+        w = splat(taps[k], lanes)
+        here = a[at - k :]
+        for v in static(range(across)):
+            i = static(v * lanes)
+            store(sums, i, fma(load(here, i, lanes), w, load(sums, i, lanes)))
+    for v in static(range(across)):
+        store(out, static(v * lanes), load(sums, static(v * lanes), lanes))
+
+
+@native
+def convolve(
+    a: Array[T],
+    taps: Array[T],
+    out: Array[T],
+    length: i64,
+    size: i64,
+    first: i64,
+    piece: i64,
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+    lanes: int,
+    across: int,
+) -> None:
+    """Pieces of lines; ``first`` is the place of a line's first result in the full convolution."""
+    span = static(across * lanes)
+    pieces = (size + piece - 1) // piece
+    for number in range(start, end):
+        line = number // pieces
+        source = a[line * length : (line + 1) * length]
+        target = out[line * size : (line + 1) * size]
+        begin = number % pieces * piece
+        stop = min(begin + piece, size)
+        # Results from `low` to before `high` have the whole kernel within the line.
+        low = min(max(len(taps) - 1 - first, begin), stop)
+        high = max(min(length - first, stop), low)
+        for n in range(begin, low):
+            target[n] = dot(source, taps, n + first)
+        n = low
+        while n + span <= high:
+            slide(source, taps, target[n:], n + first, T=T, lanes=lanes, across=across)
+            n += span
+        while n + lanes <= high:
+            slide(source, taps, target[n:], n + first, T=T, lanes=lanes, across=1)
+            n += lanes
+        for m in range(n, stop):
+            target[m] = dot(source, taps, m + first)
+
+
+def make_convolve1d(engine: Engine, task: Task) -> Runner:
+    """All lines, in pieces of some thousand results."""
+    dtype = task.output.dtype
+    length, taps = task.inputs[0].shape[-1], task.inputs[1].shape[0]
+    size, first = task.output.shape[-1], task["first"]
+    lines = prod(task.output.shape[:-1])
+    features = jit().features
+    wide = 64 if features.get("avx512f") else 32 if features.get("avx") else 16
+    piece = min(size, max(1024, min(STEPS * 16 // taps, 16384)))
+    code = compile_native(
+        convolve,
+        T=f32 if dtype == "f32" else f64,
+        lanes=wide // ITEMSIZE[dtype],
+        across=ACROSS if wide > 16 else 4,
+    )
+    chunk = max(1, STEPS * 16 // (piece * taps))
+    share = code.parallel(lines * -(-size // piece), chunk)
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        a, kernel = view(inputs[0], (-1,), dtype), view(inputs[1], (-1,), dtype)
+        share(a, kernel, view(output, (-1,), dtype), length, size, first, piece)
+
+    return run
+
+
+MAKERS = {"convolve1d": make_convolve1d}

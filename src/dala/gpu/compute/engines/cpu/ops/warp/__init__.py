@@ -1,0 +1,3 @@
+"""Warps on the CPU."""
+
+from dala.gpu.compute.engines.cpu.ops.warp.warp import MAKERS as MAKERS

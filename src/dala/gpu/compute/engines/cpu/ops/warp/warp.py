@@ -1,0 +1,52 @@
+"""Warps on the CPU: tiles of output rows over the threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dala.errors import FreedError
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.cpu.native import compile_native
+from dala.gpu.compute.engines.cpu.native.words import f32, u8
+from dala.gpu.compute.engines.cpu.ops.resize.resize import rows_of_tile
+from dala.gpu.compute.engines.cpu.ops.warp.sample import AFFINE, MAP, PERSPECTIVE, warp
+from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS, affine_tables
+
+_KIND: Final = {"warp_affine": AFFINE, "warp_perspective": PERSPECTIVE, "remap": MAP}
+_NO_TABLE: Final = np.zeros(4, np.uint32)
+
+
+def make_warp(engine: Engine, task: Task) -> Runner:
+    """Code for the task's dtype, channels, method and border."""
+    image, out = task.inputs[0].shape, task.output.shape
+    kind = _KIND[task.op]
+    code = compile_native(
+        warp,
+        T=u8 if task.output.dtype == "u8" else f32,
+        channels=out[2] if len(out) == 3 else 1,
+        method=METHODS.index(task["method"]),
+        border=BORDERS.index(task["border"]),
+        kind=kind,
+    )
+    run_rows = code.parallel(out[0], rows_of_tile(out[0], out[1]))
+    matrix = np.array(task["matrix"] if kind != MAP else (0.0,), np.float64)
+    fill = np.array(task["fill"], np.float32)
+    table: Any = _NO_TABLE
+    if kind == AFFINE:
+        table = np.concatenate(affine_tables(task["matrix"], *out[:2])).reshape(-1)
+    sizes = image[1], image[0], out[1]
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...] = ()) -> None:
+        handles = [s.handle for s in (*inputs, output)]
+        if None in handles:
+            raise FreedError("a buffer was freed by one thread while another was about to use it")
+        places = handles[1] if kind == MAP else table
+        run_rows(handles[0], places, matrix, fill, handles[-1], *sizes)
+
+    return run
+
+
+MAKERS = {"remap": make_warp, "warp_affine": make_warp, "warp_perspective": make_warp}

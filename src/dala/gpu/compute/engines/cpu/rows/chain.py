@@ -1,0 +1,299 @@
+"""What goes over a picture row by row on the CPU: single programs, blurs, and chains of both.
+
+Code depends on the values of parameters that loops count to; a chain with such parameters gets code
+for each set of values when it first runs with them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from dala.gpu.compute.engines.base import Geometry, Link, Runner, Storage, Task, Tensor
+from dala.gpu.compute.engines.cpu.llvm.facts import Facts, find_facts
+from dala.gpu.compute.engines.cpu.llvm.unroll import loop_params, wrap
+from dala.gpu.compute.engines.cpu.rows.forms.blur import blur_fits
+from dala.gpu.compute.engines.cpu.rows.forms.split import split_links
+from dala.gpu.compute.engines.cpu.rows.planes import planes_fit
+from dala.gpu.compute.engines.cpu.rows.runner import Planned, plan_rows, rows_runner, rows_text
+from dala.gpu.compute.lang.ir import Program, statements
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu.engine import CPUEngine
+
+#: Sets of values that one chain keeps code for.
+KEPT: Final = 32
+#: Statements of all programs of a chain; longer ones take too long to compile at once.
+LONGEST: Final = 1500
+
+
+def prepare_program(
+    engine: CPUEngine, program: Program, geometry: Geometry, known: Mapping[int, int]
+) -> Runner | None:
+    """A runner for a program that reads around its pixels, or asks where they are."""
+    found = _alone(program, geometry)
+    return None if found is None else _with_values(engine, *found, known)
+
+
+def program_text(engine: CPUEngine, program: Program, geometry: Geometry) -> str | None:
+    """The code of such a program, for people to read; None for other programs."""
+    found = _alone(program, geometry)
+    planned = None if found is None else _planned(engine, *found, {})
+    return None if planned is None else rows_text(engine, planned[0])
+
+
+def _alone(program: Program, geometry: Geometry) -> tuple[list[Link], list[Tensor]] | None:
+    """A program as a chain of one, and what it reads."""
+    if len(geometry.dims) != 2 or not program.out.pixels:
+        return None
+    height, width = geometry.dims
+    inputs = []
+    for arg, shape in zip(program.args, geometry.shapes, strict=True):
+        if tuple(shape[:2]) != (height, width):
+            return None
+        inputs.append(Tensor(tuple(shape), arg.dtype))
+    channels = program.out.channels
+    shape = (height, width) if channels == 1 else (height, width, channels)
+    link = Link(program, tuple(range(len(inputs))), Tensor(shape, program.out.dtype))
+    return [link], inputs
+
+
+def prepare_blur(engine: CPUEngine, task: Task) -> Runner | None:
+    """A runner for a blur by itself; compiled when it first runs, since most end up in chains."""
+    if not blur_fits(task):
+        return None
+    if 0 in task.output.shape:
+        return _nothing
+    found = _planned(engine, [Link(task, (0,), task.output)], task.inputs, {})
+    if found is None:
+        return None
+    made: list[Runner] = []
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        if not made:
+            made.append(rows_runner(engine, *found))
+        made[0](inputs, output, params)
+
+    return run
+
+
+def make_chain(engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
+    """A runner for a chain, or None for what cannot go over the picture in one pass."""
+    if not links or not all(_fits(link, links, inputs) for link in links):
+        return None
+    wanted = _loop_params(links)
+    if not wanted:
+        return _with_values(engine, links, inputs, {})
+    # Whether it can be done hardly depends on the values: one stands for all.
+    if _all_facts(engine, links, dict.fromkeys(wanted, 1)) is None:
+        return None
+    return _ByValues(engine, links, inputs, wanted)
+
+
+def keeps_apart(engine: CPUEngine, producer: Program, consumer: Program) -> bool:
+    """Whether two programs of bytes are better written each in its own form.
+
+    Melted, a table or a flat program becomes part of one that takes pixels apart, and what a
+    stencil reads is computed again for every neighbour.
+    """
+    if producer.out.dtype != "u8" or consumer.out.dtype != "u8":
+        return False
+    forms = []
+    for program in (producer, consumer):
+        wanted = loop_params(program.body)
+        facts = _facts_of(program, tuple((i, 1) for i in wanted), bool(engine.machine.lookup))
+        if facts is None:
+            return False
+        forms.append(facts)
+    first, second = forms
+    if not all(r.here for r in second.reach) or first.written != second.written:
+        return True
+    return first.written in ("sums", "mix")  # two of them are no longer one
+
+
+def _fits(link: Link, links: Sequence[Link], inputs: Sequence[Tensor]) -> bool:
+    shape = links[0].out.shape[:2]
+    if isinstance(link.work, Task) and link.work.op != "blur":
+        return len(links) > 1 and planes_fit(link, shape, last=link is links[-1])
+    tensors = [link.out, *(inputs[n] if n >= 0 else links[-1 - n].out for n in link.sources)]
+    if link.store is not None:
+        tensors.append(inputs[link.store])
+    if any(t.shape[:2] != shape or len(t.shape) not in (2, 3) or 0 in t.shape for t in tensors):
+        return False
+    return blur_fits(link.work) if isinstance(link.work, Task) else link.work.out.pixels
+
+
+def _loop_params(links: Sequence[Link]) -> dict[int, str]:
+    """Parameters of the chain that loops depend on, and their types."""
+    found: dict[int, str] = {}
+    first = 0
+    for link in links:
+        if isinstance(link.work, Program):
+            for i in loop_params(link.work.body):
+                found[first + i] = link.work.params[i].type
+            first += len(link.work.params)
+    return found
+
+
+def _all_facts(
+    engine: CPUEngine, links: Sequence[Link], known: Mapping[int, int]
+) -> list[Facts | None] | None:
+    """The facts of each program of a chain, or None if one of them is nothing for rows."""
+    found: list[Facts | None] = []
+    tables = bool(engine.machine.lookup)
+    first = 0
+    for link in links:
+        if isinstance(link.work, Task):
+            found.append(None)
+            continue
+        own = range(first, first + len(link.work.params))
+        values = {i - first: known[i] for i in own if i in known}
+        facts = _facts_of(link.work, tuple(values.items()), tables)
+        if facts is None:
+            return None
+        found.append(facts)
+        first = own.stop
+    total = sum(sum(1 for _ in statements(f.block)) for f in found if f is not None)
+    return found if len(links) == 1 or total <= LONGEST else None
+
+
+@lru_cache(maxsize=256)
+def _facts_of(program: Program, known: tuple[tuple[int, int], ...], tables: bool) -> Facts | None:
+    """Found once for a program: a new sigma of the blur before it changes nothing about it."""
+    return find_facts(program, dict(known), tables=tables)
+
+
+def _with_values(
+    engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor], known: Mapping[int, int]
+) -> Runner | None:
+    """A runner for values of the loops' parameters."""
+    found = _planned(engine, links, inputs, known)
+    return None if found is None else rows_runner(engine, *found)
+
+
+def _planned(
+    engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor], known: Mapping[int, int]
+) -> tuple[Planned, tuple[object, ...]] | None:
+    """A plan and its key, with shared work in stages of its own where those fit."""
+    facts = _all_facts(engine, links, known)
+    if facts is None:
+        return None
+    lanes = engine.machine.vector // 4
+    # Flat rows need no pixel taken apart, so there is little to save in them.
+    worth = [f is not None and f.scale == 1 and f.written == "packed" for f in facts]
+    split = split_links(links, worth)
+    if len(split) > len(links):
+        split_facts = _all_facts(engine, split, known)
+        planned = split_facts and plan_rows(split, split_facts, inputs, lanes)
+        if planned:
+            return planned, _key(split, known)
+    planned = plan_rows(links, facts, inputs, lanes)
+    return None if planned is None else (planned, _key(links, known))
+
+
+def _key(links: Sequence[Link], known: Mapping[int, int]) -> tuple[object, ...]:
+    names = tuple(w.work.key if isinstance(w.work, Program) else w.work.op for w in links)
+    return names, *known.items()
+
+
+class _ByValues:
+    """A runner that makes code for the values it is called with."""
+
+    def __init__(
+        self, engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor],
+        wanted: Mapping[int, str],
+    ) -> None:  # fmt: skip
+        self._engine = engine
+        self._links = links
+        self._inputs = inputs
+        self._wanted = wanted
+        self._made: dict[tuple[Any, ...], Runner] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        """Runs the chain."""
+        values = tuple(params[i] for i in self._wanted)
+        runner = self._made.get(values)
+        if runner is None:
+            runner = self._make(values)
+        runner(inputs, output, params)
+
+    def _make(self, values: tuple[Any, ...]) -> Runner:
+        with self._lock:
+            runner = self._made.get(values)
+            if runner is None:
+                known = {
+                    i: wrap(int(v), t)
+                    for (i, t), v in zip(self._wanted.items(), values, strict=True)
+                }
+                made = _with_values(self._engine, self._links, self._inputs, known)
+                runner = made or one_by_one(self._engine, self._links)
+                if len(self._made) >= KEPT:
+                    self._made.pop(next(iter(self._made)))
+                self._made[values] = runner
+        return runner
+
+
+def one_by_one(engine: CPUEngine, links: Sequence[Link]) -> Runner:
+    """Runs a chain's stages one after another: for values that reach too far for rows at hand."""
+    runners: list[Runner] = []
+    counts = []
+    for link in links:
+        if isinstance(link.work, Task):
+            made = engine.operate(link.work)
+            assert made is not None
+            runners.append(made)
+            counts.append(0)
+        else:
+            runners.append(engine.prepare(link.work, _geometry(link)))
+            counts.append(len(link.work.params))
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        results: list[Storage] = []
+        own: list[Storage] = []
+        first = 0
+        try:
+            for link, runner, count in zip(links, runners, counts, strict=True):
+                given = [inputs[n] if n >= 0 else results[-1 - n] for n in link.sources]
+                if len(results) == len(links) - 1:
+                    target = output
+                elif link.store is not None:
+                    target = inputs[link.store]
+                else:
+                    target = engine.allocate(_nbytes(link.out), zero=False)
+                    own.append(target)
+                runner(given, target, params[first : first + count])
+                first += count
+                results.append(target)
+            last = links[-1].store
+            if last is not None:
+                engine.copy(output, inputs[last])
+        finally:
+            for storage in own:
+                engine.release(storage)
+
+    return run
+
+
+def _geometry(link: Link) -> Geometry:
+    program = link.work
+    assert isinstance(program, Program)
+    height, width = link.out.shape[:2]
+    dims = (height, width) if program.uses_position else (height * width,)
+    shapes = tuple(
+        (height, width) if a.rank == 2 else (height, width, a.channels) for a in program.args
+    )
+    return Geometry(dims, ((),) * len(shapes), shapes, link.out.shape)
+
+
+def _nbytes(tensor: Tensor) -> int:
+    total = 4 if tensor.dtype == "f32" else 1
+    for extent in tensor.shape:
+        total *= extent
+    return total
+
+
+def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    """Runs over no pixels."""

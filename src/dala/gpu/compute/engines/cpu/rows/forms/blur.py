@@ -1,0 +1,482 @@
+"""The row function of a Gaussian blur: down the columns into a row of sums, then along that row.
+
+Colours are not told apart: a row is a flat run of numbers, and the neighbour of a number stands as
+many places on as a pixel has channels. u8 is summed in 16-bit fixed point, as the upper halves of
+products with weights in 1/65536: every product lacks less than 1/256 of a step, which half of the
+taps' number makes up for in the middle. From :data:`WIDEST` on there are too many of them, and u8
+is summed in f32, as f32 is. There every tap counts by its difference from the middle one, so that
+what is constant stays so to the bit. Radius and channels shape the code, weights are in the job
+block.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from dala.gpu.compute.engines.base import Task
+from dala.gpu.compute.engines.cpu.llvm.text import Function, Module
+from dala.gpu.compute.engines.cpu.rows.emit import MOVE, Machine, repeat_function
+from dala.gpu.compute.engines.cpu.rows.plan import Stage, blur_radius
+
+#: The largest radius for sums in 16 bits.
+WIDEST: Final = 64
+#: The largest radius there is code for.
+FARTHEST: Final = 200
+#: The largest radius whose taps are written out one by one.
+_UNROLLED: Final = 12
+#: Vectors side by side where taps are looped over, so that a weight is loaded once for all.
+_BLOCK: Final = 4
+
+
+def blur_fits(task: Task) -> bool:
+    """Whether a task is a blur that this module has code for."""
+    if task.op != "blur" or len(task.inputs) != 1 or task.inputs[0] != task.output:
+        return False
+    shape = task.output.shape
+    if task.output.dtype not in ("u8", "f32") or len(shape) not in (2, 3):
+        return False
+    if len(shape) == 3 and shape[2] not in (1, 3, 4):
+        return False
+    return 0 <= blur_radius(task) <= FARTHEST and float(task["sigma"]) > 0.0
+
+
+def _fixed(task: Task) -> bool:
+    return task.output.dtype == "u8" and blur_radius(task) <= WIDEST
+
+
+def blur_weights(task: Task) -> bytes:
+    """The weights from the middle outwards, a word each; all but the first count twice."""
+    radius, sigma = blur_radius(task), float(task["sigma"])
+    # Divided first: the square of a small sigma would be 0. Nothing weighs beyond 40 sigmas.
+    shares = [math.exp(-0.5 * min(d / sigma, 40.0) ** 2) for d in range(radius + 1)]
+    total = math.fsum([shares[0], *(2.0 * s for s in shares[1:])])
+    shares = [s / total for s in shares]
+    if not _fixed(task):
+        return b"".join(struct.pack("=f4x", s) for s in shares)
+    doubled = [round(s * 131072.0) for s in shares[1:]]
+    # The middle takes what rounding left over; all of it is one more than 16 bits hold.
+    middle = min(65536 - sum(doubled), 65535)
+    return struct.pack(f"={radius + 1}q", middle, *doubled)
+
+
+def blur_row(
+    module: Module, name: str, stage: Stage, weights: int, width: int, machine: Machine,
+    tight_out: bool,
+) -> str:  # fmt: skip
+    """The row function for a stage that blurs.
+
+    ``weights`` is the word of the first weight in the job block, ``width`` that of the picture's
+    width.
+    """
+    return _Blur(module, name, stage, weights, width, machine, tight_out).text()
+
+
+class _Blur:
+    def __init__(
+        self, module: Module, name: str, stage: Stage, weights: int, width: int,
+        machine: Machine, tight_out: bool,
+    ) -> None:  # fmt: skip
+        assert stage.blur is not None
+        self.f = Function(
+            module,
+            f"define internal void {name}(ptr %job, ptr %out, ptr %rows, i64 %count, i64 %x0, "
+            "i64 %y) noinline #0",
+        )
+        self.radius = blur_radius(stage.blur)
+        self.channels = stage.channels
+        self.fixed = _fixed(stage.blur)
+        self.bytes = stage.out.dtype == "u8"
+        self.weights = weights
+        self.width = width
+        self.direct = stage.sources[0].stage is None
+        self.tight_out = tight_out
+        self.lanes = machine.vector // (2 if self.fixed else 4)
+        self.product = machine.upper_product
+        self.byte_product = machine.byte_product
+        self.looped = self.radius > _UNROLLED
+        self.block = _BLOCK if self.looped else 1
+        # With two taps or more beside the middle none weighs a quarter, so weights can be doubled.
+        self.paired = self.fixed and bool(self.byte_product) and 2 <= self.radius <= _UNROLLED
+        self.sum = "i16" if self.fixed else "float"
+        self.item = 1 if self.bytes else 4
+        self.splats: list[str] = []
+        #: The weights twice as large, for sums of bytes in pairs.
+        self.doubled: list[str] = []
+
+    def text(self) -> str:
+        """The finished function."""
+        f, r, c = self.f, self.radius, self.channels
+        self.middle = self.row(str(r))
+        at = f.let(f"getelementptr ptr, ptr %rows, i64 {2 * r + 1}")
+        self.sums = f.let(f"load ptr, ptr {at}", "sums")
+        self.splats = [self.weight(str(i)) for i in range(1 if self.looped else r + 1)]
+        self.pointers = [] if self.looped else [self.row(str(i)) for i in range(2 * r + 1)]
+        self.numbers = f.let(f"mul i64 %count, {c}")
+        if self.paired:
+            self.doubled = [f.let(f"shl {self.kind} {w}, splat (i16 1)") for w in self.splats]
+            self.block = 2
+        if self.direct:
+            self.down_inside()
+        else:
+            # The sums begin a radius before the row, and end one after it.
+            wide = f.let(f"add i64 {self.numbers}, {2 * r * c}")
+            self.along("down", "0", self.rounded(wide), lambda x: self.down(x, str(-r * c), "0"))
+        self.block = _BLOCK if self.looped else 1
+        if self.tight_out:
+            self.both_rounds()
+        else:
+            self.along("across", "0", self.rounded(self.numbers), lambda x: self.across(x, "%out"))
+        f.do("ret void")
+        return f.text()
+
+    @property
+    def kind(self) -> str:
+        """The type of a vector of sums."""
+        return f"<{self.lanes} x {self.sum}>"
+
+    @property
+    def stored(self) -> str:
+        """The type of a vector of numbers as they are stored."""
+        return f"<{self.lanes} x {'i8' if self.bytes else 'float'}>"
+
+    # small things -------------------------------------------------------------------------------
+    @property
+    def step(self) -> int:
+        return self.lanes * self.block
+
+    def rounded(self, count: str) -> str:
+        more = self.f.let(f"add i64 {count}, {self.step - 1}")
+        return self.f.let(f"and i64 {more}, {-self.step}")
+
+    def row(self, index: str) -> str:
+        at = self.f.let(f"getelementptr ptr, ptr %rows, i64 {index}")
+        return self.f.let(f"load ptr, ptr {at}", "row")
+
+    def weight(self, index: str) -> str:
+        """A weight, in every place of a vector."""
+        f, kind = self.f, self.kind
+        first = f.let(f"getelementptr i64, ptr %job, i64 {self.weights}")
+        at = f.let(f"getelementptr i64, ptr {first}, i64 {index}")
+        number = f.let(f"load {self.sum}, ptr {at}")
+        one = f.let(f"insertelement {kind} poison, {self.sum} {number}, i64 0")
+        zero = f"<{self.lanes} x i32> zeroinitializer"
+        return f.let(f"shufflevector {kind} {one}, {kind} poison, {zero}")
+
+    def along(self, name: str, begin: str, stop: str, write: Callable[[str], None]) -> None:
+        """A loop over blocks of vectors."""
+        f = self.f
+        before = f.here
+        f.jump(name)
+        f.start(name)
+        x = f.let(f"phi i64 [ {begin}, %{before} ], [ %{name}.next, %{name}.ahead ]", "x")
+        f.branch(f.let(f"icmp slt i64 {x}, {stop}"), f"{name}.block", f"{name}.end")
+        f.start(f"{name}.block")
+        write(x)
+        f.jump(f"{name}.ahead")
+        f.start(f"{name}.ahead")
+        f.do(f"%{name}.next = add nuw nsw i64 {x}, {self.step}")
+        f.jump(name, ", !llvm.loop !2")
+        f.start(f"{name}.end")
+
+    def both_rounds(self) -> None:
+        """Along the row in place, then the last numbers, too few for a block, in scratch."""
+        f, size = self.f, self.item
+        f.module.helpers["@move"] = MOVE
+        scratch = f.alloca(f"[{self.step * size} x i8]", "scratch", 64)
+        whole = f.let(f"and i64 {self.numbers}, {-self.step}")
+        rest = f.let(f"sub i64 {self.numbers}, {whole}")
+        skip = f.let(f"mul i64 {whole}, {size}")
+        shifted = f.let(f"getelementptr i8, ptr {scratch}, i64 {f.let(f'sub i64 0, {skip}')}")
+        end = f.let(f"add i64 {whole}, {self.step}")
+        before = f.here
+        f.jump("round")
+        f.start("round")
+        first = f.let(f"phi i1 [ true, %{before} ], [ false, %check ]")
+        begin = f.let(f"phi i64 [ 0, %{before} ], [ {whole}, %check ]")
+        stop = f.let(f"phi i64 [ {whole}, %{before} ], [ {end}, %check ]")
+        out = f.let(f"phi ptr [ %out, %{before} ], [ {shifted}, %check ]")
+        self.along("across", begin, stop, lambda x: self.across(x, out))
+        f.branch(first, "check", "finish")
+        f.start("check")
+        f.branch(f.let(f"icmp eq i64 {rest}, 0"), "leave", "round")
+        f.start("finish")
+        target = f.let(f"getelementptr i8, ptr %out, i64 {skip}")
+        count = f.let(f"mul i64 {rest}, {size}")
+        f.do(f"call void @move(ptr {target}, ptr {scratch}, i64 {count})")
+        f.jump("leave")
+        f.start("leave")
+
+    def down_inside(self) -> None:
+        """Down the columns that are in the picture; then their outermost sums stand for the rest.
+
+        The rows are somebody else's memory, so the last block ends where they do: it overlaps the
+        one before, or, if there is none, goes number by number.
+        """
+        f, r, c = self.f, self.radius, self.channels
+        at = f.let(f"getelementptr i64, ptr %job, i64 {self.width}")
+        width = f.let(f"load i64, ptr {at}", "width")
+        end = f.let("add i64 %x0, %count")
+        left = self.least("%x0", str(r))
+        right = self.least(f.let(f"sub i64 {width}, {end}"), str(r))
+        inside = f.let(f"add i64 %count, {f.let(f'add i64 {left}, {right}')}")
+        numbers = f.let(f"mul i64 {inside}, {c}")
+        back = f.let(f"mul i64 {left}, {-c}")
+        skip = f.let(f"mul i64 {f.let(f'sub i64 {r}, {left}')}, {c}")
+        last = f.let(f"sub i64 {numbers}, {self.step}")
+        f.branch(f.let(f"icmp slt i64 {last}, 0"), "few", "many")
+        f.start("many")
+        self.along("down", "0", numbers, lambda x: self.down(self.least(x, last), back, skip))
+        f.jump("summed")
+        f.start("few")
+        wide = self.lanes, self.block, self.splats, self.looped
+        self.lanes = self.block = 1
+        self.splats, self.looped = [self.weight("0")], self.radius > 0
+        self.along("single", "0", numbers, lambda x: self.down(x, back, skip))
+        self.lanes, self.block, self.splats, self.looped = wide
+        f.jump("summed")
+        f.start("summed")
+        size = c * (2 if self.fixed else 4)
+        name = repeat_function(f.module, size)
+        missing = f.let(f"sub i64 {r}, {left}")
+        first = f.let(f"getelementptr {self.sum}, ptr {self.sums}, i64 {skip}")
+        f.do(f"call void {name}(ptr {self.sums}, ptr {first}, i64 {missing})")
+        missing = f.let(f"sub i64 {r}, {right}")
+        after = f.let(f"getelementptr {self.sum}, ptr {first}, i64 {numbers}")
+        final = f.let(f"getelementptr {self.sum}, ptr {after}, i64 {-c}")
+        f.do(f"call void {name}(ptr {after}, ptr {final}, i64 {missing})")
+
+    def least(self, a: str, b: str) -> str:
+        name = self.f.module.intrinsic("smin.i64", "i64", "i64", "i64")
+        return self.f.let(f"call i64 {name}(i64 {a}, i64 {b})")
+
+    # the two passes -----------------------------------------------------------------------------
+    def down(self, x: str, back: str, skip: str) -> None:
+        """A block of sums over the column: rows above and below in pairs.
+
+        The numbers to sum begin ``back`` from where the rows point to, their sums at ``skip``.
+        """
+        f, r = self.f, self.radius
+        at = f.let(f"mul nsw i64 {f.let(f'add nsw i64 {x}, {back}')}, {self.item}")
+        if self.paired and self.lanes > 1:
+            x = f.let(f"add nsw i64 {x}, {skip}")
+            for k, value in enumerate(self.down_in_pairs(at)):
+                self.store(self.kind, value, self.sums, x, k)
+            return
+        centre = self.load_all(self.middle, at)
+
+        def pair(weight: str, upper: str, lower: str, sums: list[str]) -> list[str]:
+            above, below = self.load_all(upper, at), self.load_all(lower, at)
+            return [
+                self.add_pair(s, a, b, m, weight, first=True)
+                for s, a, b, m in zip(sums, above, below, centre, strict=True)
+            ]
+
+        sums = [self.begin(m, first=True) for m in centre]
+        if self.looped:
+
+            def turn(i: str, sums: list[str]) -> list[str]:
+                upper = self.row(f.let(f"sub i64 {r}, {i}"))
+                lower = self.row(f.let(f"add i64 {i}, {r}"))
+                return pair(self.weight(i), upper, lower, sums)
+
+            sums = self.taps(f.label("down.taps"), sums, turn)
+        else:
+            for i in range(1, r + 1):
+                sums = pair(self.splats[i], self.pointers[r - i], self.pointers[r + i], sums)
+        x = f.let(f"add nsw i64 {x}, {skip}")
+        for k, value in enumerate(sums):
+            self.store(self.kind, value, self.sums, x, k)
+
+    def down_in_pairs(self, at: str) -> list[str]:
+        """Two vectors of sums over the column, the same to the bit; nothing is widened.
+
+        The bytes of the rows above and below stand side by side, and the machine adds neighbours
+        up, each times 64. That leaves them in its own order, which the sums are taken out of.
+        """
+        f, r, n = self.f, self.radius, self.lanes
+        kind, pixels = self.kind, f"<{2 * n} x i8>"
+        name = f.module.intrinsic(self.byte_product, kind, pixels, pixels)
+
+        def beside(a: str, b: str) -> list[str]:
+            """Bytes of two vectors by turns, within pieces of 16."""
+            found = []
+            for half in (0, 8):
+                pieces = [p + half + i for p in range(0, 2 * n, 16) for i in range(8)]
+                listed = ", ".join(f"i32 {i}, i32 {2 * n + i}" for i in pieces)
+                text = f"shufflevector {pixels} {a}, {pixels} {b}, <{2 * n} x i32> <{listed}>"
+                found.append(f.let(text))
+            return found
+
+        def bytes_of(row: str) -> str:
+            pointer = f.let(f"getelementptr i8, ptr {row}, i64 {at}")
+            return f.let(f"load {pixels}, ptr {pointer}, align 1")
+
+        sums = []
+        for part in beside("zeroinitializer", bytes_of(self.middle)):
+            centre = f.let(f"bitcast {pixels} {part} to {kind}")
+            more = f"splat (i16 {(r + 1) // 2})"
+            sums.append(f.let(f"add {kind} {self.upper(centre, self.splats[0])}, {more}"))
+        for i in range(1, r + 1):
+            both = beside(bytes_of(self.pointers[r - i]), bytes_of(self.pointers[r + i]))
+            for k, part in enumerate(both):
+                added = f.let(f"call {kind} {name}({pixels} {part}, {pixels} splat (i8 64))")
+                product = self.upper(added, self.doubled[i])
+                sums[k] = f.let(f"add {kind} {sums[k]}, {product}")
+        ordered = []
+        for first in (0, n):
+            places = [
+                (i // 16) * 8 + i % 8 + (n if i % 16 >= 8 else 0) for i in range(first, first + n)
+            ]
+            listed = ", ".join(f"i32 {p}" for p in places)
+            text = f"shufflevector {kind} {sums[0]}, {kind} {sums[1]}, <{n} x i32> <{listed}>"
+            ordered.append(f.let(text))
+        return ordered
+
+    def across(self, x: str, out: str) -> None:
+        """A block of the output: sums before and after in pairs."""
+        f, r, c = self.f, self.radius, self.channels
+        centre = self.load_sums(x, str(r * c))
+
+        def pair(weight: str, before: str, after: str, sums: list[str]) -> list[str]:
+            left, right = self.load_sums(x, before), self.load_sums(x, after)
+            return [
+                self.add_pair(s, a, b, m, weight, first=False)
+                for s, a, b, m in zip(sums, left, right, centre, strict=True)
+            ]
+
+        sums = [self.begin(m, first=False) for m in centre]
+        if self.looped:
+
+            def turn(i: str, sums: list[str]) -> list[str]:
+                offset = f.let(f"mul nsw i64 {i}, {c}")
+                before = f.let(f"sub nsw i64 {r * c}, {offset}")
+                return pair(self.weight(i), before, f.let(f"add nsw i64 {offset}, {r * c}"), sums)
+
+            sums = self.taps(f.label("across.taps"), sums, turn)
+        else:
+            for i in range(1, r + 1):
+                sums = pair(self.splats[i], str((r - i) * c), str((r + i) * c), sums)
+        for k, value in enumerate(sums):
+            value = self.finished(value)
+            if c == 4:
+                value = self.with_alpha(value, x, k)
+            self.store(self.stored, value, out, x, k)
+
+    def taps(
+        self, name: str, sums: list[str], turn: Callable[[str, list[str]], list[str]]
+    ) -> list[str]:
+        """A loop over the taps, from the nearest pair outwards."""
+        f, before = self.f, self.f.here
+        f.jump(name)
+        f.start(name)
+        i = f.let(f"phi i64 [ 1, %{before} ], [ %{name}.next, %{name} ]", "tap")
+        first = len(f.lines)
+        held = [f.let(f"phi {self.kind} [ {s}, %{before} ], [ ?, %{name} ]") for s in sums]
+        sums = turn(i, held)
+        for k, s in enumerate(sums):  # known only now
+            f.lines[first + k] = f.lines[first + k].replace("?", s)
+        f.do(f"%{name}.next = add nuw nsw i64 {i}, 1")
+        done = f.let(f"icmp sgt i64 %{name}.next, {self.radius}")
+        f.do(f"br i1 {done}, label %{name}.done, label %{name}, !llvm.loop !2")
+        f.start(f"{name}.done")
+        return sums
+
+    # sums ---------------------------------------------------------------------------------------
+    def begin(self, centre: str, first: bool) -> str:
+        """The middle tap by itself, and what makes up for rounding."""
+        if not self.fixed:
+            return centre
+        more = (self.radius + 1) // 2 + (0 if first else 128)
+        if first:
+            centre = self.f.let(f"shl {self.kind} {centre}, splat (i16 8)")
+        product = self.upper(centre, self.splats[0])
+        return self.f.let(f"add {self.kind} {product}, splat (i16 {more})")
+
+    def add_pair(self, s: str, a: str, b: str, middle: str, weight: str, first: bool) -> str:
+        """A sum with two more taps that weigh the same."""
+        f, kind = self.f, self.kind
+        if not self.fixed:
+            both = f.let(f"fadd {kind} {a}, {b}")
+            twice = f.let(f"fadd {kind} {middle}, {middle}")
+            apart = f.let(f"fsub {kind} {both}, {twice}")
+            name = f.module.intrinsic(f"fmuladd.v{self.lanes}f32", kind, kind, kind, kind)
+            return f.let(f"call {kind} {name}({kind} {apart}, {kind} {weight}, {kind} {s})")
+        if first:
+            both = f.let(f"add {kind} {a}, {b}")
+            mean = f.let(f"shl {kind} {both}, splat (i16 7)")
+        else:
+            wide = f"<{self.lanes} x i32>"
+            x, y = (f.let(f"zext {kind} {v} to {wide}") for v in (a, b))
+            both = f.let(f"add {wide} {f.let(f'add {wide} {x}, {y}')}, splat (i32 1)")
+            half = f.let(f"lshr {wide} {both}, splat (i32 1)")
+            mean = f.let(f"trunc {wide} {half} to {kind}")
+        return f.let(f"add {kind} {s}, {self.upper(mean, weight)}")
+
+    def upper(self, a: str, b: str) -> str:
+        """The upper half of a product of 16-bit numbers."""
+        f, kind, wide = self.f, self.kind, f"<{self.lanes} x i32>"
+        if self.product and self.lanes > 1:
+            name = f.module.intrinsic(self.product, kind, kind, kind)
+            return f.let(f"call {kind} {name}({kind} {a}, {kind} {b})")
+        x, y = (f.let(f"zext {kind} {v} to {wide}") for v in (a, b))
+        product = f.let(f"lshr {wide} {f.let(f'mul {wide} {x}, {y}')}, splat (i32 16)")
+        return f.let(f"trunc {wide} {product} to {self.kind}")
+
+    def finished(self, value: str) -> str:
+        """A sum as it is stored."""
+        f, n = self.f, self.lanes
+        if self.fixed:
+            value = f.let(f"lshr {self.kind} {value}, splat (i16 8)")
+            return f.let(f"trunc {self.kind} {value} to {self.stored}")
+        if not self.bytes:
+            return value
+        value = f.let(f"fadd {self.kind} {value}, splat (float 5.000000e-01)")
+        return f.let(f"fptoui {self.kind} {value} to <{n} x i8>")
+
+    def with_alpha(self, value: str, x: str, k: int) -> str:
+        """Every fourth number as it is in the picture."""
+        f, n = self.f, self.lanes
+        at = f.let(f"mul nsw i64 {x}, {self.item}")
+        old = self.loaded(self.middle, at, k)
+        places = ", ".join(f"i32 {n + i if i % 4 == 3 else i}" for i in range(n))
+        kind = self.stored
+        return f.let(f"shufflevector {kind} {value}, {kind} {old}, <{n} x i32> <{places}>")
+
+    # memory -------------------------------------------------------------------------------------
+    def loaded(self, row: str, offset: str, k: int) -> str:
+        """A vector of a row as it is stored."""
+        f = self.f
+        at = f.let(f"getelementptr i8, ptr {row}, i64 {offset}")
+        if k:
+            at = f.let(f"getelementptr i8, ptr {at}, i64 {k * self.lanes * self.item}")
+        return f.let(f"load {self.stored}, ptr {at}, align 1")
+
+    def load_all(self, row: str, offset: str) -> list[str]:
+        """A block of a row, as numbers to sum."""
+        found = [self.loaded(row, offset, k) for k in range(self.block)]
+        if not self.bytes:
+            return found
+        op = "zext" if self.fixed else "uitofp"
+        return [self.f.let(f"{op} {self.stored} {v} to {self.kind}") for v in found]
+
+    def load_sums(self, x: str, offset: str) -> list[str]:
+        """A block of the sums between the passes."""
+        f = self.f
+        at = f.let(f"add nsw i64 {x}, {offset}")
+        found = []
+        for k in range(self.block):
+            place = f.let(f"add nsw i64 {at}, {k * self.lanes}") if k else at
+            pointer = f.let(f"getelementptr {self.sum}, ptr {self.sums}, i64 {place}")
+            found.append(f.let(f"load {self.kind}, ptr {pointer}, align {2 if self.fixed else 4}"))
+        return found
+
+    def store(self, kind: str, value: str, base: str, x: str, k: int) -> None:
+        """Stores one vector of a block."""
+        f = self.f
+        item = kind.split(" x ")[1][:-1]
+        place = f.let(f"add nsw i64 {x}, {k * self.lanes}") if k else x
+        at = f.let(f"getelementptr {item}, ptr {base}, i64 {place}")
+        f.do(f"store {kind} {value}, ptr {at}, align 1")

@@ -1,0 +1,252 @@
+"""Work on single neighbours done once a pixel instead of once a neighbour.
+
+A Sobel filter takes the luma of eight neighbours, a bilateral filter scales the channels of
+twenty-five: each pixel goes through that again for every one that looks at it. Here such an
+expression of one neighbour becomes a stage of its own, whose rows of f32 the rest then reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from dala.gpu.compute.engines.base import Link, Tensor
+from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
+from dala.gpu.compute.lang.ir import (
+    Arg,
+    Block,
+    For,
+    If,
+    Out,
+    Program,
+    SetSlot,
+    Statement,
+    Value,
+    make_program,
+    values,
+)
+
+#: Operations that must be saved for a stage to be worth its rows.
+WORTH: Final = 60
+#: Turns that a loop is taken to make if that is not known.
+_TURNS: Final = 4
+
+_PURE: Final = frozenset({"add", "sub", "mul", "div", "neg", "abs", "sqrt", "cast", "min", "max"})
+
+#: What is known of each value; see :func:`_describe`.
+_Described: TypeAlias = "dict[Value, tuple[int, object, int] | None]"
+
+
+@dataclass
+class _Group:
+    """One expression of a neighbour, and the values that are it at some neighbour or other."""
+
+    size: int
+    argument: int
+    found: list[Value] = field(default_factory=list)
+    #: How often it is computed for a pixel.
+    times: int = 0
+
+
+def split_links(links: Sequence[Link], worth: Sequence[bool]) -> list[Link]:
+    """The links with such stages put before those that gain by them, where that is ``worth`` it."""
+    made: list[Link] = []
+    numbers: list[int] = []
+    for link, try_it in zip(links, worth, strict=True):
+        sources = tuple(n if n >= 0 else -1 - numbers[-1 - n] for n in link.sources)
+        parts = _split(link.work) if try_it and isinstance(link.work, Program) else None
+        if parts is None:
+            made.append(Link(link.work, sources, link.out, link.store))
+        else:
+            rest, before = parts
+            size = link.out.shape[:2]
+            extra = []
+            for program, argument in before:
+                extra.append(-1 - len(made))
+                made.append(Link(program, (sources[argument],), Tensor(size, "f32")))
+            made.append(Link(rest, (*sources, *extra), link.out, link.store))
+        numbers.append(len(made) - 1)
+    return made
+
+
+def _split(program: Program) -> tuple[Program, list[tuple[Program, int]]] | None:
+    """A program as the rest of it and the programs before it, each with the argument it reads."""
+    if not program.out.pixels or any(a.kind == "array" for a in program.args):
+        return None
+    groups = _groups(program)
+    saved = sum(g.size * (g.times - 1) for g in groups)
+    if not groups or saved < WORTH:
+        return None
+    args, before = list(program.args), []
+    replaced: dict[Value, tuple[int, Value]] = {}
+    for k, g in enumerate(groups):
+        before.append((_before(program, g), g.argument))
+        for v in g.found:
+            replaced[v] = (len(args), _read(v))
+        args.append(Arg(f"{program.args[g.argument].name}{k}", "image", "f32", 2))
+    copied = _Copy(replaced)
+    body = copied.block(program.body)
+    result = tuple(copied.of(v) for v in program.result)
+    rest = make_program(
+        program.name, tuple(args), program.out, program.params, body, result, program.rank
+    )
+    return rest, before
+
+
+def _read(v: Value) -> Value:
+    """A read in an expression of one neighbour."""
+    while v.op != "image":
+        v = next(a for a in v.args if a.op != "const")
+    return v
+
+
+# finding --------------------------------------------------------------------------------------
+def _groups(program: Program) -> list[_Group]:
+    """Expressions that are computed for several neighbours."""
+    described: _Described = {}
+    numbers: dict[object, int] = {}
+    every = list(values(program.body))
+    for v in every:
+        described[v] = _describe(v, described, numbers)
+    inner = set()
+    users: dict[Value, list[Value]] = {}
+    for v in every:
+        for a in v.args:
+            users.setdefault(a, []).append(v)
+    for v, using in users.items():
+        # All that is made of it belongs to a larger expression of the same neighbour.
+        if described.get(v) and all(described[u] for u in using):
+            inner.add(v)
+    outside = set(program.result) | set(_slotted(program.body))
+    turns = _turns(program.body)
+    found: dict[int, _Group] = {}
+    for v in every:
+        about = described[v]
+        if about is None or v.type != "f32" or v.op == "image" or (v in inner and v not in outside):
+            continue
+        same, _, size = about
+        group = found.setdefault(same, _Group(size, _read(v).attr[0]))
+        group.found.append(v)
+    for group in found.values():
+        sites = {(_place(described[v]), turns[v]) for v in group.found}
+        group.times = sum(t for _, t in sites)
+    return [g for g in found.values() if g.times > 3]
+
+
+def _place(about: tuple[int, object, int] | None) -> object:
+    return None if about is None else about[1]
+
+
+def _describe(
+    v: Value, described: _Described, numbers: dict[object, int]
+) -> tuple[int, object, int] | None:
+    """An expression of one neighbour: a number that equal ones share, its place, its work."""
+    if v.op == "image":
+        offsets = tuple(("const", a.attr) if a.op == "const" else a for a in v.args)
+        same = numbers.setdefault(("image", v.attr), len(numbers))
+        return same, (v.attr[0], offsets), 2
+    if v.op not in _PURE or v.op in FUNCTIONS:
+        return None
+    parts: list[object] = []
+    place: object = None
+    size = 1
+    for a in v.args:
+        if a.op == "const":
+            parts.append(repr(a.attr))
+            continue
+        about = described.get(a)
+        if about is None or (place is not None and about[1] != place):
+            return None
+        parts.append(about[0])
+        place, size = about[1], size + about[2]
+    if place is None:
+        return None
+    key = (v.op, v.type, v.attr, *parts)
+    return numbers.setdefault(key, len(numbers)), place, min(size, 1000)
+
+
+def _slotted(block: Block) -> list[Value]:
+    found = []
+    for s in block.body:
+        if isinstance(s, SetSlot):
+            found.append(s.value)
+        elif isinstance(s, If):
+            found += [s.condition, *_slotted(s.then), *_slotted(s.otherwise)]
+        elif isinstance(s, For):
+            found += _slotted(s.body)
+    return found
+
+
+def _turns(block: Block, times: int = 1) -> dict[Value, int]:
+    """How often each value is computed for a pixel, about."""
+    found: dict[Value, int] = {}
+    for s in block.body:
+        if isinstance(s, Value):
+            found[s] = times
+        elif isinstance(s, If):
+            found |= _turns(s.then, times) | _turns(s.otherwise, times)
+        elif isinstance(s, For):
+            counted = s.start.op == "const" and s.stop.op == "const"
+            turns = len(range(s.start.attr, s.stop.attr, s.step)) if counted else _TURNS
+            found |= _turns(s.body, times * turns)
+    return found
+
+
+# writing --------------------------------------------------------------------------------------
+def _before(program: Program, group: _Group) -> Program:
+    """The program of one expression, reading the pixel where it stands."""
+    arg = program.args[group.argument]
+    body: list[Statement] = []
+    made: dict[Value, Value] = {}
+
+    def copy(v: Value) -> Value:
+        if v.op == "const":
+            return v
+        if v not in made:
+            if v.op == "image":
+                made[v] = Value("pixel", v.type, (), (0, v.attr[1]))
+            else:
+                made[v] = Value(v.op, v.type, tuple(copy(a) for a in v.args), v.attr)
+            body.append(made[v])
+        return made[v]
+
+    result = copy(group.found[0])
+    pixel = Arg(arg.name, "pixel", arg.dtype, arg.rank, arg.channels)
+    return make_program(
+        f"{program.name} before", (pixel,), Out("f32", 2, 1, True), (), Block(body), (result,), 2
+    )
+
+
+class _Copy:
+    """Copies blocks, some values replaced by reads of the rows made before."""
+
+    def __init__(self, replaced: dict[Value, tuple[int, Value]]) -> None:
+        self.replaced = replaced
+        self.made: dict[Value, Value] = {}
+
+    def of(self, v: Value) -> Value:
+        return self.made.get(v, v)
+
+    def block(self, block: Block) -> Block:
+        body: list[Statement] = []
+        for s in block.body:
+            if isinstance(s, Value):
+                if s in self.replaced:
+                    argument, read = self.replaced[s]
+                    places = tuple(self.of(a) for a in read.args)
+                    new = Value("image", "f32", places, (argument, 0))
+                else:
+                    new = Value(s.op, s.type, tuple(self.of(a) for a in s.args), s.attr)
+                self.made[s] = new
+                body.append(new)
+            elif isinstance(s, SetSlot):
+                body.append(SetSlot(s.slot, self.of(s.value)))
+            elif isinstance(s, If):
+                body.append(If(self.of(s.condition), self.block(s.then), self.block(s.otherwise)))
+            elif isinstance(s, For):
+                bounds = self.of(s.start), self.of(s.stop)
+                body.append(For(s.index, *bounds, s.step, self.block(s.body)))
+            else:
+                body.append(s)
+        return Block(body)

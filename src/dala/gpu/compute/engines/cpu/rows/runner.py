@@ -1,0 +1,235 @@
+"""Chains of stages on the CPU, each in one pass over the picture: code, job block, runner."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dala.gpu.compute.engines.base import Link, Runner, Storage, Tensor
+from dala.gpu.compute.engines.cpu import cost as cpu_cost
+from dala.gpu.compute.engines.cpu.jit import Code
+from dala.gpu.compute.engines.cpu.llvm.facts import Facts
+from dala.gpu.compute.engines.cpu.llvm.kernel import finished
+from dala.gpu.compute.engines.cpu.llvm.text import Module
+from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
+from dala.gpu.compute.engines.cpu.rows.emit import Words
+from dala.gpu.compute.engines.cpu.rows.forms.blur import blur_row, blur_weights
+from dala.gpu.compute.engines.cpu.rows.forms.choose import row_functions
+from dala.gpu.compute.engines.cpu.rows.plan import Rows, Stage, blur_radius, lay_out, make_stages
+from dala.gpu.compute.engines.cpu.rows.window import Window, table_size
+from dala.gpu.compute.lang.ir import Program
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu.engine import CPUEngine
+
+#: Numbers in a job block before those of the stages: height, width, rows, columns, tiles across.
+_NUMBERS: Final = 5
+#: Stack that code reserves, the smallest of these that is enough.
+_SPACES: Final = (32 << 10, 64 << 10, 128 << 10, 240 << 10)
+#: Tiles for each thread, so that one that is slowed down can be helped out.
+_TILES: Final = 6
+
+_All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A chain that can be done in one pass."""
+
+    plan: Rows
+    layout: _Layout
+    #: Bytes of stack.
+    space: int
+    #: Outside inputs and outputs.
+    pointers: int
+    #: Types of the chain's parameters.
+    types: tuple[str, ...]
+
+
+def plan_rows(
+    links: Sequence[Link], facts: Sequence[Facts | None], inputs: Sequence[Tensor], lanes: int
+) -> Planned | None:
+    """A plan for a chain; None where its rows are too many or too wide to be kept at hand.
+
+    ``facts`` are those of the links that are programs.
+    """
+    height, width = links[0].out.shape[:2]
+    stages = make_stages(links, facts, inputs)
+    plan = lay_out(stages, height, width, lanes)
+    if plan is None:
+        return None
+    space = next(s for s in _SPACES if s >= plan.space)
+    programs = [link.work for link in links if isinstance(link.work, Program)]
+    types = tuple(p.type for program in programs for p in program.params)
+    return Planned(plan, _Layout(stages, len(inputs)), space, len(inputs), types)
+
+
+def rows_runner(engine: CPUEngine, planned: Planned, key: tuple[object, ...]) -> Runner:
+    """What runs a chain; ``key`` tells code of other programs apart."""
+    described = [_described(s) for s in planned.plan.stages]
+    full_key = ("rows", key, repr(described), planned.pointers, planned.space)
+    code = engine.code_for(full_key, lambda: rows_text(engine, planned))
+    return _runner(engine, planned, code)
+
+
+def _described(s: Stage) -> tuple[object, ...]:
+    """What code depends on of a stage, beside its program."""
+    sources = [(q.stage, q.outside, q.reach) for q in s.sources]
+    radius = blur_radius(s.blur) if s.blur is not None else None
+    planes = s.planes.described if s.planes is not None else None
+    return radius, planes, s.out.dtype, s.channels, sources, s.store, s.first_param
+
+
+class _Layout:
+    """Where things stand in the job block of a chain, in words of eight bytes."""
+
+    def __init__(self, stages: Sequence[Stage], pointers: int) -> None:
+        self.first_input = HEAD_WORDS
+        self.first_number = HEAD_WORDS + pointers
+        at = self.first_number + _NUMBERS + 3 * len(stages)
+        #: The first of each blur's weights.
+        self.weights: dict[int, int] = {}
+        #: The call of those that make planes of rows, or rows of planes.
+        self.calls: dict[int, int] = {}
+        for i, s in enumerate(stages):
+            if s.blur is not None:
+                self.weights[i] = at
+                at += blur_radius(s.blur) + 1
+            elif s.planes is not None:
+                self.calls[i] = at
+                at += s.planes.words
+        self.first_param = at
+
+
+def rows_text(engine: CPUEngine, planned: Planned) -> str:
+    """The module of a chain, as LLVM IR."""
+    stages, layout = planned.plan.stages, planned.layout
+    module = Module()
+    functions, names = [], []
+    for i, s in enumerate(stages):
+        name = f"@stage{i}"
+        names.append(name)
+        if s.blur is not None:
+            first = layout.weights[i]
+            width = layout.first_number + 1
+            functions.append(blur_row(module, name, s, first, width, engine.machine, not s.ring))
+        elif s.facts is not None:
+            ahead = table_size(s) - 1 if s.ahead else None
+            words = Words(_dims(layout), layout.first_param + s.first_param, ahead)
+            tight = [q.stage is None for q in s.sources]
+            functions.append(
+                row_functions(module, name, s.facts, words, engine.machine, tight, not s.ring)
+            )
+    window = Window(
+        module, stages, names, planned.space, layout.first_number, layout.first_input, layout.calls
+    )
+    functions.append(window.text())
+    heading = "; a chain of " + ", ".join(_name(s) for s in stages) + "\n"
+    return finished(module, heading, "\n".join(functions), engine.attributes)
+
+
+def _dims(layout: _Layout) -> Any:
+    return lambda dim: layout.first_number + dim[1]
+
+
+def _name(s: Stage) -> str:
+    if s.facts is not None:
+        name = s.facts.program.name
+        return name if name.isprintable() else repr(name)
+    if s.planes is not None:
+        return s.planes.op
+    return s.blur.op if s.blur is not None else "copy"
+
+
+def _runner(engine: CPUEngine, planned: Planned, code: Code) -> Runner:
+    plan, pointers = planned.plan, planned.pointers
+    stages = plan.stages
+    across = -(-plan.width // plan.columns)
+    helpers, strip = _share(plan, engine._threads.threads, across)
+    total = -(-plan.height // strip) * across
+    head = struct.pack("=9q", 0, total, 1, 0, 0, code.addresses["body"], 0, 0, 0)
+    numbers = [plan.height, plan.width, strip, plan.columns, across]
+    for (ring, stride), scratch in zip(plan.rings, plan.scratch, strict=True):
+        numbers += [ring, stride, scratch]
+    middle = struct.pack(f"={len(numbers)}q", *numbers)
+    for s in stages:
+        if s.blur is not None:
+            middle += blur_weights(s.blur)
+        elif s.planes is not None:
+            middle += s.planes.call
+    pack = engine.packer(f"=72sq{pointers}q{len(middle)}s", planned.types)
+    whole = _All(code.addresses["all"])
+    threads = engine._threads
+    tiles = engine._tiles() if helpers else None
+    # One program that reads every pixel by itself may write where it reads.
+    alone = len(stages) == 1 and all(q.reach.here for q in stages[0].sources)
+    stored = sorted({s.store for s in stages if s.store is not None})
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        # Held here, so that nothing is given back while native code works on it.
+        memories, target = [s.handle for s in inputs], output.handle
+        if not alone and _over_inputs(inputs, output, stored):
+            _run_apart(engine, run, inputs, output, params, stored)
+            return
+        words = pack(head, target, memories, middle, params)
+        if tiles is None:
+            whole(words)
+        else:
+            threads.run(tiles, words, helpers)
+
+    # The functions live as long as their runner: the chain's, and those that it calls.
+    run.__dict__["code"] = code, [s.planes.native for s in stages if s.planes is not None]
+    return run
+
+
+def _share(plan: Rows, threads: int, across: int) -> tuple[int, int]:
+    """How many other threads to ask, and the rows of a strip."""
+    work = plan.height * plan.width * sum(cpu_cost.stage_ns(s) for s in plan.stages)
+    if work < cpu_cost.ALONE_NS:
+        return 0, plan.height
+    helpers = min(threads - 1, max(1, int(work // cpu_cost.HELPER_NS)))
+    # Rows around a strip are computed again in the next one, so strips should not be thin.
+    strip = max(-(-plan.height * across // ((helpers + 1) * _TILES)), 6 * plan.halo, 1)
+    strip = max(min(strip, -(-plan.height * across // (helpers + 1)), plan.height), 1)
+    if any(s.planes is not None for s in plan.stages):
+        strip += strip % 2  # two rows share their chroma
+    return helpers, strip
+
+
+def _range(storage: Storage) -> tuple[int, int]:
+    memory = storage.handle
+    return (0, 0) if memory is None else (memory.address, memory.address + storage.nbytes)
+
+
+def _over_inputs(inputs: Sequence[Storage], output: Storage, stored: list[int]) -> bool:
+    """Whether anything that is written lies over something that is read."""
+    written = [_range(s) for s in (output, *(inputs[i] for i in stored))]
+    for i, s in enumerate(inputs):
+        if i not in stored:
+            begin, end = _range(s)
+            if any(a < end and begin < b for a, b in written):
+                return True
+    return False
+
+
+def _run_apart(
+    engine: CPUEngine, run: Runner, inputs: Sequence[Storage], output: Storage,
+    params: tuple[Any, ...], stored: list[int],
+) -> None:  # fmt: skip
+    """Runs into memory of its own, then copies: tiles must not see what others have written."""
+    given, pairs = list(inputs), []
+    for i in stored:
+        given[i] = engine.allocate(inputs[i].nbytes, zero=False)
+        pairs.append((given[i], inputs[i]))
+    result = engine.allocate(output.nbytes, zero=False)
+    pairs.append((result, output))
+    try:
+        run(given, result, params)
+        for source, target in pairs:
+            engine.copy(source, target)
+    finally:
+        for source, _ in pairs:
+            engine.release(source)

@@ -1,0 +1,361 @@
+"""The function that goes over a chain's tiles, row by row; see ``rows/plan.py`` for the idea.
+
+Widths, heights and the places of rings are numbers in the job block, so that one piece of code
+serves pictures of any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dala.gpu.compute.engines.cpu.llvm.text import Function, Module
+from dala.gpu.compute.engines.cpu.rows.emit import repeat_function
+from dala.gpu.compute.engines.cpu.rows.plan import Source, Stage
+from dala.gpu.compute.engines.cpu.rows.planes import Planes
+
+#: Copies a row.
+_COPY: Final = """\
+define internal void @copy(ptr %to, ptr %from, i64 %bytes) noinline #0 {
+entry:
+  %whole = and i64 %bytes, -64
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %line ]
+  %more = icmp slt i64 %i, %whole
+  br i1 %more, label %line, label %tail
+line:
+  %from.i = getelementptr i8, ptr %from, i64 %i
+  %to.i = getelementptr i8, ptr %to, i64 %i
+  %moved = load <64 x i8>, ptr %from.i, align 1
+  store <64 x i8> %moved, ptr %to.i, align 1
+  %i.next = add nuw nsw i64 %i, 64
+  br label %head, !llvm.loop !2
+tail:
+  %j = phi i64 [ %whole, %head ], [ %j.next, %byte ]
+  %rest = icmp slt i64 %j, %bytes
+  br i1 %rest, label %byte, label %done
+byte:
+  %from.j = getelementptr i8, ptr %from, i64 %j
+  %to.j = getelementptr i8, ptr %to, i64 %j
+  %moved.j = load i8, ptr %from.j
+  store i8 %moved.j, ptr %to.j
+  %j.next = add nuw nsw i64 %j, 1
+  br label %tail, !llvm.loop !2
+done:
+  ret void
+}
+"""
+#: Rows that pointers are written out for one by one.
+_WRITTEN_OUT: Final = 1
+
+
+class Window:
+    """Writes ``body(job, out, start, end)`` for the tiles [start, end)."""
+
+    def __init__(
+        self, module: Module, stages: list[Stage], names: list[str], space: int, first_word: int,
+        first_input: int, calls: Mapping[int, int],
+    ) -> None:  # fmt: skip
+        self.f = Function(
+            module, "define void @body(ptr %job, ptr %out, i64 %start, i64 %end) noinline #0"
+        )
+        self.module = module
+        self.stages = stages
+        self.names = names
+        self.space = space
+        self.first_word = first_word
+        self.first_input = first_input
+        #: For stages of planes: the word where their call begins.
+        self.calls = calls
+        self.blocks: dict[int, str] = {}
+        self.numbers: list[str] = []
+        self.row = ""
+
+    # numbers ------------------------------------------------------------------------------------
+    def word(self, at: int, kind: str = "i64") -> str:
+        pointer = self.f.let(f"getelementptr i64, ptr %job, i64 {at}")
+        return self.f.let(f"load {kind}, ptr {pointer}", "word")
+
+    def op(self, text: str, a: str, b: str | int) -> str:
+        return self.f.let(f"{text} i64 {a}, {b}")
+
+    def least(self, a: str, b: str | int, rule: str = "smin") -> str:
+        name = self.module.intrinsic(f"{rule}.i64", "i64", "i64", "i64")
+        return self.f.let(f"call i64 {name}(i64 {a}, i64 {b})")
+
+    def at(self, pointer: str, offset: str) -> str:
+        return self.f.let(f"getelementptr i8, ptr {pointer}, i64 {offset}", "p")
+
+    # the function -------------------------------------------------------------------------------
+    def text(self) -> str:
+        """The finished function."""
+        f = self.f
+        self.base = f.alloca(f"[{self.space} x i8]", "space", 64)
+        entries = max((table_size(s) for s in self.stages), default=0) + 1
+        self.table = f.alloca(f"[{entries} x ptr]", "rows", 64)
+        self.touch()
+        for i, s in enumerate(self.stages):
+            if s.planes is not None:
+                self.blocks[i] = self.block(i, s.planes)
+        word = self.first_word
+        self.height, self.width, strip, columns, across = (self.word(word + i) for i in range(5))
+        self.rings = []
+        for i in range(len(self.stages)):
+            offset, stride, scratch = (self.word(word + 5 + 3 * i + k) for k in range(3))
+            self.rings.append((self.at(self.base, offset), stride, self.at(self.base, scratch)))
+        for i, s in enumerate(self.stages):
+            if s.facts is not None and s.facts.table:
+                f.do(f"call void {self.names[i]}.fill(ptr %job, ptr {self.rings[i][2]})")
+        before = f.here
+        f.jump("tile")
+        f.start("tile")
+        tile = f.let(f"phi i64 [ %start, %{before} ], [ %tile.next, %endtile ]", "tile")
+        f.branch(f.let(f"icmp slt i64 {tile}, %end"), "strip", "leave")
+        f.start("strip")
+        down, right = self.op("udiv", tile, across), self.op("urem", tile, across)
+        self.y0 = self.op("mul", down, strip)
+        self.y1 = self.least(self.op("add", self.y0, strip), self.height)
+        self.c0 = self.op("mul", right, columns)
+        self.c1 = self.least(self.op("add", self.c0, columns), self.width)
+        self.spans = [self.span(s) for s in self.stages]
+        self.limits = [self.limit(s) for s in self.stages]
+        self.sizes = [
+            self.op("mul", count, s.pixel)
+            for s, (_, count) in zip(self.stages, self.spans, strict=True)
+        ]
+        # Where the first column of each stage stands in its own ring and in those it reads.
+        self.places = [self.place(i, s) for i, s in enumerate(self.stages)]
+        self.reads = [
+            [None if q.stage is None else self.place(i, self.stages[q.stage]) for q in s.sources]
+            for i, s in enumerate(self.stages)
+        ]
+        begin = self.op("add", self.y0, min(s.first - s.lead for s in self.stages))
+        f.jump("step")
+        f.start("step")
+        self.time = f.let(f"phi i64 [ {begin}, %strip ], [ %time.next, %endstep ]", "time")
+        f.branch(f.let(f"icmp slt i64 {self.time}, {self.y1}"), "stage0", "endtile")
+        for i in range(len(self.stages)):
+            f.start(f"stage{i}")
+            self.guarded(i)
+        f.start(f"stage{len(self.stages)}")
+        f.jump("endstep")
+        f.start("endstep")
+        f.do(f"%time.next = add nsw i64 {self.time}, 1")
+        f.jump("step", ", !llvm.loop !2")
+        f.start("endtile")
+        f.do(f"%tile.next = add nsw i64 {tile}, 1")
+        f.jump("tile", ", !llvm.loop !2")
+        f.start("leave")
+        f.do("ret void")
+        return f.text()
+
+    def touch(self) -> None:
+        """Touches the stack page by page, from the top: some systems grow it only so."""
+        f = self.f
+        f.jump("touch")
+        f.start("touch")
+        at = f.let(f"phi i64 [ {self.space - 4096}, %entry ], [ %touch.next, %touch ]")
+        f.do(f"store volatile i8 0, ptr {self.at(self.base, at)}")
+        f.do(f"%touch.next = sub nsw i64 {at}, 4096")
+        last = f.let("icmp slt i64 %touch.next, 0")
+        f.do(f"br i1 {last}, label %touched, label %touch, !llvm.loop !2")
+        f.start("touched")
+
+    def span(self, s: Stage) -> tuple[str, str]:
+        """The first column a stage computes in this tile, and how many."""
+        first = self.least(self.op("sub", self.c0, s.around), 0, "smax")
+        last = self.least(self.op("add", self.c1, s.around), self.width)
+        return first, self.op("sub", last, first)
+
+    def place(self, i: int, ring: Stage) -> str:
+        """Bytes from the start of a ring's row to the first column that stage i computes."""
+        column = self.op("sub", self.spans[i][0], self.c0)
+        return self.op("mul", self.op("add", column, ring.around), ring.pixel)
+
+    def limit(self, s: Stage) -> tuple[str, str]:
+        """The rows a stage computes in this strip."""
+        first = self.least(self.op("add", self.y0, s.first), 0, "smax")
+        return first, self.least(self.op("add", self.y1, s.lead), self.height)
+
+    def guarded(self, i: int) -> None:
+        """One row of a stage, if the strip needs that row of it."""
+        f, s = self.f, self.stages[i]
+        self.row = self.op("add", self.time, s.lead)
+        low, high = self.limits[i]
+        enough = f.let(f"icmp sge i64 {self.row}, {low}")
+        not_over = f.let(f"icmp slt i64 {self.row}, {high}")
+        f.branch(f.let(f"and i1 {enough}, {not_over}"), f"row{i}", f"stage{i + 1}")
+        f.start(f"row{i}")
+        column, count = self.spans[i]
+        base = self.slot(i, self.row) if s.ring else ""
+        target = ""
+        if s.planes is None or s.ring:
+            target = self.at(base, self.places[i]) if s.ring else self.target(i, column)
+        if s.planes is not None and s.planes.last:
+            self.to_planes(i)
+        elif s.planes is not None:
+            self.put_row(i, 0, target)
+            self.call(i, self.row)
+        elif s.facts is None and s.blur is None:
+            source = self.outside(s.sources[0], s.pixel, self.row, column)
+            self.copy(target, source, self.sizes[i])
+        else:
+            self.fill_table(i, column)
+            f.do(
+                f"call void {self.names[i]}(ptr %job, ptr {target}, ptr {self.table}, "
+                f"i64 {count}, i64 {column}, i64 {self.row})"
+            )
+        if s.ring and s.around:
+            self.pad(i, base, target)
+        if (s.store is not None and s.ring) or (s.store is not None and i == len(self.stages) - 1):
+            self.keep(i, base)
+        f.jump(f"stage{i + 1}")
+
+    # planes -------------------------------------------------------------------------------------
+    def block(self, i: int, planes: Planes) -> str:
+        """A copy of a stage's call for this thread, its planes where they really are."""
+        f, kind = self.f, f"[{planes.words - 1} x i64]"
+        made = f.alloca(kind, f"call{i}", 64)
+        given = f.let(f"getelementptr i64, ptr %job, i64 {self.calls[i] + 1}")
+        f.do(f"store {kind} {f.let(f'load {kind}, ptr {given}, align 8')}, ptr {made}, align 8")
+        for word, outside in planes.based:
+            base = "%out" if outside < 0 else self.word(self.first_input + outside, "ptr")
+            where = f.let(f"getelementptr i64, ptr {made}, i64 {word}")
+            offset = f.let(f"load i64, ptr {where}")
+            f.do(f"store ptr {self.at(base, offset)}, ptr {where}")
+        return made
+
+    def put_row(self, i: int, which: int, row: str) -> None:
+        """Tells a stage's call where one of its rows is."""
+        planes = self.stages[i].planes
+        assert planes is not None
+        where = self.f.let(f"getelementptr i64, ptr {self.blocks[i]}, i64 {planes.rows[which]}")
+        self.f.do(f"store ptr {row}, ptr {where}")
+
+    def call(self, i: int, number: str) -> None:
+        """Makes a stage's call, for one row or one pair of them."""
+        code = self.word(self.calls[i], "ptr")
+        end = self.op("add", number, 1)
+        self.f.do(f"call void {code}(ptr {self.blocks[i]}, ptr null, i64 {number}, i64 {end})")
+
+    def to_planes(self, i: int) -> None:
+        """Two rows, the second of which is there now."""
+        f, (source,) = self.f, self.stages[i].sources
+        odd = f.let(f"trunc i64 {self.row} to i1")
+        f.branch(odd, f"pair{i}", f"stage{i + 1}")
+        f.start(f"pair{i}")
+        place = self.reads[i][0]
+        assert place is not None
+        for which, row in enumerate((self.op("sub", self.row, 1), self.row)):
+            self.put_row(i, which, self.pixel(source, 0, row, place))
+        self.call(i, self.op("lshr", self.row, 1))
+
+    def target(self, i: int, column: str) -> str:
+        """Where the row of a stage without a ring goes: to the chain's output, or another."""
+        s, out = self.stages[i], "%out"
+        if i < len(self.stages) - 1:
+            assert s.store is not None
+            out = self.word(self.first_input + s.store, "ptr")
+        place = self.op("add", self.op("mul", self.row, self.width), column)
+        return self.at(out, self.op("mul", place, s.pixel))
+
+    def slot(self, i: int, row: str) -> str:
+        """The start of a row in the ring of a stage."""
+        s, (ring, stride, _) = self.stages[i], self.rings[i]
+        if s.depth == 1:
+            return ring
+        return self.at(ring, self.op("mul", self.op("urem", row, s.depth), stride))
+
+    def outside(self, source: Source, pixel: int, row: str, column: str) -> str:
+        """A pixel of an outside input."""
+        pointer = self.word(self.first_input + source.outside, "ptr")
+        place = self.op("add", self.op("mul", row, self.width), column)
+        return self.at(pointer, self.op("mul", place, pixel))
+
+    def fill_table(self, i: int, column: str) -> None:
+        """Pointers to the rows a stage reads."""
+        s, at = self.stages[i], 0
+        for source, pixel, place in zip(s.sources, s.read, self.reads[i], strict=True):
+            up, down = source.reach.up, source.reach.down
+            if down - up > _WRITTEN_OUT:
+                self.fill_in_turn(i, at, source, pixel, place or column)
+            else:
+                for dy in range(up, down + 1):
+                    row = self.clamped(str(dy)) if dy else self.row
+                    self.put(str(at + dy - up), self.pixel(source, pixel, row, place or column))
+            at += down - up + 1
+        if s.scratch:
+            self.put(str(at), self.rings[i][2])
+        if s.ahead:
+            place = self.op("add", self.op("mul", self.time, self.width), column)
+            self.put(str(at), self.at("%out", self.op("mul", place, s.pixel)))
+
+    def fill_in_turn(self, i: int, at: int, source: Source, pixel: int, place: str) -> None:
+        """A loop over the rows, for those who read many."""
+        f, name, up = self.f, f"table{i}.{at}", source.reach.up
+        before = f.here
+        f.jump(name)
+        f.start(name)
+        k = f.let(f"phi i64 [ 0, %{before} ], [ %{name}.next, %{name} ]")
+        row = self.clamped(self.op("add", k, up))
+        self.put(self.op("add", k, at), self.pixel(source, pixel, row, place))
+        f.do(f"%{name}.next = add nuw nsw i64 {k}, 1")
+        done = f.let(f"icmp sgt i64 %{name}.next, {source.reach.down - up}")
+        f.do(f"br i1 {done}, label %{name}.done, label %{name}, !llvm.loop !2")
+        f.start(f"{name}.done")
+
+    def clamped(self, dy: str) -> str:
+        """The row dy below, or the nearest one of the picture."""
+        row = self.least(self.op("add", self.row, dy), self.op("sub", self.height, 1))
+        return self.least(row, 0, "smax")
+
+    def pixel(self, source: Source, pixel: int, row: str, place: str) -> str:
+        """A pixel of what a stage reads: of a ring, by its place, or of an input, by its column."""
+        if source.stage is not None:
+            return self.at(self.slot(source.stage, row), place)
+        return self.outside(source, pixel, row, place)
+
+    def put(self, at: str, pointer: str) -> None:
+        where = self.f.let(f"getelementptr ptr, ptr {self.table}, i64 {at}")
+        self.f.do(f"store ptr {pointer}, ptr {where}")
+
+    def copy(self, to: str, source: str, nbytes: str) -> None:
+        self.module.helpers["@copy"] = _COPY
+        self.f.do(f"call void @copy(ptr {to}, ptr {source}, i64 {nbytes})")
+
+    def pad(self, i: int, base: str, first: str) -> None:
+        """Repeats the ends of a row beyond the picture's edges."""
+        f, s = self.f, self.stages[i]
+        column, count = self.spans[i]
+        name = repeat_function(self.module, s.pixel)
+        missing = self.op("sub", column, self.op("sub", self.c0, s.around))
+        f.do(f"call void {name}(ptr {base}, ptr {first}, i64 {missing})")
+        after = self.at(first, self.sizes[i])
+        missing = self.op("sub", self.op("add", self.c1, s.around), self.op("add", column, count))
+        last = self.at(after, str(-s.pixel))
+        f.do(f"call void {name}(ptr {after}, ptr {last}, i64 {missing})")
+
+    def keep(self, i: int, base: str) -> None:
+        """Copies a row to the outside output that asks for it, if it is one of the strip's own."""
+        f, s = self.f, self.stages[i]
+        assert s.store is not None
+        inside = f.let(f"icmp sge i64 {self.row}, {self.y0}")
+        before = f.let(f"icmp slt i64 {self.row}, {self.y1}")
+        f.branch(f.let(f"and i1 {inside}, {before}"), f"keep{i}", f"kept{i}")
+        f.start(f"keep{i}")
+        place = self.op("add", self.op("mul", self.row, self.width), self.c0)
+        offset = self.op("mul", place, s.pixel)
+        source = self.at("%out", offset)
+        if s.ring:
+            source = self.at(base, str(s.around * s.pixel))
+        target = self.at(self.word(self.first_input + s.store, "ptr"), offset)
+        self.copy(target, source, self.op("mul", self.op("sub", self.c1, self.c0), s.pixel))
+        f.jump(f"kept{i}")
+        f.start(f"kept{i}")
+
+
+def table_size(s: Stage) -> int:
+    """Pointers that a stage's row function is given."""
+    rows = sum(r.reach.down - r.reach.up + 1 for r in s.sources)
+    return rows + (1 if s.scratch or s.ahead else 0)

@@ -1,0 +1,188 @@
+"""The threads that share out a job.
+
+A job is one block of memory and one native function. The calling thread makes a single native call,
+which invites helpers, works through tiles beside them, and waits for their last ones; helpers wait
+for invitations in native code too. So the GIL is free throughout, no Python runs for a tile, and a
+helper that is awake is at work within a microsecond. One that has waited for a while goes to sleep,
+and is woken through a queue. Any number of threads may start jobs at the same time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Mapping
+from queue import SimpleQueue
+from typing import Final
+
+from dala.errors import ParameterError
+from dala.gpu.compute.engines.cpu.llvm.tiles import MAILBOX_HEAD, SLOTS
+
+#: How often the caller looks for the end of a job before it takes a nap (some 100 us).
+LOOKS: Final = 2000
+#: How often an idle helper looks for another job before it goes to sleep (some 300 us). Whoever
+#: draws frames one after another does so within that time; waking a helper takes some 50 us.
+IDLE_LOOKS: Final = 3000
+#: How long a caller naps while others finish, in seconds.
+NAP: Final = 50e-6
+
+_Share: Final = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
+_Wait: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64)
+_Serve: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+
+
+def usable_cores() -> int:
+    """Cores this process may run on: affinity and container limits count."""
+    counted = getattr(os, "process_cpu_count", None)
+    if counted is not None:
+        cores = counted() or 1
+    elif hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    try:
+        with open("/sys/fs/cgroup/cpu.max") as file:
+            quota, period = file.read().split()
+        if quota != "max":
+            cores = min(cores, max(1, -(-int(quota) // int(period))))
+    except (OSError, ValueError):
+        pass  # no such limit here
+    return cores
+
+
+def thread_count() -> int:
+    """Threads to use: DALA_THREADS, or one for each usable core."""
+    wanted = os.environ.get("DALA_THREADS", "").strip()
+    if not wanted:
+        return usable_cores()
+    if not wanted.isdecimal() or int(wanted) < 1:
+        raise ParameterError(
+            f"DALA_THREADS must be a whole number of 1 or more, and it is {wanted!r}; "
+            "leave it unset to use every core."
+        )
+    return int(wanted)
+
+
+class Tiles:
+    """The native functions that threads run; see :mod:`dala.gpu.compute.engines.cpu.llvm.tiles`."""
+
+    def __init__(self, addresses: Mapping[str, int], owner: object) -> None:
+        self.share = _Share(addresses["share"])
+        self.wait = _Wait(addresses["wait"])
+        self.serve = _Serve(addresses["serve"])
+        self.owner = owner  # of the functions' memory
+
+
+class _Mailbox:
+    """Where jobs wait for helpers: native memory, and a queue for those who sleep."""
+
+    def __init__(self) -> None:
+        self.words = (ctypes.c_int64 * (MAILBOX_HEAD + SLOTS))()
+        self.address = ctypes.addressof(self.words)
+        self.sleepers: SimpleQueue[bool] = SimpleQueue()
+
+    def wake(self, wanted: int) -> None:
+        """Sees to it that so many helpers are awake with nothing to do, or will be soon."""
+        for _ in range(wanted - self.words[1] - self.sleepers.qsize()):
+            self.sleepers.put(True)
+
+
+class Pool:
+    """Worker threads, started when the first job needs them."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = thread_count() if threads is None else threads
+        self._reset()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._reset)
+        atexit.register(self.close)
+
+    def _reset(self) -> None:
+        # A forked child has none of its parent's threads, and whatever they held is lost.
+        self._mailbox = _Mailbox()
+        self._workers: list[threading.Thread] = []
+        self._starting = threading.Lock()
+
+    def run(self, tiles: Tiles, block: bytes, helpers: int) -> None:
+        """Runs a job with up to ``helpers`` other threads; returns when all of it is done.
+
+        ``block`` is copied. Whatever its pointers lead to must stay alive until this returns, which
+        it does not do early: even an interrupt is raised only when no thread works on the job.
+        """
+        job = ctypes.create_string_buffer(block, len(block))
+        address = ctypes.addressof(job)
+        mailbox = self._mailbox
+        helpers = min(helpers, self.threads - 1)
+        if helpers > len(self._workers):
+            self._start(helpers, tiles)
+        if mailbox.words[1] < helpers:
+            mailbox.wake(helpers)
+        done = 0
+        try:
+            done = tiles.share(address, mailbox.address, helpers, LOOKS)
+        finally:
+            if not done:
+                _wait_for(tiles, address)
+
+    def _start(self, wanted: int, tiles: Tiles) -> None:
+        with self._starting:
+            while len(self._workers) < wanted:
+                worker = threading.Thread(
+                    target=_work,
+                    args=(self._mailbox, tiles),
+                    name=f"dala-cpu-{len(self._workers) + 1}",
+                    daemon=True,
+                )
+                worker.start()
+                self._workers.append(worker)
+
+    def close(self) -> None:
+        """Ends the workers; the next job starts new ones."""
+        with self._starting:
+            workers, self._workers = self._workers, []
+            mailbox, self._mailbox = self._mailbox, _Mailbox()
+        mailbox.words[0] = 1
+        for _ in workers:
+            mailbox.sleepers.put(False)
+        for worker in workers:
+            worker.join(timeout=2.0)
+
+
+def _work(mailbox: _Mailbox, tiles: Tiles) -> None:
+    while True:
+        tiles.serve(mailbox.address, IDLE_LOOKS)
+        if not mailbox.sleepers.get():
+            return
+
+
+def _wait_for(tiles: Tiles, address: int) -> None:
+    """Waits out the other threads' tiles; an interrupt is kept until then."""
+    interrupt: BaseException | None = None
+    done = False
+    while not done:
+        try:
+            time.sleep(NAP)
+            done = bool(tiles.wait(address, 100))
+        except BaseException as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
+_pool: Pool | None = None
+_making = threading.Lock()
+
+
+def pool() -> Pool:
+    """The process's pool, made on first use."""
+    global _pool
+    if _pool is None:
+        with _making:
+            if _pool is None:
+                _pool = Pool()
+    return _pool

@@ -1,8 +1,0 @@
-"""Native code: Python functions in a typed imperative form, compiled by LLVM for the CPU."""
-
-from __future__ import annotations
-
-from dala.gpu.compute.engines.cpu_native.compiled import Native, OutOfBounds, compile_native
-from dala.gpu.compute.engines.cpu_native.source import NativeFunction, native
-
-__all__ = ["Native", "NativeFunction", "OutOfBounds", "compile_native", "native"]

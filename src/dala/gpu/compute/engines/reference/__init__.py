@@ -1,0 +1,1 @@
+"""The reference engine: NumPy definitions that other engines are tested against."""

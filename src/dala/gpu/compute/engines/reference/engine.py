@@ -1,0 +1,410 @@
+"""The reference engine: interprets a program with NumPy, over many positions at once.
+
+This is the definition of the language. Every operation is one row of ``OPERATIONS``, written to be
+read; the other engines are tested against it. It is correct first and fast never.
+
+Each value is a one-dimensional array with a number for each position of a block, or of length 1
+where all positions share it (constants, parameters, shapes). Nothing is ever a NumPy scalar, so
+NumPy never promotes: f32 stays f32. Control flow works with masks: ``live`` says which positions
+are running, a loop turns until none is left, and a slot changes only where its position is live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from dala.gpu.compute.dtypes import DTYPES, NUMPY
+from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage, Task, Tensor
+from dala.gpu.compute.engines.registry import as_array, run_definition
+from dala.gpu.compute.lang.ir import (
+    Block,
+    Break,
+    Continue,
+    For,
+    If,
+    Program,
+    SetSlot,
+    Slot,
+    Value,
+    format_program,
+)
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+#: Positions interpreted together; bounds the memory that intermediate values take.
+BLOCK: Final = 1 << 18
+
+TYPES: Final[dict[str, np.dtype[Any]]] = {
+    "bool": np.dtype(np.bool_),
+    **{name: NUMPY[name] for name in ("s32", "u32", "s64", "f32", "f64")},
+}
+
+
+# operations -----------------------------------------------------------------------------------
+
+
+def floor_divide(a: Array, b: Array) -> Array:
+    """Rounds towards minus infinity; by zero gives 0; the most negative by -1 gives itself."""
+    special = (b == 0) | (b == -1)
+    quotient = np.floor_divide(a, np.where(special, np.ones_like(b), b))
+    return np.where(b == 0, np.zeros_like(a), np.where(b == -1, np.negative(a), quotient))
+
+
+def floor_remainder(a: Array, b: Array) -> Array:
+    """What floor division leaves, with the sign of the divisor; by zero and by -1 it is 0."""
+    special = (b == 0) | (b == -1)
+    remainder = np.remainder(a, np.where(special, np.ones_like(b), b))
+    return np.where(special, np.zeros_like(a), remainder)
+
+
+def shift_left(a: Array, amount: Array) -> Array:
+    """Shifts by the amount modulo the width."""
+    return np.asarray(np.left_shift(a, amount & (a.itemsize * 8 - 1)))
+
+
+def shift_right(a: Array, amount: Array) -> Array:
+    """Shifts by the amount modulo the width; a signed number keeps its sign."""
+    return np.asarray(np.right_shift(a, amount & (a.itemsize * 8 - 1)))
+
+
+def minimum(a: Array, b: Array) -> Array:
+    """b where it is smaller or NaN, else a: a NaN on either side spreads."""
+    return np.where((b < a) | np.isnan(b), b, a)
+
+
+def maximum(a: Array, b: Array) -> Array:
+    """b where it is larger or NaN, else a: a NaN on either side spreads."""
+    return np.where((a < b) | np.isnan(b), b, a)
+
+
+def in_double(function: Callable[..., Any]) -> Callable[..., Array]:
+    """The function computed in f64 and rounded once, so f32 results are the nearest there are."""
+
+    def rounded(*args: Array) -> Array:
+        wide = function(*(a.astype(np.float64) for a in args))
+        return np.asarray(wide).astype(args[0].dtype)
+
+    return rounded
+
+
+def saturate(x: Array, target: np.dtype[Any]) -> Array:
+    """Float to int: drops the fraction, stops at the ends of the range, NaN becomes 0."""
+    ends = np.iinfo(target)
+    too_low = x < float(ends.min)
+    too_high = x >= 2.0 ** (ends.bits - (target.kind == "i"))  # the first that does not fit
+    inside = np.where(too_low | too_high | np.isnan(x), np.zeros_like(x), x)
+    whole = inside.astype(target)
+    whole = np.where(too_low, np.array(ends.min, target), whole)
+    return np.where(too_high, np.array(ends.max, target), whole)
+
+
+def cast(x: Array, target: np.dtype[Any]) -> Array:
+    """Between any two types; ints wrap, floats saturate into ints, numbers are True unless 0."""
+    if target == np.bool_:
+        return np.not_equal(x, 0)
+    if x.dtype.kind == "f" and target.kind in "iu":
+        return saturate(x, target)
+    return x.astype(target)
+
+
+#: What each pure operation means. ``cast`` and ``bits`` also need the type they go to.
+OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "neg": np.negative,
+    "div": np.divide,
+    "idiv": floor_divide,
+    "mod": floor_remainder,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+    "shl": shift_left,
+    "shr": shift_right,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "select": np.where,
+    "min": minimum,
+    "max": maximum,
+    "abs": np.absolute,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.rint,
+    "sqrt": np.sqrt,
+    "exp": in_double(np.exp),
+    "log": in_double(np.log),
+    "sin": in_double(np.sin),
+    "cos": in_double(np.cos),
+    "tan": in_double(np.tan),
+    "atan": in_double(np.arctan),
+    "atan2": in_double(np.arctan2),
+    "pow": in_double(np.power),
+    "isnan": np.isnan,
+}
+
+
+# the interpreter ------------------------------------------------------------------------------
+
+
+class Interpreter:
+    """Runs a program over the positions ``first`` to ``last`` of a geometry."""
+
+    def __init__(
+        self,
+        program: Program,
+        geometry: Geometry,
+        inputs: Sequence[Array],
+        params: tuple[Any, ...],
+        first: int,
+        last: int,
+    ) -> None:
+        self.program = program
+        self.geometry = geometry
+        self.inputs = inputs
+        self.params = params
+        self.flat = np.arange(first, last, dtype=np.int64)
+        self.values: dict[Value, Array] = {}
+        self.slots: dict[Slot, Array] = {}
+        self.broken: list[Array] = []
+
+    def run(self) -> list[Array]:
+        """The numbers to store: one array for each channel."""
+        self.block(self.program.body, np.array([True]))
+        return [self.value(v) for v in self.program.result]
+
+    # statements: each takes the positions that are live and says which still are afterwards
+
+    def block(self, block: Block, live: Array) -> Array:
+        for statement in block.body:
+            if not live.any():
+                break
+            match statement:
+                case Value():
+                    self.values[statement] = self.operation(statement)
+                case SetSlot():
+                    self.set(statement.slot, self.value(statement.value), live)
+                case If():
+                    holds = self.value(statement.condition)
+                    then = self.block(statement.then, live & holds)
+                    otherwise = self.block(statement.otherwise, live & ~holds)
+                    live = then | otherwise
+                case For():
+                    self.loop(statement, live)
+                case Break():
+                    self.broken[-1] = self.broken[-1] | live
+                    live = np.array([False])
+                case Continue():
+                    live = np.array([False])
+        return live
+
+    def loop(self, loop: For, live: Array) -> None:
+        counter = self.value(loop.start).astype(np.int64)
+        stop = self.value(loop.stop)
+        while True:
+            live = live & ((counter < stop) if loop.step > 0 else (counter > stop))
+            if not live.any():
+                return
+            self.set(loop.index, counter.astype(np.int32), live)
+            self.broken.append(np.array([False]))
+            self.block(loop.body, live)
+            live = live & ~self.broken.pop()
+            counter = counter + loop.step
+
+    def set(self, slot: Slot, value: Array, live: Array) -> None:
+        self.slots[slot] = value if live.all() else np.where(live, value, self.get(slot))
+
+    # values
+
+    def get(self, slot: Slot) -> Array:
+        return self.slots.get(slot, np.zeros(1, TYPES[slot.type]))
+
+    def value(self, value: Value) -> Array:
+        if value.op == "const":
+            return np.array([value.attr], TYPES[value.type])
+        return self.values[value]
+
+    def operation(self, value: Value) -> Array:
+        args = [self.value(a) for a in value.args]
+        match value.op:
+            case "param":
+                return np.array([self.params[value.attr]], TYPES[value.type])
+            case "position":
+                return np.asarray(self.positions[value.attr].astype(np.int32))
+            case "dim":
+                argument, axis = value.attr
+                shapes = self.geometry.shapes
+                shape = self.geometry.out_shape if argument < 0 else shapes[argument]
+                return np.array([(shape or (1,))[axis]], np.int32)
+            case "get":
+                return self.get(value.attr)
+            case "element":
+                return self.load(value, value.attr, self.walk(self.geometry.strides[value.attr]))
+            case "pixel":
+                argument, channel = value.attr
+                channels = self.program.args[argument].channels
+                return self.load(value, argument, self.flat * channels + channel)
+            case "image":
+                return self.image(value, *args)
+            case "array":
+                shape = self.geometry.shapes[value.attr]
+                return self.load(value, value.attr, clamped_index(shape, args))
+            case "cast" if value.attr == "in_range":
+                return args[0].astype(TYPES[value.type])
+            case "cast":
+                return cast(args[0], TYPES[value.type])
+            case "bits":
+                return np.asarray(args[0].view(TYPES[value.type]))
+        return np.asarray(OPERATIONS[value.op](*args))
+
+    @cached_property
+    def positions(self) -> tuple[Array, ...]:
+        """The index along each axis of every position in this block."""
+        shape = self.geometry.out_shape[: self.program.rank]
+        return np.unravel_index(self.flat, shape or (1,))
+
+    def walk(self, strides: tuple[int, ...]) -> Array:
+        """Where each position finds its element; broadcast axes have stride 0."""
+        along = np.unravel_index(self.flat, self.geometry.dims)
+        return np.asarray(sum(i * s for i, s in zip(along, strides, strict=True)))
+
+    def image(self, value: Value, dx: Array, dy: Array) -> Array:
+        """The pixel ``dx`` to the right and ``dy`` below, or the nearest one on the edge."""
+        argument, channel = value.attr
+        channels = self.program.args[argument].channels
+        y, x = self.positions
+        pixel = clamped_index(self.geometry.shapes[argument][:2], [y + dy, x + dx])
+        return self.load(value, argument, pixel * channels + channel)
+
+    def load(self, value: Value, argument: int, index: Array) -> Array:
+        """Numbers from memory, u8 widened to s32. An array with nothing in it gives zeros."""
+        memory = self.inputs[argument]
+        if memory.size == 0:
+            return np.zeros(1, TYPES[value.type])
+        return memory[index].astype(TYPES[value.type])
+
+
+def clamped_index(shape: tuple[int, ...], indexes: Sequence[Array]) -> Array:
+    """The flat index of an element, each index first clamped to its axis."""
+    flat = np.zeros(1, np.int64)
+    for extent, index in zip(shape, indexes, strict=True):
+        flat = flat * extent + np.clip(index.astype(np.int64), 0, max(extent - 1, 0))
+    return flat
+
+
+# the engine -----------------------------------------------------------------------------------
+
+
+class ReferenceEngine(Engine):
+    """Plain NumPy memory and the interpreter above: the definition the others are held to."""
+
+    id = "reference"
+    backend = "reference"
+    dtypes = frozenset(DTYPES)
+
+    def __init__(self) -> None:
+        # One entry per live storage, by identity. Single dict operations are atomic, so a
+        # finalizer may release at any moment without taking a lock.
+        self._live: dict[int, int] = {}
+
+    def info(self) -> dict[str, Any]:
+        return {
+            "name": "NumPy reference",
+            "gpu": False,
+            "backend": "reference",
+            "numpy": np.__version__,
+        }
+
+    def allocate(self, nbytes: int, *, zero: bool) -> Storage:
+        memory = np.zeros(nbytes, np.uint8) if zero else np.empty(nbytes, np.uint8)
+        return self._keep(Storage(nbytes, memory))
+
+    def release(self, storage: Storage) -> None:
+        self._live.pop(id(storage), None)
+        storage.handle = None  # views given out keep the memory itself alive
+
+    def upload(self, storage: Storage, data: Bytes) -> None:
+        storage.handle[:] = as_bytes(memoryview(data))
+
+    def download(self, storage: Storage) -> memoryview:
+        return memoryview(storage.handle.copy())
+
+    def copy(self, source: Storage, target: Storage) -> None:
+        target.handle[:] = source.handle
+
+    def host_view(self, storage: Storage) -> memoryview:
+        return memoryview(storage.handle)
+
+    def adopt(self, memory: memoryview) -> Storage | None:
+        return self._keep(Storage(memory.nbytes, as_bytes(memory), foreign=True))
+
+    def prepare(self, program: Program, geometry: Geometry) -> Runner:
+        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+            out = output.handle.view(NUMPY[program.out.dtype])
+            out = out.reshape(geometry.count, program.out.channels)
+            arrays = [
+                apart(s.handle, output.handle, arg.kind in ("element", "pixel")).view(
+                    NUMPY[arg.dtype]
+                )
+                for s, arg in zip(inputs, program.args, strict=True)
+            ]
+            with np.errstate(all="ignore"):
+                for first in range(0, geometry.count, BLOCK):
+                    last = min(first + BLOCK, geometry.count)
+                    result = Interpreter(program, geometry, arrays, params, first, last).run()
+                    for channel, numbers in enumerate(result):
+                        out[first:last, channel] = numbers.astype(out.dtype)
+
+        return run
+
+    def operate(self, task: Task) -> Runner:
+        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+            arrays = [
+                as_array(apart(s.handle, output.handle, False), t.shape, t.dtype)
+                for s, t in zip(inputs, task.inputs, strict=True)
+            ]
+            run_definition(task, arrays, as_array(output.handle, *_described(task.output)))
+
+        return run
+
+    def source(self, program: Program, geometry: Geometry) -> str:
+        return format_program(program.body, program.result)
+
+    def stats(self) -> dict[str, int]:
+        live = list(self._live.values())
+        return {"live_buffers": len(live), "live_bytes": sum(live)}
+
+    def _keep(self, storage: Storage) -> Storage:
+        self._live[id(storage)] = storage.nbytes
+        return storage
+
+
+def _described(t: Tensor) -> tuple[tuple[int, ...], str]:
+    return t.shape, t.dtype
+
+
+def as_bytes(memory: memoryview) -> Array:
+    """The bytes of contiguous memory as an array over the same memory."""
+    if memory.nbytes == 0:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(memory, np.uint8)
+
+
+def apart(source: Array, output: Array, in_step: bool) -> Array:
+    """The input, copied if writing the output in blocks could change what is still to be read.
+
+    An input read in step with the output may be the output itself: each position is read before
+    it is written. Memory adopted from the caller may also overlap in part; that needs the copy.
+    """
+    same = source.__array_interface__["data"] == output.__array_interface__["data"]
+    if np.may_share_memory(source, output) and not (in_step and same):
+        return source.copy()
+    return source

@@ -1,0 +1,1 @@
+"""Sampling geometry shared by engines: resize taps, Gaussian weights, warp coordinates."""

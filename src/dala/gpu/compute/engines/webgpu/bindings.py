@@ -1,0 +1,88 @@
+"""Bind groups: which buffers a launch works on. Made once for the same buffers, and kept.
+
+A launch binds its inputs, its output, and a window on the uniform buffer that moves from launch to
+launch. Neither depends on the shader, so kernels share them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Final
+
+from dala.gpu.compute.engines.webgpu.pool import Slot
+
+#: Bind groups kept for later launches with the same buffers.
+KEPT: Final = 512
+
+
+class Bindings:
+    """Layouts and bind groups of one device; for the owner's thread."""
+
+    def __init__(self, device: Any, uniform: Any) -> None:
+        self._device = device
+        self._uniform = uniform
+        self._layouts: dict[int, tuple[Any, Any]] = {}
+        self._groups: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+        self._groups_of: dict[int, set[tuple[int, ...]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def pipeline_layout(self, inputs: int) -> Any:
+        """The layout of a pipeline with so many inputs."""
+        return self._layout(inputs)[1]
+
+    def group(self, slots: list[Slot], window: int) -> Any:
+        """The bind group of these buffers, the output last, seeing so much of the block."""
+        key = (window, *(slot.id for slot in slots))
+        group = self._groups.get(key)
+        if group is not None:
+            self._groups.move_to_end(key)
+            return group
+        resources: list[dict[str, Any]] = [{"buffer": slot.native} for slot in slots]
+        resources.append({"buffer": self._uniform, "offset": 0, "size": window})
+        group = self._device.create_bind_group(
+            layout=self._layout(len(slots) - 1)[0],
+            entries=[{"binding": i, "resource": r} for i, r in enumerate(resources)],
+        )
+        self._groups[key] = group
+        for id in key[1:]:
+            self._groups_of.setdefault(id, set()).add(key)
+        if len(self._groups) > KEPT:
+            self._forget(next(iter(self._groups)))
+        return group
+
+    def forget(self, slots: list[Slot]) -> None:
+        """Lets go of all bind groups that hold any of these buffers."""
+        for slot in slots:
+            for key in list(self._groups_of.get(slot.id, ())):
+                self._forget(key)
+
+    def clear(self) -> None:
+        """Lets go of everything."""
+        self._layouts.clear()
+        self._groups.clear()
+        self._groups_of.clear()
+        self._device = self._uniform = None
+
+    def _forget(self, key: tuple[int, ...]) -> None:
+        del self._groups[key]
+        for id in set(key[1:]):
+            keys = self._groups_of[id]
+            keys.discard(key)
+            if not keys:
+                del self._groups_of[id]
+
+    def _layout(self, inputs: int) -> tuple[Any, Any]:
+        if inputs not in self._layouts:
+            kinds: list[dict[str, Any]] = [{"type": "read-only-storage"}] * inputs
+            kinds += [{"type": "storage"}, {"type": "uniform", "has_dynamic_offset": True}]
+            group = self._device.create_bind_group_layout(
+                entries=[
+                    {"binding": i, "visibility": "COMPUTE", "buffer": kind}
+                    for i, kind in enumerate(kinds)
+                ]
+            )
+            layout = self._device.create_pipeline_layout(bind_group_layouts=[group])
+            self._layouts[inputs] = group, layout
+        return self._layouts[inputs]

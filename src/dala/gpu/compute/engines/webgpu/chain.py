@@ -1,0 +1,209 @@
+"""Chains on WebGPU: a blur and the programs that follow it, in one launch.
+
+The programs run on the blurred pixels while these are in workgroup memory (``wgsl_blur.py``). The
+first of them may look at neighbours at fixed distances; all may read other pictures at their own
+place. Between two stages a pixel is rounded as if it were stored, so that the result is that of the
+stages run one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dala.gpu.compute.engines.base import Link, Runner, Storage, Task, Tensor
+from dala.gpu.compute.engines.sampling.gauss import gaussian_weights
+from dala.gpu.compute.engines.webgpu.wgsl.blur import (
+    TILE_RADIUS,
+    Finish,
+    choose_tile,
+    has_room,
+    write_blur,
+)
+from dala.gpu.compute.engines.webgpu.wgsl.body import Body
+from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
+from dala.gpu.compute.engines.webgpu.wgsl.near import Offset, near_names, near_offsets
+from dala.gpu.compute.engines.webgpu.wgsl.pixels import Picture
+from dala.gpu.compute.engines.webgpu.wgsl.read import vector
+from dala.gpu.compute.engines.webgpu.wgsl.short import shorten
+from dala.gpu.compute.lang.ir import LOADED, Program, values
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+#: The bindings a chain may read: what every device has, less the output.
+MOST_INPUTS = 7
+
+#: What a pass through memory costs, about, in the units of ``Tile.work``.
+MORE_WORK = 25
+
+
+def make_chain(
+    engine: WebGPUEngine, links: Sequence[Link], inputs: Sequence[Tensor]
+) -> Runner | None:
+    """What runs the chain, or None if it is not one of these."""
+    task = links[0].work
+    if len(links) < 2 or not isinstance(task, Task) or task.op != "blur":
+        return None
+    radius = task["radius"]
+    if radius > TILE_RADIUS or not has_room(engine.adapter.limits):
+        return None
+    if any(link.store is not None for link in links):
+        return None
+    programs = [link.work for link in links[1:] if isinstance(link.work, Program)]
+    if len(programs) < len(links) - 1 or len(inputs) > MOST_INPUTS:
+        return None
+    height, width = links[0].out.shape[:2]
+    picture, out = _picture(links[0].out), _picture(links[-1].out)
+    if any(link.out.shape[:2] != (height, width) for link in links) or not height * width:
+        return None
+    kinds = [_picture(tensor) for tensor in (*inputs, *(link.out for link in links))]
+    if any(k.dtype not in ("u8", "f32") or k.channels not in (1, 3, 4) for k in kinds):
+        return None
+    if out.words and width % 4:
+        return None
+    writer = _Writer(links, inputs)
+    finish = writer.write()
+    if finish is None or not _pays(picture, radius, finish.reach):
+        return None
+
+    order = [links[0].sources[0], *writer.beside]
+    shader = write_blur(picture, radius, finish, out, workgroup=engine.workgroup)
+    pipeline = engine.shader(shader.source, len(order), shader.block.packer.size)
+    weights = gaussian_weights(radius, task["sigma"])[radius:].tolist()
+    numbers = shader.numbers(weights, height, width)
+    groups = shader.groups(height, width)
+
+    def run(given: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        block = shader.block.pack(numbers, params)
+        engine.launch(pipeline, [*(given[n] for n in order), output], block, groups)
+
+    return run
+
+
+def _pays(picture: Picture, radius: int, reach: int) -> bool:
+    """Whether a tile that is blurred further than itself costs less than another pass."""
+    alone, wider = choose_tile(picture, radius, 0), choose_tile(picture, radius, reach)
+    return alone is not None and wider is not None and wider.work - alone.work <= MORE_WORK
+
+
+def _picture(tensor: Tensor) -> Picture:
+    return Picture(tensor.dtype, tensor.shape[2] if len(tensor.shape) == 3 else 1)
+
+
+class _Writer:
+    """Writes the programs of a chain as functions, and the calls that run them on one pixel."""
+
+    def __init__(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> None:
+        self._links = links
+        self._inputs = inputs
+        self._names = Names()
+        self._offsets: set[Offset] = set()
+        self._helpers: set[str] = set()
+        self._functions: list[str] = []
+        self._params: list[tuple[str, str]] = []
+        self._length = 0
+        #: Outside inputs that programs read, besides what is blurred.
+        self.beside: list[int] = []
+
+    def write(self) -> Finish | None:
+        """All of them, or None if one cannot be had so."""
+        calls: list[str] = []
+        for number in range(1, len(self._links)):
+            call = self._program(number)
+            if call is None:
+                return None
+            calls.append(call)
+        return Finish(
+            offsets=tuple(sorted(self._offsets or {(0, 0)})),
+            functions="\n".join(self._functions),
+            helpers=frozenset(self._helpers),
+            calls=tuple(calls),
+            params=tuple(self._params),
+            length=self._length,
+            inputs=tuple((f"given_{n}", _picture(self._inputs[n]).memory) for n in self.beside),
+        )
+
+    def _program(self, number: int) -> str | None:
+        link = self._links[number]
+        program = link.work
+        assert isinstance(program, Program)
+        program = shorten(program)
+        offsets = near_offsets(program)
+        if offsets is None or not program.out.pixels or program.types & {"f64", "s64"}:
+            return None
+        used = list(values(program.body))
+        self._length += len(used)
+        called = [self._names.new(f"{arg.name}_{number}") for arg in program.args]
+        near = near_names(self._names, called, offsets)
+        pixels = sorted({v.attr[0] for v in used if v.op == "pixel"})
+        if any(v.op in ("element", "array") for v in used):
+            return None
+        signature, given = [], []
+        for i, dx, dy in [*near, *((i, 0, 0) for i in pixels)]:
+            arg = program.args[i]
+            value = self._value(link.sources[i], (dx, dy))
+            if value is None:
+                return None
+            name = near.get((i, dx, dy), called[i]) if arg.kind == "image" else called[i]
+            signature.append(f"{name}: {vector(LOADED[arg.dtype], arg.channels)}")
+            given.append(value)
+        at = self._names.new(f"y_{number}"), self._names.new(f"x_{number}")
+        positions = {v.attr for v in used if v.op == "position"}
+        signature += [f"{at[k]}: i32" for k in sorted(positions)]
+        given += [("{y}", "{x}")[k] for k in sorted(positions)]
+        body = Body(
+            program,
+            self._names.inner(),
+            loaded=dict(enumerate(called)),
+            positions=at,
+            readers={},
+            params=tuple(self._param(number, p.name, p.component, p.type) for p in program.params),
+            dims={v.attr: self._extent(link, v.attr) for v in used if v.op == "dim"},
+            near=near,
+        )
+        lines = body.lines()
+        self._helpers |= body.helpers
+        name = self._names.new(f"stage_{number}")
+        result = vector(LOADED[program.out.dtype], program.out.channels)
+        self._functions.append(
+            "\n".join([f"fn {name}({', '.join(signature)}) -> {result} {{", *lines, "}", ""])
+        )
+        return f"{name}({', '.join(given)})"
+
+    def _value(self, source: int, offset: Offset) -> str | None:
+        """What a program is given: a blurred pixel, an earlier result, a pixel of a picture."""
+        if source == -1:
+            self._offsets.add(offset)
+            return f"{{{offset[0]},{offset[1]}}}"
+        if offset != (0, 0):
+            return None
+        if source < 0:
+            return f"{{{-1 - source}}}"
+        picture = _picture(self._inputs[source])
+        if picture.words or (picture.dtype == "f32" and picture.channels == 3):
+            return None  # not one item of memory each
+        item = f"given_{source}[{{e}}]"
+        if source == self._links[0].sources[0]:
+            item = "source[{e}]"
+        elif source not in self.beside:
+            self.beside.append(source)
+        if picture.dtype == "u8":
+            self._helpers.add("unpack_u8")
+            return f"unpack_u8({item})"
+        return item
+
+    def _param(self, number: int, name: str, component: int | None, type_: str) -> str:
+        wish = f"param_{number}_{name}" + ("" if component is None else f"_{component}")
+        made = self._names.new(wish)
+        self._params.append((made, "u32" if type_ == "bool" else WGSL_TYPE[type_]))
+        return f"p.{made}"
+
+    def _extent(self, link: Link, attr: tuple[int, int]) -> str:
+        argument, axis = attr
+        if axis < 2:
+            return ("p.height", "p.width")[axis]
+        program = link.work
+        assert isinstance(program, Program)
+        channels = program.out.channels if argument < 0 else program.args[argument].channels
+        return f"{channels}i"

@@ -1,0 +1,1 @@
+"""The compositor on WebGPU."""

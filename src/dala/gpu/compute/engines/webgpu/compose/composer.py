@@ -1,0 +1,439 @@
+"""Compositing on WebGPU: pictures in a few large buffers, one launch for all rectangles.
+
+Pictures are RGBA words in *arenas*, so that any number of them is a handful of bindings; an arena
+without room is packed into a larger one, on the device. What a frame brings along (draws,
+rectangles, small pictures) goes through a *ring*: each piece is written where nothing that has not
+been submitted yet is read, so bringing it needs no submit of its own.
+"""
+
+from __future__ import annotations
+
+import struct
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from dala.errors import BufferTooLarge, FreedError
+from dala.gpu.compute.engines.base import Storage
+from dala.gpu.compute.engines.compositing import (
+    DRAW,
+    LINEAR,
+    NEAREST,
+    PICTURE,
+    SHADOW,
+    TINT,
+    Composer,
+    Rect,
+)
+from dala.gpu.compute.engines.webgpu.compose.arena import Arena, aligned
+from dala.gpu.compute.engines.webgpu.device import Device, Pipeline
+from dala.gpu.compute.engines.webgpu.owner import Owner
+from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer, size_class
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+#: Arenas are further bindings of the shader: draws, target and four of these are six of eight.
+MOST_ARENAS: Final = 4
+
+#: The smallest arena, and the size from which on they grow by a quarter instead of doubling.
+FIRST_ARENA: Final = 1 << 20
+LARGE_ARENA: Final = 64 << 20
+
+#: Arenas from this size on become smaller again when three quarters of them are free.
+SPARE: Final = 16 << 20
+
+#: Draws in one launch: as many as a group has flags for.
+MOST_DRAWS: Final = 1024
+
+#: Pictures up to this size go through the ring, which is at least this long.
+SMALL: Final = 1 << 18
+RING: Final = 1 << 20
+
+TILE: Final = 16
+RECORD: Final = DRAW.itemsize
+
+#: Words of a record, and the bits of 1.0.
+_KIND, _BLEND, _FLAGS, _PICTURE = range(4)
+_COS, _SIN, _SX, _SY = 10, 11, 16, 17
+_CENTER: Final = slice(8, 10)
+_HALF: Final = slice(12, 14)
+_START: Final = slice(18, 20)
+_CROP: Final = slice(20, 24)
+_TAPS: Final = slice(24, 26)
+_OWN: Final = slice(28, 32)
+_ONE: Final = 0x3F800000
+
+_BLOCK: Final = struct.Struct("<8I")
+_UNPACK: Final = struct.Struct("<4I")
+
+
+class WebGPUComposer(Composer):
+    """Pictures and draws on one WebGPU device.
+
+    Args:
+        engine: Whose memory and shaders are used.
+        owner: The device's thread.
+        device: What that thread works on.
+        limit: The largest arena in bytes; the device's largest buffer if not given.
+    """
+
+    def __init__(
+        self, engine: WebGPUEngine, owner: Owner, device: Device, limit: int | None = None
+    ) -> None:
+        self._engine = engine
+        self._owner = owner
+        self._device = device
+        most = engine.adapter.max_buffer_bytes
+        self._limit = (most if limit is None else min(limit, most)) & ~15
+        #: By the picture's number: arena, first word, width, height; width 0 is no picture.
+        self._table = np.zeros((16, 4), np.int32)
+        self._free = deque(range(16))
+        self._dropped: deque[int] = deque()
+        self._arenas: list[Arena] = []
+        #: The arenas' memory in their order, then the ring's: a list so that a finalizer sees it.
+        self._held: list[Storage] = []
+        self._ring: _Ring | None = None
+        #: What has occurred among the draws so far: shaders without it are faster.
+        self._shadows = self._blends = False
+        self._end = weakref.finalize(self, _release, engine, self._held)
+        self._end.atexit = False
+
+    # pictures ---------------------------------------------------------------------------------
+
+    def picture(self, width: int, height: int) -> int:
+        self._ready()
+        place = self._place(width * height)
+        if not self._free:
+            size = len(self._table)
+            self._table = np.concatenate([self._table, np.zeros_like(self._table)])
+            self._free.extend(range(size, 2 * size))
+        number = self._free.popleft()  # the one that has been free for longest
+        self._table[number] = *place, width, height
+        return number
+
+    def put(self, picture: int, source: Storage | Any, channels: int) -> None:
+        self._ready()
+        arena, start, width, height = self._table[picture].tolist()
+        count = width * height
+        if not count:
+            raise FreedError(f"Picture.update: picture {picture} was closed. Make a new one.")
+        target = self._held[arena].handle
+        unpack = None if channels == 4 else self._unpacking()
+        spot = _Spot(target, start, count, channels, unpack)
+        if isinstance(source, Storage):
+            self._owner.post(_put, self._device, source.handle, 0, spot)
+            return
+        view = memoryview(source).cast("B")
+        if view.nbytes <= SMALL:
+            ring = self._ring_for(view.nbytes)
+            data = bytes(view).ljust(-(-view.nbytes // 4) * 4, b"\0")
+            self._owner.post(_put_small, self._device, ring, data, spot)
+            return
+        between = self._engine.allocate(view.nbytes, zero=False)
+        try:
+            self._engine.upload(between, view)
+            self._owner.post(_put, self._device, between.handle, 0, spot)
+        finally:
+            self._engine.release(between)
+
+    def drop(self, picture: int) -> None:
+        self._dropped.append(picture)
+
+    # drawing ----------------------------------------------------------------------------------
+
+    def compose(
+        self,
+        target: Storage,
+        width: int,
+        height: int,
+        draws: Array,
+        rects: Sequence[Rect],
+        background: tuple[int, int, int, int] | None,
+    ) -> None:
+        self._ready()
+        if not rects or (background is None and not len(draws)):
+            return
+        if target.handle is None:
+            raise FreedError("Compositor.compose: the target was given back.")
+        if not self._arenas:
+            self._open(1)
+        tiles, places = _tiles(rects)
+        records = self._records(draws)
+        parts = [records[i : i + MOST_DRAWS] for i in range(0, max(len(draws), 1), MOST_DRAWS)]
+        color, fill = _word(background), background is not None
+        launches = []
+        for part in parts:
+            data = places + part.tobytes()
+            numbers = len(rects), len(part), len(rects), tiles, width, color, int(fill)
+            launches.append((data, numbers))
+            fill = False
+        ring = self._ring_for(max(len(data) for data, _ in launches))
+        arenas = tuple(storage.handle for storage in self._held[: len(self._arenas)])
+        text = _shader(len(arenas), self._shadows, self._blends)
+        pipeline = self._engine.shader(text, len(arenas) + 1, _BLOCK.size)
+        self._owner.post(_compose, self._device, ring, pipeline, arenas, target.handle, launches)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(storage.nbytes for storage in self._held)
+
+    def close(self) -> None:
+        self._end()
+        self._arenas.clear()
+        self._ring = None
+
+    # ------------------------------------------------------------------------------------------
+
+    def _records(self, draws: Array) -> Array:
+        """The draws as rows of words, with what the shader asks for besides: where pictures are."""
+        rows = np.frombuffer(bytearray(draws.tobytes()), np.int32).reshape(-1, RECORD // 4)
+        kinds, flags = rows[:, _KIND], rows[:, _FLAGS]
+        self._shadows = self._shadows or bool((kinds == SHADOW).any())
+        self._blends = self._blends or bool((rows[:, _BLEND] | (flags & LINEAR)).any())
+        pictured = (kinds == PICTURE) | (kinds == TINT)
+        numbers = np.where(pictured, rows[:, _PICTURE], 0)
+        own = self._table.take(numbers, axis=0, mode="clip")
+        missing = pictured & ((own[:, 2] == 0) | (numbers < 0) | (numbers >= len(self._table)))
+        if missing.any():
+            raise FreedError(
+                f"Compositor.compose: picture {int(numbers[missing][0])} is drawn, which the "
+                "compositor does not have (any more). Keep pictures open while they are drawn."
+            )
+        rows[:, _OWN] = own
+        flags[_straight(rows, pictured)] |= NEAREST
+        return rows
+
+    def _ready(self) -> None:
+        """Raises if nothing can be done any more; gives back what was dropped meanwhile."""
+        if not self._end.alive:
+            raise FreedError("Compositor: it was closed. Make a new one.")
+        self._owner.check()
+        if not self._dropped:
+            return
+        while self._dropped:
+            number = self._dropped.popleft()
+            arena, start, width, height = self._table[number].tolist()
+            if width:
+                self._arenas[arena].give(start, width * height)
+                self._table[number] = 0
+                self._free.append(number)
+        for number, held in enumerate(self._arenas):
+            if held.words * 4 > SPARE and held.used * 4 < held.words:
+                self._pack(number, 0)
+
+    def _place(self, words: int) -> tuple[int, int]:
+        """Finds or makes room: (arena, first word)."""
+        for number, arena in enumerate(self._arenas):
+            start = arena.take(words)
+            if start is not None:
+                return number, start
+        need = aligned(words)
+        for number, arena in enumerate(self._arenas):
+            if (arena.used + need) * 4 <= self._limit:
+                self._pack(number, need)
+                break
+        else:
+            number = len(self._arenas)
+            if need * 4 > self._limit or number == MOST_ARENAS:
+                held = sum(arena.used for arena in self._arenas) * 4
+                raise BufferTooLarge(
+                    f"Compositor.picture: a picture of {words * 4} bytes was asked for; pictures "
+                    f"on {self._owner.name} lie in {MOST_ARENAS} buffers of at most {self._limit} "
+                    f"bytes, which hold {held} now. Close pictures, or use device 'cpu'."
+                )
+            self._open(need)
+        start = self._arenas[number].take(words)
+        assert start is not None
+        return number, start
+
+    def _open(self, words: int) -> None:
+        storage = self._allocate(words)
+        self._held.insert(len(self._arenas), storage)
+        self._arenas.append(Arena(storage.nbytes // 4))
+
+    def _allocate(self, words: int) -> Storage:
+        """Memory for an arena of so many words and some more, so that it does not grow often."""
+        need = max(words * 4, FIRST_ARENA // 2)
+        more = need * 2 if need * 2 <= LARGE_ARENA else need + need // 4
+        nbytes = min(size_class(more, self._limit), self._limit)
+        return self._engine.allocate(nbytes, zero=False)
+
+    def _pack(self, number: int, extra: int) -> None:
+        """Moves an arena's pictures close together into one with room for more."""
+        old, arena = self._held[number], self._arenas[number]
+        storage = self._allocate(arena.used + extra)
+        table = self._table
+        here = np.flatnonzero((table[:, 0] == number) & (table[:, 2] > 0))
+        here = here[np.argsort(table[here, 1])]
+        sizes = [aligned(int(w) * int(h)) for w, h in table[here, 2:]]
+        moves: list[list[int]] = []  # from, to, words
+        used = 0
+        for picture, size in zip(here.tolist(), sizes, strict=True):
+            start = int(table[picture, 1])
+            if moves and sum(moves[-1][::2]) == start:
+                moves[-1][2] += size
+            else:
+                moves.append([start, used, size])
+            table[picture, 1] = used
+            used += size
+        self._owner.post(_move, self._device, old.handle, storage.handle, moves)
+        self._engine.release(old)
+        self._held[number] = storage
+        self._arenas[number] = Arena(storage.nbytes // 4, used)
+
+    def _ring_for(self, nbytes: int) -> _Ring:
+        """The ring, made longer where a piece needs it."""
+        ring = self._ring
+        if ring is None or ring.nbytes < nbytes + RECORD:
+            storage = self._engine.allocate(max(RING, 2 * nbytes + RECORD), zero=False)
+            if ring is not None:
+                self._engine.release(self._held.pop())
+            self._held.append(storage)
+            ring = self._ring = _Ring(storage)
+        return ring
+
+    def _unpacking(self) -> Pipeline:
+        return self._engine.shader(_text("compose_unpack.wgsl"), 1, _UNPACK.size)
+
+
+def _release(engine: WebGPUEngine, held: list[Storage]) -> None:
+    while held:
+        engine.release(held.pop())
+
+
+def _straight(rows: Array, pictured: Array) -> Array:
+    """The rows of pictures drawn texel for pixel: one texel is the same as four then."""
+    plain = (rows[:, _SIN] == 0) & (rows[:, _SX] == _ONE) & (rows[:, _SY] == _ONE)
+    found = np.flatnonzero(pictured & plain & (rows[:, _COS] == _ONE))
+    if found.size:
+        floats = rows[found].view(np.float32)
+        offsets = floats[:, _HALF].astype(np.float64) + floats[:, _START] - floats[:, _CENTER]
+        whole = (offsets == np.floor(offsets)).all(axis=1)
+        whole &= (floats[:, _CROP] == np.floor(floats[:, _CROP])).all(axis=1)
+        whole &= (rows[found, _TAPS] <= 1).all(axis=1)
+        found = found[whole]
+    return found
+
+
+def _word(color: tuple[int, int, int, int] | None) -> int:
+    return 0 if color is None else int.from_bytes(bytes(color), "little")
+
+
+def _tiles(rects: Sequence[Rect]) -> tuple[int, bytes]:
+    """How many tiles the rectangles have, and the rectangles as records: see ``compose.wgsl``."""
+    places = np.zeros((len(rects), RECORD // 4), np.int32)
+    tiles = 0
+    for i, (x0, y0, x1, y1) in enumerate(rects):
+        places[i, 0] = tiles
+        places[i, 4:8] = x0, y0, x1, y1
+        tiles += -(-(x1 - (x0 & ~7)) // TILE) * -(-(y1 - y0) // TILE)
+    return tiles, places.tobytes()
+
+
+@cache
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _shader(arenas: int, shadows: bool, blends: bool) -> str:
+    """The shader for so many arenas, and for shadows and blend modes or without."""
+    lines = [
+        f"@group(0) @binding({i}) var<storage, read> arena_{i}: array<u32>;" for i in range(arenas)
+    ]
+    lines += [
+        f"@group(0) @binding({arenas}) var<storage, read> draws: array<Draw>;",
+        f"@group(0) @binding({arenas + 1}) var<storage, read_write> result: array<u32>;",
+        f"@group(0) @binding({arenas + 2}) var<uniform> p: Block;",
+        "",
+        "fn word(arena: u32, i: u32) -> u32 {",
+        *(f"    if (arena == {i}u) {{ return arena_{i}[i]; }}" for i in range(1, arenas)),
+        "    return arena_0[i];",
+        "}",
+        "",
+        f"const HAS_SHADOWS = {str(shadows).lower()};",
+        f"const HAS_BLENDS = {str(blends).lower()};",
+    ]
+    return _text("compose.wgsl").replace("\nWORDS\n", "\n" + "\n".join(lines) + "\n")
+
+
+# on the owner's thread ---------------------------------------------------------------------------
+
+
+class _Ring:
+    """Memory for what is read once, used round and round."""
+
+    __slots__ = ("_at", "buffer", "nbytes")
+
+    def __init__(self, storage: Storage) -> None:
+        self.buffer: DeviceBuffer = storage.handle
+        self.nbytes = storage.nbytes
+        # Full at first: what was recorded may still read this memory for whoever had it before.
+        self._at = storage.nbytes
+
+    def write(self, device: Device, data: bytes) -> int:
+        """Writes somewhere, whole records apart; gives the place."""
+        if self._at + len(data) > self.nbytes:
+            device.flush()  # what was recorded reads its own before it is written over
+            self._at = 0
+        at = self._at
+        device.write_aside(self.buffer, data, at)
+        self._at = -(-(at + len(data)) // RECORD) * RECORD
+        return at
+
+
+class _Spot:
+    """Where a picture's pixels go to, and what has to be done to them on the way."""
+
+    __slots__ = ("buffer", "channels", "count", "start", "unpack")
+
+    def __init__(
+        self, buffer: DeviceBuffer, start: int, count: int, channels: int, unpack: Pipeline | None
+    ) -> None:
+        self.buffer = buffer
+        self.start = start
+        self.count = count
+        self.channels = channels
+        self.unpack = unpack
+
+
+def _put(device: Device, source: DeviceBuffer, at: int, spot: _Spot) -> None:
+    if spot.unpack is None:
+        device.copy(source, spot.buffer, spot.count * 4, at, spot.start * 4)
+        return
+    quads = -(-spot.count // 4)
+    block = _UNPACK.pack(quads, spot.channels, at // 4, spot.start // 4)
+    device.launch(spot.unpack, (source, spot.buffer), block, -(-quads // 128))
+
+
+def _put_small(device: Device, ring: _Ring, data: bytes, spot: _Spot) -> None:
+    _put(device, ring.buffer, ring.write(device, data), spot)
+
+
+def _move(
+    device: Device, source: DeviceBuffer, target: DeviceBuffer, moves: list[list[int]]
+) -> None:
+    for start, to, words in moves:
+        device.copy(source, target, words * 4, start * 4, to * 4)
+
+
+def _compose(
+    device: Device,
+    ring: _Ring,
+    pipeline: Pipeline,
+    arenas: tuple[DeviceBuffer, ...],
+    target: DeviceBuffer,
+    launches: list[tuple[bytes, tuple[int, ...]]],
+) -> None:
+    for data, (rects, count, *numbers) in launches:
+        first = ring.write(device, data) // RECORD
+        block = _BLOCK.pack(first + rects, count, first, *numbers)
+        device.launch(pipeline, (*arenas, ring.buffer, target), block, numbers[1])

@@ -1,0 +1,421 @@
+"""A device as its owner's thread sees it: commands, submits, memory. Nobody else may call this.
+
+Launches are recorded into one command buffer while there is more to do, and submitted when the
+inbox is empty, so a burst of them costs one submit. The numbers that a launch is given lie in one
+uniform buffer, each launch of a batch at its own offset; they are written just before the
+submit. Writes to a queue are ordered with its submits, so the next batch may use the same places.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final
+
+from dala.errors import DeviceError, DeviceLostError, FreedError
+from dala.gpu.compute.engines.webgpu.adapters import Adapter
+from dala.gpu.compute.engines.webgpu.bindings import Bindings
+from dala.gpu.compute.engines.webgpu.ffi import WorkDone, poll, request_device
+from dala.gpu.compute.engines.webgpu.owner import Owner
+from dala.gpu.compute.engines.webgpu.pool import BufferPool, DeviceBuffer, Slot
+from dala.gpu.compute.engines.webgpu.staging import Lent, Staging
+from dala.gpu.compute.engines.webgpu.timing import Timer
+from dala.gpu.compute.engines.webgpu.upload import Room, Uploads
+
+#: Bytes for the numbers of one batch of launches.
+BLOCKS: Final = 65536
+
+#: How much of them one launch sees; kernels with more parameters see more.
+WINDOW: Final = 512
+
+#: Launches in one submit: few while the device has nothing to do, more while it is busy.
+FIRST_BATCH: Final = 4
+BATCH: Final = 32
+
+#: Copies from this size on are launches, which move several times more bytes a second.
+LARGE_COPY: Final = 1 << 20
+
+#: Submits under way at once; beyond this the owner waits for half of them.
+FLIGHTS: Final = 64
+
+#: Bytes written in one piece, and bytes of writes under way before the owner waits.
+PIECE: Final = 64 << 20
+WRITES: Final = 256 << 20
+
+#: How long a wait only polls before it begins to sleep in between.
+BUSY: Final = 150e-6
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pipeline:
+    """A compiled shader, by number: what others may hold without holding native things."""
+
+    id: int
+    #: How much of the uniform buffer a launch sees.
+    window: int
+
+
+class Device:
+    """One ``wgpu.GPUDevice`` and all native objects that belong to it."""
+
+    def __init__(self, adapter: Adapter, owner: Owner, pool_bytes: int, staging_bytes: int) -> None:
+        self.native = request_device(adapter)
+        self.pool = BufferPool(pool_bytes)
+        self.staging = Staging(self, staging_bytes)
+        self.uploads = Uploads(self)
+        self.done = WorkDone()
+        self._adapter = adapter
+        self._owner = owner
+        self._align = max(int(adapter.limits["min-uniform-buffer-offset-alignment"]), 32)
+        self._uniform = self._buffer(BLOCKS, "UNIFORM")
+        self._blocks = bytearray(BLOCKS)
+        self._used = 0
+        self._encoder: Any = None
+        self._pass: Any = None
+        self._launches = 0
+        self._dirty = 0
+        self._writes: deque[tuple[int, int]] = deque()
+        self._pipelines: list[Any] = []
+        self._copying: Pipeline | None = None
+        self._bindings = Bindings(self.native, self._uniform)
+        self._syncs: deque[tuple[int, Future[None]]] = deque()
+        self._since = 0.0
+        self._held = 0
+        self._timer: Timer | None = None
+        owner.look_round, owner.on_lost, owner.on_stop = self.look_round, self.lost, self.stop
+
+    # memory -----------------------------------------------------------------------------------
+
+    def allocate(self, buffer: DeviceBuffer, zero: bool) -> None:
+        """Finds memory for a buffer: some that was used before, or new memory, which is zeroed."""
+        if self.pool.take(buffer):
+            if zero:
+                self.encoder().clear_buffer(self._native(buffer))
+            return
+        try:
+            native = self._buffer(buffer.size, "STORAGE")
+        except Exception as error:
+            if "memory" not in str(error).lower():
+                raise
+            self.discard(self.pool.trim(0))
+            self.wait_for(self.done.submitted)
+            native = self._buffer(buffer.size, "STORAGE")
+        self.pool.give(buffer, Slot(native, buffer.size))
+
+    def release(self, buffer: DeviceBuffer) -> None:
+        """Takes a buffer's memory back into the pool."""
+        self.discard(self.pool.put(buffer))
+
+    def discard(self, slots: list[Slot]) -> None:
+        """Lets go of memory for good; what is recorded or under way with it goes on."""
+        if slots:
+            self._bindings.forget(slots)
+            for slot in slots:
+                slot.native = None
+
+    def write(self, buffer: DeviceBuffer, data: memoryview) -> None:
+        """Writes bytes at the buffer's beginning, in turn with the commands so far."""
+        self.flush()
+        native = self._native(buffer)
+        whole = data.nbytes & ~3
+        for start in range(0, whole, PIECE):
+            piece = data[start : min(start + PIECE, whole)]
+            self._write(native, start, piece)
+        if whole < data.nbytes:  # only whole words can be written; what pads them is never read
+            self._write(native, whole, bytes(data[whole:]).ljust(4, b"\0"))
+
+    def ask_room(self, nbytes: int, future: Future[Room]) -> None:
+        """Gives mapped memory for a large write to the thread that waits for the future."""
+        self._start_waiting()
+        self.uploads.ask(nbytes, future)
+
+    def write_room(self, room: Room, buffer: DeviceBuffer, nbytes: int) -> None:
+        """Writes what was filled in, in turn with the commands so far."""
+        try:
+            native = self._native(buffer)
+        except DeviceError:
+            self.uploads.take_back(room)
+            raise
+        self.uploads.send(room, native, nbytes)
+
+    def write_aside(self, buffer: DeviceBuffer, data: bytes, start: int) -> None:
+        """Writes whole words where no command recorded so far looks: without a submit before it."""
+        self._write(self._native(buffer), start, data)
+
+    def copy(
+        self,
+        source: DeviceBuffer,
+        target: DeviceBuffer,
+        nbytes: int,
+        source_start: int = 0,
+        target_start: int = 0,
+    ) -> None:
+        """Records a copy, from and to bytes on which a vec4 begins; a large one as a launch."""
+        size = -(-nbytes // 4) * 4
+        if not size or source is target:
+            return
+        if size >= LARGE_COPY:
+            if self._copying is None:
+                text = files(__package__).joinpath("copy.wgsl").read_text(encoding="utf-8")
+                self._copying = self.compile(text, 1, 12)
+            quads = -(-size // 16)  # buffers are padded to whole vec4
+            block = struct.pack("<3I", quads, source_start // 16, target_start // 16)
+            self.launch(self._copying, (source, target), block, -(-quads // 128))
+        else:
+            natives = self._native(source), source_start, self._native(target), target_start, size
+            self.encoder().copy_buffer_to_buffer(*natives)
+
+    def lend(self, buffer: DeviceBuffer, nbytes: int, future: Future[Lent]) -> None:
+        """As :meth:`read`, but the thread that waits copies the bytes itself."""
+        self.read(buffer, nbytes, future, lend=True)
+
+    def read(
+        self, buffer: DeviceBuffer, nbytes: int, future: Future[Any], *, lend: bool = False
+    ) -> None:
+        """Begins a read; raises what has gone wrong so far instead, if anything has."""
+        failure = self._owner.take_failure()
+        if failure is not None:
+            raise failure
+        self._start_waiting()
+        self.staging.read(self._native(buffer), nbytes, future, lend=lend)
+
+    # work -------------------------------------------------------------------------------------
+
+    def compile(self, source: str, inputs: int, block: int) -> Pipeline:
+        """Compiles a shader with so many inputs and a uniform block of so many bytes."""
+        module = self.native.create_shader_module(code=source)
+        native = self.native.create_compute_pipeline(
+            layout=self._bindings.pipeline_layout(inputs),
+            compute={"module": module, "entry_point": "main"},
+        )
+        self._pipelines.append(native)
+        return Pipeline(len(self._pipelines) - 1, max(WINDOW, 1 << (block - 1).bit_length()))
+
+    def launch(
+        self, pipeline: Pipeline, buffers: tuple[DeviceBuffer, ...], block: bytes, groups: int
+    ) -> None:
+        """Records a launch; the last of the buffers is the output."""
+        if self._used + pipeline.window > BLOCKS:
+            self.flush()
+        group = self._bindings.group([self._slot(b) for b in buffers], pipeline.window)
+        if self._timer is not None:
+            self._pass = self._timer.begin(self.encoder())
+        elif self._pass is None:
+            self._pass = self.encoder().begin_compute_pass()
+        offset = self._used
+        self._blocks[offset : offset + len(block)] = block
+        self._used += -(-len(block) // self._align) * self._align
+        rows = -(-groups // 65535)
+        self._pass.set_pipeline(self._pipelines[pipeline.id])
+        self._pass.set_bind_group(0, group, (offset,))
+        self._pass.dispatch_workgroups(-(-groups // rows), rows)
+        self._launches += 1
+        if self._launches >= (BATCH if self.done.in_flight or self._held else FIRST_BATCH):
+            self.flush()
+
+    def encoder(self) -> Any:
+        """The encoder that commands are recorded with, outside a compute pass."""
+        if self._pass is not None:
+            self._end_pass()
+        if self._encoder is None:
+            self._encoder = self.native.create_command_encoder()
+        return self._encoder
+
+    def flush(self) -> None:
+        """Submits what has been recorded and written."""
+        if self._encoder is None and not self._dirty:
+            return
+        encoder, self._launches = self.encoder(), 0
+        self._encoder = None
+        used, self._used = self._used, 0
+        commands = encoder.finish()  # raises if anything recorded was wrong, or the device is lost
+        if used:
+            self.native.queue.write_buffer(self._uniform, 0, memoryview(self._blocks)[:used])
+        number = self.done.submit(self.native, commands)
+        if self._dirty:
+            self._writes.append((number, self._dirty))
+            self._dirty = 0
+        if self.done.in_flight > FLIGHTS:
+            self.poll()
+            if self.done.in_flight > FLIGHTS:
+                self.wait_for(number - FLIGHTS // 2)
+
+    def hold(self, more: int) -> None:
+        """Puts off submits while the sum of these is above zero; a wait submits all the same."""
+        self._held += more
+
+    def start_timing(self) -> Timer | None:
+        """Times the launches from now on; None if that is being done already, or cannot be."""
+        if self._timer is not None or "timestamp-query" not in self._adapter.features:
+            return None
+        self.encoder()  # ends the pass of the launches so far
+        self._timer = Timer(self.native)
+        return self._timer
+
+    def stop_timing(self, timer: Timer, future: Future[memoryview] | None = None) -> None:
+        """Times no longer; fulfils the future with the time stamps once all launches are done."""
+        self._timer = None
+        if future is None:
+            return
+        if timer.launches == 0:
+            future.set_result(memoryview(b""))
+            return
+        self._start_waiting()
+        self.staging.read(timer.resolve(self.encoder()), timer.nbytes, future)
+
+    def sync(self, future: Future[None]) -> None:
+        """Fulfils the future when all work so far is done, or with what went wrong in it."""
+        try:
+            self.flush()
+        except Exception as error:
+            self._owner.fail(error)
+        self._start_waiting()
+        self._syncs.append((self.done.submitted, future))
+
+    # moving on --------------------------------------------------------------------------------
+
+    def look_round(self) -> float | None:
+        """Submits, polls, fulfils; says when to look again: soon if somebody waits."""
+        if not self._held:
+            self.flush()
+        if not self.done.in_flight and not self._awaited:
+            return None
+        self.poll()
+        settled = self.settle()
+        if not self._awaited:
+            return 0.05 if self.done.in_flight else None
+        waited = time.monotonic() - self._since
+        if settled:
+            self._since = time.monotonic()
+        # An eighth of the time waited so far: late by that much at most, and never busy for long.
+        return 0 if waited < BUSY else min(waited / 8, 0.002)
+
+    def poll(self) -> None:
+        """Lets the device report what it has finished; notices its loss."""
+        poll(self.native)
+        while self._writes and self._writes[0][0] <= self.done.finished:
+            self._writes.popleft()
+        if self._owner.lost is not None:
+            raise self._owner.lost
+
+    def settle(self) -> bool:
+        """Fulfils what has come about; says whether anything had."""
+        settled = self.staging.collect(self._owner.translate)
+        settled = self.uploads.collect() or settled
+        while self._syncs and self._syncs[0][0] <= self.done.finished:
+            _, future = self._syncs.popleft()
+            settled = True
+            failure = self._owner.take_failure()
+            if failure is None:
+                future.set_result(None)
+            else:
+                future.set_exception(failure)
+        return settled
+
+    def wait_for(self, number: int, seconds: float = 1e9) -> bool:
+        """Waits until a submit is done, or so many seconds; says whether it is."""
+        started = time.monotonic()
+        while self.done.finished < number:
+            self.poll()
+            self.settle()
+            waited = time.monotonic() - started
+            if waited > seconds:
+                return False
+            if self.done.finished < number and waited > BUSY:
+                time.sleep(min(waited / 8, 0.002))
+        return True
+
+    # ends -------------------------------------------------------------------------------------
+
+    def lost(self, error: DeviceLostError) -> None:
+        """Tells all who wait that the device is lost."""
+        self._encoder = self._pass = self._timer = None
+        self._used = self._dirty = self._launches = 0
+        self.done.finished = self.done.submitted
+        self.staging.fail(error)
+        self.uploads.fail(error)
+        while self._syncs:
+            self._syncs.popleft()[1].set_exception(error)
+
+    def stop(self) -> None:
+        """Waits for work under way, then gives everything back."""
+        self._encoder = self._pass = self._timer = None
+        self._dirty = 0
+        if self._owner.lost is None:
+            self.wait_for(self.done.submitted, 5.0)
+        closed = FreedError(f"{self._owner.name} was closed before this was read.")
+        self.staging.fail(closed)
+        self.uploads.fail(closed)
+        while self._syncs:
+            self._syncs.popleft()[1].set_exception(closed)
+        self._bindings.clear()
+        self._pipelines.clear()
+        self._copying = None
+        until = time.monotonic() + 5.0
+        while (self.staging.busy or self.uploads.busy) and time.monotonic() < until:
+            time.sleep(0.001)  # mapped memory goes when nobody looks at it
+        self.staging.clear()
+        self.uploads.clear()
+        self.pool.clear()
+        self._uniform = None
+        if self._owner.lost is None:
+            self.native.destroy()
+        self.native = None  # the last native object, gone on this thread like all the others
+
+    def stats(self) -> dict[str, int]:
+        """Counts of what the device holds."""
+        return {
+            **self.pool.stats(),
+            "staging_buffers": self.staging.count,
+            "staging_bytes": self.staging.bytes,
+            "upload_buffers": self.uploads.count,
+            "upload_bytes": self.uploads.bytes,
+            "bind_groups": len(self._bindings),
+        }
+
+    # ------------------------------------------------------------------------------------------
+
+    def _slot(self, buffer: DeviceBuffer) -> Slot:
+        if buffer.slot is None:
+            raise DeviceError(
+                f"{self._owner.name}: a buffer of {buffer.nbytes} bytes was used, but it has no "
+                "memory: it was given back, or there was none to be had."
+            )
+        return buffer.slot
+
+    def _native(self, buffer: DeviceBuffer) -> Any:
+        return self._slot(buffer).native
+
+    def _buffer(self, size: int, usage: str) -> Any:
+        import wgpu
+
+        flags = getattr(wgpu.BufferUsage, usage) | wgpu.BufferUsage.COPY_DST
+        if usage == "STORAGE":
+            flags |= wgpu.BufferUsage.COPY_SRC
+        return self.native.create_buffer(size=size, usage=flags)
+
+    def _write(self, native: Any, start: int, data: Any) -> None:
+        self.native.queue.write_buffer(native, start, data)
+        self._dirty += len(data)
+        under_way = sum(nbytes for _, nbytes in self._writes)
+        if self._dirty >= PIECE or under_way + self._dirty > WRITES:
+            self.flush()
+            if under_way > WRITES:
+                self.wait_for(self._writes[len(self._writes) // 2][0])
+
+    def _end_pass(self) -> None:
+        ended, self._pass = self._pass, None
+        ended.end()
+
+    @property
+    def _awaited(self) -> bool:
+        """Whether somebody waits for the device."""
+        return bool(self._syncs) or self.staging.waiting or self.uploads.waiting
+
+    def _start_waiting(self) -> None:
+        if not self._awaited:
+            self._since = time.monotonic()

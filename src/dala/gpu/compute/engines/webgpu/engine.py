@@ -1,0 +1,381 @@
+"""The WebGPU engine: Vulkan, Metal, Direct3D 12 and OpenGL through wgpu.
+
+The engine is what other threads talk to. It checks, writes shaders and packs numbers on the
+caller's thread; everything native is left to the device's owner (``owner.py``, ``device.py``).
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dala.errors import BufferTooLarge, DeviceError, FreedError, UnsupportedDtype
+from dala.gpu.compute.engines.base import (
+    Bytes,
+    Engine,
+    Geometry,
+    Link,
+    Runner,
+    Storage,
+    Task,
+    Tensor,
+)
+from dala.gpu.compute.engines.compositing import Composer
+from dala.gpu.compute.engines.cpu.memory import HostMemory
+from dala.gpu.compute.engines.registry import find_code
+from dala.gpu.compute.engines.webgpu.adapters import Adapter
+from dala.gpu.compute.engines.webgpu.device import BLOCKS, Device, Pipeline
+from dala.gpu.compute.engines.webgpu.owner import Owner
+from dala.gpu.compute.engines.webgpu.pool import (
+    DeviceBuffer,
+    pool_bytes_from_environment,
+    size_class,
+)
+from dala.gpu.compute.engines.webgpu.staging import STAGING_BYTES, Lent
+from dala.gpu.compute.engines.webgpu.timing import LaunchTimes
+from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, Room
+from dala.gpu.compute.engines.webgpu.wgsl.shader import Shader, shader_key, write_shader
+from dala.gpu.compute.lang.ir import Program
+
+#: Buffers up to this size are taken to fit: if one does not, the next wait for the device says so.
+LITTLE = 1 << 24
+
+#: Uploads up to this size are copied at once and left to the owner; larger ones are waited for.
+SMALL = 1 << 16
+
+#: From this size on the caller's thread copies to and from mapped memory itself.
+MAPPED = 1 << 20
+
+
+class WebGPUEngine(Engine):
+    """One adapter, opened.
+
+    Args:
+        adapter: From :func:`~dala.gpu.compute.engines.webgpu.adapters.list_adapters`.
+        pool_bytes: Memory kept for later buffers; ``DALA_POOL_BYTES`` or 512 MiB if not given.
+        staging_bytes: Memory for reads under way.
+
+    Raises:
+        DeviceError: the adapter gives no device.
+    """
+
+    backend = "webgpu"
+    melts_operations = True
+    queued = True
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        *,
+        pool_bytes: int | None = None,
+        staging_bytes: int = STAGING_BYTES,
+    ) -> None:
+        self.id = adapter.id
+        self.adapter = adapter
+        self.dtypes = adapter.dtypes
+        self.gpu = not adapter.software
+        self.max_buffer_bytes = adapter.max_buffer_bytes
+        limits = adapter.limits
+        self._workgroup = min(
+            256,
+            limits["max-compute-invocations-per-workgroup"],
+            limits["max-compute-workgroup-size-x"],
+        )
+        self._lock = threading.Lock()
+        self._compiled: dict[tuple[Any, ...], tuple[Shader, Pipeline]] = {}
+        self._shaders: dict[tuple[str, int, int], Pipeline] = {}
+        self._host = HostMemory(STAGING_BYTES)
+        self._owner = Owner(f"{adapter.id} ({adapter.name}, {adapter.backend})")
+        kept = pool_bytes_from_environment() if pool_bytes is None else pool_bytes
+        try:
+            self._device = self._owner.call(Device, adapter, self._owner, kept, staging_bytes)
+        except BaseException:
+            self._owner.close()
+            raise
+        weakref.finalize(self, self._owner.close_soon).atexit = False
+
+    def info(self) -> dict[str, Any]:
+        adapter = self.adapter
+        return {
+            "name": adapter.name,
+            "gpu": self.gpu,
+            "backend": self.backend,
+            "id": self.id,
+            "api": adapter.backend,
+            "kind": adapter.kind,
+            "vendor": adapter.vendor,
+            "driver": adapter.driver,
+            "software": adapter.software,
+            "dtypes": sorted(self.dtypes),
+            "max_buffer_bytes": self.max_buffer_bytes,
+            "features": sorted(adapter.features),
+            "limits": dict(adapter.limits),
+        }
+
+    @property
+    def workgroup(self) -> int:
+        """Invocations in a workgroup: 256 where the device allows so many."""
+        return self._workgroup
+
+    @property
+    def lost(self) -> bool:
+        """True once the device is lost; a new engine is needed then."""
+        return self._owner.lost is not None
+
+    # memory -----------------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int, *, zero: bool) -> Storage:
+        limit = self.adapter.max_buffer_bytes
+        if nbytes > limit:
+            raise BufferTooLarge(
+                f"allocate: {nbytes} bytes were asked for, but a buffer on {self._owner.name} has "
+                f"at most {limit}. Split the data, or use device 'cpu'."
+            )
+        buffer = DeviceBuffer(nbytes, size_class(nbytes, limit))
+        zero = zero or nbytes == 0  # something empty reads as zeros
+        if nbytes <= LITTLE:
+            self._owner.post(self._device.allocate, buffer, zero)
+        else:
+            self._owner.call(self._device.allocate, buffer, zero)
+        return Storage(nbytes, buffer)
+
+    def release(self, storage: Storage) -> None:
+        buffer, storage.handle = storage.handle, None
+        if buffer is not None:
+            self._owner.post_from_finalizer(self._device.release, buffer)
+
+    def upload(self, storage: Storage, data: Bytes) -> None:
+        view = memoryview(data)
+        buffer = _buffer(storage)
+        if view.nbytes == 0:
+            return
+        view = view.cast("B")
+        if view.nbytes <= SMALL:
+            self._owner.post(self._device.write, buffer, memoryview(bytes(view)))
+        elif not MAPPED <= view.nbytes <= UPLOAD_BYTES:
+            self._owner.call(self._device.write, buffer, view)
+        else:
+            self._write(buffer, view)
+
+    def _write(self, buffer: DeviceBuffer, view: memoryview) -> None:
+        """Fills mapped memory on this thread, so that the owner's is free meanwhile."""
+        future: Future[Room] = Future()
+        self._owner.promise(future, self._device.ask_room, view.nbytes, future)
+        room = self._owner.wait(future)
+        try:
+            np.copyto(room.memory, np.frombuffer(view, np.uint8))  # leaves the GIL free
+        except BaseException:
+            room.left = True
+            self._owner.post_from_finalizer(self._device.uploads.take_back, room)
+            raise
+        room.left = True
+        self._owner.post(self._device.write_room, room, buffer, view.nbytes)
+
+    def download(self, storage: Storage) -> memoryview:
+        if storage.nbytes < MAPPED:
+            return self._owner.wait(self.download_async(storage))
+        future: Future[Lent] = Future()
+        self._owner.promise(future, self._device.lend, _buffer(storage), storage.nbytes, future)
+        lent = self._owner.wait(future)
+        try:
+            data = self._host.block(storage.nbytes)
+            np.copyto(data, np.frombuffer(lent.view, np.uint8))
+        finally:
+            lent.left = True
+            self._owner.post_from_finalizer(self._device.staging.take_back, lent)
+        return memoryview(data)
+
+    def download_async(self, storage: Storage) -> Future[memoryview]:
+        future: Future[memoryview] = Future()
+        read = self._device.read
+        self._owner.promise(future, read, _buffer(storage), storage.nbytes, future)
+        return future
+
+    def copy(self, source: Storage, target: Storage) -> None:
+        work = self._device.copy
+        self._owner.post(work, _buffer(source), _buffer(target), source.nbytes)
+
+    # work -------------------------------------------------------------------------------------
+
+    def prepare(self, program: Program, geometry: Geometry) -> Runner:
+        if geometry.count == 0:
+            return lambda inputs, output, params: None
+        missing = sorted({"f64", "s64"} & program.types - self.dtypes)
+        if missing:
+            raise UnsupportedDtype(
+                f"kernel {program.name!r} computes with {' and '.join(missing)}, which "
+                f"{self._owner.name} does not have. Use 32-bit types, or device 'cpu'."
+            )
+        return _Launcher(self, program, geometry)
+
+    def operate(self, task: Task) -> Runner | None:
+        return find_code("webgpu.ops", self, task)
+
+    def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
+        from dala.gpu.compute.engines.webgpu.chain import make_chain
+
+        return make_chain(self, links, inputs)
+
+    def shader(self, source: str, inputs: int, block: int) -> Pipeline:
+        """A complete shader with so many inputs, compiled once for the same text."""
+        key = (source, inputs, block)
+        found = self._shaders.get(key)
+        if found is None:
+            try:
+                made = self._owner.call(self._device.compile, source, inputs, block)
+            except DeviceError as error:
+                error.add_note(f"the WGSL:\n{_numbered(source)}")
+                raise
+            with self._lock:
+                found = self._shaders.setdefault(key, made)
+        return found
+
+    def launch(
+        self, pipeline: Pipeline, buffers: Sequence[Storage], block: bytes, groups: int
+    ) -> None:
+        """Leaves a launch in the owner's inbox; the last of the buffers is the output."""
+        bound = tuple(_buffer(storage) for storage in buffers)
+        self._owner.post(self._device.launch, pipeline, bound, block, groups)
+
+    def composer(self) -> Composer:
+        from dala.gpu.compute.engines.webgpu.compose.composer import WebGPUComposer
+
+        return WebGPUComposer(self, self._owner, self._device)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Launches inside a ``with`` block of this go to the device in as few submits as can be."""
+        self._owner.post(self._device.hold, 1)
+        try:
+            yield
+        finally:
+            self._owner.post(self._device.hold, -1)
+
+    @contextmanager
+    def profile(self) -> Iterator[LaunchTimes | None]:
+        """Times every launch inside a ``with`` block of this, whoever makes it, without waiting.
+
+        The times are there when the block has ended, which waits for the device. None where the
+        device has no time stamps, or while somebody else is profiling.
+        """
+        timer = self._owner.call(self._device.start_timing)
+        if timer is None:
+            yield None
+            return
+        times = LaunchTimes(lambda: self._owner.post(timer.mark))
+        try:
+            yield times
+        except BaseException:
+            self._owner.post_from_finalizer(self._device.stop_timing, timer)
+            raise
+        future: Future[memoryview] = Future()
+        self._owner.promise(future, self._device.stop_timing, timer, future)
+        data = self._owner.wait(future)
+        times.fill(timer.seconds(data), timer.marks)
+
+    def source(self, program: Program, geometry: Geometry) -> str:
+        return write_shader(program, geometry, workgroup=self._workgroup).source
+
+    def synchronize(self) -> None:
+        future: Future[None] = Future()
+        self._owner.promise(future, self._device.sync, future)
+        self._owner.wait(future)
+
+    def stats(self) -> dict[str, int]:
+        try:
+            counts = self._owner.call(self._device.stats)
+        except (DeviceError, FreedError):  # lost or closed: what is left, without asking it
+            counts = self._device.stats()
+        return {**counts, "pipelines": len(self._compiled) + len(self._shaders)}
+
+    def close(self) -> None:
+        self._owner.close()
+
+    def compiled(
+        self, program: Program, geometry: Geometry, aliased: tuple[int, ...]
+    ) -> tuple[Shader, Pipeline]:
+        """The shader for a launch, written and compiled if there is none yet."""
+        key = shader_key(program, geometry, aliased)
+        found = self._compiled.get(key)
+        if found is None:
+            shader = write_shader(program, geometry, workgroup=self._workgroup, aliased=aliased)
+            self._check_limits(program, shader)
+            try:
+                pipeline = self._owner.call(
+                    self._device.compile,
+                    shader.source,
+                    len(shader.bound),
+                    shader.block.packer.size,
+                )
+            except DeviceError as error:
+                error.add_note(f"kernel {program.name!r}; its WGSL:\n{_numbered(shader.source)}")
+                raise
+            with self._lock:
+                found = self._compiled.setdefault(key, (shader, pipeline))
+        return found
+
+    def _check_limits(self, program: Program, shader: Shader) -> None:
+        limits = self.adapter.limits
+        most = limits["max-storage-buffers-per-shader-stage"]
+        if len(shader.bound) + 1 > most:
+            raise DeviceError(
+                f"kernel {program.name!r} has {len(program.args)} inputs, {self._owner.name} "
+                f"allows {most - 1}. Split the kernel."
+            )
+        room = min(limits["max-uniform-buffer-binding-size"], BLOCKS)
+        if shader.block.packer.size > room:
+            raise DeviceError(
+                f"kernel {program.name!r}: its parameters take {shader.block.packer.size} bytes, "
+                f"{self._owner.name} allows {room}. Pass large tables as an array."
+            )
+
+
+class _Launcher:
+    """A program prepared for a geometry; calling it leaves one launch in the owner's inbox."""
+
+    __slots__ = ("_engine", "_geometry", "_program", "_variants")
+
+    def __init__(self, engine: WebGPUEngine, program: Program, geometry: Geometry) -> None:
+        self._engine = engine
+        self._program = program
+        self._geometry = geometry
+        #: By the arguments that are the output: shader, pipeline, the geometry's numbers, groups.
+        self._variants: dict[tuple[int, ...], tuple[Shader, Pipeline, tuple[int, ...], int]] = {}
+        self._variant(())
+
+    def __call__(self, inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        out = _buffer(output)
+        buffers = [_buffer(storage) for storage in inputs]
+        aliased: tuple[int, ...] = ()
+        if out in buffers:
+            aliased = tuple(i for i, buffer in enumerate(buffers) if buffer is out)
+        shader, pipeline, numbers, groups = self._variants.get(aliased) or self._variant(aliased)
+        block = shader.block.pack(numbers, params)
+        bound = (*(buffers[i] for i in shader.bound), out)
+        engine = self._engine
+        engine._owner.post(engine._device.launch, pipeline, bound, block, groups)
+
+    def _variant(self, aliased: tuple[int, ...]) -> tuple[Shader, Pipeline, tuple[int, ...], int]:
+        shader, pipeline = self._engine.compiled(self._program, self._geometry, aliased)
+        numbers = shader.block.numbers(self._geometry)
+        made = shader, pipeline, numbers, shader.groups(self._geometry)
+        self._variants[aliased] = made
+        return made
+
+
+def _buffer(storage: Storage) -> DeviceBuffer:
+    buffer = storage.handle
+    if buffer is None:
+        raise FreedError("this memory was given back; it cannot be used any more.")
+    assert isinstance(buffer, DeviceBuffer)
+    return buffer
+
+
+def _numbered(source: str) -> str:
+    return "\n".join(f"{n:4} {line}" for n, line in enumerate(source.splitlines(), 1))

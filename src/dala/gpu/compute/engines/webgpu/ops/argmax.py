@@ -1,0 +1,68 @@
+"""Where the largest number is, on WebGPU: passes that keep places and look the numbers up."""
+
+from __future__ import annotations
+
+from functools import cache
+from string import Template
+from typing import TYPE_CHECKING
+
+from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.ops.numbers import (
+    STORED,
+    bound,
+    fields,
+    helpers,
+    reading,
+)
+from dala.gpu.compute.engines.webgpu.ops.spread import lanes_of, places, split
+from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+
+@cache
+def _text(dtype: str, out: str, rows: bool, later: bool) -> str:
+    kind = STORED[dtype]
+    parts = [
+        fields("n", "inner", "length", "splits", "lanes", "items", "along"),
+        reading(0, "a", dtype, kind, 1),
+    ]
+    if later:
+        parts.append(bound(1, "earlier", "u32"))
+    parts.append(bound(2 if later else 1, "output", out, write=True))
+    better = "x > y"
+    if kind in ("f32", "f64"):
+        parts.insert(1, helpers([f"isnan_{kind}"]))
+        better = f"(x > y && !isnan_{kind}(y)) || (isnan_{kind}(x) && !isnan_{kind}(y))"
+    at = "earlier[from_here + k * p.inner]" if later else "k"
+    return Template(read_text("argmax.wgsl")).substitute(
+        declarations="\n".join(parts),
+        block=3 if later else 2,
+        kind=kind,
+        better=better,
+        places=places(rows),
+        place=at,
+        result={"u32": "places[t]", "i32": "i32(places[t])", "i64": "i64(u64(places[t]))"}[out],
+    )
+
+
+def make(engine: WebGPUEngine, task: Task) -> Runner:
+    """Passes until one place is left of each."""
+    outer, n, inner = task["passes"][0]
+    dtype, along = task.inputs[0].dtype, n
+    steps = Steps(engine)
+    earlier: Place | None = None
+    while True:
+        length, splits = split("i64", (outer, n, inner))  # numbers one at a time
+        target = OUTPUT if splits == 1 else steps.temporary(outer * splits * inner * 4)
+        out = STORED[task.output.dtype] if splits == 1 else "u32"
+        lanes = lanes_of(length, inner)
+        items = outer * splits * inner
+        reads = [Place("input")] if earlier is None else [Place("input"), earlier]
+        numbers = block(n, inner, length, splits, lanes, items, along, 0)
+        text = _text(dtype, out, inner == 1, earlier is not None)
+        steps.add(text, reads, target, numbers, -(-items * lanes // 256))
+        if splits == 1:
+            return steps.runner()
+        earlier, n = target, splits

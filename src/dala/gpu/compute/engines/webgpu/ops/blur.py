@@ -1,0 +1,155 @@
+"""Blur on WebGPU: one launch over tiles for small radii, two launches along columns for large ones.
+
+The two launches are one shader: it blurs down the columns and stores what it made turned, so that
+doing it twice blurs both ways and turns the picture back. In between lies a picture of 16 bits a
+number (u8), or of f32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dala.gpu.compute.engines.base import Runner, Storage, Task
+from dala.gpu.compute.engines.sampling.gauss import MAX_RADIUS, gaussian_weights
+from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+from dala.gpu.compute.engines.webgpu.wgsl.blur import (
+    TILE_RADIUS,
+    Finish,
+    has_room,
+    store_one,
+    store_quad,
+    write_blur,
+)
+from dala.gpu.compute.engines.webgpu.wgsl.pixels import Picture
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+#: Pixels that an invocation makes at once, down a column.
+RUN = 8
+
+#: Room for the weights of the largest radius, with zeros on both sides, in whole quads.
+WEIGHTS = -(-(2 * MAX_RADIUS + 2 * RUN + 5) // 4) * 4
+
+
+def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
+    """Chooses the way by the radius."""
+    radius = task["radius"]
+    if radius == 0:
+
+        def copy(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+            engine.copy(inputs[0], output)
+
+        return copy
+    shape = task.output.shape
+    height, width = shape[:2]
+    picture = Picture(task.output.dtype, shape[2] if len(shape) == 3 else 1)
+    weights = gaussian_weights(radius, task["sigma"])[radius:].tolist()
+    steps = Steps(engine)
+    apart = picture.words and width % 4 != 0
+    target = steps.temporary(4 * height * width) if apart else OUTPUT
+    if radius <= TILE_RADIUS and has_room(engine.adapter.limits):
+        shader = write_blur(
+            picture, radius, Finish(), picture, apart=apart, workgroup=engine.workgroup
+        )
+        numbers = shader.block.pack(shader.numbers(weights, height, width), ())
+        groups = shader.groups(height, width)
+        steps.add(shader.source, [Place("input")], target, numbers, groups)
+    else:
+        _add_columns(engine, steps, picture, weights, (height, width), target)
+    if apart:
+        words = -(-height * width * picture.channels // 4)
+        size = min(engine.workgroup, 128)
+        text = Template(read_text("blur_pack.wgsl"))
+        source = text.substitute(channels=picture.channels, group=size)
+        numbers = block(words, height * width)
+        steps.add(source, [target], OUTPUT, numbers, -(-words // size))
+    return steps.runner()
+
+
+def _add_columns(
+    engine: WebGPUEngine,
+    steps: Steps,
+    picture: Picture,
+    weights: list[float],
+    size: tuple[int, int],
+    target: Place,
+) -> None:
+    height, width = size
+    radius = len(weights) - 1
+    # Entry i weighs the pixel that lies i - (RUN - 1) rows below the first of a column's window.
+    line = np.zeros(WEIGHTS, np.float32)
+    line[RUN - 1 : RUN + 2 * radius] = weights[:0:-1] + weights
+    between = steps.temporary(picture.middle[1] * height * width)
+    group = min(engine.workgroup, 128)
+    for first, reads, writes, (rows, columns) in (
+        (True, Place("input"), between, (height, width)),
+        (False, between, target, (width, height)),
+    ):
+        source = _columns_text(picture, first, target is not OUTPUT, group)
+        runs = -(-rows // RUN)
+        numbers = block(rows, columns, radius, -(-(2 * radius + RUN) // 4))
+        groups = -(-columns // group) * runs
+        steps.add(source, [reads], writes, line.tobytes() + numbers, groups)
+
+
+def _columns_text(picture: Picture, first: bool, apart: bool, group: int) -> str:
+    """The shader of a pass: the ``first`` makes what lies between, the second the output."""
+    alpha, parts, middle = picture.channels == 4, picture.parts, picture.middle[0]
+    sums = [f"    var a{j} = {picture.color}(0.0f);" for j in range(RUN)]
+    taps = []
+    for m in range(4):
+        taps.append(f"        let t{m} = pixel(top + at + {m}i, column);")
+        for j in range(RUN):
+            quad, part = divmod(m - j + RUN - 1, 4)
+            taps.append(f"        a{j} += t{m}{parts} * v{quad}.{'xyzw'[part]};")
+    stores = []
+    for j in range(RUN):
+        kept = f"pixel(row + {j}i, column).w" if alpha else ""
+        if first:
+            value = f"to_middle(a{j}{', ' + kept if alpha else ''})"
+        else:
+            scale = f" * {picture.middle_scale:.9g}f" if picture.middle_scale != 1 else ""
+            value = picture.hold(f"a{j}{scale}", kept)
+        stores.append(f"    let h{j} = {value};")
+    quads = picture.words and not apart
+    if not first and quads:
+        for j in range(0, RUN, 4):
+            results = [f"h{j + k}" for k in range(4)]
+            inside = " ".join(store_quad(picture, f"(e / 4u + {j // 4}u)", results, None))
+            stores.append(f"    if (row + {j}i < p.rows) {{ {inside} }}")
+    else:
+        for j in range(RUN):
+            place = f"e + {j}u"
+            plain = first or apart
+            inside = (
+                f"output[{place}] = h{j};"
+                if plain
+                else " ".join(store_one(picture, place, f"h{j}", None))
+            )
+            stores.append(f"    if (row + {j}i < p.rows) {{ {inside} }}")
+    if first:
+        functions = picture.fetch() + "\n" + picture.middles()
+    else:
+        fetch = f"fn fetch(i: u32) -> {picture.fetched} {{\n    return from_middle(source[i]);\n}}"
+        functions = "\n".join([picture.middles(), fetch, picture.holding()])
+    named = {
+        "weights": WEIGHTS // 4,
+        "source": picture.memory if first else middle,
+        "output": middle if first else "u32" if apart else picture.memory,
+        "fetched": picture.fetched,
+        "functions": functions,
+        "sums": "\n".join(sums),
+        "taps": "\n".join(taps),
+        "stores": "\n".join(stores),
+        "group": group,
+        "run": RUN,
+    }
+    return Template(read_text("blur_columns.wgsl")).substitute(named)
+
+
+MAKERS = {"blur": make_blur}

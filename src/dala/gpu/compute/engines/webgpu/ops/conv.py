@@ -1,0 +1,170 @@
+"""Convolutions of images: a product of matrices that reads the image itself as its right side."""
+
+from __future__ import annotations
+
+from math import prod
+from string import Template
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from dala.gpu.compute.dtypes import ITEMSIZE
+from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.ops import gemm
+from dala.gpu.compute.engines.webgpu.ops.matmul import Product, add_product, add_shared
+from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+#: Groups with fewer outputs are computed one number an invocation.
+FEW: Final = 8
+
+NUMBERS: Final = """    left_step: u32,
+    parts: u32,
+    height: u32,
+    width: u32,
+    area: u32,
+    out_width: u32,
+    image: u32,
+    part: u32,
+    stride_y: u32,
+    stride_x: u32,
+    pad_y: u32,
+    pad_x: u32,
+    dilation_y: u32,
+    dilation_x: u32,"""
+
+PREPARE: Final = "\n".join(
+    [
+        *(f"    let o{i} = origin(first + {i}u, matrix);" for i in range(4)),
+        "    let share_place = layer % p.shares * p.parts * p.rows * p.columns;",
+    ]
+)
+
+
+def make_conv2d(engine: WebGPUEngine, task: Task) -> Runner:
+    """The way that suits the weights: by product, by plain product, or number by number."""
+    steps = Steps(engine)
+    outputs, _, height, width = task.inputs[1].shape
+    plain = height == width == 1 and task["stride"] == (1, 1) and task["padding"] == (0, 0)
+    if outputs // task["groups"] < FEW:
+        _add_direct(steps, task)
+    elif plain:
+        _add_pointwise(steps, task)
+    else:
+        _add_windows(steps, task)
+    return steps.runner()
+
+
+def _reads(task: Task) -> list[Place]:
+    """The weights on the left, the image on the right, and the bias if there is one."""
+    places = [Place("input", 1), Place("input", 0)]
+    return [*places, Place("input", 2)] if len(task.inputs) > 2 else places
+
+
+def _add_pointwise(steps: Steps, task: Task) -> None:
+    """Windows of one pixel: each image's channels are the rows of a matrix."""
+    x, weight = task.inputs[0].shape, task.inputs[1].shape
+    groups, inner = task["groups"], weight[1]
+    rows, columns = weight[0] // groups, x[-2] * x[-1]
+    images = x[0] if len(x) == 4 else 1
+    number = np.arange(images * groups)
+    offsets = np.stack([number % groups * rows * inner, number * inner * columns], 1)
+    product = Product(
+        dtype=task.output.dtype,
+        rows=rows,
+        inner=inner,
+        columns=columns,
+        offsets=offsets.astype(np.uint32),
+        biases=groups if len(task.inputs) > 2 else 0,
+    )
+    add_product(steps, product, _reads(task))
+
+
+def _add_windows(steps: Steps, task: Task) -> None:
+    dtype = task.output.dtype
+    x, weight = task.inputs[0].shape, task.inputs[1].shape
+    groups = task["groups"]
+    rows, inner = weight[0] // groups, weight[1] * weight[2] * weight[3]
+    images = x[0] if len(x) == 4 else 1
+    out_height, out_width = task.output.shape[-2:]
+    area = out_height * out_width
+    columns = images * area
+    tile = gemm.choose_tile(rows, columns, groups, ITEMSIZE[dtype] == 8)
+    across, down = tile.count(rows, columns)
+    shares, share = gemm.choose_shares(across * down * groups, inner)
+    bias = len(task.inputs) > 2
+    text = windows_text(
+        tile,
+        dtype,
+        (weight[2], weight[3]),
+        (dtype == "f32" and not inner % 4, dtype == "f32" and not area % 4),
+        bias,
+    )
+    numbers = block(
+        *(rows, columns, inner, share, shares, across, down, across * down * groups * shares),
+        *(inner, groups, x[-2], x[-1], area, out_width),
+        *(x[-3] * x[-2] * x[-1], weight[1] * x[-2] * x[-1]),
+        *(*task["stride"], *task["padding"], *task["dilation"]),
+    )
+    result = dtype, prod(task.output.shape), shares
+    add_shared(steps, text, _reads(task), numbers, across * down * groups * shares, result)
+
+
+def windows_text(
+    tile: gemm.Tile, dtype: str, window: tuple[int, int], fours: tuple[bool, bool], bias: bool
+) -> str:
+    """The shader; ``fours`` says of the weights and the output that lines are whole fours."""
+    left = gemm.Side("a", dtype, True, fours[0])
+    reading = Template(read_text("conv.wgsl")).substitute(
+        T=dtype, WINDOWu=f"{window[0] * window[1]}u", WIDTHu=f"{window[1]}u"
+    )
+    added = gemm.bias_text(dtype, "matrix * p.rows + {row}") if bias else ""
+    return gemm.write(
+        tile,
+        dtype,
+        numbers=NUMBERS,
+        bindings=[
+            f"a: array<{left.element}>",
+            f"b: array<{dtype}>",
+            *([f"bias: array<{dtype}>"] if bias else []),
+            f"out: array<{f'vec4<{dtype}>' if fours[1] else dtype}>",
+        ],
+        functions=f"{gemm.fetch(left, 'p.rows', False)}\n{reading}",
+        prepare=PREPARE,
+        left=(True, "matrix * p.rows * p.inner"),
+        right=(False, "o0, o1, o2, o3"),
+        stores=gemm.results(
+            tile,
+            quads=fours[1],
+            whole=False,
+            value="{sum}" + added,
+            place="(share_place + out_at({row}, {column}, matrix))",
+        ),
+    )
+
+
+def _add_direct(steps: Steps, task: Task) -> None:
+    dtype = task.output.dtype
+    x, weight = task.inputs[0].shape, task.inputs[1].shape
+    reads = _reads(task)
+    names = [f"var<storage, read> bias: array<{dtype}>;"] if len(reads) > 2 else []
+    names += [f"var<storage, read_write> out: array<{dtype}>;", "var<uniform> p: Numbers;"]
+    text = Template(read_text("conv_direct.wgsl")).substitute(
+        T=dtype,
+        BINDINGS="\n".join(f"@group(0) @binding({i}) {n}" for i, n in enumerate(names, 2)),
+        START="bias[output]" if len(reads) > 2 else f"{dtype}(0)",
+        WINDOWu=f"{weight[2] * weight[3]}u",
+        HEIGHTu=f"{weight[2]}u",
+        WIDTHu=f"{weight[3]}u",
+    )
+    count = prod(task.output.shape)
+    numbers = block(
+        *(count, weight[0], weight[0] // task["groups"], weight[1], x[-3], x[-2], x[-1]),
+        *(*task.output.shape[-2:], *task["stride"], *task["padding"], *task["dilation"]),
+    )
+    steps.add(text, reads, OUTPUT, numbers, -(-count // 256))
+
+
+MAKERS = {"conv2d": make_conv2d}

@@ -1,0 +1,359 @@
+"""Fourier transforms: passes through workgroup memory, and Bluestein's way for awkward lengths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from math import cos, pi, prod, sin
+from string import Template
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from dala.gpu.compute.dtypes import ITEMSIZE
+from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+#: Pairs that two arrays in 16 KiB of workgroup memory hold.
+ROOM: Final = {"f32": 1024, "f64": 512}
+
+#: Transforms side by side in a group that reads across lines, for the sake of whole cache lines.
+ABREAST: Final = 8
+
+#: Numbers that one invocation can transform.
+RADICES: Final = (4, 2, 3, 5, 7)
+
+#: How far the table of turns goes in single steps.
+NEAR: Final = 1024
+
+#: Numbers as pairs, as pairs with real and imaginary part exchanged, or the real parts alone. The
+#: inverse transform is the transform of exchanged pairs, exchanged.
+Form = Literal["pair", "exchanged", "real"]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What is transformed: lines of numbers, ``inner`` of them side by side in a block."""
+
+    count: int
+    length: int
+    inner: int
+
+    @property
+    def numbers(self) -> int:
+        return self.count * self.length
+
+
+@dataclass(frozen=True)
+class Ends:
+    """How numbers are read from the first buffer and written to the last one."""
+
+    source: Form = "pair"
+    target: Form = "pair"
+    divisor: int = 1
+
+    @property
+    def numbers(self) -> tuple[int, float]:
+        return self.divisor, 1.0 / self.divisor
+
+
+def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
+    """Transforms the last axis, then the one before it if asked."""
+    steps = Steps(engine)
+    inverse = task.op == "ifft"
+    shape = task.output.shape[:-1] if task["complex"] or not inverse else task.output.shape
+    axes = task["axes"]
+    total = prod(shape)
+    ends = Ends(source="pair" if task["complex"] else "real")
+    if inverse:
+        last: Form = "exchanged" if task["complex"] else "real"
+        ends = Ends("exchanged", last, prod(shape[len(shape) - axes :]))
+    lines = Lines(total // shape[-1], shape[-1], 1)
+    work = _Work(steps, task.output.dtype)
+    if axes == 1:
+        work.transform(lines, Place("input"), OUTPUT, ends)
+    else:
+        between = work.pairs(total)
+        columns = Lines(total // shape[-2], shape[-2], shape[-1])
+        work.transform(lines, Place("input"), between, Ends(source=ends.source))
+        work.transform(columns, between, OUTPUT, replace(ends, source="pair"))
+    return steps.runner()
+
+
+class _Work:
+    """Adds the steps of transforms of one dtype."""
+
+    def __init__(self, steps: Steps, dtype: str) -> None:
+        self._steps = steps
+        self._dtype = dtype
+        self._tables: dict[int, Place] = {}
+
+    def pairs(self, count: int) -> Place:
+        """Memory for so many pairs."""
+        return self._steps.temporary(count * 2 * ITEMSIZE[self._dtype])
+
+    def transform(self, lines: Lines, source: Place, target: Place, ends: Ends) -> None:
+        """All passes of one axis."""
+        room = ROOM[self._dtype]
+        lengths = split_length(lines.length, room if lines.inner == 1 else room // ABREAST)
+        if lengths and len(lengths) > 1:
+            lengths = split_length(lines.length, room // ABREAST)
+        if lengths is None:
+            self._bluestein(lines, source, target, ends)
+            return
+        step = lines.inner
+        for i, length in enumerate(lengths):
+            last = i == len(lengths) - 1
+            here = target if last else self.pairs(lines.numbers)
+            form = ends if last else Ends()
+            form = replace(form, source=ends.source if i == 0 else "pair")
+            self._pass(lines, length, step, source, here, form, far=not last)
+            source, step = here, step * length
+
+    def _pass(
+        self,
+        lines: Lines,
+        length: int,
+        step: int,
+        source: Place,
+        target: Place,
+        ends: Ends,
+        far: bool,
+    ) -> None:
+        count = lines.length * lines.inner // length
+        transforms = lines.numbers // length
+        abreast = 1
+        while abreast * 2 * length <= ROOM[self._dtype] and abreast < transforms:
+            abreast *= 2
+        groups = -(-transforms // abreast)
+        text = pass_text(
+            length, abreast, self._dtype, ends.source, ends.target, count == 1, step == 1, far
+        )
+        numbers = block(
+            *(transforms, count, lines.length * lines.inner, step, step // lines.inner, groups),
+            *ends.numbers,
+        )
+        near = self._table(length)
+        reads = [source, near, self._far_table(lines.length) if far else near]
+        self._steps.add(text, reads, target, numbers, groups)
+
+    def _bluestein(self, lines: Lines, source: Place, target: Place, ends: Ends) -> None:
+        length = lines.length
+        size = 1 << (2 * length - 2).bit_length()
+        squares = np.array([n * n % (2 * length) for n in range(length)], np.float64)
+        chirp = np.exp(-1j * pi / length * squares)
+        around = np.zeros(size, np.complex128)
+        around[:length] = chirp.conj()
+        around[size - length + 1 :] = chirp[:0:-1].conj()
+        spectrum = np.fft.fft(around) / size
+        long = Lines(lines.count, size, 1)
+        chirps = self._steps.constant(self._pairs_of(chirp))
+        bent, turned, product, back = (self.pairs(long.numbers) for _ in range(4))
+        self._chirp(lines, long, source, bent, chirps, length, Ends(source=ends.source))
+        self.transform(long, bent, turned, Ends())
+        spectra = self._steps.constant(self._pairs_of(spectrum))
+        self._chirp(long, long, turned, product, spectra, size, Ends(target="exchanged"))
+        self.transform(long, product, back, Ends(target="exchanged"))
+        self._chirp(long, lines, back, target, chirps, length, replace(ends, source="pair"))
+
+    def _chirp(
+        self,
+        read: Lines,
+        write: Lines,
+        source: Place,
+        target: Place,
+        table: Place,
+        length: int,
+        ends: Ends,
+    ) -> None:
+        text = chirp_text(self._dtype, ends.source, ends.target)
+        numbers = block(
+            *(write.count, write.length, length),
+            *(read.inner, read.length, write.inner, write.length),
+            *ends.numbers,
+        )
+        self._steps.add(text, [source, table], target, numbers, -(-write.numbers // 256))
+
+    def _table(self, length: int) -> Place:
+        if length not in self._tables:
+            turns = np.exp(-2j * pi / length * np.arange(length))
+            self._tables[length] = self._steps.constant(self._pairs_of(turns))
+        return self._tables[length]
+
+    def _far_table(self, length: int) -> Place:
+        """Turns by 0 to NEAR - 1, then by multiples of NEAR."""
+        if -length not in self._tables:
+            places = np.concatenate([np.arange(NEAR), np.arange(-(-length // NEAR)) * NEAR])
+            turns = np.exp(-2j * pi / length * places)
+            self._tables[-length] = self._steps.constant(self._pairs_of(turns))
+        return self._tables[-length]
+
+    def _pairs_of(self, numbers: Any) -> Any:
+        kind = np.complex64 if self._dtype == "f32" else np.complex128
+        return numbers.astype(kind).view(np.uint8)
+
+
+def split_length(length: int, most: int) -> list[int] | None:
+    """Factors of a length, none above ``most`` and about equal; None if a prime is too large.
+
+    >>> split_length(1024, 1024), split_length(4096, 128), split_length(22, 128)
+    ([1024], [64, 64], None)
+    """
+    primes = []
+    rest = length
+    for p in (7, 5, 3, 2):
+        while rest % p == 0:
+            primes.append(p)
+            rest //= p
+    if rest > 1:
+        return None
+    parts = 1
+    while True:
+        found = [1] * parts
+        for p in primes:
+            found[found.index(min(found))] *= p
+        if max(found) <= most:
+            return found
+        parts += 1
+
+
+@cache
+def pass_text(
+    length: int,
+    abreast: int,
+    dtype: str,
+    source: Form,
+    target: Form,
+    by_line: bool,
+    to_line: bool,
+    far: bool,
+) -> str:
+    """The shader of a pass; neighbours read and write what lies side by side."""
+    size = length * abreast
+    across = f"e % {abreast}u", f"e / {abreast}u"
+    along = f"e / {length}u", f"e % {length}u"
+    load_column, load_row = along if by_line else across
+    store_column, store_row = along if to_line else across
+    threads = min(256, max(32, size // 4))
+    stages, result = _stages(length, abreast, threads, dtype)
+    turn = (
+        "            let turn = n * k * p.turn;\n"
+        f"            let near = far_turns[turn % {NEAR}u];\n"
+        f"            v = times(v, times(near, far_turns[{NEAR}u + turn / {NEAR}u]));"
+    )
+    return Template(read_text("fft.wgsl")).substitute(
+        T=dtype,
+        LENGTH=length,
+        LENGTHu=f"{length}u",
+        ABREAST=abreast,
+        ABREASTu=f"{abreast}u",
+        SIZE=size,
+        SIZEu=f"{size}u",
+        THREADS=threads,
+        THREADSu=f"{threads}u",
+        SOURCE=_stored(source, dtype),
+        TARGET=_stored(target, dtype),
+        LOAD_COLUMN=load_column,
+        LOAD_ROW=load_row,
+        LOAD=_loaded(source, dtype),
+        STORE_COLUMN=store_column,
+        STORE_ROW=store_row,
+        STORE=_storing(target, dtype),
+        STAGES=stages,
+        RESULT=result,
+        FAR=turn if far else "",
+        # Divisions take longer than all else here.
+        LINE="t" if by_line else "t / p.count",
+        WITHIN="0u" if by_line else "t % p.count",
+        BESIDE="0u" if to_line else "within % p.step",
+        ALONG="within" if to_line else "within / p.step",
+    )
+
+
+@cache
+def chirp_text(dtype: str, source: Form, target: Form) -> str:
+    """The shader that multiplies lines by a table."""
+    return Template(read_text("chirp.wgsl")).substitute(
+        T=dtype,
+        SOURCE=_stored(source, dtype),
+        TARGET=_stored(target, dtype),
+        LOAD=_loaded(source, dtype),
+        STORE=_storing(target, dtype),
+    )
+
+
+def _stored(form: Form, dtype: str) -> str:
+    return dtype if form == "real" else f"vec2<{dtype}>"
+
+
+def _loaded(form: Form, dtype: str) -> str:
+    return {"pair": "read", "exchanged": "read.yx", "real": f"vec2<{dtype}>(read, 0)"}[form]
+
+
+def _storing(form: Form, dtype: str) -> str:
+    """Only the inverse transform stores real parts, which are the second ones in it."""
+    scaled = "* p.scale" if dtype == "f32" else "/ f64(p.divisor)"
+    return {"pair": "v", "exchanged": f"v.yx {scaled}", "real": f"v.y {scaled}"}[form]
+
+
+def _stages(length: int, abreast: int, threads: int, dtype: str) -> tuple[str, str]:
+    """The text of all stages, and the array that their result is in."""
+    text: list[str] = []
+    source, target, step, rest = "x", "y", 1, length
+    while rest > 1:
+        radix = next(r for r in RADICES if rest % r == 0)
+        rest //= radix
+        apart = length // radix
+        text.append(f"for (var e = id; e < {apart * abreast}u; e += {threads}u) {{")
+        text.append(f"    let c = e % {abreast}u;")
+        text.append(f"    let u = e / {abreast}u;")
+        text.append(f"    let m = u / {step}u;")
+        for i in range(radix):
+            text.append(f"    let x{i} = {source}[(u + {apart * i}u) * {abreast}u + c];")
+        text += [f"    {line}" for line in _butterfly(radix, dtype)]
+        text.append(f"    let to = (u % {step}u + m * {step * radix}u) * {abreast}u + c;")
+        for i in range(radix):
+            turned = f"times(y{i}, turns[m * {i * step}u])" if i and rest > 1 else f"y{i}"
+            text.append(f"    {target}[to + {i * step * abreast}u] = {turned};")
+        text += ["}", "workgroupBarrier();"]
+        source, target, step = target, source, step * radix
+    return "\n".join(f"    {line}" for line in text), source
+
+
+def _butterfly(radix: int, dtype: str) -> list[str]:
+    """The transform of x0, x1, ... into y0, y1, ..."""
+    pair = f"vec2<{dtype}>"
+    if radix == 2:
+        return ["let y0 = x0 + x1;", "let y1 = x0 - x1;"]
+    if radix == 4:
+        return [
+            "let s0 = x0 + x2;",
+            "let d0 = x0 - x2;",
+            "let s1 = x1 + x3;",
+            f"let d1 = {pair}(x1.y - x3.y, x3.x - x1.x);",
+            "let y0 = s0 + s1;",
+            "let y1 = d0 + d1;",
+            "let y2 = s0 - s1;",
+            "let y3 = d0 - d1;",
+        ]
+    text = []
+    half = radix // 2
+    for j in range(1, half + 1):
+        text.append(f"let s{j} = x{j} + x{radix - j};")
+        text.append(f"let d{j} = {pair}(x{j}.y - x{radix - j}.y, x{radix - j}.x - x{j}.x);")
+    text.append(f"let y0 = x0 + {' + '.join(f's{j}' for j in range(1, half + 1))};")
+    end = "lf" if dtype == "f64" else "f"
+    for k in range(1, half + 1):
+        angles = [(j, 2 * pi * (j * k % radix) / radix) for j in range(1, half + 1)]
+        even = " + ".join(f"s{j} * {cos(angle)!r}{end}" for j, angle in angles)
+        odd = " + ".join(f"d{j} * {sin(angle)!r}{end}" for j, angle in angles)
+        text.append(f"let e{k} = x0 + {even};")
+        text.append(f"let o{k} = {odd};")
+        text += [f"let y{k} = e{k} + o{k};", f"let y{radix - k} = e{k} - o{k};"]
+    return text
+
+
+MAKERS = {"fft": make_fft, "ifft": make_fft}

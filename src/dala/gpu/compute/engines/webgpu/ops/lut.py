@@ -1,0 +1,89 @@
+"""Colours through a table on a GPU: one launch widens its entries, one looks the pixels up.
+
+Curves (tables of one axis) are left to the kernel of the language.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from string import Template
+from typing import TYPE_CHECKING, Final
+
+from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.ops import pixels
+from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+_GROUP: Final = 128
+
+_METHOD: Final = {
+    # From the near corner to the far one along the axes, the largest part first.
+    "tetrahedral": """\
+    let up = select(select(1u, step.y, part.y >= part.z), select(1u, step.x, part.x >= part.z),
+        part.x >= part.y);
+    let off = select(select(1u, step.y, part.y <= part.z), select(1u, step.x, part.x <= part.z),
+        part.x < part.y);
+    let high = max(part.x, part.y);
+    let less = min(part.x, part.y);
+    let most = max(high, part.z);
+    let least = min(less, part.z);
+    let middle = max(less, min(high, part.z));
+    return table[base] * (1.0f - most) + table[base + up] * (most - middle)
+        + table[far - off] * (middle - least) + table[far] * least;""",
+    "trilinear": """\
+    let n00 = mix(table[base], table[base + 1u], part.z);
+    let n01 = mix(table[base + step.y], table[base + step.y + 1u], part.z);
+    let n10 = mix(table[base + step.x], table[base + step.x + 1u], part.z);
+    let n11 = mix(table[far - 1u], table[far], part.z);
+    return mix(mix(n00, n01, part.y), mix(n10, n11, part.y), part.x);""",
+}
+
+
+@cache
+def shader(source: tuple[str, int], stored: tuple[str, int], method: str) -> str:
+    """The text for a picture's and an output's dtype and channels."""
+    return Template(read_text("lut.wgsl")).substitute(
+        element=pixels.ELEMENT[source],
+        stored=pixels.ELEMENT[stored],
+        read=pixels.READ[source],
+        method=_METHOD[method],
+        alpha="px.a * p.alpha" if source[1] == 4 else "p.white",
+        write=pixels.WRITE[stored],
+        group=_GROUP,
+    )
+
+
+def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
+    """Two launches."""
+    image, lut = task.inputs
+    if len(lut.shape) != 4:
+        return None
+    size = lut.shape[0]
+    height, width, channels = image.shape
+    source, stored = (image.dtype, channels), (task.output.dtype, task.output.shape[2])
+    unit = 255.0 if image.dtype == "u8" else 1.0
+    white = 255.0 if task.output.dtype == "u8" else 1.0
+    low, high = task["domain_min"], task["domain_max"]
+    scale = [(size - 1) / (h - v) / unit for v, h in zip(low, high, strict=True)]
+    steps = Steps(engine)
+    table = steps.temporary(size**3 * 16)
+    spread = Template(read_text("lut_spread.wgsl")).substitute(group=_GROUP)
+    steps.add(spread, [Place("input", 1)], table, block(size**3), -(-(size**3) // _GROUP))
+    steps.add(
+        shader(source, stored, task["method"]),
+        [Place("input"), table],
+        OUTPUT,
+        block(
+            width, height, size, white,
+            *(v * unit for v in low), white / unit,
+            *scale, task["amount"],
+            (1.0 - task["amount"]) * white / unit, 0, 0, 0,
+        ),
+        pixels.groups(*stored, height * width, _GROUP),
+    )  # fmt: skip
+    return steps.runner()
+
+
+MAKERS = {"lut_apply": make_lut_apply}

@@ -1,0 +1,176 @@
+"""Products of matrices by tiles; the sum over k is shared out where the output is small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dala.gpu.compute.dtypes import ITEMSIZE
+from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.ops import gemm
+from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+NUMBERS = "    left_step: u32,\n    right_step: u32,\n    matrices: u32,\n    biases: u32,"
+PREPARE = """    let places = offsets[matrix];
+    let out_place = (layer % p.shares * p.matrices + matrix) * p.rows * p.columns;"""
+
+
+@dataclass(frozen=True)
+class Product:
+    """Matrices to be multiplied, one after another.
+
+    ``offsets`` says where the two sides of each begin, in elements. ``left_lines`` and
+    ``right_lines`` say that k runs along memory. A bias, a number for each row, begins at 0 for
+    the first matrix and goes on for the next ones, ``biases`` of them in turn; 0 means none.
+    """
+
+    dtype: str
+    rows: int
+    inner: int
+    columns: int
+    offsets: Any
+    left_lines: bool = True
+    right_lines: bool = False
+    biases: int = 0
+
+    @property
+    def result(self) -> str:
+        return "s32" if self.dtype == "u8" else self.dtype
+
+
+def make_matmul(engine: WebGPUEngine, task: Task) -> Runner:
+    """The launch of the product, and one that adds the shares where there are several."""
+    steps = Steps(engine)
+    add_product(steps, describe(task), [Place("input", 0), Place("input", 1)])
+    return steps.runner()
+
+
+def add_product(steps: Steps, product: Product, reads: list[Place]) -> None:
+    """Adds the steps of a product: left side, right side, and bias if it has one."""
+    rows, inner, columns = product.rows, product.inner, product.columns
+    matrices = len(product.offsets)
+    size = ITEMSIZE[product.result]
+    tile = gemm.choose_tile(rows, columns, matrices, size == 8)
+    across, down = tile.count(rows, columns)
+    tiles = across * down * matrices
+    shares, share = gemm.choose_shares(tiles, inner)
+    groups = tiles * shares
+    left_length = inner if product.left_lines else rows
+    right_length = inner if product.right_lines else columns
+    whole = not (rows % tile.side or columns % tile.side or inner % 16 or inner % share)
+    source = product_text(
+        tile,
+        product.dtype,
+        product.left_lines,
+        product.right_lines,
+        (not left_length % 4, not right_length % 4, not columns % 4),
+        whole,
+        product.biases > 0,
+    )
+    numbers = block(
+        *(rows, columns, inner, share, shares, across, down, groups),
+        *(left_length, right_length, matrices, product.biases),
+    )
+    count = rows * columns * matrices
+    reads = [*reads[:2], steps.constant(product.offsets), *reads[2:]]
+    add_shared(steps, source, reads, numbers, groups, (product.result, count, shares))
+
+
+def add_shared(
+    steps: Steps,
+    source: str,
+    reads: list[Place],
+    numbers: bytes,
+    groups: int,
+    result: tuple[str, int, int],
+) -> None:
+    """Adds a product, and the sum of its shares: ``result`` is the dtype, the count, the shares."""
+    dtype, count, shares = result
+    target = OUTPUT if shares == 1 else steps.temporary(count * shares * ITEMSIZE[dtype])
+    steps.add(source, reads, target, numbers, groups)
+    if shares > 1:
+        text = read_text("add_shares.wgsl").replace("NUMBER", gemm.WGSL_TYPES[dtype])
+        steps.add(text, [target], OUTPUT, block(count, shares), -(-count // 64))
+
+
+def product_text(
+    tile: gemm.Tile,
+    dtype: str,
+    left_lines: bool,
+    right_lines: bool,
+    fours: tuple[bool, bool, bool],
+    whole: bool,
+    bias: bool,
+) -> str:
+    """The shader; ``fours`` says of left, right and output that lines are whole fours."""
+    can = dtype in ("f32", "s32", "u32")  # of which four are one aligned vector
+    left = gemm.Side("a", dtype, left_lines, can and fours[0])
+    right = gemm.Side("b", dtype, right_lines, can and fours[1])
+    quads = can and fours[2]
+    kind = gemm.WGSL_TYPES[dtype]
+    added = gemm.bias_text(kind, "matrix % p.biases * p.rows + {row}") if bias else ""
+    return gemm.write(
+        tile,
+        kind,
+        numbers=NUMBERS,
+        bindings=[
+            f"a: array<{left.element}>",
+            f"b: array<{right.element}>",
+            "offsets: array<vec2<u32>>",
+            *([f"bias: array<{kind}>"] if bias else []),
+            f"out: array<{f'vec4<{kind}>' if quads else kind}>",
+        ],
+        functions="\n".join(
+            [gemm.fetch(left, "p.rows", whole), gemm.fetch(right, "p.columns", whole)]
+        ),
+        prepare=PREPARE,
+        left=(left_lines, "places.x"),
+        right=(right_lines, "places.y"),
+        stores=gemm.results(
+            tile,
+            quads=quads,
+            whole=whole,
+            value="{sum}" + added,
+            place="(out_place + {row} * p.columns + {column})",
+        ),
+    )
+
+
+def describe(task: Task) -> Product:
+    """The product that a task asks for; matrices that share their right side are rows of one."""
+    shape_a, shape_b = task.inputs[0].shape, task.inputs[1].shape
+    if len(shape_a) == 1:
+        shape_a = (1, *shape_a)
+    if len(shape_b) == 1:
+        shape_b = (*shape_b, 1)
+    rows, inner = shape_a[-2:]
+    if task["transpose_a"]:
+        rows, inner = inner, rows
+    columns = shape_b[-2 if task["transpose_b"] else -1]
+    if len(shape_b) == 2 and not task["transpose_a"]:
+        rows, shape_a = prod(shape_a[:-1]), shape_a[-2:]
+    batch = np.broadcast_shapes(shape_a[:-2], shape_b[:-2])
+    starts = [
+        np.broadcast_to(
+            np.arange(prod(shape[:-2])).reshape(shape[:-2]) * (shape[-2] * shape[-1]), batch
+        ).reshape(-1)
+        for shape in (shape_a, shape_b)
+    ]
+    return Product(
+        dtype=task.inputs[0].dtype,
+        rows=rows,
+        inner=inner,
+        columns=columns,
+        offsets=np.stack(starts, 1).astype(np.uint32),
+        left_lines=not task["transpose_a"],
+        right_lines=task["transpose_b"],
+    )
+
+
+MAKERS = {"matmul": make_matmul}

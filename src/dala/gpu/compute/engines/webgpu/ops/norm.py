@@ -1,0 +1,188 @@
+"""Softmax and layer normalisation on WebGPU.
+
+A row of up to 4096 units (vec4 where they are aligned) is read once and kept in the registers of up
+to 256 lanes; short rows share a group. Longer rows, and columns, are read again in each turn.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import cache
+from string import Template
+from typing import TYPE_CHECKING, Final
+
+from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.ops.numbers import (
+    STORED,
+    bound,
+    combining,
+    each,
+    fields,
+    folding,
+    helpers,
+    neutral,
+    reading,
+    vector,
+)
+from dala.gpu.compute.engines.webgpu.ops.spread import Layout, lanes_of, places, power, width_of
+from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+#: Units that a lane keeps in registers at most.
+KEPT: Final = 16
+
+
+def _kept(kept: int, text: str) -> str:
+    """A line for each unit that a lane keeps: ``@`` is its number."""
+    return "\n".join(text.replace("@", str(k)) for k in range(kept))
+
+
+def _turn(kept: int, text: str) -> str:
+    """A turn over a lane's units: $x is the unit, $i its place, $k its number in the row."""
+    if kept:
+        body = text.replace("$x", "x@").replace("$i", "(base + k@)").replace("$k", "k@")
+        return _kept(kept, f"        if (k@ < p.n) {{ {body} }}")
+    body = text.replace("$x", "fetch_a(i)").replace("$i", "i").replace("$k", "k")
+    return (
+        "        for (var k = lane; k < p.n; k += p.lanes) {\n"
+        "            let i = base + k * p.inner;\n"
+        f"            {body}\n        }}"
+    )
+
+
+def _begin(kept: int, unit: str) -> str:
+    """Reads what is kept."""
+    return _kept(
+        kept,
+        f"    let k@ = lane + @u * p.lanes;\n    var x@ = {unit}(0);\n"
+        "    if (inside && k@ < p.n) { x@ = fetch_a(base + k@); }",
+    )
+
+
+@cache
+def _softmax(dtype: str, width: int, rows: bool, kept: int) -> str:
+    kind = STORED[dtype]
+    unit = vector(kind, width)
+    folded = rows and width > 1
+    parts = [
+        fields("n", "inner", "lanes", "items"),
+        helpers([f"max_{kind}", f"exp_{kind}"]),
+        reading(0, "a", dtype, kind, width),
+        bound(1, "output", unit, write=True),
+        combining("larger", kind, "max", width),
+    ]
+    if folded:
+        parts.append(combining("join", kind, "max", 1))
+        parts.append(folding("largest", "join", kind, width))
+        parts.append(combining("add", kind, "sum", 1))
+        parts.append(folding("total", "add", kind, width))
+    value = each(f"exp_{kind}", unit, width, "d")
+    parts.append(f"fn exp_of(d: {unit}) -> {unit} {{\n    return {value};\n}}\n")
+    second = "$x = exp_of($x - m); s += $x;" if kept else "s += exp_of($x - m);"
+    third = "output[$i] = $x / s;" if kept else "output[$i] = exp_of($x - m) / s;"
+    return Template(read_text("softmax.wgsl")).substitute(
+        declarations="\n".join(parts),
+        shared=kind if folded else unit,
+        places=places(rows),
+        unit=unit,
+        neutral=neutral(kind, "max"),
+        begin=_begin(kept, unit),
+        first=_turn(kept, "m = larger(m, $x);"),
+        second=_turn(kept, second),
+        third=_turn(kept, third),
+        largest="largest(m0)" if folded else "m0",
+        total="total(s0)" if folded else "s0",
+        join="join" if folded else "larger",
+    )
+
+
+def _kept_by(units: int, lanes: int) -> int:
+    """Units a lane keeps: a power of two, so that few shaders serve all lengths; 0 for too many."""
+    count = power(-(-units // lanes))
+    return count if count <= KEPT else 0
+
+
+def _lanes(units: int, inner: int) -> int:
+    return lanes_of(units, inner) if inner > 1 else max(1, min(256, power(-(-units // 4))))
+
+
+def make_softmax(engine: WebGPUEngine, task: Task) -> Runner:
+    """One launch."""
+    dtype, layout = task.inputs[0].dtype, task["layout"]
+    outer, n, inner = _in_units(dtype, layout)
+    width = layout[1] * layout[2] // (n * inner)
+    lanes = _lanes(n, inner)
+    kept = _kept_by(n, lanes) if inner == 1 and layout[2] == 1 else 0
+    items = outer * inner
+    steps = Steps(engine)
+    text = _softmax(dtype, width, layout[2] == 1, kept)
+    numbers = block(n, inner, lanes, items, 0)
+    steps.add(text, [Place("input")], OUTPUT, numbers, -(-items * lanes // 256))
+    return steps.runner()
+
+
+def _in_units(dtype: str, layout: Layout) -> Layout:
+    """The layout counted in units; rows are aligned each."""
+    outer, n, inner = layout
+    aligned = inner % 4 == 0 if inner > 1 else n % 4 == 0
+    if not aligned or width_of(STORED[dtype], layout) == 1:
+        return layout
+    return (outer, n // 4, 1) if inner == 1 else (outer, n, inner // 4)
+
+
+@cache
+def _layer_norm(dtype: str, width: int, given: int, kept: int) -> str:
+    kind = STORED[dtype]
+    unit = vector(kind, width)
+    names = ("a", "gamma", "beta")[:given]
+    parts = [fields("n", "inner", "lanes", "items", "count", "epsilon", "rest")]
+    parts += [reading(i, name, dtype, kind, width) for i, name in enumerate(names)]
+    parts.append(bound(given, "output", unit, write=True))
+    parts.append(combining("add", kind, "sum", 1))
+    parts.append(folding("total", "add", kind, width))
+    third = "var v = (($x - high) - low) * scale;"
+    if given > 1:
+        third += " v = v * fetch_gamma($k);"
+    if given > 2:
+        third += " v = v + fetch_beta($k);"
+    return Template(read_text("layer_norm.wgsl")).substitute(
+        declarations="\n".join(parts),
+        block=given + 1,
+        kind=kind,
+        places=places(True),
+        unit=unit,
+        begin=_begin(kept, unit),
+        first=_turn(kept, "sum += $x;"),
+        second=_turn(kept, "let d = $x - m; more += d; squares += d * d;"),
+        third=_turn(kept, third + " output[$i] = v;"),
+    )
+
+
+def make_layer_norm(engine: WebGPUEngine, task: Task) -> Runner:
+    """One launch."""
+    a = task.inputs[0]
+    count = a.shape[-1]
+    outer = 1
+    for length in a.shape[:-1]:
+        outer *= length
+    width = width_of(STORED[a.dtype], (2, count, 1))
+    n = count // width
+    lanes = _lanes(n, 1)
+    text = _layer_norm(a.dtype, width, len(task.inputs), _kept_by(n, lanes))
+    numbers = block(n, 1, lanes, outer, count, *_two_parts(task["epsilon"]), 0)
+    reads: Sequence[Place] = [Place("input", i) for i in range(len(task.inputs))]
+    steps = Steps(engine)
+    steps.add(text, reads, OUTPUT, numbers, -(-outer * lanes // 256))
+    return steps.runner()
+
+
+def _two_parts(x: float) -> tuple[float, float]:
+    """A number as the sum of two f32, for shaders that compute in f64."""
+    high = struct.unpack("<f", struct.pack("<f", x))[0]
+    return high, x - high
+
+
+MAKERS = {"layer_norm": make_layer_norm, "softmax": make_softmax}

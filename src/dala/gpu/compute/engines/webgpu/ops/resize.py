@@ -1,0 +1,140 @@
+"""Resizing on a GPU: one pass where few pixels count, else one pass an axis."""
+
+from __future__ import annotations
+
+from functools import cache
+from string import Template
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.sampling.taps import Axis, task_axes
+from dala.gpu.compute.engines.webgpu.ops import pixels
+from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+#: Up to so many source pixels an output pixel is made of are summed at once.
+AT_ONCE: Final = 16
+_GROUP: Final = 128
+
+_ALONG: Final = {
+    "x": "along_x(x - p.left, p.begin + (y - p.top) * p.pitch)",
+    "y": "along_y(x - p.left, y - p.top)",
+    "both": "along_both(x - p.left, y - p.top)",
+}
+_PLAIN: Final = (1.0,) * 4, (0.0,) * 4, (0.0,) * 4
+
+
+@cache
+def shader(source: tuple[str, int], out: tuple[str, int | str], along: str, finish: str) -> str:
+    """The text of a pass."""
+    stored = "f32" if out == ("f32", "planes") else pixels.ELEMENT[out]  # type: ignore[index]
+    return Template(read_text("resize.wgsl")).substitute(
+        element=pixels.ELEMENT[source],
+        stored=stored,
+        read=pixels.READ[source],
+        along=_ALONG[along],
+        finish=finish,
+        write=pixels.WRITE[out],
+    )
+
+
+def make_resize(engine: WebGPUEngine, task: Task) -> Runner:
+    """A picture in another size."""
+    shape = task.output.shape
+    return _make(engine, task, (task.output.dtype, shape[2] if len(shape) == 3 else 1), "v", _PLAIN)
+
+
+def make_preprocess(engine: WebGPUEngine, task: Task) -> Runner:
+    """Resized, normalised and laid out in the last pass."""
+    swizzle = "".join("xyz"[c] for c in task["channels"])
+    finish = f"vec4<f32>(v.{swizzle}, 0.0f) * p.gain + p.bias"
+    numbers = tuple((*map(float, task[n]), 0.0) for n in ("gain", "bias", "pad"))
+    out: tuple[str, int | str] = ("f32", "planes" if task["layout"] == "nchw" else 3)
+    return _make(engine, task, out, finish, numbers)
+
+
+def _make(
+    engine: WebGPUEngine,
+    task: Task,
+    out: tuple[str, int | str],
+    finish: str,
+    numbers: tuple[Any, ...],
+) -> Runner:
+    image = task.inputs[0]
+    source = image.dtype, image.shape[2] if len(image.shape) == 3 else 1
+    pitch = image.shape[1]
+    axis_y, axis_x = task_axes(task)
+    y, x = (axis.taps(task["method"], task["antialias"]) for axis in (axis_y, axis_x))
+    steps = Steps(engine)
+    tables = steps.constant(np.concatenate([x.words().reshape(-1), y.words().reshape(-1)]))
+    last = _Pass(steps, tables, x.words().size, x.count, y.count)
+    size = axis_x.size, axis_y.size
+    window = _window(axis_x, axis_y)
+    wide, high = window[2] - window[0], window[3] - window[1]
+    (first_x, end_x), (first_y, end_y) = x.span, y.span
+    rows, columns = end_y - first_y, end_x - first_x
+    # In between a pixel is a vec4, or one number where there is one channel.
+    between = "f32", 4 if source[1] > 1 else 1
+    # What each order of the passes costs, and what it keeps in between.
+    across = rows * wide * x.count + high * wide * y.count, rows * wide
+    down = high * columns * y.count + high * wide * x.count, high * columns
+    room = (engine.max_buffer_bytes or 1 << 62) // (4 * between[1])
+    ways = [way for way in (across, down) if way[1] <= room]
+    if x.count * y.count <= AT_ONCE or not ways:
+        text = shader(source, out, "both", finish)
+        last.add(text, Place("input"), OUTPUT, size, window, pitch, 0, numbers, out)
+        return steps.runner()
+    best = min(ways)
+    middle = steps.temporary(best[1] * between[1] * 4)
+    if best is across:
+        extent, begin, back = (wide, rows), first_y * pitch, first_y * wide
+        along, then, row = "x", "y", wide
+    else:
+        extent, begin, back = (columns, high), first_x, first_x
+        along, then, row = "y", "x", columns
+    text = shader(source, between, along, "v")
+    area = (0, 0, *extent)
+    last.add(text, Place("input"), middle, extent, area, pitch, begin, _PLAIN, between)
+    text = shader(between, out, then, finish)
+    last.add(text, middle, OUTPUT, size, window, row, -back, numbers, out)
+    return steps.runner()
+
+
+def _window(x: Axis, y: Axis) -> tuple[int, int, int, int]:
+    (left, right), (top, bottom) = x.window, y.window
+    return left, top, right, bottom
+
+
+class _Pass:
+    """Adds passes that share their tables."""
+
+    def __init__(self, steps: Steps, tables: Place, table_y: int, taps_x: int, taps_y: int) -> None:
+        self.steps = steps
+        self.tables = tables
+        self.numbers = taps_x, taps_y, table_y, 0
+
+    def add(
+        self,
+        text: str,
+        source: Place,
+        target: Place,
+        size: tuple[int, int],
+        window: tuple[int, int, int, int],
+        pitch: int,
+        begin: int,
+        finish: tuple[Any, ...],
+        out: tuple[str, int | str],
+    ) -> None:
+        gain, bias, pad = finish
+        # What begins before the buffer wraps around, and comes back when the position is added.
+        head = block(*size, *window, pitch, begin % (1 << 32), *self.numbers)
+        numbers = head + block(*gain, *bias, *pad)
+        count = pixels.groups(out[0], out[1], size[0] * size[1], _GROUP)
+        self.steps.add(text, (source, self.tables), target, numbers, count)
+
+
+MAKERS = {"resize": make_resize, "preprocess": make_preprocess}

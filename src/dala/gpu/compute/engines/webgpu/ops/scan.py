@@ -1,0 +1,160 @@
+"""Running sums on WebGPU.
+
+Three steps: sums of pieces, their running sums, then each piece from the sum of those before it.
+Reading twice costs less than adding to what was written.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from string import Template
+from typing import TYPE_CHECKING, Final
+
+from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.ops import histogram
+from dala.gpu.compute.engines.webgpu.ops.numbers import (
+    SIZE,
+    bound,
+    fields,
+    reading,
+    vector,
+)
+from dala.gpu.compute.engines.webgpu.ops.reduce import (
+    BETWEEN,
+    add_pack,
+    add_pieces,
+    kind_of_sum,
+)
+from dala.gpu.compute.engines.webgpu.ops.spread import Layout, width_of
+from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+#: Rows up to this length go one a lane; longer ones in pieces of so many numbers, a group each.
+SHORT: Final = 32
+PIECE: Final = 8192
+#: Columns are cut into pieces of at least so many rows, while fewer lanes than this are busy.
+ROWS: Final = 32
+LANES: Final = 1 << 16
+
+
+@cache
+def _rows(dtype: str, kind: str, aligned: bool, pieces: bool, saturate: bool) -> str:
+    width = 4 if aligned else 1
+    parts = [
+        fields("n", "inner", "length", "splits", "items"),
+        reading(0, "a", dtype, kind, width),
+    ]
+    if pieces:
+        parts.append(bound(1, "before", kind))
+    parts.append(bound(1 + pieces, "output", vector(kind, width), write=True))
+    if aligned:
+        load = """\
+if (many > 0u) { x = fetch_a((base + k) / 4u); }
+        x = select(vec4<KIND>(0), x, vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(many));"""
+        store = "if (many > 0u) { output[(base + k) / 4u] = x; }"
+    else:
+        load = "\n        ".join(
+            f"if (many > {i}u) {{ x.{c} = fetch_a(base + k + {i}u); }}"
+            for i, c in enumerate("xyzw")
+        )
+        store = "\n        ".join(
+            f"if (many > {i}u) {{ output[base + k + {i}u] = x.{c}; }}" for i, c in enumerate("xyzw")
+        )
+    ahead = "select(KIND(0), sums[max(t, 1u) - 1u], t > 0u)"
+    return Template(read_text("scan_rows.wgsl")).substitute(
+        declarations="\n".join(parts),
+        block=2 + pieces,
+        kind=kind,
+        before="if (inside && item % p.splits > 0u) { carry = before[item - 1u]; }"
+        if pieces
+        else "",
+        load=load.replace("KIND", kind),
+        ahead=ahead.replace("KIND", kind),
+        saturate="x = min(x, vec4<u32>(255u));\n        carry = min(carry, 255u);"
+        if saturate
+        else "",
+        store=store,
+    )
+
+
+@cache
+def _columns(dtype: str, kind: str, width: int, pieces: bool, saturate: bool) -> str:
+    unit = vector(kind, width)
+    parts = [
+        fields("n", "inner", "length", "splits", "items"),
+        reading(0, "a", dtype, kind, width),
+    ]
+    if pieces:
+        parts.append(bound(1, "before", unit))
+    parts.append(bound(1 + pieces, "output", unit, write=True))
+    begin = "if (piece % p.splits > 0u) { carry = before[item - p.inner]; }"
+    return Template(read_text("scan_columns.wgsl")).substitute(
+        declarations="\n".join(parts),
+        block=2 + pieces,
+        unit=unit,
+        before=begin if pieces else "",
+        saturate=f"carry = min(carry, {unit}(255u));" if saturate else "",
+    )
+
+
+def _cut(layout: Layout, by_rows: bool, width: int) -> tuple[int, int]:
+    """The length and the number of pieces of the axis."""
+    outer, n, inner = layout
+    if by_rows:
+        return min(PIECE, -(-n // 1024) * 1024), -(-n // PIECE)
+    wanted = max(1, min(n // ROWS, LANES * width // (outer * inner)))
+    length = -(-n // wanted)
+    return length, -(-n // length)
+
+
+def add_scan(
+    steps: Steps,
+    source: tuple[Place, str],
+    kind: str,
+    layout: Layout,
+    target: Place,
+    saturate: bool,
+) -> None:
+    """The running sums along the middle axis."""
+    outer, n, inner = layout
+    place, dtype = source
+    by_rows = inner == 1 and n > SHORT
+    width = width_of(kind, layout) if inner > 1 or by_rows else 1
+    length, splits = _cut(layout, by_rows, width)
+    reads = [place]
+    if splits > 1:
+        sums = steps.temporary(outer * splits * inner * SIZE[kind])
+        running = steps.temporary(outer * splits * inner * SIZE[kind])
+        cut = length, splits
+        add_pieces(steps, "sum", source, kind, layout, cut, sums, saturate=saturate)
+        between = (sums, BETWEEN[kind])
+        add_scan(steps, between, kind, (outer, splits, inner), running, saturate)
+        reads.append(running)
+    if by_rows:
+        items = groups = outer * splits
+        text = _rows(dtype, kind, width > 1, splits > 1, saturate)
+    else:
+        inner //= width
+        items = outer * splits * inner
+        groups = -(-items // 64)
+        text = _columns(dtype, kind, width, splits > 1, saturate)
+    steps.add(text, reads, target, block(n, inner, length, splits, items, 0), groups)
+
+
+def make_cumsum(engine: WebGPUEngine, task: Task) -> Runner:
+    """Sums in the output's type; bytes are packed in a step of their own."""
+    given, output = task.inputs[0].dtype, task.output.dtype
+    kind = kind_of_sum(given, output)
+    outer, n, inner = task["layout"]
+    count = outer * n * inner
+    steps = Steps(engine)
+    target = steps.temporary(count * 4) if output == "u8" else OUTPUT
+    add_scan(steps, (Place("input"), given), kind, task["layout"], target, output == "u8")
+    if output == "u8":
+        add_pack(steps, target, count)
+    return steps.runner()
+
+
+MAKERS = {"cumsum": make_cumsum, "histogram": histogram.make}

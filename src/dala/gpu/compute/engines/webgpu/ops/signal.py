@@ -1,0 +1,62 @@
+"""Convolution of signals."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import prod
+from string import Template
+from typing import TYPE_CHECKING, Final
+
+from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+#: Results of an invocation, invocations of a group, and taps that pass through it at a time.
+EACH: Final = 4
+THREADS: Final = 128
+TAPS: Final = 256
+SPAN: Final = EACH * THREADS
+
+
+def make_convolve1d(engine: WebGPUEngine, task: Task) -> Runner:
+    """One launch for all lines."""
+    steps = Steps(engine)
+    a, kernel = task.inputs
+    size = task.output.shape[-1]
+    across = -(-size // SPAN)
+    groups = across * (prod(task.output.shape[:-1]))
+    numbers = block(size, a.shape[-1], kernel.shape[0], task["first"], across, groups)
+    steps.add(text(a.dtype), [Place("input", 0), Place("input", 1)], OUTPUT, numbers, groups)
+    return steps.runner()
+
+
+@cache
+def text(dtype: str) -> str:
+    """The shader of a dtype; an invocation's results lie apart, neighbours' beside each other."""
+    return Template(read_text("convolve.wgsl")).substitute(
+        T=dtype,
+        SPAN=SPAN,
+        SPANu=f"{SPAN}u",
+        EACH=EACH,
+        TAPS=TAPS,
+        TAPSu=f"{TAPS}u",
+        LAST_TAP=TAPS - 1,
+        HELD=SPAN + TAPS - 1,
+        HELDu=f"{SPAN + TAPS - 1}u",
+        THREADS=THREADS,
+        THREADSu=f"{THREADS}u",
+        SUMS="\n".join(f"    var s{i} = {dtype}(0);" for i in range(EACH)),
+        PRODUCTS="\n".join(
+            f"            s{i} += w * numbers[at + {i * THREADS}u];" for i in range(EACH)
+        ),
+        RESULTS="\n".join(
+            f"    if (start + id + {i * THREADS}u < p.size) "
+            f"{{ out[line * p.size + start + id + {i * THREADS}u] = s{i}; }}"
+            for i in range(EACH)
+        ),
+    )
+
+
+MAKERS = {"convolve1d": make_convolve1d}

@@ -1,0 +1,63 @@
+"""How work along one axis of three (outer, n, inner) is spread over invocations and groups.
+
+A group of 256 invocations works on *items*, results or pieces of them; a number of *lanes*, a power
+of two, shares each.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from dala.gpu.compute.engines.webgpu.ops.numbers import SIZE
+
+#: Units for each lane before an axis is split, and lanes that are enough.
+EACH: Final = 16
+LANES: Final = 1 << 22
+
+Layout: TypeAlias = tuple[int, int, int]
+
+_ROWS: Final = """\
+let lane = t % p.lanes;
+    let item = (group.y * groups.x + group.x) * items + t / p.lanes;
+    let apart = 1u;"""
+_COLUMNS: Final = """\
+let lane = t / items;
+    let item = (group.y * groups.x + group.x) * items + t % items;
+    let apart = items;"""
+
+
+def places(rows: bool) -> str:
+    """Which item and which lane of it an invocation is: neighbours are to read neighbours."""
+    return _ROWS if rows else _COLUMNS
+
+
+def power(n: int) -> int:
+    """The power of two that is n or the next above it."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def lanes_of(n: int, inner: int) -> int:
+    """Lanes that share a result: all of a group for long rows, one for wide columns."""
+    most = 256 if inner == 1 else max(1, power(256 // min(inner, 256) + 1) // 2)
+    return max(1, min(most, power(-(-n // 4))))
+
+
+def width_of(kind: str, layout: Layout) -> int:
+    """Four numbers at a time where they are aligned."""
+    outer, n, inner = layout
+    fits = inner % 4 == 0 if inner > 1 else outer == 1 or n % 4 == 0
+    return 4 if SIZE[kind] == 4 and fits else 1
+
+
+def split(kind: str, layout: Layout) -> tuple[int, int]:
+    """How the middle axis is cut: (length, pieces); one piece where enough lanes are busy."""
+    outer, n, inner = layout
+    width = width_of(kind, layout)
+    units = -(-n // width) if inner == 1 else n
+    across = inner if inner == 1 else inner // width
+    lanes = lanes_of(units, across)
+    splits = max(1, min(units // (lanes * EACH), LANES // (outer * across * lanes)))
+    length = -(-n // splits)
+    if inner == 1:
+        length = -(-length // 4) * 4
+    return length, -(-n // length)

@@ -1,0 +1,141 @@
+"""Warps on a GPU: an invocation finds its coordinates and reads the pixels around them."""
+
+from __future__ import annotations
+
+from functools import cache
+from string import Template
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.sampling.coordinates import affine_tables
+from dala.gpu.compute.engines.webgpu.ops import pixels
+from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+_GROUP: Final = 128
+
+_FOLD: Final = {
+    "constant": "    return clamp(i, 0, count - 1);",
+    "clamp": "    return clamp(i, 0, count - 1);",
+    # The remainder of a negative number is not the same everywhere.
+    "wrap": ("    let r = i - (i / count) * count;\n    return select(r, r + count, r < 0);"),
+    "reflect": (
+        "    let period = max(2 * (count - 1), 1);\n"
+        "    let r = abs(i) % period;\n"
+        "    return min(min(r, period - r), count - 1);"
+    ),
+}
+
+_BORDERED: Final = {
+    "constant": (
+        "select(p.fill, value, x >= 0 && y >= 0 && x < p.source_width && y < p.source_height)"
+    ),
+}
+
+_SAMPLE: Final = {
+    "nearest": (
+        "    let at_near = at.whole + select(vec2<i32>(0), vec2<i32>(1), "
+        "at.part >= vec2<f32>(0.5f));\n"
+        "    return tap(at_near.x, at_near.y);"
+    ),
+    "bilinear": (
+        "    let above = (1.0f - at.part.x) * tap(at.whole.x, at.whole.y)\n"
+        "        + at.part.x * tap(at.whole.x + 1, at.whole.y);\n"
+        "    let below = (1.0f - at.part.x) * tap(at.whole.x, at.whole.y + 1)\n"
+        "        + at.part.x * tap(at.whole.x + 1, at.whole.y + 1);\n"
+        "    return (1.0f - at.part.y) * above + at.part.y * below;"
+    ),
+    "bicubic": (
+        "    let wx = cubic(at.part.x);\n"
+        "    let wy = cubic(at.part.y);\n"
+        "    var sum = vec4<f32>(0.0f);\n"
+        "    for (var k = 0; k < 4; k++) {\n"
+        "        let y = at.whole.y + k - 1;\n"
+        "        let row = wx.x * tap(at.whole.x - 1, y) + wx.y * tap(at.whole.x, y)\n"
+        "            + wx.z * tap(at.whole.x + 1, y) + wx.w * tap(at.whole.x + 2, y);\n"
+        "        sum += wy[k] * row;\n"
+        "    }\n"
+        "    return sum;"
+    ),
+}
+
+_CUBIC: Final = """
+fn cubic(t: f32) -> vec4<f32> {
+    let d = vec4<f32>(t + 1.0f, t, 1.0f - t, 2.0f - t);
+    let near = (1.25f * d - 2.25f) * d * d + 1.0f;
+    let far = (((d - 5.0f) * d + 8.0f) * d - 4.0f) * -0.75f;
+    return vec4<f32>(far.x, near.y, near.z, far.w);
+}
+"""
+
+_PLACE: Final = {
+    "warp_affine": (
+        "    let c = table[x];\n"
+        "    let r = table[p.width + y];\n"
+        "    let sum = bitcast<vec2<f32>>(c.yw) + bitcast<vec2<f32>>(r.yw);\n"
+        "    let over = sum >= vec2<f32>(1.0f);\n"
+        "    let whole = bitcast<vec2<i32>>(c.xz) + bitcast<vec2<i32>>(r.xz);\n"
+        "    return Place(whole + select(vec2<i32>(0), vec2<i32>(1), over),\n"
+        "        select(sum, sum - vec2<f32>(1.0f), over));"
+    ),
+    "warp_perspective": (
+        "    let at = vec3<f32>(f32(x), f32(y), 1.0f);\n"
+        "    let w = dot(p.matrix_w.xyz, at);\n"
+        "    let back = select(1.0f / w, 0.0f, w == 0.0f);\n"
+        "    return split(vec2<f32>(dot(p.matrix_u.xyz, at), dot(p.matrix_v.xyz, at)) * back);"
+    ),
+    "remap": "    return split(table[y * p.width + x]);",
+}
+#: What the second buffer holds, where there is one.
+_TABLE: Final = {"warp_affine": "vec4<u32>", "remap": "vec2<f32>"}
+
+
+@cache
+def shader(op: str, dtype: str, channels: int, method: str, border: str) -> str:
+    """The text of a warp."""
+    kind = dtype, channels
+    rest = [f"<storage, read> table: array<{_TABLE[op]}>"] if op in _TABLE else []
+    rest += [
+        f"<storage, read_write> result: array<{pixels.ELEMENT[kind]}>",
+        "<uniform> p: Block",
+    ]
+    bindings = [f"@group(0) @binding({i}) var{text};" for i, text in enumerate(rest, 1)]
+    text = Template(read_text("warp.wgsl")).substitute(
+        element=pixels.ELEMENT[kind],
+        bindings="\n".join(bindings),
+        read=pixels.READ[kind],
+        fold=_FOLD[border],
+        bordered=_BORDERED.get(border, "value"),
+        place=_PLACE[op],
+        sample=_SAMPLE[method],
+        write=pixels.WRITE[kind],
+    )
+    return text + _CUBIC if method == "bicubic" else text
+
+
+def make_warp(engine: WebGPUEngine, task: Task) -> Runner:
+    """One launch."""
+    image, out = task.inputs[0].shape, task.output.shape
+    channels = out[2] if len(out) == 3 else 1
+    steps = Steps(engine)
+    reads = [Place("input")]
+    rows = [0.0] * 12
+    if task.op == "warp_affine":
+        reads.append(steps.constant(np.concatenate(affine_tables(task["matrix"], *out[:2]))))
+    elif task.op == "remap":
+        reads.append(Place("input", 1))
+    else:
+        m = [float(n) for n in task["matrix"]]
+        rows = [*m[:3], 0.0, *m[3:6], 0.0, *m[6:], 0.0]
+    text = shader(task.op, task.output.dtype, channels, task["method"], task["border"])
+    numbers = block(out[1], out[0], image[1], image[0], *task["fill"], *rows)
+    groups = pixels.groups(task.output.dtype, channels, out[0] * out[1], _GROUP)
+    steps.add(text, reads, OUTPUT, numbers, groups)
+    return steps.runner()
+
+
+MAKERS = {"remap": make_warp, "warp_affine": make_warp, "warp_perspective": make_warp}

@@ -1,0 +1,410 @@
+"""A blur, and what is done to its pixels next, as one shader over tiles in workgroup memory.
+
+A workgroup makes one tile of the output. First the picture is blurred down its columns, from
+memory into ``middle``, some pixels further than the tile on each side; then along its rows, from
+``middle`` into ``held``; then each invocation takes a few held pixels, runs the programs that
+follow (``Finish``) and stores the results. A program that looks at neighbours finds them in
+``held``.
+
+Both passes make several neighbouring pixels at once, so that each pixel read serves all of them.
+Weights are members of the uniform block: another sigma needs no other shader.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
+from dala.gpu.compute.engines.webgpu.wgsl.near import Offset
+from dala.gpu.compute.engines.webgpu.wgsl.pixels import Picture
+from dala.gpu.compute.engines.webgpu.wgsl.shader import LONGEST, PACK, BlockLayout
+
+#: Blurs that reach no further are done in one launch.
+TILE_RADIUS: Final = 16
+
+#: Workgroup memory that a tile may take: what WebGPU promises.
+ROOM: Final = 16384
+
+#: Pixels that an invocation makes at once in the end, if what it runs on them is not long.
+STRIP: Final = 4
+
+_SIZES: Final = [
+    (width, height)
+    for width in (16, 32, 64, 128)
+    for height in (4, 8, 12, 16, 20, 24, 28, 32)
+    if width * height <= 1024
+]
+
+
+def has_room(limits: Mapping[str, int]) -> bool:
+    """Whether a device has the workgroup memory that tiles need; all but the poorest have."""
+    return limits["max-compute-workgroup-storage-size"] >= ROOM
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The sizes of a tile: its output, what is blurred for it, what is read for it."""
+
+    width: int
+    height: int
+    radius: int
+    #: How far the program after the blur looks.
+    reach: int
+    #: Rows that an invocation blurs at once.
+    run: int
+
+    @property
+    def rows(self) -> int:
+        """Rows that are blurred."""
+        return self.height + 2 * self.reach
+
+    @property
+    def columns(self) -> int:
+        """Columns that are read."""
+        return self.width + 2 * self.reach + 2 * self.radius
+
+    @property
+    def held_pitch(self) -> int:
+        """From row to row of the blurred pixels, in whole quads."""
+        return -(-(self.width + 2 * self.reach) // 4) * 4
+
+    @property
+    def middle_pitch(self) -> int:
+        """From row to row of the pixels that are blurred down the columns."""
+        return -(-(self.held_pitch + 2 * self.radius) // 4) * 4
+
+    def bytes(self, picture: Picture) -> int:
+        """Workgroup memory."""
+        middle, held = self.middle_pitch * picture.middle[1], self.held_pitch * picture.held[1]
+        return (middle + held) * self.rows
+
+    @property
+    def work(self) -> float:
+        """How much is done for each pixel of output, about."""
+        taps, runs = 2 * self.radius + 1, -(-self.rows // self.run)
+        down = -(-self.columns * runs // 32) * 32 * (self.run * taps + 3 * (self.run + taps))
+        across = -(-self.held_pitch * self.rows // 128) * 128 * (taps + 3)
+        return (down + across) / (self.width * self.height)
+
+
+@cache
+def choose_tile(picture: Picture, radius: int, reach: int) -> Tile | None:
+    """The best tile that fits; without a reach there always is one."""
+    fitting = [
+        tile
+        for width, height in _SIZES
+        for run in (4, 5, 6, 7, 8)
+        if (tile := Tile(width, height, radius, reach, run)).bytes(picture) <= ROOM
+    ]
+    return min(fitting, key=lambda tile: tile.work, default=None)
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What follows a blur at each position."""
+
+    #: Blurred pixels that it needs.
+    offsets: tuple[Offset, ...] = ((0, 0),)
+    #: WGSL functions, and the helpers that they call.
+    functions: str = ""
+    helpers: frozenset[str] = frozenset()
+    #: Calls of the stages, the last one's result being stored; none: the blurred pixels are stored.
+    #: What they are given is written ``{x}``, ``{y}``, ``{e}`` (the pixel's number), ``{-1,0}``
+    #: (the blurred pixel at dx, dy) or ``{1}`` (what stage 1 gave); all pixels are stored numbers.
+    calls: tuple[str, ...] = ()
+    #: Names and WGSL types of the parameters, and of pictures to be read besides.
+    params: tuple[tuple[str, str], ...] = ()
+    inputs: tuple[tuple[str, str], ...] = ()
+    #: How many statements it has.
+    length: int = 0
+
+    @property
+    def reach(self) -> int:
+        """How far it looks."""
+        return max(max(abs(dx), abs(dy)) for dx, dy in self.offsets)
+
+
+@dataclass(frozen=True)
+class BlurShader:
+    """Generated text, and what a launch must know about it."""
+
+    source: str
+    tile: Tile
+    block: BlockLayout
+
+    def groups(self, height: int, width: int) -> int:
+        """How many workgroups cover a picture."""
+        return -(-width // self.tile.width) * -(-height // self.tile.height)
+
+    def numbers(self, weights: Sequence[float], height: int, width: int) -> tuple[Any, ...]:
+        """What the block holds besides parameters; ``weights`` begin in the middle."""
+        return (*weights, width, height, -(-width // self.tile.width), 0)
+
+
+@lru_cache(256)
+def write_blur(
+    picture: Picture,
+    radius: int,
+    finish: Finish,
+    out: Picture,
+    *,
+    apart: bool = False,
+    workgroup: int = 256,
+) -> BlurShader:
+    """The shader for pictures of a kind; ``out`` is the kind that is stored.
+
+    Pixels that share words are stored four at a time, for widths that are multiples of four;
+    or ``apart``, each in a word of its own.
+    """
+    tile = choose_tile(picture, radius, finish.reach)
+    assert tile is not None
+    workgroup = min(workgroup, -(-tile.width * tile.height // (64 * STRIP)) * 64)
+    quads = out.words and not apart
+    helpers = set(finish.helpers)
+    last = _finish(tile, picture, finish, out, quads, helpers, workgroup)
+    after = 1 + len(finish.inputs)
+    memory = "u32" if apart else out.memory
+    members = [(f"w{d}", "f32") for d in range(radius + 1)]
+    members += [("width", "i32"), ("height", "i32"), ("across", "u32"), ("zero", "u32")]
+    members += finish.params
+    middle, held = picture.middle, picture.held
+    reads = tile.middle_pitch * tile.rows, tile.held_pitch * tile.rows
+    text = [
+        f"// blur of radius {radius}: tiles of {tile.width} by {tile.height}",
+        "struct Block {",
+        *(f"    {name}: {type_}," for name, type_ in members),
+        "}",
+        f"@group(0) @binding(0) var<storage, read> source: array<{picture.memory}>;",
+        *(
+            f"@group(0) @binding({k}) var<storage, read> {name}: array<{type_}>;"
+            for k, (name, type_) in enumerate(finish.inputs, 1)
+        ),
+        f"@group(0) @binding({after}) var<storage, read_write> output: array<{memory}>;",
+        f"@group(0) @binding({after + 1}) var<uniform> p: Block;",
+        f"var<workgroup> middle: array<{middle[0]}, {reads[0]}>;",
+        f"var<workgroup> held: array<{held[0]}, {reads[1]}>;",
+        "",
+        helper_source(helpers) if helpers else "",
+        picture.fetch(),
+        picture.middles(),
+        picture.holding(),
+        finish.functions,
+        _turning("turn_middle", middle[1]),
+        _turning("turn_held", held[1]),
+        "// Where a row begins; beyond the border it is the outermost one.",
+        "fn down(y: i32) -> u32 {",
+        "    return u32(clamp(y, 0i, p.height - 1i) * p.width);",
+        "}",
+        "",
+        f"@compute @workgroup_size({workgroup})",
+        "fn main(@builtin(workgroup_id) group: vec3<u32>,",
+        "        @builtin(num_workgroups) groups: vec3<u32>,",
+        "        @builtin(local_invocation_index) lane: u32) {",
+        "    let number = group.y * groups.x + group.x;",
+        f"    let left = i32(number % p.across) * {tile.width}i;",
+        f"    let top = i32(number / p.across) * {tile.height}i;",
+        *_down_columns(tile, picture, workgroup),
+        "    workgroupBarrier();",
+        *_along_rows(tile, picture, workgroup),
+        "    workgroupBarrier();",
+        *last,
+        "}",
+        "",
+    ]
+    form = "<" + "".join(PACK[type_] for _, type_ in members)
+    form += "x" * (-struct.calcsize(form) % 16)
+    params = tuple((i, type_) for i, (_, type_) in enumerate(finish.params))
+    return BlurShader("\n".join(text), tile, BlockLayout((), params, 0, struct.Struct(form)))
+
+
+def _turning(name: str, size: int) -> str:
+    """Entries of a quad take turns, so that every fourth one lies in another bank of memory."""
+    shift = {4: 5, 8: 4, 16: 3}[size]
+    return f"fn {name}(i: u32) -> u32 {{\n    return i ^ ((i >> {shift}u) & 3u);\n}}\n"
+
+
+def _sum(
+    picture: Picture, made: int, radius: int, letter: str, value: Callable[[int], str]
+) -> list[str]:
+    """Lines that weigh pixels t0, t1, ... into ``made`` sums; ``value`` loads the k-th."""
+    lines = [f"var {letter}{j} = {picture.color}(0.0f);" for j in range(made)]
+    for k in range(made + 2 * radius):
+        lines.append(f"let t{k} = {value(k)};")
+        for j in range(max(0, k - 2 * radius), min(made, k + 1)):
+            weight = f"p.w{abs(k - j - radius)}"
+            lines.append(f"{letter}{j} += t{k}{picture.parts} * {weight};")
+    return lines
+
+
+def _each(items: int, workgroup: int, lines: list[str]) -> list[str]:
+    """The lines for each ``item``, by all invocations: a loop only if there are more than those."""
+    if items > workgroup:
+        head = f"    for (var item = lane; item < {items}u; item += {workgroup}u) {{"
+        return [head, *("        " + line for line in lines), "    }"]
+    head = f"    if (lane < {items}u) {{" if items < workgroup else "    {"
+    return [head, "        let item = lane;", *("        " + line for line in lines), "    }"]
+
+
+def _down_columns(tile: Tile, picture: Picture, workgroup: int) -> list[str]:
+    radius, before = tile.radius, tile.radius + tile.reach
+    runs = -(-tile.rows // tile.run)
+    lines = [
+        f"let column = item % {tile.columns}u;",
+        f"let row = (item / {tile.columns}u) * {tile.run}u;",
+        f"let x = u32(clamp(left - {before}i + i32(column), 0i, p.width - 1i));",
+        f"let y = top - {before}i + i32(row);",
+        *_sum(picture, tile.run, radius, "a", lambda k: f"fetch(down(y + {k}i) + x)"),
+        f"let place = row * {tile.middle_pitch}u + column;",
+    ]
+    for j in range(tile.run):
+        alpha = f", t{j + radius}.w" if picture.channels == 4 else ""
+        place = f"turn_middle(place + {j * tile.middle_pitch}u)"
+        line = f"middle[{place}] = to_middle(a{j}{alpha});"
+        if j >= tile.rows - (runs - 1) * tile.run:
+            line = f"if (row + {j}u < {tile.rows}u) {{ {line} }}"
+        lines.append(line)
+    return _each(tile.columns * runs, workgroup, lines)
+
+
+def _along_rows(tile: Tile, picture: Picture, workgroup: int) -> list[str]:
+    def load(k: int) -> str:  # a quad's entries take turns among themselves
+        return f"from_middle(middle[g{k // 4} + ({k % 4}u ^ turn{k // 4})])"
+
+    quads, groups = tile.held_pitch // 4, -(-(4 + 2 * tile.radius) // 4)
+    scale = f" * {picture.middle_scale:.9g}f" if picture.middle_scale != 1 else ""
+    lines = [
+        f"let row = item / {quads}u;",
+        f"let column = (item % {quads}u) * 4u;",
+        f"let g0 = row * {tile.middle_pitch}u + column;",
+        *(f"let g{q} = g0 + {4 * q}u;" for q in range(1, groups)),
+        *(f"let turn{q} = turn_middle(g{q}) - g{q};" for q in range(groups)),
+        *_sum(picture, 4, tile.radius, "b", load),
+        f"let place = row * {tile.held_pitch}u + column;",
+        "let turn = turn_held(place) - place;",
+    ]
+    for j in range(4):
+        alpha = f"t{j + tile.radius}.w" if picture.channels == 4 else ""
+        value = picture.hold(f"b{j}{scale}", alpha)
+        lines.append(f"held[place + ({j}u ^ turn)] = {value};")
+    return _each(quads * tile.rows, workgroup, lines)
+
+
+def _finish(
+    tile: Tile,
+    picture: Picture,
+    finish: Finish,
+    out: Picture,
+    quads: bool,
+    helpers: set[str],
+    workgroup: int,
+) -> list[str]:
+    """Lines that run the programs over the held pixels of a tile and store what comes out."""
+    strip = STRIP if quads or finish.length <= LONGEST else 1
+    across = tile.width // (strip if quads else 1)
+    spots = [(k, 0) if quads else (0, k) for k in range(strip)]
+    needed = sorted(
+        {(kx + dx, ky + dy) for kx, ky in spots for dx, dy in finish.offsets},
+        key=lambda offset: (offset[1], offset[0]),
+    )
+    reach = tile.reach
+    lines = []
+    for c in sorted({x for x, _ in needed}):
+        lines.append(
+            f"let column{_side(c)} = u32(clamp(x {_plus(c)}, 0i, p.width - 1i) - left + {reach}i);"
+        )
+    for r in sorted({y for _, y in needed}):
+        lines.append(
+            f"let row{_side(r)} = u32(clamp(y {_plus(r)}, 0i, p.height - 1i) - top + {reach}i) "
+            f"* {tile.held_pitch}u;"
+        )
+    names: dict[Offset, str] = {}
+    for c, r in needed:
+        held = f"held[turn_held(row{_side(r)} + column{_side(c)})]"
+        names[c, r] = f"n{_side(c)}{_side(r)}"
+        lines.append(f"let {names[c, r]} = {picture.stored(held) if finish.calls else held};")
+    if finish.calls and picture.dtype == "u8" and picture.channels > 1:
+        helpers.add("unpack_u8")
+    for k, (kx, ky) in enumerate(spots):
+        row = f"min(y + {ky}i, p.height - 1i)" if ky else "y"
+        lines.append(f"let e_{k} = u32({row} * p.width + x + {kx}i);")
+    # All are made before any is stored: what they share is then computed once.
+    results = []
+    for k, (kx, ky) in enumerate(spots):
+        given = {f"{{{dx},{dy}}}": names[kx + dx, ky + dy] for dx, dy in finish.offsets}
+        given |= {"{x}": f"x + {kx}i", "{y}": f"min(y + {ky}i, p.height - 1i)", "{e}": f"e_{k}"}
+        lines += _calls(finish, k, given)
+        results.append(f"s{len(finish.calls)}_{k}" if finish.calls else names[kx, ky])
+    packing = helpers if finish.calls else None
+    if quads:
+        lines += store_quad(out, "(e_0 / 4u)", results, packing)
+    else:
+        for k, result in enumerate(results):
+            store = " ".join(store_one(out, f"e_{k}", result, packing))
+            lines.append(f"if (y + {k}i < p.height) {{ {store} }}" if k else store)
+    head = [
+        f"let x = left + i32(item % {across}u){' * 4i' if quads else ''};",
+        f"let y = top + i32(item / {across}u){'' if quads else f' * {strip}i'};",
+    ]
+    inside = ["if (x < p.width && y < p.height) {", *("    " + line for line in lines), "}"]
+    return _each(across * tile.height // (1 if quads else strip), workgroup, head + inside)
+
+
+def _calls(finish: Finish, k: int, given: dict[str, str]) -> list[str]:
+    """Lines that run the stages on one pixel."""
+    lines = []
+    for number, call in enumerate(finish.calls, 1):
+        filled = re.sub(r"\{[^}]*\}", lambda found: given[found[0]], call)
+        given[f"{{{number}}}"] = f"s{number}_{k}"
+        lines.append(f"let s{number}_{k} = {filled};")
+    return lines
+
+
+def store_one(out: Picture, place: str, result: str, helpers: set[str] | None) -> list[str]:
+    """Statements that store one pixel, u8 of fewer than four channels in a word of its own.
+
+    ``result`` is a held pixel, or its stored numbers if ``helpers`` are given.
+    """
+    if out.dtype == "u8" and helpers is not None:
+        helpers.add("pack_u8")
+        if out.channels != 4:
+            result = f"vec4<i32>({result}, {', '.join(['0i'] * (4 - out.channels))})"
+        return [f"output[{place}] = pack_u8({result});"]
+    if out.dtype == "f32" and out.channels == 3:
+        return [f"output[({place}) * 3u + {c}u] = {result}.{'xyz'[c]};" for c in range(3)]
+    return [f"output[{place}] = {result};"]
+
+
+def store_quad(
+    out: Picture, quad: str, results: Sequence[str], helpers: set[str] | None
+) -> list[str]:
+    """Statements that store four neighbouring pixels of one or three bytes; see ``store_one``."""
+    n = out.channels
+    places = [quad if n == 1 else f"{quad} * 3u + {k}u" for k in range(n)]
+    a, b, c, d = results
+    if helpers is not None:
+        helpers.add("pack_u8")
+        parts = [r if n == 1 else f"{r}.{channel}" for r in results for channel in "xyz"[:n]]
+        fours = [", ".join(parts[4 * k : 4 * k + 4]) for k in range(n)]
+        words = [f"pack_u8(vec4<i32>({four}))" for four in fours]
+    elif n == 1:
+        words = [f"({a} | ({b} << 8u)) | (({c} << 16u) | ({d} << 24u))"]
+    else:
+        words = [
+            f"({a} & 0xffffffu) | ({b} << 24u)",
+            f"(({b} >> 8u) & 0xffffu) | ({c} << 16u)",
+            f"(({c} >> 16u) & 0xffu) | ({d} << 8u)",
+        ]
+    return [f"output[{place}] = {word};" for place, word in zip(places, words, strict=True)]
+
+
+def _plus(n: int) -> str:
+    return f"+ {n}i" if n >= 0 else f"- {-n}i"
+
+
+def _side(n: int) -> str:
+    return f"_m{-n}" if n < 0 else f"_{n}"

@@ -1,0 +1,218 @@
+"""The body of a kernel as WGSL: one function that computes the result at one position.
+
+Everything here is scalar. Where the numbers come from and where the result goes is the business
+of ``wgsl_read.py`` and ``wgsl_main.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, literal
+from dala.gpu.compute.engines.webgpu.wgsl.ops import Expressions, bare, passed
+from dala.gpu.compute.lang.ir import (
+    Block,
+    Break,
+    Continue,
+    For,
+    If,
+    Program,
+    SetSlot,
+    Slot,
+    Value,
+    statements,
+)
+
+
+class Body(Expressions):
+    """Writes a program's statements."""
+
+    def lines(self) -> list[str]:
+        """The statements, indented by one step, ending with the return."""
+        self._uses = _count_uses(self._program)
+        self._own = _loop_variables(self._program)
+        for slot in _slots(self._program):
+            name = self._names.new(slot.name)
+            self._slots[slot] = name
+            if slot not in self._own:
+                self._line(f"var {name}: {WGSL_TYPE[slot.type]};")
+        self._block(self._program.body, self._program.result)
+        results = [self._use(v) for v in self._program.result]
+        if len(results) == 1:
+            self._line(f"return {bare(results[0])};")
+        else:
+            type_ = WGSL_TYPE[self._program.result[0].type]
+            self._line(f"return vec{len(results)}<{type_}>({', '.join(map(passed, results))});")
+        return self._lines
+
+    # statements
+
+    def _block(self, block: Block, results: Iterable[Value] = ()) -> None:
+        local = _local_uses(block)
+        local.update(results)
+        for statement in block.body:
+            match statement:
+                case Value():
+                    self._value(statement, local[statement])
+                case SetSlot():
+                    value = bare(self._use(statement.value))
+                    self._write_pending()
+                    self._line(f"{self._slots[statement.slot]} = {value};")
+                case If():
+                    self._if(statement)
+                case For():
+                    self._for(statement)
+                case Break():
+                    self._line("break;")
+                    return  # nothing may stand after it
+                case Continue():
+                    self._line("continue;")
+                    return
+
+    def _nested(self, block: Block) -> None:
+        self._depth += 1
+        self._read.append({})
+        self._block(block)
+        self._read.pop()
+        self._depth -= 1
+
+    def _if(self, statement: If) -> None:
+        condition = bare(self._use(statement.condition))
+        self._write_pending()
+        if not statement.then.body:
+            self._line(f"if (!({condition})) {{")
+            self._nested(statement.otherwise)
+        else:
+            self._line(f"if ({condition}) {{")
+            self._nested(statement.then)
+            if statement.otherwise.body:
+                self._line("} else {")
+                self._nested(statement.otherwise)
+        self._line("}")
+
+    def _for(self, loop: For) -> None:
+        index, step = self._slots[loop.index], loop.step
+        own = loop.index in self._own
+        start, stop = bare(self._use(loop.start)), self._use(loop.stop)
+        self._write_pending()
+        bounded = loop.stop.op == "const" and abs(loop.stop.attr) < 1 << 30 and abs(step) < 1 << 30
+        if abs(step) == 1 or bounded:
+            # The counter cannot run past the end of i32 here.
+            counter = index if own else self._names.new(f"{loop.index.name}_turn")
+            test = "<" if step > 0 else ">"
+            change = f"{counter} += {step}i" if step > 0 else f"{counter} -= {-step}i"
+            self._line(f"for (var {counter} = {start}; {counter} {test} {bare(stop)}; {change}) {{")
+            self._depth += 1
+            if not own:
+                self._line(f"{index} = {counter};")
+        else:
+            counter = self._names.new(f"{loop.index.name}_turn")
+            first, turns = self._names.new("first"), self._names.new("turns")
+            low, high = (first, stop) if step > 0 else (stop, first)
+            self._line(f"let {first} = {start};")
+            self._line(
+                f"let {turns} = select(0u, "
+                f"(bitcast<u32>({high}) - bitcast<u32>({low}) - 1u) / {abs(step)}u + 1u, "
+                f"{low} < {high});"
+            )
+            self._line(f"for (var {counter} = 0u; {counter} < {turns}; {counter} += 1u) {{")
+            self._depth += 1
+            number = f"{first} + i32({counter}) * {literal(step, 's32', set())}"
+            self._line(f"{'let ' if own else ''}{index} = {number};")
+        self._depth -= 1
+        self._nested(loop.body)
+        self._line("}")
+
+    def _value(self, value: Value, local_uses: int) -> None:
+        uses = self._uses[value]
+        if not uses:
+            return
+        waiting = [a for a in value.args if a in self._pending]
+        text = self._expression(value)
+        once = uses == 1 and local_uses == 1 and len(text) < 60
+        steady = value.op == "get" and value.attr in self._own
+        name = re.fullmatch(r"[A-Za-z_][\w.]*", text) is not None and value.op != "get"
+        if once or steady or name:  # stands where it is used
+            self._text[value] = text
+            if waiting or (value.op == "get" and not steady):
+                self._pending[value] = None
+            return
+        self._bind(value, text)
+
+    def _bind(self, value: Value, text: str) -> None:
+        """Gives a value a name of its own."""
+        name = self._names.number()
+        self._line(f"let {name} = {bare(text)};")
+        self._text[value] = name
+
+    def _write_pending(self) -> None:
+        """Names what reads slots and is needed later: a slot is about to change."""
+        for value in list(self._pending):
+            self._bind(value, self._text[value])
+        self._pending.clear()
+
+
+def _inputs(statement: Any) -> tuple[Value, ...]:
+    match statement:
+        case Value():
+            return statement.args
+        case SetSlot():
+            return (statement.value,)
+        case If():
+            return (statement.condition,)
+        case For():
+            return (statement.start, statement.stop)
+    return ()
+
+
+def _count_uses(program: Program) -> Counter[Value]:
+    """How often each value is needed, not counting what itself is never needed."""
+    uses = Counter(program.result)
+    for statement in reversed(list(statements(program.body))):
+        if not isinstance(statement, Value) or uses[statement]:
+            uses.update(_inputs(statement))
+    return uses
+
+
+def _local_uses(block: Block) -> Counter[Value]:
+    """Uses of each value by plain statements of this very block, where nothing is repeated."""
+    uses: Counter[Value] = Counter()
+    for statement in block.body:
+        if not isinstance(statement, For):
+            uses.update(_inputs(statement))
+    return uses
+
+
+def _slots(program: Program) -> list[Slot]:
+    found: dict[Slot, None] = {}
+    for statement in statements(program.body):
+        match statement:
+            case SetSlot():
+                found[statement.slot] = None
+            case For():
+                found[statement.index] = None
+            case Value(op="get"):
+                found[statement.attr] = None
+    return list(found)
+
+
+def _loop_variables(program: Program) -> set[Slot]:
+    """Indexes of loops that are never set and never looked at outside their one loop."""
+    loops = [s for s in statements(program.body) if isinstance(s, For)]
+    indexes = Counter(loop.index for loop in loops)
+    everywhere = list(statements(program.body))
+    found = set()
+    for loop in loops:
+        inside = sum(_gets(s, loop.index) for s in statements(loop.body))
+        outside = sum(_gets(s, loop.index) for s in everywhere) - inside
+        is_set = any(isinstance(s, SetSlot) and s.slot is loop.index for s in everywhere)
+        if indexes[loop.index] == 1 and not outside and not is_set:
+            found.add(loop.index)
+    return found
+
+
+def _gets(statement: Any, slot: Slot) -> bool:
+    return isinstance(statement, Value) and statement.op == "get" and statement.attr is slot

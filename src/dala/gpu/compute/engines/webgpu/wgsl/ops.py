@@ -1,0 +1,284 @@
+"""Operations as WGSL expressions, true to the table in ``lang/ir.py`` whatever drivers do."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final
+
+from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names, literal
+from dala.gpu.compute.lang.ir import FLOATS, Program, Slot, Value
+
+_INFIX: Final = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|",
+    "eq": "==", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+
+_SUMS: Final = ("add", "sub")
+
+#: Operations that a builtin of WGSL does exactly as asked, for every type they take.
+_BUILTIN: Final = frozenset({"abs", "floor", "ceil", "round", "sqrt"})
+
+#: Operations with a helper for each type.
+_HELPED: Final = frozenset(
+    {"idiv", "mod", "exp", "log", "sin", "cos", "tan", "atan", "atan2", "pow", "isnan"}
+)
+
+
+class Expressions:
+    """Writes values; ``helpers`` collects the helper functions they call.
+
+    The names of things around the kernel are given: ``loaded`` elements and pixels, ``positions``
+    along the axes, the functions (``readers``) of images and arrays, ``params`` and ``dims``. An
+    image's pixels may be loaded already: ``near`` names them by argument, dx and dy.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        names: Names,
+        *,
+        loaded: dict[int, str],
+        positions: tuple[str, ...],
+        readers: dict[int, str],
+        params: tuple[str, ...],
+        dims: dict[tuple[int, int], str],
+        near: dict[tuple[int, int, int], str] | None = None,
+    ) -> None:
+        self.helpers: set[str] = set()
+        self._program = program
+        self._names = names
+        self._loaded = loaded
+        self._positions = positions
+        self._readers = readers
+        self._params = params
+        self._dims = dims
+        self._near = near or {}
+        self._slots: dict[Slot, str] = {}
+        self._text: dict[Value, str] = {}
+        self._read: list[dict[tuple[Any, ...], str]] = [{}]
+        #: Expressions that read a slot and have not been written anywhere yet.
+        self._pending: dict[Value, None] = {}
+        self._lines: list[str] = []
+        self._depth = 1
+
+    def _line(self, text: str) -> None:
+        self._lines.append("    " * self._depth + text)
+
+    def _use(self, value: Value) -> str:
+        if value.op == "const":
+            return literal(value.attr, value.type, self.helpers)
+        self._pending.pop(value, None)
+        return self._text[value]
+
+    def _opaque(self, value: Value) -> str:
+        """A constant in a variable, so that the compiler does not work out what is made of it.
+
+        It refuses text whose constants overflow or give NaN.
+        """
+        name = self._names.number()
+        self._line(f"var {name} = {self._use(value)};")
+        return name
+
+    def _expression(self, value: Value) -> str:
+        op = value.op
+        if op in ("image", "array"):
+            return self._reading(value)
+        folded = bool(value.args) and all(a.op == "const" for a in value.args)
+        args = [self._opaque(a) if folded else self._use(a) for a in value.args]
+        if op == "div" and value.type == "f32" and not _safe_divisor(value.args[1]):
+            return self._call("div_f32", self._guarded(value, args))
+        if op in _INFIX:
+            if value.args[0].type in FLOATS:
+                args = self._guarded(value, args)
+            return f"({args[0]} {_INFIX[op]} {args[1]})"
+        if op in _BUILTIN:
+            return f"{op}({bare(args[0])})"
+        if op in _HELPED:
+            return self._call(f"{op}_{value.args[0].type}", args)
+        return str(getattr(self, f"_{op}")(value, args))
+
+    def _guarded(self, value: Value, args: list[str]) -> list[str]:
+        """Arguments of a float operation, hidden where a driver would change what comes out.
+
+        Mesa joins constants (``x + 1e8 - 1e8`` becomes ``x``, and ``x * 1e38 * 1e38`` becomes
+        ``x * inf``) and takes ``x * 0``, ``x - x``, ``x / 0`` and ``x / x`` to be finite.
+        """
+        left, right = value.args
+        if left is right and value.op in ("sub", "div", "eq", "ne"):
+            if value.op == "div":
+                return [args[0], f"({args[1]} * {self._hidden(1.0, left.type)})"]
+            return [args[0], f"({args[1]} + {self._hidden(-0.0, left.type)})"]
+        guarded = list(args)
+        for k, (this, other) in enumerate(((left, right), (right, left))):
+            if this.op == "const" and _is_changed(value.op, this, other):
+                guarded[k] = self._hidden(this.attr, this.type)
+        return guarded
+
+    def _hidden(self, number: float, type_: str) -> str:
+        return self._call(f"hide_{type_}", [literal(number, type_, self.helpers)])
+
+    def _call(self, helper: str, args: list[str]) -> str:
+        self.helpers.add(helper)
+        return f"{helper}({', '.join(map(passed, args))})"
+
+    def _reading(self, value: Value) -> str:
+        """A read at computed indexes; all channels of one pixel are read once in a block."""
+        if value.op == "array":
+            indexes = ", ".join(passed(self._use(a)) for a in value.args)
+            return f"{self._readers[value.attr]}({indexes})"
+        argument, channel = value.attr
+        one = self._program.args[argument].channels == 1
+        if self._near:
+            pixel = self._near[argument, value.args[0].attr, value.args[1].attr]
+            return pixel if one else f"{pixel}.{'xyzw'[channel]}"
+        dx, dy = (passed(self._use(a)) for a in value.args)
+        key = (argument, *(a.attr if a.op == "const" else a for a in value.args))
+        known = next((names[key] for names in self._read if key in names), None)
+        if known is None:
+            known = self._read[-1][key] = self._names.number()
+            y, x = self._positions
+            self._line(f"let {known} = {self._readers[argument]}({x}, {y}, {dx}, {dy});")
+        return known if one else f"{known}.{'xyzw'[channel]}"
+
+    def _param(self, value: Value, args: list[str]) -> str:
+        name = self._params[value.attr]
+        return f"({name} != 0u)" if value.type == "bool" else name
+
+    def _position(self, value: Value, args: list[str]) -> str:
+        axis: int = value.attr
+        return self._positions[axis]
+
+    def _dim(self, value: Value, args: list[str]) -> str:
+        argument, axis = value.attr
+        return self._dims[argument, axis]
+
+    def _element(self, value: Value, args: list[str]) -> str:
+        return self._loaded[value.attr]
+
+    def _pixel(self, value: Value, args: list[str]) -> str:
+        argument, channel = value.attr
+        pixel = self._loaded[argument]
+        one = self._program.args[argument].channels == 1
+        return pixel if one else f"{pixel}.{'xyzw'[channel]}"
+
+    def _get(self, value: Value, args: list[str]) -> str:
+        return self._slots[value.attr]
+
+    def _neg(self, value: Value, args: list[str]) -> str:
+        return f"(-{args[0]})"
+
+    def _not(self, value: Value, args: list[str]) -> str:
+        return f"(!{args[0]})" if value.type == "bool" else f"(~{args[0]})"
+
+    def _xor(self, value: Value, args: list[str]) -> str:
+        return f"({args[0]} {'!=' if value.type == 'bool' else '^'} {args[1]})"
+
+    def _ne(self, value: Value, args: list[str]) -> str:
+        if value.args[0].type in FLOATS:  # != is false for NaN in what the compiler makes of it
+            args = self._guarded(value, args)
+            return f"(!({args[0]} == {args[1]}))"
+        return f"({args[0]} != {args[1]})"
+
+    def _shl(self, value: Value, args: list[str]) -> str:
+        return f"({args[0]} << {_amount(value, args)})"
+
+    def _shr(self, value: Value, args: list[str]) -> str:
+        return f"({args[0]} >> {_amount(value, args)})"
+
+    def _select(self, value: Value, args: list[str]) -> str:
+        condition, then, otherwise = map(passed, args)
+        return f"select({otherwise}, {then}, {condition})"
+
+    def _min(self, value: Value, args: list[str]) -> str:
+        return self._extreme("min", value, args)
+
+    def _max(self, value: Value, args: list[str]) -> str:
+        return self._extreme("max", value, args)
+
+    def _extreme(self, op: str, value: Value, args: list[str]) -> str:
+        if value.type not in FLOATS:
+            return f"{op}({passed(args[0])}, {passed(args[1])})"
+        other = value.args[1]
+        plain = re.fullmatch(r"[\w.]+", args[0])
+        if other.op == "const" and not math.isnan(other.attr) and plain:
+            a, b = args
+            return f"select({a}, {b}, {a} {'<' if op == 'max' else '>'} {b})"
+        return self._call(f"{op}_{value.type}", args)
+
+    def _bits(self, value: Value, args: list[str]) -> str:
+        return f"bitcast<{WGSL_TYPE[value.type]}>({bare(args[0])})"
+
+    def _byte(self, value: Value, args: list[str]) -> str:
+        return self._call("byte_f32", args)
+
+    def _cast(self, value: Value, args: list[str]) -> str:
+        source, target = value.args[0].type, value.type
+        text = args[0]
+        if source == target:
+            return text
+        if value.attr == "byte":
+            return self._call("from_byte", args)
+        if target == "bool":
+            zero = literal(0, source, self.helpers)
+            return f"(!({text} == {zero}))" if source in FLOATS else f"({text} != {zero})"
+        if source == "bool":
+            one, zero = literal(1, target, self.helpers), literal(0, target, self.helpers)
+            return f"select({zero}, {one}, {bare(text)})"
+        if source in FLOATS and target not in FLOATS and value.attr != "in_range":
+            return self._call(f"{source}_to_{target}", args)
+        if (source, target) == ("u32", "s64"):
+            return self._call("u32_to_s64", args)
+        return f"{WGSL_TYPE[target]}({bare(text)})"
+
+
+def _safe_divisor(value: Value) -> bool:
+    return value.op == "const" and 1e-30 < abs(value.attr) < 1e30
+
+
+def _is_changed(op: str, constant: Value, other: Value) -> bool:
+    """Whether a driver would make something else of a constant than was written."""
+    if op in _SUMS:
+        return bool(_constants(other, _SUMS))
+    if op == "mul" and constant.attr != 0:  # joining ordinary factors only rounds otherwise
+        factors = [constant.attr, *_constants(other, ("mul",))]
+        return len(factors) > 1 and not all(1e-12 < abs(factor) < 1e12 for factor in factors)
+    return op in ("mul", "div") and constant.attr == 0
+
+
+def _constants(value: Value, family: tuple[str, ...], depth: int = 8) -> list[float]:
+    """The constants that take part in a chain of such operations ending in this value."""
+    if value.op not in family or not depth:
+        return []
+    return [
+        number
+        for arg in value.args
+        for number in ([arg.attr] if arg.op == "const" else _constants(arg, family, depth - 1))
+    ]
+
+
+def _amount(value: Value, args: list[str]) -> str:
+    """How far to shift, as WGSL wants it: a u32 below the width."""
+    mask = 63 if value.type == "s64" else 31
+    amount = value.args[1]
+    if amount.op == "const":
+        return f"{amount.attr & mask}u"
+    text = bare(args[1])
+    return f"({args[1] if amount.type == 'u32' else f'u32({text})'} & {mask}u)"
+
+
+def bare(text: str) -> str:
+    """The expression without parentheses around all of it."""
+    if not text.startswith("("):
+        return text
+    depth = 0
+    for i, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return text[1:-1] if i == len(text) - 1 else text
+    return text
+
+
+def passed(text: str) -> str:
+    """As :func:`bare`, but ``f(a < b, c > d)`` would be read as one template argument."""
+    return text if "<" in text or ">" in text else bare(text)

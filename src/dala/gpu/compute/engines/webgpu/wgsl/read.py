@@ -1,0 +1,248 @@
+"""Bindings, the uniform block, and reading: how a shader gets the numbers a kernel works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from typing import Final
+
+from dala.gpu.compute.dtypes import ITEMSIZE
+from dala.gpu.compute.engines.base import Geometry
+from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
+from dala.gpu.compute.engines.webgpu.wgsl.near import near_names, near_offsets
+from dala.gpu.compute.engines.webgpu.wgsl.shader import Way
+from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
+
+#: Kinds that are read by a function of their own rather than handed to ``kernel``.
+FREE: Final = frozenset({"image", "array"})
+
+
+class Reading:
+    """What a shader reads. Methods return expressions, or lines that name them."""
+
+    def __init__(
+        self,
+        program: Program,
+        geometry: Geometry,
+        way: Way,
+        workgroup: int,
+        aliased: tuple[int, ...],
+    ) -> None:
+        self.program = program
+        self.way = way
+        self.workgroup = workgroup
+        self.aliased = aliased
+        self.axes = len(geometry.dims)
+        # The output walks with step 1; a single number may have step 0 and be the output too.
+        self.inner = [1 if i in aliased else step for i, step in enumerate(geometry.layout[1])]
+        self.channels = program.out.channels
+        self.pixelwise = program.out.pixels or any(
+            arg.kind in ("pixel", "image") for arg in program.args
+        )
+        used = list(values(program.body))
+        #: Arguments and axes that the program really looks at.
+        self.looked = {v.attr for v in used if v.op in ("element", "array")}
+        self.looked |= {v.attr[0] for v in used if v.op in ("pixel", "image")}
+        self.positions = {v.attr for v in used if v.op == "position"}
+        self.offsets = (near_offsets(program) or {}) if self.way == "strips" else {}
+        if any(v.op == "image" for v in used) and not self.offsets:
+            self.positions |= {0, 1}
+        self.loops = any(isinstance(s, For) for s in statements(program.body))
+
+        self.names = Names()
+        axes = ("y", "x") if program.rank == 2 else [f"at{k}" for k in range(program.rank)]
+        self.at = tuple(self.names.new(name) for name in axes)
+        self.values = [self.names.new(arg.name) for arg in program.args]
+        self.bindings = [
+            "output" if i in aliased else self.names.new(f"in_{arg.name}")
+            for i, arg in enumerate(program.args)
+        ]
+        self.near = near_names(self.names, self.values, self.offsets)
+        self.helpers: set[str] = set()
+        self.functions: list[str] = []
+        #: Members of the uniform block: WGSL type, and what it is of the geometry.
+        self.members: dict[str, tuple[str, Callable[[Geometry], int]]] = {}
+        self._bytes: dict[int, str] = {}
+
+    # bindings
+
+    def stored(self, i: int) -> str:
+        """The item type of an argument's binding; -1 is the output."""
+        if i < 0:
+            dtype, channels, quads = self.program.out.dtype, self.channels, self.way == "quads"
+        else:
+            arg = self.program.args[i]
+            dtype, quads = arg.dtype, self.in_quads(i)
+            channels = arg.channels if arg.kind in ("pixel", "image") else 1
+        scalar = WGSL_TYPE[LOADED[dtype]]
+        if dtype == "u8":
+            return "vec4<u32>" if quads and channels == 4 else "u32"
+        if ITEMSIZE[dtype] == 8:
+            return scalar
+        return f"vec4<{scalar}>" if quads or channels == 4 else scalar
+
+    def in_quads(self, i: int) -> bool:
+        """Whether four neighbours of this argument are loaded as one."""
+        arg = self.program.args[i]
+        if self.way != "quads" or ITEMSIZE[arg.dtype] == 8:
+            return False
+        if arg.kind == "element":
+            return self.inner[i] == 1 and (not self.pixelwise or self.axes == 1)
+        return arg.kind == "pixel"
+
+    # the uniform block
+
+    def member(self, name: str, value: Callable[[Geometry], int], type_: str = "u32") -> str:
+        """A number of the geometry."""
+        self.members.setdefault(name, (type_, value))
+        return f"p.{name}"
+
+    def extent(self, argument: int, axis: int) -> str:
+        """The size of an argument (-1: the output) along an axis, as ``dim`` gives it."""
+        name = "out" if argument < 0 else self.values[argument]
+        return self.member(
+            f"{name}_dim_{axis}",
+            lambda g: (g.out_shape if argument < 0 else g.shapes[argument])[axis],
+            "i32",
+        )
+
+    def size(self, i: int, axis: int) -> str:
+        """The size of an image or array along an axis; 1 if it is empty: its memory is zeros."""
+        member = f"{self.values[i]}_size_{axis}"
+        return self.member(member, lambda g: max(g.shapes[i][axis], 1), "i32")
+
+    def count(self) -> str:
+        """The number of positions."""
+        return self.member("count", lambda g: g.count)
+
+    def dim(self, axis: int) -> str:
+        """The extent of the walk along an axis."""
+        return self.member(f"dim_{axis}", lambda g: g.dims[axis])
+
+    def step(self, i: int, axis: int, unit: int) -> str:
+        """An argument's step along an axis, in numbers or in quads of them."""
+        return self.member(f"{self.values[i]}_step_{axis}", lambda g: g.strides[i][axis] // unit)
+
+    # one number, one pixel
+
+    def byte(self, i: int) -> str:
+        """A function that reads one u8 of an argument."""
+        if i not in self._bytes:
+            name = self._bytes[i] = self.names.new(f"{self.values[i]}_byte")
+            self.functions.append(
+                f"fn {name}(i: u32) -> i32 {{\n"
+                f"    return i32(({self.bindings[i]}[i >> 2u] >> ((i & 3u) * 8u)) & 255u);\n}}"
+            )
+        return self._bytes[i]
+
+    def item(self, i: int, index: str) -> str:
+        """One number of an argument that is not bound in quads."""
+        if self.program.args[i].dtype == "u8":
+            return f"{self.byte(i)}({index})"
+        return f"{self.bindings[i]}[{index}]"
+
+    def pixel(self, i: int, index: str) -> str:
+        """One pixel of an argument that is not bound in quads; ``index`` is a name."""
+        arg = self.program.args[i]
+        n = arg.channels
+        if n == 1:
+            return self.item(i, index)
+        if n == 4 and arg.dtype == "u8":
+            self.helpers.add("unpack_u8")
+            return f"unpack_u8({self.bindings[i]}[{index}])"
+        if n == 4 and ITEMSIZE[arg.dtype] == 4:
+            return f"{self.bindings[i]}[{index}]"
+        parts = [self.item(i, f"{index} * {n}u + {c}u") for c in range(n)]
+        return f"{vector(LOADED[arg.dtype], n)}({', '.join(parts)})"
+
+    def reader(self, i: int) -> str:
+        """A function that reads an image beside a position, or an array at indexes; clamped."""
+        arg = self.program.args[i]
+        name = self.names.new(f"read_{arg.name}")
+
+        if arg.kind == "image":
+            # Clamped before it is added, so that no offset is too large.
+            lines = [
+                f"fn {name}(x: i32, y: i32, dx: i32, dy: i32) -> "
+                f"{vector(LOADED[arg.dtype], arg.channels)} {{",
+                f"    let column = u32(x + clamp(dx, -x, {self.size(i, 1)} - 1i - x));",
+                f"    let row = u32(y + clamp(dy, -y, {self.size(i, 0)} - 1i - y));",
+                f"    let i = row * u32({self.size(i, 1)}) + column;",
+                f"    return {self.pixel(i, 'i')};",
+            ]
+        else:
+            flat = "0u"
+            for k in range(arg.rank):
+                clamped = f"u32(clamp(i{k}, 0i, {self.size(i, k)} - 1i))"
+                flat = clamped if k == 0 else f"({flat}) * u32({self.size(i, k)}) + {clamped}"
+            indexes = ", ".join(f"i{k}: i32" for k in range(arg.rank))
+            lines = [
+                f"fn {name}({indexes}) -> {WGSL_TYPE[LOADED[arg.dtype]]} {{",
+                f"    let i = {flat};",
+                f"    return {self.item(i, 'i')};",
+            ]
+        self.functions.append("\n".join([*lines, "}"]))
+        return name
+
+    # everything at one position
+
+    def where(self, linear: str) -> list[str]:
+        """Lines that name the position's indexes (i32) from its number, if they are used."""
+        if not self.positions:
+            return []
+
+        def size(axis: int) -> str:
+            return self.member(f"out_size_{axis}", lambda g: g.out_shape[axis])
+
+        sizes = [size(axis) for axis in range(1, self.program.rank)]
+        return unravel(linear, list(self.at), sizes, "up", "i32")
+
+    def gather(self, linear: str, skip: Set[int] = frozenset()) -> list[str]:
+        """Lines that load what ``kernel`` takes at one position, each under its own name."""
+        lines: list[str] = []
+        walked: list[str] = []
+        for i, arg in enumerate(self.program.args):
+            if i not in self.looked or i in skip or arg.kind in FREE:
+                continue
+            if arg.kind == "pixel":
+                lines.append(f"let {self.values[i]} = {self.pixel(i, linear)};")
+                continue
+            if i in self.aliased or (self.axes == 1 and self.inner[i] == 1):
+                index = linear
+            elif self.axes == 1:
+                index = "0u"
+            else:
+                if not walked:
+                    walked = [f"d{k}" for k in range(self.axes)]
+                    sizes = [self.dim(k) for k in range(1, self.axes)]
+                    lines += unravel(linear, walked, sizes, "rest")
+                index = self.index(i, walked)
+            lines.append(f"let {self.values[i]} = {self.item(i, index)};")
+        return lines
+
+    def index(self, i: int, walked: list[str], unit: int = 1) -> str:
+        """Where an element lies, from the indexes along the walk's axes."""
+        terms = [f"{at} * {self.step(i, k, unit)}" for k, at in enumerate(walked[:-1])]
+        if self.inner[i] == 1:
+            terms.append(walked[-1])
+        return " + ".join(terms) or "0u"
+
+
+def vector(type_: str, n: int) -> str:
+    """``n`` numbers of an IR type as one WGSL type."""
+    return WGSL_TYPE[type_] if n == 1 else f"vec{n}<{WGSL_TYPE[type_]}>"
+
+
+def unravel(
+    linear: str, names: list[str], sizes: list[str], rest: str, type_: str = ""
+) -> list[str]:
+    """Lines that take a number apart into indexes; ``sizes`` are those of all axes but the first.
+
+    ``rest`` begins the names of what is left over in between.
+    """
+    lines, left = [], linear
+    for k in range(len(names) - 1, 0, -1):
+        remainder = f"{left} % {sizes[k - 1]}"
+        lines.append(f"let {names[k]} = {f'{type_}({remainder})' if type_ else remainder};")
+        lines.append(f"let {rest}{k} = {left} / {sizes[k - 1]};")
+        left = f"{rest}{k}"
+    return [*lines, f"let {names[0]} = {f'{type_}({left})' if type_ else left};"]

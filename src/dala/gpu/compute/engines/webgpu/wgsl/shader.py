@@ -1,0 +1,164 @@
+"""Programs as WGSL compute shaders: which shader a launch needs, and what to hand to it.
+
+A shader has three parts: ``kernel``, the program at one position (``wgsl_body.py``); the reading
+of its arguments (``wgsl_read.py``); and ``main``, which finds the position, calls ``kernel`` and
+stores the result (``wgsl_main.py``). How ``main`` walks is the *way*:
+
+- ``quads``: an invocation makes four neighbouring positions, loading and storing whole ``vec4``
+  (or one word of four bytes), which is what memory likes best;
+- ``single``: one position, for 64-bit types, broadcast layouts and pixels of four numbers;
+- ``bytes``: four u8 elements that do not lie alike in all arguments;
+- ``tiles``: one pixel, invocations lying in rectangles, for programs that look at neighbours;
+- ``strips``: four pixels of a column, which share the neighbours that they look at, where these lie
+  at fixed distances (``wgsl_near.py``).
+
+Extents, steps and parameters are members of one uniform block, so new shapes need no new shader.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from dala.gpu.compute.dtypes import ITEMSIZE
+from dala.gpu.compute.engines.base import Geometry
+from dala.gpu.compute.engines.webgpu.wgsl.near import near_offsets
+from dala.gpu.compute.lang.ir import Program, statements
+
+Way: TypeAlias = Literal["quads", "single", "bytes", "tiles", "strips"]
+
+#: Width of a tile in pixels; its height follows from the size of a workgroup.
+TILE: Final = 32
+
+#: Pixels of a strip.
+STRIP: Final = 4
+
+#: Programs with more statements are not written out for each pixel of a strip: compilers take long.
+LONGEST: Final = 200
+
+#: Members of the uniform block: the format of each WGSL type in Python's ``struct``.
+PACK: Final = {"u32": "I", "i32": "i", "f32": "f", "f64": "d", "i64": "q"}
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLayout:
+    """The uniform block: 64-bit parameters, numbers of the geometry, all other parameters."""
+
+    #: What each number of the geometry is.
+    statics: tuple[Callable[[Geometry], int], ...]
+    #: Parameters by index and WGSL type, in the order of the block.
+    params: tuple[tuple[int, str], ...]
+    #: How many of them stand before the numbers of the geometry.
+    wide: int
+    packer: struct.Struct
+
+    def numbers(self, geometry: Geometry) -> tuple[int, ...]:
+        """The geometry's numbers, as :meth:`pack` wants them."""
+        return tuple(value(geometry) for value in self.statics)
+
+    def pack(self, numbers: tuple[int, ...], params: tuple[Any, ...]) -> bytes:
+        """The block of one launch."""
+        chosen = [params[i] for i, _ in self.params]
+        try:
+            return self.packer.pack(*chosen[: self.wide], *numbers, *chosen[self.wide :])
+        except (struct.error, OverflowError, TypeError):  # too large for f32, say
+            fitted = [_fit(params[i], type_) for i, type_ in self.params]
+            return self.packer.pack(*fitted[: self.wide], *numbers, *fitted[self.wide :])
+
+
+@dataclass(frozen=True, slots=True)
+class Shader:
+    """Generated text, and what a launch must know about it."""
+
+    source: str
+    way: Way
+    #: Arguments that have a binding, in binding order; the output and the block follow them.
+    bound: tuple[int, ...]
+    block: BlockLayout
+    workgroup: int
+
+    def groups(self, geometry: Geometry) -> int:
+        """How many workgroups cover the geometry."""
+        if self.way in ("tiles", "strips"):
+            height, width = geometry.out_shape[:2]
+            rows = self.workgroup // TILE * (STRIP if self.way == "strips" else 1)
+            return -(-width // TILE) * -(-height // rows)
+        per_group = self.workgroup * (1 if self.way == "single" else 4)
+        return -(-geometry.count // per_group)
+
+
+def choose_way(program: Program, geometry: Geometry) -> Way:
+    """How ``main`` should walk over this geometry."""
+    kinds = {arg.kind for arg in program.args}
+    wide = ITEMSIZE[program.out.dtype] == 8
+    if program.out.pixels or kinds & {"pixel", "image"}:
+        words = program.out.dtype != "u8" or program.out.channels == 4
+        around = program.uses_position or kinds & {"image", "array"}
+        if words and around and program.rank == 2:
+            few = sum(1 for _ in statements(program.body)) <= LONGEST
+            held = few and kinds <= {"pixel", "image"} and near_offsets(program) is not None
+            return "strips" if held else "tiles"
+        if wide or (program.out.channels == 4 and program.out.dtype != "u8"):
+            return "single"
+        return "quads"
+    if wide:
+        return "single"
+    if len(geometry.dims) == 1 or _rows_of_quads(program, geometry):
+        return "quads"
+    return "bytes" if program.out.dtype == "u8" else "single"
+
+
+def shader_key(program: Program, geometry: Geometry, aliased: tuple[int, ...]) -> tuple[Any, ...]:
+    """Equal for launches that one shader can do."""
+    return program.key, geometry.layout, choose_way(program, geometry), aliased
+
+
+def write_shader(
+    program: Program, geometry: Geometry, *, workgroup: int = 256, aliased: tuple[int, ...] = ()
+) -> Shader:
+    """The shader for a program over geometries of this layout.
+
+    ``aliased`` are the arguments that are the output itself: WebGPU lets no buffer be bound for
+    reading and for writing at once, so they are read through the output's binding.
+    """
+    from dala.gpu.compute.engines.webgpu.wgsl.main import Writer
+    from dala.gpu.compute.engines.webgpu.wgsl.short import shorten
+
+    way = choose_way(program, geometry)
+    return Writer(shorten(program), geometry, way, workgroup, aliased).write()
+
+
+def emit(program: Program, layout: tuple[int, tuple[int, ...]]) -> str:
+    """The text of the shader for a layout (see ``Geometry.layout``) with rows of whole quads."""
+    axes, inner = layout
+    dims = (64,) * axes
+    steps = tuple((64,) * (axes - 1) + (step,) if step >= 0 else () for step in inner)
+    shapes = tuple((64,) * arg.rank for arg in program.args)
+    geometry = Geometry(dims, steps, shapes, (64,) * max(program.out.rank, program.rank))
+    return write_shader(program, geometry).source
+
+
+def _rows_of_quads(program: Program, geometry: Geometry) -> bool:
+    """Whether rows hold whole quads, and every argument's rows begin on one."""
+    return geometry.dims[-1] % 4 == 0 and all(
+        step % 4 == 0
+        for arg, steps in zip(program.args, geometry.strides, strict=True)
+        if arg.kind == "element" and steps[-1] == 1
+        for step in steps[:-1]
+    )
+
+
+def _fit(value: Any, type_: str) -> Any:
+    """A parameter as ``struct`` takes it: f32 may round to infinity, ints wrap around."""
+    if type_ == "f64":
+        return float(value)
+    if type_ == "f32":
+        with np.errstate(over="ignore"):
+            return float(np.float32(value))
+    bits = 64 if type_ == "i64" else 32
+    whole = int(value) & ((1 << bits) - 1)
+    return whole - (1 << bits) if type_ != "u32" and whole >> (bits - 1) else whole

@@ -1,7 +1,0 @@
-"""Numbers in another shape: a copy of the bytes, as on the CPU."""
-
-from __future__ import annotations
-
-from dala.gpu.compute.engines.cpu_ops.arrange import MAKERS
-
-__all__ = ["MAKERS"]

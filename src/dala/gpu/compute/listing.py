@@ -1,0 +1,64 @@
+"""Generated code for people to read: ``kernel.source("wgsl")`` and its like."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from dala.errors import ParameterError
+from dala.gpu.compute.call.bind import describe
+from dala.gpu.compute.dtypes import dtype_name
+from dala.gpu.compute.lang.decl import KernelDecl
+
+_SIDE = 64
+
+
+@dataclass(frozen=True)
+class _Shape:
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def show(decl: KernelDecl, target: str, dtype: str | None) -> str:
+    """A kernel as "python", "ir", "llvm" or "wgsl", for plausible buffers."""
+    if target == "python":
+        return decl.source.text
+    if target not in ("ir", "llvm", "wgsl"):
+        raise ParameterError(
+            f"Kernel.source: target must be 'python', 'ir', 'llvm' or 'wgsl', {target!r} came."
+        )
+    name = None if dtype is None else dtype_name(dtype, call="Kernel.source")
+    inputs = []
+    for arg in decl.args:
+        if arg.kind in ("pixel", "image"):
+            inputs.append(_Shape((_SIDE, _SIDE, 4), name or "u8"))
+        elif arg.kind == "array":
+            inputs.append(_Shape((_SIDE,) * _rank(decl, arg.name), name or "f32"))
+        else:
+            inputs.append(_Shape((_SIDE,), arg.dtype or name or "f32"))
+    images = [i.shape for i in inputs if len(i.shape) == 3]
+    others = [i.shape for i in inputs]
+    wide = (_SIDE, _SIDE, 4)
+    candidates = images or others or [wide]
+    program, geometry = describe(decl, inputs, candidates[0], None)
+    if target == "ir":
+        return program.key
+    if target == "llvm":
+        from dala.gpu.compute.engines import auto
+
+        return auto.get("cpu").source(program, geometry)
+    from dala.gpu.compute.engines.webgpu.wgsl.shader import emit
+
+    return emit(program, geometry.layout)
+
+
+def _rank(decl: KernelDecl, name: str) -> int:
+    """How many indexes the body reads an array with."""
+    for node in ast.walk(decl.function):
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == name
+        ):
+            return len(node.slice.elts) if isinstance(node.slice, ast.Tuple) else 1
+    return 1

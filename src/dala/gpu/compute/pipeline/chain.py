@@ -1,0 +1,159 @@
+"""Neighbouring passes that an engine can run as one, their rows staying in its caches.
+
+Melting makes one *program* of two; a chain keeps the programs and runs them in step: the CPU
+engine slides a window over the rows, a GPU puts the work that follows a blur inside its dispatch.
+A chain may hold results that are wanted besides: those are stored on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dala.gpu.compute.buffer import Buffer, overlap
+from dala.gpu.compute.engines.base import Engine, Link, Runner, Task, Tensor
+from dala.gpu.compute.lang.ir import Program
+from dala.gpu.compute.pipeline.fuse import Node
+
+#: Passes in one chain at most; engines say no to what is too long for them.
+LONGEST = 16
+
+
+class Chain(Node):
+    """Several passes run as one."""
+
+    def __init__(self, nodes: Sequence[Node], outside: list[Buffer], stores: list[Buffer]) -> None:
+        self.op = "run_kernel"
+        self.nodes = list(nodes)
+        self.stages = [stage for node in nodes for stage in node.stages]
+        self.inputs = outside
+        self.stores = stores
+        self.output = nodes[-1].output
+        self.program = None
+        self._run: Runner | None = None
+
+    @property
+    def label(self) -> str:
+        """The passes in it, in order."""
+        return " > ".join(node.label for node in self.nodes)
+
+    @property
+    def values(self) -> tuple[int | float, ...]:
+        """Parameters of its programs, one after another."""
+        found: tuple[int | float, ...] = ()
+        for node in self.nodes:
+            if node.program is not None:
+                found += node.values
+        return found
+
+    def renew(self) -> bool:
+        """Asks the engine for one pass; False if it has none."""
+        assert self.output is not None
+        made: dict[int, int] = {}
+        links = []
+        for number, node in enumerate(self.nodes):
+            work, out = _work(node), node.output
+            assert work is not None
+            assert out is not None
+            sources = tuple(
+                -1 - made[id(b)] if id(b) in made else _place(b, self.inputs) for b in node.inputs
+            )
+            made[id(out)] = number
+            store = _place(out, self.stores) if any(out is b for b in self.stores) else None
+            kept = None if store is None else len(self.inputs) + store
+            links.append(Link(work, sources, Tensor(out.shape, out.dtype), kept))
+        tensors = [Tensor(b.shape, b.dtype) for b in (*self.inputs, *self.stores)]
+        run = self.output.engine.chain(links, tensors)
+        self._run = run
+        return run is not None
+
+    def prepare(self, engine: Engine) -> None:
+        """It was prepared when the engine agreed to it."""
+
+
+def _place(b: Buffer, among: list[Buffer]) -> int:
+    return next(i for i, other in enumerate(among) if other is b)
+
+
+def chain(nodes: list[Node]) -> list[Node]:
+    """The passes, with neighbours chained where their engine can."""
+    found: list[Node] = []
+    at = 0
+    while at < len(nodes):
+        end = _reach(nodes, at)
+        made = None
+        while made is None and end - at > 1:
+            made = _chained(nodes, at, end)
+            end -= made is None
+        found.append(made or nodes[at])
+        at = end if made is not None else at + 1
+    return found
+
+
+def _reach(nodes: list[Node], at: int) -> int:
+    """Where the longest run of passes that might be one chain ends."""
+    first = nodes[at]
+    if _work(first) is None:
+        return at + 1
+    assert first.output is not None
+    written: list[Buffer] = [first.output]
+    read: list[Buffer] = list(first.inputs)
+    if any(overlap(b, first.output) for b in first.inputs):
+        return at + 1
+    end = at + 1
+    while end < len(nodes) and end - at < LONGEST:
+        node = nodes[end]
+        if _work(node) is None or node.output is None:
+            break
+        inside = [b for b in node.inputs if any(b is w for w in written)]
+        outside = [b for b in node.inputs if not any(b is w for w in written)]
+        if not inside:
+            break
+        other = node.output.shape[:2] != first.output.shape[:2]
+        if other and not _ends(node):
+            break
+        if any(overlap(node.output, b) for b in (*written, *read, *outside)):
+            break
+        if any(overlap(b, w) for b in outside for w in written):
+            break  # two buffers over one memory
+        written.append(node.output)
+        read += outside
+        end += 1
+        if other:
+            break
+    return end
+
+
+def _ends(node: Node) -> bool:
+    """Whether a pass can be the last of a chain though it makes something of another size."""
+    work = _work(node)
+    return isinstance(work, Task) and work.op == "rgb_to_yuv"
+
+
+def _work(node: Node) -> Program | Task | None:
+    """What a pass does, if it could be part of a chain: pictures in, a picture out."""
+    if node.op != "run_kernel" or node.output is None or len(node.output.shape) not in (2, 3):
+        return None
+    if node.program is not None:
+        return node.program if node.program.out.pixels else None
+    call = node.stages[0].call
+    return call.task if call is not None else None
+
+
+def _chained(nodes: list[Node], at: int, end: int) -> Chain | None:
+    group, rest = nodes[at:end], nodes[:at] + nodes[end:]
+    output = group[-1].output
+    outside: list[Buffer] = []
+    stores: list[Buffer] = []
+    made: set[int] = set()
+    for node in group:
+        outside += [
+            b for b in node.inputs if id(b) not in made and not any(b is o for o in outside)
+        ]
+        out = node.output
+        assert out is not None
+        made.add(id(out))
+        wanted = not out.transient or any(b is out for n in rest for b in n.inputs)
+        if out is not output and wanted:
+            stores.append(out)
+    found = Chain(group, outside, stores)
+    return found if found.renew() else None

@@ -1,0 +1,293 @@
+"""The render thread of a surface: its canvas and its two framebuffers.
+
+A :class:`Renderer` belongs to one surface. Bytes that were checked (or made by ``encode_*``) are
+put into its queue by any thread; its own thread executes them in order. The thread holds the
+renderer and never the surface, so that a surface that is let go of ends its thread. Errors belong
+to the surface for the same reason: once raised, they hold the frames of those who caught them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import threading
+import time
+import traceback
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from dala import resources
+from dala.errors import CommandError, DalaError
+from dala.gpu.command import LAYOUTS, OPCODES, Command, decode
+from dala.gpu.raster import Canvas, Stop
+from dala.gpu.raster.canvas import _blank, _size
+from dala.gpu.raster.compiler import prepare
+from dala.gpu.render.requests import Hand
+from dala.gpu.render.worker import LOOK, Worker
+
+T = TypeVar("T")
+
+#: Errors remembered.
+KEPT_ERRORS: Final = 64
+#: Rectangles that were read by a command in a stream, remembered.
+KEPT_READS: Final = 16
+#: Presents that the frames in a second are counted over.
+PACED: Final = 120
+
+_PRESENT: Final = OPCODES["present"]
+_LOADS: Final = (OPCODES["load_sprite"], OPCODES["load_image"])
+_LOAD: Final = struct.Struct("<BQII")
+
+
+class Renderer(Worker):
+    """Everything of a surface that its thread works on."""
+
+    def __init__(self, width: int, height: int, errors: deque[DalaError]) -> None:
+        super().__init__("dala-render")
+        self.canvas = Canvas(width, height)
+        #: What was presented last; the presenters' until the next present.
+        self.front = _blank(width, height)
+        #: Held while the front framebuffer is read or exchanged.
+        self.front_lock = threading.Lock()
+        self.frames = 0
+        self.dropped = 0
+        #: Called with the renderer after each present, on the render thread.
+        self.on_present: Callable[[Renderer], None] | None = None
+        #: Runs compute commands; made when there is one.
+        self.shade: Callable[[Renderer, Command], None] | None = None
+        self.reads: deque[bytes] = deque(maxlen=KEPT_READS)
+        self._errors = weakref.ref(errors)
+        self._untold: deque[DalaError] = deque(maxlen=1)
+        self._presented: deque[float] = deque(maxlen=PACED)
+        self._counted: deque[int] = deque()
+        self._count()
+        prepare()  # here, so that it knows of forks before the worker does
+        try:
+            self.start()
+        except DalaError:
+            self.uncount()
+            raise
+
+    def sync(self, work: Callable[[], T]) -> T:
+        """As :meth:`reach`; what went wrong in commands before is raised instead."""
+        result, error = self.reach(lambda: (work(), self._take_untold()))
+        if error is not None:
+            raise error
+        return result
+
+    def copied(self, copy: Callable[[np.ndarray[Any, Any]], T]) -> T:
+        """A copy of the pixels, in turn, made on the calling thread.
+
+        The heap of the surface's own would keep the room of a frame.
+        """
+        here, found = self.here(lambda: (copy(self.canvas.pixels), self._take_untold()))
+        if not here or found is None:
+            with self.standing() as canvas:
+                return copy(canvas.pixels)
+        result, error = found
+        if error is not None:
+            raise error
+        return result
+
+    @property
+    def fps(self) -> float:
+        """Frames presented in a second, over the last ones."""
+        times = list(self._presented)
+        if len(times) < 2 or times[-1] <= times[0]:
+            return 0.0
+        return (len(times) - 1) / (times[-1] - times[0])
+
+    @contextlib.contextmanager
+    def standing(self) -> Iterator[Canvas]:
+        """Lends the canvas to the caller, in turn; the thread stands still meanwhile."""
+        if self.on_thread:
+            yield self.canvas
+            return
+        self.sync(lambda: None)
+        here, go_on = self.pause()
+        try:
+            while not here.wait(LOOK):
+                if self.closed:
+                    self.refuse("with_pixels")
+            self._holder = threading.get_ident()
+            yield self.canvas
+        finally:
+            if self.held:
+                self._holder = None
+            go_on.set()
+
+    # memory -----------------------------------------------------------------------------------
+    def _count(self) -> None:
+        nbytes = self.canvas.pixels.nbytes + self.front.nbytes
+        resources.track("surface", "host", nbytes)
+        self._counted.append(nbytes)
+
+    def uncount(self) -> None:
+        """Takes it out of the counts of what is alive; safe in finalizers, and twice."""
+        with contextlib.suppress(IndexError):
+            resources.untrack("surface", "host", self._counted.pop())
+
+    def finish(self) -> None:
+        """Lets go of what only the thread used; the front framebuffer may still be shown."""
+        self.uncount()
+        self.canvas.close()
+        self.shade = None
+
+    def forked(self) -> None:
+        """Makes the lock of the front framebuffer anew."""
+        self.front_lock = threading.Lock()
+
+    # errors -----------------------------------------------------------------------------------
+    def fail(self, error: Exception) -> None:
+        """Lists an error, to be raised by the next call that waits; any thread may."""
+        if isinstance(error, DalaError):
+            told = error.with_traceback(None)  # its frames hold bytes and pixels
+            told.__context__ = None
+        else:
+            told = CommandError(f"a command failed: {type(error).__name__}: {error}")
+            for place in traceback.extract_tb(error.__traceback__)[-1:]:
+                told.add_note(f"In {place.name}, {place.filename}:{place.lineno}.")
+            told.__cause__ = error.with_traceback(None)
+        if not self._untold:
+            self._untold.append(told)
+        errors = self._errors()
+        if errors is not None:
+            errors.append(told)
+
+    def _take_untold(self) -> DalaError | None:
+        try:
+            return self._untold.popleft()
+        except IndexError:
+            return None
+
+    # commands ---------------------------------------------------------------------------------
+    def advance(self, hand: Hand) -> bool:
+        """Draws with what is at hand; leaves faults and all that does not draw to the thread."""
+        return self.canvas.advance(hand.data, hand)
+
+    def forget(self) -> None:
+        """The next bytes begin at their beginning."""
+        self.canvas.begun = None
+
+    def obey(self, hand: Hand) -> None:
+        """Executes commands; what fails is remembered, and the rest goes on."""
+        data, at = hand.data, self.canvas.progress(hand)
+        self.forget()
+        while True:
+            try:
+                stop = self.canvas.run(data, at)
+            except Exception as error:
+                self.fail(error)
+                return
+            for fault in self.canvas.take_faults():
+                self.fail(fault.error)
+            if stop is None:
+                return
+            try:
+                self._obey(data, stop)
+            except Exception as error:  # a driver's, say: the thread goes on
+                self.fail(error)
+            at = stop.end
+
+    def _obey(self, data: bytes, stop: Stop) -> None:
+        """A command that does not draw."""
+        if stop.opcode == _PRESENT:
+            self._do_present()
+        elif stop.opcode in _LOADS:
+            _, id, w, h = _LOAD.unpack_from(data, stop.offset)
+            load = getattr(self.canvas, LAYOUTS[stop.opcode].name)
+            load(id, memoryview(data)[stop.offset + _LOAD.size : stop.end], w, h)
+        else:
+            (command,) = decode(data[stop.offset : stop.end])
+            getattr(self, f"_do_{command.name}")(command)
+
+    def _do_present(self) -> None:
+        canvas = self.canvas
+        changed = _joined(canvas.take_dirty())
+        with self.front_lock:
+            self.front = canvas.swap(self.front)
+            front, back = self.front, canvas.pixels
+            for x, y, w, h in changed:
+                back[y : y + h, x : x + w] = front[y : y + h, x : x + w]
+        self.frames += 1
+        self._presented.append(time.monotonic())
+        if self.on_present is not None:
+            self.on_present(self)
+
+    def _do_resize(self, command: Command) -> None:
+        """Another size for both framebuffers; what fits is kept."""
+        width, height = _size("resize", command.w, command.h)
+        front = _blank(width, height)
+        self.canvas.resize(width, height)
+        with self.front_lock:
+            old, self.front = self.front, front
+            h, w = min(old.shape[0], height), min(old.shape[1], width)
+            front[:h, :w] = old[:h, :w]
+        self.uncount()
+        self._count()
+
+    def _do_remove_sprite(self, command: Command) -> None:
+        self.canvas.remove_sprite(command.id)
+
+    def _do_remove_image(self, command: Command) -> None:
+        self.canvas.remove_image(command.id)
+
+    def _do_read_pixels(self, command: Command) -> None:
+        self.reads.append(self.read(command.x, command.y, command.w, command.h))
+
+    def _do_compute(self, command: Command) -> None:
+        if self.shade is None:
+            from dala.gpu.shaders.dispatch import Shade
+
+            self.shade = Shade()
+        self.shade(self, command)
+
+    _do_dispatch_compute = _do_load_shader = _do_set_uniform = _do_compute
+
+    # pixels, on the thread or where it stands still -------------------------------------------
+    def read(self, x: int, y: int, w: int, h: int) -> bytes:
+        """A rectangle of the back framebuffer, which must lie inside."""
+        canvas = self.canvas
+        if x + w > canvas.width or y + h > canvas.height:
+            raise CommandError(
+                f"read_pixels: the rectangle at ({x}, {y}) of {w} x {h} is not inside the surface "
+                f"of {canvas.width} x {canvas.height}."
+            )
+        return canvas.pixels[y : y + h, x : x + w].tobytes()
+
+    def write(self, call: str, pixels: np.ndarray[Any, Any]) -> None:
+        """All pixels of the back framebuffer, from bytes or an array of its shape."""
+        canvas = self.canvas
+        check_pixels(call, pixels, canvas.width, canvas.height)
+        canvas.pixels[...] = pixels.reshape(canvas.pixels.shape)
+        canvas.touch()
+
+
+def check_pixels(call: str, pixels: np.ndarray[Any, Any], width: int, height: int) -> None:
+    """Refuses what is not the pixels of a surface of this size."""
+    if pixels.size != width * height * 4 or (pixels.ndim == 3 and pixels.shape[1] != width):
+        came = f"{pixels.size} bytes" if pixels.ndim == 1 else f"an array {pixels.shape}"
+        raise CommandError(
+            f"{call}: {width} x {height} pixels of four bytes ({width * height * 4}) are wanted, "
+            f"{came} came."
+        )
+
+
+Rectangle = tuple[int, int, int, int]
+
+
+def _joined(bands: list[Rectangle]) -> list[Rectangle]:
+    """Bands that lie below each other and have the same columns as one rectangle."""
+    found: list[Rectangle] = []
+    for x, y, w, h in bands:
+        if found:
+            x0, y0, w0, h0 = found[-1]
+            if (x0, w0, y0 + h0) == (x, w, y):
+                found[-1] = (x, y0, w, h0 + h)
+                continue
+        found.append((x, y, w, h))
+    return found

@@ -1,0 +1,1 @@
+"""Compute on a surface: shaders and kernels over the pixels that are drawn on."""

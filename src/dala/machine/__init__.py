@@ -1,0 +1,1 @@
+"""What ``dala.doctor()`` knows about this machine: probe, report, advice."""

@@ -1,0 +1,190 @@
+"""Looks at the machine for ``dala doctor``: facts only, no judgement (that is ``checkup``)."""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+import dala
+from dala.errors import DeviceUnavailable
+from dala.gpu.compute.engines import auto
+from dala.gpu.compute.engines import devices as machine
+from dala.gpu.compute.engines.cpu.cache import cache_folder
+from dala.gpu.compute.engines.devices import Choice, Device
+
+#: Packages the core needs, and those of each extra.
+CORE: Final = ("numpy", "llvmlite", "wgpu", "rendercanvas")
+EXTRAS: Final = {"media": ("av", "pillow"), "ml": ("onnxruntime",), "view": ("glfw",)}
+
+#: Other names that a package may be installed under: any build of ONNX Runtime will do.
+_BUILDS: Final = {
+    "onnxruntime": (
+        "onnxruntime",
+        "onnxruntime-gpu",
+        "onnxruntime-directml",
+        "onnxruntime-openvino",
+    ),
+}
+
+#: Where Vulkan loaders look for drivers.
+_ICD_FOLDERS: Final = (
+    "~/.config/vulkan/icd.d",
+    "/etc/xdg/vulkan/icd.d",
+    "/usr/local/etc/vulkan/icd.d",
+    "/etc/vulkan/icd.d",
+    "~/.local/share/vulkan/icd.d",
+    "/usr/local/share/vulkan/icd.d",
+    "/usr/share/vulkan/icd.d",
+)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What was seen. Tests make their own; :func:`look` makes the real one.
+
+    The defaults are a Linux machine with nothing special about it.
+    """
+
+    dala: str = "0"
+    python: str = "3.11"
+    platform: str = "linux"
+    system: str = "Linux"
+    machine: str = "x86_64"
+    #: "glibc 2.36", "musl", or "" where the system has no choice of C library.
+    libc: str = "glibc 2.36"
+    #: The distribution and those it is like, as in /etc/os-release: ("ubuntu", "debian").
+    distro: tuple[str, ...] = ()
+    root: bool = False
+    #: Installed version of each package of CORE and EXTRAS, None if missing.
+    versions: Mapping[str, str | None] = field(default_factory=dict)
+    devices: tuple[Device, ...] = ()
+    #: Why the adapters could not be listed, or "".
+    adapter_error: str = ""
+    choice: Choice = field(default_factory=lambda: Choice("cpu", ""))
+    #: DALA_DEVICE, or "".
+    setting: str = ""
+    gpu_nodes: tuple[str, ...] = ()
+    #: Those of ``gpu_nodes`` that this user may not open.
+    locked_nodes: tuple[str, ...] = ()
+    #: NVIDIA's EGL library can be loaded.
+    nvidia_egl: bool = False
+    #: libvulkan.so.1 can be loaded.
+    vulkan_loader: bool = True
+    #: Driver files the Vulkan loader reads, and the library that each names.
+    icds: Mapping[str, str] = field(default_factory=dict)
+    #: Where compiled kernels are kept, "" if nowhere.
+    cache: str = ""
+    #: Why nothing can be kept there, or "".
+    cache_error: str = ""
+
+
+def look() -> Probe:
+    """The machine as it is. Loads wgpu to list its adapters; starts no device."""
+    linux = sys.platform.startswith("linux")
+    nodes = tuple(machine.gpu_nodes() or ())
+    error = ""
+    try:
+        machine.adapters()
+    except DeviceUnavailable as problem:
+        error = str(problem)
+    cache, cache_error = _cache()
+    return Probe(
+        dala=dala.__version__,
+        python=platform.python_version(),
+        platform=sys.platform,
+        system=f"{platform.system()} {platform.release()}",
+        machine=platform.machine(),
+        libc=_libc() if linux else "",
+        distro=_distro() if linux else (),
+        root=hasattr(os, "geteuid") and os.geteuid() == 0,
+        versions={name: _version(name) for name in (*CORE, *sum(EXTRAS.values(), ()))},
+        devices=tuple(machine.devices()),
+        adapter_error=error,
+        choice=auto.choice(),
+        setting=os.environ.get("DALA_DEVICE", ""),
+        gpu_nodes=nodes,
+        locked_nodes=tuple(node for node in nodes if not os.access(node, os.R_OK | os.W_OK)),
+        nvidia_egl=linux and _loads("libEGL_nvidia.so.0"),
+        vulkan_loader=not linux or _loads("libvulkan.so.1"),
+        icds=find_icds(os.environ) if linux else {},
+        cache=cache,
+        cache_error=cache_error,
+    )
+
+
+def find_icds(
+    environ: Mapping[str, str], folders: tuple[str, ...] = _ICD_FOLDERS
+) -> dict[str, str]:
+    """Vulkan driver files, and the library each names ("" where the file cannot be read)."""
+    chosen = environ.get("VK_DRIVER_FILES") or environ.get("VK_ICD_FILENAMES")
+    if chosen:  # then the loader reads these alone
+        paths = [path for path in chosen.split(os.pathsep) if path]
+    else:
+        paths = [
+            path
+            for folder in folders
+            for path in sorted(glob.glob(os.path.join(os.path.expanduser(folder), "*.json")))
+        ]
+    return {path: _library(path) for path in paths}
+
+
+def _library(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return str(json.load(file)["ICD"]["library_path"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
+def _version(package: str) -> str | None:
+    for name in _BUILDS.get(package, (package,)):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            pass
+    return None
+
+
+def _libc() -> str:
+    name, version = platform.libc_ver()
+    if name:
+        return f"{name} {version}".strip()
+    return "musl" if glob.glob("/lib/ld-musl-*") else ""
+
+
+def _distro() -> tuple[str, ...]:
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return ()
+    return (release.get("ID", ""), *release.get("ID_LIKE", "").split())
+
+
+def _cache() -> tuple[str, str]:
+    named = cache_folder()
+    if named is None:  # turned off, or there is no home
+        return "", ""
+    folder = Path(named)
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not there.is_dir():
+        return str(folder), f"{there} is no folder"
+    if not os.access(there, os.W_OK | os.X_OK):
+        return str(folder), f"{there} cannot be written to"
+    return str(folder), ""

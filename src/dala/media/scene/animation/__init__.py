@@ -1,0 +1,1 @@
+"""Animation of node properties: keyframes, easings, interpolation."""

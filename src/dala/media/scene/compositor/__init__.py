@@ -1,0 +1,1 @@
+"""The compositor of a scene: from nodes to draws, damage to frames."""

@@ -1,0 +1,211 @@
+"""What changed in a layer, as rectangles."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from dala.gpu.compute.composite import Rect
+
+if TYPE_CHECKING:
+    from dala.media.scene.compositor.display import Draw
+
+#: Rectangles that are fitted exactly, at most; of more, whole tiles are drawn.
+_FEW: Final = 16
+_TILE: Final = 32
+#: Rectangles that are drawn apart, at most; more become the one around them.
+_MOST: Final = 96
+#: The share of the whole that is not worth leaving anything out for.
+_NEARLY: Final = 0.8
+#: Two rectangles become one where that is at most this much larger than both together.
+_LOOSE: Final = 1.2
+
+#: What a draw is known by: its node's serial number, and which part of it it is.
+Key: TypeAlias = tuple[int, str]
+
+
+#: A draw (its number in the list; -1 if it is gone) that shows something else, and where.
+Change: TypeAlias = tuple[int, Rect]
+
+
+def rearranged(
+    before: list[Key], old_draws: list[Draw], keys: list[Key], draws: list[Draw]
+) -> list[Change]:
+    """Draws came, went or changed places in a list."""
+    places = {key: i for i, key in enumerate(before)}
+    found: list[Change] = []
+    latest = -1
+    for i, (key, draw) in enumerate(zip(keys, draws, strict=True)):
+        j = places.pop(key, None)
+        if j is None:
+            found.append((i, draw.rect))
+            continue
+        old = old_draws[j]
+        same = draw is old or (draw.record == old.record and draw.version == old.version)
+        if not same or j < latest:  # one that was below a draw that it is above now
+            found += [(i, draw.rect), (i, old.rect)]
+        latest = max(latest, j)
+    found += [(-1, old_draws[j].rect) for j in places.values()]
+    return found
+
+
+def crossed(before: list[Key] | None, keys: list[Key], number: int) -> bool:
+    """Whether a draw is above another now that was below it, or the other way round."""
+    if before is None:
+        return False
+    key = keys[number]
+    if key not in before:
+        return True
+    below, now = set(before[: before.index(key)]), set(keys[:number])
+    return bool((below ^ now) & set(keys) & set(before))
+
+
+# rectangles ---------------------------------------------------------------------------------------
+def area(rect: Rect) -> int:
+    """Pixels in a rectangle."""
+    return (rect[2] - rect[0]) * (rect[3] - rect[1])
+
+
+def meet(a: Rect, b: Rect) -> bool:
+    """True where two rectangles share a pixel."""
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def around(a: Rect, b: Rect) -> Rect:
+    """The rectangle around two."""
+    return min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3])
+
+
+def apart(rects: list[Rect], whole: Rect, *, coarse: bool = False) -> list[Rect]:
+    """Rectangles that do not overlap and cover the given ones, as far as they lie in the whole.
+
+    With ``coarse`` the one around them all is taken where they are many and large: a GPU draws it
+    sooner than it is found out what could be left out.
+    """
+    if len(rects) == 2:  # where something moved, and where it moved in the frame before
+        one = _joined(*rects)
+        rects = rects if one is None else [one]
+    if len(rects) == 1:
+        x0, y0, x1, y1 = rects[0]
+        if whole[0] <= x0 < x1 <= whole[2] and whole[1] <= y0 < y1 <= whole[3]:
+            return rects
+    if whole in rects:
+        return [whole]
+    if len(rects) > _FEW:
+        corners = np.fromiter(chain.from_iterable(rects), np.int64, 4 * len(rects)).reshape(-1, 4)
+        np.clip(corners, (*whole[:2], *whole[:2]), (*whole[2:], *whole[2:]), out=corners)
+        sides = corners[:, 2:] - corners[:, :2]
+        areas = sides[:, 0] * sides[:, 1]
+        if coarse and areas.sum() >= area(whole):
+            corners = corners[areas > 0]
+            return [(*corners[:, :2].min(axis=0).tolist(), *corners[:, 2:].max(axis=0).tolist())]
+        if np.count_nonzero(areas) > _FEW:
+            return _tiles(corners[areas > 0], whole)
+    left, top, right, bottom = whole
+    todo: list[Rect] = []
+    for r in rects:
+        x0, y0, x1, y1 = r
+        if x0 < left or y0 < top or x1 > right or y1 > bottom:
+            r = x0, y0, x1, y1 = max(x0, left), max(y0, top), min(x1, right), min(y1, bottom)
+        if x0 < x1 and y0 < y1:
+            todo.append(r)
+    merged = _merged(todo) if len(todo) > 1 else todo
+    if len(merged) < 2:
+        return merged
+    if sum(map(area, merged)) >= _NEARLY * area(whole):
+        return [whole]
+    found: list[Rect] = []
+    for r in sorted(merged, key=area, reverse=True):
+        pieces = [r]
+        for taken in found:
+            pieces = [rest for piece in pieces for rest in _without(piece, taken)]
+        found += pieces
+    return found
+
+
+def _tiles(corners: np.ndarray[Any, Any], whole: Rect) -> list[Rect]:
+    """The tiles that many rectangles touch, in runs: across, and down where they are alike."""
+    size = _TILE if max(whole) < 3000 else 2 * _TILE
+    columns, rows = -(-whole[2] // size), -(-whole[3] // size)
+    pitch = columns + 1  # no rectangle reaches the last column, so that runs end with their rows
+    x0, y0 = corners[:, 0] // size, corners[:, 1] // size * pitch
+    x1, y1 = -(-corners[:, 2] // size), -(-corners[:, 3] // size) * pitch
+    count = (rows + 1) * pitch
+    steps = np.bincount(np.concatenate([y0 + x0, y1 + x1]), minlength=count)
+    steps -= np.bincount(np.concatenate([y0 + x1, y1 + x0]), minlength=count)
+    touched = (steps.reshape(-1, pitch).cumsum(0).cumsum(1) > 0).reshape(-1)
+    if np.count_nonzero(touched) >= _NEARLY * rows * columns:
+        return [whole]
+    edges = (np.flatnonzero(touched[1:] != touched[:-1]) + 1).tolist()
+    if touched[0]:
+        edges.insert(0, 0)
+    found: list[list[int]] = []
+    above: dict[tuple[int, int], list[int]] = {}
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        row, left = divmod(start, pitch)
+        run = left, end - row * pitch
+        last = above.get(run)
+        if last is not None and last[3] == row:
+            last[3] = row + 1
+        else:
+            above[run] = last = [left, row, run[1], row + 1]
+            found.append(last)
+    made = [(a * size, b * size, c * size, d * size) for a, b, c, d in found]
+    made = [(a, b, min(c, whole[2]), min(d, whole[3])) for a, b, c, d in made]
+    return made if len(made) <= _MOST else [_all_around(made)]
+
+
+def _merged(rects: list[Rect]) -> list[Rect]:
+    """The same with those joined that lie in each other, or nearly."""
+    kept: list[Rect] = []
+    for r in rects:
+        i = 0
+        while i < len(kept):
+            one = _joined(r, kept[i])
+            i += 1
+            if one is not None:
+                r = one
+                del kept[i - 1]
+                i = 0  # now it may take in one that it did not
+        kept.append(r)
+    return kept
+
+
+def _joined(a: Rect, b: Rect) -> Rect | None:
+    """The rectangle around two, if they touch and it is hardly larger than both together."""
+    x0, y0, x1, y1 = a
+    a0, b0, a1, b1 = b
+    if x0 > a1 or a0 > x1 or y0 > b1 or b0 > y1:
+        return None
+    both = (x1 - x0) * (y1 - y0) + (a1 - a0) * (b1 - b0)
+    if a0 < x0:
+        x0 = a0
+    if b0 < y0:
+        y0 = b0
+    if a1 > x1:
+        x1 = a1
+    if b1 > y1:
+        y1 = b1
+    return (x0, y0, x1, y1) if (x1 - x0) * (y1 - y0) <= _LOOSE * both else None
+
+
+def _without(r: Rect, taken: Rect) -> list[Rect]:
+    """What is left of a rectangle beside another."""
+    if not meet(r, taken):
+        return [r]
+    x0, y0, x1, y1 = r
+    a0, b0, a1, b1 = taken
+    top, bottom = max(y0, b0), min(y1, b1)
+    pieces = [
+        (x0, y0, x1, top), (x0, bottom, x1, y1), (x0, top, a0, bottom), (a1, top, x1, bottom),
+    ]  # fmt: skip
+    return [p for p in pieces if p[0] < p[2] and p[1] < p[3]]
+
+
+def _all_around(rects: list[Rect]) -> Rect:
+    found = rects[0]
+    for r in rects[1:]:
+        found = around(found, r)
+    return found

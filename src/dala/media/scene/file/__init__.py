@@ -1,0 +1,1 @@
+"""Scene files: scenes as JSON, read and written."""

@@ -1,0 +1,1 @@
+"""Sources of moving pictures: files, cameras, functions, lists."""

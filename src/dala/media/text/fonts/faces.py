@@ -1,0 +1,398 @@
+"""Fonts: found by family name or path, opened once, and others to fall back on for missing letters.
+
+>>> from dala.media import fonts
+>>> fonts.find("Source Sans Pro", weight=700).weight
+700
+
+The font that comes along is Source Sans Pro (six weights, upright and italic; SIL Open Font
+License), from the package ``font-source-sans-pro`` of the ``media`` extra. The ``text`` extra
+brings FiraGO for Arabic, Hebrew, Thai, Devanagari and Georgian.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import difflib
+import importlib
+import importlib.util
+import io
+import os
+import pathlib
+import struct
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from dala.errors import MissingPackage, ParameterError
+from dala.media.text.fonts import scan as fonts_scan
+from dala.media.text.fonts.scan import FontFile
+
+#: A family, the path of a file, or several of them: the first that has a letter sets it.
+FontName: TypeAlias = "str | os.PathLike[str] | tuple[str | os.PathLike[str], ...] | None"
+
+DEFAULT: Final = "Source Sans Pro"
+
+#: Names for what CSS calls generic families, in order of preference.
+GENERIC: Final = {
+    "sans-serif": (DEFAULT, "Noto Sans", "DejaVu Sans", "Helvetica Neue", "Segoe UI", "Arial"),
+    "serif": ("Source Serif Pro", "Noto Serif", "DejaVu Serif", "Times New Roman", "Georgia"),
+    "monospace": (
+        "Source Code Pro",
+        "Fira Mono",
+        "DejaVu Sans Mono",
+        "Menlo",
+        "Consolas",
+        "Courier New",
+    ),
+}
+
+#: Modules of pymupdf-fonts that hold fonts worth falling back on, in order.
+_PACKED: Final = ("FiraGO_Regular", "FiraGO_Bold", "FiraGO_Italic", "FiraGO_BoldItalic")
+
+#: Counts how often fonts were looked for anew.
+generation = 0
+
+#: FreeType's objects belong to one thread at a time.
+lock = threading.RLock()
+
+
+def freetype() -> Any:
+    """The module ``freetype``, or MissingPackage saying how to get it."""
+    try:
+        import freetype as module
+    except ModuleNotFoundError as error:
+        if error.name != "freetype":
+            raise
+        raise MissingPackage(
+            "dala.media.text: setting text needs freetype-py, which is not installed. "
+            "Run: pip install dala[media]"
+        ) from None
+    return module
+
+
+@lru_cache(maxsize=1)
+def harfbuzz() -> Any:
+    """The module ``uharfbuzz``, or None: letters are then set one after another."""
+    return importlib.import_module("uharfbuzz") if importlib.util.find_spec("uharfbuzz") else None
+
+
+class Face:
+    """An open font: its glyphs, its measures in units of the em, and HarfBuzz's view of it."""
+
+    def __init__(self, file: FontFile, wght: float | None = None) -> None:
+        self.file = file
+        self.wght = wght
+        self._data = _read(file)
+        module = freetype()
+        try:
+            self.ft = module.Face(io.BytesIO(self._data), index=file.index)
+            scalable = self.ft.is_scalable
+        except module.FT_Exception as error:
+            raise ParameterError(
+                f"font: {file.path!r} is damaged or no font that FreeType can read ({error}). "
+                "Give another file, or a family name."
+            ) from None
+        #: Its glyphs are PNG pictures of one size, which are made larger or smaller.
+        self.pictures = not scalable and file.coloured and harfbuzz() is not None
+        self.pictures = self.pictures and importlib.util.find_spec("PIL") is not None
+        self.upem: int = self.ft.units_per_EM
+        self._hb: Any = None
+        if self.pictures:
+            self.pictures, self.upem = self.hb.face.has_color_png, self.hb.face.upem
+        if not (scalable or self.pictures) or self.upem < 16:
+            raise ParameterError(
+                f"font: {file.path!r} has no outlines that can be set at any size. "
+                "Give a TrueType or OpenType font with outlines."
+            )
+        if wght is not None:
+            self.ft.set_var_design_coords(self._coordinates(wght))
+        self.ascent: float = self.ft.ascender / self.upem
+        self.descent: float = -self.ft.descender / self.upem
+        if self.ascent + self.descent <= 0:
+            self.ascent, self.descent = 0.8, 0.2
+        self.size = 0.0
+        self._index: Callable[[int], int] = self.ft.get_char_index
+
+    def _coordinates(self, wght: float) -> list[float]:
+        axes = self.ft.get_variation_info().axes
+        return [wght if axis.tag == "wght" else axis.default for axis in axes]
+
+    @property
+    def hb(self) -> Any:
+        """HarfBuzz's font of it, scaled to units of the em."""
+        if self._hb is None:
+            hb = harfbuzz()
+            self._hb = hb.Font(hb.Face(hb.Blob(self._data), self.file.index))
+            if self.wght is not None:
+                self._hb.set_variations({"wght": self.wght})
+        return self._hb
+
+    def glyph(self, character: str) -> int:
+        """The number of a character's glyph; 0 where it has none."""
+        return self._index(ord(character))
+
+    def advance(self, glyph: int) -> int:
+        """How far the pen goes on after a glyph, in units of the em."""
+        return int(self.ft.get_advance(glyph, freetype().FT_LOAD_NO_SCALE))
+
+    def kerning(self, left: int, right: int) -> int:
+        """What the font's old kerning table puts between two glyphs, in units of the em."""
+        module = freetype()
+        found = module.FT_Vector(0, 0)
+        module.FT_Get_Kerning(
+            self.ft._FT_Face, left, right, module.FT_KERNING_UNSCALED, ctypes.byref(found)
+        )
+        return int(found.x)
+
+    def set_size(self, size: float) -> None:
+        """Makes FreeType load glyphs at this many pixels an em."""
+        if size != self.size:
+            self.ft.set_char_size(round(size * 64))
+            self.size = size
+
+    def __repr__(self) -> str:
+        return f"<Face {self.file.family!r} {self.file.weight}{' italic' * self.file.italic}>"
+
+
+def _read(file: FontFile) -> bytes:
+    if file.package:
+        data: bytes = importlib.import_module(file.package).fontbuffer
+        return data
+    try:
+        return pathlib.Path(file.path).read_bytes()
+    except OSError as error:
+        raise ParameterError(f"font: {file.path!r} cannot be read ({error.strerror}).") from None
+
+
+_open: dict[tuple[FontFile, float | None], Face] = {}
+
+
+def open_face(file: FontFile, wght: float | None = None) -> Face:
+    """The face, opened when it is first asked for.
+
+    Raises:
+        ParameterError: the file is damaged.
+    """
+    with lock:
+        face = _open.get((file, wght))
+        if face is None:
+            face = _open[file, wght] = Face(file, wght)
+        return face
+
+
+@lru_cache(maxsize=1)
+def bundled() -> tuple[FontFile, ...]:
+    """The faces that came with Python packages: the default family first."""
+    found: list[FontFile] = []
+    spec = importlib.util.find_spec("font_source_sans_pro")
+    if spec is not None and spec.submodule_search_locations:
+        folder = pathlib.Path(spec.submodule_search_locations[0]) / "files"
+        for path in sorted(folder.glob("*.ttf")):
+            found += fonts_scan.read_file(str(path))
+    spec = importlib.util.find_spec("pymupdf_fonts")
+    if spec is not None:
+        for name in _PACKED:
+            style = name.partition("_")[2]
+            found.append(
+                FontFile(
+                    path=f"pymupdf_fonts/{name}",
+                    index=0,
+                    family="FiraGO",
+                    names=(f"FiraGO {style}", f"FiraGO-{style}"),
+                    weight=700 if "Bold" in style else 400,
+                    italic="Italic" in style,
+                    package=f"pymupdf_fonts.{name}",
+                )
+            )
+    return tuple(found)
+
+
+def families() -> list[str]:
+    """The names of all families that can be asked for.
+
+    >>> "Source Sans Pro" in families()
+    True
+    """
+    return sorted({file.family for file in (*bundled(), *fonts_scan.system_fonts())}, key=str.lower)
+
+
+def find(
+    font: str | os.PathLike[str] | None = None, *, weight: int = 400, italic: bool = False
+) -> FontFile:
+    """The face of a family that is nearest to a weight and a slant; for a path, the face in it.
+
+    Raises:
+        ParameterError: there is no such family (near ones are named) or file, or it is no font.
+        MissingPackage: no font is named, and there is none on this machine.
+    """
+    if font is None:
+        return _default(weight, italic)
+    name = os.fspath(font).replace("\\", "/") if isinstance(font, str | os.PathLike) else font
+    if not isinstance(name, str):
+        raise ParameterError(f"font: a family name or a path is expected, {font!r} came.")
+    if not isinstance(font, str) or name.lower().endswith(fonts_scan.SUFFIXES) or "/" in name:
+        return _nearest(list(_in_file(name)), weight, italic)
+    matches = _family(name)
+    if not matches:
+        known = families()
+        near = difflib.get_close_matches(name, known, 3, 0.5) or known[:3]
+        raise ParameterError(
+            f"font: no family named {name!r} was found. Near: {', '.join(map(repr, near))}. "
+            "dala.media.fonts.families() lists all; a path of a .ttf or .otf file will do too."
+        )
+    return _nearest(matches, weight, italic)
+
+
+def _default(weight: int, italic: bool) -> FontFile:
+    for name in GENERIC["sans-serif"]:
+        matches = _family(name)
+        if matches:
+            return _nearest(matches, weight, italic)
+    everything = [file for file in fonts_scan.system_fonts() if not file.coloured]
+    if not everything:
+        raise MissingPackage(
+            "dala.media.text: there is no font on this machine. Run: pip install dala[media] "
+            "(it brings one), or give font= a path."
+        )
+    return _nearest(everything[:1], weight, italic)
+
+
+def _key(name: str) -> str:
+    return "".join(name.lower().split()).replace("-", "").replace("_", "")
+
+
+@lru_cache(maxsize=512)
+def _family(name: str) -> list[FontFile]:
+    if name.lower() in GENERIC:
+        for one in GENERIC[name.lower()]:
+            matches = _family(one)
+            if matches:
+                return matches
+    wanted = _key(name)
+    for files in (bundled(), fonts_scan.system_fonts()):
+        matches = [file for file in files if _key(file.family) == wanted]
+        matches = matches or [f for f in files if wanted in map(_key, f.names)]
+        if matches:
+            return matches
+    return []
+
+
+@lru_cache(maxsize=256)
+def _in_file(path: str) -> tuple[FontFile, ...]:
+    try:
+        return tuple(fonts_scan.read_file(path))
+    except FileNotFoundError:
+        raise ParameterError(f"font: there is no file {path!r}.") from None
+    except OSError as error:
+        raise ParameterError(f"font: {path!r} cannot be read ({error.strerror}).") from None
+    except (ValueError, struct.error) as error:
+        raise ParameterError(
+            f"font: {path!r} is damaged or no TrueType or OpenType font ({error})."
+        ) from None
+
+
+def _nearest(files: list[FontFile], weight: int, italic: bool) -> FontFile:
+    def distance(file: FontFile) -> tuple[float, ...]:
+        low, high = file.axis or (file.weight, file.weight)
+        off = max(low - weight, weight - high, 0)
+        # As CSS has it: a light weight looks for lighter ones first, a bold one for bolder.
+        wrong_side = (file.weight < weight) != (weight < 500) and off > 0
+        return (abs(file.stretch - 5), file.italic != italic, off + 500 * wrong_side, file.index)
+
+    return min(files, key=distance)
+
+
+class FontSet:
+    """The faces that set one style: those asked for, then the bundled ones, then the machine's."""
+
+    def __init__(self, font: FontName, weight: int, italic: bool) -> None:
+        self.weight, self.italic = weight, italic
+        asked = font if isinstance(font, tuple) else (font,)
+        self.faces = [self._open(find(one, weight=weight, italic=italic)) for one in asked]
+        self.first = self.faces[0]
+        self._known: dict[tuple[str, bool], Face] = {}
+        self._others: list[FontFile] | None = None
+
+    def _open(self, file: FontFile) -> Face:
+        if file.axis is None:
+            return open_face(file)
+        return open_face(file, min(max(self.weight, file.axis[0]), file.axis[1]))
+
+    def face(self, cluster: str, emoji: bool = False) -> Face:
+        """The first face that has every character of a letter and its marks; else the first.
+
+        For emoji, faces in colour are asked first.
+        """
+        face = self._known.get((cluster, emoji))
+        if face is None:
+            with lock:
+                face = self._known[cluster, emoji] = self._find(cluster, emoji)
+            if len(self._known) > 50_000:
+                self._known.clear()
+        return face
+
+    def _find(self, cluster: str, emoji: bool) -> Face:
+        if self._others is None:
+            self._others = self._fallbacks()
+        if emoji:
+            coloured = [file for file in self._others if file.coloured]
+            face = self._among(coloured, cluster)
+            if face is not None:
+                return face
+        for face in self.faces:
+            if all(map(face.glyph, cluster)):
+                return face
+        # Always in the same order, so that no letter depends on what was set before.
+        face = self._among(self._others, cluster)
+        if face is not None:
+            return face
+        return self.first if len(cluster) == 1 else self.face(cluster[0], emoji)
+
+    def _among(self, files: list[FontFile], cluster: str) -> Face | None:
+        for file in files:
+            try:
+                if not fonts_scan.may_have(file, cluster):
+                    continue
+                face = self._open(file)
+            except (ParameterError, OSError, ValueError, struct.error):  # damaged: not this one
+                continue
+            if all(map(face.glyph, cluster)):
+                return face
+        return None
+
+    def _fallbacks(self) -> list[FontFile]:
+        """One face a family, in an order that does not depend on the folders'."""
+        groups: dict[str, list[FontFile]] = {}
+        for file in bundled():
+            groups.setdefault(file.family, []).append(file)
+        system: dict[str, list[FontFile]] = {}
+        for file in fonts_scan.system_fonts():
+            system.setdefault(file.family, []).append(file)
+        preferred = [name for name in GENERIC["sans-serif"] if name in system]
+        sans = sorted(name for name in system if "Noto Sans" in name)
+        for name in (*preferred, *sans, *sorted(system)):
+            groups.setdefault(name, system[name])
+        found = [_nearest(files, self.weight, self.italic) for files in groups.values()]
+        return sorted(found, key=lambda file: file.coloured)
+
+
+@lru_cache(maxsize=128)
+def _font_set(font: Any, weight: int, italic: bool) -> FontSet:
+    return FontSet(font, weight, italic)
+
+
+def font_set(font: FontName, weight: int, italic: bool) -> FontSet:
+    """The faces for a style; the same ones for the same style."""
+    key: Any = font
+    found: FontSet = _font_set(key, weight, italic)
+    return found
+
+
+def refresh() -> None:
+    """Looks for fonts again when one is next asked for: some were installed, or removed."""
+    for cache in (fonts_scan.system_fonts, fonts_scan.coverage, bundled, _family, _in_file):
+        cache.cache_clear()
+    _font_set.cache_clear()
+    global generation
+    generation += 1

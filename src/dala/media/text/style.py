@@ -1,0 +1,185 @@
+"""How text looks: everything about it but the words."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypeAlias
+
+from dala.errors import ColorError, ParameterError
+from dala.gpu.color import Color, color_to_rgba
+from dala.media.text.fonts.faces import FontName
+
+WEIGHTS: Final = {
+    "thin": 100,
+    "extralight": 200,
+    "light": 300,
+    "regular": 400,
+    "normal": 400,
+    "medium": 500,
+    "semibold": 600,
+    "bold": 700,
+    "extrabold": 800,
+    "black": 900,
+}
+ALIGNMENTS: Final = ("left", "center", "right", "justify", "start", "end")
+DIRECTIONS: Final = ("auto", "ltr", "rtl")
+OVERFLOWS: Final = ("clip", "ellipsis")
+BLENDS: Final = ("srgb", "linear")
+
+#: Pixels an em may have.
+SIZES: Final = (1, 1000)
+
+Shadow: TypeAlias = "tuple[float, float, float, Color]"
+Padding: TypeAlias = "float | tuple[float, ...]"
+
+
+@dataclass(frozen=True)
+class TextStyle:
+    """The look of a text. All lengths are pixels.
+
+    font: a family name, the path of a .ttf or .otf file, or a tuple of them (the first that has a
+    letter sets it); None is the font that comes along. weight: "regular", "bold", ... or 1 to 1000.
+    width: the box that lines are wrapped to, its padding included; None: lines end where the text
+    says. height: the box's height; lines that do not fit are cut, or end in "…" with
+    overflow="ellipsis". line_height: distance of baselines, in sizes. outline_width: how far the
+    outline reaches beyond the letters. shadow: (dx, dy, blur, color) of letters and outline.
+    background: a colour behind the box, whose corners have ``radius``. padding: one number,
+    (horizontal, vertical), or (left, top, right, bottom). align: "start" and "end" go by the
+    direction of the paragraph. subpixel: letters stand at quarters of a pixel; False: at whole
+    ones. blend: the space that the picture will be blended in: for "srgb" the coverage of edges is
+    bent so that they look as if blended in linear light; "linear" leaves it as it is.
+
+    Raises:
+        ParameterError: a field's value is none that it can have.
+        ColorError: a colour is none.
+    """
+
+    font: FontName = None
+    size: float = 32
+    weight: str | int = "regular"
+    italic: bool = False
+    color: Color = "white"
+    align: str = "left"
+    width: float | None = None
+    height: float | None = None
+    line_height: float = 1.2
+    outline_width: float = 0
+    outline_color: Color = "black"
+    shadow: Shadow | None = None
+    background: Color | None = None
+    padding: Padding = 0
+    radius: float = 0
+    letter_spacing: float = 0
+    direction: str = "auto"
+    overflow: str = "clip"
+    subpixel: bool = True
+    blend: str = "srgb"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # lists do as well, but have no hash
+            value = getattr(self, field.name)
+            if isinstance(value, list):
+                value = tuple(tuple(v) if isinstance(v, list) else v for v in value)
+                object.__setattr__(self, field.name, value)
+        _check_font(self.font)
+        _number("size", self.size, *SIZES)
+        self.weight_number()
+        for name in ("italic", "subpixel"):
+            if not isinstance(getattr(self, name), bool):
+                raise _refuse(name, "True or False", getattr(self, name))
+        for name in ("width", "height"):
+            if getattr(self, name) is not None:
+                _number(name, getattr(self, name), 1, 16384)
+        _number("line_height", self.line_height, 0.1, 20)
+        _number("outline_width", self.outline_width, 0, 200)
+        _number("radius", self.radius, 0, 16384)
+        _number("letter_spacing", self.letter_spacing, -1000, 1000)
+        _choice("align", self.align, ALIGNMENTS)
+        _choice("direction", self.direction, DIRECTIONS)
+        _choice("overflow", self.overflow, OVERFLOWS)
+        _choice("blend", self.blend, BLENDS)
+        _color("color", self.color)
+        _color("outline_color", self.outline_color)
+        if self.background is not None:
+            _color("background", self.background)
+        self.padding_box()
+        self.shadow_parts()
+        left, top, right, bottom = self.padding_box()
+        if self.width is not None and left + right >= self.width:
+            raise _refuse("padding", f"less than the width of {self.width} across", self.padding)
+        if self.height is not None and top + bottom >= self.height:
+            raise _refuse("padding", f"less than the height of {self.height} upright", self.padding)
+
+    def weight_number(self) -> int:
+        """The weight as a number: 400 is regular, 700 bold."""
+        weight = self.weight
+        if isinstance(weight, str):
+            key = weight.lower().replace("-", "").replace(" ", "")
+            if key not in WEIGHTS:
+                raise _refuse("weight", f"one of {', '.join(WEIGHTS)}, or 1 to 1000", weight)
+            return WEIGHTS[key]
+        _number("weight", weight, 1, 1000)
+        return int(weight)
+
+    def padding_box(self) -> tuple[float, float, float, float]:
+        """Padding on the left, top, right and bottom."""
+        given = self.padding
+        parts = given if isinstance(given, tuple) else (given,)
+        if len(parts) not in (1, 2, 4):
+            expected = "a number, (horizontal, vertical) or (left, top, right, bottom)"
+            raise _refuse("padding", expected, given)
+        for part in parts:
+            _number("padding", part, 0, 4096)
+        if len(parts) == 4:
+            return parts[0], parts[1], parts[2], parts[3]
+        return parts[0], parts[-1], parts[0], parts[-1]
+
+    def shadow_parts(self) -> tuple[float, float, float, bytes] | None:
+        """The shadow's offset, blur and colour, as four bytes."""
+        shadow: Any = self.shadow
+        if shadow is None:
+            return None
+        if not isinstance(shadow, tuple) or len(shadow) != 4:
+            raise _refuse("shadow", "(dx, dy, blur, color) or None", shadow)
+        dx, dy, blur, color = shadow
+        _number("shadow's dx", dx, -1000, 1000)
+        _number("shadow's dy", dy, -1000, 1000)
+        _number("shadow's blur", blur, 0, 100)
+        return dx, dy, blur, _color("shadow's color", color)
+
+
+def _check_font(font: Any) -> None:
+    names = font if isinstance(font, tuple) else (font,)
+    for name in names:
+        if name is None and not isinstance(font, tuple):
+            continue
+        if not isinstance(name, str | os.PathLike) or not os.fspath(name):
+            raise _refuse("font", "a family name, a path, a tuple of them or None", font)
+    if not names:
+        raise _refuse("font", "at least one name in the tuple", font)
+
+
+def _number(name: str, value: Any, low: float, high: float) -> None:
+    number = isinstance(value, int | float) or hasattr(value, "__float__")
+    if isinstance(value, bool | str) or not number or not math.isfinite(float(value)):
+        raise _refuse(name, f"a number of {low} to {high}", value)
+    if not low <= float(value) <= high:
+        raise _refuse(name, f"{low} to {high}", value)
+
+
+def _choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise _refuse(name, f"one of {', '.join(map(repr, choices))}", value)
+
+
+def _color(name: str, value: Any) -> bytes:
+    try:
+        return color_to_rgba(value)
+    except ColorError as error:
+        raise ColorError(f"TextStyle: {name}: {error}") from None
+
+
+def _refuse(name: str, expected: str, value: object) -> ParameterError:
+    return ParameterError(f"TextStyle: {name}: {expected} is expected, {value!r} came.")

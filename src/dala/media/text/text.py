@@ -1,0 +1,354 @@
+"""Text set into pictures: any TrueType or OpenType font, any script, wrapped, outlined, shadowed.
+
+>>> from dala.media.text import TextStyle, set_text
+>>> picture = set_text("Hello", TextStyle(size=40, color="yellow"))
+>>> picture.pixels.shape[2], picture.lines
+(4, ('Hello',))
+
+A picture is straight RGBA. Glyphs are kept in an atlas (:func:`atlas_report`), so text that changes
+every frame, such as a clock, costs little more than putting its letters side by side.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from dala.errors import DtypeError, ParameterError
+from dala.gpu.color import color_to_rgba
+from dala.media.text.fonts import faces as fonts
+from dala.media.text.glyphs import STEPS, AtlasReport, Look, atlas
+from dala.media.text.layout import Breaker, Line
+from dala.media.text.painting import (
+    Layer,
+    Placed,
+    bend,
+    blur,
+    ink,
+    lay,
+    merge,
+    moved,
+    over,
+    pair,
+    rounded_box,
+    stick,
+)
+from dala.media.text.shaping import Setting, warn_unshaped
+from dala.media.text.style import TextStyle
+
+__all__ = ["TextPicture", "TextStyle", "atlas_report", "clear_atlas", "set_text"]
+
+NDArray: TypeAlias = np.ndarray[Any, Any]
+
+#: The most characters in one text, and the most pixels a side and in all.
+MAX_CHARACTERS: Final = 100_000
+MAX_SIDE: Final = 16384
+MAX_PIXELS: Final = 1 << 26
+
+_BREAKS: Final = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+_DROPPED: Final = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
+_LONE: Final = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class TextPicture:
+    """A text's picture, and where it lies."""
+
+    #: (height, width, 4) u8, straight alpha.
+    pixels: NDArray
+    #: The row of the picture on which the first line stands.
+    baseline: int
+    #: What each line says.
+    lines: tuple[str, ...]
+    #: The picture's corner from the text box's: outline and shadow may reach beyond the box.
+    offset: tuple[int, int]
+    #: The text box's width and height, padding included.
+    box: tuple[int, int]
+
+    @property
+    def width(self) -> int:
+        """Pixels across."""
+        return int(self.pixels.shape[1])
+
+    @property
+    def height(self) -> int:
+        """Pixels upright."""
+        return int(self.pixels.shape[0])
+
+
+class _Plan:
+    """What follows from a style alone."""
+
+    def __init__(self, style: TextStyle) -> None:
+        self.style = style
+        self.size = float(style.size)
+        weight = style.weight_number()
+        self.font = fonts.font_set(style.font, weight, style.italic)
+        file = self.font.first.file
+        heaviest = file.axis[1] if file.axis else file.weight
+        self.bold = weight >= 600 and heaviest < 550
+        self.setting = Setting(self.size, float(style.letter_spacing), self.bold)
+        self.breaker = Breaker(self.font, self.setting, style.direction)
+        self.padding = style.padding_box()
+        left, top, right, bottom = self.padding
+        self.inner = None if style.width is None else style.width - left - right
+        self.room = None if style.height is None else style.height - top - bottom
+        first = self.font.first
+        self.pitch = self.size * style.line_height
+        self.rise = (self.pitch + self.size * (first.ascent - first.descent)) / 2
+        self.color = color_to_rgba(style.color)
+        self.outline_color = color_to_rgba(style.outline_color)
+        self.background = None if style.background is None else color_to_rgba(style.background)
+        self.shadow = style.shadow_parts()
+
+    def look(self, face: fonts.Face, outline: float) -> Look:
+        """How a face draws its glyphs: made bold or slanted where the family has no such face."""
+        heaviest = face.file.axis[1] if face.file.axis else face.file.weight
+        bold = self.font.weight >= 600 and heaviest < 550
+        return Look(face, self.size, bold, self.style.italic and not face.file.italic, outline)
+
+
+@lru_cache(maxsize=256)
+def _plan(style: TextStyle, generation: int) -> _Plan:
+    return _Plan(style)
+
+
+def set_text(text: str, style: TextStyle | None = None) -> TextPicture:
+    """The picture of a text.
+
+    Newlines begin lines; tabs are four spaces; other control characters are left out, and half of
+    a character (a lone surrogate) shows as U+FFFD. Letters that no font here has show as the
+    font's box.
+
+    Raises:
+        DtypeError: the text is no string, or the style no TextStyle.
+        ParameterError: there is no such font, it is damaged, or the picture would be too large.
+        MissingPackage: FreeType is not installed.
+    """
+    if not isinstance(text, str):
+        raise DtypeError(f"set_text: text is a string, {type(text).__name__} came. Use str(x).")
+    if style is None:
+        style = TextStyle()
+    elif not isinstance(style, TextStyle):
+        raise DtypeError(f"set_text: style is a TextStyle, {type(style).__name__} came.")
+    if len(text) > MAX_CHARACTERS:
+        raise ParameterError(
+            f"set_text: a text has at most {MAX_CHARACTERS} characters, {len(text)} came. "
+            "Set it in parts."
+        )
+    plan = _plan(style, fonts.generation)
+    text = clean(text)
+    warn_unshaped(text)
+    lines = _lines(plan, text)
+    return _paint(plan, lines)
+
+
+def clean(text: str) -> str:
+    r"""The text as it is set: composed, with "\n" alone between lines and no control characters.
+
+    >>> clean("a\tb\r\nc\x00")
+    'a    b\nc'
+    """
+    if not text.isprintable() or not text.isascii():
+        text = _LONE.sub("\ufffd", _DROPPED.sub("", _BREAKS.sub("\n", text))).replace("\t", "    ")
+        text = unicodedata.normalize("NFC", text)
+    return text
+
+
+def _lines(plan: _Plan, text: str) -> list[Line]:
+    most = int(MAX_SIDE // plan.pitch)
+    if plan.room is not None:
+        most = max(int((plan.room + 1e-6) // plan.pitch), 1)
+    lines = plan.breaker.lines(text, plan.inner, most)
+    if plan.room is not None:
+        if len(lines) > most and plan.style.overflow == "ellipsis":
+            lines = [*lines[: most - 1], plan.breaker.shorten(lines[most - 1], plan.inner)]
+    elif len(lines) * plan.pitch > MAX_SIDE:
+        _too_large(max(line.width for line in lines), len(lines) * plan.pitch)
+    return lines
+
+
+def _too_large(width: float, height: float) -> None:
+    raise ParameterError(
+        f"set_text: the picture would be {math.ceil(width)} x {math.ceil(height)} pixels; at most "
+        f"{MAX_SIDE} a side and {MAX_PIXELS >> 20} million in all are allowed. Give the style "
+        "a width and a height, or make the size smaller."
+    )
+
+
+def _place(plan: _Plan, lines: list[Line], box: int, outline: float) -> list[Placed]:
+    """Every glyph's mask, and where it lies in the text box."""
+    left, top, right, _ = plan.padding
+    space = box - left - right
+    align = plan.style.align
+    subpixel = plan.style.subpixel
+    placed: list[Placed] = []
+    for number, line in enumerate(lines):
+        base = round(top + number * plan.pitch + plan.rise)
+        free = space - line.width
+        stretch = 0.0
+        side = align
+        if align == "justify":
+            if line.wrapped and line.gaps and free > 0:
+                stretch = free / line.gaps
+            side = "start"
+        if side in ("start", "end"):
+            side = "right" if (side == "start") == line.rtl else "left"
+        pen = left + (0.0 if stretch else free * {"left": 0, "center": 0.5, "right": 1}[side])
+        for shaped, _, spaces in line.pieces:
+            if not spaces:
+                if subpixel:
+                    spots = [math.floor((pen + x) * STEPS + 0.5) for x in shaped.xs]
+                else:
+                    spots = [math.floor(pen + x + 0.5) * STEPS for x in shaped.xs]
+                wanted = [(g, spot % STEPS) for g, spot in zip(shaped.glyphs, spots, strict=True)]
+                masks = atlas.gather(plan.look(shaped.face, outline), wanted)
+                for mask, spot, y in zip(masks, spots, shaped.ys, strict=True):
+                    if mask[3]:
+                        placed.append(Placed(mask, spot // STEPS + mask[1], base + y + mask[2]))
+            pen += shaped.width + spaces * stretch
+    return placed
+
+
+def _bounds(placed: list[Placed]) -> tuple[int, int, int, int]:
+    return (
+        min([x for _, x, _ in placed]),
+        min([y for _, _, y in placed]),
+        max([x + mask[3] for mask, x, _ in placed]),
+        max([y + mask[4] for mask, _, y in placed]),
+    )
+
+
+def _paint(plan: _Plan, lines: list[Line]) -> TextPicture:
+    style = plan.style
+    left, top, right, bottom = plan.padding
+    widest = max(line.width for line in lines)
+    box_width = math.ceil(style.width or max(widest + left + right, 1) - 1e-6)
+    box_height = math.ceil(style.height or max(len(lines) * plan.pitch + top + bottom, 1) - 1e-6)
+    if max(box_width, box_height) > MAX_SIDE or box_width * box_height > MAX_PIXELS:
+        _too_large(box_width, box_height)
+    letters = _place(plan, lines, box_width, 0.0)
+    outlines = (
+        _place(plan, lines, box_width, float(style.outline_width)) if style.outline_width else []
+    )
+    coloured = [one for one in letters if one.mask.pixels.ndim == 3]
+    if coloured:
+        letters, everything = [one for one in letters if one.mask.pixels.ndim == 2], letters
+        outlines = [one for one in outlines if one.mask.pixels.ndim == 2]
+    else:
+        everything = letters
+    x0, y0, x1, y1 = 0, 0, box_width, box_height
+    overflows = style.height is not None and len(lines) * plan.pitch + top + bottom > box_height
+    if everything and not overflows:
+        il, it, ir, ib = _bounds([*everything, *outlines])
+        x0, y0, x1, y1 = min(x0, il), min(y0, it), max(x1, ir), max(y1, ib)
+        if plan.shadow is not None:
+            dx, dy, soft, _ = plan.shadow
+            reach = math.ceil(1.5 * soft)
+            x0, y0 = min(x0, il + math.floor(dx) - reach), min(y0, it + math.floor(dy) - reach)
+            x1, y1 = max(x1, ir + math.ceil(dx) + reach), max(y1, ib + math.ceil(dy) + reach)
+    width, height = x1 - x0, y1 - y0
+    if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
+        _too_large(width, height)
+    if x0 or y0:
+        letters = [Placed(mask, x - x0, y - y0) for mask, x, y in letters]
+        outlines = [Placed(mask, x - x0, y - y0) for mask, x, y in outlines]
+        coloured = [Placed(mask, x - x0, y - y0) for mask, x, y in coloured]
+    fill = lay(letters, height, width, add=True)
+    stroke = lay(outlines, height, width, add=False) if outlines else None
+    box = (-x0, -y0, box_width, box_height)
+    if style.blend == "srgb":
+        pixels = _by_tables(plan, fill, stroke, box)
+    else:
+        pixels = merge(_layers(plan, fill, stroke, box), style.blend)
+    if coloured:
+        stick(pixels, coloured, plan.color[3] / 255)
+    baseline = round(top + plan.rise) - y0
+    said = tuple(line.text for line in lines)
+    return TextPicture(pixels, baseline, said, (x0, y0), (box_width, box_height))
+
+
+Box: TypeAlias = tuple[int, int, int, int]
+
+
+def _by_tables(plan: _Plan, fill: NDArray, stroke: NDArray | None, box: Box) -> NDArray:
+    """The picture, by tables of what each coverage looks like: no arithmetic a pixel."""
+    color, background = plan.color, plan.background
+    if stroke is not None:
+        table = pair(color, plan.outline_color, "outline", background)
+        found = _looked_up(table, fill, stroke << 8)
+    elif background is not None and plan.shadow is None:
+        table = pair(color, background, "box")
+        found = _looked_up(table, fill, _box_cover(plan, fill.shape, box))
+    else:
+        found = ink(color, background).take(fill, mode="clip")
+    if plan.shadow is not None or (stroke is not None and background is not None):
+        cover = _box_cover(plan, fill.shape, box)
+        shadow = bytes(4)
+        if plan.shadow is not None:
+            shadow = plan.shadow[3]
+            cover |= _shadow_cover(plan, fill if stroke is None else stroke)
+        found = over(found, pair(shadow, background or bytes(4), "shadow").take(cover, mode="clip"))
+    return found.view(np.uint8).reshape(*fill.shape, 4)
+
+
+def _looked_up(table: NDArray, upper: NDArray, lower: NDArray) -> NDArray:
+    """Pixels, each as one u32, by two coverages: the upper one, and the lower one times 256."""
+    lower |= np.minimum(upper, 255)
+    return table.take(lower, mode="clip")
+
+
+def _layers(plan: _Plan, fill: NDArray, stroke: NDArray | None, box: Box) -> list[Layer]:
+    """Letters, outline, shadow and background, from the top down."""
+    blend = plan.style.blend
+    under = plan.outline_color if stroke is not None else plan.background
+    found = [Layer(bend(plan.color, under, blend).take(fill, mode="clip"), plan.color)]
+    if stroke is not None:
+        table = bend(plan.outline_color, plan.background, blend)
+        found.append(Layer(table.take(stroke, mode="clip"), plan.outline_color))
+    if plan.shadow is not None:
+        color = plan.shadow[3]
+        cover = _shadow_cover(plan, fill if stroke is None else stroke)
+        found.append(Layer(cover * np.float32(color[3] / 255**2), color))
+    if plan.background is not None:
+        cover = _box_cover(plan, fill.shape, box) >> 8
+        found.append(Layer(cover * np.float32(plan.background[3] / 255**2), plan.background))
+    return found
+
+
+def _shadow_cover(plan: _Plan, shape: NDArray) -> NDArray:
+    """The shadow of letters or of their outline, 0 to 255."""
+    assert plan.shadow is not None
+    dx, dy, soft, _ = plan.shadow
+    # Moved first: the picture has room for the blur around where the shadow lies.
+    return blur(moved(np.minimum(shape, 255).astype(np.uint8), dx, dy), soft / 2)
+
+
+def _box_cover(plan: _Plan, shape: tuple[int, ...], box: Box) -> NDArray:
+    """The background's coverage times 256, u16."""
+    cover = np.zeros(shape, np.uint16)
+    if plan.background is not None:
+        x, y, width, height = box
+        cover[y : y + height, x : x + width] = rounded_box(width, height, float(plan.style.radius))
+        cover <<= 8
+    return cover
+
+
+def atlas_report() -> AtlasReport:
+    """Hits, misses, evictions and bytes of the glyph atlas.
+
+    >>> atlas_report().bytes <= atlas_report().budget
+    True
+    """
+    return atlas.report()
+
+
+def clear_atlas() -> None:
+    """Drops all cached glyphs."""
+    atlas.clear()

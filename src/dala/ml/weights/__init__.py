@@ -1,0 +1,1 @@
+"""Model weights: where they come from, fetched, checked, found."""

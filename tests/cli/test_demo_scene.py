@@ -1,0 +1,86 @@
+"""The film of ``dala demo``: its frames, and what is done without PyAV."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import dala
+from dala.cli import _demo_scene as demo_scene
+from dala.cli import main
+
+
+def frame(seconds, width=128, height=72):
+    with demo_scene.Drawing(width, height) as drawing:
+        drawing.start(seconds)
+        return drawing.take()
+
+
+def test_the_scene_moves_and_is_the_same_each_time():
+    with dala.device("cpu"):
+        first, again, later = frame(0.5), frame(0.5), frame(1.5)
+    assert (first == again).all()
+    changed = (first != later).any(axis=2).mean()
+    assert changed > 0.2
+    assert (first[..., 3] == 255).all()
+
+
+def test_chapters():
+    captions = [demo_scene.filters(n / 50)[0] for n in range(50)]
+    assert len({caption.split("=")[0] for caption in captions}) == len(demo_scene.CHAPTERS)
+    assert demo_scene.filters(0.3) == ("blur radius=24", [("blur", {"radius": 24})])
+    for n in range(51):  # every one can be drawn
+        caption, filters = demo_scene.filters(n / 50)
+        assert caption
+        for name, _ in filters:
+            assert name in dala.media.gpu.filters()
+
+
+def test_the_inset_the_caption_and_the_bar():
+    """In the second chapter the picture is blurred, the one in its corner is not."""
+    with dala.device("cpu"), demo_scene.Film(256, 144, 10, 10) as film:
+        made = np.asarray(film.frame(3)).astype(int)
+        plain = frame(0.3, 256, 144)[..., :3].astype(int)
+    assert np.abs(made[40:90, 10:120, :3] - plain[40:90, 10:120]).mean() > 2
+    inset = made[8:36, 192:248, :3]
+    small = plain[6 * 4 : 30 * 4, 8:248]
+    assert abs(inset[4:-4, 4:-4].mean() - plain.mean()) < 25
+    assert small.size
+    assert made[143, 5].tolist() == [255, 214, 128, 255]  # three tenths of the bar
+    assert made[143, 100].tolist() != [255, 214, 128, 255]
+    caption = made[128:139, 8:60, :3]
+    assert (caption.min(axis=2) > 180).any()  # light letters
+
+
+def test_frames_do_not_depend_on_those_before():
+    with dala.device("cpu"), demo_scene.Film(128, 72, 10, 10) as one:
+        for number in range(4):
+            last = np.asarray(one.frame(number)).copy()
+    with dala.device("cpu"), demo_scene.Film(128, 72, 10, 10) as two:
+        alone = np.asarray(two.frame(3))
+    assert np.abs(last.astype(int) - alone).max() <= 1
+
+
+def test_the_film(tmp_path, capsys):
+    av = pytest.importorskip("av")
+    size = ["--size", "129x72", "--seconds", "0.5", "--device", "cpu"]
+    assert main(["demo", "--out", str(tmp_path), *size]) == 0
+    assert "demo.mp4: 128x72, 15 frames" in capsys.readouterr().out
+    with av.open(str(tmp_path / "demo.mp4")) as box:
+        stream = box.streams.video[0]
+        assert (stream.codec_context.name, stream.average_rate) == ("h264", 30)
+        frames = [f.to_ndarray(format="rgb24").astype(int) for f in box.decode(video=0)]
+    assert len(frames) == 15
+    with dala.device("cpu"):
+        drawn = frame(0.0)
+    middle = (slice(20, 50), slice(10, 90))  # without inset and caption; chroma is halved
+    assert np.abs(frames[0][middle] - drawn[..., :3][middle]).mean() < 10
+    assert np.abs(frames[14][middle] - drawn[..., :3][middle]).mean() > 20
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["demo.mp4", "demo.png"]
+
+
+def test_without_pyav(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "av", None)
+    assert main(["demo", "--out", str(tmp_path), "--size", "64x48", "--device", "cpu"]) == 0
+    assert "pip install 'dala[media]'" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.png"]

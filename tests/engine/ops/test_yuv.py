@@ -1,0 +1,412 @@
+"""Luma and chroma: published numbers, pixel by pixel formulas, every layout, on every engine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dala
+from dala.gpu import compute
+from dala.gpu.compute.engines.cpu.native import compile_native
+from dala.gpu.compute.engines.cpu.ops import yuv as native
+from dala.gpu.compute.engines.cpu.ops import yuv_fixed as fixed
+from dala.gpu.compute.kernel import get
+from tests.support.engines import run
+from tests.support.tolerances import assert_close
+
+#: Colours as the standards' own tables have them: black, white, red, green, blue.
+COLORS = np.array([[[0, 0, 0], [255, 255, 255], [255, 0, 0], [0, 255, 0], [0, 0, 255]]], "u1")
+LIMITED = (16, 128, 128), (235, 128, 128)
+GOLDEN = {
+    ("bt709", "limited"): [*LIMITED, (63, 102, 240), (173, 42, 26), (32, 240, 118)],
+    ("bt601", "limited"): [*LIMITED, (81, 90, 240), (145, 54, 34), (41, 240, 110)],
+    ("bt2020", "limited"): [*LIMITED, (74, 97, 240), (164, 47, 25), (29, 240, 119)],
+    ("bt601", "full"): [
+        (0, 128, 128), (255, 128, 128), (76, 85, 255), (150, 44, 21), (29, 255, 107),
+    ],
+}  # fmt: skip
+
+#: Gain of luma, then of Cr in red, Cb and Cr in green, Cb in blue, as they are published.
+MATRICES = {
+    ("bt601", "limited"): (1.164384, 1.596027, -0.391762, -0.812968, 2.017232),
+    ("bt709", "limited"): (1.164384, 1.792741, -0.213249, -0.532909, 2.112402),
+    ("bt2020", "limited"): (1.164384, 1.678674, -0.187326, -0.650424, 2.141772),
+    ("bt601", "full"): (1.0, 1.402, -0.344136, -0.714136, 1.772),
+    ("bt709", "full"): (1.0, 1.5748, -0.187324, -0.468124, 1.8556),
+}
+LAYOUTS = ["nv12", "i420", "y+uv", "y+uv3", "y+u+v"]
+
+
+def noise(*shape, seed=1):
+    return np.random.default_rng(seed).integers(0, 256, shape, "u1")
+
+
+def decoded(y, u, v, matrix, span):
+    """RGB of whole planes, with the published numbers."""
+    gain, rv, gu, gv, bu = MATRICES[matrix, span]
+    luma = (y - (16.0 if span == "limited" else 0.0)) * gain
+    u, v = u - 128.0, v - 128.0
+    return np.stack([luma + rv * v, luma + gu * u + gv * v, luma + bu * u], axis=-1)
+
+
+def spread(c, siting, chroma):
+    """Chroma at every pixel, one at a time: how far is it from the samples around?"""
+    rows, columns = c.shape
+    made = np.empty((rows * 2, columns * 2))
+    for y, x in np.ndindex(*made.shape):
+        if chroma == "nearest":
+            made[y, x] = c[y // 2, x // 2]
+            continue
+        total = 0.0
+        for j in range(y // 2 - 1, y // 2 + 2):
+            for i in range(x // 2 - 1, x // 2 + 2):
+                down = abs(2 * j + 0.5 - y) / 2
+                across = abs(2 * i + (0.5 if siting == "center" else 0.0) - x) / 2
+                weight = max(0.0, 1 - down) * max(0.0, 1 - across)
+                total += weight * float(c[min(max(j, 0), rows - 1), min(max(i, 0), columns - 1)])
+        made[y, x] = total
+    return made
+
+
+def planes(height, width, seed=1):
+    return (
+        noise(height, width, seed=seed),
+        noise(height // 2, width // 2, seed=seed + 1),
+        noise(height // 2, width // 2, seed=seed + 2),
+    )
+
+
+def laid_out(layout, y, u, v):
+    """The same planes as inputs of a layout, and the format to say."""
+    pairs = np.stack([u, v], axis=-1)
+    if layout == "nv12":
+        return [np.concatenate([y, pairs.reshape(len(u), -1)])], "nv12"
+    if layout == "i420":
+        flat = np.concatenate([y.reshape(-1), u.reshape(-1), v.reshape(-1)])
+        return [flat.reshape(-1, y.shape[1])], "i420"
+    if layout == "y+uv":
+        return [y, np.ascontiguousarray(pairs.reshape(len(u), -1))], None
+    return ([y, pairs] if layout == "y+uv3" else [y, u, v]), None
+
+
+def assert_bytes(got, exact, slack=0.52):
+    off = np.abs(got - np.clip(exact, 0, 255))
+    assert off.max() <= slack, f"{off.max():.3f} steps at {np.argwhere(off > slack)[0]}"
+
+
+# known colours ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("matrix", "span"), GOLDEN)
+def test_known_colours(engine_id, matrix, span):
+    golden = np.array([GOLDEN[matrix, span]], "u1")
+    params = {"matrix": matrix, "range": span}
+    assert np.array_equal(run("rgb_to_yuv", [COLORS], (1, 5, 3), "u8", params), golden)
+    back = run("yuv_to_rgb", [golden], (1, 5, 3), "u8", params)
+    assert np.abs(back.astype(int) - COLORS).max() <= 2
+
+
+@pytest.mark.parametrize("form", ["nv12", "i420"])
+@pytest.mark.parametrize("siting", ["left", "center"])
+def test_known_colours_of_even_pictures_in_420(engine_id, form, siting):
+    for color, (y, u, v) in zip(COLORS[0], GOLDEN["bt709", "limited"], strict=True):
+        image = np.empty((4, 6, 3), "u1")
+        image[:] = color
+        params = {"format": form, "siting": siting}
+        got = run("rgb_to_yuv", [image], (6, 6), "u8", params)
+        rest = [u, v] * 6 if form == "nv12" else [u] * 6 + [v] * 6
+        assert got.reshape(-1).tolist() == [y] * 24 + rest
+        for chroma in ("nearest", "bilinear"):
+            back = run("yuv_to_rgb", [got], (4, 6, 3), "u8", {**params, "chroma": chroma})
+            assert np.abs(back.astype(int) - image).max() <= 2
+
+
+def test_floats_are_bytes_over_255(engine_id):
+    image = noise(5, 7, 3)
+    for name in ("rgb_to_yuv", "yuv_to_rgb"):
+        floats = run(name, [(image / 255).astype("<f4")], (5, 7, 3), "f32")
+        mixed = run(name, [image], (5, 7, 3), "f32")
+        assert np.abs(floats - mixed).max() < 1e-5
+        assert_bytes(run(name, [image], (5, 7, 3), "u8"), floats * 255.0)
+    assert floats.min() < -0.1  # not every Y, Cb, Cr is a colour, and floats say so
+    assert floats.max() > 1.1
+
+
+@pytest.mark.parametrize("matrix", ["bt601", "bt709", "bt2020"])
+@pytest.mark.parametrize("span", ["limited", "full"])
+def test_there_and_back(engine_id, matrix, span):
+    image = noise(16, 24, 3)
+    params = {"matrix": matrix, "range": span}
+    floats = (image / 255).astype("<f4")
+    middle = run("rgb_to_yuv", [floats], floats.shape, "f32", params)
+    assert_close(
+        run("yuv_to_rgb", [middle], floats.shape, "f32", params), floats, "webgpu", "program"
+    )
+    stored = run("rgb_to_yuv", [image], image.shape, "u8", params)
+    back = run("yuv_to_rgb", [stored], image.shape, "u8", params)
+    assert np.abs(back.astype(int) - image).max() <= 2
+
+
+def test_there_and_back_with_little_chroma(engine_id):
+    """4:2:0 keeps slopes of colour (but at the border, beyond which is none) and all grays."""
+    y, x = np.mgrid[:32, :48]
+    slope = np.stack([60 + 3 * x, 200 - 2 * y, 40 + x + 2 * y], axis=-1).astype("u1")
+    gray = noise(32, 48)[..., None].repeat(3, axis=2)
+    for siting in ("left", "center"):
+        params = {"format": "nv12", "siting": siting}
+        for image, edge in ((slope, 2), (gray, 0)):
+            stored = run("rgb_to_yuv", [image], (48, 48), "u8", params)
+            back = run("yuv_to_rgb", [stored], image.shape, "u8", params)
+            inner = slice(edge, -edge or None)
+            assert np.abs(back.astype(int) - image)[inner, inner].max() <= 3
+
+
+def test_siting_moves_colour_by_half_a_pixel(engine_id):
+    """A slope of chroma tells where its samples are taken to be."""
+    u = np.tile(np.arange(100, 150, 5, dtype="u1"), (3, 1))
+    y, v = np.full((6, 20), 128, "u1"), np.full((3, 10), 128, "u1")
+    blue = {}
+    for siting in ("left", "center"):
+        got = run("yuv_to_rgb", [y, u, v], (6, 20, 3), "f32", {"siting": siting})
+        blue[siting] = got[2, 2:-2, 2] * 255
+    step = 2.5 * 2.112402
+    assert np.allclose(np.diff(blue["left"]), step, atol=1e-3)
+    assert np.allclose(blue["left"] - blue["center"], step / 2, atol=1e-3)
+
+
+# every layout -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("siting", "chroma"), [("left", "bilinear"), ("center", "bilinear"), ("left", "nearest")]
+)
+def test_420_values(engine_id, layout, siting, chroma):
+    for (height, width), (matrix, span), channels in [
+        ((2, 2), ("bt709", "limited"), 3),
+        ((6, 10), ("bt601", "full"), 4),
+        ((10, 4), ("bt2020", "limited"), 3),
+        ((4, 38), ("bt601", "limited"), 4),
+    ]:
+        y, u, v = planes(height, width)
+        exact = decoded(y, spread(u, siting, chroma), spread(v, siting, chroma), matrix, span)
+        inputs, form = laid_out(layout, y, u, v)
+        params = {
+            "matrix": matrix,
+            "range": span,
+            "siting": siting,
+            "chroma": chroma,
+            "format": form,
+        }
+        got = run("yuv_to_rgb", inputs, (height, width, channels), "u8", params)
+        assert_bytes(got[..., :3], exact)
+        assert (got[..., 3:] == 255).all()
+        floats = run("yuv_to_rgb", inputs, (height, width, channels), "f32", params)
+        assert np.abs(floats[..., :3] * 255.0 - exact).max() < 2e-3
+        assert (floats[..., 3:] == 1).all()
+
+
+@pytest.mark.parametrize("form", ["nv12", "i420"])
+@pytest.mark.parametrize("siting", ["left", "center"])
+def test_420_chroma_is_a_mean(engine_id, form, siting):
+    for (height, width), channels in [((2, 2), 3), ((6, 10), 4), ((10, 34), 3)]:
+        image = noise(height, width, channels)
+        params = {"format": form, "siting": siting, "matrix": "bt601"}
+        got = run("rgb_to_yuv", [image], (height * 3 // 2, width), "u8", params)
+        rgb = image[..., :3].astype(float)
+        luma = 16 + 219 / 255 * (rgb @ [0.299, 0.587, 0.114])
+        assert_bytes(got[:height], luma)
+        mean = np.empty((height // 2, width // 2, 3))
+        for j, i in np.ndindex(*mean.shape[:2]):
+            pair = rgb[2 * j : 2 * j + 2]
+            if siting == "center":
+                mean[j, i] = pair[:, 2 * i : 2 * i + 2].mean(axis=(0, 1))
+            else:
+                three = pair[:, [max(2 * i - 1, 0), 2 * i, 2 * i + 1]].mean(axis=0)
+                mean[j, i] = (three * [[1], [2], [1]]).sum(axis=0) / 4
+        y = mean @ [0.299, 0.587, 0.114]
+        u = 128 + 224 / 255 * (mean[..., 2] - y) / 1.772
+        v = 128 + 224 / 255 * (mean[..., 0] - y) / 1.402
+        (expected,), _ = laid_out(form, luma, u, v)
+        assert_bytes(got, expected)
+        floats = run("rgb_to_yuv", [(image / 255).astype("<f4")], got.shape, "u8", params)
+        assert np.abs(floats.astype(int) - got).max() <= 1
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_any_size_and_option_is_what_the_definition_says(engine_id, data):
+    height, width = (2 * data.draw(st.integers(1, most)) for most in (6, 700))
+    params = {
+        "matrix": data.draw(st.sampled_from(["bt601", "bt709", "bt2020"])),
+        "range": data.draw(st.sampled_from(["limited", "full"])),
+        "siting": data.draw(st.sampled_from(["left", "center"])),
+        "format": data.draw(st.sampled_from(["nv12", "i420"])),
+    }
+    channels = data.draw(st.sampled_from([3, 4]))
+    image, video = noise(height, width, channels), noise(height * 3 // 2, width)
+    chroma = data.draw(st.sampled_from(["bilinear", "nearest"]))
+
+    def both():
+        yield run("rgb_to_yuv", [image], video.shape, "u8", params)
+        yield run("yuv_to_rgb", [video], image.shape, "u8", {**params, "chroma": chroma})
+
+    found = list(both())
+    with dala.device("reference"):
+        exact = list(both())
+    for got, wanted in zip(found, exact, strict=True):
+        assert_close(got, wanted, engine_id, "program")
+
+
+def test_rows_of_many_tiles_are_alike(engine_id):
+    y, u, v = (np.tile(p, (1, 3)) for p in planes(70, 400))
+    got = run("yuv_to_rgb", [y, u, v], (70, 1200, 3), "u8", {"chroma": "nearest"})
+    assert np.array_equal(got, np.tile(got[:, :400], (1, 3, 1)))
+    again = run("rgb_to_yuv", [got], (105, 1200), "u8", {"format": "i420", "siting": "center"})
+    assert np.array_equal(again[:70], np.tile(again[:70, :400], (1, 3)))
+
+
+# calls --------------------------------------------------------------------------------------------
+def test_plain_calls_tell_formats_from_shapes(engine_id):
+    decode, encode = get("yuv_to_rgb"), get("rgb_to_yuv")
+    image = compute.from_array(noise(4, 6, 4))
+    packed = encode(image)
+    assert (packed.shape, packed.dtype) == ((4, 6, 3), "u8")
+    assert decode(packed).shape == (4, 6, 3)
+    planar = encode(image, format="nv12")
+    assert (planar.shape, planar.dtype) == ((6, 6), "u8")
+    assert decode(planar, format="nv12").shape == (4, 6, 3)
+    y, u, v = (compute.from_array(p) for p in planes(4, 6))
+    assert decode(y, u, v).shape == (4, 6, 3)
+    floats = encode(compute.from_array(np.ones((4, 6, 3), "<f4")))
+    assert floats.dtype == "f32"
+    assert np.allclose(floats.numpy(), np.array([235, 128, 128]) / 255, atol=1e-6)
+
+
+def test_in_a_pipeline_and_back(engine_id):
+    """Decoded, brightened and encoded again."""
+    (video,), _ = laid_out("nv12", *planes(8, 12))
+    a = compute.from_array(video)
+    rgb, bright = (compute.buffer_zeros((8, 12, 4), "f32", transient=True) for _ in range(2))
+    out = compute.buffer_zeros((8, 12, 3), "u8")
+    p = compute.Pipeline()
+    for kernel, source, target, params in [
+        ("yuv_to_rgb", a, rgb, {"format": "nv12"}),
+        ("brightness", rgb, bright, {"value": 0.1}),
+        ("rgb_to_yuv", bright, out, {}),
+    ]:
+        p.add({"op": "run_kernel", "kernel": kernel, "inputs": [source], "output": target,
+               "params": params})  # fmt: skip
+    p.run()
+    y, u, v = planes(8, 12)
+    exact = np.stack([y + 21.9, spread(u, "left", "bilinear"), spread(v, "left", "bilinear")], -1)
+    assert_bytes(out.numpy(), exact)
+
+
+def test_submitted(engine_id):
+    y, u, v = planes(6, 8)
+    inputs = [compute.from_array(p) for p in (y, u, v)]
+    out = compute.buffer_zeros((6, 8, 4), "u8")
+    spec = {"op": "run_kernel", "kernel": "yuv_to_rgb", "inputs": inputs, "output": out}
+    compute.wait(compute.submit({**spec, "params": {"chroma": "nearest"}}))
+    u, v = (spread(c, "left", "nearest") for c in (u, v))
+    assert_bytes(out.numpy()[..., :3], decoded(y, u, v, "bt709", "limited"))
+
+
+# native code ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("size", [(2, 2), (4, 34), (6, 1040), (8, 2050)])
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("step", [1, 2])
+def test_native_code_stays_within_its_arrays(size, channels, step):
+    """Compiled with checks; blocks of a row meet at 1024 pixels."""
+    height, width = size
+    area, numbers = height * width, [1.0, 0.5, 128.0, 1.0, 1.0, 1.0, 1.0]
+    video, image = noise(area * 3 // 2), noise(area * channels)
+    luma, u = video[:area], video[area : area + area // 4 * step]
+    v = video[area + 1 :] if step == 2 else video[area + area // 4 :]
+    for bilinear, decode in ((True, fixed), (False, fixed), (True, native)):
+        for rows in (False, True):
+            code = compile_native(
+                decode.decode, checked=True, step=step, stored=channels, rows=rows,
+                bilinear=bilinear, centered=True,
+            )  # fmt: skip
+            out = image if decode is fixed else image.astype("<f4")
+            given = [1000] * 6 if decode is fixed else numbers
+            code(luma, u, v, out, width, height, *given, 0, height)
+        line = out[: width * channels]
+        code(luma, u, v, line, width, height, *given, height - 1, height)
+    upper, lower = image, image[width * channels :]
+    for rows in (False, True):
+        code = compile_native(
+            fixed.encode, checked=True, step=step, channels=channels, centered=False, rows=rows
+        )
+        code(upper, lower, luma, u, v, width, *([1000] * 10), 0, height // 2)
+    upper, lower = upper[: width * channels], lower[: width * channels]
+    code(upper, lower, luma, u, v, width, *([1000] * 10), height // 2 - 1, height // 2)
+
+
+# refusals -----------------------------------------------------------------------------------------
+def zeros(*shape, dtype="u1"):
+    return np.zeros(shape, dtype)
+
+
+DECODE_REFUSED = [
+    ([zeros(6, 4)], {}, dala.ParameterError, "'format' .* is 'nv12' or 'i420'"),
+    ([zeros(4, 4, 4)], {}, dala.ShapeMismatch, r"yuv444 of shape \(height, width, 3\)"),
+    ([zeros(4, 4, 3)], {"format": "nv12"}, dala.ShapeMismatch, r"nv12 of shape \(height \* 3 / 2"),
+    ([zeros(6, 4)], {"format": "yuv444"}, dala.ShapeMismatch, "yuv444 of shape"),
+    ([zeros(7, 4)], {"format": "i420"}, dala.ShapeMismatch, r"i420 of shape \(height \* 3 / 2"),
+    ([zeros(6, 5)], {"format": "nv12"}, dala.ShapeMismatch, "must be even; 4 by 5 came"),
+    ([zeros(3, 4), zeros(1, 4)], {}, dala.ShapeMismatch, "must be even; 3 by 4 came"),
+    ([zeros(4, 4), zeros(2, 3)], {}, dala.ShapeMismatch, r"'u' of shape \(2, 4\) or \(2, 2, 2\)"),
+    ([zeros(4, 4), zeros(2, 2), zeros(2, 3)], {}, dala.ShapeMismatch, r"'v' of shape \(2, 2\)"),
+    ([zeros(4, 4), zeros(2, 4)], {"format": "i420"}, dala.ParameterError, "'nv12' with 2 inputs"),
+    ([zeros(6, 4, dtype="<f4")], {"format": "nv12"}, dala.DtypeMismatch, "Only 'yuv444' may be"),
+    ([zeros(4, 4, 3, dtype="<i4")], {}, dala.DtypeMismatch, "'yuv' of dtype f32, u8; 's32' came"),
+    ([zeros(4, 4, 3)], {"matrix": "709"}, dala.ParameterError, "'bt601', 'bt709', 'bt2020'"),
+    ([zeros(4, 4, 3)], {"range": "tv"}, dala.ParameterError, "'limited', 'full'"),
+    ([zeros(4, 4, 3)], {"chroma": "cubic"}, dala.ParameterError, "'bilinear', 'nearest'"),
+    ([zeros(4, 4, 3)], {"siting": "top"}, dala.ParameterError, "'left', 'center'"),
+    ([zeros(4, 5, 3)], {}, dala.ShapeMismatch, r"an output of shape \(4, 5, 3\) or \(4, 5, 4\)"),
+    ([zeros(4, 4)] * 4, {}, dala.ArityError, "takes 1 to 3 inputs"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("inputs", "params", "error", "wanted"), DECODE_REFUSED)
+def test_bad_decoding_is_refused(engine_id, inputs, params, error, wanted):
+    before = np.full((4, 4, 3), 7, "u1")
+    out = compute.from_array(before)
+    with pytest.raises(error, match=wanted):
+        compute.run_kernel("yuv_to_rgb", [compute.from_array(a) for a in inputs], out, params)
+    assert np.array_equal(out.numpy(), before)
+
+
+ENCODE_REFUSED = [
+    (zeros(4, 4), (4, 4, 3), {}, dala.ShapeMismatch, "'rgb' with 3 axes"),
+    (zeros(4, 4, 2), (4, 4, 3), {}, dala.ShapeMismatch, r"'rgb' of shape \(4, 4, 3\)"),
+    (zeros(4, 4, 3), (6, 4), {}, dala.ParameterError, "'nv12' or 'i420' for an output of two axes"),
+    (zeros(5, 4, 3), (7, 4), {"format": "nv12"}, dala.ShapeMismatch, "must be even; 5 by 4 came"),
+    (zeros(4, 4, 3), (4, 4), {"format": "i420"}, dala.ShapeMismatch, r"output of shape \(6, 4\)"),
+    (zeros(4, 4, 3), (4, 4, 4), {}, dala.ShapeMismatch, r"output of shape \(4, 4, 3\)"),
+    (zeros(4, 4, 3), (4, 4, 3), {"chroma": "nearest"}, dala.ParameterError, "no parameter"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rgb", "shape", "params", "error", "wanted"), ENCODE_REFUSED)
+def test_bad_encoding_is_refused(engine_id, rgb, shape, params, error, wanted):
+    before = np.full(shape, 7, "u1")
+    out = compute.from_array(before)
+    with pytest.raises(error, match=wanted):
+        compute.run_kernel("rgb_to_yuv", [compute.from_array(rgb)], out, params)
+    assert np.array_equal(out.numpy(), before)
+
+
+def test_planes_of_floats_are_refused_as_outputs(engine_id):
+    rgb = compute.from_array(zeros(4, 4, 3))
+    with pytest.raises(dala.DtypeMismatch, match="output of dtype 'u8' here, 'f32' came"):
+        compute.run_kernel("rgb_to_yuv", [rgb], compute.buffer_zeros((6, 4)), {"format": "nv12"})
+
+
+def test_empty_pictures(engine_id):
+    assert get("yuv_to_rgb")(compute.buffer_zeros((0, 4), "u8"), format="nv12").shape == (0, 4, 3)
+    assert get("rgb_to_yuv")(compute.buffer_zeros((4, 0, 3), "u8")).shape == (4, 0, 3)

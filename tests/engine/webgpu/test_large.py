@@ -1,0 +1,158 @@
+"""Large data to and from a WebGPU device: copied by the callers' threads, through mapped memory."""
+
+import gc
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from dala.errors import FreedError
+from dala.gpu.compute.engines.cpu.memory import HostMemory
+from dala.gpu.compute.engines.webgpu.adapters import list_adapters
+from dala.gpu.compute.engines.webgpu.engine import MAPPED, WebGPUEngine
+
+ADAPTERS = list_adapters()
+pytestmark = pytest.mark.skipif(not ADAPTERS, reason="WebGPU has no adapter on this machine")
+
+
+@pytest.fixture(params=ADAPTERS, ids=[f"{a.backend}-{a.id}" for a in ADAPTERS])
+def engine(request):
+    made = WebGPUEngine(request.param)
+    yield made
+    made.close()
+
+
+def noise(seed, nbytes):
+    return np.random.default_rng(seed).integers(0, 256, nbytes, np.uint8)
+
+
+def put(engine, data):
+    storage = engine.allocate(data.nbytes, zero=False)
+    engine.upload(storage, data.data)
+    return storage
+
+
+def got(engine, storage):
+    return np.frombuffer(engine.download(storage), np.uint8)
+
+
+@pytest.mark.parametrize("nbytes", [MAPPED - 1, MAPPED, MAPPED + 1, 3 * MAPPED + 2, 5_000_003])
+def test_sizes(engine, nbytes):
+    data = noise(nbytes, nbytes)
+    np.testing.assert_array_equal(got(engine, put(engine, data)), data)
+
+
+def test_what_was_written_may_change_at_once(engine):
+    data = noise(1, 2 * MAPPED)
+    meant = data.copy()
+    storage = put(engine, data)
+    data[:] = 0
+    np.testing.assert_array_equal(got(engine, storage), meant)
+
+
+def test_writes_and_copies_keep_their_order(engine):
+    a, b = (engine.allocate(2 * MAPPED, zero=True) for _ in range(2))
+    for n in range(5):
+        data = noise(n, 2 * MAPPED)
+        engine.upload(a, data.data)
+        engine.copy(a, b)
+        engine.upload(a, noise(99, 2 * MAPPED).data)
+        np.testing.assert_array_equal(got(engine, b), data)
+
+
+def test_many_threads_and_a_small_ring(engine):
+    engine._device.uploads.cap = 4 * MAPPED
+    engine._device.staging.cap = 4 * MAPPED
+
+    def there_and_back(seed):
+        data = noise(seed, MAPPED + 4096 * seed)
+        storage = put(engine, data)
+        same = bool((got(engine, storage) == data).all())
+        engine.release(storage)
+        return same
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(there_and_back, range(40)))
+    stats = engine.stats()
+    assert stats["upload_bytes"] <= 4 * MAPPED
+    assert stats["staging_bytes"] <= 4 * MAPPED
+
+
+def test_the_ring_is_used_again(engine):
+    data = noise(2, 2 * MAPPED)
+    storage = put(engine, data)
+    for _ in range(20):
+        engine.upload(storage, data.data)
+        np.testing.assert_array_equal(got(engine, storage), data)
+    stats = engine.stats()
+    assert stats["upload_buffers"] <= 2
+    assert stats["staging_buffers"] <= 2
+
+
+def test_results_that_are_kept_stay_as_they_are(engine):
+    storage, kept = engine.allocate(MAPPED, zero=False), []
+    for n in range(6):
+        engine.upload(storage, np.full(MAPPED, n, np.uint8).data)
+        kept.append(got(engine, storage))
+    assert [set(array[:: MAPPED // 8].tolist()) for array in kept] == [{n} for n in range(6)]
+
+
+def test_closing_waits_for_a_thread_that_copies(engine):
+    future = Future()
+    engine._owner.promise(future, engine._device.ask_room, MAPPED, future)
+    room = future.result(10)
+    seen = []
+
+    def copy():
+        time.sleep(0.05)
+        room.memory[:] = 7  # would be somebody else's memory by now
+        seen.append(engine._device.native is not None)
+        room.left = True
+
+    thread = threading.Thread(target=copy)
+    thread.start()
+    engine.close()
+    thread.join()
+    assert seen == [True]
+    assert engine._device.native is None
+    with pytest.raises(FreedError):
+        engine._owner.check()
+
+
+def test_copies_that_are_interrupted_leave_nothing_behind(engine, monkeypatch):
+    data = noise(3, 2 * MAPPED)
+    storage = put(engine, data)
+    np.testing.assert_array_equal(got(engine, storage), data)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    for _ in range(3):
+        with monkeypatch.context() as patch:
+            patch.setattr(np, "copyto", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                engine.upload(storage, data.data)
+            with pytest.raises(KeyboardInterrupt):
+                engine.download(storage)
+    stats = engine.stats()
+    assert (stats["upload_buffers"], stats["staging_buffers"]) == (1, 1)
+    assert not engine._device.uploads._out
+    assert not engine._device.staging._lent
+    np.testing.assert_array_equal(got(engine, storage), data)
+
+
+def test_blocks_of_the_host_come_back_when_the_last_view_is_gone():
+    host = HostMemory(8 << 20)
+    first = host.block(2 << 20)
+    address = first.ctypes.data
+    view = np.frombuffer(memoryview(first), np.uint8)[5:9]
+    del first
+    gc.collect()
+    other = host.block(2 << 20)
+    assert other.ctypes.data != address
+    assert host.kept_bytes == 0
+    del view
+    gc.collect()
+    assert host.block(2 << 20).ctypes.data == address

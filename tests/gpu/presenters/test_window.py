@@ -1,0 +1,290 @@
+"""A surface in a window, on an X server of the test's own, drawn by software Vulkan."""
+
+import ctypes
+import importlib.util
+import os
+import sys
+
+import numpy as np
+import pytest
+from PIL import ImageGrab
+
+import dala
+from dala.gpu.presenters.quad import place
+from tests.gpu.presenters.screens import (
+    CLOSE,
+    PICTURE,
+    Program,
+    difference,
+    over_black,
+    picture,
+    require,
+    screen,
+    until,
+)
+from tests.support.engines import NO_ADAPTER
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="Xvfb is for Unix")
+
+WIDE, HIGH = 120, 80
+OPEN = f"s = dala.gpu.create_surface({WIDE}, {HIGH}, show='window', title='a $fps test')"
+
+X11_WINDOW = "loop.call(lambda: glfw.get_x11_window({}.presenter._canvas._window))"
+
+
+@pytest.fixture(scope="module")
+def display():
+    require(importlib.util.find_spec("glfw"), "glfw is not installed (pip install glfw)")
+    require(any(d.backend == "webgpu" for d in dala.devices()), NO_ADAPTER)
+    with screen(400, 300) as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def program(display):
+    """A process with that display. It ends with a window open, and must end well."""
+    made = Program(DISPLAY=display, WAYLAND_DISPLAY="")
+    try:
+        made.run(PICTURE + "import gc, threading, time, glfw, dala")
+        made.run("from dala.gpu.presenters.window_loop import loop")
+        yield made
+        made.run(OPEN + "; s.clear('red'); s.present()")
+        sees(display, np.full((HIGH, WIDE, 3), (255, 0, 0), np.uint8))
+        assert made.end() == 0
+        until(lambda: not grab(display, WIDE, HIGH).any(), "an empty screen")
+    finally:
+        made.end()
+
+
+@pytest.fixture
+def shown(program):
+    """The process, with a surface ``s`` in a window, the only one."""
+    program.run(OPEN)
+    yield program
+    program.run("s.close()")
+    assert threads(program) == ["MainThread"]
+
+
+def threads(program):
+    return program.run("out = sorted(t.name for t in threading.enumerate())")
+
+
+def grab(display, w, h):
+    """The screen's upper left corner, where windows lie when nobody manages them."""
+    return np.asarray(ImageGrab.grab((0, 0, w, h), xdisplay=display).convert("RGB"))
+
+
+def sees(display, wanted):
+    h, w = wanted.shape[:2]
+    until(lambda: difference(grab(display, w, h), wanted) <= CLOSE, "the picture on the screen")
+
+
+def present(program, w, h, seed):
+    program.run(f"s.set_pixels(picture({w}, {h}, {seed})); s.present(); s.synchronize()")
+    rgba = np.frombuffer(bytes.fromhex(program.run("out = s.get_pixels().hex()")), np.uint8)
+    rgba = rgba.reshape(h, w, 4)
+    assert np.array_equal(rgba, picture(w, h, seed))
+    return over_black(rgba)
+
+
+def test_the_window_shows_what_get_pixels_gives(display, shown):
+    sees(display, present(shown, WIDE, HIGH, 0))
+    sees(display, present(shown, WIDE, HIGH, 3))
+    title = "out = loop.call(lambda: glfw.get_window_title(s.presenter._canvas._window))"
+    assert shown.run(title) == "a $fps test"
+    assert shown.run("out = [str(e) for e in s.errors]") == []
+
+
+def test_what_is_not_presented_is_not_shown(display, shown):
+    before = present(shown, WIDE, HIGH, 1)
+    sees(display, before)
+    shown.run("s.clear('white'); s.synchronize(); time.sleep(0.3)")
+    assert difference(grab(display, WIDE, HIGH), before) <= CLOSE
+
+
+def resize_window(program, w, h):
+    program.run(f"loop.call(lambda: glfw.set_window_size(s.presenter._canvas._window, {w}, {h}))")
+    until(lambda: program.run("out = s.presenter.window_size") == [w, h], "the window's size")
+
+
+@pytest.mark.parametrize(("w", "h"), [(WIDE * 2, HIGH * 2 + 40), (WIDE * 2 + 60, HIGH * 2)])
+def test_a_resized_window_keeps_the_aspect(display, shown, w, h):
+    resize_window(shown, w, h)
+    shown.run("s.clear('#c83232'); s.fill_rect(0, 0, 60, 80, '#3232c8'); s.present()")
+    wanted = np.zeros((h, w, 3), np.uint8)
+    x, y, pw, ph = place((WIDE, HIGH), (w, h))
+    assert (pw, ph) == (WIDE * 2, HIGH * 2)
+    wanted[y : y + ph, x : x + pw] = (200, 50, 50)
+    wanted[y : y + ph, x : x + pw // 2] = (50, 50, 200)
+    edge = x + pw // 2  # the two columns that the filter mixes are left out
+
+    def seen():
+        got = grab(display, w, h)
+        return all(
+            difference(a, b) <= CLOSE
+            for a, b in [
+                (got[:, : edge - 2], wanted[:, : edge - 2]),
+                (got[:, edge + 2 :], wanted[:, edge + 2 :]),
+            ]
+        )
+
+    until(seen, "the letterboxed picture")
+
+
+def test_a_resized_surface_is_shown_whole(display, shown):
+    shown.run(f"s.resize({WIDE // 2}, {HIGH // 2}); s.clear('#10e020'); s.present()")
+    sees(display, np.full((HIGH, WIDE, 3), (16, 224, 32), np.uint8))
+    shown.run(f"s.resize({WIDE}, {HIGH})")
+    sees(display, present(shown, WIDE, HIGH, 5))
+
+
+def test_frames_nobody_saw_are_counted(shown):
+    shown.run("""
+held, go = threading.Event(), threading.Event()
+worker = threading.Thread(target=lambda: loop.call(lambda: (held.set(), go.wait(20))))
+before = s.stats["dropped"], s.stats["frames"], s.presenter.shown
+worker.start(); held.wait(20)
+for _ in range(10): s.present()
+s.synchronize()
+during = s.stats["dropped"] - before[0]
+go.set(); worker.join()
+""")
+    assert shown.run("out = during") == 9
+    until(lambda: shown.run("out = s.presenter.shown - before[2]") == 1, "the newest frame")
+    assert shown.run("out = [s.stats['dropped'] - before[0], s.stats['frames'] - before[1]]") == [
+        9,
+        10,
+    ]
+
+
+def close_like_a_user(display, window):
+    """What a window manager sends when the cross is clicked."""
+    x = ctypes.CDLL("libX11.so.6")
+    x.XOpenDisplay.restype = ctypes.c_void_p
+    x.XInternAtom.restype = ctypes.c_ulong
+    connection = ctypes.c_void_p(x.XOpenDisplay(display.encode()))
+    atom = {
+        name: x.XInternAtom(connection, name.encode(), 0)
+        for name in ("WM_PROTOCOLS", "WM_DELETE_WINDOW")
+    }
+    event = (ctypes.c_long * 24)()  # an XClientMessageEvent in an XEvent
+    event[0], event[4], event[5], event[6] = 33, window, atom["WM_PROTOCOLS"], 32
+    event[7] = atom["WM_DELETE_WINDOW"]
+    assert x.XSendEvent(connection, ctypes.c_ulong(window), 0, 0, event)
+    x.XCloseDisplay(connection)
+
+
+def test_closing_the_window_ends_the_presenter_and_not_the_surface(display, shown):
+    window = shown.run(f"out = {X11_WINDOW.format('s')}")
+    assert shown.run("out = dala.gpu.wait_closed(s, 0.05)") is False
+    close_like_a_user(display, window)
+    assert shown.run("out = dala.gpu.wait_closed(s, 30)") is True
+    wanted = present(shown, WIDE, HIGH, 2)
+    until(lambda: not grab(display, WIDE, HIGH).any(), "an empty screen")
+    assert wanted.any()
+    assert shown.run("out = [s.closed, s.presenter.closed, s.stats['dropped']]")[:2] == [
+        False,
+        True,
+    ]
+    until(lambda: threads(shown) == ["MainThread", "dala-render"], "the end of the window's thread")
+
+
+def test_windows_side_by_side(display, program):
+    program.run("""
+a = dala.gpu.create_surface(50, 40, show="window", vsync=False)
+b = dala.gpu.create_surface(60, 30, show="window")
+for one, color in ((a, "red"), (b, "lime")):
+    one.clear(color); one.present(); one.synchronize()
+del one
+""")
+    until(
+        lambda: program.run("out = [a.presenter.shown, b.presenter.shown]") == [1, 1],
+        "both windows",
+    )
+    program.run("p = b.presenter; b.close()")
+    assert program.run("out = [p.closed, a.presenter.closed]") == [True, False]
+    sees(display, np.full((40, 50, 3), (255, 0, 0), np.uint8))
+    program.run("p = a.presenter; del a; gc.collect()")  # let go of, it closes by itself
+    until(lambda: program.run("out = p.closed"), "the window of a forgotten surface")
+    until(lambda: threads(program) == ["MainThread"], "the end of all threads")
+    until(lambda: not grab(display, 100, 100).any(), "an empty screen")
+
+
+def test_windows_of_the_main_thread(display, program):
+    """As on macOS: whoever waits on the main thread runs the windows, and nobody else."""
+    program.run("""
+from dala.gpu.presenters import window, window_loop
+window.MAIN_ONLY = window_loop.MAIN_ONLY = True
+refused = []
+def elsewhere():
+    try:
+        dala.gpu.create_surface(20, 20, show="window")
+    except dala.errors.DeviceUnavailable as error:
+        refused.append(str(error))
+worker = threading.Thread(target=elsewhere)
+worker.start(); worker.join()
+m = dala.gpu.create_surface(50, 40, show="window")
+m.clear("red"); m.present(); m.synchronize()
+""")
+    assert "only on the main thread" in program.run("out = refused")[0]
+    assert program.run("time.sleep(0.1); out = m.presenter.shown") == 0
+    assert "dala-window" not in threads(program)
+    pump = "out = [dala.gpu.wait_closed(m, 0), m.presenter.shown]"
+    until(lambda: program.run(pump) == [False, 1], "the frame")
+    sees(display, np.full((40, 50, 3), (255, 0, 0), np.uint8))
+    assert program.run("out = dala.gpu.wait_closed(m, 0.2)") is False
+    close_like_a_user(display, program.run(f"out = {X11_WINDOW.format('m')}"))
+    assert program.run("out = dala.gpu.wait_closed(m, 30)") is True
+    program.run("m.close(); window.MAIN_ONLY = window_loop.MAIN_ONLY = False")
+    until(lambda: not grab(display, 100, 100).any(), "an empty screen")
+
+
+def test_no_display_is_said_so(monkeypatch):
+    pytest.importorskip("glfw")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    with pytest.raises(dala.errors.DeviceUnavailable, match="no display: set DISPLAY or use show="):
+        dala.gpu.create_surface(8, 8, show="window")
+    monkeypatch.setenv("DISPLAY", ":65000")
+    with pytest.raises(dala.errors.DeviceUnavailable, match=r"no display: .*X11"):
+        dala.gpu.create_surface(8, 8, show="window")
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "glfw", None)
+    with pytest.raises(dala.errors.DeviceUnavailable, match=r'pip install "dala\[view\]"'):
+        dala.gpu.create_surface(8, 8, show="window")
+
+
+@pytest.mark.parametrize("show", ["windows", "", 3])
+def test_an_unknown_way_to_show(show):
+    with pytest.raises(dala.errors.CommandError, match="show must be 'window', 'browser'"):
+        dala.gpu.create_surface(8, 8, show=show)
+
+
+def test_a_title_that_is_no_text():
+    with pytest.raises(dala.errors.CommandError, match="title must be text, 7 came"):
+        dala.gpu.create_surface(8, 8, show="window", title=7)
+
+
+def test_nothing_to_wait_for():
+    with dala.gpu.create_surface(8, 8) as s:
+        with pytest.raises(dala.errors.CommandError, match="not shown anywhere"):
+            dala.gpu.wait_closed(s)
+        for bad in (-1, "soon", float("nan")):
+            with pytest.raises(dala.errors.CommandError, match="timeout must be seconds"):
+                dala.gpu.wait_closed(s, bad)
+    assert dala.gpu.wait_closed(s) is True
+
+
+def test_place_keeps_the_aspect_and_stays_inside():
+    for frame in [(1, 1), (16384, 1), (1, 16384), (320, 200), (1920, 1080)]:
+        for window in [(1, 1), (640, 480), (100, 900), (7, 5), (3840, 2160)]:
+            x, y, w, h = place(frame, window)
+            assert 1 <= w <= window[0]
+            assert 1 <= h <= window[1]
+            assert w == window[0] or h == window[1]
+            assert abs(x - (window[0] - w - x)) <= 1
+            assert abs(y - (window[1] - h - y)) <= 1
+            if min(w, h) > 1:
+                assert abs(w * frame[1] - h * frame[0]) <= max(frame)

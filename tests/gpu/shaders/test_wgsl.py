@@ -1,0 +1,121 @@
+"""Reading what WGSL binds; no device."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dala.errors import ShaderError
+from dala.gpu.shaders.wgsl import Binding, Wgsl, explain, reflect
+
+PIXELS = "@group(0) @binding(0) var<storage, read_write> pixels: array<u32>;\n"
+MAIN = "@compute @workgroup_size(8)\nfn main() {}\n"
+
+#: What may stand between two words of WGSL.
+gaps = st.lists(
+    st.sampled_from(
+        [" ", "\n", "\t", "// @compute fn no()\n", "/* var<uniform> x: f32; */", "/*/**/*/"]
+    ),
+    min_size=1,
+    max_size=3,
+).map("".join)
+kinds = st.sampled_from(
+    [
+        ("uniform", "uniform"),
+        ("storage", "read-only-storage"),
+        ("storage , read", "read-only-storage"),
+    ]
+)
+
+
+@given(
+    numbers=st.lists(st.integers(1, 999), unique=True, max_size=5),
+    data=st.data(),
+)
+def test_declarations_are_found_whatever_stands_between(numbers, data):
+    text, want = [PIXELS], [Binding(0, "pixels", "storage")]
+    for n in numbers:
+        written, kind = data.draw(kinds)
+        number = data.draw(st.sampled_from([str(n), f"{n}u", f"{n}i", hex(n)]))
+        words = ["@group(0)", f"@binding({number})"]
+        if data.draw(st.booleans()):
+            words.reverse()
+        words += ["var", f"<{written}>", f"v{n}", ":", "vec4f", ";"]
+        text.append("".join(w + data.draw(gaps) for w in words))
+        want.append(Binding(n, f"v{n}", kind))
+    order = data.draw(st.permutations(range(len(text))))
+    source = "".join(text[i] for i in order) + data.draw(gaps) + MAIN
+    assert reflect(source, "s") == Wgsl(source, "main", tuple(sorted(want, key=lambda b: b.index)))
+
+
+@given(st.text("@group(0)bindvar<st,e>:;u32[]{}fn/*\n compute", max_size=120))
+@settings(max_examples=300)
+def test_any_text_is_read_or_refused(text):
+    try:
+        found = reflect(PIXELS + text + MAIN, "s").bindings[0]
+    except ShaderError as error:
+        found, said = None, str(error)
+    if found is None:
+        assert said.startswith("shader 's'")
+    else:
+        assert found == Binding(0, "pixels", "storage")
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (MAIN, "shader 's': it does not bind the pixels. Declare"),
+        (PIXELS, "shader 's': it has no function with @compute"),
+        (
+            PIXELS + MAIN.replace("main", "a") + MAIN.replace("main", "b"),
+            "several functions with @compute (a, b); call one of them main",
+        ),
+        (
+            PIXELS.replace("read_write", "read") + MAIN,
+            "line 1: binding 0 is the pixels: var<storage, read_write> pixels: array<u32>\n"
+            "    @group(0) @binding(0) var<storage, read> pixels: array<u32>;\n"
+            "                                             ^",
+        ),
+        (
+            PIXELS + "@group(0) @binding(2) var t: texture_2d<f32>;\n" + MAIN,
+            "line 2: t is neither var<uniform> nor var<storage>",
+        ),
+        (PIXELS + "@group(1) @binding(2) var<uniform> u: f32;\n" + MAIN, "u is in group 1"),
+        (PIXELS + "@binding(2) var<uniform> u: f32;\n" + MAIN, "u needs both @group(0) and"),
+        (PIXELS + "@group(0) @binding(N) var<uniform> u: f32;\n" + MAIN, "plain numbers here, 'N'"),
+        (
+            PIXELS + "@group(0) @binding(2) var<storage, read_write> u: array<f32>;\n" + MAIN,
+            "u is written, but only the pixels at binding 0 are; write var<storage, read>",
+        ),
+        (PIXELS * 2 + MAIN, "line 2: binding 0 is pixels already"),
+        (PIXELS + MAIN + "\0", "line 4: a NUL character"),
+        (PIXELS + MAIN + " " * (1 << 20), "characters, 1048576 are allowed"),
+        (PIXELS + MAIN + "const a = " + "-" * 501 + "1;", "line 4: more than 500 operators"),
+        (PIXELS + MAIN + "const a = " + "f(1+" * 251, "line 4: more than 500 operators"),
+    ],
+)
+def test_what_surfaces_do_not_have(source, says):
+    with pytest.raises(ShaderError) as caught:
+        reflect(source, "s")
+    assert says in str(caught.value)
+
+
+def test_what_is_not_too_deep():
+    table = "const t = array<f32, 9000>(" + "-0.5, " * 9000 + ");\n"
+    many = "fn g() { " + "if a < b { c = -d; } else { e = f(1); } " * 2000 + "}\n"
+    for text in (table, many, "const a = " + "1+" * 400 + "1;", "(" * 400 + ")" * 400):
+        assert reflect(PIXELS + text + MAIN, "s").entry == "main"
+
+
+def test_main_is_taken_among_several():
+    source = PIXELS + MAIN + "@workgroup_size(1) @compute fn other() {}"
+    assert reflect(source, "s").entry == "main"
+    assert reflect(source.replace("@compute @w", "@w"), "s").entry == "other"
+
+
+def test_the_words_of_a_compiler_that_are_not_known():
+    wgsl = reflect(PIXELS + MAIN, "s")
+    assert str(explain("", wgsl, "s")) == "shader 's': it was refused"
+    said = "Validation Error\n\nCaused by:\n  In wgpuDeviceCreateComputePipeline\n    No room\n"
+    assert str(explain(said, wgsl, "s")) == "shader 's': No room"

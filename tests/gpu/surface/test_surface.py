@@ -1,0 +1,702 @@
+"""Surfaces: every call, pixels, frames, errors. Threads and ends have files of their own."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dala
+from dala import gpu
+from dala.errors import (
+    ColorError,
+    CommandError,
+    DalaError,
+    FreedError,
+    ProtocolError,
+    ShaderError,
+)
+from dala.gpu import Surface, command, create_surface
+from dala.gpu.raster import Canvas
+from dala.gpu.render.worker import QUEUE
+
+RED, GREEN, BLUE = b"\xff\0\0\xff", b"\0\xff\0\xff", b"\0\0\xff\xff"
+
+#: The calls of a surface and their arguments behind it.
+CALLS = {
+    "batch": "commands",
+    "blit": "id x y",
+    "clear": "color",
+    "destroy_surface": "",
+    "dispatch_compute": "shader params workgroups",
+    "draw_circle": "cx cy r color",
+    "draw_image": "id x y dest_w dest_h",
+    "draw_line": "x1 y1 x2 y2 color",
+    "draw_round_rect": "x y w h radius color",
+    "draw_triangle": "x1 y1 x2 y2 x3 y3 color",
+    "fill_circle": "cx cy r color",
+    "fill_rect": "x y w h color",
+    "fill_round_rect": "x y w h radius color",
+    "fill_triangle": "x1 y1 x2 y2 x3 y3 color",
+    "get_pixels": "",
+    "load_image": "id rgba w h",
+    "load_shader": "name source",
+    "load_sprite": "id rgba w h",
+    "present": "",
+    "read_pixels": "x y w h",
+    "remove_image": "id",
+    "remove_sprite": "id",
+    "reset_clip": "",
+    "resize": "w h",
+    "set_clip": "x y w h enabled",
+    "set_pixels": "rgba",
+    "set_uniform": "name data",
+    "supports_compute": "",
+    "wait_closed": "timeout",
+    "with_pixels": "fn",
+}
+
+SPRITE = bytes(range(2 * 3 * 4))
+
+#: Drawing calls with arguments, and the encoding that says the same.
+DRAWN = [
+    ("clear", ("#203040",), command.encode_clear),
+    ("fill_rect", (3, 4, 10, 5, "red"), command.encode_fill_rect),
+    ("draw_line", (-3, 2, 40, 20, (1, 2, 3, 128)), command.encode_draw_line),
+    ("draw_circle", (12, 12, 9, "lime"), command.encode_draw_circle),
+    ("fill_circle", (20, 5, 7, (0, 0, 255, 100)), command.encode_fill_circle),
+    ("draw_triangle", (1, 1, 30, 4, 9, 22, "white"), command.encode_draw_triangle),
+    ("fill_triangle", (2, 20, 28, 22, 15, 3, (9, 9, 9, 77)), command.encode_fill_triangle),
+    ("draw_round_rect", (2, 2, 20, 14, 5, "gold"), command.encode_draw_round_rect),
+    ("fill_round_rect", (6, 6, 20, 14, 5, "#ff00ff80"), command.encode_fill_round_rect),
+    ("load_sprite", (7, SPRITE, 2, 3), command.encode_load_sprite),
+    ("blit", (7, 5, 6), command.encode_blit),
+    ("load_image", (2**64 - 1, SPRITE, 3, 2), command.encode_load_image),
+    ("draw_image", (2**64 - 1, 4, 1, 17, 11), command.encode_image_blit),
+    ("set_clip", (4, 4, 9, 9), command.encode_set_clip),
+    ("fill_rect", (0, 0, 50, 50, (200, 100, 0, 50)), command.encode_fill_rect),
+    ("reset_clip", (), command.encode_reset_clip),
+    ("set_clip", (4, 4, 9, 9, False), command.encode_set_clip),
+    ("draw_line", (0, 23, 31, 0, "teal"), command.encode_draw_line),
+    ("remove_sprite", (7,), command.encode_remove_sprite),
+    ("remove_image", (2**64 - 1,), command.encode_remove_image),
+]
+
+
+@pytest.fixture
+def s():
+    with create_surface(32, 24) as made:
+        yield made
+
+
+def model(width, height, data):
+    """What a canvas alone makes of bytes, and of the loads in them."""
+    canvas = Canvas(width, height)
+    at = 0
+    while (stop := canvas.run(data, at)) is not None:
+        (found,) = command.decode(data[stop.offset : stop.end])
+        if found.name.startswith("load"):
+            getattr(canvas, found.name)(found.id, found.pixels, found.w, found.h)
+        elif found.name.startswith("remove"):
+            getattr(canvas, found.name)(found.id)
+        at = stop.end
+    return canvas.pixels.tobytes()
+
+
+# calls ----------------------------------------------------------------------------------------
+def test_every_call_is_a_function_and_a_method_with_the_same_arguments():
+    for name, wanted in CALLS.items():
+        function = list(inspect.signature(getattr(gpu, name)).parameters.values())
+        method = list(inspect.signature(getattr(Surface, name)).parameters.values())
+        assert " ".join(p.name for p in function[1:]) == wanted, name
+        if name != "destroy_surface":
+            assert [(p.name, p.default) for p in function[1:]] == [
+                (p.name, p.default) for p in method[1:]
+            ], name
+    assert {*CALLS, "create_surface", "Surface", "command", "compute"} == set(gpu.__all__)
+    assert set(dir(gpu)) >= set(gpu.__all__)
+
+
+@pytest.mark.parametrize("way", ["functions", "methods", "batch", "bytes"])
+def test_every_drawing_call_draws_what_its_bytes_say(s, way):
+    data = [encode(*arguments) for _, arguments, encode in DRAWN]
+    if way == "functions":
+        for name, arguments, _ in DRAWN:
+            assert getattr(gpu, name)(s, *arguments) is None
+    elif way == "methods":
+        for name, arguments, _ in DRAWN:
+            assert getattr(s, name)(*arguments) is None
+    elif way == "batch":
+        gpu.batch(s, data)
+    else:
+        s.submit(b"".join(data))
+    assert s.get_pixels() == model(32, 24, b"".join(data))
+    assert s.errors == []
+
+
+@pytest.mark.parametrize("name", [n for n in CALLS if n not in ("destroy_surface", "wait_closed")])
+def test_a_destroyed_surface_refuses_every_call(name):
+    s = create_surface(4, 4)
+    s.close()
+    arguments = arguments_for(name)
+    with pytest.raises(FreedError, match=rf"^{name}: the surface was destroyed"):
+        getattr(gpu, name)(s, *arguments)
+    with pytest.raises(FreedError, match=rf"^{name}: the surface was destroyed"):
+        getattr(s, name)(*arguments)
+
+
+def arguments_for(name):
+    one = {
+        "color": "red", "rgba": b"\0" * 64, "commands": [b"\x14"], "shader": "x", "params": b"",
+        "workgroups": (1, 1, 1), "source": "x", "name": "x", "data": b"x", "enabled": True,
+        "fn": lambda pixels: None, "w": 4, "h": 4,
+    }  # fmt: skip
+    return [one.get(a, 1) for a in CALLS[name].split()]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_no_surface_is_refused_by_every_call(name):
+    with pytest.raises(CommandError, match=rf"^{name}: the first argument is a Surface, str came"):
+        getattr(gpu, name)("surface", *arguments_for(name))
+
+
+def test_destroying_is_fine_twice_and_in_every_way():
+    s = create_surface(3, 3)
+    assert not s.closed
+    gpu.destroy_surface(s)
+    s.destroy()
+    s.close()
+    assert s.closed
+    assert repr(s) == "<Surface destroyed>"
+    assert s.errors == []
+    for fact in ("size", "width", "height", "stats"):
+        with pytest.raises(FreedError, match="destroyed"):
+            getattr(s, fact)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 16385, 1.5, "9", None, True, 2**40])
+def test_sizes_are_checked(s, bad):
+    with pytest.raises(CommandError, match=r"create_surface: width .* within 1\.\.16384"):
+        create_surface(bad, 3)
+    with pytest.raises(CommandError, match=r"resize: height .* within 1\.\.16384"):
+        s.resize(3, bad)
+    assert s.size == (32, 24)
+
+
+def test_a_kind_of_window_that_there_is_not():
+    with pytest.raises(CommandError, match="show must be"):
+        create_surface(3, 3, show="hologram")
+
+
+# arguments ------------------------------------------------------------------------------------
+I32 = (-(2**31), 2**31 - 1)
+U32 = (0, 2**32 - 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("fill_rect", "uuuu"),
+        ("draw_line", "iiii"),
+        ("draw_circle", "iiu"),
+        ("fill_circle", "iiu"),
+        ("draw_triangle", "iiiiii"),
+        ("fill_triangle", "iiiiii"),
+        ("draw_round_rect", "uuuuu"),
+        ("fill_round_rect", "uuuuu"),
+    ],
+)
+def test_extremes_are_drawn_and_what_is_beyond_refused(s, name, fields):
+    s.clear("navy")
+    for pick in range(2 ** len(fields)):
+        chosen = [(I32 if f == "i" else U32)[pick >> n & 1] for n, f in enumerate(fields)]
+        getattr(s, name)(*chosen, (255, 0, 0, 128))
+    s.synchronize()
+    before = s.get_pixels()
+    for n, f in enumerate(fields):
+        for beyond in ((I32 if f == "i" else U32)[0] - 1, (I32 if f == "i" else U32)[1] + 1):
+            values = [1] * len(fields)
+            values[n] = beyond
+            with pytest.raises(CommandError, match=f"encode_{name}: .* {beyond} came"):
+                getattr(s, name)(*values, "red")
+    with pytest.raises(ColorError, match="reddish"):
+        getattr(s, name)(*[1] * len(fields), "reddish")
+    assert s.get_pixels() == before
+    assert s.errors == []
+
+
+def test_extremes_of_images_clips_and_reads(s):
+    s.load_sprite(0, RED, 1, 1)
+    s.load_image(2**64 - 1, GREEN, 1, 1)
+    for x in I32:
+        s.blit(0, x, x)
+        s.draw_image(2**64 - 1, x, x, 2**32 - 1, 2**32 - 1)
+    assert s.get_pixels() == GREEN * 32 * 24
+    s.set_clip(2**32 - 1, 0, 2**32 - 1, 2**32 - 1)
+    s.clear("red")
+    assert s.read_pixels(0, 0, 1, 1) == GREEN
+    s.set_clip(0, 0, 2**32 - 1, 2**32 - 1)
+    s.clear("red")
+    assert s.read_pixels(31, 23, 1, 1) == RED
+    with pytest.raises(CommandError, match="not inside the surface of 32 x 24"):
+        s.read_pixels(2**32 - 1, 2**32 - 1, 2**32 - 1, 2**32 - 1)
+    for bad in (-1, 2**32):
+        with pytest.raises(CommandError, match="read_pixels: x"):
+            s.read_pixels(bad, 0, 1, 1)
+    with pytest.raises(CommandError, match="encode_blit: id"):
+        s.blit(2**64, 0, 0)
+
+
+# bytes ----------------------------------------------------------------------------------------
+def test_malformed_bytes_have_no_effect_at_all(s):
+    s.clear("navy")
+    good = command.encode_fill_rect(0, 0, 9, 9, "red")
+    whole = command.encode_batch([good, good, command.encode_set_uniform("u", b"12345")])
+    before = s.get_pixels()
+    for cut in range(1, len(whole)):
+        with pytest.raises(ProtocolError) as caught:
+            s.submit(whole[:cut])
+        assert caught.value.opcode in (0x15, 0x02, 0x0C, None)
+    for n, bad in enumerate((b"\xff", good[:-1], b"\x13" + b"\0" * 16 + b"\2")):
+        with pytest.raises(ProtocolError) as caught:
+            s.batch([good, bad])
+        assert (caught.value.offset, caught.value.opcode) == (5 + len(good), bad[0]), n
+        assert f"byte {5 + len(good)}, opcode 0x{bad[0]:02X}" in str(caught.value)
+    assert s.get_pixels() == before
+    assert s.errors == []
+
+
+@pytest.mark.parametrize("bad", [5, None, [1], [b""], ["x"], b"\x14", [b"\x14", None]])
+def test_what_is_no_list_of_commands(s, bad):
+    with pytest.raises(CommandError, match="encode_batch"):
+        s.batch(bad)
+    assert s.stats["queue"] == 0
+
+
+def test_bytes_may_come_in_any_kind_of_memory(s):
+    data = command.encode_fill_rect(0, 0, 32, 24, "red")
+    for kind in (bytes, bytearray, memoryview, lambda d: np.frombuffer(d, np.uint8)):
+        s.clear("black")
+        given = kind(data)
+        s.submit(given)
+        if isinstance(given, bytearray):
+            given[:] = bytes(len(given))  # they were taken, not borrowed
+        assert s.get_pixels() == RED * 32 * 24
+    s.submit(b"")
+    s.batch([])
+    with pytest.raises(CommandError, match="submit: data"):
+        s.submit("text")
+
+
+def test_rectangles_read_by_a_stream(s):
+    s.clear("red")
+    s.batch([
+        command.encode_read_pixels(0, 0, 2, 1),
+        command.encode_clear("lime"),
+        command.encode_read_pixels(31, 23, 1, 1),
+    ])  # fmt: skip
+    assert s.take_reads() == [RED * 2, GREEN]
+    assert s.take_reads() == []
+    s.submit(command.encode_read_pixels(31, 0, 2, 1))
+    with pytest.raises(CommandError, match="not inside"):
+        s.take_reads()
+
+
+# pixels ---------------------------------------------------------------------------------------
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 2**32), st.booleans())
+def test_pixels_come_back_as_they_were_set(width, height, seed, as_array):
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 4), np.uint8)
+    with create_surface(width, height) as s:
+        assert s.get_pixels() == bytes(width * height * 4)
+        s.set_pixels(pixels if as_array else pixels.tobytes())
+        assert s.get_pixels() == pixels.tobytes()
+        assert np.array_equal(np.asarray(s), pixels)
+        x, y = width // 3, height // 3
+        assert s.read_pixels(x, y, width - x, height - y) == pixels[y:, x:].tobytes()
+        assert s.read_pixels(width, height, 0, 0) == b""
+        with pytest.raises(CommandError, match="not inside"):
+            s.read_pixels(x, y, width - x + 1, height - y)
+
+
+def test_set_pixels_takes_a_copy_and_keeps_its_turn(s):
+    pixels = np.full((24, 32, 4), 7, np.uint8)
+    flipped = np.full((24, 64, 4), 9, np.uint8)[:, ::-2]  # of no order at all
+    here, go_on = s._renderer.pause()
+    assert here.wait(10)
+    s.clear("red")
+    s.set_pixels(pixels)
+    pixels[:] = 8
+    s.fill_rect(0, 0, 1, 1, "blue")
+    go_on.set()
+    assert s.get_pixels() == BLUE + b"\7" * (32 * 24 * 4 - 4)
+    s.set_pixels(flipped)
+    assert s.get_pixels() == b"\x09" * (32 * 24 * 4)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"", b"123", bytes(32 * 24 * 3), "text", 5, None, np.zeros((24, 32, 4), np.float32),
+        np.zeros((32, 24, 4), np.uint8), [1, 2], bytes(32 * 24 * 4 + 1),
+    ],
+)  # fmt: skip
+def test_what_are_not_its_pixels(s, bad):
+    s.clear("red")
+    with pytest.raises(CommandError, match=r"^set_pixels: "):
+        s.set_pixels(bad)
+    if bad is not None:
+        with pytest.raises(CommandError, match=r"^with_pixels: "):
+            s.with_pixels(lambda pixels: bad)
+    assert s.get_pixels() == RED * 32 * 24
+    assert s.errors == []
+
+
+def test_set_pixels_of_a_surface_that_another_resizes_meanwhile(s):
+    here, go_on = s._renderer.pause()
+    assert here.wait(10)
+    s._renderer.put(command.encode_resize(2, 1))  # by another thread: not known to be queued
+    s.set_pixels(bytes(32 * 24 * 4))
+    go_on.set()
+    with pytest.raises(CommandError, match="set_pixels: 2 x 1 pixels"):
+        s.get_pixels()
+    assert s.get_pixels() == bytes(8)
+
+
+def test_with_pixels_in_place_and_by_what_it_returns(s):
+    s.clear("red")
+
+    def green(pixels):
+        assert pixels.shape == (24, 32, 4)
+        assert pixels.tobytes() == RED * 32 * 24
+        pixels[:, :16] = list(GREEN)
+
+    gpu.with_pixels(s, green)
+    assert s.read_pixels(15, 0, 2, 1) == GREEN + RED
+    s.with_pixels(lambda pixels: 255 - pixels)
+    assert s.read_pixels(16, 0, 1, 1) == b"\0\xff\xff\0"
+    s.with_pixels(lambda pixels: BLUE * 32 * 24)
+    assert s.get_pixels() == BLUE * 32 * 24
+    kept = []
+    s.with_pixels(kept.append)
+    kept[0][:] = 0  # long after
+    assert s.get_pixels() == BLUE * 32 * 24
+    s.present()
+    s.with_pixels(lambda pixels: GREEN * 32 * 24)
+    s.present()
+    s.synchronize()
+    assert s._renderer.front.tobytes() == s.get_pixels() == GREEN * 32 * 24
+
+
+def test_with_pixels_that_raises_leaves_them(s):
+    s.clear("red")
+
+    def fails(pixels):
+        pixels[:] = 0
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        s.with_pixels(fails)
+    assert s.get_pixels() == RED * 32 * 24
+    with pytest.raises(CommandError, match="fn must be a function"):
+        s.with_pixels(5)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        Surface.get_pixels, Surface.synchronize, Surface.to_array, Surface.take_reads,
+        lambda s: s.read_pixels(0, 0, 1, 1), lambda s: s.with_pixels(lambda p: None),
+    ],
+)  # fmt: skip
+def test_waiting_inside_with_pixels_is_refused(s, inner):
+    s.clear("red")
+    with pytest.raises(CommandError, match="inside with_pixels the surface stands still"):
+        s.with_pixels(lambda pixels: inner(s))
+    assert s.get_pixels() == RED * 32 * 24
+
+
+def test_drawing_inside_with_pixels_comes_behind_it_however_much(s):
+    def draws(pixels):
+        assert s.size == (32, 24)
+        for n in range(3 * QUEUE):
+            s.fill_rect(0, 0, 1, 1, (n % 256, 0, 0))
+        s.set_pixels(bytes(32 * 24 * 4))
+        s.fill_rect(1, 0, 1, 1, "red")
+        assert s.stats["queue"] == 3 * QUEUE + 2
+        pixels[:] = 9
+
+    s.with_pixels(draws)
+    assert s.get_pixels() == b"\0\0\0\0" + RED + bytes(32 * 24 * 4 - 8)
+
+
+def test_destroying_inside_with_pixels():
+    s = create_surface(4, 4)
+    with pytest.raises(FreedError, match="with_pixels"):
+        s.with_pixels(lambda pixels: s.close())
+    assert s.closed
+
+
+def test_copies_for_numpy_and_files(s, tmp_path):
+    s.clear((1, 2, 3, 4))
+    assert np.asarray(s, np.int32).sum() == 10 * 32 * 24
+    with pytest.raises(ValueError, match="without a copy"):
+        np.array(s, copy=False)
+    s.save(tmp_path / "x.png")
+    image = pytest.importorskip("PIL.Image").open(tmp_path / "x.png")
+    assert image.mode == "RGBA"
+    assert image.tobytes() == s.get_pixels()
+
+
+def test_a_surface_is_neither_copied_nor_pickled(s):
+    for act in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(CommandError, match="neither be copied nor pickled"):
+            act(s)
+    assert not s.closed
+
+
+# sizes ----------------------------------------------------------------------------------------
+def test_resize_keeps_what_fits(s):
+    pixels = np.random.default_rng(1).integers(0, 256, (24, 32, 4), np.uint8)
+    s.set_pixels(pixels)
+    s.present()
+    s.set_clip(0, 0, 1, 1)
+    for width, height in ((40, 10), (3, 50), (1, 1), (60, 60)):
+        s.resize(width, height)
+        assert (s.width, s.height) == s.size == (width, height)
+        kept = np.zeros((height, width, 4), np.uint8)
+        h, w = min(height, pixels.shape[0]), min(width, pixels.shape[1])
+        kept[:h, :w] = pixels[:h, :w]
+        assert s.get_pixels() == kept.tobytes()
+        assert s._renderer.front.tobytes() == kept.tobytes()
+        assert repr(s) == f"<Surface {width} x {height}>"
+        pixels = kept
+    s.clear("red")  # the clip was lifted
+    s.present()
+    assert s.get_pixels() == RED * 3600
+    assert s._renderer.front.tobytes() == RED * 3600
+
+
+def test_the_size_after_a_resize_in_a_batch(s):
+    s.batch([command.encode_resize(5, 6), command.encode_clear("red")])
+    assert s.size == (5, 6)
+    assert s.get_pixels() == RED * 30
+
+
+def test_the_size_needs_no_wait_unless_a_resize_is_queued(s):
+    here, go_on = s._renderer.pause()
+    assert here.wait(10)
+    s.clear("red")
+    assert s.size == (32, 24)  # would wait for ever
+    go_on.set()
+
+
+def test_counted_bytes_follow_the_size():
+    def surfaces():
+        found = dala.diagnostics()["objects"].get("surface", {"count": 0, "bytes": 0})
+        return found["count"], found["bytes"]
+
+    count, nbytes = surfaces()
+    with create_surface(10, 10) as s:
+        assert surfaces() == (count + 1, nbytes + 800)
+        s.resize(20, 10)
+        s.synchronize()
+        assert surfaces() == (count + 1, nbytes + 1600)
+    assert surfaces() == (count, nbytes)
+
+
+# frames ---------------------------------------------------------------------------------------
+def test_present_shows_what_was_drawn_and_goes_on_from_it(s):
+    s.clear("red")
+    s.synchronize()
+    assert s._renderer.front.tobytes() == bytes(32 * 24 * 4)
+    s.present()
+    s.fill_rect(0, 0, 32, 12, "blue")
+    assert s.get_pixels() == BLUE * 32 * 12 + RED * 32 * 12
+    assert s._renderer.front.tobytes() == RED * 32 * 24
+    s.present()
+    assert s.get_pixels() == s._renderer.front.tobytes() == BLUE * 32 * 12 + RED * 32 * 12
+
+
+SHAPES = st.one_of(
+    st.builds(
+        command.encode_fill_rect,
+        st.integers(0, 60), st.integers(0, 60), st.integers(0, 60), st.integers(0, 60),
+        st.tuples(*[st.integers(0, 255)] * 4),
+    ),
+    st.builds(
+        command.encode_fill_circle,
+        st.integers(-9, 60), st.integers(-9, 60), st.integers(0, 30),
+        st.tuples(*[st.integers(0, 255)] * 4),
+    ),
+    st.builds(command.encode_clear, st.tuples(*[st.integers(0, 255)] * 4)),
+    st.builds(
+        command.encode_set_clip,
+        st.integers(0, 60), st.integers(0, 60), st.integers(0, 60), st.integers(0, 60),
+    ),
+    st.just(command.encode_present()),
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(SHAPES, max_size=20))
+def test_presents_between_change_nothing_of_what_is_drawn(commands):
+    with create_surface(50, 50) as s:
+        s.submit(b"".join(commands))
+        s.present()
+        drawn = b"".join(c for c in commands if c != b"\x05")
+        assert s.get_pixels() == s._renderer.front.tobytes() == model(50, 50, drawn)
+        assert s.stats["frames"] == commands.count(b"\x05") + 1
+
+
+def test_only_bands_that_changed_are_copied():
+    """A mark that nothing drew is still where a copy of everything would have wiped it out."""
+    with create_surface(64, 64) as s:
+        s.clear("red")
+        s.present()
+        s.synchronize()
+        renderer = s._renderer
+
+        def mark():
+            renderer.front[40, 5] = 77  # becomes the back one at the next present
+            renderer.front[3, 60] = 77
+            renderer.front[3, 9] = 77
+
+        renderer.ask(mark)
+        s.fill_rect(8, 2, 4, 3, "blue")
+        s.present()
+        assert s.read_pixels(5, 40, 1, 1) == b"MMMM"
+        assert s.read_pixels(60, 3, 1, 1) == b"MMMM"
+        assert s.read_pixels(9, 3, 1, 1) == BLUE
+
+
+def test_stats(s):
+    assert s.stats == {"frames": 0, "fps": 0.0, "dropped": 0, "queue": 0}
+    for _ in range(5):
+        s.present()
+    s.synchronize()
+    found = s.stats
+    assert (found["frames"], found["dropped"], found["queue"]) == (5, 0, 0)
+    s._renderer._presented.clear()
+    s._renderer._presented.extend([10.0, 10.5, 11.0])
+    assert s.stats["fps"] == 2.0
+
+
+# errors ---------------------------------------------------------------------------------------
+def raises_on_present(s):
+    def fails(renderer):
+        raise OSError("no screen")
+
+    s._renderer.on_present = fails
+    s.present()
+
+
+FAILING = [
+    (lambda s: s.blit(99, 0, 0), CommandError, "there is no sprite 99"),
+    (lambda s: s.draw_image(2**64 - 1, 0, 0, 1, 1), CommandError, f"no image {2**64 - 1}"),
+    (lambda s: s.submit(command.encode_resize(0, 5)), CommandError, "resize: width"),
+    (lambda s: s.submit(command.encode_resize(5, 2**32 - 1)), CommandError, "resize: height"),
+    (lambda s: s.dispatch_compute("nothing"), ShaderError, "no shader of this name"),
+    (lambda s: s.load_shader("x", "what is this"), ShaderError, "neither WGSL"),
+    (lambda s: s.dispatch_compute("def f(px: Pixel): return"), DalaError, "return"),
+    (raises_on_present, CommandError, "OSError: no screen"),
+]
+
+
+@pytest.mark.parametrize(("fail", "kind", "text"), FAILING)
+def test_a_command_that_fails_stops_nothing(s, fail, kind, text):
+    s.clear("red")
+    fail(s)
+    s.fill_rect(0, 0, 1, 1, "blue")
+    with pytest.raises(kind, match=text) as caught:
+        s.get_pixels()
+    assert s.get_pixels() == BLUE + RED * (32 * 24 - 1)  # once, and all else was drawn
+    assert s.errors == [caught.value]
+    assert s.size == (32, 24)
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        Surface.synchronize, Surface.get_pixels, Surface.to_array, Surface.take_reads,
+        lambda s: s.read_pixels(0, 0, 1, 1), lambda s: s.with_pixels(lambda p: None),
+    ],
+)  # fmt: skip
+def test_every_call_that_waits_tells(s, wait):
+    s.blit(1, 0, 0)
+    s.blit(2, 0, 0)
+    with pytest.raises(CommandError, match="there is no sprite 1"):
+        wait(s)
+    wait(s)
+    assert [str(e).split(".")[0] for e in s.errors] == [
+        "blit: there is no sprite 1",
+        "blit: there is no sprite 2",
+    ]
+
+
+def test_the_last_errors_are_kept_in_order(s):
+    for n in range(200):
+        s.blit(n, 0, 0)
+    with pytest.raises(CommandError, match="no sprite 0"):
+        s.synchronize()
+    assert [int(str(e).split("sprite ")[1].split(".")[0]) for e in s.errors] == [*range(136, 200)]
+
+
+def test_a_batch_with_a_failing_command_draws_the_rest(s):
+    s.batch([
+        command.encode_clear("red"),
+        command.encode_blit(5, 0, 0),
+        command.encode_resize(2**32 - 1, 1),
+        command.encode_fill_rect(0, 0, 1, 1, "blue"),
+    ])  # fmt: skip
+    with pytest.raises(CommandError, match="no sprite 5"):
+        s.synchronize()
+    assert s.get_pixels() == BLUE + RED * (32 * 24 - 1)
+    assert len(s.errors) == 2
+
+
+def test_errors_are_still_listed_after_the_end():
+    with create_surface(2, 2) as s:
+        s.blit(5, 0, 0)
+        s.size  # noqa: B018
+        with pytest.raises(CommandError):
+            s.synchronize()
+    assert len(s.errors) == 1
+
+
+# memory ---------------------------------------------------------------------------------------
+def test_two_framebuffers_and_little_besides():
+    """Counted by the allocator, at the most that a surface ever held, its queue being full."""
+    width, height = 1920, 1080
+
+    def fill(s):
+        for _ in range(3):
+            here, go_on = s._renderer.pause()
+            assert here.wait(10)
+            for n in range(QUEUE):
+                s.fill_rect(n % 1000, n % 700, 9, 9, (n % 256, 0, 0, 200))
+            go_on.set()
+            s.present()
+            s.synchronize()
+
+    with create_surface(width, height) as warm:  # so that nothing is compiled while it is counted
+        fill(warm)
+    for thread in threading.enumerate():
+        if thread.name == "dala-calls":
+            thread.join()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        with create_surface(width, height) as s:
+            fill(s)
+            peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert peak - 2 * width * height * 4 < 2 << 20

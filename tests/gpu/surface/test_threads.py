@@ -1,0 +1,417 @@
+"""Surfaces and threads: the queue's bound, batches, many who draw, waits that are broken off."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from dala.errors import CommandError, FreedError
+from dala.gpu import command, create_surface
+from dala.gpu.render import worker
+from dala.gpu.render.worker import QUEUE
+
+RED, GREEN = b"\xff\0\0\xff", b"\0\xff\0\xff"
+
+
+def until(fine):
+    """Waits for what must come; a test that is stuck fails instead of hanging."""
+    end = time.monotonic() + 30
+    while not fine():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.001)
+
+
+def render_threads():
+    return [t for t in threading.enumerate() if t.name == "dala-render"]
+
+
+class Job(threading.Thread):
+    """A thread whose error is raised where it is joined."""
+
+    def __init__(self, work):
+        super().__init__(daemon=True)
+        self.work, self.error = work, None
+        self.start()
+
+    def run(self):
+        try:
+            self.work()
+        except BaseException as error:
+            self.error = error
+
+    def end(self):
+        self.join(30)
+        assert not self.is_alive()
+        if self.error is not None:
+            raise self.error
+
+
+# the queue ------------------------------------------------------------------------------------
+def test_whoever_draws_too_much_waits_and_nothing_is_lost():
+    count, total = [0], QUEUE + 2000
+    with create_surface(100, 200) as s:
+
+        def draw():
+            for n in range(total):
+                s.fill_rect(n % 100, n // 100, 1, 1, (n % 256, n // 256, 7))
+                count[0] += 1
+
+        def hold(pixels):
+            job = Job(draw)
+            until(lambda: s._renderer._waiting == 1)
+            assert (count[0], s.stats["queue"]) == (QUEUE, QUEUE + 1)  # the next one waits
+            return job
+
+        jobs = []
+        s.with_pixels(lambda pixels: jobs.append(hold(pixels)))
+        jobs[0].end()
+        assert count[0] == total
+        n = np.arange(total)
+        want = np.stack([n % 256, n // 256, np.full(total, 7), np.full(total, 255)], 1)
+        assert s.get_pixels()[: 4 * total] == want.astype(np.uint8).tobytes()
+
+
+def test_pictures_that_wait_are_bounded_by_their_bytes(monkeypatch):
+    monkeypatch.setattr(worker, "QUEUE_BYTES", 5 * 400)
+    done = []
+    with create_surface(10, 10) as s:
+
+        def draw():
+            for n in range(20):
+                s.set_pixels(bytes([n]) * 400)
+                done.append(n)
+
+        here, go_on = s._renderer.pause()
+        assert here.wait(10)
+        job = Job(draw)
+        until(lambda: s._renderer._waiting == 1)
+        assert (len(done), s.stats["queue"]) == (5, 5)
+        go_on.set()
+        job.end()
+        assert s.get_pixels() == bytes([19]) * 400
+        assert s._renderer._heavy == 0
+        monkeypatch.setattr(worker, "QUEUE_BYTES", 10)
+        s.set_pixels(bytes([20]) * 400)  # one is taken, however large
+        assert s.get_pixels() == bytes([20]) * 400
+
+
+def test_large_commands_are_bounded_too(monkeypatch):
+    monkeypatch.setattr(worker, "QUEUE_BYTES", 3 * 300_000)
+    done = []
+    with create_surface(2, 2) as s:
+
+        def draw():
+            for n in range(8):
+                s.load_image(n, bytes([n]) * 262144, 256, 256)
+                done.append(n)
+
+        here, go_on = s._renderer.pause()
+        assert here.wait(10)
+        job = Job(draw)
+        until(lambda: s._renderer._waiting == 1)
+        assert len(done) == 3
+        go_on.set()
+        job.end()
+        s.synchronize()
+        assert s._renderer.canvas.image_count == 8
+
+
+def test_drawing_returns_while_nothing_is_drawn():
+    with create_surface(4, 4) as s:
+        here, go_on = s._renderer.pause()
+        assert here.wait(10)
+        s.clear("red")
+        s.present()
+        s.batch([command.encode_clear("lime")])
+        s.resize(5, 5)
+        s.load_sprite(1, RED, 1, 1)
+        s.set_uniform("x", b"1234")
+        assert s.stats["queue"] == 6
+        assert s._renderer.frames == 0
+        go_on.set()
+        assert s.read_pixels(3, 3, 1, 1) == GREEN
+        assert s.stats["frames"] == 1
+
+
+def test_slow_work_is_taken_in_smaller_pieces_and_then_in_larger_ones(monkeypatch):
+    with create_surface(4, 4) as s:
+        monkeypatch.setattr(worker, "LONG", -1.0)  # everything takes longer
+        for _ in range(20):
+            s.clear("red")
+            s.synchronize()
+        assert s._renderer._take == 16
+        for n in range(100):
+            s.fill_rect(n % 4, n // 4 % 4, 1, 1, (n, 0, 0))
+        assert s.read_pixels(3, 0, 1, 1) == b"\x63\0\0\xff"  # n = 99
+        monkeypatch.setattr(worker, "LONG", 1e9)
+        for _ in range(20):
+            s.clear("red")
+            s.synchronize()
+        assert s._renderer._take == QUEUE
+
+
+# atomicity ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("pattern", ["b", "r", "br", "rb", "bbr", "brb", "rbr", "brbr", "bbrr"])
+def test_requests_keep_their_turn_wherever_they_lie(pattern):
+    seen, want, last = [], [], 0
+    with create_surface(4, 1) as s:
+        renderer = s._renderer
+        here, go_on = renderer.pause()
+        assert here.wait(30)
+        for n, kind in enumerate(pattern, 1):
+            if kind == "b":
+                s.fill_rect(0, 0, 1, 1, (n, 0, 0))
+                last = n
+            else:
+                renderer.later(lambda: seen.append(int(renderer.canvas.pixels[0, 0, 0])))
+                want.append(last)
+        go_on.set()
+        s.synchronize()
+        assert seen == want
+        assert s.read_pixels(0, 0, 1, 1)[0] == last
+
+
+def test_nobody_sees_half_a_batch():
+    """Rows are filled one command at a time; readers only ever see all rows of one colour."""
+    seen, stop = set(), threading.Event()
+    with create_surface(8, 64) as s:
+        s.clear((0, 0, 0))
+
+        def read():
+            while not stop.is_set():
+                pixels = s.to_array()
+                assert (pixels == pixels[0, 0]).all()
+                seen.add(int(pixels[0, 0, 0]))
+
+        readers = [Job(read) for _ in range(3)]
+        until(lambda: seen or any(r.error for r in readers))
+        for n in range(1, 120):
+            s.batch([command.encode_fill_rect(0, y, 8, 1, (n, n, n)) for y in range(64)])
+            s.present()
+            if n == 60:  # somebody reads in between, however quick the drawing is
+                until(lambda: len(seen) > 1 or any(r.error for r in readers))
+        s.synchronize()
+        until(lambda: 119 in seen or any(r.error for r in readers))
+        stop.set()
+        for reader in readers:
+            reader.end()
+        assert len(seen) > 2
+
+
+def test_with_pixels_and_batches_do_not_mix():
+    with create_surface(8, 8) as s:
+        s.clear((0, 0, 0))
+
+        def more():
+            for _ in range(50):
+                s.with_pixels(lambda pixels: pixels + np.array([1, 0, 0, 0], np.uint8))
+
+        def others():
+            for n in range(50):
+                s.batch([command.encode_fill_rect(0, 0, 8, 8, (0, 0, 0, 0))] * 9)
+                s.get_pixels() if n % 5 == 0 else s.present()
+
+        jobs = [Job(more), Job(more), Job(more), Job(others)]
+        for job in jobs:
+            job.end()
+        assert s.get_pixels() == b"\x96\0\0\xff" * 64  # 3 x 50, none of them lost
+
+
+# many -----------------------------------------------------------------------------------------
+def test_many_threads_draw_on_one_surface():
+    threads, each = 8, 3000
+    with create_surface(threads * 10, 300) as s:
+        s.clear("black")
+
+        def draw(column):
+            for n in range(each):
+                x, y = column * 10 + n % 10, n // 10
+                s.fill_rect(x, y, 1, 1, (99, 99, 99))
+                s.draw_line(x, y, x, y, (column, n % 251, 200))
+
+        for job in [Job(lambda c=c: draw(c)) for c in range(threads)]:
+            job.end()
+        got = s.to_array()
+        n = np.arange(300)[:, None] * 10 + np.arange(threads * 10)[None] % 10
+        assert np.array_equal(got[..., 0], np.broadcast_to(np.arange(threads * 10) // 10, n.shape))
+        assert np.array_equal(got[..., 1], n % 251)
+        assert s.errors == []
+
+
+def test_a_hundred_surfaces_at_once_destroyed_in_any_order_with_work_queued():
+    before = len(render_threads())
+    made = [create_surface(20 + n, 10) for n in range(100)]
+    for n, s in enumerate(made):
+        s.clear((n, 2 * n, 3))
+        s.fill_rect(0, 0, 1, 1, "red")
+    assert len(render_threads()) == before + 100
+    for n, s in enumerate(made):
+        assert s.get_pixels() == RED + bytes([n, 2 * n, 3, 255]) * ((20 + n) * 10 - 1)
+    order = random.Random(4).sample(range(100), 100)
+    for n in order[:50]:
+        for _ in range(50):
+            made[n].fill_circle(5, 5, 50, (1, 2, 3, 99))
+        made[n].close()
+        assert made[n].closed
+    for n in order[50:]:
+        assert made[n].read_pixels(1, 1, 1, 1) == bytes([n, 2 * n, 3, 255])
+        made[n].clear("blue")
+    del s
+    made.clear()  # with work queued, by the collector
+    until(lambda: len(render_threads()) == before)
+
+
+def test_destroyed_by_another_thread_while_others_draw_and_wait():
+    for _ in range(20):
+        s = create_surface(50, 50)
+        begun = threading.Barrier(4)
+
+        def work(act, s=s, begun=begun):
+            begun.wait()
+            with pytest.raises(FreedError, match="destroyed"):
+                while True:
+                    act(s)
+
+        jobs = [
+            Job(lambda work=work, act=act: work(act))
+            for act in (
+                lambda s: s.fill_rect(0, 0, 9, 9, "red"),
+                lambda s: s.get_pixels(),
+                lambda s: s.with_pixels(lambda pixels: None),
+            )
+        ]
+        begun.wait()
+        s.close()
+        for job in jobs:
+            job.end()
+
+
+def test_those_who_wait_are_told_when_it_is_destroyed():
+    s = create_surface(4, 4)
+    renderer = s._renderer
+    here, _ = renderer.pause()
+    assert here.wait(10)
+    told = []
+
+    def wait(act):
+        with pytest.raises(FreedError, match="destroyed"):
+            act()
+        told.append(True)
+
+    def fill():
+        while True:
+            s.clear("red")
+
+    jobs = [Job(lambda: wait(s.get_pixels)), Job(lambda: wait(fill))]
+    until(lambda: renderer._waiting == 1)
+    s.close()  # though it stands still for somebody who never lets go
+    for job in jobs:
+        job.end()
+    assert told == [True, True]
+    assert not renderer._thread.is_alive()
+
+
+def test_what_is_asked_on_the_render_thread_itself_does_not_wait_for_it():
+    with create_surface(2, 2) as s:
+        found = []
+
+        def presented(renderer):
+            found.append(s.get_pixels())
+            s.clear("lime")
+            s.with_pixels(lambda pixels: found.append(pixels.tobytes()))
+
+        s._renderer.on_present = presented
+        s.clear("red")
+        s.present()
+        s.synchronize()
+        assert found == [RED * 4, RED * 4]
+        assert s.get_pixels() == GREEN * 4
+
+
+# interruption ---------------------------------------------------------------------------------
+needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="signals are sent to a thread")
+
+
+def interrupt_when(fine):
+    main = threading.main_thread().ident
+
+    def send():
+        until(fine)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    return Job(send)
+
+
+@needs_signals
+def test_ctrl_c_in_a_wait_leaves_the_surface_usable():
+    with create_surface(4, 4) as s:
+        renderer = s._renderer
+        for act in (
+            s.get_pixels,
+            s.synchronize,
+            lambda: s.read_pixels(0, 0, 1, 1),
+            lambda: s.with_pixels(lambda pixels: pixels.fill(3)),
+        ):
+            here, go_on = renderer.pause()
+            assert here.wait(10)
+            job = interrupt_when(lambda: renderer.pending == 1)
+            with pytest.raises(KeyboardInterrupt):
+                act()
+            job.end()
+            go_on.set()
+            s.clear("red")
+            assert s.get_pixels() == RED * 16
+            assert s.errors == []
+
+
+@needs_signals
+def test_ctrl_c_while_the_queue_is_full():
+    with create_surface(4, 4) as s:
+        renderer = s._renderer
+        here, go_on = renderer.pause()
+        assert here.wait(10)
+        job = interrupt_when(lambda: renderer._waiting == 1)
+        with pytest.raises(KeyboardInterrupt):
+            while True:
+                s.clear("red")
+        job.end()
+        assert renderer._waiting == 0
+        go_on.set()
+        assert s.get_pixels() == RED * 16
+
+
+@needs_signals
+def test_ctrl_c_in_with_pixels_leaves_the_pixels():
+    with create_surface(4, 4) as s:
+        s.clear("red")
+
+        def work(pixels):
+            pixels[:] = 1
+            signal.raise_signal(signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt):
+            s.with_pixels(work)
+        assert s.get_pixels() == RED * 16
+
+
+def test_an_error_of_one_thread_is_told_once():
+    with create_surface(4, 4) as s:
+        s.blit(9, 0, 0)
+        caught = []
+
+        def wait():
+            try:
+                s.synchronize()
+            except CommandError as error:
+                caught.append(error)
+
+        for job in [Job(wait) for _ in range(6)]:
+            job.end()
+        assert caught == s.errors
+        assert len(caught) == 1

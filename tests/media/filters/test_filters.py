@@ -1,0 +1,278 @@
+"""One call a filter: every kind of picture in, the same kind out, on every engine."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import dala
+from dala.errors import (
+    DtypeError,
+    ParameterError,
+    ReadOnlyError,
+    ShapeError,
+    ShapeMismatch,
+    UnknownParameter,
+)
+from dala.gpu.compute import Cube, buffer_zeros, from_array, kernels, run_kernel
+from dala.gpu.compute.kernel import get as find_kernel
+from dala.media import Frame, gpu
+from dala.media.filters import plans as steps
+from tests.support.filter_twins import neighbours
+from tests.support.tolerances import assert_close
+
+RNG = np.random.default_rng(11)
+PHOTO = RNG.integers(0, 256, (18, 26, 4), dtype=np.uint8)
+
+#: Every filter of one picture, with parameters that change something.
+ONE = {
+    "beauty": {"amount": 0.9, "radius": 3},
+    "blur": {"radius": 2, "sigma": 1.1},
+    "brightness": {"value": 0.15},
+    "contrast": {"value": 0.4},
+    "denoise": {"radius": 1, "sigma_space": 1.5, "sigma_color": 0.3},
+    "dilate": {"radius": 2},
+    "edge_detect": {"amount": 0.25},
+    "erode": {"radius": 2},
+    "gamma": {"value": 1.7},
+    "gaussian_blur": {"sigma": 1.2},
+    "grayscale": {},
+    "hue": {"degrees": 70.0},
+    "invert": {},
+    "median": {},
+    "saturation": {"value": 0.7},
+    "sepia": {"amount": 0.8},
+    "sharpen": {"amount": 0.4},
+    "vignette": {"amount": 0.6},
+}
+SHAPED = {
+    "bicubic_scale": ({"scale": 1.5}, (27, 39)),
+    "resize": ({"size": (9, 13), "method": "area"}, (9, 13)),
+    "warp_affine": ({"matrix": (1, 0, 2, 0, 1, 3), "size": (10, 12)}, (10, 12)),
+    "warp_perspective": ({"matrix": np.eye(3)}, (18, 26)),
+}
+
+
+def by_kernel(name, images, params, shape, dtype="u8"):
+    out = buffer_zeros(shape, dtype)
+    run_kernel(name, [from_array(i) for i in images], out, params)
+    return np.array(out.numpy())
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_filters_do_what_their_kernels_do(engine_id, name):
+    for photo in (PHOTO, PHOTO[..., :3], PHOTO[..., 1]):  # the last two are not contiguous
+        want = by_kernel(name, [photo], ONE[name], photo.shape)
+        got = getattr(gpu, name)(photo, **ONE[name])
+        assert got.dtype == np.uint8
+        assert got.flags.writeable
+        np.testing.assert_array_equal(got, want)
+    light = (PHOTO / np.float32(255)).astype(np.float32)
+    got = getattr(gpu, name)(light, **ONE[name])
+    np.testing.assert_array_equal(got, by_kernel(name, [light], ONE[name], light.shape, "f32"))
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_filters_that_make_another_size(engine_id, name):
+    params, size = SHAPED[name]
+    got = getattr(gpu, name)(PHOTO, **params)
+    assert got.shape == (*size, 4)
+    rest = {k: v for k, v in params.items() if k not in ("size", "scale")}
+    np.testing.assert_array_equal(got, by_kernel(name, [PHOTO], rest, (*size, 4)))
+
+
+def test_values_of_a_blur(engine_id):
+    image = PHOTO / 255.0
+    total, weights = 0.0, 0.0
+    for dx, dy, shifted in neighbours(image, 3):
+        weight = np.exp(-(dx * dx + dy * dy) / (2 * 1.5**2))
+        total, weights = total + weight * shifted, weights + weight
+    want = np.concatenate([(total / weights)[..., :3], image[..., 3:]], axis=-1)
+    got = gpu.blur(PHOTO, radius=3, sigma=1.5).astype(float)
+    assert np.abs(got[..., :3] - want[..., :3] * 255).max() <= 1.5
+
+
+def test_values_of_plain_filters(engine_id):
+    picture = np.array([[[10, 100, 200, 7]]], np.uint8)
+    assert gpu.invert(picture).tolist() == [[[245, 155, 55, 7]]]
+    assert gpu.brightness(picture, value=0.2).tolist() == [[[61, 151, 251, 7]]]
+    assert gpu.grayscale(picture).tolist() == [[[84, 84, 84, 7]]]
+
+
+def test_chroma_key_gives_alpha(engine_id):
+    picture = np.array([[[0, 255, 0], [200, 30, 40]]], np.uint8)
+    got = gpu.chroma_key(picture)
+    assert got.shape == (1, 2, 4)
+    assert got[0, :, 3].tolist() == [0, 255]
+    data = gpu.chroma_key(picture.tobytes(), 2, 1)
+    assert data == got.tobytes()
+
+
+def test_two_pictures(engine_id):
+    badge = np.zeros((18, 26, 4), np.uint8)
+    badge[4:9, 5:20] = (255, 200, 0, 128)
+    got = gpu.overlay_alpha(PHOTO, badge, opacity=0.8)
+    want = by_kernel("overlay_alpha", [PHOTO, badge], {"opacity": 0.8}, PHOTO.shape)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(gpu.video_mix(PHOTO, badge, t=0.0), PHOTO)
+    data = gpu.overlay_alpha(PHOTO.tobytes(), badge.tobytes(), 26, 18, opacity=0.8)
+    assert data == want.tobytes()
+    with pytest.raises(ShapeMismatch, match="over must have the picture's size, 26 x 18"):
+        gpu.overlay_alpha(PHOTO, badge[:5])
+
+
+def test_look_up_tables(engine_id, tmp_path):
+    axis = np.linspace(0, 1, 5)
+    color = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1)
+    cube = Cube((1 - color).astype(np.float32), "negative")
+    want = gpu.invert(PHOTO).astype(int)
+    path = tmp_path / "negative.cube"
+    path.write_text(cube.text())
+    for lut in (cube, path, str(path), cube.table):
+        assert np.abs(gpu.lut_apply(PHOTO, lut=lut) - want).max() <= 1
+
+
+def test_remap(engine_id):
+    y, x = np.mgrid[:5, :7].astype(np.float32)
+    got = gpu.remap(PHOTO, map=np.stack([x + 2, y + 1], axis=-1))
+    np.testing.assert_array_equal(got, PHOTO[1:6, 2:9])
+
+
+# kinds ------------------------------------------------------------------------------------------
+def test_you_get_back_the_kind_you_gave(engine_id):
+    image = pytest.importorskip("PIL.Image")
+    want = gpu.sharpen(PHOTO)
+    for kind in (bytes, bytearray, memoryview):
+        got = gpu.sharpen(kind(PHOTO.tobytes()), 26, 18)
+        assert type(got) is kind
+        assert bytes(got) == want.tobytes()
+    for channels in (3, 1):
+        part = np.ascontiguousarray(PHOTO[..., 0] if channels == 1 else PHOTO[..., :3])
+        assert gpu.sharpen(part.tobytes(), 26, 18) == gpu.sharpen(part).tobytes()
+    picture = gpu.sharpen(image.fromarray(PHOTO))
+    assert (picture.mode, picture.size) == ("RGBA", (26, 18))
+    np.testing.assert_array_equal(np.asarray(picture), want)
+    b = gpu.sharpen(from_array(PHOTO))
+    assert b.read() == want.tobytes()
+    frame = gpu.sharpen(Frame.from_array(PHOTO, pts=7, time_base="1/30", matrix="bt2020"))
+    assert (frame.pts, str(frame.time), frame.matrix) == (7, "7/30", "bt2020")
+    np.testing.assert_array_equal(frame.numpy(), want)
+
+
+def test_pillow_modes(engine_id):
+    image = pytest.importorskip("PIL.Image")
+    rgb = image.fromarray(PHOTO[..., :3].copy())
+    for mode, out in (("P", "RGB"), ("CMYK", "RGB"), ("1", "L"), ("LA", "RGBA")):
+        given = rgb.convert(mode)
+        got = gpu.invert(given)
+        assert got.mode == out
+        np.testing.assert_array_equal(
+            np.asarray(got)[..., :3], 255 - np.asarray(given.convert(out))[..., :3]
+        )
+    deep = np.array([[0, 1, 30000, 65535]], np.uint16)
+    got = gpu.invert(image.fromarray(deep))
+    assert got.mode == "I;16"
+    assert np.asarray(got).tolist() == [[65535, 65534, 35535, 0]]
+    with pytest.raises(DtypeError, match="mode 'F'"):
+        gpu.invert(rgb.convert("F"))
+
+
+def test_out_is_written_and_returned(engine_id):
+    want = gpu.blur(PHOTO, radius=2)
+    for out in (np.empty_like(PHOTO), np.empty((18, 52, 4), np.uint8)[:, ::2]):
+        assert gpu.blur(PHOTO, radius=2, out=out) is out
+        np.testing.assert_array_equal(out, want)
+    own = PHOTO.copy()
+    assert gpu.blur(own, radius=2, out=own) is own
+    np.testing.assert_array_equal(own, want)
+
+
+def test_what_is_given_stays(engine_id):
+    before = PHOTO.copy()
+    before.flags.writeable = False
+    got = gpu.brightness(before, value=0.5)
+    np.testing.assert_array_equal(before, PHOTO)
+    got[:] = 0  # the result is the caller's own
+    np.testing.assert_array_equal(before, PHOTO)
+
+
+def test_memory_is_shared_on_the_cpu():
+    photo = PHOTO.copy()
+    picture = steps.read(photo, None, None, "test")
+    assert np.shares_memory(picture.buffer("cpu").numpy(), photo)
+    out = np.empty_like(photo)
+    target = steps._target(picture, picture.buffer("cpu"), out, "cpu")
+    assert np.shares_memory(target.numpy(), out)
+
+
+def test_device_says_where():
+    assert gpu.invert(from_array(PHOTO, device="cpu"), device="reference").device == "reference"
+    assert gpu.invert(from_array(PHOTO, device="reference")).device == "reference"
+
+
+# refusals -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: gpu.blur(PHOTO.astype(float)), DtypeError, "array of float64 came"),
+        (lambda: gpu.blur(PHOTO[..., :2]), ShapeError, r"\(18, 26, 2\) came"),
+        (lambda: gpu.blur([[1, 2]]), DtypeError, "list came"),
+        (lambda: gpu.blur(b"1234"), ParameterError, "bytes need width"),
+        (lambda: gpu.blur(b"1234", 2, 3), ShapeError, "24 bytes of RGBA"),
+        (lambda: gpu.blur(PHOTO, 18, 26), ShapeMismatch, "the picture is 26 x 18"),
+        (lambda: gpu.blur(PHOTO, radius=-1), ParameterError, r"gpu\.blur: radius must be"),
+        (lambda: gpu.blur(PHOTO, out=PHOTO[:3].copy()), ShapeMismatch, "out must be u8"),
+        (lambda: gpu.blur(PHOTO.tobytes(), 26, 18, out=PHOTO.copy()), ParameterError, "out is an"),
+        (lambda: gpu.blur("photo.png"), DtypeError, r"Frame.open\(path\)"),
+        (lambda: Frame.open(None), ParameterError, "path is a text"),
+        (lambda: gpu.lut_apply(PHOTO, lut=[["a"]]), DtypeError, "lut must be an array"),
+        (lambda: gpu.remap(PHOTO, map=[["a"]]), DtypeError, "map must be an array"),
+        (lambda: gpu.remap(PHOTO, map=PHOTO), ShapeMismatch, "map has shape"),
+        (lambda: gpu.resize(PHOTO, size=(0, 4)), ParameterError, "size is"),
+        (lambda: gpu.warp_affine(PHOTO, matrix=(1, 2)), ParameterError, "6 numbers"),
+    ],
+)
+def test_refusals(call, error, text):
+    with dala.device("cpu"), pytest.raises(error, match=text):
+        call()
+
+
+def test_a_read_only_out_is_refused_and_nothing_written(engine_id):
+    out = np.zeros_like(PHOTO)
+    out.flags.writeable = False
+    with pytest.raises(ReadOnlyError):
+        gpu.invert(PHOTO, out=out)
+    out = np.zeros_like(PHOTO)
+    with pytest.raises(ParameterError):
+        gpu.gamma(PHOTO, value=-1.0, out=out)
+    assert not out.any()
+    with pytest.raises(UnknownParameter, match="anngle"):
+        steps.plan([("overlay", {"picture": PHOTO, "anngle": 3})], PHOTO.shape, "u8", "test")
+
+
+def test_every_filter_has_its_call_with_the_kernel_s_parameters():
+    for name in steps.FILTERS:
+        assert name in kernels()
+        call = inspect.signature(getattr(gpu, name))
+        named = {p.name for p in call.parameters.values() if p.kind is p.KEYWORD_ONLY}
+        kernel = find_kernel(name)
+        for p in kernel.params:
+            assert p.name in named, (name, p.name)
+    assert set(ONE) | set(SHAPED) | {
+        "chroma_key", "lut_apply", "overlay_alpha", "remap", "video_mix"
+    } == set(steps.FILTERS)  # fmt: skip
+
+
+def test_defaults_are_the_kernels():
+    for name in ONE:
+        call = inspect.signature(getattr(gpu, name)).parameters
+        kernel = find_kernel(name)
+        for p in kernel.params:
+            assert call[p.name].default == p.default, (name, p.name)
+
+
+def test_an_empty_picture_stays_empty(engine_id):
+    assert gpu.invert(np.zeros((0, 4, 3), np.uint8)).shape == (0, 4, 3)
+    assert_close(gpu.invert(np.zeros((1, 1), np.uint8)), np.full((1, 1), 255, np.uint8), engine_id)

@@ -1,0 +1,571 @@
+"""Scene files: what is written is what was read, errors name their place, the schema agrees."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import dala.media
+from dala.errors import DalaError, SceneFileError
+from dala.media import Scene
+from dala.media.scene.animation.animation import Animation
+from dala.media.scene.file.load import files_of, load_scene, named_files, scene_to_dict, schema
+from dala.media.scene.file.table import CLASSES, TYPES, node_kinds, scene_kind
+from dala.media.scene.nodes.node import Node
+from dala.media.text.fonts import faces as fonts
+from tests.media.scene import scene_files
+from tests.media.scene.json_schema import valid
+
+SCHEMA = schema()
+RNG = np.random.default_rng(5)
+PHOTO = RNG.integers(0, 256, (12, 18, 3), np.uint8)
+STAMP = RNG.integers(0, 256, (6, 8, 4), np.uint8)
+SLOW = settings(
+    max_examples=60, deadline=None, derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Pictures and words that scene files name."""
+    base = tmp_path_factory.mktemp("scene").resolve()
+    (base / "deep").mkdir()
+    Image.fromarray(PHOTO).save(base / "deep" / "photo.png")
+    Image.fromarray(STAMP).save(base / "stamp.png")
+    (base / "words.srt").write_text(scene_files.CUES)
+    return base
+
+
+def scene(*nodes, **more):
+    return {"dala": 1, "width": 24, "height": 16, "nodes": list(nodes), **more}
+
+
+def problems(data, folder="."):
+    with pytest.raises(SceneFileError) as told:
+        load_scene(data, "cpu", base=folder)
+    return told.value.problems
+
+
+def pixels(made, time=0.0):
+    return np.array(made.render(time))
+
+
+# reading and writing ----------------------------------------------------------------------------
+@SLOW
+@given(data=scene_files.files())
+def test_what_is_read_is_written_again(folder, data):
+    before = copy.deepcopy(data)
+    with load_scene(data, "cpu", base=folder) as made:
+        assert scene_to_dict(made) == before
+        made.render(0.0)
+        made.render(0.7)  # what animations do is no change
+        assert scene_to_dict(made) == before
+    assert data == before
+    assert valid(SCHEMA, data)
+
+
+@settings(SLOW, max_examples=25)
+@given(data=scene_files.files())
+def test_a_scene_without_its_file_is_written_and_looks_the_same(folder, data):
+    """As if it had been made by calls: only what nodes are counts, not what a file said."""
+    with load_scene(data, "cpu", base=folder) as made:
+        dala.media.scene.file.record._records.pop(made)
+        plain = scene_to_dict(made, base=folder)
+        assert valid(SCHEMA, plain)
+        with load_scene(plain, "cpu", base=folder) as again:
+            assert scene_to_dict(again) == plain
+            for time in (0.0, 0.4):
+                assert (pixels(again, time) == pixels(made, time)).all()
+
+
+def test_a_file_looks_as_the_same_calls_do(folder, engine_id):
+    data = scene(
+        {"type": "image", "id": "bg", "source": "deep/photo.png", "size": [24, 16], "fit": "cover"},
+        {"type": "image", "source": "stamp.png", "pip": True, "pip_size": [8, 6], "margin": 1},
+        {"type": "group", "id": "g", "opacity": 0.5, "canvas": [12, 8], "nodes": [
+            {"type": "overlay", "color": "gold", "shape": "circle", "rotation": 20},
+        ]},
+        {"type": "text", "id": "t", "text": "dala", "size": 7, "position": "bottom",
+         "color": "red"},
+        {"type": "effect", "filter": "blur", "input": "bg", "params": {"radius": 1}},
+        background="teal", blend_space="linear",
+        animations=[{"node": "g", "property": "x", "from": 0, "to": 10, "duration": 1}],
+    )  # fmt: skip
+    with load_scene(data, base=folder) as read, Scene(
+        24, 16, background="teal", blend_space="linear"
+    ) as made:  # fmt: skip
+        background = made.add_image(folder / "deep/photo.png", size=(24, 16), fit="cover")
+        made.add_image(folder / "stamp.png", pip=True, pip_size=(8, 6), margin=1)
+        group = made.add_group(canvas=(12, 8), opacity=0.5)
+        group.add_overlay(color="gold", shape="circle", rotation=20)
+        made.add_text("dala", size=7, position="bottom", color="red")
+        made.add_effect("blur", background, radius=1)
+        made.add_animation(group, "x", 0, 10, 1)
+        for time in (0.0, 0.5):
+            assert (pixels(read, time) == pixels(made, time)).all()
+        assert len(np.unique(pixels(read, 0.5).reshape(-1, 4), axis=0)) > 50
+
+
+def test_save_and_load(folder, tmp_path):
+    with Scene(24, 16, fps="30000/1001", background="#11223344", device="cpu") as made:
+        made.duration = 3
+        photo = made.add_image(folder / "deep/photo.png", id="photo", anchor="center")
+        made.add_overlay(color=(255, 0, 0), size=(4, 5), position=(1, 2.5), shadow=(1, 2, 3))
+        made.add_animation(photo, "rotation", 0, 90, 2, ("steps", 4), delay=0.5, repeat=-1)
+        made.add_animation(photo, "position", keyframes=[(0, (0, 0)), (1, (5, 5), "ease")])
+        made.save(tmp_path / "made.json")
+        with load_scene(tmp_path / "made.json", "cpu") as again:
+            assert again.duration == 3
+            for time in (0.0, 1.2):
+                assert (pixels(again, time) == pixels(made, time)).all()
+    said = json.loads((tmp_path / "made.json").read_text())
+    assert said["nodes"][0]["source"] == Path(
+        os.path.relpath(folder / "deep" / "photo.png", tmp_path.resolve())
+    ).as_posix()  # fmt: skip
+    assert said == {
+        "dala": 1, "width": 24, "height": 16, "fps": "30000/1001", "background": "#11223344",
+        "duration": 3,
+        "nodes": [
+            {"type": "image", "id": "photo", "source": said["nodes"][0]["source"],
+             "anchor": "center"},
+            {"type": "overlay", "color": "#ff0000", "position": [1, 2.5], "size": [4, 5],
+             "shadow": [1, 2, 3, "#00000080"]},
+        ],
+        "animations": [
+            {"node": "photo", "property": "rotation", "from": 0, "to": 90, "duration": 2,
+             "easing": ["steps", 4], "delay": 0.5, "repeat": -1},
+            {"node": "photo", "property": "position",
+             "keyframes": [[0, [0, 0]], [1, [5, 5], "ease"]]},
+        ],
+    }  # fmt: skip
+    assert [path.name for path in tmp_path.iterdir()] == ["made.json"]
+
+
+def test_a_scene_inside_a_scene(folder, tmp_path):
+    (tmp_path / "away").mkdir()
+    with Scene(8, 6, background="#00000000", fps=12, device="cpu") as inner:
+        inner.add_image(folder / "stamp.png", id="a", opacity=0.5)
+        spot = inner.add_overlay("red", shape="circle", size=(3, 3))
+        inner.add_animation(spot, "x", 0, 5, 1)
+        inner.save(tmp_path / "away" / "inner.json")
+        with load_scene(tmp_path / "away" / "inner.json", "cpu") as child, Scene(
+            24, 16, background="navy", device="cpu"
+        ) as made:  # fmt: skip
+            node = made.add_scene(child, id="a", position=(4, 3), rotation=10)  # an id of its own
+            made.add_group(inner, size=(12, 9))
+            made.add_animation(node, "opacity", 0, 1, 1)
+            made.save(tmp_path / "made.json")
+            with load_scene(tmp_path / "made.json", "cpu") as again:
+                for time in (0.0, 0.4, 2.0):
+                    assert (pixels(again, time) == pixels(made, time)).all()
+                assert files_of(again) == [folder / "stamp.png"]
+                inside = again["a"].child
+                again["a"].child["a"].opacity = 0.25
+                said = scene_to_dict(again)
+            assert inside._closed
+        assert not inner._closed
+    assert said["nodes"][0] == {
+        "type": "scene", "id": "a", "position": [4, 3], "rotation": 10, "scene": {
+            "width": 8, "height": 6, "fps": 12, "background": "#00000000",
+            "nodes": [
+                {"type": "image", "id": "a", "opacity": 0.25,
+                 "source": os.path.relpath(folder / "stamp.png", tmp_path.resolve())},
+                {"type": "overlay", "id": "overlay-2", "color": "#ff0000", "shape": "circle",
+                 "size": [3, 3]},
+            ],
+            "animations": [
+                {"node": "overlay-2", "property": "x", "from": 0, "to": 5, "duration": 1},
+            ],
+        },
+    }  # fmt: skip
+    assert said["nodes"][1]["type"] == "scene"
+
+
+def test_what_changed_is_written_and_the_rest_stays_in_the_files_words(folder):
+    data = scene(
+        {"type": "image", "id": "a", "source": "stamp.png", "position": "bottom-right"},
+        {"type": "image", "id": "b", "source": "stamp.png", "position": "top-right", "margin": 1},
+        {"type": "overlay", "id": "c", "color": "red", "border": [1, "blue"]},
+        {"type": "effect", "id": "e", "filter": "blur", "input": "a", "params": {"radius": 1}},
+        layouts=[{"type": "stack", "nodes": ["c"]}],
+    )
+    with load_scene(data, "cpu", base=folder) as made:
+        made["b"].x = 3
+        made["c"].border_color = "lime"
+        made["c"].height = 4
+        made["e"].set("radius", 2)
+        made["a"].show(folder / "deep" / "photo.png")
+        made.background = "white"
+        now = scene_to_dict(made)
+    a, b, c, e = now["nodes"]
+    assert a == data["nodes"][0] | {"source": "deep/photo.png"}
+    assert b == {"type": "image", "id": "b", "source": "stamp.png", "position": [3, 1]}
+    assert c == {
+        "type": "overlay", "id": "c", "color": "red", "border_width": 1, "border_color": "#00ff00",
+        "size": [24, 4],
+    }  # fmt: skip
+    assert e == data["nodes"][3] | {"params": {"radius": 2}}
+    assert now["background"] == "#ffffff"
+    assert now["layouts"] == []
+    with load_scene(now, "cpu", base=folder) as again:
+        assert scene_to_dict(again) == now
+
+
+def test_an_effect_may_stand_before_its_node(folder):
+    data = scene(
+        {"type": "effect", "filter": "invert", "input": "late"},
+        {"type": "overlay", "id": "late", "color": "black"},
+    )
+    with load_scene(data, "cpu") as made:
+        assert (pixels(made) == 255).all()
+
+
+def test_nodes_without_an_id_never_take_one_of_the_file():
+    data = scene(
+        {"type": "overlay", "color": "red"}, {"type": "overlay", "id": "overlay-1", "color": "red"}
+    )
+    with load_scene(data, "cpu") as made:
+        assert len(made.nodes) == 2
+        assert made["overlay-1"].serial > made["overlay-2"].serial
+        assert scene_to_dict(made) == data
+
+
+def holding(picture):
+    made = Scene(2, 2, device="cpu")
+    made.add_image(picture, id="i")
+    return made
+
+
+@pytest.mark.parametrize(("add", "words"), [
+    (lambda s: s.add_image(PHOTO, id="p"), "node 'p': it shows an array"),
+    (lambda s: s.add_video(iter([PHOTO]), id="v"),
+     "node 'v': its frames come from a list_iterator"),
+    (lambda s: s.add_animation(s.add_overlay("red", id="o"), "x", 0, 1, 1, easing=lambda t: t),
+     "animation of 'o', 'x': its easing is a function"),
+    (lambda s: s.add_animation(s.add_overlay("red", id="o"), "x", 0, 1, 1, on_end=print),
+     "animation of 'o', 'x': on_end is a function"),
+    (lambda s: s.add_scene(holding(PHOTO), id="s"),
+     "node 's': in its scene, node 'i': it shows an array"),
+])  # fmt: skip
+def test_what_no_file_can_name_is_not_saved(tmp_path, add, words):
+    with Scene(8, 8, device="cpu") as made:
+        add(made)
+        with pytest.raises(SceneFileError) as told:
+            made.save(tmp_path / "no.json")
+    assert words in str(told.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_videos(folder, tmp_path):
+    pytest.importorskip("av")
+    from tests.media.video.clips import encode, numbered
+
+    encode(tmp_path / "clip.mp4", numbered(8), rate=8)
+    data = scene(
+        {"type": "video", "id": "a", "source": "clip.mp4", "size": [24, 16], "offset": 0.25,
+         "speed": 2, "loop": True},
+        {"type": "video", "source": "clip.mp4", "pip": True, "pip_size": [8, 6], "end": "hide"},
+        layouts=[{"type": "grid", "nodes": 2, "gap": 1}],
+    )  # fmt: skip
+    with load_scene(data, "cpu", base=tmp_path) as made, Scene(24, 16, device="cpu") as calls:
+        assert scene_to_dict(made) == data
+        calls.add_video(tmp_path / "clip.mp4", size=(24, 16), offset=0.25, speed=2, loop=True)
+        calls.add_video(tmp_path / "clip.mp4", pip=True, pip_size=(8, 6), end="hide")
+        left, right = ([float(n) for n in box] for box in calls.grid(2, 1))
+        written = scene_to_dict(calls, base=tmp_path)
+        assert written["nodes"] == [
+            {"type": "video", "source": "clip.mp4", "offset": 0.25, "speed": 2, "loop": True,
+             "size": left[2:]},
+            {"type": "video", "source": "clip.mp4", "end": "hide", "position": right[:2],
+             "size": right[2:]},
+        ]  # fmt: skip
+        with load_scene(written, "cpu", base=tmp_path) as again:
+            for time in (0.0, 0.3, 0.9, 1.5):
+                want = pixels(calls, time)
+                assert (pixels(made, time) == want).all()
+                assert (pixels(again, time) == want).all()
+            assert made["a"].source.version > 1
+
+
+def test_files_of_filters_and_fonts_move_with_the_scene(folder, tmp_path):
+    (folder / "own.ttf").write_bytes(fonts._read(fonts.find(None)))
+    (folder / "warm.cube").write_text(
+        "LUT_3D_SIZE 2\n" + "".join(f"{r} {g} 0\n" for _ in "01" for g in "01" for r in "01")
+    )
+    data = scene(
+        {"type": "overlay", "id": "o", "color": "white"},
+        {"type": "effect", "filter": "lut_apply", "input": "o", "params": {"lut": "warm.cube"}},
+        {"type": "effect", "filter": "overlay", "params": {"picture": "stamp.png", "opacity": 0.5}},
+        {"type": "text", "text": "x", "size": 9, "font": ["own.ttf", "serif"]},
+    )
+    with load_scene(data, "cpu", base=folder) as made:
+        assert scene_to_dict(made) == data
+        assert files_of(made) == [folder / n for n in ("own.ttf", "stamp.png", "warm.cube")]
+        want = pixels(made)
+        assert want[15, 23].tolist() == [255, 255, 0, 255]
+        assert len(np.unique(want.reshape(-1, 4), axis=0)) > 20
+        made.save(tmp_path / "moved.json")
+        assert scene_to_dict(made) == data
+    with load_scene(tmp_path / "moved.json", "cpu") as again:
+        assert (pixels(again) == want).all()
+
+
+def test_files_of(folder):
+    data = scene(
+        {"type": "image", "source": "stamp.png"}, {"type": "subtitles", "source": "words.srt"}
+    )
+    with load_scene(data, "cpu", base=folder) as made:
+        assert files_of(made) == [folder / "stamp.png", folder / "words.srt"]
+    (folder / "named.json").write_text(json.dumps(scene({"type": "image", "source": "none.png"})))
+    assert named_files(folder / "named.json") == [folder / "none.png"]
+
+
+# errors -----------------------------------------------------------------------------------------
+TEXT = {"type": "text", "text": "a"}
+BOX = {"type": "overlay", "id": "box", "color": "red"}
+
+
+@pytest.mark.parametrize(("data", "told"), [
+    ([], "the file: a scene is expected, [] came."),
+    (scene(TEXT | {"position": [1, "left"]}),
+     "nodes[0].position[1]: a number is expected, 'left' came."),
+    (scene(TEXT | {"position": "lft"}), "nodes[0].position: one of 'top-left'"),
+    (scene({"type": "scene"}), "nodes[0].scene: it is missing: a scene is expected."),
+    (scene({"type": "scene", "scene": scene(TEXT, TEXT | {"opacity": 2})}),
+     "nodes[0].scene.nodes[1].opacity: a number of 0 to 1 is expected, 2 came."),
+    (scene(BOX, {"type": "scene", "scene": scene(BOX, BOX)}),
+     "nodes[1].scene.nodes[1].id: 'box' is the id of nodes[1].scene.nodes[0] already."),
+    (scene(BOX, {"type": "scene", "scene": scene(animations=[
+        {"node": "box", "property": "x", "from": 0, "to": 1, "duration": 1}])}),
+     "nodes[1].scene.animations[0].node: there is no node with the id 'box'."),
+    (scene({"type": "scene", "scene": scene({"type": "image", "source": "none.png"})}),
+     "nodes[0].scene.nodes[0].source: the file 'none.png' is not there"),
+    (scene({"type": "scene", "scene": scene({"type": "overlay"})}), "nodes[0].scene.nodes[0]: "),
+    (scene(TEXT | {"position": [1]}), "nodes[0].position: [x, y] is expected, [1] came."),
+    (scene(TEXT | {"position": True}),
+     "nodes[0].position: [x, y] or a word is expected, true came."),
+    (scene(TEXT | {"opacity": 2}), "nodes[0].opacity: a number of 0 to 1 is expected, 2 came."),
+    (scene(TEXT | {"opacty": 1}),
+     "nodes[0].opacty: there is no such key in a node of type 'text'. Did you mean 'opacity'?"),
+    (scene(TEXT | {"color": "rde"}), "nodes[0].color: a colour is a CSS name"),
+    (scene(TEXT | {"color": 7}), "nodes[0].color: a colour is expected, 7 came."),
+    (scene({"type": "text"}), "nodes[0].text: it is missing: a text is expected."),
+    (scene({"type": "txt"}), "nodes[0].type: one of 'video', 'image'"),
+    (scene({}), "nodes[0].type: one of"),
+    (scene(7), "nodes[0]: a node is an object with a type, 7 came."),
+    (scene({"type": "group", "nodes": [TEXT, TEXT | {"size": 0}]}),
+     "nodes[0].nodes[1].size: a number of 1 to 1000 is expected, 0 came."),
+    (scene(BOX, BOX), "nodes[1].id: 'box' is the id of nodes[0] already."),
+    (scene(BOX, {"type": "effect", "filter": "blurr"}),
+     "nodes[1].filter: there is no filter 'blurr'. Did you mean 'blur'?"),
+    (scene({"type": "effect", "filter": "blur", "params": {"radus": 1}}),
+     "nodes[0].params.radus: there is no such key in the parameters of 'blur'. Did you mean 'rad"),
+    (scene({"type": "effect", "filter": "blur", "radius": 1}),
+     "nodes[0].radius: it is a parameter of 'blur'. Write it into params."),
+    (scene({"type": "effect", "filter": "blur", "params": {"radius": -1}}),
+     "nodes[0]: radius must be within 0..200, -1 came."),
+    (scene(BOX, {"type": "effect", "filter": "blur", "input": "bx"}),
+     "nodes[1].input: there is no node with the id 'bx'. Did you mean 'box'?"),
+    (scene({"type": "image", "source": "no.png"}),
+     "nodes[0].source: the file 'no.png' is not there (in '"),
+    (scene({"type": "overlay"}), "nodes[0]: it needs a picture or a colour"),
+    (scene(TEXT | {"font": "no.ttf"}), "nodes[0].font: the file 'no.ttf' is not there"),
+    (scene(TEXT | {"font": "Nobodys Sans"}), "nodes[0].font: no family named 'Nobodys Sans'"),
+    (scene(TEXT | {"font": ["serif", "no.ttf"]}),
+     "nodes[0].font[1]: the file 'no.ttf' is not there"),
+    (scene(BOX, animations=[{"node": "box", "property": "x", "to": 1, "duration": 1,
+                             "easing": "eas-in"}]),
+     "animations[0].easing: there is none of the name 'eas-in'. Did you mean 'ease-in'"),
+    (scene(BOX, animations=[{"node": "box", "property": "oppacity", "to": 1, "duration": 1}]),
+     "animations[0]: a node of type 'overlay' has no property 'oppacity'. Did you mean 'opacity'?"),
+    (scene(BOX, animations=[{"node": "box", "property": "x"}]),
+     "animations[0]: duration is missing"),
+    (scene(BOX, {"type": "animation", "node": "bax", "property": "x"}),
+     "nodes[1].node: there is no node with the id 'bax'. Did you mean 'box'?"),
+    (scene(BOX, animations=[{"node": "box", "property": "x", "keyframes": [[0, 1], [1]]}]),
+     "animations[0].keyframes[1]: [seconds, value] or [seconds, value, easing] is expected, [1]"),
+    (scene(BOX, layouts=[{"type": "stack", "nodes": ["bix"]}]),
+     "layouts[0].nodes[0]: there is no node with the id 'bix'. Did you mean 'box'?"),
+    (scene(BOX, layouts=[{"type": "stack", "nodes": 2}]),
+     "layouts[0].nodes: a list of ids is expected, 2 came."),
+    (scene(BOX, layouts=[{"type": "stack", "nodes": ["box"], "columns": 2}]),
+     "layouts[0].columns: only a grid has columns."),
+    (scene(BOX, layouts=[{"type": "grid", "nodes": 4, "gap": 20}]),
+     "layouts[0]: 2 x 2 boxes with gaps of 20 do not fit"),
+    (scene() | {"dala": 2}, "dala: this is version 2 of the format, and 1 is the newest"),
+    (scene() | {"width": 0.5}, "width: a whole number of 1 to 16384 is expected, 0.5 came."),
+    (scene() | {"fps": "fast"}, "fps: fps is a number above 0"),
+    (scene(TEXT | {"font": "x" * 200, "size": "x" * 200}),
+     "nodes[0].size: a number of 1 to 1000 is expected, '" + "x" * 59 + ".. came."),
+])  # fmt: skip
+def test_errors_name_the_place(data, told):
+    if isinstance(data, dict):
+        found = problems(data)
+    else:
+        lines: list[str] = []
+        scene_kind().check(data, "", lines)
+        found = lines
+    assert any(line.startswith(told) for line in found), found
+
+
+def test_all_is_told_at_once():
+    data = scene(*[TEXT | {"opacity": n} for n in range(2, 14)], {"type": "image", "source": "no"})
+    with pytest.raises(SceneFileError) as told:
+        load_scene(data, "cpu")
+    assert len(told.value.problems) == 12  # files are looked for when the rest is right
+    lines = str(told.value).splitlines()
+    assert len(lines) == 11
+    assert lines[0] == "scene: nodes[0].opacity: a number of 0 to 1 is expected, 2 came."
+    assert lines[10] == "scene: and 2 more."
+    again = pickle.loads(pickle.dumps(told.value))
+    assert again.problems == told.value.problems
+    assert isinstance(again, DalaError)
+    two = problems(scene({"type": "image", "source": "no.png"}, {"type": "overlay"}))
+    assert len(two) == 2
+
+
+def test_groups_without_end():
+    node = TEXT
+    for _ in range(2000):
+        node = {"type": "group", "nodes": [node]}
+    with pytest.raises(SceneFileError, match="nested too deep"):
+        load_scene({**scene(), "nodes": [node]}, "cpu")
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ('{"dala": 1,\n  "width" 3}', "bad.json: line 2, column 11: expecting ':' delimiter."),
+    ("", "bad.json: line 1, column 1: expecting value."),
+    ('{"dala": NaN}', "bad.json: NaN is no number in JSON."),
+    ('{"a":' * 100_000, "bad.json: lists and objects are nested too deep."),
+    ('{"dala": 1, "width": 2, "width": 3, "height": 2, "nodes": []}',
+     "bad.json: width: it is there twice. Leave one out."),
+    (b"\xff\xfe", "bad.json: it is not in UTF-8 (byte 0)."),
+])  # fmt: skip
+def test_what_is_no_json(tmp_path, text, told):
+    path = tmp_path / "bad.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(SceneFileError) as found:
+        load_scene(path)
+    assert str(found.value) == told
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="is not there"):
+        load_scene(tmp_path / "no.json")
+    with pytest.raises(FileNotFoundError, match="is a folder"):
+        load_scene(tmp_path)
+
+
+def scenes_open():
+    return dala.diagnostics()["objects"].get("scene", {"count": 0})["count"]
+
+
+def test_a_scene_that_is_refused_leaves_nothing_open(folder):
+    before = scenes_open()
+    with load_scene(scene(BOX), "cpu"):
+        assert scenes_open() == before + 1
+    problems(scene({"type": "image", "source": "stamp.png"}, {"type": "overlay"}), folder)
+    inside = {"type": "scene", "scene": scene(BOX)}
+    problems(scene(inside, {"type": "overlay"}), folder)
+    assert scenes_open() == before
+    with load_scene(scene(inside), "cpu") as made:
+        assert scenes_open() == before + 2
+        assert scene_to_dict(made) == scene(inside)
+        made.remove_node(made.nodes["scene-1"])
+        assert scenes_open() == before + 1
+    assert scenes_open() == before
+
+
+# schema -----------------------------------------------------------------------------------------
+def test_the_schema_that_comes_along_is_that_of_the_table():
+    path = Path(dala.media.__file__).with_name("scene") / "file" / "scene_schema.json"
+    assert json.loads(path.read_text()) == SCHEMA, "dala compose --schema > " + str(path)
+
+
+def test_the_example(tmp_path):
+    path = Path(__file__).parents[3] / "examples" / "scene.json"
+    data = json.loads(path.read_text())
+    assert valid(SCHEMA, data)
+    with load_scene(path, "cpu") as made:
+        assert scene_to_dict(made) == data
+        made.save(tmp_path / "moved.json")
+        with load_scene(tmp_path / "moved.json", "cpu") as again:
+            assert (pixels(made, 3.2) == pixels(again, 3.2)).all()
+
+
+def test_every_property_is_in_the_table():
+    assert set(TYPES) == set(dala.media.scene.builder.TYPES)
+    for type, kind in CLASSES.items():
+        assert set(kind.PROPERTIES) - set(node_kinds()[type].fields) <= {"text"}
+        assert issubclass(kind, Node)
+    arguments = set(Animation.__init__.__annotations__) - {"return", "on_end"}
+    assert arguments == {
+        {"from": "from_"}.get(name, name) for name in node_kinds()["animation"].fields
+    } - {"type"}  # fmt: skip
+
+
+def places(value, at=()):
+    """All places in a file, as the keys that lead there."""
+    yield at
+    if isinstance(value, dict | list):
+        inside = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in inside:
+            yield from places(item, (*at, key))
+
+
+@SLOW
+@given(data=scene_files.files(), random=st.randoms(use_true_random=False))
+def test_the_schema_refuses_what_is_refused(data, random):
+    """One thing is made wrong: the table and the schema both see it."""
+    # Parameters may be anything where a filter says nothing of them.
+    spots = [at for at in places(data) if at and "params" not in at]
+    *way, last = random.choice(spots)
+    home = data
+    for key in way:
+        home = home[key]
+    what = random.choice(["object", "unknown", "remove", "number"])
+    if what == "object":
+        home[last] = {"no": "such"}
+    elif what == "number":
+        home[last] = -2_000_000
+    elif what == "unknown" and isinstance(home, dict):
+        home["unheard-of"] = 1
+    elif isinstance(home, dict) and last in ("type", "dala", "width", "nodes", "text", "filter"):
+        del home[last]
+    told = []
+    scene_kind().check(data, "", told)
+    assert valid(SCHEMA, data) == (not told)
+
+
+JUNK = (
+    None, True, -1, 0, 1e308, 5e-324, 2**70, "", "x", "#12", "\n", "top-left", [], [1], [1, 2],
+    [1, 2, 3, 4], {}, {"a": 1}, [[1, 2]], "red", -0.5, 1e6, "../..", "a\0b",
+)  # fmt: skip
+
+
+@SLOW
+@given(data=scene_files.files(), random=st.randoms(use_true_random=False))
+def test_junk_is_refused_and_nothing_else_happens(folder, data, random):
+    for _ in range(random.choice([1, 1, 2])):
+        *way, last = random.choice([at for at in places(data) if at])
+        home = data
+        for key in way:
+            home = home[key]
+        home[last] = copy.deepcopy(random.choice(JUNK))
+    told = ["nodes: none"]
+    try:
+        load_scene(data, "cpu", base=folder).close()
+    except SceneFileError as error:
+        told = error.problems
+    assert told
+    assert all(": " in line for line in told)

@@ -1,0 +1,301 @@
+"""Where scenes go: files, screens and surfaces show the same frames."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dala import gpu
+from dala.errors import FreedError, ParameterError, ShapeError, VideoError
+from dala.media import Scene, video
+from dala.media.scene.output import Player, play
+from tests.support.tolerances import COMPOSED_STEPS
+
+av = pytest.importorskip("av")
+
+from tests.media.video.clips import encode, number_of, numbered, packets  # noqa: E402
+
+
+def moving(fps=10, size=(32, 24), device="cpu"):
+    """A box that moves, over a colour."""
+    made = Scene(*size, fps=fps, background="navy", device=device)
+    box = made.add_overlay(color="white", size=(8, 8), position=(0, 4), id="box")
+    made.add_animation(box, "x", 0, 20, 1)
+    made.add_animation(box, "color", "white", "tomato", 1)
+    return made
+
+
+def frames(path):
+    with video.open(path, device="cpu") as source:
+        return [np.array(frame)[..., :3].astype(int) for frame in source]
+
+
+def stamps(path):
+    with av.open(str(path)) as file:
+        return [p.pts * p.time_base for p in file.demux(video=0) if p.size]
+
+
+# files ------------------------------------------------------------------------------------------
+def test_a_file_has_the_frames_of_the_scene(tmp_path):
+    done = []
+    with moving() as scene:
+        count = scene.render_to(
+            tmp_path / "out.mkv", 0.8, codec="ffv1", progress=lambda *n: done.append(n)
+        )
+        want = [np.array(scene.render(n / 10))[..., :3].astype(int) for n in range(8)]
+    assert count == 8
+    assert done == [(n, 8) for n in range(1, 9)]
+    got = frames(tmp_path / "out.mkv")
+    assert len(got) == 8
+    for one, other in zip(got, want, strict=True):
+        # Chroma has half the resolution: inside the box and away from it colours are right.
+        assert np.abs(one - other).mean() < 6
+    assert np.abs(want[0] - want[7]).mean() > 12
+    assert stamps(tmp_path / "out.mkv") == [Fraction(n, 10) for n in range(8)]
+
+
+@pytest.mark.parametrize(("fps", "start", "seconds", "times"), [
+    (None, 0, 0.3, [0, 0.1, 0.2]),
+    (20, 0.5, 0.2, [0.5, 0.55, 0.6, 0.65]),
+    ("30000/1001", 0, 0.1, [0, 1001 / 30000, 2002 / 30000]),
+    (None, 0.25, None, [0.25 + n / 10 for n in range(8)]),
+])  # fmt: skip
+def test_times_of_a_file(tmp_path, monkeypatch, fps, start, seconds, times):
+    with moving() as scene:
+        asked = []
+        render = scene.render
+        monkeypatch.setattr(
+            scene, "render", lambda time: asked.append(float(time)) or render(time), raising=False
+        )
+        scene.render_to(tmp_path / "out.mp4", seconds, fps=fps, start=start, progress=False)
+    assert asked == pytest.approx(times, abs=1e-9)
+    rate = float(Fraction(fps or 10))
+    shown = [float(stamp) for stamp in sorted(stamps(tmp_path / "out.mp4"))]
+    assert shown == pytest.approx([n / rate for n in range(len(times))], abs=1e-4)
+
+
+def test_a_scene_is_as_long_as_what_ends_last(tmp_path):
+    clip = encode(tmp_path / "clip.mp4", numbered(10), rate=10)
+    with Scene(64, 48, fps=10, device="cpu") as scene:
+        scene.add_video(clip, offset=0.5)
+        assert scene.render_to(tmp_path / "a.mp4", progress=False) == 15
+        scene.add_animation(scene.add_overlay("red"), "opacity", 0, 1, 1, repeat=-1)
+        assert scene.render_to(tmp_path / "a.mp4", progress=False) == 15
+        scene.add_subtitles("1\n00:00:01,000 --> 00:00:02,000\nHi\n")
+        assert scene.render_to(tmp_path / "a.mp4", progress=False) == 20
+        scene.duration = 0.5
+        assert scene.render_to(tmp_path / "a.mp4", progress=False) == 5
+        assert scene.render_to(tmp_path / "a.mp4", 0.2, progress=False) == 2
+
+
+def test_a_file_whole_or_none(tmp_path):
+    (tmp_path / "out.mp4").write_bytes(b"an older one")
+    with moving() as scene:
+
+        def stop(done, total):
+            if done == 3:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            scene.render_to(tmp_path / "out.mp4", 1, progress=stop)
+        assert [path.name for path in tmp_path.iterdir()] == ["out.mp4"]
+        assert (tmp_path / "out.mp4").read_bytes() == b"an older one"
+
+
+# sound ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("offset", "start", "seconds", "first", "last"), [
+    (0, 0, 1.0, 0.0, 1.0),
+    (0.5, 0, 1.0, 0.5, 1.0),
+    (0, 0.5, 1.0, 0.0, 1.0),
+    (0, 0, 5.0, 0.0, 2.0),
+])  # fmt: skip
+def test_sound_goes_with_its_pictures(tmp_path, offset, start, seconds, first, last):
+    clip = encode(tmp_path / "clip.mp4", numbered(20), rate=10, tone=True)
+    own = {data: time for time, _, data in packets(clip, "audio")}
+    with Scene(64, 48, fps=10, device="cpu") as scene:
+        talk = scene.add_video(clip, offset=offset, id="talk")
+        out = tmp_path / "out.mp4"
+        for audio in (talk, "talk") if not start else (talk,):
+            scene.render_to(out, seconds, start=start, audio_from=audio, progress=False)
+    found = packets(out, "audio")
+    times = [float(time) for time, _, _ in found]
+    assert times[0] == pytest.approx(first, abs=0.03)
+    assert times[-1] == pytest.approx(last, abs=0.06)
+    for time, _, data in found:  # each is where its picture is
+        assert float(time) == pytest.approx(float(own[data]) + offset - start, abs=0.03)
+    shown = frames(out)
+    assert number_of(shown[int(offset * 10)]) == int(start * 10)
+
+
+def test_sound_of_another_file(tmp_path):
+    clip = encode(tmp_path / "clip.mp4", numbered(20), rate=10, tone=True)
+    with moving() as scene:
+        scene.render_to(tmp_path / "out.mp4", 1, audio_from=clip, progress=False)
+    assert 40 < len(packets(tmp_path / "out.mp4", "audio")) < 50
+
+
+def test_sound_that_cannot_be_had(tmp_path):
+    silent = encode(tmp_path / "silent.mp4", numbered(3))
+    loud = encode(tmp_path / "loud.mp4", numbered(3), tone=True)
+    with Scene(64, 48, device="cpu") as scene:
+        fast = scene.add_video(loud, speed=2)
+        for audio, words in (
+            (silent, "has no sound"), (fast, "at speed 2"), ("nobody.mp4", "no file"),
+            (scene.add_video(numbered_arrays()), "'source' is a path"),
+        ):  # fmt: skip
+            with pytest.raises((ParameterError, VideoError), match=words):
+                scene.render_to(tmp_path / "out.mp4", 1, audio_from=audio, progress=False)
+    assert not (tmp_path / "out.mp4").exists()
+
+
+def numbered_arrays():
+    return [frame.to_ndarray(format="rgb24") for frame in numbered(3)]
+
+
+# showing ----------------------------------------------------------------------------------------
+class Time:
+    """A clock that goes only when somebody waits, or as told."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def clock(self):
+        return self.now
+
+    def pause(self, seconds):
+        assert seconds > 0
+        self.now += seconds
+
+
+def test_a_show_has_the_frames_of_a_file(tmp_path, engine_id):
+    time, seen = Time(), []
+    with moving(device=None) as scene, gpu.create_surface(32, 24) as surface:
+        stats = play(
+            scene, surface, 0.8, clock=time.clock, pause=time.pause,
+            on_frame=lambda at: seen.append((at, surface.to_array())),
+        )  # fmt: skip
+        assert not surface.closed
+        assert stats["dropped"] == 0
+        assert time.now == pytest.approx(100.7)
+        asked = []
+        render = scene.render
+        scene.render = lambda at: asked.append((float(at), render(at))) or asked[-1][1]
+        scene.render_to(tmp_path / "out.mp4", 0.8, progress=False)
+    assert [at for at, _ in seen] == pytest.approx([n / 10 for n in range(8)])
+    assert [at for at, _ in asked] == [at for at, _ in seen]
+    for (_, shown), (_, frame) in zip(seen, asked, strict=True):
+        assert np.abs(shown.astype(int) - np.asarray(frame)).max() <= COMPOSED_STEPS[0]
+    assert len({shown.tobytes() for _, shown in seen}) == 8
+
+
+def test_a_show_that_is_late_leaves_frames_out():
+    time, seen = Time(), []
+
+    def slow(at):
+        seen.append(round(at * 10))
+        time.now += 0.35 if at < 0.55 else 0.0
+
+    with moving() as scene:
+        stats = play(scene, None, 1.0, clock=time.clock, pause=time.pause, on_frame=slow)
+        assert seen == [0, 3, 7, 8, 9]
+        assert stats["dropped"] == scene.frames_dropped == 5
+
+
+def test_the_last_frame_is_always_shown():
+    time, seen = Time(), []
+
+    def slow(at):
+        seen.append(round(at * 10))
+        time.now += 5
+
+    with moving() as scene:
+        play(scene, None, 1.0, clock=time.clock, pause=time.pause, on_frame=slow)
+    assert seen == [0, 9]
+
+
+def test_a_still_scene_is_put_once():
+    time = Time()
+    with Scene(8, 8, fps=10, device="cpu") as scene, gpu.create_surface(8, 8) as surface:
+        scene.add_overlay(color="red")
+        player = Player(scene, surface, clock=time.clock, pause=time.pause)
+        for _ in range(5):
+            assert player.step()
+        surface.synchronize()
+        assert surface.stats["frames"] == 1
+        assert (surface.to_array() == [255, 0, 0, 255]).all()
+        assert scene.frames_skipped == 4
+
+
+def test_a_show_in_real_time():
+    with moving(fps=100) as scene:
+        stats = scene.play(None, 0.1)
+        assert stats["frames"] + stats["dropped"] == 10
+
+
+def test_a_show_that_begins_again():
+    time, seen = Time(), []
+    with moving() as scene, gpu.create_surface(32, 24) as surface:
+        player = Player(scene, surface, loop=0.3, clock=time.clock, pause=time.pause)
+        for _ in range(5):
+            player.step()
+            seen.append(round(scene.time * 10))
+    assert seen == [0, 1, 2, 0, 1]
+
+
+def test_onto_a_surface(engine_id):
+    with moving(device=None) as scene, gpu.create_surface(32, 24) as surface:
+        for time in (0.0, 0.5, None):
+            frame = scene.to(surface, time)
+            surface.present()
+            assert (surface.to_array() == np.asarray(frame)).all()
+        assert scene.time == pytest.approx(0.6)
+        assert (surface.to_array()[6, 13] != surface.to_array()[0, 0]).any()
+
+
+# what is refused --------------------------------------------------------------------------------
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda s: s.render_to("x.mp4", -1), "seconds is a number above 0, -1 came"),
+    (lambda s: s.render_to("x.mp4", 1, fps="fast"), "fps is a number above 0"),
+    (lambda s: s.render_to("x.mp4", 1, start="now"), "start is a number of seconds, 'now' came"),
+    (lambda s: s.render_to("x.mp4", 1, progress=3), "progress is True, False or a function"),
+    (lambda s: s.play(None), "without a window to close, seconds must be given"),
+    (lambda s: s.play(None, 0), "seconds is a number above 0, 0 came"),
+    (lambda s: s.to("here"), "a Surface is expected, str came"),
+])  # fmt: skip
+def test_refused(call, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with moving() as scene, pytest.raises(ParameterError, match=words):
+        call(scene)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scene_that_no_video_takes_is_told_how_large_to_be(tmp_path):
+    words = "Scene.render_to: .* even; the scene is 31 x 24. Make it 32 x 24"
+    with Scene(31, 24, device="cpu") as scene, pytest.raises(ShapeError, match=words):
+        scene.render_to(tmp_path / "odd.mp4", seconds=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_surface_of_another_size_is_refused():
+    with moving() as scene, gpu.create_surface(8, 8) as surface:
+        with pytest.raises(ParameterError, match=r"the scene is 32x24, the surface 8x8\. Make it"):
+            scene.to(surface)
+        with pytest.raises(ParameterError, match="the surface 8x8"):
+            scene.play(surface, 1)
+
+
+def test_nothing_says_how_long(tmp_path):
+    with Scene(8, 8, device="cpu") as scene:
+        scene.add_overlay(color="red")
+        with pytest.raises(ParameterError, match="say how long it is: seconds=10"):
+            scene.render_to(tmp_path / "x.mp4")
+
+
+def test_a_closed_scene(tmp_path):
+    scene = moving()
+    scene.close()
+    for call in (lambda: scene.render_to(tmp_path / "x.mp4", 1), lambda: scene.play(None, 1)):
+        with pytest.raises(FreedError, match="the scene was closed"):
+            call()

@@ -1,0 +1,206 @@
+"""Files that are damaged, cut off or no videos at all; hardware and packages that are not there."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from itertools import islice
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dala
+from dala.errors import (
+    DalaError,
+    DeviceUnavailable,
+    MissingPackage,
+    ParameterError,
+    VideoError,
+    VideoNotFound,
+)
+from dala.media import video
+from tests.media.video.clips import av, encode, number_of, numbered, packets
+
+OPTIONS = {"g": "5", "bf": "0"}
+
+
+@pytest.fixture(autouse=True)
+def on_cpu():
+    with dala.device("cpu"):
+        yield
+    assert not [t for t in threading.enumerate() if t.name.startswith("dala video")]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    fast = {"movflags": "+faststart"}
+    encode(folder / "a.mp4", numbered(30), options=OPTIONS, muxer=fast)
+    encode(folder / "a.mkv", numbered(30), options=OPTIONS)
+    return folder
+
+
+def read(path):
+    """Numbers of the frames that come, and the error after them."""
+    seen = []
+    with video.open(path) as reader:
+        try:
+            for frame in reader:
+                seen.append(number_of(frame))
+        except VideoError as damage:
+            return seen, damage
+    return seen, None
+
+
+def test_whole_files_bring_no_error(whole):
+    for suffix in ("mp4", "mkv"):
+        assert read(whole / f"a.{suffix}") == (list(range(30)), None)
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
+@pytest.mark.parametrize("part", [0.4, 0.6, 0.8])
+def test_a_file_cut_off_gives_what_it_has_and_says_so(tmp_path, whole, suffix, part):
+    data = (whole / f"a.{suffix}").read_bytes()
+    # the bytes of the last packet that is whole tell how many frames must come
+    cut = data[: int(len(data) * part)]
+    there = [p for _, _, p in packets(whole / f"a.{suffix}", "video")]
+    complete = sum(cut.find(p) >= 0 for p in there)
+    assert 0 < complete < 30
+    path = tmp_path / f"cut.{suffix}"
+    path.write_bytes(cut)
+    seen, error = read(path)
+    assert seen == list(range(complete))
+    assert str(path) in str(error)
+    assert " s: " in str(error)
+    assert isinstance(error, OSError)
+
+
+def test_damage_in_the_middle_is_skipped_and_told(tmp_path, whole):
+    data = bytearray((whole / "a.mp4").read_bytes())
+    victim = packets(whole / "a.mp4", "video")[10][2]  # a key frame
+    at = data.find(victim)
+    data[at : at + len(victim)] = b"\xa5" * len(victim)
+    path = tmp_path / "bad.mp4"
+    path.write_bytes(data)
+    seen, error = read(path)
+    assert seen[:10] == list(range(10))
+    assert seen[-15:] == list(range(15, 30))
+    assert "after 0.360 s" in str(error)
+    assert "Invalid data" in str(error)
+
+
+def test_after_the_error_the_reader_can_go_on(tmp_path, whole):
+    data = (whole / "a.mp4").read_bytes()
+    path = tmp_path / "cut.mp4"
+    path.write_bytes(data[: int(len(data) * 0.8)])
+    with video.open(path) as reader:
+        with pytest.raises(VideoError):
+            list(reader)
+        assert next(reader, None) is None
+        reader.seek(0.2)
+        assert number_of(next(reader)) == 5
+
+
+def test_what_is_no_video(tmp_path, whole):
+    with pytest.raises(VideoNotFound, match="there is no file") as caught:
+        video.open(tmp_path / "none.mp4")
+    assert isinstance(caught.value, FileNotFoundError)
+    with pytest.raises(VideoError, match="is a folder"):
+        video.open(tmp_path)
+    (tmp_path / "empty.mp4").touch()
+    with pytest.raises(VideoError, match="0 bytes"):
+        video.open(tmp_path / "empty.mp4")
+    (tmp_path / "text.mp4").write_text("no video at all\n" * 100)
+    with pytest.raises(VideoError, match=r"text\.mp4.*cannot be opened: Invalid data"):
+        video.open(tmp_path / "text.mp4")
+    (tmp_path / "headless.mp4").write_bytes((whole / "a.mp4").read_bytes()[:600])
+    with pytest.raises(VideoError, match=r"headless\.mp4"):
+        video.open(tmp_path / "headless.mp4")
+    for bad in (None, 1.5, True, b"x.mp4", [1]):
+        with pytest.raises(ParameterError, match="'source' is a path"):
+            video.open(bad)
+    with pytest.raises(ParameterError, match="from 0"):
+        video.open(-1)
+    with pytest.raises(VideoError, match="camera 77"):
+        video.open(77)
+
+
+def test_sound_alone_is_no_video(tmp_path):
+    with av.open(str(tmp_path / "a.wav"), "w") as file:
+        stream = file.add_stream("pcm_s16le", rate=8000, layout="mono")
+        chunk = av.AudioFrame(format="s16", layout="mono", samples=800)
+        chunk.sample_rate = 8000
+        file.mux(stream.encode(chunk))
+        file.mux(stream.encode(None))
+    with pytest.raises(VideoError, match="no video stream; it holds audio"):
+        video.open(tmp_path / "a.wav")
+
+
+def test_a_name_with_a_colon_is_a_name(tmp_path, whole):
+    path = tmp_path / "at 12:30.mp4"
+    path.write_bytes((whole / "a.mp4").read_bytes())
+    assert read(path)[0] == list(range(30))
+
+
+def test_an_address_that_does_not_answer():
+    with pytest.raises(VideoError, match=r"127\.0\.0\.1:9"):
+        video.open("http://127.0.0.1:9/a.mp4", timeout=2)
+
+
+def test_frames_of_another_size_in_mid_stream(tmp_path):
+    small = encode(tmp_path / "a.h264", numbered(5), options=OPTIONS)
+    large = encode(tmp_path / "b.h264", numbered(5, (96, 128)), options=OPTIONS)
+    both = tmp_path / "c.h264"
+    both.write_bytes(small.read_bytes() + large.read_bytes())
+    with video.open(both) as reader, video.write(tmp_path / "d.mp4", fps=25) as writer:
+        sizes = []
+        for frame in reader:
+            sizes.append((frame.width, frame.height, number_of(frame)))
+            if len(sizes) == 6:
+                with pytest.raises(dala.ShapeError, match="64 x 48"):
+                    writer.write(frame)
+            elif len(sizes) < 6:
+                writer.write(frame)
+    assert sizes == [(64, 48, i) for i in range(5)] + [(128, 96, i) for i in range(5)]
+
+
+def test_hardware_is_never_replaced_in_silence(whole):
+    with pytest.raises(DeviceUnavailable, match=r"'no_such_thing' is not .* Leave hwaccel out"):
+        video.open(whole / "a.mp4", hwaccel="no_such_thing")
+    for wanted in ("cuda", "qsv"):
+        with (
+            contextlib.suppress(DeviceUnavailable),  # then it was said
+            video.open(whole / "a.mp4", hwaccel=wanted) as reader,
+        ):
+            assert reader._opened("test").stream.codec_context.is_hwaccel
+
+
+def test_without_pyav(monkeypatch, whole, tmp_path):
+    monkeypatch.setitem(sys.modules, "av", None)
+    for use in (
+        lambda: video.open(whole / "a.mp4"),
+        lambda: video.write(tmp_path / "b.mp4", fps=1),
+    ):
+        with pytest.raises(MissingPackage, match=r"pip install dala\[media\]"):
+            use()
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_no_damage_brings_anything_but_frames_and_our_errors(tmp_path, whole, data):
+    name = data.draw(st.sampled_from(["a.mp4", "a.mkv"]))
+    body = bytearray((whole / name).read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(body) - 1))
+        new = data.draw(st.binary(min_size=1, max_size=32))
+        body[at : at + len(new)] = new
+    body = body[: data.draw(st.integers(1, len(body)))]
+    path = tmp_path / f"bad-{name}"
+    path.write_bytes(body)
+    with contextlib.suppress(DalaError), video.open(path) as reader:
+        for frame in islice(reader, 200):
+            assert frame.width > 0

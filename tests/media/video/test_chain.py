@@ -1,0 +1,202 @@
+"""Filters over planes: as if each frame had been converted, filtered and converted back."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from fractions import Fraction
+from itertools import islice
+
+import numpy as np
+import pytest
+
+import dala
+from dala.errors import FreedError, UnknownKernel, VideoError
+from dala.gpu.compute.engines.cpu.native import compiled
+from dala.media import Frame, FramePipeline, Scene, video
+from dala.media.video.chain import VideoChain
+from dala.media.video.lent import Lent
+from tests.media.video.clips import encode, source
+
+FILTERS = [("blur", {"radius": 3, "sigma": 1.5}), ("contrast", {"value": 0.2}), "sepia"]
+
+
+def frame(number, format="i420", size=(48, 64), **facts):
+    rng = np.random.default_rng(number)
+    planes = rng.integers(16, 236, (size[0] * 3 // 2, size[1]), np.uint8)
+    facts = {"matrix": "bt601", "range": "limited", **facts}
+    return Frame.from_array(planes, format=format, pts=number, time_base=Fraction(1, 25), **facts)
+
+
+def one_by_one(given, filters):
+    """The same in three steps."""
+    rgba = given.to("rgba")
+    with FramePipeline(256, 256) as pipeline:
+        made = pipeline.process(rgba, filters)
+        if made.width % 2 or made.height % 2:
+            return np.array(made)
+        return np.array(made.to("i420", matrix=given.matrix, range=given.range))
+
+
+@pytest.mark.parametrize(
+    ("format", "matrix", "range"),
+    [("i420", "bt601", "limited"), ("nv12", "bt709", "full"), ("i420", "bt2020", "limited")],
+)
+def test_planes_through_filters(engine_id, format, matrix, range):
+    given = [frame(n, format, matrix=matrix, range=range) for n in (1, 2, 3)]
+    with VideoChain(FILTERS) as chain:
+        made = list(chain.stream(given))
+        assert chain.device == given[0].device
+    for one, got in zip(given, made, strict=True):
+        assert (got.format, got.matrix, got.range) == ("i420", matrix, range)
+        assert (got.pts, got.time_base) == (one.pts, one.time_base)
+        assert np.array_equal(np.array(got), one_by_one(one, FILTERS))
+
+
+def test_code_that_is_forgotten_meanwhile(monkeypatch):
+    """As the oldest is where much has been compiled; chains call what is compiled elsewhere."""
+    monkeypatch.setattr(compiled, "KEPT", 1)
+    monkeypatch.setattr(compiled, "_known", {})
+    with dala.device("cpu"), VideoChain(FILTERS) as chain, Scene(64, 48) as scene:
+        node = scene.add_image(np.full((90, 90, 3), 200, np.uint8), size=(31, 17))
+        for n in range(4):
+            given = frame(n, "nv12")
+            (got,) = chain.stream([given])
+            assert np.array_equal(np.array(got), one_by_one(given, FILTERS))
+            node.x = n * 1.5
+            assert np.asarray(scene.render())[5, 10 + n].tolist() == [200, 200, 200, 255]
+            gc.collect()
+
+
+def test_another_range():
+    with dala.device("cpu"), VideoChain(["invert"], range="limited") as chain:
+        given = frame(1, range="full")
+        (got,) = chain.stream([given])
+        assert got.range == "limited"
+        with FramePipeline(256, 256) as pipeline:
+            wanted = pipeline.process(given.to("rgba"), ["invert"]).to("i420", range="limited")
+        assert np.array_equal(np.array(got), np.array(wanted))
+
+
+def test_results_are_not_written_again_while_somebody_has_them():
+    with dala.device("cpu"), VideoChain(FILTERS) as chain:
+        given = [frame(n) for n in range(12)]
+        made = list(chain.stream(given))
+        for one, got in zip(given, made, strict=True):
+            assert np.array_equal(np.array(got), one_by_one(one, FILTERS))
+
+
+def test_other_sizes_and_other_formats():
+    with dala.device("cpu"):
+        smaller = [("resize", {"size": (24, 40)})]
+        with VideoChain(smaller) as chain:
+            (got,) = chain.stream([frame(1)])
+            assert (got.format, got.width, got.height) == ("i420", 40, 24)
+            assert np.array_equal(np.array(got), one_by_one(frame(1), smaller))
+        odd = [("resize", {"size": (25, 40)})]
+        with VideoChain(odd) as chain:
+            (got,) = chain.stream([frame(1)])
+            assert (got.format, got.pts) == ("rgb", 1)
+            assert np.array_equal(np.array(got), one_by_one(frame(1), odd)[..., :3])
+        rgba = frame(4).to("rgba")
+        with VideoChain(FILTERS) as chain:
+            mixed = list(chain.stream([frame(4), rgba, frame(5, size=(32, 32))]))
+            assert [f.format for f in mixed] == ["i420", "rgba", "i420"]
+            assert np.array_equal(np.array(mixed[0]), np.array(mixed[1].to("i420")))
+            assert np.array_equal(np.array(mixed[2]), one_by_one(frame(5, size=(32, 32)), FILTERS))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_order_and_errors(workers):
+    def broken():
+        yield from (frame(n) for n in range(7))
+        raise VideoError("cut off")
+
+    seen = []
+    with dala.device("cpu"), VideoChain(["invert"], workers=workers) as chain:
+        with pytest.raises(VideoError, match="cut off"):
+            for got in chain.stream(broken()):
+                assert np.array_equal(np.array(got), one_by_one(frame(got.pts), ["invert"]))
+                seen.append(got.pts)
+        assert seen == list(range(7))
+    assert not [t for t in threading.enumerate() if t.name.startswith("dala-video")]
+
+
+def test_refusals():
+    with dala.device("cpu"):
+        with VideoChain(["blurr"]) as chain, pytest.raises(UnknownKernel, match="blur"):
+            list(chain.stream([frame(1)]))
+        chain.close()
+        with pytest.raises(FreedError, match="closed"):
+            chain.stream([frame(1)])
+
+
+# lent planes --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("size", "pixels", "kinds"),
+    [
+        ("128x48", "yuv420p", {Lent}),  # rows without a gap
+        ("100x40", "yuv420p", {Frame}),  # rows are padded in the decoder's memory
+        ("128x48", "yuv420p10le", {Lent}),  # cut to bytes, in memory of their own
+        ("64x48", "yuv444p", {Frame}),
+    ],
+)
+def test_lent_planes_are_the_copied_ones(tmp_path, size, pixels, kinds):
+    pictures = [f.reformat(format=pixels) for f in islice(source("testsrc2", size), 4)]
+    path = tmp_path / "clip.mkv"
+    encode(path, pictures, codec="ffv1", pixels=pixels)
+    with dala.device("cpu"), VideoChain(FILTERS) as chain:
+        assert chain.sees
+        with video.open(path, format="native") as reader:
+            copied = [(f.pts, np.array(f)) for f in chain.stream(reader)]
+        with video.open(path, format="native") as reader:
+            seen = []
+            given = (seen.append(type(f)) or f for f in reader.lent())
+            made = [(f.pts, f.time_base, np.array(f)) for f in chain.stream(given)]
+            assert next(reader, None) is None  # both ways share one end
+    assert set(seen) == kinds
+    assert len(made) == len(copied) == 4
+    for (pts, planes), (lent_pts, base, got) in zip(copied, made, strict=True):
+        assert (lent_pts, base) == (pts, Fraction(1, 1000))
+        assert np.array_equal(got, planes)
+
+
+def test_planes_are_lent_without_a_copy(tmp_path):
+    pictures = [f.reformat(format="yuv420p") for f in islice(source("testsrc2", "128x48"), 2)]
+    path = tmp_path / "clip.mkv"
+    encode(path, pictures, codec="ffv1", pixels="yuv420p")
+    with video.open(path, format="native", device="cpu") as reader:
+        decoded = reader._next()
+        one = reader._lent(decoded, *reader._planes(decoded))
+    addresses = [np.array(p, copy=False).ctypes.data for p in one.parts]
+    assert addresses == [plane.buffer_ptr for plane in decoded.planes]
+    assert (one.width, one.height, one.format) == (128, 48, "i420")
+    flat = np.concatenate([np.array(p).reshape(-1) for p in one.parts])
+    assert np.array_equal(flat, decoded.to_ndarray().reshape(-1))
+
+
+# one pass -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "filters",
+    [
+        ["invert"],
+        ["saturation", ("gamma", {"value": 1.4})],
+        FILTERS,
+        [("blur", {"radius": 9, "sigma": 4.0}), "sharpen", "edge_detect"],
+        ["median", ("sharpen", {"amount": 0.5})],
+    ],
+    ids=lambda filters: " > ".join(f if isinstance(f, str) else f[0] for f in filters),
+)
+@pytest.mark.parametrize("size", [(2, 2), (6, 130), (250, 34), (96, 1090)])
+def test_planes_and_filters_are_one_pass_on_the_cpu(filters, size):
+    """From luma and chroma to luma and chroma, equal to the stages one by one to the bit."""
+    with dala.device("cpu"), VideoChain(filters) as chain:
+        for format in ("i420", "nv12"):
+            given = frame(3, format, size)
+            (got,) = chain.stream([given])
+            rgb = given.to("rgba")
+            with FramePipeline(2048, 2048) as pipeline:
+                made = pipeline.process(rgb, filters)
+            wanted = made.to("i420", matrix=given.matrix, range=given.range)
+            assert np.array_equal(np.array(got), np.array(wanted))
+            assert chain.passes == 1

@@ -1,0 +1,460 @@
+"""Random kernels: source text drawn from the language's grammar, with a bound on its error.
+
+Programs are typed as they are drawn, so each is valid, and their answers do not depend on luck:
+
+- Integer arithmetic is exact, so it may be anything at all, and all decisions (``if``, loop
+  bounds, ``break``) are made on integers or on the inputs themselves, which are small multiples
+  of 1/8 and exact on every engine.
+- Floats are only put through functions that do not jump. Every float expression carries a bound
+  of its size and, for each column of the tolerance table, of how wrong an engine may have got it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tests.support.tolerances import TOLERANCES
+
+FAMILIES = ("reference", "cpu", "webgpu")
+EPSILON = 2.0**-23
+
+#: Largest size a float may reach before it is clamped again.
+LARGEST = 64.0
+
+
+def error_of(kind: str) -> np.ndarray:
+    """The table's tolerance of a value of size 1, for each family."""
+    rows = [TOLERANCES[f]["f32"][kind] for f in FAMILIES]
+    return np.array([r.ulps * EPSILON + r.absolute for r in rows])
+
+
+ROUNDING = np.array([0.0, EPSILON, EPSILON])  # contraction to a fused multiply-add moves one ulp
+DIV, EXP, TRIG = error_of("div"), error_of("exp"), error_of("trig")
+
+
+@dataclass(frozen=True)
+class Real:
+    """A float expression, how large it can be, and how wrong each family may have it."""
+
+    text: str
+    size: float
+    error: np.ndarray = field(default_factory=lambda: np.zeros(len(FAMILIES)))
+
+    @property
+    def exact(self) -> bool:
+        return not self.error.any()
+
+
+def bounded(r: Real) -> Real:
+    """The expression, clamped if it has grown large; clamping does not add to the error."""
+    return r if r.size <= LARGEST else Real(f"clamp({r.text}, -4.0, 4.0)", 4.0, r.error)
+
+
+def sum_of(a: Real, b: Real, operator: str) -> Real:
+    size = a.size + b.size
+    return bounded(
+        Real(f"({a.text} {operator} {b.text})", size, a.error + b.error + size * ROUNDING)
+    )
+
+
+def product(a: Real, b: Real) -> Real:
+    size = a.size * b.size
+    error = a.size * b.error + b.size * a.error + a.error * b.error + size * ROUNDING
+    return bounded(Real(f"({a.text} * {b.text})", size, error))
+
+
+def quotient(a: Real, b: Real) -> Real:
+    error = a.error + a.size * b.error + a.size * (DIV + 2 * ROUNDING)
+    return Real(f"({a.text} / (1.0 + abs({b.text})))", a.size, error)
+
+
+def extreme(a: Real, b: Real, name: str) -> Real:
+    return Real(f"{name}({a.text}, {b.text})", max(a.size, b.size), np.maximum(a.error, b.error))
+
+
+SMOOTH = {
+    "sin({})": lambda a: (1.0, a.error + TRIG),
+    "cos({})": lambda a: (1.0, a.error + TRIG),
+    "exp(-abs({}))": lambda a: (1.0, a.error + EXP),
+    "log(1.0 + abs({}))": lambda a: (5.0, a.error + 5 * EXP + 65 * ROUNDING),
+    "sqrt(1.0 + abs({}))": lambda a: (9.0, a.error + 9 * DIV + 65 * ROUNDING),
+    "atan2({}, 2.0)": lambda a: (2.0, a.error + 2 * TRIG),
+    "tanh({})": lambda a: (1.0, a.error + 4 * EXP + 8 * ROUNDING),
+    "abs({})": lambda a: (a.size, a.error),
+    "-({})": lambda a: (a.size, a.error),
+    "clamp({}, -1.5, 2.0)": lambda a: (2.0, a.error),
+    "smoothstep(-4.0, 4.0, {})": lambda a: (1.0, a.error + 4 * (DIV + 4 * ROUNDING)),
+    "length(({}, 1.0))": lambda a: (a.size + 1, 2 * a.error + (a.size + 1) * (DIV + 4 * ROUNDING)),
+}
+
+JUMPING = ["floor", "ceil", "round", "fract", "sign"]
+
+
+@dataclass
+class Scope:
+    """What may be named at one place of a program."""
+
+    ints: list[str]
+    reals: dict[str, Real]
+    #: Ints that may be assigned, and floats that may be (not those a loop accumulates).
+    counters: list[str] = field(default_factory=list)
+    variables: list[str] = field(default_factory=list)
+    helper: bool = False
+    loops: int = 0
+
+    def inner(self) -> Scope:
+        return replace(
+            self,
+            ints=list(self.ints),
+            reals=dict(self.reals),
+            counters=list(self.counters),
+            variables=list(self.variables),
+        )
+
+
+class Writer:
+    """Draws one program."""
+
+    def __init__(self, draw) -> None:
+        self.draw = draw
+        self.names = 0
+        self.lines: list[str] = []
+        self.returned: list[Real] = []
+
+    def pick(self, *choices):
+        return self.draw(st.sampled_from(choices))
+
+    def chance(self, one_in: int) -> bool:
+        return self.draw(st.integers(1, one_in)) == 1
+
+    def fresh(self, prefix: str) -> str:
+        self.names += 1
+        return f"{prefix}{self.names}"
+
+    # expressions
+
+    def whole(self, scope: Scope, depth: int) -> str:
+        """An s32 expression, never a constant; anything goes, all of it is exact."""
+        if depth == 0 or self.chance(4):
+            return self.pick(*scope.ints)
+        kind = self.pick("arithmetic", "arithmetic", "bits", "shift", "call", "choice", "cast")
+        a, b = self.whole(scope, depth - 1), self.operand(scope, depth - 1)
+        if kind == "arithmetic":
+            return f"({a} {self.pick('+', '-', '*')} {b})"
+        if kind == "bits":
+            return f"({a} {self.pick('&', '|', '^')} {b})"
+        if kind == "shift":
+            return f"({a} {self.pick('<<', '>>')} {b})" if self.chance(2) else f"(~{a})"
+        if kind == "call":
+            function = self.pick(
+                "min({}, {})", "max({}, {})", "abs({} - {})", "clamp({0}, -70, {1})",
+                "({} // {})", "({} % {})",
+            )  # fmt: skip
+            return function.format(a, b)
+        if kind == "choice":
+            return f"({a} if {self.condition(scope, depth - 1)} else {b})"
+        exact = self.pick("a", "b", "s")
+        return f"(int({exact} * 8.0) {self.pick('%', '//', '+')} {a})"
+
+    def operand(self, scope: Scope, depth: int) -> str:
+        """An s32 expression or a number other than 0."""
+        if self.chance(4):
+            return str(self.draw(st.sampled_from([*range(-9, 0), *range(1, 100), 2**31 - 1])))
+        return self.whole(scope, depth)
+
+    def condition(self, scope: Scope, depth: int) -> str:
+        a, b = self.whole(scope, max(depth, 0)), self.operand(scope, 0)
+        operator = self.pick("<", "<=", ">", ">=", "==", "!=")
+        kind = self.pick("ints", "ints", "inputs", "chain", "and", "not", "parity")
+        if kind == "ints":
+            return f"{a} {operator} {b}"
+        if kind == "inputs":
+            return f"{self.pick('a', 'b')} {operator} {self.pick('a', 'b', 's', '0.5', '-1.25')}"
+        if kind == "chain":
+            return f"-5 < {a} <= {b}"
+        if kind == "and":
+            return f"({a} > 3 {self.pick('and', 'or')} {b} < 7)"
+        if kind == "not":
+            return f"not ({a} {operator} {b})"
+        return f"({a} & 1) == 0"
+
+    def real(self, scope: Scope, depth: int) -> Real:
+        """An f32 expression and its bounds."""
+        if depth == 0 or self.chance(5):
+            kind = self.pick("name", "name", "literal", "int", "jump")
+            if kind == "literal":
+                value = self.draw(st.integers(-24, 24)) / 8
+                return Real(f"({value})", abs(value))
+            if kind == "int":
+                return Real(f"(float({self.whole(scope, 1)} & 15) * 0.25)", 4.0)
+            if kind == "jump":
+                return Real(f"{self.pick(*JUMPING)}({self.pick('a', 'b')})", 5.0)
+            return scope.reals[self.pick(*scope.reals)]
+        kind = self.pick(
+            "sum", "product", "quotient", "extreme", "smooth", "smooth", "choice", "call"
+        )
+        a = self.real(scope, depth - 1)
+        if kind == "smooth":
+            text = self.pick(*SMOOTH)
+            size, error = SMOOTH[text](a)
+            return bounded(Real(text.format(a.text), size, error))
+        b = self.real(scope, depth - 1)
+        if kind == "sum":
+            return sum_of(a, b, self.pick("+", "-"))
+        if kind == "product":
+            return product(a, b)
+        if kind == "quotient":
+            return quotient(a, b)
+        if kind == "extreme":
+            return extreme(a, b, self.pick("min", "max"))
+        if kind == "call" and scope.helper:
+            # helper(p, q) is p * 0.5 + sin(q), or p - 0.25 below its threshold
+            n = self.whole(scope, 0)
+            size = max(a.size * 0.5 + 1.0, a.size + 0.25)
+            error = a.error + b.error + TRIG + 2 * size * ROUNDING
+            return bounded(Real(f"helper({a.text}, {b.text}, {n})", size, error))
+        size, error = max(a.size, b.size), np.maximum(a.error, b.error)
+        return Real(f"({a.text} if {self.condition(scope, 1)} else {b.text})", size, error)
+
+    # statements
+
+    def write(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def block(self, scope: Scope, depth: int, length: int) -> None:
+        before = len(self.lines)
+        for _ in range(length):
+            kinds = ["new", "new", "int", "set"]
+            if depth < 4:
+                kinds += ["if", "if", "for"] if scope.loops < 2 else ["if"]
+            if scope.loops:
+                kinds += ["leave"]
+            if depth > 1:
+                kinds += ["return"] if self.chance(4) else []
+            getattr(self, f"{self.pick(*kinds)}_statement")(scope, depth)
+        if len(self.lines) == before:
+            self.write(depth, "pass")
+
+    def new_statement(self, scope: Scope, depth: int) -> None:
+        value, name = self.real(scope, 2), self.fresh("v")
+        self.write(depth, f"{name} = {value.text}")
+        scope.reals[name] = replace(value, text=name)
+        if not scope.loops:
+            scope.variables.append(name)
+
+    def set_statement(self, scope: Scope, depth: int) -> None:
+        """Outside loops any float may change; inside, only an accumulator, which forgets."""
+        if not scope.variables:
+            return self.new_statement(scope, depth)
+        name = self.pick(*scope.variables)
+        if scope.loops:
+            added = self.real(scope, 1)
+            self.write(depth, f"{name} = {name} * 0.5 + clamp({added.text}, -4.0, 4.0)")
+            self.accumulated[name] = np.maximum(self.accumulated[name], added.error)
+        else:
+            value = self.real(scope, 2)
+            self.write(depth, f"{name} = {value.text}")
+            known = scope.reals[name]
+            size, error = max(known.size, value.size), np.maximum(known.error, value.error)
+            scope.reals[name] = Real(name, size, error)
+        return None
+
+    def int_statement(self, scope: Scope, depth: int) -> None:
+        if scope.counters and self.chance(2):
+            operator = self.pick("+=", "-=", "*=", "^=", "|=", "&=")
+            self.write(depth, f"{self.pick(*scope.counters)} {operator} {self.whole(scope, 1)}")
+            return
+        name = self.fresh("i")
+        self.write(depth, f"{name} = {self.whole(scope, 2)}")
+        scope.ints.append(name)
+        scope.counters.append(name)
+
+    def if_statement(self, scope: Scope, depth: int) -> None:
+        self.write(depth, f"if {self.condition(scope, 1)}:")
+        branches = [scope.inner()]
+        self.block(branches[0], depth + 1, self.pick(1, 2))
+        for word in self.pick(("else",), ("elif", "else"), ()):
+            test = f" {self.condition(scope, 1)}" if word == "elif" else ""
+            self.write(depth, f"{word}{test}:")
+            branches.append(scope.inner())
+            self.block(branches[-1], depth + 1, self.pick(1, 2))
+        for name, known in scope.reals.items():
+            after = [known, *(b.reals[name] for b in branches)]
+            error = np.maximum.reduce([r.error for r in after])
+            scope.reals[name] = Real(known.text, max(r.size for r in after), error)
+
+    accumulated: dict[str, np.ndarray]
+
+    def for_statement(self, scope: Scope, depth: int) -> None:
+        """At most ten turns; floats change as accumulators only, which nothing inside reads."""
+        outermost = scope.loops == 0
+        index = self.fresh("n")
+        inside = scope.inner()
+        if outermost:
+            self.accumulated = {name: np.zeros(len(FAMILIES)) for name in inside.variables}
+            for name in inside.variables:
+                del inside.reals[name]
+        stop = f"({self.whole(scope, 1)} & 7)"
+        bounds = self.pick("{}", "1, {}", "-2, {}", "0, {}, 2", "{}, 0, -1", "{}, -2, -3", "0, 3")
+        self.write(depth, f"for {index} in range({bounds.format(stop)}):")
+        inside.ints.append(index)
+        inside.loops += 1
+        self.block(inside, depth + 1, self.pick(1, 2, 3))
+        if outermost:
+            for name in scope.variables:
+                before, added = scope.reals[name], self.accumulated[name]
+                size = max(before.size, 8.0)  # x/2 + 4 stays below 8 once it is
+                error = before.error + 2 * (added + 3 * size * ROUNDING)
+                scope.reals[name] = Real(name, size, error)
+
+    def leave_statement(self, scope: Scope, depth: int) -> None:
+        self.write(depth, f"if {self.condition(scope, 1)}:")
+        self.write(depth + 1, self.pick("break", "continue"))
+
+    def return_statement(self, scope: Scope, depth: int) -> None:
+        self.write(depth, f"if {self.condition(scope, 1)}:")
+        self.give_back(scope, depth + 1)
+
+    def give_back(self, scope: Scope, depth: int) -> None:
+        if self.floats:
+            value = self.real(scope, 2)
+            self.returned.append(value)
+            self.write(depth, f"return {value.text}")
+        else:
+            self.write(depth, f"return {self.whole(scope, 2)}")
+
+    floats: bool
+
+    def program(self) -> Program:
+        self.floats = self.draw(st.booleans())
+        reals = {name: Real(name, size) for name, size in (("a", 5.0), ("b", 5.0), ("s", 2.0))}
+        scope = Scope(ints=["n", "m", "k"], reals=reals, helper=self.draw(st.booleans()))
+        if scope.helper:
+            threshold = self.draw(st.integers(-5, 20))
+            self.lines += [
+                "def helper(p, q, n):",
+                f"    if n < {threshold}:",
+                "        return p - 0.25",
+                "    return p * 0.5 + sin(q)",
+                "",
+            ]
+        self.write(0, "def program(a, b, n: s32, m: s32, *, s: float, k: int = 3):")
+        for _ in range(2):
+            self.new_statement(scope, 1)
+        self.block(scope, 1, self.draw(st.integers(1, 6)))
+        self.give_back(scope, 1)
+        error = np.zeros(len(FAMILIES))
+        if self.floats:
+            error = np.maximum.reduce([r.error for r in self.returned])
+        return Program(
+            "\n".join(self.lines) + "\n", self.floats, dict(zip(FAMILIES, error, strict=True))
+        )
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kernel ``program(a, b, n: s32, m: s32, *, s: float, k: int = 3)`` of f32 a and b.
+
+    ``floats`` says whether it returns an f32 or an s32, ``error`` how far an engine's answers may
+    be from the reference engine's.
+    """
+
+    source: str
+    floats: bool
+    error: dict[str, float]
+
+
+@st.composite
+def programs(draw) -> Program:
+    """Strategy: one valid program."""
+    return Writer(draw).program()
+
+
+@dataclass(frozen=True)
+class Stencil:
+    """A kernel ``program(img: Image, px: Pixel, table: Array, *, r: int)`` and images to run it on.
+
+    Weights are multiples of 1/8 and f32 pixels multiples of 1/64, few enough that every sum is
+    exact: f32 answers must agree to the last bit, u8 ones to a step.
+    """
+
+    source: str
+    dtype: str
+    image: np.ndarray
+    pixels: np.ndarray
+    radius: int
+
+
+@st.composite
+def stencils(draw) -> Stencil:
+    """Strategy: one kernel of weighted neighbours, over images of any small shape."""
+    channels = draw(st.sampled_from([0, 1, 3, 4]))
+    size = (draw(st.integers(1, 9)), draw(st.integers(1, 40)))
+    shape = (*size, channels) if channels else size
+    dtype = draw(st.sampled_from(["u8", "f32"]))
+    colour = ".rgb" if channels >= 3 else ""
+
+    def weight() -> float:
+        return draw(st.integers(-8, 8)) / 8
+
+    def offset() -> int:
+        return draw(st.sampled_from([-50, -3, -2, -1, 0, 1, 2, 3, 50]))
+
+    lines = [
+        "def program(img: Image, px: Pixel, table: Array, *, r: int):",
+        "    y, x = position()",
+    ]
+    lines.append(f"    total = px{colour} * ({weight()})")
+    for _ in range(draw(st.integers(1, 5))):
+        kind = draw(st.sampled_from(["tap", "tap", "row", "box", "if", "place", "table"]))
+        read = f"img[{offset()}, {offset()}]{colour} * ({weight()})"
+        if kind == "tap":
+            lines.append(f"    total += {read}")
+        elif kind == "row":
+            axis = draw(st.sampled_from(["i, 0", "0, i", "i, i", "i * 2, -i"]))
+            bound = draw(st.sampled_from(["-r, r + 1", "-1, 2", "0, 3", "2, -1, -1"]))
+            lines.append(f"    for i in range({bound}):")
+            lines.append(f"        total += img[{axis}]{colour} * ({weight()})")
+        elif kind == "box":
+            lines.append("    for j in range(-1, 2):")
+            lines.append("        for i in range(-1, 2):")
+            skip = draw(st.sampled_from(["i == j", "i + j > 0", "x + i < 0", "j == r"]))
+            lines.append(f"            if {skip}:")
+            lines.append("                continue")
+            lines.append(f"            total += img[i, j]{colour} * ({weight()})")
+        elif kind == "if":
+            test = draw(
+                st.sampled_from(["(x + y) % 2 == 0", "x > 3", "y == 0", "x < img.width - 2"])
+            )
+            lines.append(f"    if {test}:")
+            lines.append(f"        total = total * 0.5 + {read}")
+        elif kind == "place":
+            lines.append(f"    total += img[x % 3 - 1, y % 2]{colour} * ({weight()})")
+        else:
+            lines.append("    total = total + table[(x * 3 + y) % 7 - 1]")
+    lines.append(
+        f"    return rgba(total, {'px.a' if channels == 4 else '1.0'})"
+        if colour
+        else "    return total"
+    )
+    images = []
+    for seed in (1, 2):
+        random = np.random.default_rng(seed + 10 * size[1])
+        values = random.integers(0, 256, shape)
+        images.append(values.astype("u1") if dtype == "u8" else (values / 64 - 2).astype("<f4"))
+    return Stencil("\n".join(lines) + "\n", dtype, *images, radius=draw(st.integers(0, 3)))
+
+
+def inputs() -> list[np.ndarray]:
+    """The same for every program: small multiples of 1/8, and ints of every kind."""
+    count = 61
+    step = np.arange(count)
+    a = (step * 7 % 81 - 40) / 8
+    b = (step * 29 % 81 - 40) / 8
+    n = step - 20
+    m = step * 37 % 61 * 3 - 70
+    m[::13] = [2**31 - 1, -(2**31), 65536, -1, 0]
+    return [a.astype("<f4"), b.astype("<f4"), n.astype("<i4"), m.astype("<i4")]

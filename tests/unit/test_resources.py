@@ -1,0 +1,134 @@
+"""Counting what is alive, and ``dala.diagnostics()``."""
+
+import gc
+import sys
+import threading
+
+import pytest
+
+import dala
+from dala import resources
+
+NONE = {"count": 0, "bytes": 0, "by_engine": {}}
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    gc.collect()  # what earlier tests left in cycles must not end during this one
+    monkeypatch.setattr(resources, "_changes", type(resources._changes)())
+    monkeypatch.setattr(resources, "_totals", {})
+    return resources
+
+
+def test_nothing_yet(counts):
+    assert counts.snapshot() == {"buffer": NONE}
+
+
+def test_counts_by_kind_and_engine(counts):
+    counts.track("buffer", "cpu", 100)
+    counts.track("buffer", "cpu", 20)
+    counts.track("buffer", "webgpu:0", 3)
+    counts.track("pipeline", "cpu", 0)
+    counts.untrack("buffer", "cpu", 20)
+    assert counts.snapshot() == {
+        "buffer": {
+            "count": 2,
+            "bytes": 103,
+            "by_engine": {
+                "cpu": {"count": 1, "bytes": 100},
+                "webgpu:0": {"count": 1, "bytes": 3},
+            },
+        },
+        "pipeline": {"count": 1, "bytes": 0, "by_engine": {"cpu": {"count": 1, "bytes": 0}}},
+    }
+
+
+def test_what_is_gone_stays_named_but_has_no_engine(counts):
+    counts.track("pipeline", "cpu", 8)
+    counts.untrack("pipeline", "cpu", 8)
+    assert counts.snapshot() == {"buffer": NONE, "pipeline": NONE}
+
+
+def test_the_backlog_stays_short(counts):
+    for _ in range(10 * counts._BACKLOG):
+        counts.track("buffer", "cpu", 1)
+    assert len(counts._changes) <= counts._BACKLOG + 1
+    assert counts.snapshot()["buffer"]["count"] == 10 * counts._BACKLOG
+
+
+def test_finalizers_never_wait(counts):
+    """A finalizer that runs while this very thread holds the lock must neither hang nor lose."""
+    with counts._lock:
+        for _ in range(2 * counts._BACKLOG):
+            counts.untrack("buffer", "cpu", 1)  # as from a finalizer; over the backlog too
+    assert counts.snapshot()["buffer"]["count"] == -2 * counts._BACKLOG
+
+
+def test_garbage_collection_in_the_middle_of_adding_up(counts):
+    """Finalizers fire wherever the collector runs; here, wherever it possibly can."""
+
+    class Thing:
+        def __init__(self):
+            self.self = self  # a cycle: freed by the collector, not by its count
+            counts.track("buffer", "cpu", 1)
+
+        def __del__(self):
+            counts.untrack("buffer", "cpu", 1)
+
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(3 * counts._BACKLOG):
+            Thing()
+        counts.snapshot()
+    finally:
+        gc.set_threshold(*before)
+    gc.collect()
+    assert counts.snapshot()["buffer"] == NONE
+
+
+def test_threads_lose_nothing(counts):
+    def work():
+        for _ in range(5000):
+            counts.track("buffer", "cpu", 2)
+            counts.untrack("buffer", "cpu", 2)
+        counts.track("buffer", "cpu", 7)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts.snapshot()["buffer"]["by_engine"] == {"cpu": {"count": 4, "bytes": 28}}
+
+
+def test_a_forked_child_gets_a_lock_of_its_own(counts, monkeypatch):
+    monkeypatch.setattr(resources, "_lock", resources._lock)
+    with resources._lock:  # as another thread of the parent would
+        resources._after_fork()
+        assert counts.snapshot() == {"buffer": NONE}
+
+
+def test_diagnostics_asks_engines_in_use_only(counts, monkeypatch):
+    from dala.gpu.compute.engines import auto
+
+    class Engine:
+        id = "cpu"
+
+        def stats(self):
+            return {"live_buffers": 2, "live_bytes": 12}
+
+    monkeypatch.setattr(auto, "_engines", {"cpu": Engine()})
+    counts.track("buffer", "cpu", 12)
+    assert dala.diagnostics() == {
+        "engines": {"cpu": {"live_buffers": 2, "live_bytes": 12}},
+        "objects": {
+            "buffer": {"count": 1, "bytes": 12, "by_engine": {"cpu": {"count": 1, "bytes": 12}}}
+        },
+    }
+
+
+def test_diagnostics_before_anything_was_used(counts, monkeypatch):
+    monkeypatch.delitem(sys.modules, "dala.gpu.compute.engines.auto", raising=False)
+    monkeypatch.setattr(resources, "_totals", {})
+    assert dala.diagnostics() == {"engines": {}, "objects": {"buffer": NONE}}
