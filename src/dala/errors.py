@@ -1,11 +1,14 @@
 """Every error the library raises, all under :class:`DalaError`.
 
 Each also inherits the builtin that a Python reader would expect (``ValueError``, ``KeyError``),
-so ``except ValueError`` keeps working. A message says which call, which argument, what was
-expected, what came and what to do.
+so ``except ValueError`` keeps working. Messages have one form, ``call: argument must be X, got Y.
+Advice.``, and errors carry its parts as attributes.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
 
 __all__ = [
     "ArityError",
@@ -47,7 +50,122 @@ __all__ = [
 
 
 class DalaError(Exception):
-    """The root of all errors raised by Dala."""
+    """The root of all errors raised by Dala.
+
+    Attributes:
+        call: the call that refused, such as ``"blur"``, or None.
+        argument: the argument it refused, such as ``"radius"``, or None.
+        expected: what it accepts, in words, or None.
+        got: what it got instead: the value itself where that is a number, a string or a tuple of
+            them, else a description of it.
+
+    >>> error = ParameterError.invalid("blur", "radius", "an int from 0 to 64", "abc")
+    >>> print(error)
+    blur: radius must be an int from 0 to 64, got 'abc'.
+    >>> error.call, error.argument, error.got
+    ('blur', 'radius', 'abc')
+    """
+
+    call: str | None = None
+    argument: str | None = None
+    expected: str | None = None
+    got: Any = None
+
+    def __init__(
+        self,
+        *args: Any,
+        call: str | None = None,
+        argument: str | None = None,
+        expected: str | None = None,
+        got: Any = None,
+    ) -> None:
+        super().__init__(*args)
+        if call is None and args and isinstance(args[0], str):
+            call = _call_of(args[0])
+        self.call = call
+        self.argument = argument
+        self.expected = expected
+        self.got = got
+
+    @classmethod
+    def invalid(
+        cls, call: str, argument: str, expected: str, got: object, advice: str = ""
+    ) -> Self:
+        """Return the error ``call: argument must be expected, got ... Advice.``
+
+        ``got`` is the refused value; arrays and other large objects are described, not kept.
+        """
+        text = f"{call}: {argument} must be {expected}, got {describe(got)}."
+        error = cls(f"{text} {advice}".rstrip())
+        error.call, error.argument, error.expected = call, argument, expected
+        error.got = got if _small(got) else describe(got)
+        return error
+
+    def within(self, call: str) -> Self:
+        """Return a copy of this error that names another call, for ``raise ... from``."""
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        text = str(self.args[0]) if self.args else ""
+        if self.call is not None and text.startswith(f"{self.call}: "):
+            text = text[len(self.call) + 2 :]
+        copy.args = (f"{call}: {text}", *self.args[1:])
+        copy.call = call
+        return copy
+
+
+def _call_of(message: str) -> str | None:
+    """
+    >>> _call_of("Scene.render: time must be a number, got 'x'."), _call_of("No such thing.")
+    ('Scene.render', None)
+    """
+    head, colon, _ = message.partition(": ")
+    return head if colon and head.replace(".", "").replace("_", "").isalnum() else None
+
+
+def _small(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= 200
+    if isinstance(value, tuple):
+        return len(value) <= 16 and all(_small(item) for item in value)
+    return value is None or isinstance(value, (bool, int, float))
+
+
+def describe(value: object) -> str:
+    """Return a short description of a value for an error message.
+
+    >>> describe("abc"), describe(2.5), describe([1, 2]), describe(object())
+    ("'abc'", '2.5', '[1, 2]', 'object')
+    >>> import numpy as np
+    >>> describe(np.zeros((4, 3), np.uint8))
+    'an array of shape (4, 3) and dtype uint8'
+    """
+    if isinstance(value, type):
+        return value.__name__
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if isinstance(shape, tuple) and shape and dtype is not None:
+        return f"an array of shape {shape} and dtype {dtype}"
+    plain = (str, bytes, bool, int, float, complex, tuple, list, dict, set, frozenset, range)
+    if value is None or isinstance(value, plain) or hasattr(value, "as_integer_ratio"):
+        try:
+            shown = repr(value)
+        except Exception:  # an element whose repr fails
+            return type(value).__name__
+        return shown if len(shown) <= 80 else f"{shown[:77]}..."
+    return type(value).__name__
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return "Did you mean ...?" for a misspelled name, or an empty string.
+
+    >>> did_you_mean("grayscal", ["grayscale", "blur"])
+    "Did you mean 'grayscale'?"
+    """
+    import difflib  # only mistakes need it
+
+    close = difflib.get_close_matches(name, sorted(known), n=3)
+    if not close:
+        return ""
+    return "Did you mean " + " or ".join(repr(c) for c in close) + "?"
 
 
 class ShapeError(DalaError, ValueError):

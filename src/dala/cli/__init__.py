@@ -93,9 +93,9 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
 
 def _check(name: str, parser: argparse.ArgumentParser) -> None:
     if name and name not in COMMANDS:
-        from dala.gpu.compute.lang.suggest import nearest
+        from dala.errors import did_you_mean
 
-        hint = nearest(name, COMMANDS) or f"There are: {', '.join(COMMANDS)}."
+        hint = did_you_mean(name, COMMANDS) or f"There are: {', '.join(COMMANDS)}."
         parser.exit(2, f"dala: there is no command {name!r}. {hint}\n")
 
 

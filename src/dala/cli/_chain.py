@@ -13,8 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from dala.errors import ParameterError, UnknownParameter
-from dala.gpu.compute.lang.suggest import nearest
+from dala.errors import ParameterError, UnknownParameter, did_you_mean
 
 #: A filter as it is written, and as it is run: its name and its parameters.
 Link = tuple[str, dict[str, Any]]
@@ -118,7 +117,7 @@ def join(arguments: Sequence[str], flags: Mapping[str, bool]) -> list[str]:
             if flags.get(word) and waiting:
                 options.append(waiting.pop(0))
         elif name not in known:
-            hint = nearest(name, [*known, *(flag[2:] for flag in flags)])
+            hint = did_you_mean(name, [*known, *(flag[2:] for flag in flags)])
             raise ParameterError(
                 f"{option}: no such filter or option. {hint or '`dala kernels` lists the filters.'}"
             )
@@ -172,7 +171,7 @@ def parse(name: str, text: str) -> Link:
         if key not in takes:
             listed = f"It takes: {', '.join(takes)}." if takes else "It takes none."
             raise UnknownParameter(
-                f"--{name}: there is no parameter {key!r}. {nearest(key, takes) or listed}"
+                f"--{name}: there is no parameter {key!r}. {did_you_mean(key, takes) or listed}"
             )
         if key in given:
             raise ParameterError(f"--{name}: {key!r} is given twice.")

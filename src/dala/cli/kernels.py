@@ -8,8 +8,7 @@ import json
 from typing import Any, Final
 
 from dala.cli import _chain as chain
-from dala.errors import ParameterError, UnknownKernel
-from dala.gpu.compute.lang.suggest import nearest
+from dala.errors import ParameterError, UnknownKernel, did_you_mean
 
 EXAMPLES: Final = """\
 examples:
@@ -81,7 +80,7 @@ def _kernel(name: str, why: str) -> Any:
 
 def _unknown(name: str) -> None:
     if name not in _names():
-        hint = nearest(name, _names()) or "`dala kernels` lists all."
+        hint = did_you_mean(name, _names()) or "`dala kernels` lists all."
         raise UnknownKernel(f"there is no kernel {name!r}. {hint}")
 
 

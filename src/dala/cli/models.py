@@ -41,12 +41,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    from dala.gpu.compute.lang.suggest import nearest
+    from dala.errors import did_you_mean
     from dala.ml.models import NAMES
 
     for name in args.names:
         if name not in NAMES:
-            hint = nearest(name, NAMES) or f"There are: {', '.join(NAMES)}."
+            hint = did_you_mean(name, NAMES) or f"There are: {', '.join(NAMES)}."
             raise UnknownModel(f"there is no model {name!r}. {hint}")
     if args.action in ("pull", "path") and not args.names and not args.all:
         raise ParameterError(f"{args.action} needs the name of a model: {', '.join(NAMES)}.")

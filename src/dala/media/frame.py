@@ -10,9 +10,8 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from dala.errors import DtypeError, ParameterError, ShapeError
+from dala.errors import DtypeError, ParameterError, ShapeError, did_you_mean
 from dala.gpu.compute import Buffer, from_array
-from dala.gpu.compute.lang.suggest import nearest
 from dala.resources import Closing
 
 FORMATS: Final = ("rgba", "rgb", "gray", "nv12", "i420")
@@ -303,7 +302,7 @@ def _layout(pixels: Buffer, format: str | None) -> tuple[str, int, int]:
 
 def _format(format: object) -> str:
     if format not in FORMATS:
-        hint = nearest(str(format), FORMATS)
+        hint = did_you_mean(str(format), FORMATS)
         listed = ", ".join(map(repr, FORMATS))
         raise ParameterError(f"Frame: format is one of {listed}; {format!r} came. {hint}".rstrip())
     return str(format)

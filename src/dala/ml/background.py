@@ -7,10 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import ModelError, ParameterError
+from dala.errors import ModelError, ParameterError, did_you_mean
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.kernel import get as get_kernel
-from dala.gpu.compute.lang.suggest import nearest
 from dala.media.effects import virtual_background
 from dala.media.frame import Frame
 from dala.media.images import read
@@ -67,7 +66,7 @@ class Background(Closing):
         if self.model.recipe.task == "segment" and self.model.labels:
             known = self.model.labels
             if label not in known:
-                hint = nearest(str(label), known) or f"There are: {', '.join(known)}."
+                hint = did_you_mean(str(label), known) or f"There are: {', '.join(known)}."
                 raise ParameterError(
                     f"Background: {self.model.name!r} has no class {label!r}. {hint}"
                 )

@@ -10,13 +10,18 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from dala.errors import MissingPackage, ParameterError, ShapeMismatch, UnknownParameter
+from dala.errors import (
+    MissingPackage,
+    ParameterError,
+    ShapeMismatch,
+    UnknownParameter,
+    did_you_mean,
+)
 from dala.gpu import command as encode
 from dala.gpu.color import Color
 from dala.gpu.command import color_to_rgba
 from dala.gpu.compute import from_dlpack
 from dala.gpu.compute.kernel import get as get_kernel
-from dala.gpu.compute.lang.suggest import nearest
 from dala.gpu.surface import Surface, create_surface
 from dala.media.frame import Frame
 from dala.media.images import read
@@ -54,7 +59,7 @@ def draw(result: Any, target: Any, **options: Any) -> Any:
     """A result on a picture (a new one comes back) or a surface (which is drawn on)."""
     for name in options:
         if name not in _OPTIONS:
-            hint = nearest(name, list(_OPTIONS))
+            hint = did_you_mean(name, list(_OPTIONS))
             raise UnknownParameter(
                 f"draw: there is no option {name!r}; there are {', '.join(_OPTIONS)}. {hint}"
             )

@@ -19,9 +19,9 @@ from dala.errors import (
     ParameterError,
     ShapeError,
     UnknownModel,
+    did_you_mean,
 )
 from dala.gpu.compute import Buffer
-from dala.gpu.compute.lang.suggest import nearest
 from dala.ml.labels import read_labels
 from dala.ml.model import Model
 from dala.ml.models import NAMES, find_recipe
@@ -195,7 +195,7 @@ def _file(model: Any) -> Path:
     looks_like_path = path.suffix or len(path.parts) > 1
     if looks_like_path:
         raise ModelNotFound(f"load_model: there is no file {str(path)!r}.")
-    hint = nearest(str(model), NAMES)
+    hint = did_you_mean(str(model), NAMES)
     raise UnknownModel(
         f"load_model: there is no model {str(model)!r}; there are {', '.join(NAMES)}, or give the "
         f"path of an ONNX file. {hint}".rstrip()

@@ -11,9 +11,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import DtypeError, ModelError, ParameterError, ShapeError, UnknownParameter
+from dala.errors import (
+    DtypeError,
+    ModelError,
+    ParameterError,
+    ShapeError,
+    UnknownParameter,
+    did_you_mean,
+)
 from dala.gpu.compute import Buffer
-from dala.gpu.compute.lang.suggest import nearest
 from dala.media.frame import Frame
 from dala.ml.labels import read_labels
 from dala.ml.models.recipe import Recipe
@@ -296,7 +302,7 @@ class Model(Closing):
         known = self.recipe.options
         for name in options:
             if name not in known:
-                hint = nearest(name, list(known))
+                hint = did_you_mean(name, list(known))
                 listed = ", ".join(known) or "none"
                 raise UnknownParameter(
                     f"predict: {self.name} has no option {name!r}; it has {listed}. {hint}".rstrip()

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dala.errors import DeviceUnavailable, MissingPackage, ModelError
-from dala.gpu.compute.lang.suggest import nearest
+from dala.errors import DeviceUnavailable, MissingPackage, ModelError, did_you_mean
 
 _log = logging.getLogger("dala")
 
@@ -65,7 +64,7 @@ def candidates(provider: str) -> list[str]:
     if asked == "auto":
         return available()
     if asked not in PROVIDERS:
-        hint = nearest(str(provider), ["auto", *PROVIDERS])
+        hint = did_you_mean(str(provider), ["auto", *PROVIDERS])
         listed = ", ".join(map(repr, ["auto", *PROVIDERS]))
         raise ModelError(
             f"load_model: provider is one of {listed}; {provider!r} came. {hint}".rstrip()

@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dala.errors import ParameterError
-from dala.gpu.compute.lang.suggest import nearest
+from dala.errors import ParameterError, did_you_mean
 
 Raw: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
 Box: TypeAlias = tuple[float, float, float, float]
@@ -89,7 +88,7 @@ class Pose:
         for point in self.keypoints:
             if point.name == name:
                 return point
-        hint = nearest(str(name), [p.name for p in self.keypoints])
+        hint = did_you_mean(str(name), [p.name for p in self.keypoints])
         raise KeyError(f"Pose: there is no keypoint {name!r}. {hint}".rstrip())
 
     @property
@@ -217,7 +216,7 @@ class Segmentation(_Drawn):
             if label in self.labels:
                 return self.labels.index(label)
             listed = f"There are: {', '.join(self.labels)}." if self.labels else "It has numbers."
-            hint = nearest(label, self.labels) or listed
+            hint = did_you_mean(label, self.labels) or listed
             raise ParameterError(f"Segmentation: there is no class {label!r}. {hint}")
         if isinstance(label, bool) or not isinstance(label, int | np.integer):
             raise ParameterError(

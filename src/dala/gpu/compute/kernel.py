@@ -12,6 +12,7 @@ from dala.errors import (
     KernelSyntaxError,
     ParameterError,
     UnknownKernel,
+    did_you_mean,
 )
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.call.bind import (
@@ -28,7 +29,6 @@ from dala.gpu.compute.engines.base import Storage
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.declare import declare
-from dala.gpu.compute.lang.suggest import nearest
 
 _MAX_PLANS = 1024
 _NO_PARAMS: Mapping[str, Any] = {}
@@ -369,5 +369,5 @@ def _unknown(call: str, name: object) -> UnknownKernel:
         return UnknownKernel(
             f"{call}: kernel must be a name or a Kernel, {type(name).__name__} came."
         )
-    hint = nearest(name, names()) or "kernels() lists all."
+    hint = did_you_mean(name, names()) or "kernels() lists all."
     return UnknownKernel(f"{call}: there is no kernel {name!r}. {hint}")

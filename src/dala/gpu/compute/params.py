@@ -9,8 +9,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from dala.errors import ParameterError, UnknownParameter
-from dala.gpu.compute.lang.suggest import nearest
+from dala.errors import ParameterError, UnknownParameter, did_you_mean
 
 _PLAIN: Final = frozenset({int, float})
 
@@ -64,7 +63,7 @@ def check_options(
     if params and not params.keys() <= {o.name for o in options}:
         known = [o.name for o in options]
         for name in (n for n in params if n not in known):
-            hint = nearest(str(name), known) or (
+            hint = did_you_mean(str(name), known) or (
                 f"It takes: {', '.join(known)}." if known else "It takes none."
             )
             raise UnknownParameter(
@@ -89,7 +88,7 @@ def _value(kernel: str, option: Option, value: Any) -> Any:
         return value
     if kind == "choice":
         if not isinstance(value, str) or value not in option.choices:
-            hint = nearest(str(value), option.choices)
+            hint = did_you_mean(str(value), option.choices)
             listed = ", ".join(map(repr, option.choices))
             where = _where(kernel, option)
             raise ParameterError(f"{where} is one of {listed}; {value!r} came. {hint}".rstrip())

@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dala.errors import CommandError, DalaError, DeviceUnavailable, KernelSyntaxError, ShaderError
+from dala.errors import (
+    CommandError,
+    DalaError,
+    DeviceUnavailable,
+    KernelSyntaxError,
+    ShaderError,
+    did_you_mean,
+)
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.create import buffer_from_binary, buffer_zeros, from_dlpack
 from dala.gpu.compute.kernel import Kernel, find
 from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.declare import declare
 from dala.gpu.compute.lang.source import from_text
-from dala.gpu.compute.lang.suggest import nearest
 from dala.gpu.shaders.wgsl import BLOCK, Wgsl, reflect
 
 if TYPE_CHECKING:
@@ -95,7 +101,10 @@ class Shade:
         if found is not None:
             return shader, found
         if _NO_NAME.search(shader) is None:
-            hint = nearest(shader, self._loaded) or "load_shader(surface, name, source) loads one."
+            hint = (
+                did_you_mean(shader, self._loaded)
+                or "load_shader(surface, name, source) loads one."
+            )
             raise ShaderError(f"no shader of this name was loaded. {hint}", shader=shader)
         found = self._sources.get(shader)
         if found is None:

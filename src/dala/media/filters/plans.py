@@ -12,11 +12,10 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from dala.errors import ParameterError, UnknownKernel
+from dala.errors import ParameterError, UnknownKernel, did_you_mean
 from dala.gpu.compute import Buffer, from_dlpack
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import Kernel, builtins, find
-from dala.gpu.compute.lang.suggest import nearest
 from dala.media.filters.blame import blamed
 from dala.media.images import NDArray, Picture, Shape, check_out, read, shared
 
@@ -112,7 +111,7 @@ def _named(name: str, call: str) -> Kernel:
     kernel = find(name)
     if kernel is not None and (name in FILTERS or name not in builtins()):
         return kernel
-    hint = nearest(name, names()) or "dala.media.gpu.filters() lists all."
+    hint = did_you_mean(name, names()) or "dala.media.gpu.filters() lists all."
     what = "is a kernel, but no filter" if kernel is not None else "is no filter"
     raise UnknownKernel(f"{call} {what}. {hint}")
 

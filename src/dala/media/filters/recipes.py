@@ -14,10 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dala.errors import DtypeError, ParameterError, ShapeMismatch, UnknownParameter
+from dala.errors import DtypeError, ParameterError, ShapeMismatch, UnknownParameter, did_you_mean
 from dala.gpu.compute import Buffer, Cube, load_cube
 from dala.gpu.compute.kernel import get as find_kernel
-from dala.gpu.compute.lang.suggest import nearest
 from dala.media.filters.curves import table
 from dala.media.filters.plans import PICTURE, Step
 from dala.media.images import NDArray, Shape, dtype_of, other
@@ -41,7 +40,7 @@ def _recipe(*names: str) -> Callable[[Callable[..., list[Step]]], Recipe]:
         ) -> list[Step]:
             for given in params:
                 if known.varkw is None and given not in known.kwonlyargs:
-                    hint = nearest(given, known.kwonlyargs)
+                    hint = did_you_mean(given, known.kwonlyargs)
                     listed = f"It takes: {', '.join(known.kwonlyargs)}."
                     raise UnknownParameter(
                         f"{call}: it has no parameter {given!r}. {hint or listed}"

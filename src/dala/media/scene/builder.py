@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dala.errors import ParameterError
+from dala.errors import ParameterError, did_you_mean
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.lang.suggest import nearest
 from dala.media.scene.boxes import pip
 
 if TYPE_CHECKING:
@@ -223,7 +222,7 @@ class Adding:
     def add_node(self, type: str, *args: Any, **properties: Any) -> Any:
         """A node by its type: ``add_node("image", picture)`` is ``add_image(picture)``."""
         if type not in TYPES:
-            hint = nearest(type, TYPES) if isinstance(type, str) else ""
+            hint = did_you_mean(type, TYPES) if isinstance(type, str) else ""
             listed = ", ".join(map(repr, TYPES))
             raise ParameterError(
                 f"add_node: type is one of {listed}; {type!r} came. {hint}".rstrip()

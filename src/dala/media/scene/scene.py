@@ -19,9 +19,8 @@ from time import perf_counter
 from typing import Any, Self, TypeVar
 from weakref import WeakKeyDictionary
 
-from dala.errors import FreedError, ParameterError
+from dala.errors import FreedError, ParameterError, did_you_mean
 from dala.gpu.compute.composite import Compositor
-from dala.gpu.compute.lang.suggest import nearest
 from dala.media.frame import Frame
 from dala.media.scene.animation.animation import Animation, Animator
 from dala.media.scene.builder import Adding
@@ -325,7 +324,7 @@ class Scene(Closing, Adding, Arranging, Output):
         if isinstance(node, str):
             found = self._nodes.get(node)
             if found is None:
-                hint = nearest(node, self._nodes) or f"There are {len(self._nodes)} nodes."
+                hint = did_you_mean(node, self._nodes) or f"There are {len(self._nodes)} nodes."
                 raise ParameterError(f"{call}: there is no node {node!r}. {hint}")
             return found
         if not isinstance(node, Node):

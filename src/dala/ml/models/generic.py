@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import DalaError, ModelError, ParameterError
+from dala.errors import DalaError, ModelError, ParameterError, did_you_mean
 from dala.gpu.compute.kernels.resize import Preprocess
-from dala.gpu.compute.lang.suggest import nearest
 from dala.gpu.compute.params import check_options
 from dala.ml.models import deeplab, mobilenet_v2, u2netp, yolo_v5
 from dala.ml.models.recipe import Decode, Outputs, Recipe
@@ -99,7 +98,7 @@ def make_recipe(
     if task is None:
         task = _told(session)
     elif not isinstance(task, str) or task not in TASKS:
-        hint = nearest(str(task), list(TASKS))
+        hint = did_you_mean(str(task), list(TASKS))
         listed = ", ".join(map(repr, TASKS))
         raise ParameterError(f"load_model: task is one of {listed}; {task!r} came. {hint}".rstrip())
     if decode is not None and not callable(decode):

@@ -22,8 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from dala.errors import DalaError, ModelError, ModelNotFound, UnknownModel
-from dala.gpu.compute.lang.suggest import nearest
+from dala.errors import DalaError, ModelError, ModelNotFound, UnknownModel, did_you_mean
 from dala.ml.weights.find import cache_folder, find_weights
 from dala.ml.weights.origins import ORIGINS, Origin
 
@@ -49,7 +48,7 @@ def pull(name: str, report: Report | None = None, folder: Path | None = None) ->
     """
     origin = ORIGINS.get(name)
     if origin is None:
-        hint = nearest(str(name), list(ORIGINS)) or f"There are: {', '.join(ORIGINS)}."
+        hint = did_you_mean(str(name), list(ORIGINS)) or f"There are: {', '.join(ORIGINS)}."
         raise UnknownModel(f"pull: there is no model {name!r}. {hint}")
     tell = report or (lambda *_: None)
     target = (folder or cache_folder()) / f"{name}.onnx"

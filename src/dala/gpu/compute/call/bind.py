@@ -22,6 +22,7 @@ from dala.errors import (
     ShapeMismatch,
     UnknownParameter,
     UnsupportedDtype,
+    did_you_mean,
 )
 from dala.gpu.compute.buffer import Buffer, overlap, span
 from dala.gpu.compute.engines.base import Engine, Geometry, Runner, Storage, Task
@@ -30,7 +31,6 @@ from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.frontend import Signature, specialise
 from dala.gpu.compute.lang.ir import FLOATS, Arg, Param, Program
 from dala.gpu.compute.lang.scalars import RANGES
-from dala.gpu.compute.lang.suggest import nearest
 
 if TYPE_CHECKING:
     from dala.gpu.compute.kernel import Kernel
@@ -360,7 +360,7 @@ def pack(
     known = {p.name for p in decl.params}
     for name in params:
         if name not in known:
-            hint = nearest(str(name), known) or (
+            hint = did_you_mean(str(name), known) or (
                 f"It takes: {', '.join(sorted(known))}." if known else "It takes none."
             )
             raise UnknownParameter(

@@ -11,9 +11,9 @@ from dala.errors import (
     DtypeMismatch,
     ParameterError,
     ShapeMismatch,
+    did_you_mean,
 )
 from dala.gpu.compute.buffer import Buffer
-from dala.gpu.compute.lang.suggest import nearest
 
 #: What a spec of each operation must hold, and what it may hold besides.
 _KEYS: Final = {
@@ -40,7 +40,7 @@ def operation(spec: Mapping[str, Any], call: str) -> str:
     known = {"op", *needed, *optional}
     for key in spec:
         if key not in known:
-            hint = nearest(str(key), known) or f"It takes: {', '.join(sorted(known))}."
+            hint = did_you_mean(str(key), known) or f"It takes: {', '.join(sorted(known))}."
             raise ParameterError(f"{call}: {op} has no {key!r}. {hint}")
     missing = [repr(key) for key in needed if key not in spec]
     if missing:

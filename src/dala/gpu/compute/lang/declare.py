@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dala.errors import KernelSyntaxError
+from dala.errors import KernelSyntaxError, did_you_mean
 from dala.gpu.compute.lang.check import check_body
 from dala.gpu.compute.lang.decl import (
     CONSTANTS,
@@ -20,7 +20,6 @@ from dala.gpu.compute.lang.decl import (
 )
 from dala.gpu.compute.lang.functions import FUNCTIONS
 from dala.gpu.compute.lang.source import Source
-from dala.gpu.compute.lang.suggest import nearest
 
 #: Finds what a free name means: a kernel, a number, a tuple of numbers, or None.
 Lookup = Callable[[str], Any]
@@ -402,7 +401,7 @@ def _resolve(
             source.fail(
                 node,
                 f"there is no function {name!r} in the language",
-                nearest(name, [*FUNCTIONS, *helpers])
+                did_you_mean(name, [*FUNCTIONS, *helpers])
                 or "Kernels call the language's functions and other kernels.",
             )
         if name in local or name in CONSTANTS or name in constants:
@@ -418,7 +417,7 @@ def _resolve(
         source.fail(
             node,
             f"the name {name!r} is not known here",
-            nearest(name, [*local, *CONSTANTS])
+            did_you_mean(name, [*local, *CONSTANTS])
             or "A kernel sees its inputs, its parameters, its variables and numeric constants.",
         )
     for call in nodes:
@@ -443,7 +442,9 @@ def _check_math(source: Source, node: ast.Attribute, called: bool) -> None:
     if node.attr not in table:
         what = "function" if called else "constant"
         source.fail(
-            node, f"there is no {what} {node.attr!r} in the language", nearest(node.attr, table)
+            node,
+            f"there is no {what} {node.attr!r} in the language",
+            did_you_mean(node.attr, table),
         )
 
 

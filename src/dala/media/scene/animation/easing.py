@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any, Final, TypeAlias
 
-from dala.errors import ParameterError
-from dala.gpu.compute.lang.suggest import nearest
+from dala.errors import ParameterError, did_you_mean
 
 Curve: TypeAlias = Callable[[float], float]
 
@@ -114,8 +113,8 @@ def _named(way: str) -> Curve:
     if name in EASINGS:
         return _between(_turned(_IN[family], end or _PLAIN.get(family, "in-out")))
     raise ParameterError(
-        f"easing: there is none of the name {way!r}. {nearest(name, EASINGS)} Those there are: "
-        f"linear, ease, ease-in, ease-out, ease-in-out; {', '.join(_IN)}, each also with -in, -out "
+        f"easing: there is none of the name {way!r}. {did_you_mean(name, EASINGS)} "
+        f"Known: linear, ease, ease-in, ease-out, ease-in-out; {', '.join(_IN)}, each also with -in, -out "
         "and -in-out; cubic-bezier(x1, y1, x2, y2); steps(n)."
     )
 
@@ -160,8 +159,8 @@ def _called(name: str, args: list[Any], way: Any) -> Curve:
             f"like, one of {', '.join(_JUMPS)}; {way!r} came."
         )
     raise ParameterError(
-        f"easing: {way!r} is none. {nearest(name, ('cubic-bezier', 'steps'))} Only cubic-bezier "
-        "and steps take numbers."
+        f"easing: {way!r} is none. {did_you_mean(name, ('cubic-bezier', 'steps'))} "
+        "Only cubic-bezier and steps take numbers."
     )
 
 

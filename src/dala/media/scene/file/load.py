@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dala.errors import DalaError, SceneFileError
-from dala.gpu.compute.lang.suggest import nearest
+from dala.errors import DalaError, SceneFileError, did_you_mean
 from dala.media.scene.file.record import (
     Record,
     animation_arguments,
@@ -181,7 +180,9 @@ def _check_ids(data: Any, told: list[str], home: str = "") -> None:
             told.append(f"{at}.columns: only a grid has columns.")
     for at, id in uses:
         if isinstance(id, str) and id and id not in places:
-            told.append(f"{at}: there is no node with the id {id!r}. {nearest(id, places)}".strip())
+            told.append(
+                f"{at}: there is no node with the id {id!r}. {did_you_mean(id, places)}".strip()
+            )
 
 
 # making -------------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
+from dala.errors import did_you_mean
 from dala.gpu.compute.composite import BLENDS
-from dala.gpu.compute.lang.suggest import nearest
 from dala.media.filters.plans import names
 from dala.media.scene.animation.easing import EASINGS, easing
 from dala.media.scene.clock import frame_rate
@@ -268,7 +268,7 @@ class Nodes(Kind):
             return
         type = item.get("type")
         if type not in TYPES:
-            hint = nearest(type, TYPES) if isinstance(type, str) else ""
+            hint = did_you_mean(type, TYPES) if isinstance(type, str) else ""
             listed = ", ".join(map(repr, TYPES))
             came = f"{shown(type)} came" if "type" in item else "none came"
             told.append(f"{at}.type: one of {listed} is expected, {came}. {hint}".rstrip())

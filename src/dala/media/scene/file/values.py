@@ -12,9 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from dala.errors import ColorError
+from dala.errors import ColorError, did_you_mean
 from dala.gpu.color import NAMED, color_to_rgba
-from dala.gpu.compute.lang.suggest import nearest
 from dala.media.scene.nodes.properties import FAR
 
 Schema = dict[str, Any]
@@ -165,7 +164,7 @@ class Word(Kind):
         """One of them."""
         if isinstance(value, str) and value in self.known:
             return
-        hint = nearest(value, self.known) if isinstance(value, str) else ""
+        hint = did_you_mean(value, self.known) if isinstance(value, str) else ""
         listed = ", ".join(map(repr, self.known))
         text = f"{at}: one of {listed} is expected, {shown(value)} came. {hint}"
         told.append(text.rstrip())
@@ -351,7 +350,7 @@ class Object(Kind):
             if field is not None:
                 field.kind.check(item, join(at, name), told)
                 continue
-            hint = nearest(name, self.fields) or f"There are: {', '.join(self.fields)}."
+            hint = did_you_mean(name, self.fields) or f"There are: {', '.join(self.fields)}."
             told.append(f"{join(at, name)}: there is no such key in {self.words}. {hint}")
         for name, field in self.fields.items():
             if field.needed and name not in value:

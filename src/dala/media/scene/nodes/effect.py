@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dala.errors import ParameterError, UnknownKernel, UnknownParameter
+from dala.errors import ParameterError, UnknownKernel, UnknownParameter, did_you_mean
 from dala.gpu.compute import Buffer, buffer_zeros
 from dala.gpu.compute.kernel import Kernel, find
-from dala.gpu.compute.lang.suggest import nearest
 from dala.media.filters.blame import blamed
 from dala.media.filters.plans import PICTURE, names, plan
 from dala.media.scene.boxes import room
@@ -55,7 +54,7 @@ class EffectNode(Node):
         unknown = [k for k in given if k not in self.PROPERTIES and k not in ("id", "margin")]
         name = filter.name if isinstance(filter, Kernel) else filter
         if unknown:
-            hint = nearest(unknown[0], known) or (
+            hint = did_you_mean(unknown[0], known) or (
                 f"It takes: {', '.join(known)}." if known else "It takes none."
             )
             raise UnknownParameter(f"add_effect: {name!r} has no parameter {unknown[0]!r}. {hint}")
@@ -225,7 +224,7 @@ def parameters(filter: str | Kernel) -> dict[str, Parameter]:
                 }
         kernel = find(filter)
         if kernel is None:
-            hint = nearest(filter, names()) or "dala.media.gpu.filters() lists all."
+            hint = did_you_mean(filter, names()) or "dala.media.gpu.filters() lists all."
             raise UnknownKernel(f"add_effect: there is no filter {filter!r}. {hint}")
         filter = kernel
     if len(filter.inputs) != 1:

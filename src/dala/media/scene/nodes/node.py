@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from dala.errors import ParameterError, UnknownParameter
+from dala.errors import ParameterError, UnknownParameter, did_you_mean
 from dala.gpu.compute.composite import BLENDS
-from dala.gpu.compute.lang.suggest import nearest
 from dala.media.scene import boxes as layout
 from dala.media.scene.nodes import properties as p
 from dala.media.scene.nodes.properties import Parts, Place, Property
@@ -207,7 +206,7 @@ class Node:
         return {k: self.PROPERTIES[k].check(v, f"{call}: position") for k, v in parts.items()}
 
     def _unknown(self, name: str, call: str) -> UnknownParameter:
-        hint = nearest(str(name), self.PROPERTIES)
+        hint = did_you_mean(str(name), self.PROPERTIES)
         listed = f"It has: {', '.join(sorted(self.PROPERTIES))}."
         return UnknownParameter(
             f"{call}: a node of type {self.type!r} has no property {name!r}. {hint or listed}"

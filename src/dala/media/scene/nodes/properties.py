@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from dala.errors import ColorError, ParameterError
+from dala.errors import ColorError, ParameterError, did_you_mean
 from dala.gpu.color import color_to_rgba
-from dala.gpu.compute.lang.suggest import nearest
 
 if TYPE_CHECKING:
     from dala.media.scene.nodes.node import Node
@@ -157,7 +156,7 @@ def one_of(words: Iterable[str]) -> Check:
     def check(value: Any, call: str) -> str:
         if isinstance(value, str) and value in known:
             return value
-        hint = nearest(value, known) if isinstance(value, str) else ""
+        hint = did_you_mean(value, known) if isinstance(value, str) else ""
         listed = ", ".join(map(repr, known))
         raise ParameterError(f"{call} is one of {listed}; {value!r} came. {hint}".rstrip())
 

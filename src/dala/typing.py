@@ -1,0 +1,35 @@
+"""Type aliases that signatures across the library share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
+    from dala.gpu.compute.buffer import Buffer
+    from dala.media.frame import Frame
+
+#: A NumPy array of any shape and dtype. The one place where arrays are typed loosely: arithmetic on
+#: arrays of unknown dtype has no better type in NumPy's stubs.
+NDArray: TypeAlias = np.ndarray[Any, Any]
+
+#: Anything that names a file.
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+#: A picture as people hold it: an array, bytes (with width and height), a Pillow image, a Frame, a
+#: Buffer.
+ImageLike: TypeAlias = "NDArray | bytes | bytearray | memoryview | PillowImage | Frame | Buffer"
+
+#: A color: a CSS name, "#rrggbb[aa]", or three or four numbers from 0 to 255.
+ColorLike: TypeAlias = "str | Sequence[int]"
+
+#: The value of one kernel or filter parameter.
+ParamValue: TypeAlias = "bool | int | float | str | Sequence[float] | NDArray | None"
+
+#: Parameters by name.
+Params: TypeAlias = Mapping[str, ParamValue]

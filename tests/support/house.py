@@ -1,0 +1,282 @@
+"""The rules of the house: package layout, private access, wording, typed and documented API.
+
+Each function returns the violations it finds, as text. ``python -m tests.support.house [PREFIX]``
+prints them all, or those under a path.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import io
+import pathlib
+import re
+import sys
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator
+
+ROOT = pathlib.Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "dala"
+
+#: Modules in a folder; those that are plain lists of one kind (one file each) may hold more.
+MOST_MODULES = 15
+MOST_IN_LISTS = 25
+LISTS = {
+    "cli",
+    "gpu/compute/kernels",
+    "gpu/compute/engines/cpu/ops",
+    "gpu/compute/engines/webgpu/ops",
+    "media/scene/nodes",
+    "ml/models",
+}
+MOST_LINES = 500
+
+#: The one file that knows another package's private attributes.
+KNOWS_PRIVATES = "gpu/compute/engines/webgpu/ffi.py"
+
+#: Public methods of named tuples, whatever they look like.
+NAMED_TUPLE = ("_asdict", "_replace", "_fields")
+
+#: Packages whose ``__all__`` is public, with what users import from them.
+PUBLIC = (
+    "dala.gpu",
+    "dala.gpu.command",
+    "dala.gpu.compute",
+    "dala.media",
+    "dala.media.effects",
+    "dala.media.fonts",
+    "dala.media.gpu",
+    "dala.media.scene",
+    "dala.media.subtitles",
+    "dala.media.text",
+    "dala.media.video",
+    "dala.ml",
+    "dala.ml.gpu",
+    "dala.ml.results",
+)
+
+#: Words of the old dialect, as patterns, with what to write instead.
+DIALECT = {
+    r"\bcame\b": "got",
+    r"\bmelt(s|ed|ing)?\b": "fuse",
+    r"\b(is|are|was|were|be|being) told\b": "is reported, is given, unless set",
+    r"\btold\b": "reported",
+    r"\bunless told\b": "by default",
+    r"\blets? go of\b": "release",
+    r"\blet go of\b": "released",
+    r"\bin words\b": "as text",
+    r"\bgo(es)? along\b": "is passed through",
+    r"\bcomes? along\b": "is bundled",
+    r"\bwhat lies between\b": "interpolation",
+    r"\bgiven back\b": "released, returned",
+    r"\bwhoever\b": "the caller, the thread that ...",
+    r"\bnobody\b": "no one / nothing",
+    r"\bsomebody\b": "a caller",
+    r"\bput into words\b": "formatted",
+    r"\bwill do\b": "also works",
+    r"\bmended\b": "fixed",
+    r"\bthe least of\b": "the minimum of",
+    r"\bthe house of\b": "the package",
+    r"\bto and fro\b": "back and forth",
+    r"\bcolou?rless\b": "gray",
+    r"\bcolour\w*": "color",
+    r"\bneighbour\w*": "neighbor",
+    r"\bnormalis\w+": "normalize",
+    r"\boptimis\w+": "optimize",
+    r"\bspecialis\w+": "specialize",
+    r"\bvectoris\w+": "vectorize",
+    r"\binitialis\w+": "initialize",
+    r"\brecognis\w+": "recognize",
+    r"\bgrey\b": "gray",
+    r"\bcentre\w*": "center",
+    r"\bmisspelt\b": "misspelled",
+    r"\bprogramme\b": "program",
+}
+
+
+def modules(root: pathlib.Path = SOURCE) -> list[pathlib.Path]:
+    """Every module of the library."""
+    return sorted(root.rglob("*.py"))
+
+
+def name_of(path: pathlib.Path) -> str:
+    """A module's path below ``src/dala``, or below the repository."""
+    base = SOURCE if path.is_relative_to(SOURCE) else ROOT
+    return path.relative_to(base).as_posix()
+
+
+def full_folders() -> Iterator[str]:
+    """Folders with too many modules."""
+    held = defaultdict(list)
+    for path in modules():
+        if path.name not in ("__init__.py", "__main__.py"):
+            held[name_of(path.parent)].append(path)
+    for folder, paths in held.items():
+        most = MOST_IN_LISTS if folder in LISTS else MOST_MODULES
+        if len(paths) > most:
+            yield f"{folder}: {len(paths)} modules, at most {most}"
+
+
+def families() -> Iterator[str]:
+    """Three or more modules of a folder with one prefix: they belong into a folder of their own."""
+    held = defaultdict(set)
+    for path in modules():
+        prefix = path.stem.strip("_").split("_")[0]
+        held[name_of(path.parent), prefix].add(path.stem)
+    for (folder, prefix), stems in held.items():
+        if prefix and len(stems) >= 3:
+            yield f"{folder}: {', '.join(sorted(stems))} share a prefix; make {prefix}/ of them"
+
+
+def long_modules() -> Iterator[str]:
+    """Modules of more lines than one subject should need."""
+    for path in modules():
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines > MOST_LINES:
+            yield f"{name_of(path)}: {lines} lines, at most {MOST_LINES}"
+
+
+def repeated_classes() -> Iterator[str]:
+    """Public class names that are defined more than once."""
+    held = defaultdict(list)
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                held[node.name].append(name_of(path))
+    for name, places in held.items():
+        if len(places) > 1:
+            yield f"class {name}: {', '.join(places)}"
+
+
+def private_access() -> Iterator[str]:
+    """``x._name`` and ``from module import _name`` where the package of ``_name`` is another.
+
+    A private name may be used in the folder that defines it, and below it.
+    """
+    defined: dict[str, set[pathlib.Path]] = defaultdict(set)
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in modules()}
+    for path, tree in trees.items():
+        for name in _private_definitions(tree):
+            defined[name].add(path.parent)
+    for path, tree in trees.items():
+        if name_of(path) == KNOWS_PRIVATES:
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute):
+                own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+                names = [] if own else [node.attr]
+            elif isinstance(node, ast.ImportFrom):
+                names = [alias.name for alias in node.names]
+                if (node.module or "").startswith("dala.cli"):
+                    continue  # the command line's shared helpers start with an underscore
+            else:
+                continue
+            for name in names:
+                if not name.startswith("_") or name.startswith("__") or name in NAMED_TUPLE:
+                    continue
+                if not any(path.is_relative_to(folder) for folder in defined[name]):
+                    yield f"{name_of(path)}:{node.lineno}: {name} is private to another package"
+
+
+def _private_definitions(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+                yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if node.value.startswith("_") and node.value.isidentifier():
+                yield node.value  # __slots__
+
+
+def dialect(paths: list[pathlib.Path] | None = None) -> Iterator[str]:
+    """Words of the old dialect in docstrings, comments, messages and pages."""
+    pattern = re.compile("|".join(DIALECT), re.IGNORECASE)
+    for path in paths if paths is not None else [*modules(), *pages()]:
+        for line, text in _prose(path):
+            for found in pattern.finditer(text):
+                advice = next(a for p, a in DIALECT.items() if re.fullmatch(p, found[0], re.I))
+                yield f"{name_of(path)}:{line}: {found[0]!r} (write: {advice})"
+
+
+def pages() -> list[pathlib.Path]:
+    """Every page of the documentation."""
+    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    return sorted([*found, ROOT / "benchmarks" / "README.md", ROOT / "tests" / "README.md"])
+
+
+def _prose(path: pathlib.Path) -> Iterator[tuple[int, str]]:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        yield from enumerate(text.splitlines(), 1)
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        kinds = (tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1))
+        if token.type in kinds:
+            for offset, line in enumerate(token.string.splitlines()):
+                yield token.start[0] + offset, line
+
+
+def public_things() -> Iterator[tuple[str, object]]:
+    """Every public function and class, by its full name."""
+    for package in PUBLIC:
+        parent, _, last = package.rpartition(".")
+        try:
+            module = importlib.import_module(package)
+        except ModuleNotFoundError:
+            module = getattr(importlib.import_module(parent), last)
+        for name in getattr(module, "__all__", [n for n in vars(module) if n[0] != "_"]):
+            found = getattr(module, name)
+            if inspect.isfunction(found) or inspect.isclass(found):
+                yield f"{package}.{name}", found
+
+
+def without_example() -> Iterator[str]:
+    """Public functions and classes whose docstring has no example."""
+    for name, found in public_things():
+        doc = inspect.getdoc(found) or ""
+        if ">>>" not in doc and "::\n" not in doc:
+            yield f"{name}: its docstring has no example"
+
+
+def untyped() -> Iterator[str]:
+    """Public functions and methods with ``Any`` or ``object`` in their signatures."""
+    for name, found in public_things():
+        members = [(name, found)]
+        if inspect.isclass(found):
+            members = [
+                (f"{name}.{m}", f)
+                for m, f in vars(found).items()
+                if inspect.isfunction(f) and not m.startswith("_")
+            ]
+        for shown, function in members:
+            if not inspect.isfunction(function):
+                continue
+            for argument, kind in getattr(function, "__annotations__", {}).items():
+                if re.search(r"\b(Any|object)\b", str(kind)):
+                    yield f"{shown}: {argument}: {kind}"
+
+
+RULES = (
+    full_folders,
+    families,
+    long_modules,
+    repeated_classes,
+    private_access,
+    dialect,
+    without_example,
+    untyped,
+)
+
+if __name__ == "__main__":
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    for rule in RULES:
+        rows = [row for row in rule() if wanted in row]
+        print(f"{rule.__name__}: {len(rows)}")
+        for row in rows:
+            print("   ", row)
