@@ -189,9 +189,8 @@ def _private_definitions(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
                 yield node.attr
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if node.value.startswith("_") and node.value.isidentifier():
-                yield node.value  # __slots__
+        elif isinstance(node, ast.Constant) and str(node.value).startswith("_"):
+            yield str(node.value)  # __slots__
 
 
 def dialect(paths: list[pathlib.Path] | None = None) -> Iterator[str]:
@@ -277,6 +276,4 @@ if __name__ == "__main__":
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     for rule in RULES:
         rows = [row for row in rule() if wanted in row]
-        print(f"{rule.__name__}: {len(rows)}")
-        for row in rows:
-            print("   ", row)
+        sys.stdout.write("\n    ".join([f"{rule.__name__}: {len(rows)}", *rows]) + "\n")

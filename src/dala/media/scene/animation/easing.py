@@ -114,8 +114,8 @@ def _named(way: str) -> Curve:
         return _between(_turned(_IN[family], end or _PLAIN.get(family, "in-out")))
     raise ParameterError(
         f"easing: there is none of the name {way!r}. {did_you_mean(name, EASINGS)} "
-        f"Known: linear, ease, ease-in, ease-out, ease-in-out; {', '.join(_IN)}, each also with -in, -out "
-        "and -in-out; cubic-bezier(x1, y1, x2, y2); steps(n)."
+        f"Known: linear, ease, ease-in, ease-out, ease-in-out; {', '.join(_IN)}, each also with "
+        "-in, -out and -in-out; cubic-bezier(x1, y1, x2, y2); steps(n)."
     )
 
 
