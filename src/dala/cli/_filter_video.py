@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dala.cli import _chain as chain
 from dala.cli import _inputs as inputs
-from dala.cli import _memory as memory
-from dala.cli import _priority as priority
 from dala.cli._progress import Progress
 from dala.errors import ParameterError, VideoError
 
@@ -46,7 +44,6 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
     filters = chain.load(args.chain, args.max_pixels)
     options = {} if args.crf is None else {"crf": args.crf}
     damage: list[VideoError] = []
-    memory.small_pages()
     with ExitStack() as held:
         source, stages = _begun(name, filters, args.device, held)
         progress = held.enter_context(Progress(_count(source), "frames"))
@@ -63,13 +60,8 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
             made = {"in": name, "out": out, "width": first.width, "height": first.height}
             frame: Frame | None = first
             del first  # whoever holds a frame keeps its memory from being used again
-            preparing: list[int] | None = priority.threads()
             while frame is not None:
                 sink.write(frame, lent=True)
-                if preparing is not None:  # the encoder's threads have come to those there were
-                    priority.give_way(preparing)
-                    preparing = None
-                    memory.settle()  # all is compiled; the encoder is the next to take some
                 progress.step()
                 frame = None
                 frame = next(frames, None)

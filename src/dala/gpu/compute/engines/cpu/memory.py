@@ -25,30 +25,19 @@ REUSE_LIMIT: Final = 256 << 20
 
 Array = npt.NDArray[np.uint8]
 
-
-def _told(array: np.ndarray[Any, Any]) -> int:
-    return int(array.__array_interface__["data"][0])
+_Byte: Final = ctypes.c_char
 
 
-def _read(array: np.ndarray[Any, Any]) -> int:
-    return ctypes.c_void_p.from_address(id(array) + _HEAD).value or 0
+def address_of(array: np.ndarray[Any, Any]) -> int:
+    """Return the address of an array's data.
 
+    Ask once per buffer: NumPy's attributes take about two microseconds.
+    """
+    try:
+        return ctypes.addressof(_Byte.from_buffer(array))  # a third of the time of the attribute
+    except (TypeError, ValueError):  # read-only, not contiguous or empty
+        return int(array.ctypes.data)
 
-#: Bytes of an object of CPython's before its own: in an array the first of those is the address of
-#: its numbers, which all compiled users of NumPy count on.
-_HEAD: Final = object.__basicsize__
-
-
-def _readable() -> bool:
-    """Whether an array's address can be read from where it stands."""
-    if sys.implementation.name != "cpython":
-        return False
-    whole = np.zeros((4, 6), np.uint16)
-    return all(_read(a) == _told(a) for a in (whole, whole[1:, 2:], np.frombuffer(b"0", "u1")))
-
-
-#: The address of an array's numbers. NumPy's own ways to tell it take a microsecond or two.
-address_of: Final = _read if _readable() else _told
 
 #: An array as native code takes it without asking: its address and length.
 Place: TypeAlias = tuple[int, int]
