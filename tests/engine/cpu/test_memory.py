@@ -428,7 +428,7 @@ def test_calls_with_the_same_arguments(checked):
         run()
     assert (seen == 3).all()
     at = np.zeros(1, np.int64)
-    call = compile_native(marked, checked=checked).bound(seen, at)
+    call = compile_native(marked, checked=checked).prepare(seen, at)
     for i in (5, 7):
         at[0] = i
         call()
@@ -440,8 +440,6 @@ def test_calls_with_the_same_arguments(checked):
         at[0] = 6
         call()  # what was wrong once is not remembered
         assert seen[6] == 9
-    with pytest.raises(ParameterError, match="bound"):
-        code.bound(seen, sizes, 100)
 
 
 @native
@@ -484,7 +482,7 @@ def test_arguments_that_stay(threads):
             a = np.zeros(100, np.int64)
             run(a, *given)
             np.testing.assert_array_equal(a, expected)
-        with pytest.raises(ParameterError, match="arguments came"):
+        with pytest.raises(ParameterError, match=r"expected . arguments"):
             run(a, *given, 1)
     run = code.parallel(100, 9, threads=crew, fixed=(np.arange(100), 2.0, 7))
     a = np.zeros(100, np.int64)
@@ -492,7 +490,7 @@ def test_arguments_that_stay(threads):
     np.testing.assert_array_equal(a, expected)
     with pytest.raises(ParameterError, match="does not fit"):
         code.parallel(100, 9, threads=crew, fixed=(1 << 70,))
-    with pytest.raises(DtypeMismatch, match="low is of i64"):
+    with pytest.raises(DtypeMismatch, match="low must be an array of i64"):
         code.parallel(100, 9, threads=crew, fixed=(np.zeros(100), 2.0, 7))
     crew.close()
 
@@ -521,19 +519,24 @@ def test_memory_and_addresses():
 
 def test_bad_arguments():
     code = compile_native(fast_sum)
-    with pytest.raises(DtypeMismatch, match="a is of f32, not float64"):
+    with pytest.raises(
+        DtypeMismatch,
+        match=r"a must be an array of f32, got an array of shape .* and dtype float64",
+    ):
         code(np.zeros(3))
-    with pytest.raises(ParameterError, match="contiguous"):
+    with pytest.raises(ParameterError, match="a must be a contiguous array"):
         code(np.zeros(6, np.float32)[::2])
-    with pytest.raises(ParameterError, match="not list"):
+    with pytest.raises(
+        ParameterError, match=r"a must be an array, Memory or \(address, length\), got list"
+    ):
         code([1.0])
-    with pytest.raises(ParameterError, match="2 arguments"):
+    with pytest.raises(ParameterError, match=r"expected 1 arguments \(a\), got 2"):
         code(1, 2)
     with pytest.raises(ParameterError, match="does not fit"):
         compile_native(every_kind)(True, 300, *range(9))
-    with pytest.raises(ParameterError, match="shared out"):
+    with pytest.raises(ParameterError, match="can run in parallel"):
         code.parallel(3, 1)
-    with pytest.raises(ParameterError, match="no tiles"):
+    with pytest.raises(ParameterError, match="chunk at least 1, got 3 and 0"):
         compile_native(counted).parallel(3, 0)
 
 
@@ -617,7 +620,7 @@ def tiles_from(a: Array[i32], b: Array[i32], more: i32, start: i64, end: i64) ->
 @pytest.mark.parametrize("checked", [False, True])
 def test_all_but_the_first_argument_fixed(checked):
     b = np.arange(10, dtype=np.int32)
-    run = compile_native(tiles_from, checked=checked).fixed(b, 5)
+    run = compile_native(tiles_from, checked=checked).prepare(b, 5)
     for size, start, end in ((10, 0, 10), (7, 2, 5), (9, 9, 9)):
         a = np.zeros(size, np.int32)
         run((a.ctypes.data, size), start, end)
@@ -690,9 +693,9 @@ def test_code_lives_as_long_as_those_who_call_it(monkeypatch):
     places = [(address_of(x), x.size) for x in (a, out)]
     shared, alone = compile_native(times, gain=3), compile_native(times_all, gain=3)
     held = weakref.ref(shared), weakref.ref(alone)
-    part = shared.fixed(places[1])
+    part = shared.prepare(places[1])
     calls = [
-        alone.bound(*places), shared.parallel(4096, 64, fixed=places),
+        alone.prepare(*places, keep_gil=True), shared.parallel(4096, 64, fixed=places),
         shared.parallel(4096, 4096, fixed=places), lambda: part(places[0], 0, 4096),
     ]  # fmt: skip
     del shared, alone

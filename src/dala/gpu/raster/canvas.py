@@ -214,7 +214,7 @@ class Canvas:
         """What draws bytes from one place to another: all else is packed once."""
         places = self._places or self._find()
         if self._fixed is None or self._fixed[0] is not places or self._fixed[1] is not execute:
-            self._fixed = places, execute, execute.fixed(*places, _NOTHING, 0)
+            self._fixed = places, execute, execute.prepare(*places, _NOTHING, 0)
         return self._fixed[2]
 
     def progress(self, token: object) -> int:

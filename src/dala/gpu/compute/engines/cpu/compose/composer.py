@@ -183,7 +183,7 @@ class CPUComposer(Composer):
             if self._planner is None:
                 level = min(self._level, SIZED)
                 code = compile_native(make_plans, checked=self._checked, level=level)
-                self._planner = code.bound(_ANYWHERE, self._at_job)
+                self._planner = code.prepare(_ANYWHERE, self._at_job, keep_gil=True)
             self._planner()
             wrong, number, room, tiles, pixels, level = _TOLD(job, 8 * WRONG)
             if wrong == NARROW:

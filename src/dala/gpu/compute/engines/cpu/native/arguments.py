@@ -1,0 +1,136 @@
+"""Packing of native arguments into the job block that compiled code reads.
+
+A block starts with the words of :mod:`dala.gpu.compute.engines.cpu.llvm.tiles`, then the address of
+the fault report, then the arguments: an array as two words (address, length), a number as one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from dala.errors import DtypeMismatch, ParameterError
+from dala.gpu.compute.engines.cpu.memory import Memory, address_of
+from dala.gpu.compute.engines.cpu.native.types import Type
+
+#: A parameter: its name, and its type or ``("array", element type)``.
+Param: TypeAlias = tuple[str, "Type | tuple[str, Type]"]
+
+#: Bytes of a block before the result's address, the fault report's address and the arguments.
+HEAD_BYTES: Final = 72
+
+_PACK: Final = {
+    "bool": "?7x", "u8": "B7x", "i8": "b7x", "u16": "H6x", "i16": "h6x", "u32": "I4x",
+    "i32": "i4x", "u64": "Q", "i64": "q", "f32": "f4x", "f64": "d",
+}  # fmt: skip
+_DTYPES: Final = {
+    name: np.dtype(code)
+    for name, code in {
+        "bool": "|b1", "u8": "|u1", "i8": "|i1", "u16": "<u2", "i16": "<i2", "u32": "<u4",
+        "i32": "<i4", "u64": "<u8", "i64": "<i8", "f32": "<f4", "f64": "<f8",
+    }.items()
+}  # fmt: skip
+
+
+class Arguments:
+    """Packs the arguments of one function; the last of them may be fixed, and are packed once.
+
+    An array argument is a NumPy array, the engine's ``Memory``, or ``(address, length)``.
+    """
+
+    __slots__ = ("_changing", "_pack", "_tail", "fixed", "function", "params")
+
+    def __init__(self, function: str, params: Sequence[Param], fixed: Sequence[Any] = ()) -> None:
+        if len(fixed) > len(params):
+            raise count_error(function, [name for name, _ in params], len(fixed))
+        self.function, self.params = function, params
+        #: Kept so that the memory of fixed arrays stays valid.
+        self.fixed = tuple(fixed)
+        split = len(params) - len(fixed)
+        self._changing, last = params[:split], params[split:]
+        self._pack = struct.Struct(f"={HEAD_BYTES}sQQ{_format(self._changing)}").pack
+        self._tail = b""
+        if fixed:
+            words = self._words(last, fixed)
+            try:
+                self._tail = struct.pack(f"={_format(last)}", *words)
+            except (struct.error, OverflowError) as error:
+                raise self._misfit(error) from None
+
+    @property
+    def complete(self) -> bool:
+        """True if every argument is fixed."""
+        return not self._changing
+
+    def pack(self, head: bytes, result: int, fault: int, args: Sequence[Any]) -> bytes:
+        """Return the block for a call: head, addresses of result and fault report, arguments."""
+        words = self._words(self._changing, args)
+        try:
+            return self._pack(head, result, fault, *words) + self._tail
+        except (struct.error, OverflowError) as error:
+            raise self._misfit(error) from None
+
+    def _words(self, params: Sequence[Param], args: Sequence[Any]) -> list[Any]:
+        if len(args) != len(params):
+            raise count_error(self.function, [name for name, _ in params], len(args))
+        words: list[Any] = []
+        for (name, kind), arg in zip(params, args, strict=True):
+            if not isinstance(kind, tuple):
+                words.append(arg)
+            elif type(arg) is tuple:
+                words += arg
+            elif type(arg) is Memory:  # untyped bytes
+                words += arg.address, arg.array.nbytes // kind[1].size
+            else:
+                words += self._array(name, kind[1], arg)
+        return words
+
+    def _array(self, name: str, element: Type, arg: Any) -> tuple[int, int]:
+        if isinstance(arg, tuple):
+            return arg
+        if not isinstance(arg, np.ndarray):
+            raise ParameterError.invalid(
+                self.function, name, "an array, Memory or (address, length)", type(arg)
+            )
+        if arg.dtype != _DTYPES[element.name]:
+            raise DtypeMismatch.invalid(self.function, name, f"an array of {element}", arg)
+        if not arg.flags.c_contiguous:
+            raise ParameterError.invalid(
+                self.function, name, "a contiguous array", f"strides {arg.strides}"
+            )
+        return address_of(arg), arg.size
+
+    def _misfit(self, error: Exception) -> ParameterError:
+        listed = ", ".join(f"{n}: {k}" for n, k in self.params if isinstance(k, Type))
+        return ParameterError(
+            f"{self.function}: a number does not fit its type ({listed}): {error}.",
+            call=self.function,
+        )
+
+
+def count_error(function: str, names: Sequence[str], got: int) -> ParameterError:
+    """Return the error for a wrong number of arguments."""
+    listed = ", ".join(names)
+    return ParameterError(
+        f"{function}: expected {len(names)} arguments ({listed}), got {got}.", call=function
+    )
+
+
+def result_words(result: Type | tuple[Type, ...]) -> int:
+    """Return the number of words that a result takes."""
+    return len(result) if isinstance(result, tuple) else 1
+
+
+def unpack_result(result: Type | tuple[Type, ...], data: bytes) -> Any:
+    """Return a result as Python numbers: one, or a tuple of them."""
+    if isinstance(result, tuple):
+        return struct.unpack("=" + "".join(_PACK[t.name] for t in result), data)
+    return struct.unpack("=" + _PACK[result.name], data)[0]
+
+
+def _format(params: Sequence[Param]) -> str:
+    """Return the struct format of parameters."""
+    return "".join("Qq" if isinstance(k, tuple) else _PACK[k.name] for _, k in params)
