@@ -44,6 +44,7 @@ __all__ = [
     "UnknownModel",
     "UnknownParameter",
     "UnsupportedDtype",
+    "UnsupportedOperation",
     "VideoError",
     "VideoNotFound",
 ]
@@ -310,6 +311,22 @@ class ReadOnlyError(DalaError, ValueError):
 
 class DeviceError(DalaError, RuntimeError):
     """A device refused the work; the message holds what it said."""
+
+
+class UnsupportedOperation(DeviceError, NotImplementedError):
+    """The engine has no implementation of this operation for these shapes and dtypes.
+
+    Attributes:
+        operation: the operation's name, such as ``"conv2d"``.
+        engine: the engine's id, such as ``"webgpu:0"``.
+    """
+
+    def __init__(
+        self, message: str, *, call: str | None = None, operation: str = "", engine: str = ""
+    ) -> None:
+        super().__init__(message, call=call)
+        self.operation = operation
+        self.engine = engine
 
 
 class DeviceUnavailable(DeviceError):

@@ -35,6 +35,7 @@ TOP = {
     "UnknownKernel",
     "UnknownParameter",
     "UnsupportedDtype",
+    "UnsupportedOperation",
     "device",
     "devices",
     "diagnostics",

@@ -43,6 +43,7 @@ def loaded(name: str) -> Model:
 class _ModelStage(Operation):
     takes = ("input",)
     dtypes = ("f32",)
+    host = True  # ONNX Runtime takes and returns arrays in host memory
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
         model = loaded(self.name)

@@ -50,6 +50,9 @@ class Operation(Kernel):
     language: ClassVar[bool] = False
     #: What engines know it by, where that is another operation's name.
     code: ClassVar[str] = ""
+    #: True where every engine runs the definition on the host, as models do. Otherwise an engine
+    #: without code for the operation raises UnsupportedOperation.
+    host: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.name = self.title
@@ -207,7 +210,15 @@ class Operation(Kernel):
                 f"run_kernel: kernel {self.name!r} computes with {', '.join(sorted(missing))}, "
                 f"which {engine.id} lacks. Use 32-bit dtypes, or move the buffers: b.to('cpu')."
             )
-        return Task(self.code or self.name, tensors, target, tuple(values.items()), self.define)
+        return Task(
+            self.code or self.name,
+            tensors,
+            target,
+            tuple(values.items()),
+            self.define,
+            domain=type(self).__module__.rpartition(".")[2],
+            host=self.host,
+        )
 
     def _check_dtypes(self, inputs: tuple[Tensor, ...]) -> None:
         for name, t in zip(self.takes, inputs, strict=False):

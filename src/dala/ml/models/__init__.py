@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import Final
 
 from dala.ml.models.recipe import Recipe
-
-#: Every model, in the order they are listed.
-NAMES: Final = (
-    "mobilenet_v2", "yolo_v5", "blazeface", "blazeface_back", "posenet", "deeplab", "u2netp",
-)  # fmt: skip
+from dala.ml.names import NAMES as NAMES
 
 
 @cache

@@ -26,7 +26,7 @@ from dala.errors import (
 )
 from dala.gpu.compute.buffer import Buffer, overlap, span
 from dala.gpu.compute.engines.base import Engine, Geometry, Runner, Storage, Task
-from dala.gpu.compute.engines.registry import by_definition
+from dala.gpu.compute.engines.registry import run_on_host, unsupported
 from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.frontend import Signature, specialise
 from dala.gpu.compute.lang.ir import FLOATS, Arg, Param, Program
@@ -75,7 +75,7 @@ class Call:
         if 0 in task.output.shape:
             return _nothing
         if any(0 in t.shape for t in task.inputs):
-            return by_definition(self.engine, task)
+            return run_on_host(self.engine, task)
         found = self.engine.operate(task)
         return _without_params(found) if found is not None else None
 
@@ -86,7 +86,7 @@ class Call:
             return self.code
         if self.program is None or self.geometry is None:
             assert task is not None
-            raise NotImplementedError(f"{self.engine.id} has no code for {task.op!r}")
+            raise unsupported(self.engine, task)
         if self.geometry.count == 0:
             return _nothing
         return self.engine.prepare(self.program, self.geometry)

@@ -85,6 +85,10 @@ class Task:
     output: Tensor
     values: tuple[tuple[str, Any], ...]
     define: Callable[..., Any]
+    #: The module that declares the operation, without its package; engines look there for code.
+    domain: str = ""
+    #: True for an operation that every engine runs on the host, by its definition.
+    host: bool = False
 
     def __getitem__(self, param: str) -> Any:
         """The value of a parameter."""

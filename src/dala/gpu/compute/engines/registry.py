@@ -1,69 +1,102 @@
-"""Where engines find their own code for an operation, and the definition where they have none.
+"""Where engines register their own code for an operation, and how it is found.
 
-Each engine keeps its code in a package, a module a domain; a module has a table ``MAKERS`` from the
-operation's name to a function ``make(engine, task) -> Runner`` (or None where it has no code for
-that task).
+Each engine has a package of operation code and one :class:`Implementations` table, which the code
+registers itself in::
+
+    @implements("resize", "preprocess")
+    def make_resize(engine: CPUEngine, task: Task) -> Runner: ...
+
+A module is imported when one of its operations is first used. It has the name of the operation
+(``ops/argmax.py``), or of the module in ``compute/kernels`` that declares it (``ops/reduce.py`` for
+``reduce_sum``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from dala.errors import UnsupportedOperation
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.typing import NDArray
 
-#: The module that holds an operation's code, in ``cpu/ops`` and ``webgpu/ops`` alike.
-MODULES: Final = {
-    "argmax": "reduce",
-    "blur": "blur",
-    "conv2d": "conv",
-    "convolve1d": "signal",
-    "cumsum": "scan",
-    "fft": "fft",
-    "gather": "arrange",
-    "histogram": "scan",
-    "ifft": "fft",
-    "layer_norm": "norm",
-    "lut_apply": "lut",
-    "matmul": "matmul",
-    "preprocess": "resize",
-    "reduce_max": "reduce",
-    "reduce_min": "reduce",
-    "reduce_sum": "reduce",
-    "remap": "warp",
-    "reshape": "arrange",
-    "resize": "resize",
-    "rgb_to_yuv": "yuv",
-    "softmax": "norm",
-    "transpose": "arrange",
-    "warp_affine": "warp",
-    "warp_perspective": "warp",
-    "yuv_to_rgb": "yuv",
-}
+#: Prepares one call of an operation on an engine; None if it has no code for these shapes or
+#: dtypes. The engine is of the class that the table belongs to.
+Make: TypeAlias = Callable[[Any, Task], Runner | None]
+
+_M = TypeVar("_M", bound=Make)
 
 
-def find_code(package: str, engine: Engine, task: Task) -> Runner | None:
-    """What an engine's package ("cpu.ops", "webgpu.ops") has for a task, or None.
+class Implementations:
+    """An engine's own code for operations, by name.
 
-    An operation from elsewhere (a model) has its definition only, which runs on the host.
+    Args:
+        package: the package whose modules hold the code.
+
+    >>> implementations = Implementations("dala.gpu.compute.engines.cpu.ops")
+    >>> @implementations.register("double")
+    ... def make_double(engine, task):
+    ...     return lambda inputs, output, params: None
+    >>> implementations.find("double") is make_double, implementations.find("triple")
+    (True, None)
     """
-    if task.op not in MODULES:
-        return by_definition(engine, task)
-    name = f"{__name__.rpartition('.')[0]}.{package}.{MODULES[task.op]}"
-    if find_spec(name) is None:
-        return None
-    maker = import_module(name).MAKERS.get(task.op)
-    runner: Runner | None = maker(engine, task) if maker is not None else None
-    return runner
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+        self._makers: dict[str, Make] = {}
+
+    def register(self, *operations: str) -> Callable[[_M], _M]:
+        """Return a decorator that registers a function as the code of some operations."""
+
+        def decorate(make: _M) -> _M:
+            for operation in operations:
+                self._makers[operation] = make
+            return make
+
+        return decorate
+
+    def find(self, operation: str, domain: str = "") -> Make | None:
+        """Return the code of an operation, or None if the engine has none.
+
+        Args:
+            operation: its name.
+            domain: the module that declares it, without its package.
+        """
+        for module in (operation, domain):
+            if operation in self._makers:
+                break
+            name = f"{self._package}.{module}"
+            if module.isidentifier() and find_spec(name) is not None:
+                import_module(name)
+        return self._makers.get(operation)
+
+    def prepare(self, engine: Engine, task: Task) -> Runner | None:
+        """Return what runs a task on the engine, or None if the engine has no code for it."""
+        if task.host:
+            return run_on_host(engine, task)
+        make = self.find(task.op, task.domain)
+        return make(engine, task) if make is not None else None
 
 
-def run_definition(task: Task, arrays: Sequence[np.ndarray[Any, Any]], out: Any) -> None:
-    """Computes a task by its definition and stores the result as the dtype asks."""
+def unsupported(engine: Engine, task: Task) -> UnsupportedOperation:
+    """Return the error for a task that an engine cannot run."""
+    inputs = ", ".join(f"{t.dtype} {t.shape}" for t in task.inputs)
+    return UnsupportedOperation(
+        f"run_kernel: operation {task.op!r} on ({inputs}) has no implementation on the engine "
+        f"{engine.id!r}. Move the buffers to a device that has one: b.to('cpu').",
+        call="run_kernel",
+        operation=task.op,
+        engine=engine.id,
+    )
+
+
+def run_definition(task: Task, arrays: Sequence[NDArray], out: NDArray) -> None:
+    """Compute a task by its definition, and store the result as the output's dtype requires."""
     with np.errstate(all="ignore"):
         result = np.asarray(task.define(task, *arrays))
         if task.output.dtype == "u8" and result.dtype.kind == "f":
@@ -71,13 +104,16 @@ def run_definition(task: Task, arrays: Sequence[np.ndarray[Any, Any]], out: Any)
         out[...] = result.astype(out.dtype, copy=False).reshape(out.shape)
 
 
-def as_array(memory: Any, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
-    """Bytes as the array they hold, over the same memory."""
+def as_array(memory: Any, shape: tuple[int, ...], dtype: str) -> NDArray:
+    """Return an array over the given bytes, without a copy."""
     return np.frombuffer(memory, NUMPY[dtype]).reshape(shape)
 
 
-def by_definition(engine: Engine, task: Task) -> Runner:
-    """Runs the definition on the host and sends the result, for what is too little to matter."""
+def run_on_host(engine: Engine, task: Task) -> Runner:
+    """Return what runs a task's definition on the host: download, compute, upload.
+
+    For operations that declare themselves host operations, and for tasks without input elements.
+    """
 
     def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
         arrays = [

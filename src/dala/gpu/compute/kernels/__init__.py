@@ -7,11 +7,12 @@ those that the language cannot say well.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from types import ModuleType
 from typing import Final
 
+from dala.extensions import kernel_modules
 from dala.gpu.compute.kernel import Kernel, declare_function
 from dala.gpu.compute.kernels import color, compose, elementwise, filters, generate, keying
 
@@ -33,14 +34,6 @@ OPERATIONS: Final = {
 }
 
 
-#: Kernels of rooms above this one, by the module that holds them: models, a stage each.
-PROVIDED: Final = {
-    "dala.ml.stages": (
-        "blazeface", "blazeface_back", "deeplab", "mobilenet_v2", "posenet", "u2netp", "yolo_v5",
-    ),
-}  # fmt: skip
-
-
 class _Builtins(Mapping[str, Kernel]):
     """Kernels by name; a module with operations is imported when one of them is asked for."""
 
@@ -50,9 +43,12 @@ class _Builtins(Mapping[str, Kernel]):
             for name in module.__all__:
                 function = getattr(module, name)
                 self._found[name] = Kernel(name, partial(declare_function, function, name))
-        own = {f"{__name__}.{where}": names for where, names in OPERATIONS.items()}
-        homes = {**own, **PROVIDED}
-        self._modules = {name: where for where, names in homes.items() for name in names}
+
+    @cached_property
+    def _modules(self) -> dict[str, str]:
+        """The module of each operation, this package's own and those that others add."""
+        own = {n: f"{__name__}.{where}" for where, names in OPERATIONS.items() for n in names}
+        return {**own, **dict(kernel_modules())}
 
     def __getitem__(self, name: str) -> Kernel:
         found = self._found.get(name)

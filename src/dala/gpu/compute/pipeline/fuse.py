@@ -47,7 +47,9 @@ class Node:
     @property
     def label(self) -> str:
         """The stages in it, in a few words."""
-        return " + ".join(stage.name for stage in self.stages)
+        task = self.stages[0].call.task if self.stages[0].call is not None else None
+        host = " on the host" if task is not None and task.host else ""
+        return " + ".join(stage.name for stage in self.stages) + host
 
     @property
     def values(self) -> tuple[int | float, ...]:

@@ -34,8 +34,8 @@ from dala.gpu.compute.engines.cpu.llvm.kernel import JobLayout, module_text
 from dala.gpu.compute.engines.cpu.llvm.unroll import has_loops, loop_params, unroll, wrap
 from dala.gpu.compute.engines.cpu.llvm.variants import Variants
 from dala.gpu.compute.engines.cpu.memory import HostMemory, Memory, address_of
+from dala.gpu.compute.engines.cpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.cpu.threads import Pool, Tiles, pool, usable_cores
-from dala.gpu.compute.engines.registry import find_code
 from dala.gpu.compute.lang.ir import Program
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class CPUEngine(Engine):
 
     def operate(self, task: Task) -> Runner | None:
         """The engine's own code for an operation, if it has some."""
-        return find_code("cpu.ops", self, task)
+        return IMPLEMENTATIONS.prepare(self, task)
 
     def composer(self) -> Composer:
         """Draws pictures in native code, tile by tile."""

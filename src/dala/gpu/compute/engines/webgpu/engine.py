@@ -28,9 +28,9 @@ from dala.gpu.compute.engines.base import (
 )
 from dala.gpu.compute.engines.compositing import Composer
 from dala.gpu.compute.engines.cpu.memory import HostMemory
-from dala.gpu.compute.engines.registry import find_code
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.device import BLOCKS, Device, Pipeline
+from dala.gpu.compute.engines.webgpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pool import (
     DeviceBuffer,
@@ -215,7 +215,7 @@ class WebGPUEngine(Engine):
         return _Launcher(self, program, geometry)
 
     def operate(self, task: Task) -> Runner | None:
-        return find_code("webgpu.ops", self, task)
+        return IMPLEMENTATIONS.prepare(self, task)
 
     def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
         from dala.gpu.compute.engines.webgpu.chain import make_chain

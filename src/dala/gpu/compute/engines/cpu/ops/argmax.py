@@ -27,6 +27,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     local,
     select,
 )
+from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.rows import (
     BLOCK,
     MAX,
@@ -178,7 +179,8 @@ def choose(
         out[i] = S(at)
 
 
-def make(engine: Engine, task: Task) -> Runner:
+@implements("argmax")
+def make_argmax(engine: Engine, task: Task) -> Runner:
     """Code for a task; it has one pass."""
     outer, n, inner = task["passes"][0]
     t, out = native_type(task.inputs[0].dtype), native_type(task.output.dtype)

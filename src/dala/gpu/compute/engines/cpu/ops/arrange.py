@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.cpu.ops import implements
 
 
+@implements("reshape")
 def make_reshape(engine: Engine, task: Task) -> Runner:
     """The bytes as they are."""
 
@@ -17,9 +19,7 @@ def make_reshape(engine: Engine, task: Task) -> Runner:
     return run
 
 
+@implements("transpose")
 def make_transpose(engine: Engine, task: Task) -> Runner | None:
     """Nothing to do with fewer than two axes; the rest is said in the language."""
     return make_reshape(engine, task) if len(task["axes"]) < 2 else None
-
-
-MAKERS = {"reshape": make_reshape, "transpose": make_transpose}

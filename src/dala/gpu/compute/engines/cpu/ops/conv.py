@@ -19,7 +19,7 @@ from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.jit import jit
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.words import f32, f64
-from dala.gpu.compute.engines.cpu.ops import conv_native
+from dala.gpu.compute.engines.cpu.ops import conv_native, implements
 from dala.gpu.compute.engines.cpu.ops.matmul import view
 from dala.gpu.compute.engines.cpu.threads import pool
 
@@ -90,6 +90,7 @@ def plan_layout(task: Task) -> Layout:
     return Layout(rows, pitch, np.array(list(phases), np.int64), np.array(offsets, np.int64))
 
 
+@implements("conv2d")
 def make_conv2d(engine: Engine, task: Task) -> Runner:
     """Windows of one pixel are a product of matrices; the rest is summed in place."""
     height, width = task.inputs[1].shape[2:]
@@ -202,6 +203,3 @@ def _parts(engine: Engine, task: Task, layout: Layout, shape: Shape, slot: int) 
             engine.release(scratch)
 
     return run
-
-
-MAKERS = {"conv2d": make_conv2d}

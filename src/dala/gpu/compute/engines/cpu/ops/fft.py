@@ -14,7 +14,7 @@ from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.jit import jit
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.words import f32, f64
-from dala.gpu.compute.engines.cpu.ops import fft_native
+from dala.gpu.compute.engines.cpu.ops import fft_native, implements
 from dala.gpu.compute.engines.cpu.ops.fft_native import EXCHANGED, PAIRS, REAL, masks_of
 from dala.gpu.compute.engines.cpu.ops.matmul import view
 from dala.gpu.compute.engines.cpu.threads import pool
@@ -32,6 +32,7 @@ FEW: Final = 8192
 Pass = Callable[[Any, Any, Any], None]
 
 
+@implements("fft", "ifft")
 def make_fft(engine: Engine, task: Task) -> Runner:
     """Native code where the lengths suit it."""
     shape = task.output.shape
@@ -191,6 +192,3 @@ def _of_real(a: Any, out: Any, axes: tuple[int, ...]) -> None:
     else:
         np.conjugate(mirrored[..., :1, :], out=rest[..., :1, :])
         np.conjugate(mirrored[..., :0:-1, :], out=rest[..., 1:, :])
-
-
-MAKERS = {"fft": make_fft, "ifft": make_fft}

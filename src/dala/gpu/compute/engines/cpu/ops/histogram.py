@@ -28,6 +28,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     u32,
     u64,
 )
+from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.rows import memories, native_type
 from dala.gpu.compute.engines.cpu.threads import pool
 
@@ -113,7 +114,8 @@ def count(
             i += many
 
 
-def make(engine: Engine, task: Task) -> Runner:
+@implements("histogram")
+def make_histogram(engine: Engine, task: Task) -> Runner:
     """Counters for each piece, as many pieces as threads can use."""
     dtype, bins = task.inputs[0].dtype, task["bins"]
     total = 1

@@ -33,6 +33,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     u32,
     view,
 )
+from dala.gpu.compute.engines.cpu.ops import implements
 
 #: Pixels of a block; what is known about them fits the nearest cache.
 BLOCK: Final = 128
@@ -320,6 +321,7 @@ def curves_of_floats(
 
 
 # runners ------------------------------------------------------------------------------------------
+@implements("lut_apply")
 def make_lut_apply(engine: Engine, task: Task) -> Runner:
     """Code for the picture's and the table's kinds."""
     image, lut = task.inputs
@@ -423,6 +425,3 @@ def _held(*storages: Storage) -> list[Any]:
     if None in held:
         raise FreedError("a buffer was freed by one thread while another was about to use it")
     return held
-
-
-MAKERS = {"lut_apply": make_lut_apply}

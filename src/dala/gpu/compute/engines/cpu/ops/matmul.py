@@ -15,6 +15,7 @@ import numpy as np
 from dala.errors import FreedError
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.cpu.ops import implements
 
 Array = np.ndarray[Any, Any]
 
@@ -34,6 +35,7 @@ def view(storage: Storage, shape: tuple[int, ...], dtype: str) -> Array:
     return array
 
 
+@implements("matmul")
 def make_matmul(engine: Engine, task: Task) -> Runner:
     """One product, or many, into the output's memory."""
     a, b = task.inputs
@@ -105,6 +107,3 @@ def _by_halves(left: Array, right: Array, out: Array) -> None:
 def _halves(numbers: Array) -> tuple[Array, Array]:
     bits = numbers.view(np.uint32)
     return (bits & np.uint32(0xFFFF)).astype(np.float64), (bits >> np.uint32(16)).astype(np.float64)
-
-
-MAKERS = {"matmul": make_matmul}

@@ -27,6 +27,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     sqrt,
     store,
 )
+from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.rows import (
     BLOCK,
     MAX,
@@ -179,6 +180,7 @@ def softmax_columns(
                 to[c] = to[c] * near[c]
 
 
+@implements("softmax")
 def make_softmax(engine: Engine, task: Task) -> Runner:
     """Rows where the axis is the last with more than one number, else columns."""
     outer, n, inner = task["layout"]
@@ -272,6 +274,7 @@ def layer_norm_rows(
             i += lanes
 
 
+@implements("layer_norm")
 def make_layer_norm(engine: Engine, task: Task) -> Runner:
     """Rows of the last axis."""
     a = task.inputs[0]
@@ -291,6 +294,3 @@ def make_layer_norm(engine: Engine, task: Task) -> Runner:
         go(a, gamma, beta, target, n, epsilon)
 
     return run
-
-
-MAKERS = {"layer_norm": make_layer_norm, "softmax": make_softmax}

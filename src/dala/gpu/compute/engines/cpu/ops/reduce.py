@@ -24,7 +24,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     local,
     static,
 )
-from dala.gpu.compute.engines.cpu.ops import argmax
+from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.rows import (
     MAX,
     MIN,
@@ -294,35 +294,30 @@ def _then(first: Pass, kind: int, middle: Type, out: Type, left: Layout) -> Pass
     return run
 
 
-def _make(kind: int) -> Callable[[Engine, Task], Runner]:
-    def make(engine: Engine, task: Task) -> Runner:
-        out = native_type(task.output.dtype)
-        t = native_type(task.inputs[0].dtype)
-        middle = sum_types(t)[1] if kind == SUM else t
-        layouts = task["passes"]
-        steps: list[tuple[Pass, int]] = []
-        for i, layout in enumerate(layouts):
-            target = out if i == len(layouts) - 1 else middle
-            steps.append((pass_of(kind, t, target, layout), layout[0] * layout[2]))
-            t = middle
-        dtype = numpy_type(middle)
-
-        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-            (a,), target = memories(inputs, output)
-            for do, count in steps[:-1]:
-                between = np.empty(count, dtype)
-                do(a, between)
-                a = between
-            steps[-1][0](a, target)
-
-        return run
-
-    return make
+_KINDS: Final = {"reduce_max": MAX, "reduce_min": MIN, "reduce_sum": SUM}
 
 
-MAKERS = {
-    "argmax": argmax.make,
-    "reduce_max": _make(MAX),
-    "reduce_min": _make(MIN),
-    "reduce_sum": _make(SUM),
-}
+@implements("reduce_max", "reduce_min", "reduce_sum")
+def make_reduction(engine: Engine, task: Task) -> Runner:
+    """One pass an axis, or fewer."""
+    kind = _KINDS[task.op]
+    out = native_type(task.output.dtype)
+    t = native_type(task.inputs[0].dtype)
+    middle = sum_types(t)[1] if kind == SUM else t
+    layouts = task["passes"]
+    steps: list[tuple[Pass, int]] = []
+    for i, layout in enumerate(layouts):
+        target = out if i == len(layouts) - 1 else middle
+        steps.append((pass_of(kind, t, target, layout), layout[0] * layout[2]))
+        t = middle
+    dtype = numpy_type(middle)
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        (a,), target = memories(inputs, output)
+        for do, count in steps[:-1]:
+            between = np.empty(count, dtype)
+            do(a, between)
+            a = between
+        steps[-1][0](a, target)
+
+    return run

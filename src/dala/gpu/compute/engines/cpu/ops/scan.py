@@ -28,7 +28,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     static,
     store,
 )
-from dala.gpu.compute.engines.cpu.ops import histogram
+from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.reduce import pieces_of_columns, pieces_of_rows
 from dala.gpu.compute.engines.cpu.ops.rows import (
     PIECE,
@@ -146,6 +146,7 @@ def add_before(sums: Array[F], splits: i64, inner: i64, outer: i64, *, F: type) 
                 total += own
 
 
+@implements("cumsum")
 def make_cumsum(engine: Engine, task: Task) -> Runner:
     """Pieces where there are too few rows or columns for all threads."""
     outer, n, inner = task["layout"]
@@ -190,6 +191,3 @@ def make_cumsum(engine: Engine, task: Task) -> Runner:
             go(a, before, target, *numbers)
 
     return run
-
-
-MAKERS = {"cumsum": make_cumsum, "histogram": histogram.make}

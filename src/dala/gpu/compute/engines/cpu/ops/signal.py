@@ -23,6 +23,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     static,
     store,
 )
+from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.matmul import view
 
 #: Steps in one tile of work, some 20 us.
@@ -107,6 +108,7 @@ def convolve(
             target[m] = dot(source, taps, m + first)
 
 
+@implements("convolve1d")
 def make_convolve1d(engine: Engine, task: Task) -> Runner:
     """All lines, in pieces of some thousand results."""
     dtype = task.output.dtype
@@ -130,6 +132,3 @@ def make_convolve1d(engine: Engine, task: Task) -> Runner:
         share(a, kernel, view(output, (-1,), dtype), length, size, first, piece)
 
     return run
-
-
-MAKERS = {"convolve1d": make_convolve1d}

@@ -24,7 +24,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     u16,
     view,
 )
-from dala.gpu.compute.engines.cpu.ops import yuv_fixed
+from dala.gpu.compute.engines.cpu.ops import implements, yuv_fixed
 
 #: Chroma samples of a block.
 BLOCK: Final = 512
@@ -199,6 +199,7 @@ def decode(
 
 
 # runners ------------------------------------------------------------------------------------------
+@implements("yuv_to_rgb")
 def make_yuv_to_rgb(engine: Engine, task: Task) -> Runner | None:
     """4:2:0 bytes to bytes or floats."""
     if task["format"] == "yuv444":
@@ -243,6 +244,7 @@ def _decoder(task: Task, *, rows: bool) -> tuple[Native, tuple[Any, ...]]:
     return compile_native(decode, **how), (width, height, *numbers)
 
 
+@implements("rgb_to_yuv")
 def make_rgb_to_yuv(engine: Engine, task: Task) -> Runner | None:
     """Bytes to 4:2:0."""
     if task["format"] == "yuv444" or task.inputs[0].dtype != "u8":
@@ -299,6 +301,3 @@ def _held(*storages: Storage) -> list[Any]:
     if None in held:
         raise FreedError("a buffer was freed by one thread while another was about to use it")
     return held
-
-
-MAKERS = {"rgb_to_yuv": make_rgb_to_yuv, "yuv_to_rgb": make_yuv_to_rgb}

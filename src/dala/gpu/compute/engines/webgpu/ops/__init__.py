@@ -1,1 +1,8 @@
-"""The WebGPU engine's own shaders for operations, a file a domain (``engines/operations.py``)."""
+"""Operation code of the WebGPU engine. A module registers its functions with ``@implements``."""
+
+from typing import Final
+
+from dala.gpu.compute.engines.registry import Implementations
+
+IMPLEMENTATIONS: Final = Implementations(__name__)
+implements: Final = IMPLEMENTATIONS.register

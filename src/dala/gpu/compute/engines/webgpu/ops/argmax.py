@@ -7,6 +7,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.numbers import (
     STORED,
     bound,
@@ -47,7 +48,8 @@ def _text(dtype: str, out: str, rows: bool, later: bool) -> str:
     )
 
 
-def make(engine: WebGPUEngine, task: Task) -> Runner:
+@implements("argmax")
+def make_argmax(engine: WebGPUEngine, task: Task) -> Runner:
     """Passes until one place is left of each."""
     outer, n, inner = task["passes"][0]
     dtype, along = task.inputs[0].dtype, n

@@ -1,7 +1,28 @@
-"""Numbers in another shape: a copy of the bytes, as on the CPU."""
+"""Reshape and transpose on WebGPU, where they are a copy of the bytes."""
 
 from __future__ import annotations
 
-from dala.gpu.compute.engines.cpu.ops.arrange import MAKERS
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["MAKERS"]
+from dala.gpu.compute.engines.base import Runner, Storage, Task
+from dala.gpu.compute.engines.webgpu.ops import implements
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+
+@implements("reshape")
+def make_reshape(engine: WebGPUEngine, task: Task) -> Runner:
+    """Return what copies the input's bytes to the output."""
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        engine.copy(inputs[0], output)
+
+    return run
+
+
+@implements("transpose")
+def make_transpose(engine: WebGPUEngine, task: Task) -> Runner | None:
+    """Copy arrays with fewer than two axes; the others are lowered to the kernel language."""
+    return make_reshape(engine, task) if len(task["axes"]) < 2 else None

@@ -15,6 +15,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Runner, Storage, Task
 from dala.gpu.compute.engines.sampling.gauss import MAX_RADIUS, gaussian_weights
+from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 from dala.gpu.compute.engines.webgpu.wgsl.blur import (
     TILE_RADIUS,
@@ -36,6 +37,7 @@ RUN = 8
 WEIGHTS = -(-(2 * MAX_RADIUS + 2 * RUN + 5) // 4) * 4
 
 
+@implements("blur")
 def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
     """Chooses the way by the radius."""
     radius = task["radius"]
@@ -150,6 +152,3 @@ def _columns_text(picture: Picture, first: bool, apart: bool, group: int) -> str
         "run": RUN,
     }
     return Template(read_text("blur_columns.wgsl")).substitute(named)
-
-
-MAKERS = {"blur": make_blur}

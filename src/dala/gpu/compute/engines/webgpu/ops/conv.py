@@ -10,7 +10,7 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import gemm
+from dala.gpu.compute.engines.webgpu.ops import gemm, implements
 from dala.gpu.compute.engines.webgpu.ops.matmul import Product, add_product, add_shared
 from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
@@ -43,6 +43,7 @@ PREPARE: Final = "\n".join(
 )
 
 
+@implements("conv2d")
 def make_conv2d(engine: WebGPUEngine, task: Task) -> Runner:
     """The way that suits the weights: by product, by plain product, or number by number."""
     steps = Steps(engine)
@@ -165,6 +166,3 @@ def _add_direct(steps: Steps, task: Task) -> None:
         *(*task.output.shape[-2:], *task["stride"], *task["padding"], *task["dilation"]),
     )
     steps.add(text, reads, OUTPUT, numbers, -(-count // 256))
-
-
-MAKERS = {"conv2d": make_conv2d}

@@ -12,6 +12,7 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Ends:
         return self.divisor, 1.0 / self.divisor
 
 
+@implements("fft", "ifft")
 def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
     """Transforms the last axis, then the one before it if asked."""
     steps = Steps(engine)
@@ -354,6 +356,3 @@ def _butterfly(radix: int, dtype: str) -> list[str]:
         text.append(f"let o{k} = {odd};")
         text += [f"let y{k} = e{k} + o{k};", f"let y{radix - k} = e{k} - o{k};"]
     return text
-
-
-MAKERS = {"fft": make_fft, "ifft": make_fft}

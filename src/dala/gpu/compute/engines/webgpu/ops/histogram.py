@@ -15,6 +15,7 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.numbers import STORED, bound, helpers, reading
 from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
@@ -102,7 +103,8 @@ def _text(dtype: str, size: int, stride: int) -> str:
     )
 
 
-def make(engine: WebGPUEngine, task: Task) -> Runner:
+@implements("histogram")
+def make_histogram(engine: WebGPUEngine, task: Task) -> Runner:
     """Zeros, then counts."""
     dtype, bins = task.inputs[0].dtype, task["bins"]
     edges = np.frombuffer(task["edges"], NUMPY[dtype])

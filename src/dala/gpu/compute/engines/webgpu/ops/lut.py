@@ -10,7 +10,7 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import pixels
+from dala.gpu.compute.engines.webgpu.ops import implements, pixels
 from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def shader(source: tuple[str, int], stored: tuple[str, int], method: str) -> str
     )
 
 
+@implements("lut_apply")
 def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
     """Two launches."""
     image, lut = task.inputs
@@ -84,6 +85,3 @@ def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
         pixels.groups(*stored, height * width, _GROUP),
     )  # fmt: skip
     return steps.runner()
-
-
-MAKERS = {"lut_apply": make_lut_apply}

@@ -10,7 +10,7 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import gemm
+from dala.gpu.compute.engines.webgpu.ops import gemm, implements
 from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Product:
         return "s32" if self.dtype == "u8" else self.dtype
 
 
+@implements("matmul")
 def make_matmul(engine: WebGPUEngine, task: Task) -> Runner:
     """The launch of the product, and one that adds the shares where there are several."""
     steps = Steps(engine)
@@ -171,6 +172,3 @@ def describe(task: Task) -> Product:
         left_lines=not task["transpose_a"],
         right_lines=task["transpose_b"],
     )
-
-
-MAKERS = {"matmul": make_matmul}

@@ -13,6 +13,7 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.numbers import (
     STORED,
     bound,
@@ -109,6 +110,7 @@ def _lanes(units: int, inner: int) -> int:
     return lanes_of(units, inner) if inner > 1 else max(1, min(256, power(-(-units // 4))))
 
 
+@implements("softmax")
 def make_softmax(engine: WebGPUEngine, task: Task) -> Runner:
     """One launch."""
     dtype, layout = task.inputs[0].dtype, task["layout"]
@@ -161,6 +163,7 @@ def _layer_norm(dtype: str, width: int, given: int, kept: int) -> str:
     )
 
 
+@implements("layer_norm")
 def make_layer_norm(engine: WebGPUEngine, task: Task) -> Runner:
     """One launch."""
     a = task.inputs[0]
@@ -183,6 +186,3 @@ def _two_parts(x: float) -> tuple[float, float]:
     """A number as the sum of two f32, for shaders that compute in f64."""
     high = struct.unpack("<f", struct.pack("<f", x))[0]
     return high, x - high
-
-
-MAKERS = {"layer_norm": make_layer_norm, "softmax": make_softmax}

@@ -11,7 +11,7 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import argmax
+from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.numbers import (
     SIZE,
     STORED,
@@ -146,7 +146,10 @@ def add_pack(steps: Steps, source: Place, count: int) -> None:
     steps.add(read_text("pack.wgsl"), [source], OUTPUT, block(words), -(-words // 256))
 
 
-def _make(engine: WebGPUEngine, task: Task, operation: str) -> Runner:
+@implements("reduce_max", "reduce_min", "reduce_sum")
+def make_reduction(engine: WebGPUEngine, task: Task) -> Runner:
+    """Return what reduces one axis after another."""
+    operation = task.op.removeprefix("reduce_")
     given, output = task.inputs[0].dtype, task.output.dtype
     kind = kind_of_sum(given, output) if operation == "sum" else STORED[output]
     steps = Steps(engine)
@@ -163,26 +166,3 @@ def _make(engine: WebGPUEngine, task: Task, operation: str) -> Runner:
     if output == "u8":
         add_pack(steps, source[0], count)
     return steps.runner()
-
-
-def make_sum(engine: WebGPUEngine, task: Task) -> Runner:
-    """reduce_sum"""
-    return _make(engine, task, "sum")
-
-
-def make_max(engine: WebGPUEngine, task: Task) -> Runner:
-    """reduce_max"""
-    return _make(engine, task, "max")
-
-
-def make_min(engine: WebGPUEngine, task: Task) -> Runner:
-    """reduce_min"""
-    return _make(engine, task, "min")
-
-
-MAKERS = {
-    "argmax": argmax.make,
-    "reduce_max": make_max,
-    "reduce_min": make_min,
-    "reduce_sum": make_sum,
-}

@@ -10,7 +10,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.sampling.taps import Axis, task_axes
-from dala.gpu.compute.engines.webgpu.ops import pixels
+from dala.gpu.compute.engines.webgpu.ops import implements, pixels
 from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
 if TYPE_CHECKING:
@@ -42,12 +42,14 @@ def shader(source: tuple[str, int], out: tuple[str, int | str], along: str, fini
     )
 
 
+@implements("resize")
 def make_resize(engine: WebGPUEngine, task: Task) -> Runner:
     """A picture in another size."""
     shape = task.output.shape
     return _make(engine, task, (task.output.dtype, shape[2] if len(shape) == 3 else 1), "v", _PLAIN)
 
 
+@implements("preprocess")
 def make_preprocess(engine: WebGPUEngine, task: Task) -> Runner:
     """Resized, normalised and laid out in the last pass."""
     swizzle = "".join("xyz"[c] for c in task["channels"])
@@ -135,6 +137,3 @@ class _Pass:
         numbers = head + block(*gain, *bias, *pad)
         count = pixels.groups(out[0], out[1], size[0] * size[1], _GROUP)
         self.steps.add(text, (source, self.tables), target, numbers, count)
-
-
-MAKERS = {"resize": make_resize, "preprocess": make_preprocess}

@@ -11,7 +11,7 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import histogram
+from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.numbers import (
     SIZE,
     bound,
@@ -143,6 +143,7 @@ def add_scan(
     steps.add(text, reads, target, block(n, inner, length, splits, items, 0), groups)
 
 
+@implements("cumsum")
 def make_cumsum(engine: WebGPUEngine, task: Task) -> Runner:
     """Sums in the output's type; bytes are packed in a step of their own."""
     given, output = task.inputs[0].dtype, task.output.dtype
@@ -155,6 +156,3 @@ def make_cumsum(engine: WebGPUEngine, task: Task) -> Runner:
     if output == "u8":
         add_pack(steps, target, count)
     return steps.runner()
-
-
-MAKERS = {"cumsum": make_cumsum, "histogram": histogram.make}

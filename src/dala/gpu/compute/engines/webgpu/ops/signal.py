@@ -8,6 +8,7 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ TAPS: Final = 256
 SPAN: Final = EACH * THREADS
 
 
+@implements("convolve1d")
 def make_convolve1d(engine: WebGPUEngine, task: Task) -> Runner:
     """One launch for all lines."""
     steps = Steps(engine)
@@ -57,6 +59,3 @@ def text(dtype: str) -> str:
             for i in range(EACH)
         ),
     )
-
-
-MAKERS = {"convolve1d": make_convolve1d}

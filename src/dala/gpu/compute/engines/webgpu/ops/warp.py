@@ -10,7 +10,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.sampling.coordinates import affine_tables
-from dala.gpu.compute.engines.webgpu.ops import pixels
+from dala.gpu.compute.engines.webgpu.ops import implements, pixels
 from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def shader(op: str, dtype: str, channels: int, method: str, border: str) -> str:
     return text + _CUBIC if method == "bicubic" else text
 
 
+@implements("remap", "warp_affine", "warp_perspective")
 def make_warp(engine: WebGPUEngine, task: Task) -> Runner:
     """One launch."""
     image, out = task.inputs[0].shape, task.output.shape
@@ -136,6 +137,3 @@ def make_warp(engine: WebGPUEngine, task: Task) -> Runner:
     groups = pixels.groups(task.output.dtype, channels, out[0] * out[1], _GROUP)
     steps.add(text, reads, OUTPUT, numbers, groups)
     return steps.runner()
-
-
-MAKERS = {"remap": make_warp, "warp_affine": make_warp, "warp_perspective": make_warp}

@@ -12,6 +12,7 @@ from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.words import f32, u8, u32
+from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.resize.fixed import COLUMNS as FIXED_COLUMNS
 from dala.gpu.compute.engines.cpu.ops.resize.fixed import LINE as FIXED_LINE
 from dala.gpu.compute.engines.cpu.ops.resize.fixed import (
@@ -29,7 +30,7 @@ from dala.gpu.compute.engines.cpu.ops.resize.float import (
 )
 from dala.gpu.compute.engines.cpu.ops.resize.sparse import LANES, tensor_sparse
 from dala.gpu.compute.engines.cpu.threads import pool
-from dala.gpu.compute.engines.registry import by_definition
+from dala.gpu.compute.engines.registry import run_on_host
 from dala.gpu.compute.engines.sampling.taps import Axis, Taps, task_axes
 
 _NATIVE: Final = {"f32": f32, "u8": u8}
@@ -45,6 +46,7 @@ TILE: Final = 1 << 14
 SPARSE_TILE: Final = 1 << 12
 
 
+@implements("resize", "preprocess")
 def make_resize(engine: Engine, task: Task) -> Runner:
     """A picture in another size, or as a tensor."""
     y, x = task_axes(task)
@@ -52,7 +54,7 @@ def make_resize(engine: Engine, task: Task) -> Runner:
     image = task.inputs[0]
     channels = image.shape[2] if len(image.shape) == 3 else 1
     if taps_x.count * channels > LINE:
-        return by_definition(engine, task)
+        return run_on_host(engine, task)
     if task.op == "resize" and task["method"] == "nearest":
         return _nearest(image.dtype, y, x, taps_y, taps_x, channels)
     colour = task.op == "resize" and image.dtype == "u8" and channels > 1
@@ -233,6 +235,3 @@ def _bare(task: Task, y: Axis, x: Axis) -> Any:
             part[..., columns] = row[..., columns]
 
     return fill
-
-
-MAKERS = {"resize": make_resize, "preprocess": make_resize}

@@ -1,3 +1,3 @@
 """Warps on the CPU."""
 
-from dala.gpu.compute.engines.cpu.ops.warp.warp import MAKERS as MAKERS
+import dala.gpu.compute.engines.cpu.ops.warp.warp  # noqa: F401 - registers the operations

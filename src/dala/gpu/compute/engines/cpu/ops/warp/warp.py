@@ -11,6 +11,7 @@ from dala.errors import FreedError
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.words import f32, u8
+from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.resize.resize import rows_of_tile
 from dala.gpu.compute.engines.cpu.ops.warp.sample import AFFINE, MAP, PERSPECTIVE, warp
 from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS, affine_tables
@@ -19,6 +20,7 @@ _KIND: Final = {"warp_affine": AFFINE, "warp_perspective": PERSPECTIVE, "remap":
 _NO_TABLE: Final = np.zeros(4, np.uint32)
 
 
+@implements("remap", "warp_affine", "warp_perspective")
 def make_warp(engine: Engine, task: Task) -> Runner:
     """Code for the task's dtype, channels, method and border."""
     image, out = task.inputs[0].shape, task.output.shape
@@ -47,6 +49,3 @@ def make_warp(engine: Engine, task: Task) -> Runner:
         run_rows(handles[0], places, matrix, fill, handles[-1], *sizes)
 
     return run
-
-
-MAKERS = {"remap": make_warp, "warp_affine": make_warp, "warp_perspective": make_warp}
