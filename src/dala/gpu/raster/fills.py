@@ -16,7 +16,8 @@ from dala.gpu.compute.engines.cpu.native.words import (
     u32,
     u64,
 )
-from dala.gpu.raster.blend import FAINT, OPAQUE, ROWS, lay_block, lay_some, paint, washes
+from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, VISIBLE, fill_row, over_some
+from dala.gpu.raster.blend import SPANS, over_block, over_spans
 from dala.gpu.raster.frame import ALIGN, WIDTH, X0, X1, Y0, Y1, mark
 
 #: Pixels of a canvas, and of a row of it, from which that is stored past the caches.
@@ -27,7 +28,7 @@ LONG: Final = 1 << 16
 @native(inline=False)
 def replace(pixels: Array[u32], at: i64, count: i64, color: u32) -> None:
     """A row of one colour, alpha too."""
-    paint(pixels, at, count, color)
+    fill_row(pixels, at, count, color)
 
 
 @native(inline=False)
@@ -71,23 +72,23 @@ def rect(
     """A filled rectangle, up to but not with its right and bottom."""
     x0, y0 = max(left, frame[X0]), max(top, frame[Y0])
     x1, y1 = min(right, frame[X1]), min(bottom, frame[Y1])
-    if x0 >= x1 or y0 >= y1 or color < FAINT:
+    if x0 >= x1 or y0 >= y1 or color < VISIBLE:
         return
     mark(dirty, x0, y0, x1, y1)
     width = frame[WIDTH]
     if color >= OPAQUE:
         for at in hinted(range(y0 * width + x0, y1 * width, width), scalar=True):
-            paint(pixels, at, x1 - x0, color)
+            fill_row(pixels, at, x1 - x0, color)
         return
-    places, counts = local(i32, ROWS), local(i32, ROWS)
+    places, counts = local(i32, SPANS), local(i32, SPANS)
     n = 0
     for at in hinted(range(y0 * width + x0, y1 * width, width), scalar=True):
         places[n], counts[n] = i32(at), i32(x1 - x0)
         n += 1
-        if n == ROWS:
-            washes(pixels, places, counts, n, color)
+        if n == SPANS:
+            over_spans(pixels, places, counts, n, color)
             n = 0
-    washes(pixels, places, counts, n, color)
+    over_spans(pixels, places, counts, n, color)
 
 
 @native(inline=False)
@@ -140,19 +141,19 @@ def slab(
     high = dy - cy
     low, top = frame[X0], frame[X1]
     width = frame[WIDTH]
-    places, counts = local(i32, ROWS), local(i32, ROWS)
+    places, counts = local(i32, SPANS), local(i32, SPANS)
     n = 0
     for row in hinted(range(y0 * width, y1 * width, width), scalar=True):
         first = max(min(x, z), low)
         last = min(max(x, z), top)
         if color >= OPAQUE:
             if first < last:
-                paint(pixels, row + first, last - first, color)
+                fill_row(pixels, row + first, last - first, color)
         else:
             places[n], counts[n] = i32(row + first), i32(last - first)
             n += i64(first < last)
-            if n == ROWS:
-                washes(pixels, places, counts, n, color)
+            if n == SPANS:
+                over_spans(pixels, places, counts, n, color)
                 n = 0
         over_x -= more
         over_z -= extra
@@ -164,7 +165,7 @@ def slab(
         if over_z < 0:
             over_z += high
             z += 1
-    washes(pixels, places, counts, n, color)
+    over_spans(pixels, places, counts, n, color)
 
 
 @native(inline=False)
@@ -192,7 +193,7 @@ def triangle(
         ay, by = by, ay
     x0, y0 = max(min(min(ax, bx), cx), frame[X0]), max(ay, frame[Y0])
     x1, y1 = min(max(max(ax, bx), cx), frame[X1]), min(cy, frame[Y1])
-    if x0 >= x1 or y0 >= y1 or color < FAINT:
+    if x0 >= x1 or y0 >= y1 or color < VISIBLE:
         return
     mark(dirty, x0, y0, x1, y1)
     slab(pixels, frame, ax, ay, cx, cy, ax, ay, bx, by, color)
@@ -229,15 +230,15 @@ def sprite(
     row = 0
     while row < y1 - y0 and full > 0:
         place, word = at + row * width, source + row * w
-        done = lay_block(
+        done = over_block(
             pixels, place, width, atlas, word, w, full, y1 - y0 - row, ahead + row * width
         )
         row += done // full
         if row < y1 - y0:  # the rest of a row that is not all opaque
             for k in hinted(range(done % full, full, 16), scalar=True):
-                lay_some(pixels, at + row * width + k, atlas, source + row * w + k, 16)
+                over_some(pixels, at + row * width + k, atlas, source + row * w + k, 16)
             row += 1
     rest = (x1 - x0) & 15
     if rest > 0:
         for line in hinted(range(y1 - y0), scalar=True):
-            lay_some(pixels, at + line * width + full, atlas, source + line * w + full, rest)
+            over_some(pixels, at + line * width + full, atlas, source + line * w + full, rest)

@@ -36,7 +36,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     u64,
     view,
 )
-from dala.gpu.raster.blend import PAIR, lay
+from dala.gpu.compute.engines.cpu.pixels.over import CHANNEL_PAIR, over_row
 from dala.gpu.raster.frame import AT, X0, X1, Y0, Y1, mark
 
 #: Lanes that spread the alphas of four pixels over their channels.
@@ -242,9 +242,9 @@ def stretch(
         both = load(words, 2 * k, 32)
         p, q = shuffle(both, both, FIRSTS), shuffle(both, both, SECONDS)
         f = in_range(u32, load(parts, k, 16) * f32(256) + f32(0.5))
-        even, odd = p & PAIR, (p >> 8) & PAIR
-        store(out, 2 * k, (even << 8) + ((q & PAIR) - even) * f)
-        store(out, 2 * k + 16, (odd << 8) + (((q >> 8) & PAIR) - odd) * f)
+        even, odd = p & CHANNEL_PAIR, (p >> 8) & CHANNEL_PAIR
+        store(out, 2 * k, (even << 8) + ((q & CHANNEL_PAIR) - even) * f)
+        store(out, 2 * k + 16, (odd << 8) + (((q >> 8) & CHANNEL_PAIR) - odd) * f)
 
 
 @native
@@ -396,7 +396,7 @@ def weighted_rows(
             alpha = max(shuffle(v, v, ALPHAS), splat(f32(0.5), 16))
             v = select(colour, v * f32(255) / alpha, v / f32(255))
             store(made, k, u8(in_range(i32, v + f32(0.5))))
-        lay(pixels, (y0 + line) * width + x0, words, 0, count)
+        over_row(pixels, (y0 + line) * width + x0, words, 0, count)
     frame[AT] = after
 
 
@@ -434,5 +434,5 @@ def near_rows(
             for k in hinted(range(count), scalar=True):
                 words[k] = row[columns[k]]
             held = i
-        lay(pixels, (y0 + line) * width + x0, words, 0, count)
+        over_row(pixels, (y0 + line) * width + x0, words, 0, count)
     frame[AT] = after

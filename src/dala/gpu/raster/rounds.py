@@ -27,7 +27,8 @@ from dala.gpu.compute.engines.cpu.native.words import (
     u32,
     u64,
 )
-from dala.gpu.raster.blend import FAINT, OPAQUE, ROWS, dots, over, paint, row, washes
+from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, VISIBLE, fill_row, over_pixel
+from dala.gpu.raster.blend import SPANS, over_pixels, over_span, over_spans
 from dala.gpu.raster.frame import WIDTH, X0, X1, Y0, Y1, mark
 
 #: Radii up to this one have their half-widths in a table.
@@ -105,14 +106,14 @@ def solid(
     low, high = frame[X0], frame[X1]
     x0, y0 = max(left - r, low), max(top - r, frame[Y0])
     x1, y1 = min(right + r + 1, high), min(bottom + r + 1, frame[Y1])
-    if x0 >= x1 or y0 >= y1 or color < FAINT:
+    if x0 >= x1 or y0 >= y1 or color < VISIBLE:
         return
     mark(dirty, x0, y0, x1, y1)
     width = frame[WIDTH]
     knee = 0
     if r > TABLED:
         knee = i64(diagonal(u64(r)))
-    places, counts = local(i32, ROWS), local(i32, ROWS)
+    places, counts = local(i32, SPANS), local(i32, SPANS)
     n = 0
     for y in hinted(range(y0, y1), scalar=True):
         away = max(max(top - y, y - bottom), 0)
@@ -126,14 +127,14 @@ def solid(
         count = min(right + half + 1, high) - first
         if color >= OPAQUE:
             if count > 0:
-                paint(pixels, y * width + first, count, color)
+                fill_row(pixels, y * width + first, count, color)
         else:
             places[n], counts[n] = i32(y * width + first), i32(count)
             n += i64(count > 0)
-            if n == ROWS:
-                washes(pixels, places, counts, n, color)
+            if n == SPANS:
+                over_spans(pixels, places, counts, n, color)
                 n = 0
-    washes(pixels, places, counts, n, color)
+    over_spans(pixels, places, counts, n, color)
 
 
 @native(inline=False)
@@ -151,7 +152,7 @@ def outline(
 ) -> None:
     """Four quarters of a circle and the lines between them, each pixel once."""
     x0, y0, x1, y1 = frame[X0], frame[Y0], frame[X1], frame[Y1]
-    if left - r >= x1 or right + r < x0 or top - r >= y1 or bottom + r < y0 or color < FAINT:
+    if left - r >= x1 or right + r < x0 or top - r >= y1 or bottom + r < y0 or color < VISIBLE:
         return
     mark(
         dirty,
@@ -165,9 +166,9 @@ def outline(
     count = min(right + 1, x1) - first
     if count > 0:
         if y0 <= top - r:
-            row(pixels, (top - r) * width + first, count, color)
+            over_span(pixels, (top - r) * width + first, count, color)
         if bottom + r < y1 and (bottom != top or r > 0):
-            row(pixels, (bottom + r) * width + first, count, color)
+            over_span(pixels, (bottom + r) * width + first, count, color)
     inner = i64(r == 0)  # without a radius the corners are drawn by now
     first = max(top + inner, y0)
     count = min(bottom + 1 - inner, y1) - first
@@ -198,7 +199,7 @@ def column(pixels: Array[u32], at: i64, width: i64, count: i64, color: u32) -> N
         if color >= OPAQUE:
             pixels[i] = color
         else:
-            pixels[i] = over(pixels[i], color)
+            pixels[i] = over_pixel(pixels[i], color)
 
 
 @native(inline=False)
@@ -264,7 +265,7 @@ def arcs(
         if x > r:
             break
         y = i64(rows[x])
-    dots(pixels, places, n, color)
+    over_pixels(pixels, places, n, color)
 
 
 @native(inline=False)
@@ -304,6 +305,6 @@ def far_arc(
             places[n] = i32(at + (far + y) * stride)
             n += i64(least <= far + y < most)
             if n > PLACES - 3:
-                dots(pixels, places, n, color)
+                over_pixels(pixels, places, n, color)
                 n = 0
-    dots(pixels, places, n, color)
+    over_pixels(pixels, places, n, color)

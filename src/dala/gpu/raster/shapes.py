@@ -21,7 +21,8 @@ from dala.gpu.compute.engines.cpu.native.words import (
     u32,
     u64,
 )
-from dala.gpu.raster.blend import FAINT, OPAQUE, dots, row
+from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, VISIBLE
+from dala.gpu.raster.blend import over_pixels, over_span
 from dala.gpu.raster.frame import WIDTH, X0, X1, Y0, Y1, mark
 
 #: Pixels that are drawn at a time.
@@ -83,7 +84,7 @@ def line(
     last: i64,
 ) -> None:
     """A line by Bresenham, with its end point if ``last`` is 1."""
-    if color < FAINT:
+    if color < VISIBLE:
         return
     width = frame[WIDTH]
     dx, dy = abs(x2 - x1), abs(y2 - y1)
@@ -118,7 +119,7 @@ def line(
         y = y1
         begin = x1 + first if right else x1 - final
         mark(dirty, begin, y, begin + final - first + 1, y + 1)
-        row(pixels, y * width + begin, final - first + 1, color)
+        over_span(pixels, y * width + begin, final - first + 1, color)
         return
     at = y1 * width + x1
     if dx < SHORT:
@@ -164,7 +165,7 @@ def short(
             for j in hinted(range(first, end + 1), scalar=True):
                 places[j - first] = i32(at + j * across + i64(way >> 32) * along)
                 way += slope
-            dots(pixels, places, end - first + 1, color)
+            over_pixels(pixels, places, end - first + 1, color)
         minor = i64((way - slope) >> 32)
         if flat:
             stain(dirty, x1, y1, right, down, first, was, end, minor)
@@ -211,7 +212,7 @@ def long(
                 error -= 2 * dx
                 turn += along
                 more = 1
-        dots(pixels, places, end - first + 1, color)
+        over_pixels(pixels, places, end - first + 1, color)
         if flat:
             stain(dirty, x1, y1, right, down, first, was, end, minor)
         else:

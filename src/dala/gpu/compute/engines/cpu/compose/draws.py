@@ -8,13 +8,10 @@ from dala.gpu.compute.engines.compositing import LINEAR, OPAQUE, PICTURE, RING, 
 from dala.gpu.compute.engines.cpu.compose.expand import spread_row
 from dala.gpu.compute.engines.cpu.compose.modes import blend_light, blend_plain
 from dala.gpu.compute.engines.cpu.compose.rows import (
-    copy_row,
-    fill_row,
-    lay,
-    lay_part,
-    lay_planes,
+    cover_color,
+    cover_planes,
+    cover_row,
     tint_row,
-    wash_part,
 )
 from dala.gpu.compute.engines.cpu.compose.samples import sample_row, unpack_row
 from dala.gpu.compute.engines.cpu.compose.scaled import (
@@ -26,10 +23,10 @@ from dala.gpu.compute.engines.cpu.compose.scaled import (
     weighted_row,
 )
 from dala.gpu.compute.engines.cpu.compose.shapes import (
-    cover_row,
-    edge_row,
+    box_coverage,
+    draw_coverage,
     field,
-    halo_row,
+    shadow_coverage,
     spans,
     turned_span,
     wide,
@@ -82,6 +79,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     u32,
     view,
 )
+from dala.gpu.compute.engines.cpu.pixels.over import copy_row, fill_row, over_row
 
 #: Pixels that rows of a tile need room for: whole vectors, and a start at a group of eight.
 ROOM: Final = TILE_COLUMNS + 48
@@ -112,17 +110,17 @@ def put_row(
     a, b, c, d = spans(draw, y, x0, x1)
     if b < c:
         if field(draw, OPACITY) < f32(1):
-            lay_part(pixels, start + b, source, shift + b, same, c - b)
+            cover_row(pixels, start + b, source, shift + b, same, c - b)
         elif opaque:
             copy_row(pixels, start + b, source, shift + b, c - b)
         else:
-            lay(pixels, start + b, source, shift + b, c - b)
+            over_row(pixels, start + b, source, shift + b, c - b)
     if a < b:
-        edge_row(draw, part, a, y, b - a)
-        lay_part(pixels, start + a, source, shift + a, part, b - a)
+        box_coverage(draw, part, a, y, b - a)
+        cover_row(pixels, start + a, source, shift + a, part, b - a)
     if c < d:
-        edge_row(draw, part, c, y, d - c)
-        lay_part(pixels, start + c, source, shift + c, part, d - c)
+        box_coverage(draw, part, c, y, d - c)
+        cover_row(pixels, start + c, source, shift + c, part, d - c)
 
 
 @native(inline=False)
@@ -135,10 +133,10 @@ def put_sums(
     if b < c:
         lay_sums(pixels, start + b, sums, shift + b, same, c - b, tinted, color)
     if a < b:
-        edge_row(draw, part, a, y, b - a)
+        box_coverage(draw, part, a, y, b - a)
         lay_sums(pixels, start + a, sums, shift + a, part, b - a, tinted, color)
     if c < d:
-        edge_row(draw, part, c, y, d - c)
+        box_coverage(draw, part, c, y, d - c)
         lay_sums(pixels, start + c, sums, shift + c, part, d - c, tinted, color)
 
 
@@ -279,13 +277,13 @@ def draw_flat(
             if opaque:
                 fill_row(pixels, y * width + b, c - b, color)
             else:
-                wash_part(pixels, y * width + b, color, same, c - b)
+                cover_color(pixels, y * width + b, color, same, c - b)
         if a < b:
-            edge_row(draw, part, a, y, b - a)
-            wash_part(pixels, y * width + a, color, part, b - a)
+            box_coverage(draw, part, a, y, b - a)
+            cover_color(pixels, y * width + a, color, part, b - a)
         if c < d:
-            edge_row(draw, part, c, y, d - c)
-            wash_part(pixels, y * width + c, color, part, d - c)
+            box_coverage(draw, part, c, y, d - c)
+            cover_color(pixels, y * width + c, color, part, d - c)
 
 
 @native(inline=False)
@@ -296,8 +294,8 @@ def draw_halo(
     """The shadow of a box that is not turned."""
     color = view(draw, u32, 0)[COLOR]
     for y in hinted(range(y0, y1), scalar=True):
-        halo_row(draw, part, x0, y, x1 - x0)
-        wash_part(pixels, y * width + x0, color, part, x1 - x0)
+        shadow_coverage(draw, part, x0, y, x1 - x0)
+        cover_color(pixels, y * width + x0, color, part, x1 - x0)
 
 
 @native
@@ -344,7 +342,7 @@ def draw_general(
                 x, count = c, d - c
             if count <= 0:
                 continue
-            cover_row(draw, part, x, y, count)
+            draw_coverage(draw, part, x, y, count)
             to_red, to_green, to_blue = red, green, blue
             if kind == TINT:
                 to_red, to_green, to_blue = spare, spare, spare
@@ -368,7 +366,7 @@ def draw_general(
             elif mode != 0:
                 blend_plain(pixels, at, red, green, blue, alphas, count, mode)
             else:
-                lay_planes(pixels, at, red, green, blue, alphas, count)
+                cover_planes(pixels, at, red, green, blue, alphas, count)
 
 
 @native(inline=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dala.gpu.compute.engines.compositing import BLENDS
-from dala.gpu.compute.engines.cpu.compose.rows import INVERSE, bytes_of
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.words import (
     Array,
@@ -23,6 +22,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     table,
     u32,
 )
+from dala.gpu.compute.engines.cpu.pixels.over import INVERSE, round_bytes
 
 OVER, ADD, MULTIPLY, SCREEN, OVERLAY, DARKEN, LIGHTEN, DODGE, BURN, HARD, SOFT, DIFFERENCE = range(
     12
@@ -129,7 +129,7 @@ def channel(
     total = max(min(total * scale, one), splat(f32(0), 16))
     if linear:
         total = encoded(total)
-    return bytes_of(total * f32(255)) << shift
+    return round_bytes(total * f32(255)) << shift
 
 
 @native
@@ -156,7 +156,7 @@ def blend_planes(
         if mode == ADD:
             result = min(alpha + under, one)
         scale = select(result > f32(0), one / max(result, splat(f32(1e-9), 16)), one - one)
-        out = bytes_of(result * f32(255)) << 24
+        out = round_bytes(result * f32(255)) << 24
         out |= channel(d, load(red, k, 16), alpha, under, scale, mode, shift=0, linear=linear)
         out |= channel(d, load(green, k, 16), alpha, under, scale, mode, shift=8, linear=linear)
         out |= channel(d, load(blue, k, 16), alpha, under, scale, mode, shift=16, linear=linear)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dala.gpu.compute.engines.cpu.compose.rows import OPAQUE, over_words
 from dala.gpu.compute.engines.cpu.compose.words import LINE
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.words import (
@@ -39,6 +38,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     view,
 )
 from dala.gpu.compute.engines.cpu.ops.resize.fixed import add_rest, add_rows, sum_across, upper
+from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, cover
 
 #: What the definition's weights add up to in whole numbers.
 ONE: Final = 32768
@@ -419,7 +419,7 @@ def lay_sums(
             b = every(p, q, s, t, channel=2) * scale
         d = load(pixels, at + k, 16, n)
         a = min(alpha * inverse, splat(f32(1), 16)) * load(part, k, 16)
-        store(pixels, at + k, over_words(d, r, g, b, a), n)
+        store(pixels, at + k, cover(d, r, g, b, a), n)
 
 
 SIXTEEN: Final = tuple(range(16))

@@ -181,7 +181,7 @@ def blurred(u: Any, v: Any, hw: f32, hh: f32, radius: f32, sigma: f32) -> Any:
 
 
 @native(inline=False)
-def edge_row(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
+def box_coverage(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
     """Coverage times opacity of a row of pixels from x on, of a box that is not turned."""
     dy = below(draw, y)
     hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
@@ -192,8 +192,8 @@ def edge_row(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> 
 
 
 @native(inline=False)
-def cover_row(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
-    """As edge_row, of any draw."""
+def draw_coverage(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
+    """As box_coverage, of any draw."""
     dy, cos, sin = below(draw, y), field(draw, COS), field(draw, SIN)
     hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
     width, opacity, kind = field(draw, WIDTH), field(draw, OPACITY), draw[KIND]
@@ -213,8 +213,8 @@ def cover_row(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) ->
 
 
 @native(inline=False, fast=True)
-def halo_row(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
-    """As cover_row, of a shadow that is not turned.
+def shadow_coverage(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
+    """As draw_coverage, of a shadow that is not turned.
 
     What depends on the row alone is worked out once; steps where no corner narrows the box share
     their part across.

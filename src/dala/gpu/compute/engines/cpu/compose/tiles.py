@@ -16,9 +16,6 @@ from dala.gpu.compute.engines.cpu.compose.draws import (
     draw_scaled,
     fill_part,
 )
-from dala.gpu.compute.engines.cpu.compose.rows import (
-    fill_row,
-)
 from dala.gpu.compute.engines.cpu.compose.scaled import (
     LINE_ROOM,
 )
@@ -83,6 +80,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     u32,
     view,
 )
+from dala.gpu.compute.engines.cpu.pixels.over import fill_row
 
 
 @native(inline=False)

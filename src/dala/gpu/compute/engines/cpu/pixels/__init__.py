@@ -1,0 +1,1 @@
+"""Pixel arithmetic in native code, shared by operations, the compositor and the rasterizer."""
