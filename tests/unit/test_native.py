@@ -12,7 +12,7 @@ import pytest
 
 from dala.errors import KernelSyntaxError
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
     f32,
@@ -371,7 +371,7 @@ def test_functions_without_a_file():
 def test_importing_compiles_nothing():
     program = (
         "import sys, dala.gpu.compute.engines.cpu.native as n;"
-        "from dala.gpu.compute.engines.cpu.native import words;"
+        "from dala.gpu.compute.engines.cpu.native import names;"
         "print('llvmlite' in sys.modules)"
     )
     done = subprocess.run(

@@ -21,7 +21,7 @@ from dala.gpu.compute.engines.cpu.cache import ObjectCache
 from dala.gpu.compute.engines.cpu.jit import Jit, jit
 from dala.gpu.compute.engines.cpu.memory import Memory, address_of
 from dala.gpu.compute.engines.cpu.native import OutOfBounds, compile_native, compiled, native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     add_within,
     all_of,
@@ -641,7 +641,7 @@ FORKS = """
 import os
 import numpy as np
 from dala.gpu.compute.engines.cpu.native import compile_native, compiled, native
-from dala.gpu.compute.engines.cpu.native.words import Array, i64
+from dala.gpu.compute.engines.cpu.native.names import Array, i64
 
 @native
 def total(a: Array[i64], out: Array[i64], start: i64, end: i64, *, gain: int) -> None:

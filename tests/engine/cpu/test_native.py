@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.types import BY_NAME
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     S,
     T,
@@ -52,6 +51,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     u8,
     u32,
 )
+from dala.gpu.compute.engines.cpu.native.types import BY_NAME
 
 NUMPY = {
     "bool": np.bool_, "u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16,

@@ -14,7 +14,7 @@ from dala.gpu.compute.engines.cpu.native import compile_native
 
 HEAD = """\
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array, i8, i16, i32, i64, select, static, u8, u16, u32, u64,
 )
 

@@ -14,7 +14,7 @@ from PIL import Image
 import dala
 from dala.gpu import compute
 from dala.gpu.compute.cube import Cube, load_cube
-from dala.gpu.compute.engines.cpu.native import compile_native, words
+from dala.gpu.compute.engines.cpu.native import compile_native, names
 from dala.gpu.compute.engines.cpu.ops import lut as native
 from dala.gpu.compute.kernel import get
 from tests.support import lut_picture, pictures
@@ -302,7 +302,7 @@ def test_a_table_that_changes_between_runs(engine_id):
 @pytest.mark.parametrize("channels", [3, 4])
 def test_native_code_stays_within_its_arrays(dtype, channels):
     """Compiled with checks, colours at every corner and beyond; blocks meet at 128 pixels."""
-    kinds = {"u8": words.u8, "f32": words.f32}
+    kinds = {"u8": names.u8, "f32": names.f32}
     image = picture((1, 300, channels), dtype)
     image[0, :4] = [[0], [255], [0], [255]] if dtype == "u8" else [[-1], [2], [np.nan], [np.inf]]
     n = 4

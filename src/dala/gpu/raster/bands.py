@@ -13,7 +13,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.cpu.memory import Place, place_of
 from dala.gpu.compute.engines.cpu.native import Native, compile_native, native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     hinted,
     i32,

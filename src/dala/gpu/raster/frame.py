@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import Array, hinted, i32, i64
+from dala.gpu.compute.engines.cpu.native.names import Array, hinted, i32, i64
 
 #: Words of a frame: the width in pixels, then the clip, from (X0, Y0) up to but not (X1, Y1).
 WIDTH, X0, Y0, X1, Y1 = 0, 1, 2, 3, 4

@@ -16,7 +16,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.cpu.memory import Place, place_of
 from dala.gpu.compute.engines.cpu.native import Native, NativeFunction, compile_native, native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     f32,
     hinted,

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     f64,
     hinted,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     hinted,
     i32,

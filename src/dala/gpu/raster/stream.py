@@ -8,7 +8,7 @@ import numpy as np
 
 from dala.gpu.command import LAYOUTS, MAX_DEPTH, OPCODES
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     hinted,
     i32,

@@ -64,7 +64,7 @@ from dala.gpu.compute.engines.cpu.compose.words import (
     WIDTH,
 )
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     ceil,
     f32,

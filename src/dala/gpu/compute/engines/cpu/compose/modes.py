@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dala.gpu.compute.engines.compositing import BLENDS
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     f32,
     gather,

@@ -107,7 +107,7 @@ from dala.gpu.compute.engines.cpu.compose.words import (
     Y1,
 )
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     ceil,
     f32,

@@ -6,7 +6,7 @@ Coverage is a fraction of 0..1 that multiplies the source's alpha.
 from __future__ import annotations
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     f32,
     hinted,

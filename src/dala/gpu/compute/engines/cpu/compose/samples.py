@@ -24,7 +24,7 @@ from dala.gpu.compute.engines.cpu.compose.words import (
     V1,
 )
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     ceil,
     f32,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from dala.gpu.compute.engines.cpu.compose.words import LINE
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     all_of,
     ceil,

@@ -69,7 +69,7 @@ from dala.gpu.compute.engines.cpu.compose.words import (
     TOP,
 )
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     f32,
     hinted,

@@ -20,13 +20,13 @@ from dala.gpu.compute.engines.cpu.native.arguments import (
     result_words,
     unpack_result,
 )
-from dala.gpu.compute.engines.cpu.native.recall import key_of, recall, remember
-from dala.gpu.compute.engines.cpu.native.source import NativeFunction
+from dala.gpu.compute.engines.cpu.native.disk import cache_key, load_code, store_code
+from dala.gpu.compute.engines.cpu.native.function import NativeFunction
+from dala.gpu.compute.engines.cpu.native.types import Result
 from dala.gpu.compute.engines.cpu.threads import Pool, Tiles, pool
 
 if TYPE_CHECKING:  # what writes code is imported when some has to be written
-    from dala.gpu.compute.engines.cpu.native.emission import Emitted
-    from dala.gpu.compute.engines.cpu.native.unit import Result
+    from dala.gpu.compute.engines.cpu.native.emit import EmittedModule
 
 _All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 #: The same without letting go of the GIL: for calls that are over before anybody else has it.
@@ -60,21 +60,21 @@ class Native:
         self.checked = checked
         self._compiler = compiler
         self._function, self._statics, self._touch_from = function, statics, TOUCH_FROM
-        key = key_of(function, statics, compiler, checked, TOUCH_FROM)
-        recalled = None if key is None else recall(key, compiler)
-        found = self._emitted if recalled is None else recalled
+        key = cache_key(function, statics, compiler, checked, TOUCH_FROM)
+        cached = None if key is None else load_code(key, compiler)
+        found = self._emitted if cached is None else cached
         self.params: list[str] = found.params
         self.kinds: list[Any] = found.kinds
         self.result: Result = found.result
         self.names: list[str] = found.names
         self.shared = self.params[-2:] == ["start", "end"]
-        if recalled is None:
+        if cached is None:
             exports = ("all", "body") if self.shared else ("all",)
             self.code: Code = compiler.compile(self.text, exports)
             if key is not None:
-                remember(key, compiler, self._emitted, exports)
+                store_code(key, compiler, self._emitted, exports)
         else:
-            self.code = recalled.code
+            self.code = cached.code
         self._call = self._entry(_All, "all")
         self._body: Any = self._entry(_Body, "body") if self.shared else None
         given = self.kinds[:-2] if self.shared else self.kinds
@@ -88,8 +88,8 @@ class Native:
         return made
 
     @cached_property
-    def _emitted(self) -> Emitted:
-        from dala.gpu.compute.engines.cpu.native.emission import emit
+    def _emitted(self) -> EmittedModule:
+        from dala.gpu.compute.engines.cpu.native.emit import emit
 
         host = self._compiler.host
         return emit(

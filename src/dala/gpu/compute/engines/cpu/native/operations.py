@@ -19,10 +19,10 @@ from dala.gpu.compute.engines.cpu.native.types import (
     BOOL,
     F64,
     I64,
+    Operand,
     Span,
     Term,
     Type,
-    Value,
     is_number,
 )
 
@@ -52,7 +52,7 @@ _RULES: Final = {
 }  # fmt: skip
 
 
-class Operations:
+class OperationWriter:
     """Writes operations into a function."""
 
     f: Function
@@ -63,7 +63,7 @@ class Operations:
         raise NotImplementedError
 
     # operands ---------------------------------------------------------------------------------
-    def literal(self, number: Any, kind: Type) -> Value:
+    def literal(self, number: Any, kind: Type) -> Operand:
         """A constant as a value of a type, which must be able to hold it."""
         scalar = kind.scalar
         if scalar.floating:
@@ -80,13 +80,13 @@ class Operations:
                 self.fail(f"{number} does not fit {scalar}", f"{scalar}({number}) wraps it.")
             text = constant(int(number), f"i{scalar.bits}")
         if kind.lanes == 1:
-            return Value(kind, text)
+            return Operand(kind, text)
         each = ", ".join([f"{scalar.llvm} {text}"] * kind.lanes)
-        return Value(kind, f"<{each}>")
+        return Operand(kind, f"<{each}>")
 
-    def value(self, term: Term, kind: Type | None = None) -> Value:
+    def value(self, term: Term, kind: Type | None = None) -> Operand:
         """A term as a value; a bare number becomes ``kind``, or i64 where none is known."""
-        if isinstance(term, Value):
+        if isinstance(term, Operand):
             return term
         if not is_number(term):
             self.fail(f"a number is needed here, not {describe(term)}")
@@ -99,7 +99,7 @@ class Operations:
             kind = BOOL if isinstance(term, bool) else I64
         return self.literal(term, kind)
 
-    def spread(self, v: Value, lanes: int) -> Value:
+    def spread(self, v: Operand, lanes: int) -> Operand:
         """A scalar in every lane of a vector."""
         if v.type.lanes == lanes:
             return v
@@ -109,11 +109,11 @@ class Operations:
         one = self.f.let(f"insertelement {wide.llvm} poison, {v.type.llvm} {v.name}, i64 0")
         mask = f"<{lanes} x i32> zeroinitializer"
         every = self.f.let(f"shufflevector {wide.llvm} {one}, {wide.llvm} poison, {mask}")
-        return Value(wide, every)
+        return Operand(wide, every)
 
-    def alike(self, *terms: Term, what: str = "these") -> list[Value]:
+    def alike(self, *terms: Term, what: str = "these") -> list[Operand]:
         """Values of one type: constants follow the others, scalars spread over vectors."""
-        known = [t for t in terms if isinstance(t, Value)]
+        known = [t for t in terms if isinstance(t, Operand)]
         if not known:
             kind = F64 if any(isinstance(t, float) for t in terms) else None
             return [self.value(t, kind) for t in terms]
@@ -126,7 +126,7 @@ class Operations:
                     f"Convert one of them: {scalar}(...) or {k.type.scalar}(...).",
                 )
         return [
-            self.spread(t, lanes) if isinstance(t, Value) else self.value(t, scalar.wide(lanes))
+            self.spread(t, lanes) if isinstance(t, Operand) else self.value(t, scalar.wide(lanes))
             for t in terms
         ]
 
@@ -176,11 +176,11 @@ class Operations:
         except (ArithmeticError, TypeError, ValueError, KeyError) as error:
             self.fail(f"this constant cannot be computed: {error}")
 
-    def _write(self, op: str, x: Value, y: Value) -> Value:
+    def _write(self, op: str, x: Operand, y: Operand) -> Operand:
         flags = FAST if self.fast and x.type.floating else ""
-        return Value(x.type, self.f.let(f"{op} {flags}{x.type.llvm} {x.name}, {y.name}"))
+        return Operand(x.type, self.f.let(f"{op} {flags}{x.type.llvm} {x.name}, {y.name}"))
 
-    def _divide(self, rest: bool, a: Value, b: Value, given: Term) -> Value:
+    def _divide(self, rest: bool, a: Operand, b: Operand, given: Term) -> Operand:
         t = a.type
         safe, zero = b, None
         if not is_number(given) or given == 0:
@@ -208,7 +208,7 @@ class Operations:
     def unary(self, op: ast.unaryop, a: Term) -> Term:
         """``-a``, ``+a``, ``~a`` and ``not a``."""
         if isinstance(op, ast.Not):
-            if not isinstance(a, Value):
+            if not isinstance(a, Operand):
                 return not a
             v = self.truth(a)
             return self._write("xor", v, self.literal(True, v.type))
@@ -223,30 +223,30 @@ class Operations:
             ones = True if v.type.bits == 1 else -1 if v.type.signed else _range(v.type)[1]
             return self._write("xor", v, self.literal(ones, v.type))
         if v.type.floating:
-            return Value(v.type, self.f.let(f"fneg {v.type.llvm} {v.name}"))
+            return Operand(v.type, self.f.let(f"fneg {v.type.llvm} {v.name}"))
         return self._write("sub", self.literal(0, v.type), v)
 
     def compare(self, op: ast.cmpop, a: Term, b: Term) -> Any:
         """A comparison: false for NaN, but for ``!=``."""
         if type(op) not in _RULES:
             self.fail("only == != < <= > >= compare here")
-        if not isinstance(a, Value) and not isinstance(b, Value):
+        if not isinstance(a, Operand) and not isinstance(b, Operand):
             return _PYTHON[type(op)](a, b)
         x, y = self.alike(a, b, what="the comparison")
         signed, unsigned, floating = _RULES[type(op)]
         rule = floating if x.type.floating else signed if x.type.signed else unsigned
         word = "fcmp" if x.type.floating else "icmp"
         name = self.f.let(f"{word} {rule} {x.type.llvm} {x.name}, {y.name}")
-        return Value(BOOL.wide(x.type.lanes), name)
+        return Operand(BOOL.wide(x.type.lanes), name)
 
-    def truth(self, term: Term) -> Value:
+    def truth(self, term: Term) -> Operand:
         """A term as a condition, which must be a bool."""
         v = self.value(term)
         if v.type.scalar is not BOOL and v.type.scalar != BOOL:
             self.fail(f"a condition must be a bool, not {v.type}", "Compare: x != 0.")
         return v
 
-    def choose(self, condition: Term, yes: Term, no: Term) -> Value:
+    def choose(self, condition: Term, yes: Term, no: Term) -> Operand:
         """A select, lane by lane where the condition is a vector."""
         c = self.truth(condition)
         x, y = self.alike(yes, no, what="the choice")
@@ -254,10 +254,10 @@ class Operations:
             x, y = self.spread(x, c.type.lanes), self.spread(y, c.type.lanes)
         t = x.type.llvm
         name = self.f.let(f"select {c.type.llvm} {c.name}, {t} {x.name}, {t} {y.name}")
-        return Value(x.type, name)
+        return Operand(x.type, name)
 
     # conversions ------------------------------------------------------------------------------
-    def convert(self, term: Term, target: Type, *, fits: bool = False) -> Value:
+    def convert(self, term: Term, target: Type, *, fits: bool = False) -> Operand:
         """A conversion: whole numbers wrap, floats are cut and saturate unless they surely fit."""
         if is_number(term):
             return self._convert_number(term, target)
@@ -267,7 +267,7 @@ class Operations:
             return v
         if target == BOOL:
             result = self.compare(ast.NotEq(), v, 0)
-            assert isinstance(result, Value)
+            assert isinstance(result, Operand)
             return result
         letter = "s" if (target if source.floating else source).signed else "u"
         if source.floating and target.floating:
@@ -277,19 +277,19 @@ class Operations:
                 name = f"fpto{letter}i.sat.{want.suffix}.{source.suffix}"
                 full = self.f.module.intrinsic(name, want.llvm, source.llvm)
                 text = f"call {want.llvm} {full}({source.llvm} {v.name})"
-                return Value(want, self.f.let(text))
+                return Operand(want, self.f.let(text))
             op = f"fpto{letter}i"
         elif target.floating:
             op = f"{letter}itofp"
         elif source.bits == target.bits:
-            return Value(want, v.name)
+            return Operand(want, v.name)
         elif source.bits > target.bits:
             op = "trunc"
         else:
             op = "sext" if source.signed else "zext"
-        return Value(want, self.f.let(f"{op} {source.llvm} {v.name} to {want.llvm}"))
+        return Operand(want, self.f.let(f"{op} {source.llvm} {v.name} to {want.llvm}"))
 
-    def _convert_number(self, number: Any, target: Type) -> Value:
+    def _convert_number(self, number: Any, target: Type) -> Operand:
         if target.floating:
             return self.literal(number, target)
         if target == BOOL:
@@ -299,7 +299,7 @@ class Operations:
         low, _ = _range(target)
         return self.literal(((int(number) - low) & ((1 << target.bits) - 1)) + low, target)
 
-    def clamp_convert(self, term: Term, target: Type) -> Value:
+    def clamp_convert(self, term: Term, target: Type) -> Operand:
         """A conversion of whole numbers that saturates; of floats, as :meth:`convert`."""
         v = self.value(term)
         source = v.type
@@ -314,15 +314,15 @@ class Operations:
         return self.convert(v, target)
 
     # functions --------------------------------------------------------------------------------
-    def intrinsic(self, name: str, *args: Value, flags: bool = False) -> Value:
+    def intrinsic(self, name: str, *args: Operand, flags: bool = False) -> Operand:
         """An intrinsic whose arguments and result have one type."""
         t = args[0].type
         full = self.f.module.intrinsic(f"{name}.{t.suffix}", t.llvm, *[t.llvm] * len(args))
         given = ", ".join(f"{t.llvm} {a.name}" for a in args)
         fast = FAST if flags and self.fast else ""
-        return Value(t, self.f.let(f"call {fast}{t.llvm} {full}({given})"))
+        return Operand(t, self.f.let(f"call {fast}{t.llvm} {full}({given})"))
 
-    def mathematics(self, op: str, *args: Value) -> Value:
+    def mathematics(self, op: str, *args: Operand) -> Operand:
         """A function of the maths library, lane by lane."""
         t = args[0].type
         if op not in FUNCTIONS or not t.floating:
@@ -331,13 +331,13 @@ class Operations:
         scalar = t.scalar.llvm
         if t.lanes == 1:
             given = ", ".join(f"{scalar} {a.name}" for a in args)
-            return Value(t, self.f.let(f"call {scalar} {name}({given})"))
+            return Operand(t, self.f.let(f"call {scalar} {name}({given})"))
         result = "poison"
         for lane in range(t.lanes):
             parts = [self.f.let(f"extractelement {t.llvm} {a.name}, i64 {lane}") for a in args]
             one = self.f.let(f"call {scalar} {name}({', '.join(f'{scalar} {p}' for p in parts)})")
             result = self.f.let(f"insertelement {t.llvm} {result}, {scalar} {one}, i64 {lane}")
-        return Value(t, result)
+        return Operand(t, result)
 
 
 def _range(t: Type) -> tuple[int, int]:
@@ -348,7 +348,7 @@ def _range(t: Type) -> tuple[int, int]:
 
 def describe(term: Term) -> str:
     """A term in words, for messages."""
-    if isinstance(term, Value):
+    if isinstance(term, Operand):
         return f"a value ({term.type})"
     if isinstance(term, Span):
         return f"an array of {term.element}"

@@ -79,7 +79,7 @@ BY_NAME: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class Operand:
     """A number or vector known when the code runs: its type, and LLVM's operand for it."""
 
     type: Type
@@ -95,6 +95,11 @@ class Span:
     length: str
     align: int = 1
 
+
+#: The type of an argument: a number's, or an array's (its element, its alignment).
+ArgType: TypeAlias = "Type | tuple[Type, int]"
+#: None for no result, a type, or a tuple of them.
+Result: TypeAlias = "Type | tuple[Type, ...] | None"
 
 #: What an expression gives: something of the run, or a Python object known now (a number, a type).
 Term: TypeAlias = Any

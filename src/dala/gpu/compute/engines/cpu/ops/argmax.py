@@ -14,8 +14,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.types import BY_NAME, I64
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     S,
     T,
@@ -27,6 +26,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     local,
     select,
 )
+from dala.gpu.compute.engines.cpu.native.types import BY_NAME, I64
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.rows import (
     BLOCK,

@@ -13,7 +13,7 @@ from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.jit import jit
 from dala.gpu.compute.engines.cpu.native import compile_native
-from dala.gpu.compute.engines.cpu.native.words import f32, f64
+from dala.gpu.compute.engines.cpu.native.names import f32, f64
 from dala.gpu.compute.engines.cpu.ops import fft_native, implements
 from dala.gpu.compute.engines.cpu.ops.fft_native import EXCHANGED, PAIRS, REAL, masks_of
 from dala.gpu.compute.engines.cpu.ops.matmul import view

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeAlias
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
     i64,

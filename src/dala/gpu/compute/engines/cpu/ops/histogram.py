@@ -14,7 +14,7 @@ import numpy as np
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
     f32,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
     bits,

@@ -14,8 +14,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.types import U8, Type
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     S,
     T,
@@ -24,6 +23,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     local,
     static,
 )
+from dala.gpu.compute.engines.cpu.native.types import U8, Type
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.rows import (
     MAX,

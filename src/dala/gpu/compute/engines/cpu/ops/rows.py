@@ -10,8 +10,7 @@ import numpy as np
 from dala.errors import FreedError
 from dala.gpu.compute.engines.base import Storage
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.types import BY_NAME, U8, Type
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
     hmax,
@@ -26,6 +25,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     splat,
     table,
 )
+from dala.gpu.compute.engines.cpu.native.types import BY_NAME, U8, Type
 from dala.gpu.compute.engines.cpu.threads import pool
 
 SUM: Final = 0

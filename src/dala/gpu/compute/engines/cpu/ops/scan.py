@@ -14,8 +14,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.types import I64, U8, U32
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     S,
     T,
@@ -28,6 +27,7 @@ from dala.gpu.compute.engines.cpu.native.words import (
     static,
     store,
 )
+from dala.gpu.compute.engines.cpu.native.types import I64, U8, U32
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.reduce import pieces_of_columns, pieces_of_rows
 from dala.gpu.compute.engines.cpu.ops.rows import (

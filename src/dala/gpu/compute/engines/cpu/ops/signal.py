@@ -10,7 +10,7 @@ from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.jit import jit
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
     f32,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from dala.errors import FreedError
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.native import Native, compile_native, native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     f32,
     i32,

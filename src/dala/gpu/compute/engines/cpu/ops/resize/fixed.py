@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     i16,
     i32,

@@ -11,7 +11,7 @@ from dala.errors import FreedError
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.native import compile_native
-from dala.gpu.compute.engines.cpu.native.words import f32, u8, u32
+from dala.gpu.compute.engines.cpu.native.names import f32, u8, u32
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.resize.fixed import COLUMNS as FIXED_COLUMNS
 from dala.gpu.compute.engines.cpu.ops.resize.fixed import LINE as FIXED_LINE

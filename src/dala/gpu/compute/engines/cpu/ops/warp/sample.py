@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import (
+from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
     f32,

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dala.gpu.compute.engines.cpu.native.express import Expressions
+from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.operations import describe
-from dala.gpu.compute.engines.cpu.native.source import NativeFunction
-from dala.gpu.compute.engines.cpu.native.types import Span, Term, Type, Value
-from dala.gpu.compute.engines.cpu.native.unit import annotation
+from dala.gpu.compute.engines.cpu.native.types import ArgType, Operand, Result, Span, Term, Type
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu.native.expressions import ExpressionWriter
 
 
 def bind(
-    caller: Expressions, function: NativeFunction, args: list[Term], statics: dict[str, Any]
+    caller: ExpressionWriter, function: NativeFunction, args: list[Term], statics: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """The arguments as their parameters want them, and all constants of the function."""
     for name, value in statics.items():
-        if isinstance(value, (Value, Span)):
+        if isinstance(value, (Operand, Span)):
             caller.fail(f"{function.name}: {name} is a compile-time constant, not a value")
     filled = _inferred(function, args, statics)
     filled = fill_statics(function, filled)
@@ -78,10 +79,66 @@ def _inferred(
         node = param.annotation
         if isinstance(node, ast.Subscript) and isinstance(arg, Span):
             node, kind = node.slice, arg.element
-        elif isinstance(arg, Value):
+        elif isinstance(arg, Operand):
             kind = arg.type.scalar
         else:
             continue
         if isinstance(node, ast.Name) and node.id in function.statics:
             found.setdefault(node.id, kind)
     return found
+
+
+def llvm_result(result: Result) -> str:
+    """LLVM's type for a result."""
+    if result is None:
+        return "void"
+    if isinstance(result, tuple):
+        return "{ " + ", ".join(t.llvm for t in result) + " }"
+    return result.llvm
+
+
+def arg_type(term: Term) -> ArgType | None:
+    """The type of an argument, None if it cannot be one."""
+    if isinstance(term, Operand):
+        return term.type
+    if isinstance(term, Span):
+        return term.element, term.align
+    return None
+
+
+def annotation(
+    function: NativeFunction, node: ast.expr | None, statics: dict[str, Any], place: ast.AST
+) -> Any:
+    """What an annotation names: a Type, ``("array", Type)``, None, or ``"any"``."""
+    if node is None or (isinstance(node, ast.Constant) and node.value is None):
+        return None
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        node = ast.parse(node.value, mode="eval").body
+    if isinstance(node, ast.Name):
+        if node.id == "Any":
+            return "any"
+        found = lookup(function, node.id, statics)
+        if found is bool:
+            return Type("bool", "i1", 1)
+        if isinstance(found, Type):
+            return found
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+        if node.value.id == "Array":
+            return "array", annotation(function, node.slice, statics, place)
+        if node.value.id == "tuple":
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            return tuple(annotation(function, p, statics, place) for p in parts)
+    function.fail(
+        place,
+        f"{ast.unparse(node)!r} is no type of native code",
+        "Types are bool, u8 to u64, i8 to i64, f32, f64, Array[...] of them, and Any.",
+    )
+
+
+def lookup(function: NativeFunction, name: str, statics: dict[str, Any]) -> Any:
+    """What a name means: a static, the enclosing function's, the module's; else KeyError."""
+    for names in (statics, function.outside, function.function.__globals__):
+        if name in names:
+            return names[name]
+    builtins = function.function.__globals__["__builtins__"]
+    return (builtins if isinstance(builtins, dict) else vars(builtins))[name]

@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from dala.errors import KernelSyntaxError
-from dala.gpu.compute.engines.cpu.native.files import Unsure, file_digest
 
 if TYPE_CHECKING:  # what parses is imported when something has to be parsed
     import ast
+
+
+class NotCacheable(Exception):
+    """What something depends on cannot be told for certain."""
+
+
+_digests: dict[str, str] = {}
+
+
+def file_digest(path: str, *, again: bool = False) -> str:
+    """Of a source file as this process first saw it; ``again`` makes sure that it still is so.
+
+    Trees are kept, so code made later in a process may come from what a file held earlier.
+    """
+    known = _digests.get(path)
+    if known is None or again:
+        try:
+            with open(path, "rb") as file:
+                found = hashlib.sha256(file.read()).hexdigest()
+        except (OSError, ValueError):
+            raise NotCacheable from None
+        known = _digests.setdefault(path, found)
+        if known != found:
+            raise NotCacheable
+    return known
 
 
 class NativeFunction:
@@ -53,7 +78,7 @@ class NativeFunction:
         import inspect
         import textwrap
 
-        with contextlib.suppress(Unsure):  # as it is before it is read
+        with contextlib.suppress(NotCacheable):  # as it is before it is read
             file_digest(self.function.__code__.co_filename)
         try:
             lines, first = inspect.getsourcelines(self.function)

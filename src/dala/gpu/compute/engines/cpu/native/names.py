@@ -32,7 +32,7 @@ else:
     f32, f64 = types.F32, types.F64
 
 
-class Array(Generic[T]):
+class NativeArray(Generic[T]):
     """``a: Array[f32]``: memory with a length. Read and write ``a[i]``; ``a[i:j]`` is a part."""
 
     def __getitem__(self, index: Any) -> Any:
@@ -43,6 +43,10 @@ class Array(Generic[T]):
 
     def __len__(self) -> int:
         raise _outside("Array")
+
+
+#: The name that native code is written with.
+Array = NativeArray
 
 
 def _outside(name: str) -> TypeError:

@@ -7,25 +7,100 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from dala.gpu.compute.engines.cpu.llvm.text import Function
-from dala.gpu.compute.engines.cpu.native.access import Access
-from dala.gpu.compute.engines.cpu.native.operations import describe
-from dala.gpu.compute.engines.cpu.native.source import NativeFunction
+from dala.gpu.compute.engines.cpu.native.function import NativeFunction
+from dala.gpu.compute.engines.cpu.native.module import NativeModule
+from dala.gpu.compute.engines.cpu.native.operations import OperationWriter, describe
+from dala.gpu.compute.engines.cpu.native.signature import lookup
 from dala.gpu.compute.engines.cpu.native.types import (
     BOOL,
+    Operand,
     Span,
     Term,
     Type,
-    Value,
     is_number,
 )
-from dala.gpu.compute.engines.cpu.native.unit import Unit, lookup
+
+#: Ends a function early in a checked build; the type of the result is filled in when it is known.
+LEAVE: Final = "ret $RESULT"
+
+
+class MemoryWriter(OperationWriter):
+    """Writes accesses to memory."""
+
+    unit: NativeModule
+    function: NativeFunction
+    at: ast.AST
+    groups: list[str]
+
+    def address(self, array: Span, index: str) -> str:
+        """The address of an element."""
+        return self.f.let(
+            f"getelementptr inbounds {array.element.stored}, ptr {array.pointer}, i64 {index}"
+        )
+
+    def grouped(self) -> str:
+        """What a memory access in independent loops is marked with."""
+        if not self.groups:
+            return ""
+        if len(self.groups) == 1:
+            return f", !llvm.access.group {self.groups[0]}"
+        both = self.unit.meta("!{" + ", ".join(self.groups) + "}")
+        return f", !llvm.access.group {both}"
+
+    def load(self, array: Span, index: str, lanes: int = 1) -> Operand:
+        """Reads an element, or neighbours as a vector."""
+        self.check_range(index, array.length, width=lanes)
+        t = array.element.wide(lanes)
+        text = f"load {t.stored}, ptr {self.address(array, index)}, align {array.align}"
+        name = self.f.let(text + self.grouped())
+        if t.bits == 1:
+            name = self.f.let(f"icmp ne {t.stored} {name}, zeroinitializer")
+        return Operand(t, name)
+
+    def store(self, array: Span, index: str, term: Term) -> None:
+        """Writes an element, or a vector to neighbours."""
+        lanes = term.type.lanes if isinstance(term, Operand) else 1
+        t = array.element.wide(lanes)
+        v = self.value(term, t)
+        if v.type != t:
+            self.fail(
+                f"{v.type} is stored into an array of {array.element}",
+                f"Convert it: {array.element}(...), or saturate({array.element}, ...).",
+            )
+        self.check_range(index, array.length, width=lanes)
+        name = v.name
+        if t.bits == 1:
+            name = self.f.let(f"zext {t.llvm} {name} to {t.stored}")
+        place = self.address(array, index)
+        self.f.do(f"store {t.stored} {name}, ptr {place}, align {array.align}{self.grouped()}")
+
+    def check_range(self, index: str, length: str, *, width: int = 1, more: str = "") -> None:
+        """In a checked build, leaves with a fault unless the access lies within the array."""
+        if not self.unit.checked:
+            return
+        f = self.f
+        limit = length
+        if more:
+            limit = f.let(f"add i64 {length}, {more}")
+        if width > 1:
+            limit = f.let(f"sub i64 {length}, {width - 1}")
+        low = f.let(f"icmp sge i64 {index}, 0")
+        high = f.let(f"icmp slt i64 {index}, {limit}")
+        fine, bad = f.label("within"), f.label("beyond")
+        f.branch(f.let(f"and i1 {low}, {high}"), fine, bad)
+        f.start(bad)
+        number, line = self.unit.names.index(self.function.name), self.function.line(self.at)
+        report = f"i64 {index}, i64 {length}, i64 {line}, i64 {number}"
+        f.do(f"call void @dala.fault(ptr %fault, {report})")
+        f.do(LEAVE)
+        f.start(fine)
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberVariable:
     """A local variable that holds a number or a vector."""
 
     type: Type
@@ -33,7 +108,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ArrayVariable:
     """A local variable that holds an array: where it begins, and its length."""
 
     element: Type
@@ -42,12 +117,12 @@ class Row:
     align: int
 
 
-class Expressions(Access):
+class ExpressionWriter(MemoryWriter):
     """Writes expressions; :class:`~.body.Body` adds statements."""
 
     statics: dict[str, Any]
 
-    def __init__(self, unit: Unit, function: NativeFunction, f: Function) -> None:
+    def __init__(self, unit: NativeModule, function: NativeFunction, f: Function) -> None:
         self.unit = unit
         self.function = function
         self.f = f
@@ -91,10 +166,10 @@ class Expressions(Access):
 
     def read(self, variable: Any) -> Term:
         """What a local name stands for."""
-        if isinstance(variable, Number):
+        if isinstance(variable, NumberVariable):
             kind = variable.type
-            return Value(kind, self.f.let(f"load {kind.llvm}, ptr {variable.pointer}"))
-        if isinstance(variable, Row):
+            return Operand(kind, self.f.let(f"load {kind.llvm}, ptr {variable.pointer}"))
+        if isinstance(variable, ArrayVariable):
             pointer = self.f.let(f"load ptr, ptr {variable.pointer}")
             length = self.f.let(f"load i64, ptr {variable.length}")
             return Span(variable.element, pointer, length, variable.align)
@@ -137,12 +212,12 @@ class Expressions(Access):
 
     def _chain(self, parts: Sequence[Callable[[], Term]], every: bool, pure: bool) -> Term:
         """``and`` (every) or ``or``: what is known now is folded, the rest stops early."""
-        total: Value | None = None
+        total: Operand | None = None
         after = self.f.label("known")
         arrivals: list[str] = []
         for i, part in enumerate(parts):
             term = part()
-            if not isinstance(term, Value):
+            if not isinstance(term, Operand):
                 if bool(term) == every:
                     continue
                 if total is None:
@@ -171,12 +246,12 @@ class Expressions(Access):
         self.f.start(after)
         early = "false" if every else "true"
         edges = [f"[ {early}, %{a} ]" for a in arrivals] + [f"[ {total.name}, %{last} ]"]
-        return Value(BOOL, self.f.let(f"phi i1 {', '.join(edges)}"))
+        return Operand(BOOL, self.f.let(f"phi i1 {', '.join(edges)}"))
 
-    def _both(self, a: Value, b: Value, every: bool) -> Value:
+    def _both(self, a: Operand, b: Operand, every: bool) -> Operand:
         x, y = self.alike(a, b)
         word = "and" if every else "or"
-        return Value(x.type, self.f.let(f"{word} {x.type.llvm} {x.name}, {y.name}"))
+        return Operand(x.type, self.f.let(f"{word} {x.type.llvm} {x.name}, {y.name}"))
 
     def _harmless(self, node: ast.expr) -> bool:
         """True if computing it in vain does no harm: no memory read, no call but of a type."""
@@ -198,7 +273,7 @@ class Expressions(Access):
 
     def _choice(self, node: ast.IfExp) -> Term:
         condition = self.term(node.test)
-        if not isinstance(condition, Value):
+        if not isinstance(condition, Operand):
             return self.term(node.body if condition else node.orelse)
         if condition.type.lanes > 1 or (self._harmless(node.body) and self._harmless(node.orelse)):
             return self.choose(condition, self.term(node.body), self.term(node.orelse))
@@ -221,10 +296,10 @@ class Expressions(Access):
         self.f.jump(after)
         self.f.start(after)
         t = x.type.llvm
-        return Value(x.type, self.f.let(f"phi {t} [ {x.name}, %{ends} ], [ {y.name}, %{last} ]"))
+        return Operand(x.type, self.f.let(f"phi {t} [ {x.name}, %{ends} ], [ {y.name}, %{last} ]"))
 
-    def _constants_follow(self, a: Term, b: Term) -> tuple[Value, Value]:
-        x = self.value(a, b.type if isinstance(b, Value) else None)
+    def _constants_follow(self, a: Term, b: Term) -> tuple[Operand, Operand]:
+        x = self.value(a, b.type if isinstance(b, Operand) else None)
         y = self.value(b, x.type)
         if x.type != y.type:
             self.fail(f"the choice mixes {x.type} and {y.type}", "Convert one of them.")
@@ -238,12 +313,12 @@ class Expressions(Access):
         index = self.term(node.slice)
         if isinstance(owner, Span):
             return self.load(owner, self.index(index))
-        if isinstance(owner, Value) and owner.type.lanes > 1:
+        if isinstance(owner, Operand) and owner.type.lanes > 1:
             if isinstance(index, int) and not 0 <= index < owner.type.lanes:
                 self.fail(f"lane {index} of a vector of {owner.type.lanes}")
             at = self.index(index)
             text = f"extractelement {owner.type.llvm} {owner.name}, i64 {at}"
-            return Value(owner.type.scalar, self.f.let(text))
+            return Operand(owner.type.scalar, self.f.let(text))
         if isinstance(owner, (tuple, list, range)):
             if not isinstance(index, int):
                 self.fail("a constant tuple takes constant indexes", "table(f32, X) is an array.")
@@ -267,7 +342,9 @@ class Expressions(Access):
 
     # calls ------------------------------------------------------------------------------------
     def _call(self, node: ast.Call) -> Term:
-        from dala.gpu.compute.engines.cpu.native.builtin import WORDS  # they call back into this
+        from dala.gpu.compute.engines.cpu.native.intrinsics import (
+            INTRINSICS,  # they call back into this
+        )
 
         called = self.term(node.func)
         args = [self.term(a) for a in node.args if not isinstance(a, ast.Starred) or self._star()]
@@ -280,7 +357,7 @@ class Expressions(Access):
         if isinstance(called, NativeFunction):
             return self.call(called, args, named)
         try:
-            handler = WORDS.get(called)
+            handler = INTRINSICS.get(called)
         except TypeError:
             handler = None
         if handler is not None:
@@ -310,10 +387,10 @@ def _arguments(error: TypeError) -> str:
 
 
 _NODES: dict[type, Callable[[Any, Any], Term]] = {
-    ast.Constant: Expressions._constant, ast.Name: Expressions._name,
-    ast.Attribute: Expressions._attribute, ast.Tuple: Expressions._tuple,
-    ast.BinOp: Expressions._binary, ast.UnaryOp: Expressions._unary,
-    ast.BoolOp: Expressions._boolean, ast.Compare: Expressions._compare,
-    ast.IfExp: Expressions._choice, ast.Subscript: Expressions._subscript,
-    ast.Call: Expressions._call,
+    ast.Constant: ExpressionWriter._constant, ast.Name: ExpressionWriter._name,
+    ast.Attribute: ExpressionWriter._attribute, ast.Tuple: ExpressionWriter._tuple,
+    ast.BinOp: ExpressionWriter._binary, ast.UnaryOp: ExpressionWriter._unary,
+    ast.BoolOp: ExpressionWriter._boolean, ast.Compare: ExpressionWriter._compare,
+    ast.IfExp: ExpressionWriter._choice, ast.Subscript: ExpressionWriter._subscript,
+    ast.Call: ExpressionWriter._call,
 }  # fmt: skip

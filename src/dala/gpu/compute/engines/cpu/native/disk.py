@@ -20,9 +20,8 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from dala.gpu.compute.engines.cpu.jit import Code, Jit
-from dala.gpu.compute.engines.cpu.native import types, words
-from dala.gpu.compute.engines.cpu.native.files import Unsure, file_digest
-from dala.gpu.compute.engines.cpu.native.source import NativeFunction
+from dala.gpu.compute.engines.cpu.native import names, types
+from dala.gpu.compute.engines.cpu.native.function import NativeFunction, NotCacheable, file_digest
 from dala.gpu.compute.engines.cpu.native.types import Type
 
 #: A function that went into the code: its module, its name, and the names that it uses.
@@ -31,11 +30,11 @@ Used = tuple[str, str, list[str]]
 #: Raised when the meaning of an entry changes.
 VERSION: Final = 1
 
-_MODULES: Final = (math, words, types)
+_MODULES: Final = (math, names, types)
 _STARTED: Final = time.time()
 
 
-class Recalled(NamedTuple):
+class CachedCode(NamedTuple):
     """Code from the disk, and what calls of it need to know."""
 
     code: Code
@@ -45,7 +44,7 @@ class Recalled(NamedTuple):
     names: list[str]
 
 
-def key_of(
+def cache_key(
     function: NativeFunction, statics: dict[str, Any], compiler: Jit, *more: object
 ) -> str | None:
     """What the code of a function is remembered by; None if it cannot be."""
@@ -53,12 +52,12 @@ def key_of(
         parts = [str(VERSION), sys.version, compiler._identity, repr(compiler.host), repr(more)]
         parts += [_package(), _meaning(function), file_digest(_path(function))]
         parts += [f"{name}={_meaning(value)}" for name, value in sorted(statics.items())]
-    except Unsure:
+    except NotCacheable:
         return None
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def recall(key: str, compiler: Jit) -> Recalled | None:
+def load_code(key: str, compiler: Jit) -> CachedCode | None:
     """The code remembered under a key, if all that it was made from is as it was."""
     stored = compiler.cache.get(key)
     if stored is None:
@@ -80,14 +79,14 @@ def recall(key: str, compiler: Jit) -> Recalled | None:
             result = tuple(types.BY_NAME[name] for name in result)
         elif result is not None:
             result = types.BY_NAME[result]
-        found = Recalled(code, told["params"], kinds, result, told["names"])
-    except (Unsure, RuntimeError, ValueError, KeyError, TypeError):
+        found = CachedCode(code, told["params"], kinds, result, told["names"])
+    except (NotCacheable, RuntimeError, ValueError, KeyError, TypeError):
         return None  # an entry of somebody else's making; the full way will write a better one
     compiler.cache_hits += 1
     return found
 
 
-def remember(key: str, compiler: Jit, emitted: Any, exports: tuple[str, ...]) -> None:
+def store_code(key: str, compiler: Jit, emitted: Any, exports: tuple[str, ...]) -> None:
     """Stores how to find the code of a text that was just compiled."""
     try:
         used: list[Used] = []
@@ -102,7 +101,7 @@ def remember(key: str, compiler: Jit, emitted: Any, exports: tuple[str, ...]) ->
         elif result is not None:
             result = _plain(result)
         digest = _digest(used)
-    except Unsure:
+    except NotCacheable:
         return
     whole = f"{compiler._identity}\n{emitted.text}"
     told = {
@@ -120,25 +119,25 @@ def remember(key: str, compiler: Jit, emitted: Any, exports: tuple[str, ...]) ->
 
 def _plain(kind: Any) -> str:
     if not isinstance(kind, Type) or types.BY_NAME.get(kind.name) != kind:
-        raise Unsure
+        raise NotCacheable
     return kind.name
 
 
 def _digest(functions: Iterable[Any]) -> str:
     """Of the files of functions, and of what the names in them mean."""
     parts = []
-    for module, name, names in functions:
+    for module, name, used in functions:
         function = _function(module, name)
         known = function.function.__globals__
         parts += [_meaning(function), file_digest(_path(function))]
-        parts += [f"{n}={_meaning(known[n])}" if n in known else n for n in names]
+        parts += [f"{n}={_meaning(known[n])}" if n in known else n for n in used]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _function(module: str, name: str) -> NativeFunction:
     found = getattr(sys.modules.get(module), name, None)
     if not isinstance(found, NativeFunction):
-        raise Unsure
+        raise NotCacheable
     return found
 
 
@@ -153,7 +152,7 @@ def _meaning(value: Any) -> str:
     if isinstance(value, NativeFunction):
         plain = value.function
         if plain.__closure__ or _function(plain.__module__, value.name) is not value:
-            raise Unsure
+            raise NotCacheable
         options = value.fast, value.aliasing, value.inline
         line = plain.__code__.co_firstlineno
         return f"native {plain.__module__}.{plain.__qualname__} {line} {options}"
@@ -164,14 +163,14 @@ def _meaning(value: Any) -> str:
     for module in (*_MODULES, typing, builtins):
         if isinstance(name, str) and getattr(module, name, None) is value:
             return f"word {home} {name}"
-    raise Unsure
+    raise NotCacheable
 
 
 # files ----------------------------------------------------------------------------------------
 def _path(function: NativeFunction) -> str:
     path = function.function.__code__.co_filename
     if not os.path.isabs(path):
-        raise Unsure
+        raise NotCacheable
     return path
 
 
@@ -188,8 +187,8 @@ def _package() -> str:
         found += [os.path.join(emitters, name) for name in os.listdir(emitters)]
         for path in sorted(p for p in found if p.endswith(".py")):
             if os.stat(path).st_mtime > _STARTED:
-                raise Unsure
+                raise NotCacheable
             whole.update(file_digest(path).encode())
     except OSError:
-        raise Unsure from None
+        raise NotCacheable from None
     return whole.hexdigest()

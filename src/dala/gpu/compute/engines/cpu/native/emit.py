@@ -8,11 +8,15 @@ head comes a word with the address of the fault report, then the arguments, an a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
-from dala.gpu.compute.engines.cpu.native.types import BOOL
-from dala.gpu.compute.engines.cpu.native.unit import Result, Written, llvm_result
+from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS, Host
+from dala.gpu.compute.engines.cpu.native.function import NativeFunction
+from dala.gpu.compute.engines.cpu.native.module import EmittedFunction, NativeModule
+from dala.gpu.compute.engines.cpu.native.signature import annotation, fill_statics, llvm_result
+from dala.gpu.compute.engines.cpu.native.statements import write_function
+from dala.gpu.compute.engines.cpu.native.types import BOOL, Result, Type
 
 _FIRST: Final = HEAD_WORDS + 1
 
@@ -84,8 +88,14 @@ leave:
 """
 
 
-def glue_text(
-    entry: Written, kinds: list[Any], *, shared: bool, checked: bool, pages: int, fence: bool
+def entry_points(
+    entry: EmittedFunction,
+    kinds: list[Any],
+    *,
+    shared: bool,
+    checked: bool,
+    pages: int,
+    fence: bool,
 ) -> str:
     """The exported functions: ``all(job)`` and, where the work is shared out, ``body``."""
     lines = [f"  call void @dala.touch(i64 {pages})"] if pages else []
@@ -146,3 +156,53 @@ def store_result(result: Result) -> list[str]:
         lines.append(f"  %to{i} = getelementptr i64, ptr %to, i64 {i}")
         lines.append(f"  store {t.stored} {value}, ptr %to{i}")
     return lines
+
+
+@dataclass(frozen=True, slots=True)
+class EmittedModule:
+    """The IR of a function for a set of constants, and what calls of it need to know."""
+
+    text: str
+    params: list[str]
+    kinds: list[Any]
+    result: Result
+    #: Names of functions, by the number that a fault carries.
+    names: list[str]
+    #: All functions that went into it.
+    functions: list[NativeFunction]
+
+
+def emit(
+    function: NativeFunction, statics: dict[str, Any], *, checked: bool, host: Host, touch_from: int
+) -> EmittedModule:
+    """Writes a function and all that it calls."""
+    filled = fill_statics(function, statics)
+    kinds = [annotation(function, p.annotation, filled, p) for p in function.params]
+    for p, kind in zip(function.params, kinds, strict=True):
+        array = isinstance(kind, tuple) and kind[0] == "array"
+        if not isinstance(kind[1] if array else kind, Type):
+            function.fail(p, f"argument {p.arg} needs a type", "Annotate it: Array[f32], i64.")
+    params = [p.arg for p in function.params]
+    unit = NativeModule(checked, host.streams, host.portion, host.portion_lanes)
+    if checked:
+        unit.functions.append(FAULT)
+    entry = [(k[1], 1) if isinstance(k, tuple) else k for k in kinds]
+    written = write_function(unit, function, entry, filled, entry=True)
+    pages = unit.stack // 4096 + 4 if unit.stack >= touch_from else 0
+    if pages:
+        unit.functions.append(TOUCH)
+    if unit.streamed:
+        unit.module.intrinsic("x86.sse.sfence", "void")
+    unit.functions.append(
+        entry_points(
+            written,
+            kinds,
+            shared=params[-2:] == ["start", "end"],
+            checked=checked,
+            pages=pages,
+            fence=unit.streamed,
+        )
+    )
+    functions = list(dict.fromkeys(key[0] for key in unit.known))
+    text = unit.text(host.attributes)
+    return EmittedModule(text, params, kinds, written.result, unit.names, functions)

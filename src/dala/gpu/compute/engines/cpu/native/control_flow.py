@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dala.gpu.compute.engines.cpu.llvm.text import Function
-from dala.gpu.compute.engines.cpu.native.express import Expressions, Number, Row
+from dala.gpu.compute.engines.cpu.native.expressions import (
+    ArrayVariable,
+    ExpressionWriter,
+    NumberVariable,
+)
+from dala.gpu.compute.engines.cpu.native.function import NativeFunction
+from dala.gpu.compute.engines.cpu.native.module import NativeModule
+from dala.gpu.compute.engines.cpu.native.names import hinted, independent, static
 from dala.gpu.compute.engines.cpu.native.operations import describe
-from dala.gpu.compute.engines.cpu.native.source import NativeFunction
-from dala.gpu.compute.engines.cpu.native.types import I64, Span, Term, Type, Value, is_number
-from dala.gpu.compute.engines.cpu.native.unit import Unit
-from dala.gpu.compute.engines.cpu.native.words import hinted, independent, static
+from dala.gpu.compute.engines.cpu.native.types import I64, Operand, Span, Term, Type, is_number
 
 #: Turns of an unrolled loop.
 MOST_TURNS: Final = 4096
@@ -28,11 +32,11 @@ class _Loop:
     again_used: bool = False
 
 
-class Variables(Expressions):
+class VariableWriter(ExpressionWriter):
     """Keeps the variables of one function."""
 
     def __init__(
-        self, unit: Unit, function: NativeFunction, f: Function, statics: dict[str, Any]
+        self, unit: NativeModule, function: NativeFunction, f: Function, statics: dict[str, Any]
     ) -> None:
         super().__init__(unit, function, f)
         self.statics = statics
@@ -45,16 +49,16 @@ class Variables(Expressions):
         """Gives a name a value; its first one decides the type."""
         found = self.names.get(name)
         if isinstance(term, Span):
-            row = found if isinstance(found, Row) else self._row(name, term)
+            row = found if isinstance(found, ArrayVariable) else self._row(name, term)
             if (row.element, row.align) != (term.element, term.align):
                 self.fail(f"{name!r} is an array of {row.element} (alignment {row.align}) already")
             self.names[name] = row
             self.f.do(f"store ptr {term.pointer}, ptr {row.pointer}")
             self.f.do(f"store i64 {term.length}, ptr {row.length}")
             return
-        if isinstance(found, Row):
+        if isinstance(found, ArrayVariable):
             self.fail(f"{name!r} is an array; it cannot become {describe(term)}")
-        if found is not None and not isinstance(found, Number):
+        if found is not None and not isinstance(found, NumberVariable):
             self.fail(f"{name!r} is a constant here", "Give the variable another name.")
         if found is None and name in self.statics:
             self.fail(f"{name!r} is a compile-time constant", "Give the variable another name.")
@@ -67,29 +71,29 @@ class Variables(Expressions):
             self.names[name] = found
         self.f.do(f"store {v.type.llvm} {v.name}, ptr {found.pointer}")
 
-    def _number(self, name: str, kind: Type) -> Number:
+    def _number(self, name: str, kind: Type) -> NumberVariable:
         key = (name, kind, 0)
         if key not in self._places:
             place = self.f.alloca(kind.llvm, f"{plain(name)}.{len(self._places)}v")
             # A name that no path has assigned yet reads as zero, not as anything.
             self.f.entry.append(f"  store {kind.llvm} zeroinitializer, ptr {place}")
-            self._places[key] = Number(kind, place)
-        found: Number = self._places[key]
+            self._places[key] = NumberVariable(kind, place)
+        found: NumberVariable = self._places[key]
         return found
 
-    def _row(self, name: str, span: Span) -> Row:
+    def _row(self, name: str, span: Span) -> ArrayVariable:
         key = (name, span.element, span.align)
         if key not in self._places:
             place = f"{plain(name)}.{len(self._places)}"
             pointer, length = self.f.alloca("ptr", f"{place}p"), self.f.alloca("i64", f"{place}n")
             self.f.entry.append(f"  store ptr null, ptr {pointer}")
             self.f.entry.append(f"  store i64 0, ptr {length}")
-            self._places[key] = Row(span.element, pointer, length, span.align)
-        found: Row = self._places[key]
+            self._places[key] = ArrayVariable(span.element, pointer, length, span.align)
+        found: ArrayVariable = self._places[key]
         return found
 
 
-class Loops(Variables):
+class ControlWriter(VariableWriter):
     """Writes branches and loops; :class:`~.body.Body` adds the other statements."""
 
     def block(self, statements: list[ast.stmt]) -> None:
@@ -98,7 +102,7 @@ class Loops(Variables):
 
     def _if(self, s: ast.If) -> None:
         condition = self.term(s.test)
-        if not isinstance(condition, Value):
+        if not isinstance(condition, Operand):
             self.block(s.body if condition else s.orelse)
             return
         f = self.f
@@ -118,7 +122,7 @@ class Loops(Variables):
         if reached:
             f.start(after)
 
-    def _single(self, condition: Value) -> str:
+    def _single(self, condition: Operand) -> str:
         if condition.type.lanes > 1:
             self.fail("a condition is one bool", "any_of(mask) and all_of(mask) make one.")
         return self.truth(condition).name
@@ -132,7 +136,7 @@ class Loops(Variables):
         f.start(head)
         condition = self.term(s.test)
         endless = False
-        if isinstance(condition, Value):
+        if isinstance(condition, Operand):
             f.branch(self._single(condition), turn, after)
         elif condition:
             endless = True
@@ -191,7 +195,7 @@ class Loops(Variables):
         down = is_number(step) and step < 0
         stride = self.index(step)
         if not is_number(step):  # a step that the run decides counts up, and gets somewhere
-            stride = self.intrinsic("smax", Value(I64, stride), Value(I64, "1")).name
+            stride = self.intrinsic("smax", Operand(I64, stride), Operand(I64, "1")).name
         marks = self._loop_marks(options)
         head, turn, follow, after = (f.label(h) for h in ("for", "turn", "next", "endfor"))
         before = f.here
@@ -202,7 +206,7 @@ class Loops(Variables):
         rule = "sgt" if down else "slt"
         f.branch(f.let(f"icmp {rule} i64 {counter}, {last}"), turn, after)
         f.start(turn)
-        self.assign(name, Value(I64, counter))
+        self.assign(name, Operand(I64, counter))
         self.loops.append(_Loop(follow, after))
         self.block(s.body)
         self.loops.pop()
@@ -244,7 +248,7 @@ class Loops(Variables):
             self.fail("static(...) unrolls a range or a tuple known at compile time")
         if len(values) > MOST_TURNS:
             self.fail(f"an unrolled loop of {len(values)} turns; {MOST_TURNS} is the most")
-        if isinstance(self.names.get(name), (Number, Row)):
+        if isinstance(self.names.get(name), (NumberVariable, ArrayVariable)):
             self.fail(f"{name!r} is a variable already", "Give the counter another name.")
         after = self.f.label("unrolled")
         left = False

@@ -6,27 +6,24 @@ import ast
 from typing import Any, Final
 
 from dala.gpu.compute.engines.cpu.llvm.text import Function
-from dala.gpu.compute.engines.cpu.native.access import LEAVE
-from dala.gpu.compute.engines.cpu.native.operations import describe
-from dala.gpu.compute.engines.cpu.native.source import NativeFunction
-from dala.gpu.compute.engines.cpu.native.types import Span, Term, Type, Value
-from dala.gpu.compute.engines.cpu.native.unit import (
+from dala.gpu.compute.engines.cpu.native.control_flow import ControlWriter, is_call, plain
+from dala.gpu.compute.engines.cpu.native.expressions import LEAVE
+from dala.gpu.compute.engines.cpu.native.function import NativeFunction
+from dala.gpu.compute.engines.cpu.native.module import (
     MOST_CALLS,
     MOST_FUNCTIONS,
-    ArgType,
-    Unit,
-    Written,
-    annotation,
-    arg_type,
-    llvm_result,
+    EmittedFunction,
+    NativeModule,
 )
-from dala.gpu.compute.engines.cpu.native.variables import Loops, is_call, plain
+from dala.gpu.compute.engines.cpu.native.operations import describe
+from dala.gpu.compute.engines.cpu.native.signature import annotation, arg_type, bind, llvm_result
+from dala.gpu.compute.engines.cpu.native.types import ArgType, Operand, Span, Term, Type
 
 #: Turns of an unrolled loop.
 MOST_TURNS: Final = 4096
 
 
-class Body(Loops):
+class FunctionWriter(ControlWriter):
     """Writes the statements of one function."""
 
     # statements -------------------------------------------------------------------------------
@@ -78,7 +75,7 @@ class Body(Loops):
     def _static_value(self, node: ast.expr) -> Any:
         assert isinstance(node, ast.Call)
         term = self.term(node.args[0])
-        if isinstance(term, (Value, Span)):
+        if isinstance(term, (Operand, Span)):
             self.fail("static(...) needs what is known at compile time", "Statics are keywords.")
         return term
 
@@ -125,7 +122,7 @@ class Body(Loops):
 
     def _assert(self, s: ast.Assert) -> None:
         condition = self.term(s.test)
-        if isinstance(condition, Value):
+        if isinstance(condition, Operand):
             self.fail("assert is for what is known at compile time")
         if not condition:
             self.fail(f"the assertion does not hold for {self.statics}")
@@ -173,8 +170,6 @@ class Body(Loops):
         if len(args) != len(function.params):
             names = ", ".join(p.arg for p in function.params)
             self.fail(f"{function.name}({names}) is called with {len(args)} arguments")
-        from dala.gpu.compute.engines.cpu.native.specialise import bind
-
         given, filled = bind(self, function, args, statics)
         kinds = [arg_type(g) for g in given]
         if function_key(function, kinds, filled) in self.unit.open:
@@ -203,10 +198,10 @@ class Body(Loops):
         self._after_call()
         if isinstance(written.result, tuple):
             return tuple(
-                Value(t, self.f.let(f"extractvalue {kind} {whole}, {i}"))
+                Operand(t, self.f.let(f"extractvalue {kind} {whole}, {i}"))
                 for i, t in enumerate(written.result)
             )
-        return Value(written.result, whole)
+        return Operand(written.result, whole)
 
     def _after_call(self) -> None:
         if not self.unit.checked:
@@ -221,13 +216,13 @@ class Body(Loops):
 
 
 def write_function(
-    unit: Unit,
+    unit: NativeModule,
     function: NativeFunction,
     kinds: list[Any],
     statics: dict[str, Any],
     *,
     entry: bool = False,
-) -> Written:
+) -> EmittedFunction:
     """Writes a function for these argument types and constants, unless the unit has it."""
     key: tuple[Any, ...] = (
         function,
@@ -241,7 +236,7 @@ def write_function(
     if len(unit.known) >= MOST_FUNCTIONS:
         function.fail(function.tree, f"more than {MOST_FUNCTIONS} functions in one module")
     name = f"@{plain(function.name)}.{len(unit.known)}"
-    written = unit.known[key] = Written(name)
+    written = unit.known[key] = EmittedFunction(name)
     if function.name not in unit.names:
         unit.names.append(function.name)
     unit.open.append(key)
@@ -250,13 +245,13 @@ def write_function(
         params.append("ptr %fault")
     style = "noinline" if entry or not function.inline else "alwaysinline"
     f = Function(unit.module, f"define internal $RESULT {name}({', '.join(params)}) {style} #0")
-    body = Body(unit, function, f, statics)
+    body = FunctionWriter(unit, function, f, statics)
     for p, kind in zip(function.params, kinds, strict=True):
         arg = f"%arg.{plain(p.arg)}"
         if isinstance(kind, tuple):
             body.assign(p.arg, Span(kind[0], arg, f"{arg}.n", kind[1]))
         else:
-            body.assign(p.arg, Value(kind, arg))
+            body.assign(p.arg, Operand(kind, arg))
     tree = function.tree
     body.result = annotation(function, tree.returns, statics, tree)
     body.block(tree.body)

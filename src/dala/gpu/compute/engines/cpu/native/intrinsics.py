@@ -1,4 +1,4 @@
-"""What the words of native code write; see :mod:`dala.gpu.compute.engines.cpu.native.words`."""
+"""What the words of native code write; see :mod:`dala.gpu.compute.engines.cpu.native.names`."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from dala.gpu.compute.engines.cpu.native import words
-from dala.gpu.compute.engines.cpu.native.builtin_memory import MEMORY_WORDS, pick, type_of
-from dala.gpu.compute.engines.cpu.native.express import Expressions
+from dala.gpu.compute.engines.cpu.native import names
+from dala.gpu.compute.engines.cpu.native.expressions import ExpressionWriter
 from dala.gpu.compute.engines.cpu.native.types import (
     BOOL,
     I16,
     I32,
+    Operand,
     Span,
     Term,
-    Value,
     is_number,
 )
+from dala.gpu.compute.engines.cpu.native.vectors import VECTOR_INTRINSICS, pick, type_of
 
 
 # numbers --------------------------------------------------------------------------------------
-def _saturate(b: Expressions, target: Any, value: Any) -> Value:
+def _saturate(b: ExpressionWriter, target: Any, value: Any) -> Operand:
     return b.clamp_convert(value, type_of(b, target))
 
 
-def _add_within(b: Expressions, *args: Any) -> Value:
+def _add_within(b: ExpressionWriter, *args: Any) -> Operand:
     x, y = b.alike(*args, what="add_within")
     if not x.type.integer:
         b.fail(f"add_within is for whole numbers, not {x.type}")
     return b.intrinsic(("s" if x.type.signed else "u") + "add.sat", x, y)
 
 
-def _portion(b: Expressions, *args: Any) -> Value:
+def _portion(b: ExpressionWriter, *args: Any) -> Operand:
     x, y = b.alike(*args, what="portion")
     t, lanes = x.type, b.unit.portion_lanes
     if t.scalar != I16:
@@ -41,40 +41,40 @@ def _portion(b: Expressions, *args: Any) -> Value:
     if not lanes or t.lanes % lanes:
         wide = I32.wide(t.lanes)
         longer = [b.f.let(f"sext {t.llvm} {v.name} to {wide.llvm}") for v in (x, y)]
-        half, shift = (b.spread(Value(I32, n), t.lanes).name for n in ("16384", "15"))
+        half, shift = (b.spread(Operand(I32, n), t.lanes).name for n in ("16384", "15"))
         product = b.f.let(f"mul nsw {wide.llvm} {longer[0]}, {longer[1]}")
         rounded = b.f.let(f"add nsw {wide.llvm} {product}, {half}")
         upper = b.f.let(f"ashr {wide.llvm} {rounded}, {shift}")
-        return Value(t, b.f.let(f"trunc {wide.llvm} {upper} to {t.llvm}"))
+        return Operand(t, b.f.let(f"trunc {wide.llvm} {upper} to {t.llvm}"))
     part = I16.wide(lanes)
     name = b.f.module.intrinsic(b.unit.portion, part.llvm, part.llvm, part.llvm)
-    made: list[Value] = []
+    made: list[Operand] = []
     for first in range(0, t.lanes, lanes):
         own = tuple(range(first, first + lanes))
         a, c = (pick(b, v, v, own) for v in (x, y))
         text = f"call {part.llvm} {name}({part.llvm} {a.name}, {part.llvm} {c.name})"
-        made.append(Value(part, b.f.let(text)))
+        made.append(Operand(part, b.f.let(text)))
     while len(made) > 1:
         pairs = zip(made[::2], made[1::2], strict=True)
         made = [pick(b, p, q, tuple(range(2 * p.type.lanes))) for p, q in pairs]
     return made[0]
 
 
-def _in_range(b: Expressions, target: Any, value: Any) -> Value:
+def _in_range(b: ExpressionWriter, target: Any, value: Any) -> Operand:
     return b.convert(value, type_of(b, target), fits=True)
 
 
-def _bits(b: Expressions, target: Any, value: Any) -> Value:
+def _bits(b: ExpressionWriter, target: Any, value: Any) -> Operand:
     kind, v = type_of(b, target), b.value(value)
     if kind.bits != v.type.bits:
         b.fail(f"{kind} has not as many bits as {v.type}")
     want = kind.wide(v.type.lanes)
     if want.llvm == v.type.llvm:
-        return Value(want, v.name)
-    return Value(want, b.f.let(f"bitcast {v.type.llvm} {v.name} to {want.llvm}"))
+        return Operand(want, v.name)
+    return Operand(want, b.f.let(f"bitcast {v.type.llvm} {v.name} to {want.llvm}"))
 
 
-def _extreme(b: Expressions, args: tuple[Any, ...], least: bool) -> Term:
+def _extreme(b: ExpressionWriter, args: tuple[Any, ...], least: bool) -> Term:
     if len(args) < 2:
         b.fail("min and max take two numbers or more")
     if all(is_number(a) for a in args):
@@ -93,14 +93,14 @@ def _extreme(b: Expressions, args: tuple[Any, ...], least: bool) -> Term:
     return best
 
 
-def _spreading(b: Expressions, args: tuple[Any, ...], least: bool) -> Term:
+def _spreading(b: ExpressionWriter, args: tuple[Any, ...], least: bool) -> Term:
     x, y = b.alike(*args, what="minimum or maximum")
     if not x.type.floating:
         return _extreme(b, (x, y), least)
     return b.intrinsic("minimum" if least else "maximum", x, y)
 
 
-def _abs(b: Expressions, a: Any) -> Term:
+def _abs(b: ExpressionWriter, a: Any) -> Term:
     if is_number(a):
         return abs(a)
     v = b.value(a)
@@ -110,11 +110,11 @@ def _abs(b: Expressions, a: Any) -> Term:
         return v
     t = v.type
     name = b.f.module.intrinsic(f"abs.{t.suffix}", t.llvm, t.llvm, "i1")
-    return Value(t, b.f.let(f"call {t.llvm} {name}({t.llvm} {v.name}, i1 false)"))
+    return Operand(t, b.f.let(f"call {t.llvm} {name}({t.llvm} {v.name}, i1 false)"))
 
 
 def _floats(intrinsic: str, folded: Callable[[float], float] | None) -> Callable[..., Term]:
-    def write(b: Expressions, *args: Any) -> Term:
+    def write(b: ExpressionWriter, *args: Any) -> Term:
         if folded is not None and len(args) == 1 and is_number(args[0]):
             return folded(args[0])
         values = b.alike(*args, what=intrinsic)
@@ -125,7 +125,7 @@ def _floats(intrinsic: str, folded: Callable[[float], float] | None) -> Callable
     return write
 
 
-def _trunc(b: Expressions, a: Any) -> Term:
+def _trunc(b: ExpressionWriter, a: Any) -> Term:
     if is_number(a):
         return math.trunc(a)
     v = b.value(a)
@@ -136,7 +136,7 @@ def _trunc(b: Expressions, a: Any) -> Term:
 
 
 def _maths(op: str, count: int, folded: Callable[..., float]) -> Callable[..., Term]:
-    def write(b: Expressions, *args: Any) -> Term:
+    def write(b: ExpressionWriter, *args: Any) -> Term:
         if len(args) != count:
             b.fail(f"{op} takes {count} argument{'s' * (count > 1)}")
         if all(is_number(a) for a in args):
@@ -150,7 +150,7 @@ def _maths(op: str, count: int, folded: Callable[..., float]) -> Callable[..., T
 
 
 def _counting(intrinsic: str) -> Callable[..., Term]:
-    def write(b: Expressions, a: Any) -> Term:
+    def write(b: ExpressionWriter, a: Any) -> Term:
         v = b.value(a)
         t = v.type
         if not t.integer:
@@ -158,49 +158,49 @@ def _counting(intrinsic: str) -> Callable[..., Term]:
         if intrinsic == "ctpop":
             return b.intrinsic(intrinsic, v)
         name = b.f.module.intrinsic(f"{intrinsic}.{t.suffix}", t.llvm, t.llvm, "i1")
-        return Value(t, b.f.let(f"call {t.llvm} {name}({t.llvm} {v.name}, i1 false)"))
+        return Operand(t, b.f.let(f"call {t.llvm} {name}({t.llvm} {v.name}, i1 false)"))
 
     return write
 
 
-def _isnan(b: Expressions, a: Any) -> Term:
+def _isnan(b: ExpressionWriter, a: Any) -> Term:
     v = b.value(a)
     if not v.type.floating:
         b.fail(f"isnan is for floats, not {v.type}")
     name = b.f.let(f"fcmp uno {v.type.llvm} {v.name}, {v.name}")
-    return Value(BOOL.wide(v.type.lanes), name)
+    return Operand(BOOL.wide(v.type.lanes), name)
 
 
-def _range(b: Expressions, *numbers: Any) -> range:
+def _range(b: ExpressionWriter, *numbers: Any) -> range:
     if not all(isinstance(n, int) for n in numbers):
         b.fail("a range of values of the run stands only in a for")
     return range(*numbers)
 
 
-def _static(b: Expressions, value: Any) -> Any:
-    if isinstance(value, (Value, Span)):
+def _static(b: ExpressionWriter, value: Any) -> Any:
+    if isinstance(value, (Operand, Span)):
         b.fail("static(...) needs what is known at compile time")
     return value
 
 
-WORDS: Final[dict[Any, Callable[..., Term]]] = {
-    **MEMORY_WORDS,
-    words.add_within: _add_within, words.portion: _portion,
-    words.saturate: _saturate, words.in_range: _in_range, words.bits: _bits,
-    words.select: lambda b, c, yes, no: b.choose(c, yes, no),
+INTRINSICS: Final[dict[Any, Callable[..., Term]]] = {
+    **VECTOR_INTRINSICS,
+    names.add_within: _add_within, names.portion: _portion,
+    names.saturate: _saturate, names.in_range: _in_range, names.bits: _bits,
+    names.select: lambda b, c, yes, no: b.choose(c, yes, no),
     min: lambda b, *a: _extreme(b, a, True),
     max: lambda b, *a: _extreme(b, a, False),
-    words.minimum: lambda b, x, y: _spreading(b, (x, y), True),
-    words.maximum: lambda b, x, y: _spreading(b, (x, y), False),
-    abs: _abs, words.isnan: _isnan, range: _range, words.static: _static,
-    words.floor: _floats("floor", math.floor), words.ceil: _floats("ceil", math.ceil),
-    words.trunc: _trunc, round: _floats("roundeven", round),
-    words.sqrt: _floats("sqrt", math.sqrt), words.fma: _floats("fmuladd", None),
-    words.copysign: _floats("copysign", None),
-    words.exp: _maths("exp", 1, math.exp), words.log: _maths("log", 1, math.log),
-    words.sin: _maths("sin", 1, math.sin), words.cos: _maths("cos", 1, math.cos),
-    words.tan: _maths("tan", 1, math.tan), words.atan: _maths("atan", 1, math.atan),
-    words.atan2: _maths("atan2", 2, math.atan2), words.power: _maths("pow", 2, math.pow),
-    words.count_ones: _counting("ctpop"), words.leading_zeros: _counting("ctlz"),
-    words.trailing_zeros: _counting("cttz"),
+    names.minimum: lambda b, x, y: _spreading(b, (x, y), True),
+    names.maximum: lambda b, x, y: _spreading(b, (x, y), False),
+    abs: _abs, names.isnan: _isnan, range: _range, names.static: _static,
+    names.floor: _floats("floor", math.floor), names.ceil: _floats("ceil", math.ceil),
+    names.trunc: _trunc, round: _floats("roundeven", round),
+    names.sqrt: _floats("sqrt", math.sqrt), names.fma: _floats("fmuladd", None),
+    names.copysign: _floats("copysign", None),
+    names.exp: _maths("exp", 1, math.exp), names.log: _maths("log", 1, math.log),
+    names.sin: _maths("sin", 1, math.sin), names.cos: _maths("cos", 1, math.cos),
+    names.tan: _maths("tan", 1, math.tan), names.atan: _maths("atan", 1, math.atan),
+    names.atan2: _maths("atan2", 2, math.atan2), names.power: _maths("pow", 2, math.pow),
+    names.count_ones: _counting("ctpop"), names.leading_zeros: _counting("ctlz"),
+    names.trailing_zeros: _counting("cttz"),
 }  # fmt: skip

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dala.gpu.compute.engines.cpu.llvm.text import constant
-from dala.gpu.compute.engines.cpu.native import words
-from dala.gpu.compute.engines.cpu.native.express import Expressions
+from dala.gpu.compute.engines.cpu.native import names
+from dala.gpu.compute.engines.cpu.native.expressions import ExpressionWriter
 from dala.gpu.compute.engines.cpu.native.operations import FAST, describe
 from dala.gpu.compute.engines.cpu.native.types import (
     BOOL,
     I32,
     I64,
+    Operand,
     Span,
     Term,
     Type,
-    Value,
     is_number,
 )
 
@@ -26,7 +26,7 @@ MOST_STACK: Final = 512 << 10
 
 
 # memory ---------------------------------------------------------------------------------------
-def _local(b: Expressions, element: Any, length: Any) -> Span:
+def _local(b: ExpressionWriter, element: Any, length: Any) -> Span:
     kind = type_of(b, element)
     if not isinstance(length, int) or length < 1:
         b.fail("the length of a local array is a constant of 1 or more")
@@ -42,7 +42,7 @@ def _local(b: Expressions, element: Any, length: Any) -> Span:
     return Span(kind, made[key], str(length), kind.size)
 
 
-def _view(b: Expressions, array: Any, element: Any, offset: Any = 0) -> Span:
+def _view(b: ExpressionWriter, array: Any, element: Any, offset: Any = 0) -> Span:
     source, kind, at = span_of(b, array), type_of(b, element), b.index(offset)
     size = b.f.let(f"mul i64 {source.length}, {source.element.size}")
     if b.unit.checked:
@@ -53,7 +53,7 @@ def _view(b: Expressions, array: Any, element: Any, offset: Any = 0) -> Span:
     return Span(kind, pointer, length, 1)
 
 
-def _table(b: Expressions, element: Any, values: Any) -> Span:
+def _table(b: ExpressionWriter, element: Any, values: Any) -> Span:
     kind = type_of(b, element)
     if not isinstance(values, (tuple, list, range)) or not all(is_number(v) for v in values):
         b.fail(f"table(...) needs constant numbers, not {describe(values)}")
@@ -67,7 +67,7 @@ def _table(b: Expressions, element: Any, values: Any) -> Span:
     return Span(kind, made[text], str(len(values)), kind.size)
 
 
-def _load(b: Expressions, array: Any, index: Any, lanes: Any, count: Any = None) -> Value:
+def _load(b: ExpressionWriter, array: Any, index: Any, lanes: Any, count: Any = None) -> Operand:
     source, at, n = span_of(b, array), b.index(index), lanes_of(b, lanes)
     if count is None:
         return b.load(source, at, n)
@@ -75,10 +75,10 @@ def _load(b: Expressions, array: Any, index: Any, lanes: Any, count: Any = None)
     m, t = f"<{n} x i1>", kind.llvm
     name = b.f.module.intrinsic(f"masked.load.{kind.suffix}.p0", t, "ptr", "i32", m, t)
     given = f"ptr {b.address(source, at)}, i32 {source.align}, {m} {mask}, {t} zeroinitializer"
-    return Value(kind, b.f.let(f"call {t} {name}({given}){b.grouped()}"))
+    return Operand(kind, b.f.let(f"call {t} {name}({given}){b.grouped()}"))
 
 
-def _store(b: Expressions, array: Any, index: Any, vector: Any, count: Any = None) -> None:
+def _store(b: ExpressionWriter, array: Any, index: Any, vector: Any, count: Any = None) -> None:
     target, at = span_of(b, array), b.index(index)
     if count is None:
         b.store(target, at, vector)
@@ -93,12 +93,12 @@ def _store(b: Expressions, array: Any, index: Any, vector: Any, count: Any = Non
     b.f.do(f"call void {name}({given}){b.grouped()}")
 
 
-def _first_lanes(b: Expressions, array: Span, at: str, lanes: int, count: Any) -> str:
+def _first_lanes(b: ExpressionWriter, array: Span, at: str, lanes: int, count: Any) -> str:
     """The mask of the first lanes; a checked build sees that they lie within the array."""
     if array.element.bits == 1:
         b.fail("bools are loaded and stored without a count")
-    wanted = b.intrinsic("smax", Value(I64, b.index(count)), Value(I64, "0"))
-    wanted = b.intrinsic("smin", wanted, Value(I64, str(lanes)))
+    wanted = b.intrinsic("smax", Operand(I64, b.index(count)), Operand(I64, "0"))
+    wanted = b.intrinsic("smin", wanted, Operand(I64, str(lanes)))
     if b.unit.checked:
         b.check_range(at, array.length, more="1")
         last = b.f.let(f"add i64 {at}, {wanted.name}")
@@ -108,7 +108,7 @@ def _first_lanes(b: Expressions, array: Span, at: str, lanes: int, count: Any) -
     return b.f.let(f"icmp sgt <{lanes} x i32> {wide.name}, <{numbers}>")
 
 
-def _stream(b: Expressions, array: Any, index: Any, vector: Any) -> None:
+def _stream(b: ExpressionWriter, array: Any, index: Any, vector: Any) -> None:
     target, at, v, f = span_of(b, array), b.index(index), vector_of(b, vector), b.f
     size = v.type.lanes * v.type.size
     if not b.unit.streams or size not in (16, 32, 64):
@@ -132,7 +132,7 @@ def _stream(b: Expressions, array: Any, index: Any, vector: Any) -> None:
     b.unit.streamed = True
 
 
-def _gather(b: Expressions, array: Any, indexes: Any, element: Any = None) -> Value:
+def _gather(b: ExpressionWriter, array: Any, indexes: Any, element: Any = None) -> Operand:
     source, at = span_of(b, array), b.value(indexes)
     if not at.type.integer or at.type.lanes == 1 or source.element.bits == 1:
         b.fail("gather takes an array of numbers and a vector of whole numbers")
@@ -145,7 +145,7 @@ def _gather(b: Expressions, array: Any, indexes: Any, element: Any = None) -> Va
         for lane in range(at.type.lanes):
             one = b.f.let(f"extractelement {at.type.llvm} {at.name}, i64 {lane}")
             bytes_each = 1 if element is None else kind.size
-            b.check_range(b.index(Value(at.type.scalar, one)), source.length, width=bytes_each)
+            b.check_range(b.index(Operand(at.type.scalar, one)), source.length, width=bytes_each)
     n, t = at.type.lanes, kind.wide(at.type.lanes)
     wide = b.convert(at, I64)
     text = f"getelementptr {source.element.llvm}, ptr {source.pointer}, {wide.type.llvm}"
@@ -155,28 +155,28 @@ def _gather(b: Expressions, array: Any, indexes: Any, element: Any = None) -> Va
     )
     every = b.literal(True, BOOL.wide(n)).name
     text = f"call {t.llvm} {name}(<{n} x ptr> {places}, i32 {align}, <{n} x i1> {every}"
-    return Value(t, b.f.let(f"{text}, {t.llvm} poison)"))
+    return Operand(t, b.f.let(f"{text}, {t.llvm} poison)"))
 
 
-def _prefetch(b: Expressions, array: Any, index: Any) -> None:
+def _prefetch(b: ExpressionWriter, array: Any, index: Any) -> None:
     source, at = span_of(b, array), b.index(index)
     place = b.f.let(f"getelementptr {source.element.stored}, ptr {source.pointer}, i64 {at}")
     name = b.f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
     b.f.do(f"call void {name}(ptr {place}, i32 0, i32 3, i32 1)")
 
 
-def _len(b: Expressions, array: Any) -> Term:
+def _len(b: ExpressionWriter, array: Any) -> Term:
     if isinstance(array, (tuple, range)):
         return len(array)
-    return Value(I64, span_of(b, array).length)
+    return Operand(I64, span_of(b, array).length)
 
 
 # vectors --------------------------------------------------------------------------------------
-def _splat(b: Expressions, value: Any, lanes: Any) -> Value:
+def _splat(b: ExpressionWriter, value: Any, lanes: Any) -> Operand:
     return b.spread(b.value(value), lanes_of(b, lanes))
 
 
-def _vec(b: Expressions, *values: Any) -> Value:
+def _vec(b: ExpressionWriter, *values: Any) -> Operand:
     parts = b.alike(*values, what="vec(...)")
     if len(parts) < 2 or parts[0].type.lanes > 1:
         b.fail("vec(...) takes two scalars or more")
@@ -184,10 +184,10 @@ def _vec(b: Expressions, *values: Any) -> Value:
     name = "poison"
     for i, p in enumerate(parts):
         name = b.f.let(f"insertelement {kind.llvm} {name}, {p.type.llvm} {p.name}, i64 {i}")
-    return Value(kind, name)
+    return Operand(kind, name)
 
 
-def _insert(b: Expressions, vector: Any, lane: Any, value: Any) -> Value:
+def _insert(b: ExpressionWriter, vector: Any, lane: Any, value: Any) -> Operand:
     v = vector_of(b, vector)
     one = b.value(value, v.type.scalar)
     if one.type != v.type.scalar:
@@ -196,10 +196,10 @@ def _insert(b: Expressions, vector: Any, lane: Any, value: Any) -> Value:
         b.fail(f"lane {lane} of a vector of {v.type.lanes}")
     at = b.index(lane)
     text = f"insertelement {v.type.llvm} {v.name}, {one.type.llvm} {one.name}, i64 {at}"
-    return Value(v.type, b.f.let(text))
+    return Operand(v.type, b.f.let(text))
 
 
-def _shuffle(b: Expressions, first: Any, second: Any, lanes: Any) -> Value:
+def _shuffle(b: ExpressionWriter, first: Any, second: Any, lanes: Any) -> Operand:
     x, y = b.alike(first, second, what="shuffle")
     ok = isinstance(lanes, tuple) and all(isinstance(i, int) for i in lanes)
     if not ok or not all(0 <= i < 2 * x.type.lanes for i in lanes):
@@ -207,72 +207,72 @@ def _shuffle(b: Expressions, first: Any, second: Any, lanes: Any) -> Value:
     return pick(b, x, y, lanes)
 
 
-def pick(b: Expressions, x: Value, y: Value, lanes: tuple[int, ...]) -> Value:
+def pick(b: ExpressionWriter, x: Operand, y: Operand, lanes: tuple[int, ...]) -> Operand:
     """Lanes of two vectors as one."""
     kind, t = x.type.wide(len(lanes)), x.type.llvm
     mask = ", ".join(f"i32 {i}" for i in lanes)
     text = f"shufflevector {t} {x.name}, {t} {y.name}, <{len(lanes)} x i32> <{mask}>"
-    return Value(kind, b.f.let(text))
+    return Operand(kind, b.f.let(text))
 
 
-def _across(b: Expressions, vector: Any, op: str) -> Value:
+def _across(b: ExpressionWriter, vector: Any, op: str) -> Operand:
     v = vector_of(b, vector)
     one, t = v.type.scalar, v.type
     if t.floating and op == "add":
         name = b.f.module.intrinsic(f"vector.reduce.fadd.{t.suffix}", one.llvm, one.llvm, t.llvm)
         start = constant(-0.0, one.llvm)
         text = f"call {FAST}{one.llvm} {name}({one.llvm} {start}, {t.llvm} {v.name})"
-        return Value(one, b.f.let(text))
+        return Operand(one, b.f.let(text))
     if t.floating:
         op = {"min": "fminimum", "max": "fmaximum"}.get(op, op)
     elif op in ("min", "max"):
         op = ("s" if t.signed else "u") + op
     name = b.f.module.intrinsic(f"vector.reduce.{op}.{t.suffix}", one.llvm, t.llvm)
-    return Value(one, b.f.let(f"call {one.llvm} {name}({t.llvm} {v.name})"))
+    return Operand(one, b.f.let(f"call {one.llvm} {name}({t.llvm} {v.name})"))
 
 
-def _mask(b: Expressions, mask: Any, op: str) -> Value:
+def _mask(b: ExpressionWriter, mask: Any, op: str) -> Operand:
     v = b.truth(mask)
     return v if v.type.lanes == 1 else _across(b, v, op)
 
 
 # helpers --------------------------------------------------------------------------------------
-def type_of(b: Expressions, term: Any) -> Type:
+def type_of(b: ExpressionWriter, term: Any) -> Type:
     """A term that must be a type."""
     if not isinstance(term, Type):
         b.fail(f"a type is needed here, not {describe(term)}")
     return term
 
 
-def span_of(b: Expressions, term: Any) -> Span:
+def span_of(b: ExpressionWriter, term: Any) -> Span:
     """A term that must be an array."""
     if not isinstance(term, Span):
         b.fail(f"an array is needed here, not {describe(term)}")
     return term
 
 
-def vector_of(b: Expressions, term: Any) -> Value:
+def vector_of(b: ExpressionWriter, term: Any) -> Operand:
     """A term that must be a vector."""
-    if not isinstance(term, Value) or term.type.lanes == 1:
+    if not isinstance(term, Operand) or term.type.lanes == 1:
         b.fail(f"a vector is needed here, not {describe(term)}")
     return term
 
 
-def lanes_of(b: Expressions, term: Any) -> int:
+def lanes_of(b: ExpressionWriter, term: Any) -> int:
     """A number of lanes."""
     if not isinstance(term, int) or not 2 <= term <= 64:
         b.fail("the number of lanes is a constant from 2 to 64")
     return term
 
 
-MEMORY_WORDS: Final[dict[Any, Callable[..., Term]]] = {
-    words.local: _local, words.view: _view, words.table: _table, words.load: _load,
-    words.store: _store, words.stream: _stream, words.gather: _gather,
-    words.prefetch: _prefetch, len: _len,
-    words.splat: _splat, words.vec: _vec, words.insert: _insert, words.shuffle: _shuffle,
-    words.hsum: lambda b, v: _across(b, v, "add"),
-    words.hmin: lambda b, v: _across(b, v, "min"),
-    words.hmax: lambda b, v: _across(b, v, "max"),
-    words.any_of: lambda b, m: _mask(b, m, "or"),
-    words.all_of: lambda b, m: _mask(b, m, "and"),
+VECTOR_INTRINSICS: Final[dict[Any, Callable[..., Term]]] = {
+    names.local: _local, names.view: _view, names.table: _table, names.load: _load,
+    names.store: _store, names.stream: _stream, names.gather: _gather,
+    names.prefetch: _prefetch, len: _len,
+    names.splat: _splat, names.vec: _vec, names.insert: _insert, names.shuffle: _shuffle,
+    names.hsum: lambda b, v: _across(b, v, "add"),
+    names.hmin: lambda b, v: _across(b, v, "min"),
+    names.hmax: lambda b, v: _across(b, v, "max"),
+    names.any_of: lambda b, m: _mask(b, m, "or"),
+    names.all_of: lambda b, m: _mask(b, m, "and"),
 }  # fmt: skip

@@ -13,12 +13,12 @@ import pytest
 
 from dala.gpu.compute.engines.cpu.cache import ObjectCache
 from dala.gpu.compute.engines.cpu.jit import Jit
-from dala.gpu.compute.engines.cpu.native import Native, compile_native, files, native, recall
-from dala.gpu.compute.engines.cpu.native.words import i64
+from dala.gpu.compute.engines.cpu.native import Native, compile_native, disk, function, native
+from dala.gpu.compute.engines.cpu.native.names import i64
 
 HEAD = """
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.words import Array, f32, i64
+from dala.gpu.compute.engines.cpu.native.names import Array, f32, i64
 """
 SOURCES = {
     "recalled_numbers": "STEP = 3\n",
@@ -49,7 +49,7 @@ class Place:
         importlib.invalidate_caches()
         for name in SOURCES:
             sys.modules.pop(name, None)
-        self.patch.setattr(files, "_digests", {})
+        self.patch.setattr(function, "_digests", {})
         module = importlib.import_module("recalled_entry")
         return module, Jit(ObjectCache(self.folder / "objects"))
 
@@ -150,12 +150,12 @@ def test_a_file_edited_while_it_is_in_use_is_not_remembered(place):
 
 def test_the_emitters_are_part_of_it(place, monkeypatch):
     place.entry()
-    monkeypatch.setattr(recall, "_package", lambda: "another version")
+    monkeypatch.setattr(disk, "_package", lambda: "another version")
     assert parsed(place.entry())
 
 
 def test_emitters_edited_after_they_were_imported_write_for_nobody_else(place, monkeypatch):
-    monkeypatch.setattr(recall, "_STARTED", 0.0)
+    monkeypatch.setattr(disk, "_STARTED", 0.0)
     assert called(place.entry())[0] == 127
     assert parsed(place.entry())
 
@@ -164,7 +164,7 @@ def test_emitters_edited_after_they_were_imported_write_for_nobody_else(place, m
 def test_damaged_entries_are_made_anew(place, damage):
     code = place.entry()
     module, compiler = place.process()
-    key = recall.key_of(module.entry, {"k": 10}, compiler, False, code._touch_from)
+    key = disk.cache_key(module.entry, {"k": 10}, compiler, False, code._touch_from)
     assert compiler.cache.get(key) is not None
     compiler.cache.put(key, damage)
     assert called(place.entry())[0] == 127
@@ -192,4 +192,4 @@ def test_functions_within_functions_are_not_remembered(tmp_path):
     compiler = Jit(ObjectCache(tmp_path))
     assert compile_native(made(2), compiler=compiler)(5) == 7
     assert compile_native(made(9), compiler=compiler)(5) == 14
-    assert recall.key_of(made(2), {}, compiler) is None
+    assert disk.cache_key(made(2), {}, compiler) is None
