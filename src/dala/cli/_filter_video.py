@@ -18,9 +18,9 @@ from dala.errors import ParameterError, VideoError
 
 if TYPE_CHECKING:
     from dala.media import Frame
-    from dala.media.video.api import Reader
+    from dala.media.video.borrowed import BorrowedFrame
     from dala.media.video.chain import VideoChain
-    from dala.media.video.lent import Lent
+    from dala.media.video.files import Reader
 
 #: Threads that decode, at most: each keeps pictures of its own, and more are rarely faster.
 _DECODERS: Final = 4
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
     with ExitStack() as held:
         source, stages = _begun(name, filters, args.device, held)
         progress = held.enter_context(Progress(_count(source), "frames"))
-        given = source.lent() if stages.sees else source
+        given = source.borrow() if stages.shares_memory else source
         frames = stages.stream(_until_damage(given, damage))
         first = next(frames, None)
         if first is None:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
             frame: Frame | None = first
             del first  # whoever holds a frame keeps its memory from being used again
             while frame is not None:
-                sink.write(frame, lent=True)
+                sink.write(frame, copy=False)
                 progress.step()
                 frame = None
                 frame = next(frames, None)
@@ -124,8 +124,8 @@ def _aspect(source: Reader, first: Frame) -> Fraction | None:
 
 
 def _until_damage(
-    given: Iterable[Frame | Lent], damage: list[VideoError]
-) -> Iterator[Frame | Lent]:
+    given: Iterable[Frame | BorrowedFrame], damage: list[VideoError]
+) -> Iterator[Frame | BorrowedFrame]:
     """The frames there are; what the reader says at the end is kept, not raised."""
     try:
         yield from given

@@ -142,8 +142,8 @@ def test_sound_that_cannot_be_had(tmp_path):
     with Scene(64, 48, device="cpu") as scene:
         fast = scene.add_video(loud, speed=2)
         for audio, words in (
-            (silent, "has no sound"), (fast, "at speed 2"), ("nobody.mp4", "no file"),
-            (scene.add_video(numbered_arrays()), "'source' is a path"),
+            (silent, "has no sound"), (fast, "at speed 2"), ("missing.mp4", "no such file"),
+            (scene.add_video(numbered_arrays()), "source must be a path"),
         ):  # fmt: skip
             with pytest.raises((ParameterError, VideoError), match=words):
                 scene.render_to(tmp_path / "out.mp4", 1, audio_from=audio, progress=False)

@@ -54,14 +54,14 @@ def read(path):
     return seen, None
 
 
-def test_whole_files_bring_no_error(whole):
+def test_intact_files_raise_nothing(whole):
     for suffix in ("mp4", "mkv"):
         assert read(whole / f"a.{suffix}") == (list(range(30)), None)
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mkv"])
 @pytest.mark.parametrize("part", [0.4, 0.6, 0.8])
-def test_a_file_cut_off_gives_what_it_has_and_says_so(tmp_path, whole, suffix, part):
+def test_truncated_file_returns_its_frames_then_raises(tmp_path, whole, suffix, part):
     data = (whole / f"a.{suffix}").read_bytes()
     # the bytes of the last packet that is whole tell how many frames must come
     cut = data[: int(len(data) * part)]
@@ -77,7 +77,7 @@ def test_a_file_cut_off_gives_what_it_has_and_says_so(tmp_path, whole, suffix, p
     assert isinstance(error, OSError)
 
 
-def test_damage_in_the_middle_is_skipped_and_told(tmp_path, whole):
+def test_damage_in_the_middle_is_skipped_and_reported(tmp_path, whole):
     data = bytearray((whole / "a.mp4").read_bytes())
     victim = packets(whole / "a.mp4", "video")[10][2]  # a key frame
     at = data.find(victim)
@@ -91,7 +91,7 @@ def test_damage_in_the_middle_is_skipped_and_told(tmp_path, whole):
     assert "Invalid data" in str(error)
 
 
-def test_after_the_error_the_reader_can_go_on(tmp_path, whole):
+def test_reader_works_after_an_error(tmp_path, whole):
     data = (whole / "a.mp4").read_bytes()
     path = tmp_path / "cut.mp4"
     path.write_bytes(data[: int(len(data) * 0.8)])
@@ -103,8 +103,8 @@ def test_after_the_error_the_reader_can_go_on(tmp_path, whole):
         assert number_of(next(reader)) == 5
 
 
-def test_what_is_no_video(tmp_path, whole):
-    with pytest.raises(VideoNotFound, match="there is no file") as caught:
+def test_open_refuses_non_videos(tmp_path, whole):
+    with pytest.raises(VideoNotFound, match="no such file") as caught:
         video.open(tmp_path / "none.mp4")
     assert isinstance(caught.value, FileNotFoundError)
     with pytest.raises(VideoError, match="is a folder"):
@@ -113,43 +113,43 @@ def test_what_is_no_video(tmp_path, whole):
     with pytest.raises(VideoError, match="0 bytes"):
         video.open(tmp_path / "empty.mp4")
     (tmp_path / "text.mp4").write_text("no video at all\n" * 100)
-    with pytest.raises(VideoError, match=r"text\.mp4.*cannot be opened: Invalid data"):
+    with pytest.raises(VideoError, match=r"text\.mp4'?: Invalid data"):
         video.open(tmp_path / "text.mp4")
     (tmp_path / "headless.mp4").write_bytes((whole / "a.mp4").read_bytes()[:600])
     with pytest.raises(VideoError, match=r"headless\.mp4"):
         video.open(tmp_path / "headless.mp4")
     for bad in (None, 1.5, True, b"x.mp4", [1]):
-        with pytest.raises(ParameterError, match="'source' is a path"):
+        with pytest.raises(ParameterError, match="source must be a path"):
             video.open(bad)
-    with pytest.raises(ParameterError, match="from 0"):
+    with pytest.raises(ParameterError, match="0 or more"):
         video.open(-1)
     with pytest.raises(VideoError, match="camera 77"):
         video.open(77)
 
 
-def test_sound_alone_is_no_video(tmp_path):
+def test_audio_only_file_is_refused(tmp_path):
     with av.open(str(tmp_path / "a.wav"), "w") as file:
         stream = file.add_stream("pcm_s16le", rate=8000, layout="mono")
         chunk = av.AudioFrame(format="s16", layout="mono", samples=800)
         chunk.sample_rate = 8000
         file.mux(stream.encode(chunk))
         file.mux(stream.encode(None))
-    with pytest.raises(VideoError, match="no video stream; it holds audio"):
+    with pytest.raises(VideoError, match=r"no video stream\. It holds audio"):
         video.open(tmp_path / "a.wav")
 
 
-def test_a_name_with_a_colon_is_a_name(tmp_path, whole):
+def test_file_name_with_colon(tmp_path, whole):
     path = tmp_path / "at 12:30.mp4"
     path.write_bytes((whole / "a.mp4").read_bytes())
     assert read(path)[0] == list(range(30))
 
 
-def test_an_address_that_does_not_answer():
+def test_unreachable_url():
     with pytest.raises(VideoError, match=r"127\.0\.0\.1:9"):
         video.open("http://127.0.0.1:9/a.mp4", timeout=2)
 
 
-def test_frames_of_another_size_in_mid_stream(tmp_path):
+def test_size_change_in_mid_stream(tmp_path):
     small = encode(tmp_path / "a.h264", numbered(5), options=OPTIONS)
     large = encode(tmp_path / "b.h264", numbered(5, (96, 128)), options=OPTIONS)
     both = tmp_path / "c.h264"
@@ -159,14 +159,14 @@ def test_frames_of_another_size_in_mid_stream(tmp_path):
         for frame in reader:
             sizes.append((frame.width, frame.height, number_of(frame)))
             if len(sizes) == 6:
-                with pytest.raises(dala.ShapeError, match="64 x 48"):
+                with pytest.raises(dala.ShapeError, match="64x48"):
                     writer.write(frame)
             elif len(sizes) < 6:
                 writer.write(frame)
     assert sizes == [(64, 48, i) for i in range(5)] + [(128, 96, i) for i in range(5)]
 
 
-def test_hardware_is_never_replaced_in_silence(whole):
+def test_hwaccel_never_falls_back_silently(whole):
     with pytest.raises(DeviceUnavailable, match=r"'no_such_thing' is not .* Leave hwaccel out"):
         video.open(whole / "a.mp4", hwaccel="no_such_thing")
     for wanted in ("cuda", "qsv"):
@@ -183,7 +183,7 @@ def test_without_pyav(monkeypatch, whole, tmp_path):
         lambda: video.open(whole / "a.mp4"),
         lambda: video.write(tmp_path / "b.mp4", fps=1),
     ):
-        with pytest.raises(MissingPackage, match=r"pip install dala\[media\]"):
+        with pytest.raises(MissingPackage, match=r"pip install 'dala\[media\]'"):
             use()
 
 
@@ -191,7 +191,7 @@ def test_without_pyav(monkeypatch, whole, tmp_path):
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_no_damage_brings_anything_but_frames_and_our_errors(tmp_path, whole, data):
+def test_any_damage_gives_frames_or_video_errors(tmp_path, whole, data):
     name = data.draw(st.sampled_from(["a.mp4", "a.mkv"]))
     body = bytearray((whole / name).read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):

@@ -22,7 +22,7 @@ NEAR_SWSCALE = 3
 
 
 def bars(path, matrix, range, pixels="yuv420p", codec="ffv1", name="smptebars", size="192x128"):
-    """A lossless clip of colour bars, converted by swscale; and the bars as RGB."""
+    """A lossless clip of color bars, converted by swscale; and the bars as RGB."""
     (rgb,) = islice(source(name, size), 1)
     yuv = rgb.reformat(
         format=pixels,
@@ -73,7 +73,7 @@ def worst(a, b, where):
 
 @pytest.mark.parametrize("range", ["limited", "full"])
 @pytest.mark.parametrize("matrix", ["bt601", "bt709", "bt2020"])
-def test_matrix_and_range_are_right(tmp_path, engine_id, matrix, range):
+def test_matrix_and_range(tmp_path, engine_id, matrix, range):
     put_in = bars(tmp_path / "a.mkv", matrix, range)
     where = flat(put_in)
     made = ours(tmp_path / "a.mkv")
@@ -82,7 +82,7 @@ def test_matrix_and_range_are_right(tmp_path, engine_id, matrix, range):
     assert (made[..., 3] == 255).all()
 
 
-def test_the_wrong_matrix_would_be_seen(tmp_path):
+def test_wrong_matrix_is_detectable(tmp_path):
     put_in = bars(tmp_path / "a.mkv", "bt601", "limited")
     where = flat(put_in)
     assert worst(ours(tmp_path / "a.mkv", matrix="bt709"), put_in, where) > 10
@@ -110,13 +110,13 @@ def test_other_depths_and_chromas(tmp_path, pixels, range):
 
 
 @pytest.mark.parametrize(("pixels", "codec"), [("bgr0", "ffv1"), ("gbrp", "utvideo")])
-def test_rgb_is_kept_as_it_is(tmp_path, pixels, codec):
+def test_rgb_is_unchanged(tmp_path, pixels, codec):
     (rgb,) = islice(source("testsrc2"), 1)
     encode(tmp_path / "a.avi", [rgb.reformat(format=pixels)], codec=codec, pixels=pixels)
     assert np.array_equal(ours(tmp_path / "a.avi", device="cpu")[..., :3], rgb.to_ndarray())
 
 
-def test_ten_bits_are_rounded_not_cut(tmp_path):
+def test_ten_bits_are_rounded(tmp_path):
     ramp = np.tile(np.arange(64, 64 + 192, dtype=np.uint16) * 3, (128, 1))
     ten = av.VideoFrame(192, 128, "yuv420p10le")
     for plane, fill in zip(ten.planes, (ramp, 512, 512), strict=True):
@@ -146,7 +146,7 @@ def test_odd_sizes(tmp_path, size):
     assert worst(made, put_in, flat(put_in)) <= NEAR
 
 
-def test_what_a_file_leaves_open_is_guessed_by_size(tmp_path):
+def test_untagged_matrix_follows_size(tmp_path):
     for size, matrix in (("192x128", "bt601"), ("1280x720", "bt709")):
         (rgb,) = islice(source("smptebars", size), 1)
         yuv = rgb.reformat(
@@ -175,7 +175,7 @@ def test_motion_jpeg_is_full_range(tmp_path):
 # writing --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("range", ["limited", "full"])
 @pytest.mark.parametrize("matrix", ["bt601", "bt709", "bt2020"])
-def test_what_is_written_has_right_colours_and_says_so(tmp_path, engine_id, matrix, range):
+def test_written_colors_and_tags(tmp_path, engine_id, matrix, range):
     (rgb,) = islice(source("smptebars", "192x128"), 1)
     picture = rgb.to_ndarray()
     path = tmp_path / "a.mkv"
@@ -192,7 +192,7 @@ def test_what_is_written_has_right_colours_and_says_so(tmp_path, engine_id, matr
     assert worst(ours(path), picture, flat(picture)) <= NEAR
 
 
-def test_planes_go_through_untouched(tmp_path):
+def test_planes_are_written_unchanged(tmp_path):
     bars(tmp_path / "a.mkv", "bt709", "limited", name="testsrc2")
     with (
         video.open(tmp_path / "a.mkv", format="native", device="cpu") as reader,
@@ -220,7 +220,7 @@ def test_planes_of_another_matrix_are_converted(tmp_path):
     assert worst(np.asarray(frame), put_in, flat(put_in)) <= 2 * NEAR  # it was rounded twice
 
 
-def test_hdr_is_carried_along(tmp_path):
+def test_hdr_tags_are_kept(tmp_path):
     frame = Frame.from_array(
         np.full((64, 64, 3), 100, np.uint8),
         matrix="bt2020",
@@ -237,7 +237,7 @@ def test_hdr_is_carried_along(tmp_path):
     assert (read.matrix, read.primaries, read.transfer) == ("bt2020", "bt2020", "pq")
 
 
-def test_bad_colours_are_refused(tmp_path):
+def test_bad_color_arguments(tmp_path):
     bars(tmp_path / "a.mkv", "bt601", "full")
     with pytest.raises(ParameterError, match="'bt601', 'bt2020'"):
         video.open(tmp_path / "a.mkv", matrix="ntsc")

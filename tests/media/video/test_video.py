@@ -83,7 +83,7 @@ def test_every_frame_once_in_order(clips, suffix):
     assert all(f.shape == (48, 64, 4) and f.device == "cpu" for f in frames)
 
 
-def test_facts(clips, with_sound):
+def test_properties(clips, with_sound):
     with video.open(str(clips / "a.mp4")) as reader:
         assert reader.duration == pytest.approx(2.4)
         assert reader.frames == 60
@@ -91,7 +91,7 @@ def test_facts(clips, with_sound):
         assert (reader.rotation, reader.pixel_aspect) == (0, 1)
         assert not reader.has_audio
         assert not reader.closed
-        assert "64 x 48" in repr(reader)
+        assert "64x48" in repr(reader)
     assert reader.closed
     assert "closed" in repr(reader)
     with video.open(with_sound) as reader:
@@ -99,7 +99,7 @@ def test_facts(clips, with_sound):
 
 
 @pytest.mark.parametrize("suffix", CONTAINERS)
-def test_seek_gives_the_frame_shown_then(clips, suffix):
+def test_seek_returns_the_frame_shown_at_that_time(clips, suffix):
     with video.open(clips / f"a.{suffix}") as reader:
         start = next(reader).time
         for i in (37, 5, 59, 12, 11, 13, 0, 24, 58):
@@ -119,7 +119,7 @@ def test_seek_before_the_first_and_after_the_last(clips):
         assert len(list(reader)) > 30
 
 
-def test_seek_takes_floats_for_what_they_mean(clips):
+def test_seek_accepts_floats(clips):
     with video.open(clips / "a.mp4") as reader:
         for i in (1, 7, 29, 59):
             reader.seek(i / 25)
@@ -127,22 +127,22 @@ def test_seek_takes_floats_for_what_they_mean(clips):
 
 
 @pytest.mark.parametrize("bad", [-1, float("nan"), float("inf"), "1", None, True])
-def test_seek_refuses_what_is_no_time(clips, bad):
+def test_seek_refuses_bad_times(clips, bad):
     with video.open(clips / "a.mp4") as reader:
         next(reader)
-        with pytest.raises(ParameterError, match=r"video\.seek: 't'"):
+        with pytest.raises(ParameterError, match=r"Reader\.seek: t must be a number of seconds"):
             reader.seek(bad)
         assert number_of(next(reader)) == 1
 
 
-def test_iterating_again_begins_anew(clips):
+def test_iterating_again_starts_over(clips):
     with video.open(clips / "a.ts") as reader:
         for _ in range(3):
             assert [number_of(f) for f in reader] == list(range(60))
         assert next(reader, None) is None
 
 
-def test_iterating_goes_on_where_it_stopped(clips):
+def test_iterating_continues(clips):
     with video.open(clips / "a.mp4") as reader:
         assert [number_of(f) for f in islice(reader, 3)] == [0, 1, 2]
         assert [number_of(f) for f in islice(reader, 3)] == [3, 4, 5]
@@ -174,7 +174,7 @@ def test_variable_rate_keeps_its_times(tmp_path):
     rate=st.sampled_from([25, 1000, 30000, 90000]),
     seed=st.integers(0, 1 << 30),
 )
-def test_any_times_come_back_and_can_be_sought(gaps, rate, seed):
+def test_any_times_round_trip_and_seek(gaps, rate, seed):
     stamps = [sum(gaps[:i]) for i in range(len(gaps))]
     pick = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder, dala.device("cpu"):
@@ -193,7 +193,7 @@ def test_any_times_come_back_and_can_be_sought(gaps, rate, seed):
 
 
 @pytest.mark.parametrize("turn", [90, 180, 270])
-def test_pictures_are_turned_upright(tmp_path, engine_id, turn):
+def test_rotation(tmp_path, engine_id, turn):
     (stored,) = islice(source("testsrc2"), 1)
     encode(tmp_path / "a.mp4", [stored], rotation=-turn, options={"qp": "0"})
     with video.open(tmp_path / "a.mp4", rotate=False) as reader:
@@ -230,15 +230,15 @@ def test_pixel_aspect_is_written(tmp_path):
             video.write(tmp_path / "b.mp4", fps=25, pixel_aspect=bad)
 
 
-def test_planes_that_are_lent_and_planes_that_are_not(tmp_path):
-    # The encoder comes to them later: those that are not lent must have been copied by then.
-    for lent, spoiled in ((True, False), (False, True)):
-        path = tmp_path / f"{lent}.mkv"
+def test_write_with_and_without_copy(tmp_path):
+    # The encoder reads them later: without a copy, the caller must not have changed them by then.
+    for copy, spoiled in ((False, False), (True, True)):
+        path = tmp_path / f"{copy}.mkv"
         with video.write(path, codec="ffv1") as writer:
             for n in range(6):
                 planes = np.full((24, 16), 20 + 10 * n, np.uint8)
                 frame = Frame.from_array(planes, format="i420", pts=n, time_base="1/25")
-                writer.write(frame, lent=lent)
+                writer.write(frame, copy=copy)
                 if spoiled:
                     frame.pixels.write(np.zeros_like(planes))
         with video.open(path, format="native") as reader:
@@ -263,7 +263,7 @@ def test_frames_outlive_their_reader(clips):
 
 
 # threads --------------------------------------------------------------------------------------
-def test_closing_early_ends_the_thread(clips):
+def test_close_stops_the_thread(clips):
     reader = video.open(clips / "a.mp4")
     next(reader)
     assert len(video_threads()) == 1
@@ -276,11 +276,11 @@ def test_closing_early_ends_the_thread(clips):
         lambda: reader.fps,
         lambda: iter(reader),
     ):
-        with pytest.raises(FreedError, match="was closed"):
+        with pytest.raises(FreedError, match="is closed"):
             use()
 
 
-def test_a_reader_that_is_forgotten_ends_its_thread(clips):
+def test_collected_reader_stops_its_thread(clips):
     next(video.open(clips / "a.mp4"))
     gc.collect()
     until(lambda: not video_threads())
@@ -294,7 +294,7 @@ def test_many_readers_at_once(clips):
     assert numbers == [[i] * 12 for i in range(60)]
 
 
-def test_readers_leave_no_file_and_no_buffer_open(clips):
+def test_readers_leak_nothing(clips):
     def held():
         gc.collect()
         return len(os.listdir("/proc/self/fd")), dala.diagnostics()["objects"]["buffer"]
@@ -314,14 +314,14 @@ def test_readers_leave_no_file_and_no_buffer_open(clips):
     assert held() == before
 
 
-def test_latest_drops_what_is_not_taken_in_time(clips):
+def test_latest_drops_late_frames(clips):
     with video.open(clips / "a.mp4", policy="latest") as reader:
         assert reader.rotation == 0  # decoding has begun
         until(lambda: reader.dropped == 59)
         assert [number_of(f) for f in reader] == [59]
 
 
-def test_every_waits_with_a_bounded_queue(clips):
+def test_every_blocks_on_a_full_queue(clips):
     with video.open(clips / "a.mp4", policy="every", queue=2) as reader:
         assert number_of(next(reader)) == 0
         time.sleep(0.05)
@@ -331,7 +331,7 @@ def test_every_waits_with_a_bounded_queue(clips):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 @pytest.mark.parametrize("policy", ["every", "latest"])
-def test_a_live_source(tmp_path, clips, policy):
+def test_live_source(tmp_path, clips, policy):
     pipe = tmp_path / "live.ts"
     os.mkfifo(pipe)
     data = (clips / "a.ts").read_bytes()
@@ -362,7 +362,7 @@ def test_a_live_source(tmp_path, clips, policy):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_closing_a_live_source_that_is_silent(tmp_path, clips):
+def test_close_silent_live_source(tmp_path, clips):
     pipe = tmp_path / "live.ts"
     os.mkfifo(pipe)
     ending = threading.Event()
@@ -388,7 +388,7 @@ def test_closing_a_live_source_that_is_silent(tmp_path, clips):
     "bad", [{"timeout": 0}, {"policy": "newest"}, {"queue": 0}, {"queue": 1.5}, {"threads": -1}]
 )
 def test_open_refuses_bad_arguments(clips, bad):
-    with pytest.raises(ParameterError, match=f"video.open: '{next(iter(bad))}'"):
+    with pytest.raises(ParameterError, match=f"video.open: {next(iter(bad))} must be"):
         video.open(clips / "a.mp4", **bad)
 
 
@@ -419,13 +419,13 @@ def test_codecs(tmp_path, suffix, codec):
 
 
 @pytest.mark.parametrize(("suffix", "codec"), [("mp4", "h264"), ("webm", "vp9"), ("MKV", "h264")])
-def test_a_container_has_a_codec_of_its_own(tmp_path, suffix, codec):
+def test_default_codecs(tmp_path, suffix, codec):
     video.write(tmp_path / f"a.{suffix}", [np.zeros((16, 16, 3), np.uint8)] * 3, fps=10)
     with video.open(tmp_path / f"a.{suffix}") as reader:
         assert (reader.codec, len(list(reader))) == (codec, 3)
 
 
-def test_what_can_be_written(tmp_path):
+def test_accepted_pictures(tmp_path):
     image = pytest.importorskip("PIL.Image")
     bright = np.full((32, 48, 3), 200, np.uint8)
     kinds = [
@@ -448,7 +448,7 @@ def test_what_can_be_written(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [list, iter, np.stack])
-def test_all_pictures_in_one_call(tmp_path, kind):
+def test_write_all_frames_in_one_call(tmp_path, kind):
     path = tmp_path / "all.mkv"
     pictures = [frame.to_ndarray(format="rgb24") for frame in numbered(7)]
     sink = video.write(path, kind(pictures), fps=25, codec="ffv1")
@@ -461,11 +461,11 @@ def test_all_pictures_in_one_call(tmp_path, kind):
 
 
 @pytest.mark.parametrize(("frames", "words"), [
-    (30, "30 came. Other arguments are given by name, such as fps=30"),
-    ("h264", "'h264' came. Other arguments"),
-    (np.zeros((8, 8, 3), np.uint8), r"a single one of shape \(8, 8, 3\) came. Give a list"),
+    (30, "frames must be several pictures, got 30. Give other arguments by name"),
+    ("h264", "frames must be several pictures, got 'h264'"),
+    (np.zeros((8, 8, 3), np.uint8), r"several pictures, got an array of shape \(8, 8, 3\)"),
 ])  # fmt: skip
-def test_what_are_no_pictures_one_after_another(tmp_path, frames, words):
+def test_write_refuses_bad_frames(tmp_path, frames, words):
     with pytest.raises(ParameterError, match=words):
         video.write(tmp_path / "no.mp4", frames)
     assert list(tmp_path.iterdir()) == []
@@ -477,13 +477,13 @@ def test_what_are_no_pictures_one_after_another(tmp_path, frames, words):
     (np.zeros((4, 4, 7), np.uint8), "video.write: a picture has shape"),
     (np.zeros((4, 4, 3)), r"video.write: a picture is u8 \(0..255\) or f32 \(0..1\)"),
 ])  # fmt: skip
-def test_what_is_no_picture_is_told(tmp_path, picture, words):
+def test_write_refuses_bad_pictures(tmp_path, picture, words):
     with pytest.raises((DtypeError, ShapeError), match=words):
         video.write(tmp_path / "no.mp4", [picture], fps=25)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_picture_that_fails_leaves_no_file(tmp_path):
+def test_failing_iterator_leaves_no_file(tmp_path):
     def pictures():
         yield numbered(1)[0].to_ndarray(format="rgb24")
         raise OSError("the camera is gone")
@@ -508,7 +508,7 @@ def test_retime(tmp_path, clips):
         ]
 
 
-def test_times_too_fine_for_a_codec_are_rounded(tmp_path, clips):
+def test_time_base_too_fine_for_codec(tmp_path, clips):
     with (
         video.open(clips / "a.ts") as reader,
         video.write(tmp_path / "a.mp4", codec="mpeg4") as writer,
@@ -523,7 +523,7 @@ def test_times_too_fine_for_a_codec_are_rounded(tmp_path, clips):
     assert [f.time - frames[0].time for f in frames] == [Fraction(i, 25) for i in range(60)]
 
 
-def test_a_folder_that_vanishes_while_writing(tmp_path):
+def test_folder_deleted_while_writing(tmp_path):
     folder = tmp_path / "gone"
     folder.mkdir()
     with (
@@ -536,7 +536,7 @@ def test_a_folder_that_vanishes_while_writing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_29_97_means_30000_by_1001(tmp_path):
+def test_ntsc_rates(tmp_path):
     picture = np.zeros((16, 16, 3), np.uint8)
     for fps, exact in (
         (29.97, Fraction(30000, 1001)),
@@ -549,7 +549,7 @@ def test_29_97_means_30000_by_1001(tmp_path):
             writer.write(picture)
 
 
-def test_sound_is_carried_untouched(tmp_path, with_sound):
+def test_audio_is_copied_unchanged(tmp_path, with_sound):
     with (
         video.open(with_sound) as reader,
         video.write(tmp_path / "b.mp4", audio_from=reader) as writer,
@@ -562,7 +562,7 @@ def test_sound_is_carried_untouched(tmp_path, with_sound):
         assert [number_of(f) for f in reader] == list(range(50))
 
 
-def test_sound_lies_between_the_pictures(tmp_path, with_sound):
+def test_audio_is_interleaved(tmp_path, with_sound):
     with video.write(tmp_path / "b.mkv", fps=25, audio_from=with_sound) as writer:
         for frame in numbered(50):
             writer.write(frame.to_ndarray())
@@ -573,7 +573,7 @@ def test_sound_lies_between_the_pictures(tmp_path, with_sound):
     assert sound == [data for _, _, data in packets(with_sound, "audio")]
 
 
-def test_sound_moves_with_pictures_that_get_new_times(tmp_path):
+def test_audio_moves_with_retimed_frames(tmp_path):
     late = encode(tmp_path / "a.ts", numbered(50), tone=True)
     with video.write(tmp_path / "b.mkv", fps=25, audio_from=late) as writer:
         for frame in numbered(50):
@@ -585,14 +585,14 @@ def test_sound_moves_with_pictures_that_get_new_times(tmp_path):
     assert float(lag(tmp_path / "b.mkv")) == pytest.approx(float(lag(late)), abs=0.002)
 
 
-def test_a_file_without_sound_carries_none(tmp_path, clips):
+def test_audio_from_a_silent_file(tmp_path, clips):
     with video.write(tmp_path / "b.mp4", fps=25, audio_from=clips / "a.mp4") as writer:
         writer.write(np.zeros((16, 16, 3), np.uint8))
     with video.open(tmp_path / "b.mp4") as reader:
         assert not reader.has_audio
 
 
-def test_the_file_appears_only_when_whole(tmp_path):
+def test_file_appears_only_when_complete(tmp_path):
     path = tmp_path / "a.mp4"
     path.write_bytes(b"older")
     picture = np.zeros((16, 16, 3), np.uint8)
@@ -610,7 +610,7 @@ def test_the_file_appears_only_when_whole(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-def test_ctrl_c_leaves_nothing(tmp_path):
+def test_ctrl_c_leaves_no_file(tmp_path):
     program = (
         "import sys, numpy as np\n"
         "from dala.media import video\n"
@@ -627,21 +627,21 @@ def test_ctrl_c_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_writer_that_is_forgotten_leaves_nothing(tmp_path):
+def test_collected_writer_leaves_no_file(tmp_path):
     video.write(tmp_path / "a.mp4", fps=25).write(np.zeros((16, 16, 3), np.uint8))
     gc.collect()
     until(lambda: not video_threads())
     assert os.listdir(tmp_path) == []
 
 
-def test_writing_refuses_and_goes_on(tmp_path):
+def test_writer_works_after_a_refusal(tmp_path):
     path = tmp_path / "a.mp4"
     picture = np.zeros((16, 32, 3), np.uint8)
     with video.write(path, fps=25) as writer:
         writer.write(picture)
-        with pytest.raises(ShapeError, match=r"32 x 16 \(width x height\), one of 16 x 32"):
+        with pytest.raises(ShapeError, match=r"must be 32x16 \(width x height\), got 16x32"):
             writer.write(np.zeros((32, 16, 3), np.uint8))
-        with pytest.raises(ParameterError, match="not after the one before"):
+        with pytest.raises(ParameterError, match="not after the previous"):
             writer.write(Frame.from_array(picture, pts=0, time_base="1/25"))
         writer.write(picture)
     assert writer.frames == 2
@@ -654,22 +654,22 @@ def test_writing_refuses_and_goes_on(tmp_path):
 def test_write_refuses_bad_arguments(tmp_path, with_sound):
     picture = np.zeros((15, 16, 3), np.uint8)
     for bad, words in (
-        ({"fps": 0}, "'fps'"),
-        ({"fps": "fast"}, "'fps'"),
-        ({"fps": 25, "codec": "h265x"}, "no video encoder 'h265x'"),
+        ({"fps": 0}, "fps must be"),
+        ({"fps": "fast"}, "fps must be"),
+        ({"fps": 25, "codec": "h265x"}, "codec must be one of .*, got 'h265x'"),
         ({"fps": 25, "codec": "aac"}, "aac"),
         ({"fps": 25, "width": 16}, "both"),
-        ({"retime": True}, "needs 'fps'"),
-        ({"fps": 25, "audio_from": 3.5}, "'source'"),
+        ({"retime": True}, "needs fps"),
+        ({"fps": 25, "audio_from": 3.5}, "source must be"),
     ):
         with pytest.raises(ParameterError, match=words):
             video.write(tmp_path / "a.mp4", **bad)
-    for path, words in (("a", "no suffix"), ("", "'path'"), (None, "'path'")):
+    for path, words in (("a", "no suffix"), ("", "path must be"), (None, "path must be")):
         with pytest.raises(ParameterError, match=words):
             video.write(path and tmp_path / path, fps=25)
-    with pytest.raises(VideoError, match="no folder"):
+    with pytest.raises(VideoError, match="no such folder"):
         video.write(tmp_path / "none" / "a.mp4", fps=25)
-    with pytest.raises(ParameterError, match="where the sound comes from"):
+    with pytest.raises(ParameterError, match="also the audio source"):
         video.write(with_sound, fps=25, audio_from=with_sound)
     with (
         pytest.raises(ShapeError, match="must be even"),
@@ -677,7 +677,7 @@ def test_write_refuses_bad_arguments(tmp_path, with_sound):
     ):
         w.write(picture)
     with (
-        pytest.raises(ParameterError, match="'fps' must be given"),
+        pytest.raises(ParameterError, match="Give fps"),
         video.write(tmp_path / "a.mp4") as w,
     ):
         w.write(picture[:14])
@@ -689,15 +689,15 @@ def test_write_refuses_bad_arguments(tmp_path, with_sound):
     assert os.listdir(tmp_path) == []
 
 
-def test_what_the_container_does_not_take(tmp_path):
+def test_codec_not_supported_by_container(tmp_path):
     picture = np.zeros((16, 16, 3), np.uint8)
     with (
-        pytest.raises(VideoError, match="cannot be made"),
+        pytest.raises(VideoError, match="cannot create"),
         video.write(tmp_path / "a.webm", fps=25, codec="h264") as w,
     ):
         w.write(picture)
     with (
-        pytest.raises(VideoError, match="cannot be made"),
+        pytest.raises(VideoError, match="cannot create"),
         video.write(tmp_path / "a.xyz", fps=25) as w,
     ):
         w.write(picture)

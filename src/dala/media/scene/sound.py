@@ -1,32 +1,32 @@
-"""Sound of a scene's video, carried through: moved and cut to the part that is rendered."""
+"""Audio of a scene's video, copied through: moved and cut to the part that is rendered."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dala.errors import ParameterError
 from dala.media.scene.nodes.video import VideoNode
 from dala.media.sources.feed import exact
-from dala.media.video.live import Source, source_of
+from dala.media.video.passthrough import AudioPassthrough
 from dala.media.video.reader import Reader
-from dala.media.video.sound import Sound
+from dala.media.video.source import VideoSource, source_of
 
 if TYPE_CHECKING:
     from dala.media.scene.scene import Scene
 
 
-class SceneSound(Sound):
+class SceneSound(AudioPassthrough):
     """Packets of a file, some seconds later or earlier, as far as the picture goes."""
 
-    def __init__(self, source: Source, call: str, move: Fraction, length: Fraction) -> None:
+    def __init__(self, source: VideoSource, call: str, move: Fraction, length: Fraction) -> None:
         super().__init__(source, call)
         self._move = move
         self._length = length
         self._moved = False
         if not self._streams:
             self.close()
-            raise ParameterError(f"{call}: 'audio_from' {source.shown!r} has no sound.")
+            raise ParameterError(f"{call}: 'audio_from' {source.label!r} has no sound.")
 
     def add_to(self, output: Any, shift_to_zero: bool) -> None:
         """Makes a stream in the output for each; the source's picture begins where it is shown."""
@@ -63,7 +63,8 @@ def sound_of(
             )
         move += exact("offset", node.source.offset)
         stream = node.stream
-    source = stream.source if isinstance(stream, Reader) else source_of(stream, call)
+    # Anything else than a path, URL or camera is refused by source_of.
+    source = stream.source if isinstance(stream, Reader) else source_of(cast(str, stream), call)
     if source.live:
-        raise ParameterError(f"{call}: 'audio_from' is a file; {source.shown!r} is live.")
+        raise ParameterError(f"{call}: 'audio_from' is a file; {source.label!r} is live.")
     return SceneSound(source, call, move, length)

@@ -16,12 +16,12 @@ from dala.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dala.media.video.api import Reader as Reader
-    from dala.media.video.api import Writer as Writer
-    from dala.media.video.api import open as open
-    from dala.media.video.api import write as write
+    from dala.media.video.files import Reader as Reader
+    from dala.media.video.files import Writer as Writer
+    from dala.media.video.files import open as open
+    from dala.media.video.files import write as write
 
 __all__ = ["Reader", "Writer", "open", "write"]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, "dala.media.video.api"))
+    __getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, "dala.media.video.files"))

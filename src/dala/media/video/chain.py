@@ -1,7 +1,7 @@
-"""Filters over a video's own planes: from the decoder's to the encoder's in one pipeline.
+"""Filter a video's native planes: from the decoder's to the encoder's in one pipeline.
 
-Luma and chroma become RGB, go through the filters and become luma and chroma again as stages of one
-pipeline. What crosses to a device and back is a byte and a half a pixel instead of four.
+Conversion to RGB, the filters and the conversion back are stages of one pipeline, so that 1.5 bytes
+per pixel cross to the device and back instead of 4.
 """
 
 from __future__ import annotations
@@ -17,27 +17,33 @@ from dala.media.filters.executor import Lane, Parts
 from dala.media.filters.plans import PICTURE, Filter, Step, plan
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import NDArray, read, shared
-from dala.media.video.encode import WAITING
-from dala.media.video.lent import Lent
+from dala.media.video.borrowed import BorrowedFrame
+from dala.media.video.encode import QUEUE_SIZE
 from dala.resources import Closing
 
 _CALL = "video filters"
-#: Results that may be out: those that wait for the encoder, the one it has, and one in between.
-_RESULTS = WAITING + 2
+#: Results in flight: those queued for the encoder, the one it encodes, and one in between.
+_RESULTS = QUEUE_SIZE + 2
 
 
 class VideoChain(Closing):
-    """A list of filters for frames in order; "nv12" and "i420" ones come back as "i420".
+    """A list of filters for a sequence of frames; "nv12" and "i420" frames are returned as "i420".
 
-    Other frames come back as they came. So do planes that the filters bring to an odd size: there
-    is no 4:2:0 of that, and you get RGB.
+    Frames of other formats keep their format. If the filters produce an odd size, for which there
+    is no 4:2:0, the result is RGB.
 
     Args:
         filters: names, or pairs of a name and its parameters, as for ``FramePipeline``.
-        device: where to work; the current device where left out.
-        workers: frames at work at once. On the CPU one uses all cores by itself; on a GPU a second
-            is brought in and a third handed out meanwhile.
-        range: "limited" or "full", of the planes that come back; the frame's own where left out.
+        device: where to run; by default the current device.
+        workers: frames processed at once. One is enough on the CPU, where a frame uses all cores;
+            on a GPU a second overlaps uploads and downloads.
+        range: "limited" or "full", for the resulting planes; by default the frame's own.
+
+    Example::
+
+        with VideoChain([("blur", {"radius": 3})]) as chain:
+            for frame in chain.stream(reader):
+                writer.write(frame, copy=False)
     """
 
     def __init__(
@@ -49,44 +55,44 @@ class VideoChain(Closing):
         range: str | None = None,
     ) -> None:
         with buffer_zeros(1, "u8", device=device) as probe:
-            #: Id of the device that is used.
+            #: The id of the device in use.
             self.device = probe.device
-            #: Whether the device works in the host's memory, so that planes can be lent to it.
-            self.sees = sees = shared(probe) is not None
+            #: Whether the device uses host memory, so that decoder planes can be borrowed.
+            self.shares_memory = shares = shared(probe) is not None
         self._filters = filters
         self._range = range
-        # Words of four bytes suit a GPU; the CPU is as fast with three, in less memory.
-        self._channels = 3 if sees else 4
-        count = (1 if sees else 2) if workers is None else workers
-        self._lanes = [Lane(self.device, sees, _RESULTS) for _ in [None] * count]
+        # GPUs want aligned 4-byte pixels; the CPU is as fast with 3, in less memory.
+        self._channels = 3 if shares else 4
+        count = (1 if shares else 2) if workers is None else workers
+        self._lanes = [Lane(self.device, shares, _RESULTS) for _ in [None] * count]
         self._closed = False
-        #: What steps depend on of a frame, and those of the last one.
-        self._known: tuple[tuple[Any, ...], tuple[list[Step], str | None]] | None = None
+        #: The properties of the last frame that its steps depend on, and those steps.
+        self._last_plan: tuple[tuple[Any, ...], tuple[list[Step], str | None]] | None = None
 
-    def stream(self, frames: Iterable[Frame | Lent]) -> Iterator[Frame]:
-        """Frames through the filters; what goes wrong in reading one comes after those before."""
+    def stream(self, frames: Iterable[Frame | BorrowedFrame]) -> Iterator[Frame]:
+        """Yield the filtered frames. A source's error is raised after the frames before it."""
         if self._closed:
-            raise FreedError(f"{_CALL}: the chain was closed. Make another.")
+            raise FreedError(f"{_CALL}: the chain is closed. Create another.")
         if len(self._lanes) == 1:
             return self._one_by_one(iter(frames))
         return self._overlapped(iter(frames))
 
-    def _one_by_one(self, frames: Iterator[Frame | Lent]) -> Iterator[Frame]:
-        # No name here holds on to a frame: its memory is then free for the next.
+    def _one_by_one(self, frames: Iterator[Frame | BorrowedFrame]) -> Iterator[Frame]:
+        # No variable keeps a frame alive: its memory is free for the next one.
         while (frame := next(frames, None)) is not None:
-            made = [self._through(self._lanes[0], frame)]
+            made = [self._filtered(self._lanes[0], frame)]
             del frame
             yield made.pop()
 
-    def _overlapped(self, frames: Iterator[Frame | Lent]) -> Iterator[Frame]:
+    def _overlapped(self, frames: Iterator[Frame | BorrowedFrame]) -> Iterator[Frame]:
         from concurrent.futures import Future, ThreadPoolExecutor
 
         idle = list(self._lanes)
 
-        def work(frame: Frame | Lent) -> Frame:
+        def work(frame: Frame | BorrowedFrame) -> Frame:
             lane = idle.pop()
             try:
-                return self._through(lane, frame)
+                return self._filtered(lane, frame)
             finally:
                 idle.append(lane)
 
@@ -112,7 +118,7 @@ class VideoChain(Closing):
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _through(self, lane: Lane, frame: Frame | Lent) -> Frame:
+    def _filtered(self, lane: Lane, frame: Frame | BorrowedFrame) -> Frame:
         if isinstance(frame, Frame) and frame.format not in PLANAR:
             picture = read(frame, None, None, _CALL)
             steps = plan(self._filters, picture.shape, picture.dtype, _CALL)
@@ -122,11 +128,11 @@ class VideoChain(Closing):
         made: Frame = lane.run(picture, steps, None)
         return made
 
-    def _between_planes(self, frame: Frame | Lent) -> tuple[list[Step], str | None]:
-        """Steps from planes to planes, and their range: None for RGB, where there are none."""
-        size, parts = (frame.height, frame.width), len(_parts(frame))
-        facts = size, parts, frame.format, frame.matrix, frame.range
-        known = self._known
+    def _between_planes(self, frame: Frame | BorrowedFrame) -> tuple[list[Step], str | None]:
+        """Return the steps from planes to planes, and the range of the result (None: RGB)."""
+        size, count = (frame.height, frame.width), len(_planes(frame))
+        facts = size, count, frame.format, frame.matrix, frame.range
+        known = self._last_plan
         if known is not None and known[0] == facts:
             return known[1]
         shape = (*size, self._channels)
@@ -134,40 +140,40 @@ class VideoChain(Closing):
         height, width = inner[-1].shape[:2] if inner else (0, 0)
         span = None if height % 2 or width % 2 else self._range or frame.range
         found = _between_planes(frame, shape, inner, span), span
-        # Pictures and tables among the filters may be others by the next frame.
+        # Pictures and tables among the parameters may have changed by the next frame.
         if all(isinstance(i, int) for step in inner for i in step.inputs):
-            self._known = facts, found
+            self._last_plan = facts, found
         return found
 
     @property
     def passes(self) -> int:
-        """Passes of the last frame."""
+        """Number of passes over the last frame."""
         return self._lanes[0].passes
 
     def explain(self) -> str:
-        """The plan of the last frame."""
+        """Return the plan of the last frame."""
         return self._lanes[0].explain()
 
     def close(self) -> None:
-        """Frees all buffers; results stay. Closing twice is fine."""
+        """Free all buffers; results stay valid. Closing twice is fine."""
         self._closed = True
         for lane in self._lanes:
             lane.close()
 
 
 class _Planes(Parts):
-    """Planes that were handed in; planes of a range are handed back, or RGB if there is none."""
+    """Planes in; planes of ``range`` out, or RGB if it is None."""
 
     __slots__ = ("_range",)
 
-    def __init__(self, frame: Frame | Lent, range: str | None) -> None:
-        super().__init__("frame", _parts(frame), frame)
+    def __init__(self, frame: Frame | BorrowedFrame, range: str | None) -> None:
+        super().__init__("frame", _planes(frame), frame)
         self._range = range
 
     def give(self, result: Buffer | NDArray, device: str | None = None) -> Any:
-        """A result with the time and the colour of what was handed in."""
+        """Return a result with the time and color of the input."""
         made = result if isinstance(result, Buffer) else from_dlpack(result, device=device)
-        given: Frame | Lent = self.given
+        given: Frame | BorrowedFrame = self.given
         planar = self._range is not None
         return Frame(
             made,
@@ -182,16 +188,16 @@ class _Planes(Parts):
         )
 
 
-def _parts(frame: Frame | Lent) -> tuple[Buffer, ...]:
-    return frame.parts if isinstance(frame, Lent) else (frame.pixels,)
+def _planes(frame: Frame | BorrowedFrame) -> tuple[Buffer, ...]:
+    return frame.planes if isinstance(frame, BorrowedFrame) else (frame.pixels,)
 
 
 def _between_planes(
-    frame: Frame | Lent, shape: tuple[int, ...], inner: Sequence[Step], range: str | None
+    frame: Frame | BorrowedFrame, shape: tuple[int, ...], inner: Sequence[Step], range: str | None
 ) -> list[Step]:
-    """Steps from planes to RGB, through the filters, and back to planes of a range, if any."""
+    """Return the steps from planes to RGB, through the filters, and back to planes of ``range``."""
     decode = {"matrix": frame.matrix, "range": frame.range, "format": frame.format}
-    inputs = tuple(PICTURE - i for i, _ in enumerate(_parts(frame)))
+    inputs = tuple(PICTURE - i for i, _ in enumerate(_planes(frame)))
     steps = [Step(get("yuv_to_rgb"), inputs, shape, "u8", decode)]
     for step in inner:
         # PICTURE is -1, so that the number after it is that of the first step.

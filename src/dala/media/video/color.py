@@ -1,14 +1,14 @@
-"""From FFmpeg's pictures to planes of bytes, and what their colours mean.
+"""Color of decoded frames: their planes as bytes, and their range, matrix, primaries, transfer.
 
-FFmpeg numbers colours as ITU-T H.273 does. What a file leaves open is taken as players take it:
-the matrix is BT.709 from 577 lines or 1280 columns on and BT.601 below, the range is limited.
+FFmpeg uses the code points of ITU-T H.273. Defaults for untagged files are those of players: the
+matrix is BT.709 from 577 lines or 1280 columns on and BT.601 below; the range is limited.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from dala.gpu.compute import Buffer, buffer_zeros, from_array, from_dlpack, run_
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get
 from dala.media.images import shared
+from dala.media.video.source import DecodedFrame
+from dala.typing import NDArray
 
-#: H.273's numbers; the first of each name is the one that is written.
+#: H.273 code points. Where several have one name, the first is the one written to files.
 MATRICES = {1: "bt709", 6: "bt601", 5: "bt601", 4: "bt601", 9: "bt2020", 10: "bt2020"}
 PRIMARIES = {1: "bt709", 6: "bt601", 5: "bt601", 7: "bt601", 9: "bt2020", 12: "p3", 11: "p3"}
 TRANSFERS = {
@@ -32,12 +34,10 @@ TRANSFERS = {
 }
 RANGES = {1: "limited", 2: "full"}
 
-Array = np.ndarray[Any, Any]
-
 
 @dataclass(frozen=True)
-class Colours:
-    """What the numbers of a picture mean."""
+class ColorInfo:
+    """The color identity of a frame."""
 
     range: str = "limited"
     matrix: str = "bt709"
@@ -47,25 +47,25 @@ class Colours:
 
 
 @dataclass(frozen=True)
-class Planes:
-    """A picture as bytes: "i420" (3 planes), "nv12" (2), "yuv444", "gray" or "rgba" (1 each).
+class DecodedPlanes:
+    """The planes of a frame as u8: "i420" (3 planes), "nv12" (2), "yuv444", "gray", "rgba" (1).
 
-    4:2:0 planes are padded to even sizes; ``height`` and ``width`` are those of the picture.
+    4:2:0 planes are padded to even sizes; ``height`` and ``width`` are those of the frame.
     """
 
     format: str
-    arrays: tuple[Array, ...]
+    arrays: tuple[NDArray, ...]
     height: int
     width: int
 
 
-def number(table: dict[int, str], name: str) -> int:
-    """H.273's number of a name; 2, which says nothing, for a name it does not have."""
+def code_point(table: dict[int, str], name: str) -> int:
+    """Return the H.273 code point of a name, or 2 (unspecified) for an unknown one."""
     return next((key for key, value in table.items() if value == name), 2)
 
 
-def colours_of(frame: Any, codec: str, matrix: str | None, range: str | None) -> Colours:
-    """The colours of a decoded frame; ``matrix`` and ``range`` overrule what it says."""
+def color_info(frame: DecodedFrame, codec: str, matrix: str | None, range: str | None) -> ColorInfo:
+    """Return the color of a decoded frame; ``matrix`` and ``range`` override its tags."""
     guess = "bt709" if frame.height > 576 or frame.width >= 1280 else "bt601"
     if matrix is None:
         matrix = MATRICES.get(int(frame.colorspace), guess)
@@ -75,43 +75,45 @@ def colours_of(frame: Any, codec: str, matrix: str | None, range: str | None) ->
     primaries = PRIMARIES.get(int(frame.color_primaries), matrix)
     transfer = TRANSFERS.get(int(frame.color_trc), "bt709")
     siting = "center" if codec in ("mjpeg", "mpeg1video", "ljpeg") else "left"
-    return Colours(range, matrix, primaries, transfer, siting)
+    return ColorInfo(range, matrix, primaries, transfer, siting)
 
 
 # planes ---------------------------------------------------------------------------------------
-def planes_of(frame: Any, colours: Colours) -> Planes:
-    """The picture of a decoded frame as bytes; the memory is the frame's own where it can be."""
+def planes_of(frame: DecodedFrame, colors: ColorInfo) -> DecodedPlanes:
+    """Return the planes of a decoded frame as bytes, over the frame's own memory if possible."""
     form, size = frame.format, (frame.height, frame.width)
     name, parts = form.name, form.components
     if form.is_rgb or form.has_palette:
-        return Planes("rgba", (frame.reformat(format="rgba").to_ndarray(),), *size)
-    bits, full = parts[0].bits, colours.range == "full"
+        return DecodedPlanes("rgba", (frame.reformat(format="rgba").to_ndarray(),), *size)
+    bits, full = parts[0].bits, colors.range == "full"
     if name in ("nv12", "p010le", "p012le", "p016le"):
         rows, columns = (size[0] + 1) // 2, (size[1] + 1) // 2
         both = _plane(frame, 0, *size, bits), _plane(frame, 1, rows, columns * 2, bits)
-        if bits > 8:  # p010 has its ten bits on top of sixteen
+        if bits > 8:  # p010 keeps its ten bits in the high bits of sixteen
             both = both[0] >> (16 - bits), both[1] >> (16 - bits)
-        luma, pairs = (_reduced(a, bits, full, i == 1) for i, a in enumerate(both))
-        return Planes("nv12", (_even(luma), pairs), *size)
+        luma, pairs = (_to_u8(a, bits, full, i == 1) for i, a in enumerate(both))
+        return DecodedPlanes("nv12", (_pad_to_even(luma), pairs), *size)
     if len(parts) == 1 and name.startswith("gray") and not name.endswith(("be", "f32le", "f16le")):
-        return Planes("gray", (_reduced(_plane(frame, 0, *size, bits), bits, full, False),), *size)
+        return DecodedPlanes(
+            "gray", (_to_u8(_plane(frame, 0, *size, bits), bits, full, False),), *size
+        )
     plain = name.startswith(("yuv4", "yuvj4")) and len(parts) == 3 and not name.endswith("be")
     shares = (form.chroma_width(64), form.chroma_height(64)) if plain else (0, 0)
     if shares not in ((32, 32), (32, 64), (64, 64)):
-        said = 2 if full else 1
-        frame = frame.reformat(format="yuv444p", src_color_range=said, dst_color_range=said)
+        code = 2 if full else 1
+        frame = frame.reformat(format="yuv444p", src_color_range=code, dst_color_range=code)
         bits, shares = 8, (64, 64)
     small = -(-size[0] * shares[1] // 64), -(-size[1] * shares[0] // 64)
-    luma = _reduced(_plane(frame, 0, *size, bits), bits, full, False)
-    u, v = (_reduced(_plane(frame, i, *small, bits), bits, full, True) for i in (1, 2))
+    luma = _to_u8(_plane(frame, 0, *size, bits), bits, full, False)
+    u, v = (_to_u8(_plane(frame, i, *small, bits), bits, full, True) for i in (1, 2))
     if shares == (32, 32):
-        return Planes("i420", (_even(luma), u, v), *size)
+        return DecodedPlanes("i420", (_pad_to_even(luma), u, v), *size)
     if shares == (32, 64):
-        u, v = _wider(u, size[1]), _wider(v, size[1])
-    return Planes("yuv444", (np.stack([luma, u, v], axis=-1),), *size)
+        u, v = _upsample_columns(u, size[1]), _upsample_columns(v, size[1])
+    return DecodedPlanes("yuv444", (np.stack([luma, u, v], axis=-1),), *size)
 
 
-def _plane(frame: Any, index: int, height: int, width: int, bits: int) -> Array:
+def _plane(frame: DecodedFrame, index: int, height: int, width: int, bits: int) -> NDArray:
     plane = frame.planes[index]
     kind = np.dtype("u1" if bits <= 8 else "<u2")
     row = plane.line_size // kind.itemsize
@@ -119,18 +121,18 @@ def _plane(frame: Any, index: int, height: int, width: int, bits: int) -> Array:
     return flat.reshape(height, row)[:, :width]
 
 
-def _reduced(a: Array, bits: int, full: bool, chroma: bool) -> Array:
-    """Numbers of more than eight bits as bytes, rounded to the nearest.
+def _to_u8(a: NDArray, bits: int, full: bool, chroma: bool) -> NDArray:
+    """Round samples of more than eight bits to bytes.
 
-    Limited range is the same scale with more digits after the point; full range ends at all ones.
+    Limited range is the 8-bit scale with a longer fraction; full range ends at all ones.
     """
     if bits <= 8:
         return a
-    return _table(bits, full, chroma)[a]
+    return _rounding_table(bits, full, chroma)[a]
 
 
 @cache
-def _table(bits: int, full: bool, chroma: bool) -> Array:
+def _rounding_table(bits: int, full: bool, chroma: bool) -> NDArray:
     count = 1 << bits
     codes = np.arange(1 << 16, dtype=np.float64).clip(max=count - 1)
     if full:
@@ -141,13 +143,13 @@ def _table(bits: int, full: bool, chroma: bool) -> Array:
     return np.floor(codes + 0.5).clip(0, 255).astype(np.uint8)
 
 
-def _even(a: Array) -> Array:
+def _pad_to_even(a: NDArray) -> NDArray:
     odd = a.shape[0] % 2, a.shape[1] % 2
     return np.pad(a, ((0, odd[0]), (0, odd[1])), mode="edge") if any(odd) else a
 
 
-def _wider(c: Array, width: int) -> Array:
-    """Chroma of 4:2:2 for each column: at the even ones as it is, halfway at those between."""
+def _upsample_columns(c: NDArray, width: int) -> NDArray:
+    """Interpolate 4:2:2 chroma to every column: even columns as stored, odd ones halfway."""
     after = np.concatenate([c[:, 1:], c[:, -1:]], axis=1)
     made = np.empty((c.shape[0], 2 * c.shape[1]), np.uint8)
     made[:, 0::2] = c
@@ -156,25 +158,25 @@ def _wider(c: Array, width: int) -> Array:
 
 
 # on a device ----------------------------------------------------------------------------------
-def _lent(a: Array, device: str | None) -> Buffer:
-    """A buffer for reading: over the array's own memory where the device can."""
+def _wrap(a: NDArray, device: str | None) -> Buffer:
+    """Return a buffer to read from: over the array's own memory where the device allows."""
     return from_dlpack(a, device=device) if a.flags.c_contiguous else from_array(a, device=device)
 
 
-def to_rgba(planes: Planes, colours: Colours, device: str | None) -> Buffer:
-    """The picture as (height, width, 4) bytes on a device."""
+def to_rgba(planes: DecodedPlanes, colors: ColorInfo, device: str | None) -> Buffer:
+    """Convert a frame to RGBA, (height, width, 4) u8, on a device."""
     if planes.format == "rgba":
         return from_array(planes.arrays[0], device=device)
     arrays, form = planes.arrays, planes.format
     if form == "gray":
         middle = np.full_like(arrays[0], 128)
         arrays, form = (np.stack([arrays[0], middle, middle], axis=-1),), "yuv444"
-    lent = [_lent(a, device) for a in arrays]
+    inputs = [_wrap(a, device) for a in arrays]
     shape = (*arrays[0].shape[:2], 4)
-    made = allocate(lent[0].engine, shape, "u8", zero=False, call="video")
-    named = {"matrix": colours.matrix, "range": colours.range, "format": form}
-    run_kernel("yuv_to_rgb", lent, made, {**named, "siting": colours.siting})
-    for buffer in lent:
+    made = allocate(inputs[0].engine, shape, "u8", zero=False, call="video")
+    named = {"matrix": colors.matrix, "range": colors.range, "format": form}
+    run_kernel("yuv_to_rgb", inputs, made, {**named, "siting": colors.siting})
+    for buffer in inputs:
         buffer.free()
     if shape[:2] == (planes.height, planes.width):
         return made
@@ -183,8 +185,8 @@ def to_rgba(planes: Planes, colours: Colours, device: str | None) -> Buffer:
     return cut
 
 
-def lent(planes: Planes, device: str | None) -> tuple[Buffer, ...] | None:
-    """4:2:0 over the decoder's own memory; None where it is not, or where rows lie apart."""
+def borrow_planes(planes: DecodedPlanes, device: str | None) -> tuple[Buffer, ...] | None:
+    """Return buffers over the decoder's 4:2:0 planes; None if padded, or not 4:2:0."""
     if planes.format not in ("nv12", "i420") or planes.height % 2 or planes.width % 2:
         return None
     if not all(a.flags.c_contiguous for a in planes.arrays):
@@ -192,8 +194,8 @@ def lent(planes: Planes, device: str | None) -> tuple[Buffer, ...] | None:
     return tuple(from_dlpack(a, device=device) for a in planes.arrays)
 
 
-def to_planes(planes: Planes, device: str | None) -> Buffer | None:
-    """4:2:0 as (height * 3 / 2, width) bytes, planes one after another; None where it is not."""
+def to_planes(planes: DecodedPlanes, device: str | None) -> Buffer | None:
+    """Return 4:2:0 planes as one (height * 3 / 2, width) buffer; None if not 4:2:0."""
     if planes.format not in ("nv12", "i420") or planes.height % 2 or planes.width % 2:
         return None
     with buffer_zeros(1, "u8", device=device) as probe:
@@ -211,11 +213,11 @@ def to_planes(planes: Planes, device: str | None) -> Buffer | None:
     return made
 
 
-def turned(picture: Buffer, degrees: int) -> Buffer:
-    """The picture turned to the right by 90, 180 or 270 degrees; frees the one it was given."""
+def rotate(picture: Buffer, degrees: int) -> Buffer:
+    """Rotate a picture clockwise by 90, 180 or 270 degrees, and free the original."""
     height, width = picture.shape[:2]
     size = (height, width) if degrees == 180 else (width, height)
-    # where output pixel (x, y) lies in the source
+    # Maps output pixel (x, y) to its source.
     matrix = {
         90: (0, 1, 0, -1, 0, height - 1),
         180: (-1, 0, width - 1, 0, -1, height - 1),
@@ -226,8 +228,8 @@ def turned(picture: Buffer, degrees: int) -> Buffer:
     return made
 
 
-def squared(picture: Buffer, aspect: Any) -> Buffer:
-    """The picture with its width stretched by the pixels' aspect; frees the one it was given."""
+def to_square_pixels(picture: Buffer, aspect: Fraction) -> Buffer:
+    """Stretch a picture's width by the aspect ratio of its pixels, and free the original."""
     height, width = picture.shape[:2]
     made: Buffer = get("resize")(picture, size=(height, max(1, round(width * aspect))))
     picture.free()

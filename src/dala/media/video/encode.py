@@ -1,4 +1,4 @@
-"""Encoding behind: the thread that encodes pictures, lays sound between them and makes the file."""
+"""Encoding: the thread that encodes frames, interleaves audio and writes the file."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import secrets
 import threading
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from dala.errors import ParameterError, VideoError
-from dala.media.video import color as colour
-from dala.media.video.decode import words
-from dala.media.video.live import Queue, pyav
-from dala.media.video.sound import Sound
+from dala.media.video import color
+from dala.media.video.decode import ffmpeg_message
+from dala.media.video.passthrough import AudioPassthrough
+from dala.media.video.source import DecodedFrame, FrameQueue, pyav
 
-#: The encoder behind each plain name, and what it is told unless the caller says otherwise. A
-#: look-ahead of x264 that is shorter than the preset's, fewer pictures between it and the encoding,
-#: and no pyramid of B-frames keep 80 MB less at 1080p.
+#: FFmpeg's encoder for each codec name, and its default options. For x264 a shorter look-ahead than
+#: the preset's, fewer frames between look-ahead and encoding, and no B-frame pyramid save 80 MB at
+#: 1080p.
 CODECS: dict[str, tuple[str, dict[str, str]]] = {
     "h264": (
         "libx264",
@@ -37,42 +36,53 @@ CODECS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-#: Threads of x264 at most, where the caller leaves it open: each keeps pictures of its own.
-THREADS = 8
-#: Pictures that wait for the encoder.
-WAITING = 1
+#: The most threads x264 gets by default: each keeps frames of its own.
+MAX_THREADS = 8
+#: How many frames may wait for the encoder.
+QUEUE_SIZE = 1
 
 
-def codec_for(suffix: str) -> str:
-    """What a container is written with if nothing is said."""
+def default_codec(suffix: str) -> str:
+    """Return the default codec of a container."""
     return "vp9" if suffix.lower() == ".webm" else "h264"
 
 
-def encoder_of(codec: str) -> tuple[str, dict[str, str]]:
-    """FFmpeg's encoder for a name, and its options; refuses a name that is none."""
+def find_encoder(codec: str) -> tuple[str, dict[str, str]]:
+    """Return FFmpeg's encoder for a codec name, and its default options.
+
+    Raises:
+        ParameterError: FFmpeg has no such video encoder.
+    """
     av = pyav()
     name, options = CODECS.get(codec, (codec, {}))
     try:
         found = av.Codec(name, "w")
     except (av.FFmpegError, ValueError, TypeError) as error:
-        raise ParameterError(
-            f"video.write: there is no video encoder {codec!r} in this FFmpeg. Use one of "
-            f"{', '.join(CODECS)}, or the name of one of FFmpeg's encoders."
+        raise ParameterError.invalid(
+            "video.write",
+            "codec",
+            f"one of {', '.join(CODECS)}, or the name of an FFmpeg encoder",
+            codec,
         ) from error
     if name == "libsvtav1":
-        os.environ.setdefault("SVT_LOG", "1")  # else it prints its settings; this is the only way
+        os.environ.setdefault("SVT_LOG", "1")  # without it the encoder prints its settings
     if found.type != "video":
-        raise ParameterError(f"video.write: {codec!r} encodes {found.type}, not video.")
+        raise ParameterError.invalid(
+            "video.write", "codec", "a video encoder", codec, f"It encodes {found.type}."
+        )
     return name, dict(options)
 
 
-def threads_of(codec: str) -> int:
-    """Threads for an encoder; 0 leaves it to that. They wait for one another at times."""
-    return min((os.cpu_count() or 1) * 3 // 2, THREADS) if codec == "libx264" else 0
+def default_threads(codec: str) -> int:
+    """Return the number of threads for an encoder; 0 lets it choose.
+
+    x264 gets more threads than cores, because they wait for one another at times.
+    """
+    return min((os.cpu_count() or 1) * 3 // 2, MAX_THREADS) if codec == "libx264" else 0
 
 
 class Encoder:
-    """A thread that encodes what is put into its queue, into a file of another name at first."""
+    """A thread that encodes the frames of a queue into a temporary file, renamed when complete."""
 
     def __init__(
         self,
@@ -83,24 +93,24 @@ class Encoder:
         rate: Fraction | None,
         time_base: Fraction,
         size: tuple[int, int],
-        colours: colour.Colours,
+        colors: color.ColorInfo,
         threads: int,
-        sound: Sound | None,
+        audio: AudioPassthrough | None,
         shift: bool,
         aspect: Fraction | None = None,
     ) -> None:
         av = pyav()
         self.path = path
-        # The suffix stays last: FFmpeg knows the container by it.
+        # The suffix stays last: FFmpeg chooses the container by it.
         self.temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.part{path.suffix}")
-        #: H.273's numbers: range (as FFmpeg has it), matrix, primaries, transfer.
+        #: Code points of range (FFmpeg's), matrix, primaries and transfer (H.273).
         self.tags = (
-            2 if colours.range == "full" else 1,
-            colour.number(colour.MATRICES, colours.matrix),
-            colour.number(colour.PRIMARIES, colours.primaries),
-            colour.number(colour.TRANSFERS, colours.transfer),
+            2 if colors.range == "full" else 1,
+            color.code_point(color.MATRICES, colors.matrix),
+            color.code_point(color.PRIMARIES, colors.primaries),
+            color.code_point(color.TRANSFERS, colors.transfer),
         )
-        self._sound = sound
+        self._audio = audio
         self._error: Exception | None = None
         self._time = Fraction(0)
         mov = path.suffix.lower() in (".mp4", ".mov", ".m4v")
@@ -110,11 +120,11 @@ class Encoder:
             )
         except (av.FFmpegError, OSError, ValueError) as error:
             self._discard()
-            if sound is not None:
-                sound.close()
+            if audio is not None:
+                audio.close()
             raise VideoError(
-                f"video.write: {str(path)!r} cannot be made: {words(error)}. The suffix names the "
-                "container (.mp4, .mkv, .webm, .mov), and the folder must be writable."
+                f"video.write: cannot create {str(path)!r}: {ffmpeg_message(error)}. The suffix "
+                "names the container (.mp4, .mkv, .webm, .mov), and the folder must be writable."
             ) from error
         try:
             self._stream = self._output.add_stream(codec, rate=rate or 30, options=options)
@@ -125,11 +135,11 @@ class Encoder:
             if aspect is not None:
                 context.sample_aspect_ratio = aspect
             context.thread_type = "AUTO"
-            context.thread_count = threads or threads_of(codec)
+            context.thread_count = threads or default_threads(codec)
             context.color_range, context.colorspace = self.tags[:2]
             context.color_primaries, context.color_trc = self.tags[2:]
-            if sound is not None:
-                sound.add_to(self._output, shift)
+            if audio is not None:
+                audio.add_to(self._output, shift)
             context.open(strict=False)
             self._output.start_encoding()
         except BaseException as error:
@@ -138,23 +148,23 @@ class Encoder:
                 error, VideoError
             ):
                 raise VideoError(
-                    f"video.write: {str(path)!r} cannot be made with {codec!r} at {size[0]} x "
-                    f"{size[1]}: {words(error)}. Try another codec, or a container that takes it "
-                    "(.mkv takes nearly all)."
+                    f"video.write: cannot create {str(path)!r} with {codec!r} at {size[0]}x"
+                    f"{size[1]}: {ffmpeg_message(error)}. Try another codec, or a container "
+                    "that supports it (.mkv supports nearly all)."
                 ) from error
             raise
-        self.queue = Queue(WAITING, "every")
+        self.queue = FrameQueue(QUEUE_SIZE, "every")
         self._thread = threading.Thread(target=self._run, daemon=True, name="dala video encoder")
         self._thread.start()
 
-    def put(self, frame: Any) -> None:
-        """Hands over a picture; raises what went wrong with those before it."""
+    def put(self, frame: DecodedFrame) -> None:
+        """Queue a frame. Raise the error of an earlier one, if encoding has failed."""
         if not self.queue.put(frame):
             self._thread.join()
             raise self._error or VideoError(f"video.write: {str(self.path)!r} was closed.")
 
     def finish(self) -> None:
-        """Encodes what is left and gives the file its name. On an error there is no file."""
+        """Encode the remaining frames and rename the file. An error leaves no file."""
         self.queue.finish()
         try:
             while self._thread.is_alive():
@@ -170,11 +180,11 @@ class Encoder:
         except OSError as error:
             self._discard()
             raise VideoError(
-                f"video.write: {str(self.path)!r} cannot take its name: {error.strerror}."
+                f"video.write: {str(self.path)!r} cannot be replaced: {error.strerror}."
             ) from error
 
     def abandon(self) -> None:
-        """Ends the thread and leaves no file."""
+        """Stop the thread and delete the temporary file."""
         self.queue.close()
         self._thread.join()
         self._discard()
@@ -184,44 +194,44 @@ class Encoder:
         try:
             self._encode()
         except Exception as error:
-            self._error = self._told(error)
+            self._error = self._as_video_error(error)
             self.queue.close()
         finally:
             try:
                 self._shut(keep=True)
             except Exception as error:
-                self._error = self._error or self._told(error)
+                self._error = self._error or self._as_video_error(error)
 
     def _encode(self) -> None:
         while (frame := self.queue.get()) is not None:
             self._time = Fraction(frame.pts) * Fraction(frame.time_base)
             for packet in self._stream.encode(frame):
                 self._output.mux_one(packet)
-            if self._sound is not None:
-                self._sound.feed(self._output, self._time)
+            if self._audio is not None:
+                self._audio.feed(self._output, self._time)
         if self.queue.closed:
             return
         for packet in self._stream.encode(None):
             self._output.mux_one(packet)
-        if self._sound is not None:
-            self._sound.feed(self._output, None)
+        if self._audio is not None:
+            self._audio.feed(self._output, None)
 
-    def _told(self, error: Exception) -> Exception:
+    def _as_video_error(self, error: Exception) -> Exception:
         if isinstance(error, VideoError):
             return error
-        told = VideoError(
+        failed = VideoError(
             f"video.write: {str(self.path)!r} failed at {float(self._time):.3f} s: "
-            f"{words(error)}. No file was left."
+            f"{ffmpeg_message(error)}. No file was written."
         )
-        told.__cause__ = error
-        return told
+        failed.__cause__ = error
+        return failed
 
     def _shut(self, keep: bool = False) -> None:
         try:
             self._output.close()
         finally:
-            if self._sound is not None:
-                self._sound.close()
+            if self._audio is not None:
+                self._audio.close()
             if not keep:
                 self._discard()
 

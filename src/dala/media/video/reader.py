@@ -1,4 +1,4 @@
-"""Reading videos: frames by iteration, with their exact times and right colours."""
+"""Reading videos: frames by iteration, with exact times and correct colors."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ import weakref
 from collections.abc import Iterator
 from fractions import Fraction
 from numbers import Real
-from typing import Any
 
 from dala.errors import FreedError, ParameterError, VideoError
 from dala.gpu.compute import Buffer
 from dala.media.frame import Frame
-from dala.media.video import color as colour
-from dala.media.video.decode import Decoder, Opened
-from dala.media.video.lent import Lent
-from dala.media.video.live import POLICIES, Source
+from dala.media.video import color
+from dala.media.video.borrowed import BorrowedFrame
+from dala.media.video.decode import Decoder, VideoInput
+from dala.media.video.source import POLICIES, DecodedFrame, VideoSource
 from dala.resources import Closing
 
 
-class _Held:
-    """What a reader must give back; apart from it, so that it can be collected."""
+class _Resources:
+    """What a reader releases; separate from it, so that the reader can be collected."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: VideoInput) -> None:
         self.opened = opened
         self.decoder: Decoder | None = None
 
@@ -36,15 +35,20 @@ class _Held:
 
 
 class Reader(Closing):
-    """An open video: iterate it for frames. Made by :func:`dala.media.video.open`.
+    """An open video: iterate it for frames. Created by :func:`dala.media.video.open`.
 
-    A thread decodes ahead, a few frames at most. Iterating goes on from where the reader is (the
-    beginning, or where ``seek`` put it); iterating again after the end begins anew.
+    A thread decodes a few frames ahead. Iteration continues from the current position (the start,
+    or where ``seek`` put it). After the end, iterating again starts over::
+
+        with video.open("clip.mp4") as reader:
+            print(reader.width, reader.height, reader.fps)
+            for frame in reader:
+                ...
     """
 
     def __init__(
         self,
-        source: Source,
+        source: VideoSource,
         *,
         format: str = "rgba",
         device: str | None = None,
@@ -61,11 +65,11 @@ class Reader(Closing):
         call = "video.open"
         check_choice(call, "format", format, ("rgba", "native"))
         check_choice(call, "policy", policy, (None, *POLICIES))
-        check_choice(call, "matrix", matrix, (None, *dict.fromkeys(colour.MATRICES.values())))
-        check_choice(call, "range", range, (None, *colour.RANGES.values()))
+        check_choice(call, "matrix", matrix, (None, *dict.fromkeys(color.MATRICES.values())))
+        check_choice(call, "range", range, (None, *color.RANGES.values()))
         self.source = source
         self.format = format
-        #: "every" frame, or only the "latest" where they come faster than they are taken.
+        #: "every" frame, or only the "latest" if frames arrive faster than they are read.
         self.policy = policy or ("latest" if source.live else "every")
         length = (1 if self.policy == "latest" else 4) if queue is None else queue
         self._length = check_count(call, "queue", length, 1)
@@ -79,8 +83,8 @@ class Reader(Closing):
         self._ended = False
         self._turn: int | None = None
         self._dropped = 0
-        self._held = _Held(
-            Opened(
+        self._resources = _Resources(
+            VideoInput(
                 source,
                 hwaccel=hwaccel,
                 threads=check_count(call, "threads", threads, 0),
@@ -88,32 +92,32 @@ class Reader(Closing):
                 call=call,
             )
         )
-        self._finalizer = weakref.finalize(self, self._held.close)
+        self._finalizer = weakref.finalize(self, self._resources.close)
 
-    # facts ------------------------------------------------------------------------------------
+    # properties -------------------------------------------------------------------------------
     @property
     def name(self) -> str:
-        """The path, URL or camera, as it is shown in messages."""
-        return self.source.shown
+        """The path, URL or camera, as in messages."""
+        return self.source.label
 
     @property
     def width(self) -> int:
-        """Columns of the frames as they are given: turned and stretched if they are."""
+        """Width of the frames, after rotation and stretching."""
         return self._size()[0]
 
     @property
     def height(self) -> int:
-        """Rows of the frames as they are given."""
+        """Height of the frames, after rotation and stretching."""
         return self._size()[1]
 
     @property
     def fps(self) -> Fraction | None:
-        """Frames a second, exact; the mean where they come at uneven times; None if unknown."""
+        """Frames per second, exact; the average for variable rates; None if unknown."""
         return self._opened("fps").rate
 
     @property
     def duration(self) -> float | None:
-        """Seconds; None where the source does not say (cameras, streams)."""
+        """Duration in seconds; None if unknown (cameras, streams)."""
         opened = self._opened("duration")
         stream = opened.stream
         if stream.duration is not None:
@@ -123,51 +127,51 @@ class Reader(Closing):
 
     @property
     def frames(self) -> int | None:
-        """How many frames there are by the file's own count; None where it has none."""
+        """Number of frames according to the file; None if it does not say."""
         return self._opened("frames").stream.frames or None
 
     @property
     def codec(self) -> str:
-        """FFmpeg's name of the codec, such as "h264"."""
+        """FFmpeg's name for the codec, such as "h264"."""
         return str(self._opened("codec").stream.codec_context.name)
 
     @property
     def pixel_aspect(self) -> Fraction:
-        """Width of a stored pixel by its height; 1 where the file says nothing."""
+        """A stored pixel's width / height; 1 if the file does not say."""
         stream = self._opened("pixel_aspect").stream
         found = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
         return Fraction(found) if found else Fraction(1)
 
     @property
     def rotation(self) -> int:
-        """Degrees to the right by which stored pictures must be turned to stand upright."""
+        """Clockwise rotation in degrees that makes the stored pictures upright."""
         self._opened("rotation")
-        if self._turn is None:  # it comes with the frames
+        if self._turn is None:  # known from the first frame on
             first = self._decoder().queue.get(keep=True)
             self._turn = 0 if first is None else _turn(first)
         return self._turn
 
     @property
     def has_audio(self) -> bool:
-        """Whether the source has sound, which ``video.write(audio_from=...)`` can carry."""
+        """Whether the source has audio, which ``video.write(audio_from=...)`` can copy."""
         return bool(self._opened("has_audio").container.streams.audio)
 
     @property
     def dropped(self) -> int:
-        """Frames that policy "latest" has passed over."""
-        decoder = self._held.decoder
+        """Number of frames dropped by policy "latest"."""
+        decoder = self._resources.decoder
         return self._dropped + (0 if decoder is None else decoder.queue.dropped)
 
     @property
     def closed(self) -> bool:
-        """True once the reader was closed."""
+        """True once the reader is closed."""
         return not self._finalizer.alive
 
     def __repr__(self) -> str:
         if self.closed:
             return f"<Reader {self.name!r} closed>"
         context = self._opened("repr").stream.codec_context
-        return f"<Reader {self.name!r} {context.width} x {context.height} {context.name}>"
+        return f"<Reader {self.name!r} {context.width}x{context.height} {context.name}>"
 
     # frames -----------------------------------------------------------------------------------
     def __iter__(self) -> Iterator[Frame]:
@@ -182,16 +186,19 @@ class Reader(Closing):
             raise StopIteration
         return self._converted(decoded, *self._planes(decoded))
 
-    def lent(self) -> Iterator[Frame | Lent]:
-        """Goes on as iterating does, but "native" planes are lent where the decoder's will do."""
+    def borrow(self) -> Iterator[Frame | BorrowedFrame]:
+        """Iterate as usual, but yield "native" frames over the decoder's own memory if possible.
+
+        A borrowed frame must be released before the next one is read.
+        """
         while (decoded := self._next()) is not None:
             found = self._planes(decoded)
-            made = [self._lent(decoded, *found) or self._converted(decoded, *found)]
-            del decoded, found  # nothing here holds on to a picture that was handed out
+            made = [self._borrowed(decoded, *found) or self._converted(decoded, *found)]
+            del decoded, found  # keep no reference to a frame that the caller has
             yield made.pop()
 
-    def _next(self) -> Any | None:
-        """The next picture as it was decoded; None after the last."""
+    def _next(self) -> DecodedFrame | None:
+        """Return the next decoded frame; None after the last."""
         self._opened("next")
         if self._ended:
             return None
@@ -207,58 +214,58 @@ class Reader(Closing):
         return decoded
 
     def seek(self, t: float | Fraction) -> None:
-        """Goes to a time: the next frame is the one that is shown at ``t`` seconds.
+        """Seek: the next frame is the one shown at ``t`` seconds.
 
-        ``t`` is on the clock of the frames (``pts * time_base``). Before the first frame it is the
-        first, after the last the last.
+        ``t`` is on the frames' clock (``pts * time_base``). Before the first frame it means the
+        first, after the last one the last.
 
         Raises:
-            ParameterError: the time is no finite number of 0 or more.
+            ParameterError: ``t`` is not a finite number of 0 or more.
             VideoError: the source is live.
         """
         self._opened("seek")
         if not isinstance(t, Real) or isinstance(t, bool) or not math.isfinite(t) or t < 0:
-            raise ParameterError(f"video.seek: 't' is a number of seconds from 0 on, {t!r} came.")
+            raise ParameterError.invalid("Reader.seek", "t", "a number of seconds, 0 or more", t)
         if self.source.live:
-            raise VideoError(f"video.seek: {self.name!r} is live; it has no other time than now.")
+            raise VideoError(f"Reader.seek: {self.name!r} is live, and live sources cannot seek.")
         exact = Fraction(t)
-        # A float means the fraction it is nearest to: 2.36 s is 59/25, of which it falls short.
+        # A float stands for the nearest simple fraction: 2.36 is slightly below 59/25.
         self._restart(exact.limit_denominator(1_000_000) if isinstance(t, float) else exact)
 
     def close(self) -> None:
-        """Ends the thread and closes the file. Frames stay valid. Closing twice is fine."""
+        """Stop the thread and close the file. Frames stay valid. Closing twice is fine."""
         self._dropped = self.dropped
         self._finalizer()
 
-    # inside -----------------------------------------------------------------------------------
-    def _opened(self, what: str) -> Opened:
+    # implementation ---------------------------------------------------------------------------
+    def _opened(self, what: str) -> VideoInput:
         if self.closed:
-            raise FreedError(f"video: {self.name!r} was closed; open it again to use {what!r}.")
-        return self._held.opened
+            raise FreedError(f"video: {self.name!r} is closed. Open it again to use {what!r}.")
+        return self._resources.opened
 
     def _restart(self, at: Fraction | None) -> None:
         self._dropped = self.dropped
-        if self._held.decoder is not None:
-            if not self._held.halt():
+        if self._resources.decoder is not None:
+            if not self._resources.halt():
                 self.close()
-                raise VideoError(f"video: {self.name!r} does not answer any more; it was closed.")
+                raise VideoError(f"video: {self.name!r} no longer responds and was closed.")
             self._fresh = False
         self._at = at
         self._ended = False
 
     def _decoder(self) -> Decoder:
-        if self._held.decoder is None:
+        if self._resources.decoder is None:
             if self.source.live and not self._fresh:
-                self._held.opened.open()
+                self._resources.opened.open()
                 self._fresh = True
-            self._held.decoder = Decoder(
-                self._held.opened,
+            self._resources.decoder = Decoder(
+                self._resources.opened,
                 size=self._length,
                 policy=self.policy,
                 at=self._at,
                 fresh=self._fresh and self._at is None,
             )
-        return self._held.decoder
+        return self._resources.decoder
 
     def _size(self) -> tuple[int, int]:
         context = self._opened("size").stream.codec_context
@@ -271,74 +278,81 @@ class Reader(Closing):
             width, height = height, width
         return width, height
 
-    def _planes(self, decoded: Any) -> tuple[colour.Planes, colour.Colours]:
-        codec = self._held.opened.stream.codec_context.name
-        colours = colour.colours_of(decoded, codec, self._matrix, self._range)
-        return colour.planes_of(decoded, colours), colours
+    def _planes(self, decoded: DecodedFrame) -> tuple[color.DecodedPlanes, color.ColorInfo]:
+        codec = self._resources.opened.stream.codec_context.name
+        colors = color.color_info(decoded, codec, self._matrix, self._range)
+        return color.planes_of(decoded, colors), colors
 
-    def _lent(self, decoded: Any, planes: colour.Planes, colours: colour.Colours) -> Lent | None:
-        parts = colour.lent(planes, self._device) if self.format == "native" else None
-        if parts is None:
+    def _borrowed(
+        self, decoded: DecodedFrame, planes: color.DecodedPlanes, colors: color.ColorInfo
+    ) -> BorrowedFrame | None:
+        native = self.format == "native"
+        buffers = color.borrow_planes(planes, self._device) if native else None
+        if buffers is None:
             return None
-        return Lent(
-            parts,
+        return BorrowedFrame(
+            buffers,
             planes.format,
             decoded.pts,
             Fraction(decoded.time_base),
-            colours.range,
-            colours.matrix,
-            colours.primaries,
-            colours.transfer,
-            colours.siting,
+            colors.range,
+            colors.matrix,
+            colors.primaries,
+            colors.transfer,
+            colors.siting,
         )
 
-    def _converted(self, decoded: Any, planes: colour.Planes, colours: colour.Colours) -> Frame:
+    def _converted(
+        self, decoded: DecodedFrame, planes: color.DecodedPlanes, colors: color.ColorInfo
+    ) -> Frame:
         if self.format == "native":
-            made = colour.to_planes(planes, self._device)
+            made = color.to_planes(planes, self._device)
             if made is not None:
-                return _frame(made, planes.format, decoded, colours, colours.range)
-        made = colour.to_rgba(planes, colours, self._device)
+                return _frame(made, planes.format, decoded, colors, colors.range)
+        made = color.to_rgba(planes, colors, self._device)
         if self.format == "rgba":
             if self._square and self.pixel_aspect != 1:
-                made = colour.squared(made, self.pixel_aspect)
+                made = color.to_square_pixels(made, self.pixel_aspect)
             if self._rotate and self._turn in (90, 180, 270):
-                made = colour.turned(made, self._turn)
-        return _frame(made, "rgba", decoded, colours, "full")
+                made = color.rotate(made, self._turn)
+        return _frame(made, "rgba", decoded, colors, "full")
 
 
-def _frame(buffer: Buffer, format: str, decoded: Any, colours: colour.Colours, range: str) -> Frame:
+def _frame(
+    buffer: Buffer, format: str, decoded: DecodedFrame, colors: color.ColorInfo, range: str
+) -> Frame:
     return Frame(
         buffer,
         format=format,
         pts=decoded.pts,
         time_base=Fraction(decoded.time_base),
         range=range,
-        matrix=colours.matrix,
-        primaries=colours.primaries,
-        transfer=colours.transfer,
+        matrix=colors.matrix,
+        primaries=colors.primaries,
+        transfer=colors.transfer,
     )
 
 
-def _turn(decoded: Any) -> int:
-    """FFmpeg counts degrees to the left."""
+def _turn(decoded: DecodedFrame) -> int:
+    """Return the rotation in degrees clockwise; FFmpeg counts counterclockwise."""
     return -int(decoded.rotation) % 360
 
 
-def check_choice(call: str, name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    """Refuses a value that is not one of those allowed."""
+def check_choice(call: str, name: str, value: str | None, allowed: tuple[str | None, ...]) -> None:
+    """Raise ParameterError unless the value is an allowed one."""
     if value not in allowed:
-        shown = ", ".join(repr(a) for a in allowed if a is not None)
-        raise ParameterError(f"{call}: {name!r} is one of {shown}; {value!r} came.")
+        listed = ", ".join(repr(a) for a in allowed if a is not None)
+        raise ParameterError.invalid(call, name, f"one of {listed}", value)
 
 
-def check_count(call: str, name: str, value: Any, least: int) -> int:
-    """The value, if it is a whole number that is not too small."""
+def check_count(call: str, name: str, value: int, least: int) -> int:
+    """Return the value if it is an int of at least ``least``, else raise ParameterError."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ParameterError(f"{call}: {name!r} is a whole number from {least} on, {value!r} came.")
+        raise ParameterError.invalid(call, name, f"an int of {least} or more", value)
     return value
 
 
-def _seconds(call: str, name: str, value: Any) -> float:
+def _seconds(call: str, name: str, value: float) -> float:
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < 1e6:
-        raise ParameterError(f"{call}: {name!r} is a number of seconds above 0, {value!r} came.")
+        raise ParameterError.invalid(call, name, "a number of seconds above 0", value)
     return float(value)

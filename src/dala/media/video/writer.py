@@ -1,4 +1,4 @@
-"""Writing videos: pictures in, a whole file out or none."""
+"""Writing videos: frames in, a complete file out, or none."""
 
 from __future__ import annotations
 
@@ -8,77 +8,81 @@ from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 
 from dala.errors import FreedError, ParameterError, ShapeError, VideoError
 from dala.gpu.compute import from_array, from_dlpack
 from dala.media.frame import Frame, pixels_of
-from dala.media.video import color as colour
-from dala.media.video.encode import Encoder, codec_for, encoder_of
-from dala.media.video.live import pyav, source_of
+from dala.media.video import color
+from dala.media.video.encode import Encoder, default_codec, find_encoder
+from dala.media.video.passthrough import AudioPassthrough
 from dala.media.video.reader import Reader, check_choice, check_count
-from dala.media.video.sound import Sound
+from dala.media.video.source import pyav, source_of
 from dala.resources import Closing
+from dala.typing import ImageLike, PathLike
 
 _CALL = "video.write"
 
 
-class _Box:
-    """What a writer must give back; apart from it, so that it can be collected."""
+class _Resources:
+    """What a writer releases; separate from it, so that the writer can be collected."""
 
     def __init__(self) -> None:
         self.encoder: Encoder | None = None
-        self.sound: Sound | None = None
+        self.audio: AudioPassthrough | None = None
 
     def abandon(self) -> None:
         encoder, self.encoder = self.encoder, None
         if encoder is not None:
             encoder.abandon()
-        if self.sound is not None:
-            self.sound.close()
+        if self.audio is not None:
+            self.audio.close()
 
 
 class Writer(Closing):
-    """A video that is being written. Made by :func:`dala.media.video.writer`.
+    """A video file being written. Created by :func:`dala.media.video.write`.
 
-    The file gets its name when it is whole: at ``close()`` or at the end of the ``with`` block. An
-    exception in the block, Ctrl-C among them, leaves nothing behind, and an older file as it was.
+    The file appears when it is complete: at ``close()`` or at the end of the ``with`` block. An
+    exception in the block, Ctrl-C included, leaves no file, and an existing file untouched::
+
+        with video.write("out.mp4", fps=30) as sink:
+            for picture in pictures:
+                sink.write(picture)
     """
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: PathLike,
         *,
-        fps: Any = None,
+        fps: float | Fraction | None = None,
         codec: str | None = None,
         width: int | None = None,
         height: int | None = None,
-        audio_from: Any = None,
+        audio_from: PathLike | Reader | AudioPassthrough | None = None,
         retime: bool = False,
         matrix: str | None = None,
         range: str = "limited",
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, str | float] | None = None,
         threads: int = 0,
         device: str | None = None,
-        pixel_aspect: Any = None,
+        pixel_aspect: Fraction | float | None = None,
     ) -> None:
         pyav()
-        check_choice(_CALL, "matrix", matrix, (None, *dict.fromkeys(colour.MATRICES.values())))
-        check_choice(_CALL, "range", range, tuple(colour.RANGES.values()))
+        check_choice(_CALL, "matrix", matrix, (None, *dict.fromkeys(color.MATRICES.values())))
+        check_choice(_CALL, "range", range, tuple(color.RANGES.values()))
         self.path = _target(path)
         self.fps = _rate(fps)
         if retime and self.fps is None:
-            raise ParameterError(f"{_CALL}: retime=True needs 'fps', the rate to give the frames.")
-        self._codec, self._options = encoder_of(codec or codec_for(self.path.suffix))
+            raise ParameterError(f"{_CALL}: retime=True needs fps, the rate to give the frames.")
+        self._codec, self._options = find_encoder(codec or default_codec(self.path.suffix))
         self._options.update({name: str(value) for name, value in (options or {}).items()})
         self._threads = check_count(_CALL, "threads", threads, 0)
         sides = [
             check_count(_CALL, n, v, 2) for n, v in (("width", width), ("height", height)) if v
         ]
         if len(sides) == 1:
-            raise ParameterError(f"{_CALL}: give both 'width' and 'height', or neither.")
+            raise ParameterError(f"{_CALL}: give both width and height, or neither.")
         self._size: tuple[int, int] | None = (sides[0], sides[1]) if sides else None
         if self._size is not None:
             _even(self._size)
@@ -90,73 +94,73 @@ class Writer(Closing):
         self._last: Fraction | None = None
         self._base = Fraction(1)
         self._stamp = -(1 << 62)
-        #: How many frames were written.
+        #: Number of frames written.
         self.frames = 0
-        self._box = _Box()
+        self._resources = _Resources()
         if audio_from is not None:
-            self._box.sound = self._sound(audio_from)
-        self._finalizer = weakref.finalize(self, self._box.abandon)
+            self._resources.audio = self._audio_source(audio_from)
+        self._finalizer = weakref.finalize(self, self._resources.abandon)
 
-    def _sound(self, audio_from: Any) -> Sound:
-        if isinstance(audio_from, Sound):
+    def _audio_source(self, audio_from: PathLike | Reader | AudioPassthrough) -> AudioPassthrough:
+        if isinstance(audio_from, AudioPassthrough):
             return audio_from
         if isinstance(audio_from, Reader):
             source = audio_from.source
         else:
             source = source_of(audio_from, _CALL)
         if source.live:
-            raise ParameterError(
-                f"{_CALL}: 'audio_from' is a file or a reader of one; {source.shown!r} is live."
+            raise ParameterError.invalid(
+                _CALL, "audio_from", "a file, not a live source", source.label
             )
-        if self.path.exists() and not source.url and self.path.samefile(source.shown):
+        if self.path.exists() and not source.url and self.path.samefile(source.label):
             raise ParameterError(
-                f"{_CALL}: {str(self.path)!r} is also where the sound comes from. Write to another "
-                "name."
+                f"{_CALL}: {str(self.path)!r} is also the audio source. Write to another file."
             )
-        return Sound(source, _CALL)
+        return AudioPassthrough(source, _CALL)
 
     # facts ------------------------------------------------------------------------------------
     @property
     def width(self) -> int | None:
-        """Columns; None until the first frame says."""
+        """Width in pixels; None before the first frame."""
         return self._size[0] if self._size else None
 
     @property
     def height(self) -> int | None:
-        """Rows; None until the first frame says."""
+        """Height in pixels; None before the first frame."""
         return self._size[1] if self._size else None
 
     @property
     def closed(self) -> bool:
-        """True once the writer was closed or given up."""
+        """True once the writer is closed or abandoned."""
         return not self._finalizer.alive
 
     def __repr__(self) -> str:
-        size = f" {self._size[0]} x {self._size[1]}" if self._size else ""
+        size = f" {self._size[0]}x{self._size[1]}" if self._size else ""
         state = " closed" if self.closed else ""
         return f"<Writer {str(self.path)!r}{size} {self._codec}, {self.frames} frames{state}>"
 
     # frames -----------------------------------------------------------------------------------
-    def write(self, frame: Any, *, lent: bool = False) -> None:
-        """Adds a picture: a Frame, an array (gray, RGB or RGBA, u8 or f32) or a Pillow image.
+    def write(self, frame: ImageLike, *, copy: bool = True) -> None:
+        """Append a frame: a Frame, an array (gray, RGB or RGBA, u8 or f32) or a Pillow image.
 
-        A Frame is shown at its own time; what has none comes 1 / fps after the one before. Alpha
-        is left out. With ``lent`` you promise that the memory of an "i420" frame stays as it is for
-        as long as the writer holds on to it; else it is copied.
+        A Frame keeps its own time; a picture without one is shown 1 / fps after the one before.
+        Alpha is dropped. With ``copy=False`` the memory of an "i420" frame is not copied: do not
+        change it while the writer holds a reference.
 
         Raises:
-            ShapeError: another size than the first frame's, or an odd one.
-            ParameterError: its time is not after the one before, or it has none and no ``fps``.
-            VideoError: encoding a picture before it has failed.
+            ShapeError: the size is odd, or differs from the first frame's.
+            ParameterError: the time is not after the previous frame's, or there is neither a time
+                nor ``fps``.
+            VideoError: encoding an earlier frame failed.
         """
         if self.closed:
-            raise FreedError(f"{_CALL}: {str(self.path)!r} was closed; no more can be written.")
-        given = frame if isinstance(frame, Frame) else self._taken(frame)
+            raise FreedError(f"{_CALL}: {str(self.path)!r} is closed. Open another writer.")
+        given = frame if isinstance(frame, Frame) else self._to_frame(frame)
         size = given.width, given.height
         if self._size is not None and size != self._size:
             raise ShapeError(
-                f"{_CALL}: frames of {str(self.path)!r} are {self._size[0]} x {self._size[1]} "
-                f"(width x height), one of {size[0]} x {size[1]} came. Resize it first."
+                f"{_CALL}: frames of {str(self.path)!r} must be {self._size[0]}x{self._size[1]} "
+                f"(width x height), got {size[0]}x{size[1]}. Resize it first."
             )
         _even(size)
         time = self._time(given)
@@ -164,12 +168,12 @@ class Writer(Closing):
             self._matrix = given.matrix
         made = given.to("i420", matrix=self._matrix, range=self._range)
         av = pyav()
-        if made.pixels is given.pixels and not lent:  # the caller's memory, which may change
+        if made.pixels is given.pixels and copy:  # the caller may change it
             picture = av.VideoFrame.from_ndarray(made.numpy(), "yuv420p")
         else:
             picture = av.VideoFrame.from_numpy_buffer(made.numpy(), "yuv420p")
         try:
-            encoder = self._box.encoder or self._start(given, size)
+            encoder = self._resources.encoder or self._start(given, size)
             stamp = max(round(time / self._base), self._stamp + 1)
             picture.time_base, picture.pts = self._base, stamp
             picture.color_range, picture.colorspace = encoder.tags[:2]
@@ -181,27 +185,25 @@ class Writer(Closing):
         self._last, self._stamp = time, stamp
         self.frames += 1
 
-    def _taken(self, data: Any) -> Frame:
+    def _to_frame(self, data: ImageLike) -> Frame:
         found = pixels_of(data, _CALL)
         if isinstance(found, np.ndarray) and found.flags.c_contiguous:
             return Frame(from_dlpack(found, device=self._device))
         return Frame(from_array(found, device=self._device))
 
     def _time(self, frame: Frame) -> Fraction:
-        """When the frame is shown."""
+        """Return the frame's time in seconds."""
         if frame.time is not None and not self._retime:
             time = frame.time
         elif self.fps is None:
-            raise ParameterError(
-                f"{_CALL}: the frame has no time of its own (pts is None), so 'fps' must be given."
-            )
+            raise ParameterError(f"{_CALL}: the frame has no time (its pts is None). Give fps.")
         else:
             time = Fraction(0) if self._last is None else self._last + 1 / self.fps
         if self._last is not None and time <= self._last:
             raise ParameterError(
-                f"{_CALL}: frame {self.frames} is shown at {float(time):.6f} s, which is not after "
-                f"the one before ({float(self._last):.6f} s). Write frames in order, or give fps "
-                "and retime=True to space them evenly."
+                f"{_CALL}: frame {self.frames} is at {float(time):.6f} s, not after the previous "
+                f"({float(self._last):.6f} s). Write frames in order, or give fps and retime=True "
+                "to space them evenly."
             )
         return time
 
@@ -211,10 +213,10 @@ class Writer(Closing):
         if self._codec == "mpeg4" and self._base.denominator > 0xFFFF:  # the standard's limit
             self._base = Fraction(1, 30000)
         transfer = "bt709" if first.transfer == "srgb" else first.transfer
-        colours = colour.Colours(
+        colors = color.ColorInfo(
             self._range, self._matrix or first.matrix, first.primaries, transfer
         )
-        sound, self._box.sound = self._box.sound, None  # the encoder closes it
+        audio, self._resources.audio = self._resources.audio, None  # the encoder closes it
         encoder = Encoder(
             self.path,
             codec=self._codec,
@@ -222,37 +224,39 @@ class Writer(Closing):
             rate=self.fps,
             time_base=self._base,
             size=size,
-            colours=colours,
+            colors=colors,
             threads=self._threads,
-            sound=sound,
+            audio=audio,
             shift=not own,
             aspect=self._aspect,
         )
-        self._box.encoder = encoder
+        self._resources.encoder = encoder
         self._size = size
         return encoder
 
     # the end ----------------------------------------------------------------------------------
     def close(self) -> None:
-        """Makes the file whole and gives it its name. Closing twice is fine.
+        """Complete the file. Closing twice is fine.
 
         Raises:
-            VideoError: no frame was written, or encoding failed; there is no file then.
+            VideoError: no frame was written, or encoding failed. There is no file then.
         """
         if self.closed:
             return
-        encoder = self._box.encoder
+        encoder = self._resources.encoder
         if encoder is None:
             self.abandon()
-            raise VideoError(f"{_CALL}: no frame was written, so {str(self.path)!r} was not made.")
+            raise VideoError(
+                f"{_CALL}: no frame was written, so {str(self.path)!r} was not created."
+            )
         try:
             encoder.finish()
-            self._box.encoder = None
+            self._resources.encoder = None
         finally:
             self._finalizer()
 
     def abandon(self) -> None:
-        """Gives up: no file is left, and an older one of the name stays as it was."""
+        """Discard the file. An existing file of that name stays untouched."""
         self._finalizer()
 
     def __exit__(
@@ -267,23 +271,23 @@ class Writer(Closing):
             self.abandon()
 
 
-def _target(path: Any) -> Path:
+def _target(path: PathLike) -> Path:
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
-        raise ParameterError(f"{_CALL}: 'path' names the file to write, {path!r} came.")
+        raise ParameterError.invalid(_CALL, "path", "the name of a file to write", path)
     target = Path(os.fsdecode(path))
     if not target.suffix:
         raise ParameterError(
-            f"{_CALL}: {str(target)!r} has no suffix to say what kind of file it is, such as .mp4."
+            f"{_CALL}: {str(target)!r} has no suffix to name the container. Use .mp4, for example."
         )
     if target.is_dir():
-        raise VideoError(f"{_CALL}: {str(target)!r} is a folder; name a file in it.")
+        raise VideoError(f"{_CALL}: {str(target)!r} is a folder. Name a file in it.")
     if not target.parent.is_dir():
-        raise VideoError(f"{_CALL}: there is no folder {str(target.parent)!r}. Make it first.")
+        raise VideoError(f"{_CALL}: no such folder: {str(target.parent)!r}. Create it first.")
     return target
 
 
-def _rate(fps: Any) -> Fraction | None:
-    """Frames a second; floats such as 29.97 become the 30000/1001 they stand for."""
+def _rate(fps: float | Fraction | None) -> Fraction | None:
+    """Return frames per second as a fraction; 29.97 and the like become 30000/1001."""
     if fps is None:
         return None
     try:
@@ -293,9 +297,8 @@ def _rate(fps: Any) -> Fraction | None:
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         rate = Fraction(0)
     if not 0 < rate <= 100_000:
-        raise ParameterError(
-            f"{_CALL}: 'fps' is a number of frames a second, such as 30 or Fraction(30000, 1001); "
-            f"{fps!r} came."
+        raise ParameterError.invalid(
+            _CALL, "fps", "a number of frames per second, such as 30 or Fraction(30000, 1001)", fps
         )
     if isinstance(fps, float):
         ntsc = Fraction(round(rate * Fraction(1001, 1000)) * 1000, 1001)
@@ -305,7 +308,7 @@ def _rate(fps: Any) -> Fraction | None:
     return rate
 
 
-def _aspect(value: Any) -> Fraction | None:
+def _aspect(value: Fraction | float | None) -> Fraction | None:
     if value is None:
         return None
     try:
@@ -315,9 +318,8 @@ def _aspect(value: Any) -> Fraction | None:
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         found = Fraction(0)
     if not 0 < found <= 65535:
-        raise ParameterError(
-            f"{_CALL}: 'pixel_aspect' is the width of a pixel by its height, such as "
-            f"Fraction(64, 45); {value!r} came."
+        raise ParameterError.invalid(
+            _CALL, "pixel_aspect", "a pixel's width / height, such as Fraction(64, 45)", value
         )
     return found
 
@@ -325,6 +327,6 @@ def _aspect(value: Any) -> Fraction | None:
 def _even(size: tuple[int, int]) -> None:
     if size[0] % 2 or size[1] % 2:
         raise ShapeError(
-            f"{_CALL}: video has chroma for each 2 by 2 pixels, so width and height must be even; "
-            f"{size[0]} x {size[1]} came. Crop or pad the picture."
+            f"{_CALL}: width and height must be even (chroma is stored per 2x2 pixels), got "
+            f"{size[0]}x{size[1]}. Crop or pad the picture."
         )

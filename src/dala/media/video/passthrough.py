@@ -1,4 +1,4 @@
-"""Sound carried through: packets copied from one file to another, none of them decoded."""
+"""Audio passthrough: packets copied from one file to another without decoding."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from fractions import Fraction
 from typing import Any
 
 from dala.errors import VideoError
-from dala.media.video.decode import words
-from dala.media.video.live import Source, pyav
+from dala.media.video.decode import ffmpeg_message
+from dala.media.video.source import VideoSource, pyav
 
 
-class Sound:
-    """The audio streams of a source, fed into an output as its video advances."""
+class AudioPassthrough:
+    """The audio streams of a source, copied into an output as its video advances."""
 
-    def __init__(self, source: Source, call: str) -> None:
+    def __init__(self, source: VideoSource, call: str) -> None:
         av = pyav()
         self.source = source
         self._call = call
@@ -21,7 +21,7 @@ class Sound:
             self._container = av.open(source.name)
         except (av.FFmpegError, OSError, ValueError) as error:
             raise VideoError(
-                f"{call}: 'audio_from' {source.shown!r} cannot be opened: {words(error)}."
+                f"{call}: cannot open audio_from {source.label!r}: {ffmpeg_message(error)}."
             ) from error
         self._streams = list(self._container.streams.audio)
         self._pairs: dict[int, Any] = {}
@@ -30,8 +30,9 @@ class Sound:
         self._shift = Fraction(0)
 
     def add_to(self, output: Any, shift_to_zero: bool) -> None:
-        """Makes a stream in the output for each. With ``shift_to_zero`` the source's picture, which
-        may begin later than 0, is taken to begin at 0, and the sound is moved with it.
+        """Add an output stream for each audio stream of the source.
+
+        With ``shift_to_zero`` the audio moves with a video that is retimed to begin at 0.
         """
         av = pyav()
         for stream in self._streams:
@@ -39,14 +40,14 @@ class Sound:
                 made = output.add_stream_from_template(stream)
             except (av.FFmpegError, ValueError, OSError) as error:
                 raise VideoError(
-                    f"{self._call}: the sound of {self.source.shown!r} "
-                    f"({stream.codec_context.name}) cannot be put into {output.name!r} untouched: "
-                    f"{words(error)}. Write to .mkv, which takes any."
+                    f"{self._call}: the audio of {self.source.label!r} "
+                    f"({stream.codec_context.name}) does not fit into {output.name!r} without "
+                    f"re-encoding: {ffmpeg_message(error)}. Write to .mkv, which accepts any codec."
                 ) from error
             self._pairs[stream.index] = made
-        pictures = self._container.streams.video
-        if shift_to_zero and pictures and pictures[0].start_time:
-            self._shift = -pictures[0].start_time * Fraction(pictures[0].time_base)
+        videos = self._container.streams.video
+        if shift_to_zero and videos and videos[0].start_time:
+            self._shift = -videos[0].start_time * Fraction(videos[0].time_base)
         if self._streams:
             self._packets = self._container.demux(self._streams)
             self._advance()
@@ -61,11 +62,12 @@ class Sound:
                     return
         except av.FFmpegError as error:
             raise VideoError(
-                f"{self._call}: the sound of {self.source.shown!r} is damaged: {words(error)}."
+                f"{self._call}: the audio of {self.source.label!r} is damaged: "
+                f"{ffmpeg_message(error)}."
             ) from error
 
     def feed(self, output: Any, until: Fraction | None) -> None:
-        """Copies the packets up to a time, or all that are left."""
+        """Copy the packets up to a time, or all remaining ones."""
         while self._next is not None:
             packet = self._next
             base = Fraction(packet.time_base)
@@ -80,5 +82,5 @@ class Sound:
             self._advance()
 
     def close(self) -> None:
-        """Closes the source."""
+        """Close the source."""
         self._container.close()

@@ -1,0 +1,167 @@
+"""``video.open`` and ``video.write``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from dala.errors import ParameterError
+from dala.media.video.reader import Reader
+from dala.media.video.source import pyav, source_of
+from dala.media.video.writer import Writer
+from dala.typing import ImageLike, PathLike
+
+__all__ = ["Reader", "Writer", "open", "write"]
+
+
+def open(
+    source: PathLike | int,
+    *,
+    format: str = "rgba",
+    device: str | None = None,
+    policy: str | None = None,
+    queue: int | None = None,
+    rotate: bool = True,
+    square_pixels: bool = False,
+    matrix: str | None = None,
+    range: str | None = None,
+    hwaccel: str | None = None,
+    threads: int = 0,
+    timeout: float = 10.0,
+) -> Reader:
+    """Open a video for reading: a context manager that iterates :class:`dala.media.Frame`.
+
+    Args:
+        source: a path, a URL, or the index of a camera.
+        format: "rgba", or "native" for the stored planes ("nv12" or "i420", u8). Videos that are
+            not 4:2:0 with an even size are returned as "rgba" either way; see ``frame.format``.
+        device: where frames are created; by default the current device.
+        policy: "every" frame, or only the "latest", dropping frames that are not read in time. The
+            default is "latest" for cameras and live streams, "every" for files.
+        queue: how many decoded frames may wait; by default 4, or 1 with "latest".
+        rotate: apply the file's rotation, as phones record it. "native" frames are never rotated.
+        square_pixels: stretch the width of videos with non-square pixels.
+        matrix: "bt601", "bt709" or "bt2020"; overrides the file's tag.
+        range: "limited" or "full"; overrides the file's tag.
+        hwaccel: decode with this hardware ("cuda", "vaapi", "videotoolbox", ...), or raise.
+        threads: decoding threads; 0 lets FFmpeg choose.
+        timeout: seconds to wait for a URL or a camera.
+
+    Raises:
+        VideoNotFound: there is no such file or camera.
+        VideoError: the source is not a video. While iterating: the file is damaged or truncated;
+            raised after all frames that can be decoded.
+        DeviceUnavailable: ``hwaccel`` is not available.
+        MissingPackage: PyAV is not installed.
+
+    Example::
+
+        with video.open("clip.mp4") as reader:
+            reader.seek(1.5)
+            frame = next(reader)
+    """
+    pyav()
+    return Reader(
+        source_of(source),
+        format=format,
+        device=device,
+        policy=policy,
+        queue=queue,
+        rotate=rotate,
+        square_pixels=square_pixels,
+        matrix=matrix,
+        range=range,
+        hwaccel=hwaccel,
+        threads=threads,
+        timeout=timeout,
+    )
+
+
+def write(
+    path: PathLike,
+    frames: Iterable[ImageLike] | None = None,
+    *,
+    fps: float | Fraction | None = None,
+    codec: str | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    audio_from: PathLike | Reader | None = None,
+    retime: bool = False,
+    matrix: str | None = None,
+    range: str = "limited",
+    options: Mapping[str, str | float] | None = None,
+    threads: int = 0,
+    device: str | None = None,
+    pixel_aspect: Fraction | float | None = None,
+) -> Writer:
+    """Open a video for writing: a context manager with ``write(frame)``.
+
+    Args:
+        path: the file; its suffix names the container (.mp4, .mkv, .webm, .mov).
+        frames: pictures to write. If given, the file is complete when the call returns.
+        fps: frames per second, for pictures without a time. Frames with a ``pts`` keep it, so
+            variable rates are preserved.
+        codec: "h264", "hevc", "av1", "vp9", "mpeg4", "ffv1", or the name of an FFmpeg encoder. The
+            default is "vp9" for .webm and "h264" otherwise.
+        width, height: size of the video; by default that of the first frame.
+        audio_from: a file or a reader whose audio is copied without re-encoding.
+        retime: space all frames evenly by ``fps``, ignoring their own times.
+        matrix: "bt601", "bt709" or "bt2020"; by default the first frame's.
+        range: "limited" or "full".
+        options: encoder options, such as ``{"crf": 18, "preset": "slow"}``.
+        threads: encoding threads; 0 uses all cores (for H.264 at most eight).
+        pixel_aspect: a pixel's width / height, stored for players.
+        device: where arrays are converted; by default the current device.
+
+    Raises:
+        VideoError: the file cannot be created.
+        ParameterError: an argument is invalid.
+        MissingPackage: PyAV is not installed.
+
+    Example::
+
+        video.write("fade.mp4", [picture * t for t in (0.2, 0.6, 1.0)], fps=25)
+    """
+    if frames is not None:
+        _check_frames(frames)
+    writer = Writer(
+        path,
+        fps=fps,
+        codec=codec,
+        width=width,
+        height=height,
+        audio_from=audio_from,
+        retime=retime,
+        matrix=matrix,
+        range=range,
+        options=options,
+        threads=threads,
+        device=device,
+        pixel_aspect=pixel_aspect,
+    )
+    if frames is not None:
+        with writer:
+            for frame in frames:
+                writer.write(frame)
+    return writer
+
+
+def _check_frames(frames: Iterable[ImageLike]) -> None:
+    """Refuse a single picture, and arguments that must be given by name."""
+    single = isinstance(frames, np.ndarray) and (
+        frames.ndim < 3 or (frames.ndim == 3 and frames.shape[2] in (1, 3, 4))
+    )
+    if single:
+        raise ParameterError.invalid(
+            "video.write", "frames", "several pictures", frames, "Write [picture] for a single one."
+        )
+    if isinstance(frames, str | bytes | Mapping) or not isinstance(frames, Iterable):
+        raise ParameterError.invalid(
+            "video.write",
+            "frames",
+            "several pictures",
+            frames,
+            "Give other arguments by name, such as fps=30.",
+        )
