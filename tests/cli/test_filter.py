@@ -170,7 +170,7 @@ def test_one_that_fails_does_not_keep_the_others(tmp_path, capsys):
     (["--blur", "radus=3"], "--blur: there is no parameter 'radus'. Did you mean 'radius'?"),
     (["--invert", "x=1"], "--invert: there is no parameter 'x'. It takes none."),
     (["--blur", "radius=3,radius=4"], "'radius' is given twice"),
-    (["--blur", "radius=900"], "within 0..200, 900 came"),
+    (["--blur", "radius=900"], "from 0 to 200, got 900"),
     (["--resize"], "--resize: the parameter 'size' is missing"),
     (["--resize", "size=12"], "size is WIDTHxHEIGHT, such as 1280x720; '12' came"),
     (["--curves", "master=0:1:2"], "points x:y:x:y"),

@@ -116,12 +116,7 @@ def prepared(
     try:
         return kernel().make(source, params, out)
     except DalaError as error:
-        said = str(error).replace("run_kernel: kernel 'preprocess'", call, 1)
-        said = said.replace("run_kernel: ", f"{call}: ", 1).replace(
-            " of kernel 'preprocess'", "", 1
-        )
-        error.args = (said,)
-        raise
+        raise error.within(call) from error
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,13 @@ def test_in_a_pipeline_and_a_stream(engine_id):
         ("fft", (), {}, errors.ShapeMismatch, ["last 1 axes", "()"]),
         ("fft", (4,), {"axes": 2}, errors.ShapeMismatch, ["last 2 axes", "(4,)"]),
         ("fft", (3, 0), {}, errors.ShapeMismatch, ["not empty", "(3, 0)"]),
-        ("fft", (4,), {"axes": 3}, errors.ParameterError, ["axes", "1..2", "3"]),
+        (
+            "fft",
+            (4,),
+            {"axes": 3},
+            errors.ParameterError,
+            ["axes", "fft: axes must be an int from 1 to 2, got 3.", "3"],
+        ),
         ("fft", (4,), {}, errors.ShapeMismatch, ["(4, 2)", "(6, 2)"]),
         ("ifft", (4, 3), {}, errors.ShapeMismatch, ["pairs", "(4, 3)"]),
         ("ifft", (4, 2), {}, errors.ShapeMismatch, ["(4, 2)", "(6, 2)"]),
@@ -190,5 +196,5 @@ def test_bad_input_is_refused(engine_id, kernel, shape, params, kind, words):
 
 
 def test_dtypes_are_checked(engine_id):
-    with pytest.raises(errors.DtypeMismatch, match="f32, f64; 'u8' came"):
+    with pytest.raises(errors.DtypeMismatch, match="of dtype f32 or f64, got 'u8'"):
         run_kernel("fft", [from_array(np.ones(4, "u1"))], buffer_zeros((4, 2)))

@@ -322,7 +322,7 @@ IMAGE, TABLE = np.zeros((4, 5, 3), "u1"), np.zeros((2, 2, 2, 3), "<f4")
 REFUSED = [
     (np.zeros((4, 5), "u1"), TABLE, {}, dala.ShapeMismatch, "three channels first"),
     (np.zeros((4, 5, 1), "u1"), TABLE, {}, dala.ShapeMismatch, r"\(height, width, 3\)"),
-    (np.zeros((4, 5, 3), "<i4"), TABLE, {}, dala.DtypeMismatch, "'image' of dtype f32, u8; 's32'"),
+    (np.zeros((4, 5, 3), "<i4"), TABLE, {}, dala.DtypeMismatch, "image must be of dtype f32 or u8"),
     (IMAGE, TABLE.astype("u1"), {}, dala.DtypeMismatch, "'lut' of kernel 'lut_apply' has dtype"),
     (IMAGE, TABLE[..., :2], {}, dala.ShapeMismatch, r"shape \(n, n, n, 3\)"),
     (IMAGE, TABLE[:1], {}, dala.ShapeMismatch, r"shape \(n, n, n, 3\)"),
@@ -330,12 +330,12 @@ REFUSED = [
     (IMAGE, TABLE[:1, :1, :1], {}, dala.ShapeMismatch, "2 to 129 entries"),
     (IMAGE, np.zeros((1, 3), "<f4"), {}, dala.ShapeMismatch, "2 to 65536 entries"),
     (IMAGE, np.zeros((65537, 3), "<f4"), {}, dala.ShapeMismatch, "2 to 65536 entries"),
-    (IMAGE, TABLE, {"amount": 1.5}, dala.ParameterError, r"'amount' .* within 0..1, 1.5 came"),
-    (IMAGE, TABLE, {"amount": math.nan}, dala.ParameterError, "is NaN"),
-    (IMAGE, TABLE, {"method": "cubic"}, dala.ParameterError, "'tetrahedral', 'trilinear'; 'cubic'"),
+    (IMAGE, TABLE, {"amount": 1.5}, dala.ParameterError, r"from 0 to 1, got 1.5"),
+    (IMAGE, TABLE, {"amount": math.nan}, dala.ParameterError, "from 0 to 1, got nan"),
+    (IMAGE, TABLE, {"method": "cubic"}, dala.ParameterError, "'trilinear', got 'cubic'"),
     (IMAGE, TABLE, {"domain_min": 1.0}, dala.ParameterError, "'domain_min' below 'domain_max'"),
-    (IMAGE, TABLE, {"domain_max": (1, 1)}, dala.ParameterError, "is 3 numbers"),
-    (IMAGE, TABLE, {"domain_max": math.inf}, dala.ParameterError, "within"),
+    (IMAGE, TABLE, {"domain_max": (1, 1)}, dala.ParameterError, "a number or 3 numbers"),
+    (IMAGE, TABLE, {"domain_max": math.inf}, dala.ParameterError, "a number or 3 numbers"),
     (IMAGE, TABLE, {"size": 3}, dala.UnknownParameter, "no parameter 'size'"),
 ]  # fmt: skip
 
@@ -353,9 +353,9 @@ def test_bad_calls_are_refused(engine_id, image, lut, params, error, wanted):
 @pytest.mark.parametrize("shape", [(4, 5), (5, 4, 3), (4, 5, 1), (4, 5, 5)])
 def test_outputs_that_do_not_fit_are_refused(engine_id, shape):
     inputs = [compute.from_array(IMAGE), compute.from_array(TABLE)]
-    with pytest.raises(dala.ShapeMismatch, match=r"output of shape \(4, 5, 3\)"):
+    with pytest.raises(dala.ShapeMismatch, match=r"output must be of shape \(4, 5, 3\), got"):
         compute.run_kernel("lut_apply", inputs, compute.buffer_zeros(shape, "u8"))
-    with pytest.raises(dala.DtypeMismatch, match="output of dtype 'u8'"):
+    with pytest.raises(dala.DtypeMismatch, match="output must be of dtype 'u8'"):
         compute.run_kernel("lut_apply", inputs, compute.buffer_zeros((4, 5, 3), "s32"))
 
 

@@ -158,18 +158,30 @@ def test_mistakes_are_named_and_nothing_is_written(engine_id):
     two, three = from_array(np.ones(2, "f4")), from_array(np.ones(3, "f4"))
     cases = [
         ("softmax", [a], {"axis": 2}, errors.ParameterError, "Use -2..1"),
-        ("softmax", [from_array(np.ones((2, 3), "<i4"))], {}, errors.DtypeMismatch, "'s32' came"),
+        (
+            "softmax",
+            [from_array(np.ones((2, 3), "<i4"))],
+            {},
+            errors.DtypeMismatch,
+            "a must be of dtype f32 or f64, got 's32'.",
+        ),
         (
             "softmax",
             [from_array(np.ones((3, 2), "f4"))],
             {},
             errors.ShapeMismatch,
-            r"\(3, 2\) here",
+            r"output must be of shape \(3, 2\), got",
         ),
         ("layer_norm", [a, two], {}, errors.ShapeMismatch, r"'gamma' of shape \(3,\)"),
         ("layer_norm", [a, three, two], {}, errors.ShapeMismatch, r"'beta' of shape \(3,\)"),
-        ("layer_norm", [a], {"epsilon": -1}, errors.ParameterError, "'epsilon'"),
-        ("layer_norm", [a, three, three, three], {}, errors.ArityError, "1 to 3 inputs"),
+        (
+            "layer_norm",
+            [a],
+            {"epsilon": -1},
+            errors.ParameterError,
+            "epsilon must be a number from 0 to",
+        ),
+        ("layer_norm", [a, three, three, three], {}, errors.ArityError, "must be 1 to 3 buffers"),
     ]
     for name, inputs, params, error, text in cases:
         with pytest.raises(error, match=text):

@@ -252,14 +252,21 @@ MISTAKES = [
     ("reduce_sum", (2,), "f32", {"axis": 2}, errors.ParameterError, "'axis'.* is 2.*Use -2..1"),
     ("reduce_max", (2,), "f32", {"axis": (0, -2)}, errors.ParameterError, "each once"),
     ("reduce_min", (2,), "f32", {"axis": ()}, errors.ParameterError, "one axis or more"),
-    ("reduce_sum", (2,), "f32", {"axis": 0.5}, errors.ParameterError, "whole number"),
+    (
+        "reduce_sum",
+        (2,),
+        "f32",
+        {"axis": 0.5},
+        errors.ParameterError,
+        "axis must be a list of ints, got 0.5.",
+    ),
     ("reduce_sum", (2,), "f32", {"axes": 0}, errors.UnknownParameter, "axis"),
     ("reduce_sum", (3,), "f32", {"axis": 1}, errors.ShapeMismatch, r"\(2,\) or \(2, 1\) here"),
     ("reduce_sum", (2,), "f32", {}, errors.ShapeMismatch, r"\(\) or \(1,\) or \(1, 1\)"),
     ("reduce_sum", (2,), "s32", {"axis": 1}, errors.DtypeMismatch, "f32; 's32' came"),
     ("reduce_max", (2,), "s64", {"axis": 1}, errors.DtypeMismatch, "f32; 's64' came"),
     ("argmax", (2,), "f32", {"axis": 1}, errors.DtypeMismatch, "s32, u32, s64; 'f32' came"),
-    ("argmax", (2,), "s32", {"axis": (0, 1)}, errors.ParameterError, "must be a number"),
+    ("argmax", (2,), "s32", {"axis": (0, 1)}, errors.ParameterError, "axis must be an int, got"),
 ]
 
 
@@ -277,10 +284,10 @@ def test_mistakes_are_named_and_nothing_is_written(
 
 def test_the_output_is_another_buffer(engine_id):
     a = from_array(np.ones((3,), "f4"))
-    with pytest.raises(errors.ShapeMismatch, match=r"another buffer|shape"):
+    with pytest.raises(errors.ShapeMismatch, match=r"output must not be the input|shape"):
         run_kernel("reduce_sum", [a], a)
     one = from_array(np.ones((1,), "f4"))
-    with pytest.raises(errors.ShapeMismatch, match="another buffer"):
+    with pytest.raises(errors.ShapeMismatch, match="output must not be the input"):
         run_kernel("reduce_sum", [one], one)
 
 

@@ -186,14 +186,35 @@ def test_histogram_writes_over_what_was_there(engine_id):
 
 MISTAKES = [
     ("cumsum", (2, 3), "f32", {"axis": 2}, errors.ParameterError, "Use -2..1"),
-    ("cumsum", (3, 2), "f32", {}, errors.ShapeMismatch, r"\(2, 3\) here"),
+    ("cumsum", (3, 2), "f32", {}, errors.ShapeMismatch, r"output must be of shape \(2, 3\), got"),
     ("cumsum", (2, 3), "s32", {}, errors.DtypeMismatch, "f32; 's32' came"),
-    ("histogram", (255,), "u32", {}, errors.ShapeMismatch, r"\(256,\) here"),
+    (
+        "histogram",
+        (255,),
+        "u32",
+        {},
+        errors.ShapeMismatch,
+        r"output must be of shape \(256,\), got",
+    ),
     ("histogram", (256,), "f32", {}, errors.DtypeMismatch, "u32 or s32; 'f32' came"),
-    ("histogram", (0,), "u32", {"bins": 0}, errors.ParameterError, "within 1..1.0"),
+    (
+        "histogram",
+        (0,),
+        "u32",
+        {"bins": 0},
+        errors.ParameterError,
+        "bins must be an int from 1 to 1048576, got 0.",
+    ),
     ("histogram", (256,), "u32", {"low": 2.0}, errors.ParameterError, "2 and 1 came"),
     ("histogram", (256,), "u32", {"high": float("inf")}, errors.ParameterError, "finite"),
-    ("histogram", (256,), "u32", {"high": float("nan")}, errors.ParameterError, "NaN"),
+    (
+        "histogram",
+        (256,),
+        "u32",
+        {"high": float("nan")},
+        errors.ParameterError,
+        "high must be a number, got nan.",
+    ),
 ]
 
 

@@ -299,7 +299,7 @@ def test_an_error_in_a_stream_comes_in_its_turn():
         (["blurr"], UnknownKernel, "blur"),
         (["matmul"], UnknownKernel, "is a kernel, but no filter"),
         ([("blur", {"radus": 3})], UnknownParameter, "radius"),
-        ([("blur", {"radius": 999})], ParameterError, "within 0..200"),
+        ([("blur", {"radius": 999})], ParameterError, "from 0 to 200"),
         ([("blur", 3)], ParameterError, "a name and its parameters"),
         ("blur", ParameterError, "filters is a list"),
         ([("overlay_alpha", {})], ParameterError, "'over'"),

@@ -373,7 +373,7 @@ BOX = {"type": "overlay", "id": "box", "color": "red"}
     (scene({"type": "effect", "filter": "blur", "radius": 1}),
      "nodes[0].radius: it is a parameter of 'blur'. Write it into params."),
     (scene({"type": "effect", "filter": "blur", "params": {"radius": -1}}),
-     "nodes[0]: radius must be within 0..200, -1 came."),
+     "nodes[0]: radius must be an int from 0 to 200, got -1."),
     (scene(BOX, {"type": "effect", "filter": "blur", "input": "bx"}),
      "nodes[1].input: there is no node with the id 'bx'. Did you mean 'box'?"),
     (scene({"type": "image", "source": "no.png"}),

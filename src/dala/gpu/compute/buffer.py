@@ -90,12 +90,15 @@ class Buffer(Closing):
         state = " freed" if self.freed else ""
         return f"<Buffer {self.dtype} {self.shape} on {self.engine.id}{state}>"
 
-    def storage(self, call: str) -> Storage:
-        """The memory, or FreedError naming the call. For the rooms below the public calls."""
+    def storage(self, call: str, argument: str | None = None) -> Storage:
+        """Return the buffer's memory; raise FreedError, naming the call, once it was freed."""
         if self._storage is None:
+            what = f"buffer {self.dtype} {self.shape}"
+            what = f"{argument} ({what})" if argument else f"the {what}"
             raise FreedError(
-                f"{call}: the buffer {self.dtype} {self.shape} was freed. Make a new one, "
-                "or free it later."
+                f"{call}: {what} was freed. Make a new one, or free it later.",
+                call=call,
+                argument=argument,
             )
         return self._storage
 

@@ -14,6 +14,7 @@ from dala.errors import (
     UnknownKernel,
     did_you_mean,
 )
+from dala.errors import describe as describe_value
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.call.bind import (
     Call,
@@ -29,6 +30,7 @@ from dala.gpu.compute.engines.base import Storage
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.declare import declare
+from dala.gpu.compute.params import check_params
 
 _MAX_PLANS = 1024
 _NO_PARAMS: Mapping[str, Any] = {}
@@ -107,10 +109,7 @@ class Kernel:
         """Runs the kernel: checks everything, then writes ``output``."""
         decl = self.decl
         if params and not isinstance(params, Mapping):
-            raise ParameterError(
-                f"run_kernel: params of kernel {self.name!r} must be a dict, "
-                f"{type(params).__name__} came. Write {{'name': value}}."
-            )
+            check_params(self.name, params, ())
         numbers = number_kinds(decl, params) if decl.params and params else ()
         try:
             key = (numbers, output._key, *[b._key for b in inputs])
@@ -129,12 +128,12 @@ class Kernel:
         target = output._storage
         storages = [b._storage for b in inputs]
         if target is None or None in storages:
-            raise FreedError(f"run_kernel: a buffer of kernel {self.name!r} was freed meanwhile.")
+            raise FreedError(f"{self.name}: a buffer was freed during the call.", call=self.name)
         for i in plan.distinct:
             if storages[i] is target:
                 check_alias(self.name, program, inputs, output)
         if plan.shared:  # what memory a buffer lies over is no part of the plan
-            output.check_writable(f"run_kernel({self.name!r})")
+            output.check_writable(self.name)
             check_alias(self.name, program, inputs, output)
         if _checked is None:
             plan.run(storages, target, values)  # type: ignore[arg-type]
@@ -212,12 +211,15 @@ class Kernel:
         [2.0, 4.0]
         """
         if not isinstance(name, str) or not name:
-            raise ParameterError(f"Kernel.register: name must be a text, {name!r} came.")
+            raise ParameterError.invalid("Kernel.register", "name", "a non-empty str", name)
         _refuse_builtin(name)
         if params is not None and not all(isinstance(p, str) for p in params):
-            raise ParameterError(
-                f"Kernel.register: params of {name!r} must be names, such as ['amount']; "
-                f"{params!r} came. Defaults and types stand in the function."
+            raise ParameterError.invalid(
+                "Kernel.register",
+                "params",
+                "a list of names such as ['amount']",
+                params,
+                "Types and defaults belong in the function.",
             )
         if isinstance(source, Kernel):
             made = Kernel(name, source.decl)
@@ -367,7 +369,7 @@ def get(kernel: Kernel | str, call: str = "run_kernel") -> Kernel:
 def _unknown(call: str, name: object) -> UnknownKernel:
     if not isinstance(name, str):
         return UnknownKernel(
-            f"{call}: kernel must be a name or a Kernel, {type(name).__name__} came."
+            f"{call}: kernel must be a name or a Kernel, got {describe_value(name)}.", call=call
         )
     hint = did_you_mean(name, names()) or "kernels() lists all."
-    return UnknownKernel(f"{call}: there is no kernel {name!r}. {hint}")
+    return UnknownKernel(f"{call}: no kernel {name!r}. {hint}", call=call)

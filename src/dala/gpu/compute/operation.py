@@ -20,7 +20,16 @@ from dala.errors import (
     UnsupportedDtype,
 )
 from dala.gpu.compute.buffer import Buffer, allocate, overlap
-from dala.gpu.compute.call.bind import Call, Plan, check_buffers, check_types, describe, pack
+from dala.gpu.compute.call.bind import (
+    IMAGE_SHAPES,
+    Call,
+    Plan,
+    check_buffers,
+    check_types,
+    describe,
+    in_place_error,
+    pack,
+)
 from dala.gpu.compute.convert import count_of
 from dala.gpu.compute.engines.base import Engine, Task, Tensor
 from dala.gpu.compute.kernel import _MAX_PLANS, Checked, Kernel
@@ -92,28 +101,32 @@ class Operation(Kernel):
     # errors -------------------------------------------------------------------------------------
     def shape_error(self, text: str) -> ShapeMismatch:
         """An error about shapes, to be raised."""
-        return ShapeMismatch(f"run_kernel: kernel {self.name!r} {text}")
+        return ShapeMismatch(f"{self.name}: {text}", call=self.name)
 
     def want(self, output: Tensor, wanted: Tensor) -> None:
         """Refuses an output that is not as wanted."""
         if output.shape != wanted.shape:
-            raise self.shape_error(
-                f"makes an output of shape {wanted.shape} here, {output.shape} came. "
-                f"Use buffer_zeros({wanted.shape}, {wanted.dtype!r})."
+            raise ShapeMismatch.invalid(
+                self.name,
+                "output",
+                f"of shape {wanted.shape}",
+                output.shape,
+                f"Use buffer_zeros({wanted.shape}, {wanted.dtype!r}).",
             )
         if output.dtype != wanted.dtype:
-            raise DtypeMismatch(
-                f"run_kernel: kernel {self.name!r} makes an output of dtype {wanted.dtype!r} here, "
-                f"{output.dtype!r} came."
+            raise DtypeMismatch.invalid(
+                self.name, "output", f"of dtype {wanted.dtype!r}", output.dtype
             )
 
     def same_dtype(self, inputs: Sequence[Tensor]) -> str:
         """The dtype that all inputs have."""
         for name, t in zip(self.takes, inputs, strict=False):
             if t.dtype != inputs[0].dtype:
-                raise DtypeMismatch(
-                    f"run_kernel: kernel {self.name!r} got {self.takes[0]!r} of dtype "
-                    f"{inputs[0].dtype!r} and {name!r} of dtype {t.dtype!r}; they must be the same."
+                raise DtypeMismatch.invalid(
+                    self.name,
+                    name,
+                    f"of dtype {inputs[0].dtype!r}, as {self.takes[0]!r} is",
+                    t.dtype,
                 )
         return inputs[0].dtype
 
@@ -121,10 +134,8 @@ class Operation(Kernel):
         """The shape of an input, its number of axes checked."""
         shape = inputs[index].shape
         if len(shape) not in ranks:
-            wanted = " or ".join(map(str, ranks))
-            raise self.shape_error(
-                f"takes {self.takes[index]!r} with {wanted} axes, shape {shape} came."
-            )
+            axes = f"{' or '.join(map(str, ranks))} {'axis' if ranks == (1,) else 'axes'}"
+            raise ShapeMismatch.invalid(self.name, self.takes[index], f"of {axes}", shape)
         return shape
 
     def want_image(self, inputs: Sequence[Tensor], index: int = 0) -> tuple[int, int, int]:
@@ -132,15 +143,9 @@ class Operation(Kernel):
         t, name = inputs[index], self.takes[index]
         channels = t.shape[2] if len(t.shape) == 3 else 1
         if len(t.shape) not in (2, 3) or channels not in (1, 3, 4):
-            raise ShapeError(
-                f"run_kernel: input {name!r} of kernel {self.name!r} is an image: shape "
-                f"(height, width), (height, width, 3) or (height, width, 4); {t.shape} came."
-            )
+            raise ShapeError.invalid(self.name, name, IMAGE_SHAPES, t.shape)
         if t.dtype not in ("u8", "f32"):
-            raise DtypeMismatch(
-                f"run_kernel: input {name!r} of kernel {self.name!r} is an image of dtype 'u8' or "
-                f"'f32', {t.dtype!r} came."
-            )
+            raise DtypeMismatch.invalid(self.name, name, "an image of dtype 'u8' or 'f32'", t.dtype)
         return t.shape[0], t.shape[1], channels
 
     # a kernel like any other --------------------------------------------------------------------
@@ -182,12 +187,8 @@ class Operation(Kernel):
         for b in inputs:
             if overlap(b, output):
                 name = self.takes[next(i for i, x in enumerate(inputs) if x is b)]
-                raise ShapeMismatch(
-                    f"run_kernel: kernel {self.name!r} reads its input {name!r} at other positions "
-                    "than the one it writes, so the output must be another buffer. "
-                    "Make a second one."
-                )
-        shared = any(b.storage("run_kernel").foreign for b in (*inputs, output))
+                raise in_place_error(self.name, name)
+        shared = any(b.storage(self.name).foreign for b in (*inputs, output))
         lowered = None if engine.backend == "reference" else self.lower(task)
         if lowered is None:
             return Call(engine, None, None, (), shared, task), ()
@@ -207,8 +208,9 @@ class Operation(Kernel):
         missing = {t.dtype for t in (*tensors, target)} - engine.dtypes
         if missing:
             raise UnsupportedDtype(
-                f"run_kernel: kernel {self.name!r} computes with {', '.join(sorted(missing))}, "
-                f"which {engine.id} lacks. Use 32-bit dtypes, or move the buffers: b.to('cpu')."
+                f"{self.name}: computes with {', '.join(sorted(missing))}, which {engine.id} does "
+                "not support. Use 32-bit dtypes, or move the buffers: b.to('cpu').",
+                call=self.name,
             )
         return Task(
             self.code or self.name,
@@ -223,9 +225,8 @@ class Operation(Kernel):
     def _check_dtypes(self, inputs: tuple[Tensor, ...]) -> None:
         for name, t in zip(self.takes, inputs, strict=False):
             if t.dtype not in self.dtypes:
-                raise DtypeMismatch(
-                    f"run_kernel: kernel {self.name!r} takes {name!r} of dtype "
-                    f"{', '.join(self.dtypes)}; {t.dtype!r} came."
+                raise DtypeMismatch.invalid(
+                    self.name, name, f"of dtype {' or '.join(self.dtypes)}", t.dtype
                 )
 
     def run(
@@ -256,7 +257,7 @@ class Operation(Kernel):
         target = output._storage
         storages = [b._storage for b in inputs]
         if target is None or None in storages:
-            raise FreedError(f"run_kernel: a buffer of kernel {self.name!r} was freed meanwhile.")
+            raise FreedError(f"{self.name}: a buffer was freed during the call.", call=self.name)
         if target in storages:
             self.bind(inputs, output, params)  # says what is wrong
         if _checked is None:

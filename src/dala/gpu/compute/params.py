@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
+from dala.gpu.compute.lang.decl import expected_numbers
 
 _PLAIN: Final = frozenset({int, float})
 
 
 @dataclass(frozen=True)
-class Option:
+class Parameter:
     """One parameter of an operation.
 
     ``type`` "ints" and "floats" are a fixed number of them (``size``; a single number stands for
@@ -33,6 +33,22 @@ class Option:
     spread: bool = False
     required: bool = False
 
+    @property
+    def expected(self) -> str:
+        """The accepted values, as an error message names them."""
+        if self.type == "bool":
+            return "True or False"
+        if self.type == "choice":
+            return f"one of {', '.join(map(repr, self.choices))}"
+        whole = self.type in ("int", "ints")
+        if self.type in ("ints", "floats") and not self.size:
+            return expected_numbers(whole, self.low, self.high, listed=True)
+        return expected_numbers(whole, self.low, self.high, self.size, spread=self.spread)
+
+
+#: The former name; use :class:`Parameter`.
+Option = Parameter
+
 
 class Settled(dict[str, Any]):
     """Parameters of a kernel that were checked, for calls that come again with the same ones.
@@ -42,117 +58,118 @@ class Settled(dict[str, Any]):
 
     __slots__ = ("kernel", "pairs")
 
-    def __init__(self, kernel: str, options: Sequence[Option], params: Mapping[str, Any]) -> None:
+    def __init__(
+        self, kernel: str, options: Sequence[Parameter], params: Mapping[str, Any]
+    ) -> None:
         self.kernel = kernel
         #: What :func:`check_options` gives.
         self.pairs = check_options(kernel, options, params)
         super().__init__((name, value) for name, value in self.pairs if value is not None)
 
 
-def check_options(
-    kernel: str, options: Sequence[Option], params: Mapping[str, Any]
-) -> tuple[tuple[str, Any], ...]:
-    """Every option with its value, in order: numbers, bools, texts, tuples, or None."""
-    if type(params) is Settled and params.kernel == kernel:
-        return params.pairs
-    if params and not isinstance(params, Mapping):
-        raise ParameterError(
-            f"run_kernel: params of kernel {kernel!r} must be a dict, "
-            f"{type(params).__name__} came. Write {{'name': value}}."
+def check_params(kernel: str, params: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raise if the parameters are not a mapping, or hold a name that the kernel does not have."""
+    if not isinstance(params, Mapping):
+        raise ParameterError.invalid(
+            kernel, "params", "a dict", type(params), "Write {'name': value}."
         )
-    if params and not params.keys() <= {o.name for o in options}:
-        known = [o.name for o in options]
-        for name in (n for n in params if n not in known):
-            hint = did_you_mean(str(name), known) or (
-                f"It takes: {', '.join(known)}." if known else "It takes none."
+    names = list(known)
+    for name in params:
+        if name not in names:
+            advice = did_you_mean(str(name), names) or (
+                f"It takes: {', '.join(names)}." if names else "It takes no parameters."
             )
             raise UnknownParameter(
-                f"run_kernel: kernel {kernel!r} has no parameter {name!r}. {hint}"
+                f"{kernel}: no parameter {name!r}. {advice}", call=kernel, argument=str(name)
             )
+
+
+def python_number(value: Any) -> Any:
+    """Return a NumPy scalar as a Python number, and other values as they are."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def missing(kernel: str, name: str) -> ParameterError:
+    """Return the error for a required parameter that was left out."""
+    return ParameterError(
+        f"{kernel}: missing required parameter {name!r}.", call=kernel, argument=name
+    )
+
+
+def check_options(
+    kernel: str, options: Sequence[Parameter], params: Mapping[str, Any]
+) -> tuple[tuple[str, Any], ...]:
+    """Return every parameter with its checked value, in order of declaration."""
+    if type(params) is Settled and params.kernel == kernel:
+        return params.pairs
+    if params and not (isinstance(params, Mapping) and params.keys() <= {o.name for o in options}):
+        check_params(kernel, params, [o.name for o in options])
     return tuple([(o.name, _value(kernel, o, params.get(o.name))) for o in options])
 
 
-def _value(kernel: str, option: Option, value: Any) -> Any:
+def _value(kernel: str, option: Parameter, value: Any) -> Any:
     if value is None:
         if option.required:
-            raise ParameterError(
-                f"run_kernel: kernel {kernel!r} needs the parameter {option.name!r}: "
-                f"params={{{option.name!r}: ...}}."
-            )
+            raise missing(kernel, option.name)
         return option.default
     kind = option.type
-    # What is as it should be goes by quickly: calls on small pictures last no longer than this.
-    if kind == "choice" and type(value) is str and value in option.choices:
-        return value
-    if kind == "bool" and type(value) is bool:
-        return value
-    if kind == "choice":
-        if not isinstance(value, str) or value not in option.choices:
-            hint = did_you_mean(str(value), option.choices)
-            listed = ", ".join(map(repr, option.choices))
-            where = _where(kernel, option)
-            raise ParameterError(f"{where} is one of {listed}; {value!r} came. {hint}".rstrip())
-        return value
-    if kind == "bool":
-        if isinstance(value, (bool, np.bool_)) or value in (0, 1):
-            return bool(value)
-        raise ParameterError(f"{_where(kernel, option)} is True or False, {value!r} came.")
     if kind in ("int", "float"):
-        return _number(kernel, option, value)
-    return _numbers(kernel, option, value)
+        number = _number(option, value)
+        if number is not None:
+            return number
+    elif kind == "choice":
+        if isinstance(value, str) and value in option.choices:
+            return value
+        advice = did_you_mean(str(value), option.choices)
+        raise ParameterError.invalid(kernel, option.name, option.expected, value, advice)
+    elif kind == "bool":
+        if isinstance(value, (bool, np.bool_)) or (
+            isinstance(value, (int, float)) and value in (0, 1)
+        ):
+            return bool(value)
+    else:
+        numbers = _numbers(option, value)
+        if numbers is not None:
+            return numbers
+    raise ParameterError.invalid(kernel, option.name, option.expected, python_number(value))
 
 
-def _where(kernel: str, option: Option) -> str:
-    return f"run_kernel: parameter {option.name!r} of kernel {kernel!r}"
-
-
-def _numbers(kernel: str, option: Option, value: Any) -> tuple[int | float, ...]:
+def _numbers(option: Parameter, value: Any) -> tuple[int | float, ...] | None:
+    """Return the checked numbers of a parameter that takes several; None if one is refused."""
     if option.spread and isinstance(value, (int, float, np.generic)):
-        return (_number(kernel, option, value),) * option.size
-    items: tuple[Any, ...] | None
+        number = _number(option, value)
+        return None if number is None else (number,) * option.size
+    items: Sequence[Any]
     if type(value) is tuple and _PLAIN.issuperset(map(type, value)):
         items = value
+    elif isinstance(value, str):
+        return None
     else:
         try:
-            flat = np.asarray(value).reshape(-1).tolist() if not isinstance(value, str) else None
-            items = None if flat is None else tuple(flat)
+            items = np.asarray(value).reshape(-1).tolist()
         except (TypeError, ValueError):
-            items = None
-    if items is None or (option.size and len(items) != option.size):
-        wanted = f"{option.size} numbers" if option.size else "a list of numbers"
-        raise ParameterError(f"{_where(kernel, option)} is {wanted}, {value!r} came.")
-    return tuple([_number(kernel, option, item) for item in items])
+            return None
+    if option.size and len(items) != option.size:
+        return None
+    numbers = [_number(option, item) for item in items]
+    return None if None in numbers else tuple(n for n in numbers if n is not None)
 
 
-def _number(kernel: str, option: Option, value: Any) -> int | float:
+def _number(option: Parameter, value: Any) -> int | float | None:
+    """Return a number in the parameter's type, or None if it is refused."""
     low, high, whole = option.low, option.high, option.type in ("int", "ints")
-    if (
-        type(value) is (int if whole else float)
-        and value == value
-        and (low is None or value >= low)
-        and (high is None or value <= high)
-    ):
-        return value
-    where = _where(kernel, option)
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ParameterError(f"{where} must be a number, {type(value).__name__} came ({value!r}).")
-    if isinstance(value, float) and math.isnan(value):
-        raise ParameterError(f"{where} is NaN. Give a number.")
-    if whole:
-        if isinstance(value, float) and not value.is_integer():
-            raise ParameterError(f"{where} must be a whole number, {value!r} came.")
-        value = int(value)
-    else:
-        value = float(value)
+    if type(value) is not (int if whole else float):
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return None
+        if whole and isinstance(value, float) and not value.is_integer():
+            return None
+        try:
+            value = int(value) if whole else float(value)
+        except OverflowError:
+            return None
+    if value != value or (low is not None and value < low) or (high is not None and value > high):
+        return None
     number: int | float = value
-    if (low is not None and value < low) or (high is not None and value > high):
-        if low is None:
-            wanted = f"at most {high:g}"
-        elif high is None:
-            wanted = f"at least {low:g}"
-        else:
-            wanted = f"within {low:g}..{high:g}"
-        raise ParameterError(f"{where} must be {wanted}, {value!r} came.")
     return number

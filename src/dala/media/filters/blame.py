@@ -31,10 +31,12 @@ def blamed(steps: Sequence[Step], shape: Shape, dtype: str) -> Iterator[None]:
         yield
     except DalaError as error:
         text = str(error)
-        if text.startswith("run_kernel: "):
-            guilty = _guilty(steps, shape, dtype, text)
-            if guilty is not None:
-                error.args = (_told(text, guilty.origin),)
+        guilty = _guilty(steps, shape, dtype, text)
+        if guilty is None:
+            raise
+        if not text.startswith("run_kernel: "):
+            raise error.within(guilty.origin) from error
+        error.args = (_told(text, guilty.origin),)
         raise
 
 
@@ -51,7 +53,11 @@ def _told(text: str, origin: str) -> str:
 
 def _guilty(steps: Sequence[Step], shape: Shape, dtype: str, text: str) -> Step | None:
     """The step that refused with these words: of several with such a kernel, the first to."""
-    named = [step for step in steps if f"kernel {step.kernel.name!r} " in text]
+    named = [
+        step
+        for step in steps
+        if text.startswith(f"{step.kernel.name}: ") or f"kernel {step.kernel.name!r} " in text
+    ]
     if len({step.origin for step in named}) == 1:
         return named[0]
     for step in named:

@@ -149,9 +149,7 @@ def _prepare(session: Session, given: Mapping[str, Any] | None) -> dict[str, Any
     try:
         check_options("preprocess", Preprocess.options, given)
     except DalaError as error:
-        said = str(error).replace("run_kernel: ", "load_model: ", 1)
-        error.args = (said.replace("of kernel 'preprocess'", "of preprocess", 1),)
-        raise
+        raise error.within("load_model: preprocess") from error
     return dict(given)
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -20,20 +20,23 @@ from dala.errors import (
     ParameterError,
     ShapeError,
     ShapeMismatch,
-    UnknownParameter,
     UnsupportedDtype,
-    did_you_mean,
 )
 from dala.gpu.compute.buffer import Buffer, overlap, span
 from dala.gpu.compute.engines.base import Engine, Geometry, Runner, Storage, Task
 from dala.gpu.compute.engines.registry import run_on_host, unsupported
-from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
+from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl, expected_numbers
 from dala.gpu.compute.lang.frontend import Signature, specialise
 from dala.gpu.compute.lang.ir import FLOATS, Arg, Param, Program
 from dala.gpu.compute.lang.scalars import RANGES
+from dala.gpu.compute.params import check_params, python_number
+from dala.gpu.compute.params import missing as missing_parameter
 
 if TYPE_CHECKING:
     from dala.gpu.compute.kernel import Kernel
+
+
+IMAGE_SHAPES: Final = "an image of shape (height, width), (height, width, 3) or (height, width, 4)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +104,7 @@ def check_call(
     check_types(engine, program)
     distinct = tuple(i for i, arg in enumerate(program.args) if arg.kind in ("image", "array"))
     check_alias(kernel.name, program, inputs, output)
-    shared = any(b.storage("run_kernel").foreign for b in (*inputs, output))
+    shared = any(b.storage(kernel.name).foreign for b in (*inputs, output))
     return Call(engine, program, over, distinct, shared)
 
 
@@ -132,20 +135,28 @@ def check_alias(name: str, program: Program, inputs: Sequence[Buffer], output: B
         if not overlap(b, output):
             continue
         same = (b.shape, b.dtype) == (output.shape, output.dtype) and (
-            b.storage("run_kernel") is output.storage("run_kernel")
-            or span(b.engine, b.storage("run_kernel"))
-            == span(output.engine, output.storage("run_kernel"))
+            b.storage(name) is output.storage(name)
+            or span(b.engine, b.storage(name)) == span(output.engine, output.storage(name))
         )
         if not same:
             raise ShapeMismatch(
-                f"run_kernel: kernel {name!r} has an output that shares part of the memory of its "
-                f"input {arg.name!r}. Give it memory of its own: buffer_zeros(...)."
+                f"{name}: output must not share part of the memory of the input {arg.name!r}. "
+                "Give it memory of its own: buffer_zeros(...).",
+                call=name,
+                argument="output",
             )
         if arg.kind in ("image", "array"):
-            raise ShapeMismatch(
-                f"run_kernel: kernel {name!r} reads its input {arg.name!r} at other positions than "
-                "the one it writes, so the output must be another buffer. Make a second one."
-            )
+            raise in_place_error(name, arg.name)
+
+
+def in_place_error(kernel: str, name: str) -> ShapeMismatch:
+    """Return the error for an output that is also an input read at several positions."""
+    return ShapeMismatch(
+        f"{kernel}: output must not be the input {name!r}, which is read at other positions than "
+        "the one written. Make a second buffer.",
+        call=kernel,
+        argument="output",
+    )
 
 
 def check_buffers(kernel: Kernel, inputs: Sequence[Any], output: Any) -> Engine:
@@ -153,33 +164,28 @@ def check_buffers(kernel: Kernel, inputs: Sequence[Any], output: Any) -> Engine:
     name, args = kernel.name, kernel.inputs
     least = len(args) - kernel.optional
     if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
-        raise ArityError(
-            f"run_kernel: inputs of kernel {name!r} must be a list of buffers, "
-            f"{type(inputs).__name__} came. Write [a] for one input."
+        raise ArityError.invalid(
+            name, "inputs", "a list of buffers", type(inputs), "Write [a] for one input."
         )
     if not least <= len(inputs) <= len(args):
-        names = ", ".join(args) or "none"
         many = f"{least} to {len(args)}" if kernel.optional else f"{len(args)}"
-        raise ArityError(
-            f"run_kernel: kernel {name!r} takes {many} inputs ({names}), {len(inputs)} came."
-        )
+        noun = "buffer" if many == "1" else "buffers"
+        names = f" ({', '.join(args)})" if args else ""
+        raise ArityError.invalid(name, "inputs", f"{many} {noun}{names}", len(inputs))
     buffers = [*zip(args, inputs, strict=False), ("output", output)]
     for which, given in buffers:
         if not isinstance(given, Buffer):
-            raise ArityError(
-                f"run_kernel: {which!r} of kernel {name!r} must be a Buffer, "
-                f"{type(given).__name__} came. Make one with buffer(...) or from_array(...)."
-            )
+            advice = "Make one with buffer(...) or from_array(...)."
+            raise ArityError.invalid(name, which, "a Buffer", given, advice)
     for which, given in buffers:
-        given.storage(f"run_kernel({name!r}), {which!r}")
+        given.storage(name, which)
     engine: Engine = output.engine
     for which, given in buffers[:-1]:
         if given.engine is not engine:
-            raise DeviceMismatch(
-                f"run_kernel: kernel {name!r} has its input {which!r} on {given.engine.id} and its "
-                f"output on {engine.id}. Move one: {which}.to({engine.id!r})."
-            )
-    output.check_writable(f"run_kernel({name!r})")
+            expected = f"on the output's device {engine.id!r}"
+            advice = f"Move it: {which}.to({engine.id!r})."
+            raise DeviceMismatch.invalid(name, which, expected, given.engine.id, advice)
+    output.check_writable(name)
     return engine
 
 
@@ -188,9 +194,10 @@ def check_types(engine: Engine, program: Program) -> None:
     missing = sorted(program.types - engine.dtypes - {"bool"})
     if missing:
         raise UnsupportedDtype(
-            f"run_kernel: kernel {program.name!r} computes with {', '.join(missing)}, which "
-            f"{engine.info().get('name', engine.id)} ({engine.id}) lacks. Use 32-bit dtypes "
-            "(f32, s32, u32, u8), or move the buffers: b.to('cpu')."
+            f"{program.name}: computes with {', '.join(missing)}, which "
+            f"{engine.info().get('name', engine.id)} ({engine.id}) does not support. Use 32-bit "
+            "dtypes (f32, s32, u32, u8), or move the buffers: b.to('cpu').",
+            call=program.name,
         )
 
 
@@ -214,23 +221,18 @@ def _arg(decl: KernelDecl, index: int, given: Any) -> Arg:
     declared = decl.args[index]
     shape, dtype = given.shape, given.dtype
     if declared.dtype is not None and dtype != declared.dtype:
-        raise DtypeMismatch(
-            f"run_kernel: input {declared.name!r} of kernel {decl.name!r} is declared "
-            f"{declared.dtype!r}, a buffer of {dtype!r} came."
+        raise DtypeMismatch.invalid(
+            decl.name, declared.name, f"of dtype {declared.dtype!r}, as declared", dtype
         )
     channels = 1
     if declared.kind in ("pixel", "image"):
         if len(shape) == 3:
             channels = shape[2]
         if len(shape) not in (2, 3) or channels not in (1, 3, 4):
-            raise ShapeError(
-                f"run_kernel: input {declared.name!r} of kernel {decl.name!r} is an image: shape "
-                f"(height, width), (height, width, 3) or (height, width, 4); {shape} came."
-            )
+            raise ShapeError.invalid(decl.name, declared.name, IMAGE_SHAPES, shape)
     elif declared.kind == "array" and not shape:
-        raise ShapeError(
-            f"run_kernel: input {declared.name!r} of kernel {decl.name!r} is an array of at least "
-            "one axis; shape () came. Give it shape (1,)."
+        raise ShapeError.invalid(
+            decl.name, declared.name, "of at least one axis", shape, "Give it shape (1,)."
         )
     return Arg(declared.name, declared.kind, dtype, len(shape), channels)  # type: ignore[arg-type]
 
@@ -241,10 +243,12 @@ def _check_shared_dtype(decl: KernelDecl, args: tuple[Arg, ...]) -> None:
     ]
     for a in free[1:]:
         if a.dtype != free[0].dtype:
-            raise DtypeMismatch(
-                f"run_kernel: kernel {decl.name!r} got {free[0].name!r} of dtype "
-                f"{free[0].dtype!r} and {a.name!r} of dtype {a.dtype!r}; they must be the same. "
-                f"Convert one, or annotate the argument in the kernel ({a.name}: {a.dtype})."
+            raise DtypeMismatch.invalid(
+                decl.name,
+                a.name,
+                f"of dtype {free[0].dtype!r}, as {free[0].name!r} is",
+                a.dtype,
+                f"Convert one, or annotate the argument in the kernel ({a.name}: {a.dtype}).",
             )
 
 
@@ -262,15 +266,16 @@ def geometry(
             continue
         strides.append(())
         if arg.kind in ("pixel", "image") and shape[:2] != domain:
-            raise ShapeMismatch(
-                f"run_kernel: kernel {program.name!r} got the image {arg.name!r} of {shape} and an "
-                f"output of {out_shape}; height and width must be the same. "
-                "Use the 'resize' kernel, or make the output of that size."
+            raise ShapeMismatch.invalid(
+                program.name,
+                arg.name,
+                f"an image of the output's height and width {domain}",
+                shape,
+                "Use the 'resize' kernel, or make the output of that size.",
             )
         if arg.kind == "array" and 0 in shape and not empty:
-            raise ShapeMismatch(
-                f"run_kernel: input {arg.name!r} of kernel {program.name!r} is empty {shape}, "
-                f"but the output {out_shape} is not; there is nothing to read."
+            raise ShapeMismatch.invalid(
+                program.name, arg.name, f"an array with elements to fill {out_shape}", shape
             )
     dims = tuple(domain)
     if not program.uses_position:
@@ -291,9 +296,12 @@ def _broadcast(
         a in (1, d) for a, d in zip(padded, domain, strict=True)
     )
     if not fits:
-        raise ShapeMismatch(
-            f"run_kernel: kernel {kernel!r} got {arg!r} of shape {shape}, which does not broadcast "
-            f"to the output's shape {out_shape}. Axes must be equal or 1, counted from the last."
+        raise ShapeMismatch.invalid(
+            kernel,
+            arg,
+            f"of a shape that broadcasts to the output's {out_shape}",
+            shape,
+            "Axes must be equal or 1, counted from the last.",
         )
     steps: list[int] = []
     step = 1
@@ -357,27 +365,19 @@ def pack(
     """Parameter values in the order of the program's parameters, checked."""
     if not decl.params and not params:
         return ()
-    known = {p.name for p in decl.params}
-    for name in params:
-        if name not in known:
-            hint = did_you_mean(str(name), known) or (
-                f"It takes: {', '.join(sorted(known))}." if known else "It takes none."
-            )
-            raise UnknownParameter(
-                f"run_kernel: kernel {decl.name!r} has no parameter {name!r}. {hint}"
-            )
+    if not params.keys() <= {p.name for p in decl.params}:
+        check_params(decl.name, params, [p.name for p in decl.params])
     values: list[int | float] = []
     place = 0
     for p in decl.params:
         value = params.get(p.name, p.default)
         if value is None:
-            raise ParameterError(
-                f"run_kernel: kernel {decl.name!r} needs the parameter {p.name!r}: "
-                f"params={{{p.name!r}: ...}}."
-            )
-        items = _components(decl, p, value)
-        for item in items:
-            values.append(_number(decl, p, item, slots[place]))
+            raise missing_parameter(decl.name, p.name)
+        for item in _components(decl, p, value):
+            number = _number(p, item, slots[place])
+            if number is None:
+                raise _refused(decl, p, slots[place], value)
+            values.append(number)
             place += 1
     return tuple(values)
 
@@ -390,39 +390,39 @@ def _components(decl: KernelDecl, p: ParamDecl, value: Any) -> Sequence[Any]:
     except TypeError:
         items = ()
     if len(items) != p.size:
-        raise ParameterError(
-            f"run_kernel: parameter {p.name!r} of kernel {decl.name!r} is {p.size} numbers, "
-            f"{value!r} came."
-        )
+        raise ParameterError.invalid(decl.name, p.name, p.expected, value)
     return items
 
 
-def _number(decl: KernelDecl, p: ParamDecl, value: Any, slot: Param) -> int | float:
-    where = f"run_kernel: parameter {p.name!r} of kernel {decl.name!r}"
+def _refused(decl: KernelDecl, p: ParamDecl, slot: Param, value: Any) -> ParameterError:
+    """Return the error for a value that a parameter does not accept."""
+    expected = p.expected
+    if p.low is None and slot.type not in FLOATS and p.type != "bool":
+        expected = expected_numbers(True, *RANGES[slot.type], p.size)
+    elif slot.type == "f32" and isinstance(value, int | float) and abs(value) > _F32_MAX:
+        expected = f"{expected} that fits f32" if p.allows(value) else expected
+    return ParameterError.invalid(decl.name, p.name, expected, python_number(value))
+
+
+def _number(p: ParamDecl, value: Any, slot: Param) -> int | float | None:
+    """Return a number in the slot's type, or None if it is refused."""
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, bool | int | float):
-        raise ParameterError(f"{where} must be a number, {type(value).__name__} came ({value!r}).")
+        return None
     if slot.type in FLOATS:
         try:
             number = float(value)
         except OverflowError:
-            raise ParameterError(f"{where} must fit an {slot.type}, {value!r} came.") from None
-        if math.isnan(number):
-            raise ParameterError(f"{where} is NaN. Give a number.")
-        if p.low is not None:
-            if not p.allows(number):
-                raise ParameterError(f"{where} must be {p.range}, {value!r} came.")
-            if slot.type == "f32" and abs(number) > _F32_MAX:
-                raise ParameterError(f"{where} must fit an f32, {value!r} came.")
+            return None
+        if math.isnan(number) or not p.allows(number):
+            return None
+        if p.low is not None and slot.type == "f32" and abs(number) > _F32_MAX:
+            return None
         return number
     if isinstance(value, float):
         if not value.is_integer():
-            raise ParameterError(f"{where} must be a whole number, {value!r} came.")
+            return None
         value = int(value)
-    if p.low is not None and not p.allows(value):
-        raise ParameterError(f"{where} must be {p.range}, {value!r} came.")
     low, high = RANGES[slot.type]
-    if not low <= value <= high:
-        raise ParameterError(f"{where} must be within {low} and {high}, {value!r} came.")
-    return int(value)
+    return int(value) if p.allows(value) and low <= value <= high else None

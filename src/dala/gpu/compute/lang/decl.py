@@ -13,6 +13,48 @@ from dala.gpu.compute.lang.source import Source
 Number: TypeAlias = int | float | bool
 
 
+def expected_numbers(
+    whole: bool,
+    low: float | None,
+    high: float | None,
+    size: int = 0,
+    *,
+    spread: bool = False,
+    listed: bool = False,
+) -> str:
+    """Return the phrase an error message uses for numbers within a range.
+
+    An infinite end of the range accepts every finite number on that side. ``spread`` says that one
+    number may stand for all ``size`` of them, ``listed`` that any number of them is accepted.
+
+    >>> expected_numbers(True, 0, 200), expected_numbers(False, 0.5, math.inf)
+    ('an int from 0 to 200', 'a finite number of at least 0.5')
+    >>> expected_numbers(False, 0, 1, 3), expected_numbers(True, 1, None, 2, spread=True)
+    ('3 numbers from 0 to 1', 'an int or 2 ints of at least 1')
+    """
+    noun = "int" if whole else "number"
+    bounds = [b for b in (low, high) if b is not None]
+    if not whole and any(map(math.isinf, bounds)):
+        noun = f"finite {noun}"
+    many = f"{size} {noun}s"
+    text = many if size else ("an " if whole else "a ") + noun
+    if listed:
+        text = f"a list of {noun}s"
+    if spread and size:
+        text = f"{'an' if whole else 'a'} {noun} or {many}"
+    least = low is not None and not math.isinf(low)
+    most = high is not None and not math.isinf(high)
+    if least and most:
+        return f"{text} from {_plain(low)} to {_plain(high)}"
+    if least:
+        return f"{text} of at least {_plain(low)}"
+    return f"{text} of at most {_plain(high)}" if most else text
+
+
+def _plain(value: float | None) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"
+
+
 @dataclass(frozen=True)
 class ArgDecl:
     """One input: its kind, and its dtype where the annotation names one."""
@@ -46,14 +88,11 @@ class ParamDecl:
         return self.default is None
 
     @property
-    def range(self) -> str:
-        """The range in words: "within 0..16", "finite", "finite and at least 0"; "" without one."""
-        low, high = self.low, self.high
-        if low is None or high is None:
-            return ""
-        if math.isinf(low):
-            return "finite" if math.isinf(high) else f"finite and at most {high:g}"
-        return f"finite and at least {low:g}" if math.isinf(high) else f"within {low:g}..{high:g}"
+    def expected(self) -> str:
+        """The accepted values, as an error message names them."""
+        if self.type == "bool":
+            return "True or False"
+        return expected_numbers(self.type == "int", self.low, self.high, self.size)
 
     def allows(self, value: Number) -> bool:
         """Whether a number lies within the range; without one every number does."""

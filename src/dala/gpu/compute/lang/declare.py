@@ -309,7 +309,8 @@ def _check_range(source: Source, arg: ast.arg, p: ParamDecl) -> None:
     for value in values:
         if value is not None and not p.allows(value):
             source.fail(
-                arg.annotation, f"the default {value} of {p.name!r} is not {p.range}, as it says"
+                arg.annotation,
+                f"the default of {p.name!r} must be {p.expected}, got {value}",
             )
 
 
@@ -433,7 +434,7 @@ def _check_given(source: Source, call: ast.Call, helper: KernelDecl | None) -> N
         if p is not None and value is not None and not p.allows(value):
             source.fail(
                 keyword.value,
-                f"{p.name!r} of {ast.unparse(call.func)} must be {p.range}, {value} stands here",
+                f"{p.name!r} of {ast.unparse(call.func)} must be {p.expected}, got {value}",
             )
 
 

@@ -165,10 +165,12 @@ def _store_one(b: Builder, decl: KernelDecl, item: Scalar, dtype: str, pixels: b
         found = type_of(item)
         literal = not isinstance(item, Value) and dtype in FLOATS
         if not literal and found not in _HOLDS[dtype]:
-            raise DtypeMismatch(
-                f"run_kernel: kernel {decl.name!r} computes {found}, which an output of dtype "
-                f"{dtype!r} cannot hold without loss. Make the output {found}, or cast in the "
-                f"kernel: return {dtype}(...)."
+            raise DtypeMismatch.invalid(
+                decl.name,
+                "output",
+                f"of a dtype that holds the {found} result without loss",
+                dtype,
+                f"Make the output {found}, or cast in the kernel: return {dtype}(...).",
             )
     if dtype == "u8":
         return b.to_u8(item)

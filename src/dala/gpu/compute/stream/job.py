@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from types import FunctionType
 from typing import Any, Final
 
 from dala.errors import DalaError, FreedError
@@ -94,11 +92,9 @@ def named(error: BaseException, job: Job, among: int = 1) -> BaseException:
     label = f"command {job.progress.id}, {job.name}"
     if among > 1:
         label += f" (or another of {among} that were done together)"
-    kind = type(error)
-    if isinstance(error, DalaError) and not isinstance(kind.__init__, FunctionType):
-        with suppress(Exception):
-            made = kind(f"{label}: {error}")
-            made.__cause__ = error
-            return made
+    if isinstance(error, DalaError) and type(error).__init__ is DalaError.__init__:
+        made = error.within(label)
+        made.__cause__ = error
+        return made
     error.add_note(f"in {label}")
     return error
