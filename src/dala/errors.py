@@ -174,53 +174,54 @@ class ShapeError(DalaError, ValueError):
 
 
 class ShapeMismatch(ShapeError):
-    """Two shapes do not go together in one call."""
+    """Two shapes of one call do not match."""
 
 
 class DtypeError(DalaError, TypeError):
-    """A dtype is unknown, or the data cannot be held in it."""
+    """A dtype is unknown, or cannot hold the data."""
 
 
 class DtypeMismatch(DtypeError):
-    """Two dtypes do not go together in one call."""
+    """Two dtypes of one call do not match."""
 
 
 class UnsupportedDtype(DtypeError):
-    """The device cannot compute with this dtype; the message names the device and the way out."""
+    """The device does not support this dtype. The message names the device and an alternative."""
 
 
 class OutOfRange(DalaError, ValueError):
-    """A number does not fit the dtype it should be stored in."""
+    """A number does not fit the dtype it is to be stored in."""
 
 
 class ArityError(DalaError, TypeError):
-    """A kernel was given the wrong number of inputs."""
+    """A kernel got the wrong number of inputs."""
 
 
 class ParameterError(DalaError, ValueError):
-    """A parameter is missing, or its value is not one the kernel takes."""
+    """A parameter or argument is missing or invalid."""
 
 
 class UnknownParameter(ParameterError, KeyError):
-    """A parameter was given that the kernel does not have."""
+    """A kernel or filter has no parameter of this name."""
 
     __str__ = Exception.__str__
 
 
 class UnknownKernel(DalaError, KeyError):
-    """No kernel has this name; the message offers the nearest ones."""
+    """No kernel has this name. The message suggests similar names."""
 
     __str__ = Exception.__str__
 
 
 class KernelExists(DalaError, ValueError):
-    """The name belongs to a built-in kernel and cannot be taken."""
+    """The name belongs to a built-in kernel and cannot be reused."""
 
 
 class KernelSyntaxError(DalaError, SyntaxError):
-    """Kernel source is outside the language. Holds ``lineno``, ``offset``, ``text`` and ``advice``.
+    """Kernel source is not in the kernel language.
 
-    ``str(error)`` shows the line, a caret under the place, and what to write instead.
+    Attributes ``lineno``, ``offset``, ``text`` and ``advice`` locate and explain the problem;
+    ``str(error)`` shows the line with a caret, and what to write instead.
     """
 
     def __init__(
@@ -238,7 +239,7 @@ class KernelSyntaxError(DalaError, SyntaxError):
         self.advice = advice
         self.kernel = kernel
         super().__init__(problem, (filename, lineno, column + 1, line))
-        # Python shows ``msg`` under the line and the caret when nobody catches the error.
+        # Python prints ``msg`` under the line and the caret of an uncaught error.
         self.msg = f"{problem}. {advice}" if advice else problem
 
     def __str__(self) -> str:
@@ -255,9 +256,10 @@ class KernelSyntaxError(DalaError, SyntaxError):
 
 
 class ShaderError(DalaError, ValueError):
-    """A shader is refused. Holds ``shader``, ``problem``, ``lineno``, ``column`` and ``text``.
+    """A shader does not compile or cannot be used.
 
-    ``str(error)`` shows the line and a caret under the place, where the compiler named one.
+    Attributes ``shader``, ``problem``, ``lineno``, ``column`` and ``text`` locate the problem;
+    ``str(error)`` shows the line with a caret where the compiler reports one.
     """
 
     def __init__(
@@ -272,14 +274,16 @@ class ShaderError(DalaError, ValueError):
     ) -> None:
         self.problem = problem
         self.shader = shader
-        #: From 1; None where no line is to blame.
+        #: Line number from 1, or None if the compiler names no line.
         self.lineno = lineno
         self.column = column
         self.text = line
         place = "" if lineno is None else f", line {lineno}"
         shown = [f"shader {shader!r}{place}: {problem}"]
         if line:
-            start = max(len(line) - len(line.lstrip()), column - 80)  # what is left of it is cut
+            start = max(
+                len(line) - len(line.lstrip()), column - 80
+            )  # longer lines are cut at the left
             shown.append("    " + line[start : start + 120].rstrip())
             shown.append(("    " + " " * max(column - start, 0) + f"^ {detail}").rstrip())
         elif detail:
@@ -288,29 +292,29 @@ class ShaderError(DalaError, ValueError):
 
 
 class CubeError(DalaError, ValueError):
-    """A .cube file (a colour look-up table) is damaged or outside the format; names the line."""
+    """A .cube file (a color lookup table) is invalid. The message names the line."""
 
 
 class UnknownCommand(DalaError, KeyError):
-    """No command has this id, or it ended too long ago to be remembered."""
+    """No command has this id, or it finished too long ago."""
 
     __str__ = Exception.__str__
 
 
 class CommandTimeout(DalaError, TimeoutError):
-    """A command has not ended in the time given; it goes on, and may be waited for again."""
+    """A command did not finish within the timeout. It keeps running; waiting again is fine."""
 
 
 class FreedError(DalaError, RuntimeError):
-    """Something was used after it was freed or closed."""
+    """An object was used after it was freed or closed."""
 
 
 class ReadOnlyError(DalaError, ValueError):
-    """A buffer over memory that was lent for reading only cannot be written."""
+    """A buffer over read-only memory cannot be written."""
 
 
 class DeviceError(DalaError, RuntimeError):
-    """A device refused the work; the message holds what it said."""
+    """A device reported an error. The message includes its text."""
 
 
 class UnsupportedOperation(DeviceError, NotImplementedError):
@@ -330,35 +334,35 @@ class UnsupportedOperation(DeviceError, NotImplementedError):
 
 
 class DeviceUnavailable(DeviceError):
-    """The asked-for device does not exist on this machine."""
+    """The requested device does not exist on this machine."""
 
 
 class UnknownDevice(DeviceUnavailable, ValueError):
-    """The name is not one that a device can have; the message lists those that are."""
+    """Not a device name. The message lists the valid ones."""
 
 
 class DeviceLostError(DeviceError):
-    """The device was lost while work was in flight. What was waiting raises this."""
+    """The device was lost. Every call that waits for it raises this."""
 
 
 class DeviceMismatch(DalaError, ValueError):
-    """Buffers in one call live on different devices."""
+    """Buffers of one call are on different devices."""
 
 
 class BufferTooLarge(DalaError, MemoryError):
-    """The buffer is larger than the device allows; the message names the limit."""
+    """The buffer exceeds a limit of the device. The message names the limit."""
 
 
 class ColorError(DalaError, ValueError):
-    """What was given as a colour is none."""
+    """Not a color. The message suggests similar names."""
 
 
 class CommandError(DalaError, ValueError):
-    """A drawing command was given something that does not fit its field."""
+    """An argument of a drawing command does not fit its field."""
 
 
 class ProtocolError(DalaError, ValueError):
-    """Command bytes are malformed. Holds ``offset`` and ``opcode`` of the command that is."""
+    """Command bytes are malformed. ``offset`` and ``opcode`` identify the command."""
 
     def __init__(self, problem: str, offset: int = 0, opcode: int | None = None) -> None:
         self.problem = problem
@@ -369,44 +373,44 @@ class ProtocolError(DalaError, ValueError):
 
 
 class MissingPackage(DalaError, ImportError):
-    """An optional package is not installed; the message says how to install it."""
+    """An optional package is not installed. The message says how to install it."""
 
 
 class VideoError(DalaError, OSError, ValueError):
-    """A video cannot be opened, read on or written; names the file, the time and FFmpeg's words."""
+    """A video cannot be opened, decoded or written. The message includes FFmpeg's text."""
 
 
 class VideoNotFound(VideoError, FileNotFoundError):
-    """There is no such video file."""
+    """No such video file or camera."""
 
 
 class ModelError(DalaError, ValueError):
-    """A model cannot be loaded or run; the message names it and says what came."""
+    """A model cannot be loaded or run."""
 
 
 class UnknownModel(ModelError, KeyError):
-    """There is no model of this name; the message offers the nearest ones."""
+    """No model has this name. The message suggests similar names."""
 
     __str__ = Exception.__str__
 
 
 class ModelNotFound(ModelError, FileNotFoundError):
-    """The weights of a model are nowhere to be found; the message says how to get them."""
+    """A model's weights are not available. The message says how to get them."""
 
 
 class SceneFileError(ParameterError):
-    """A scene file is refused. ``problems`` has all that is wrong, each with its place in the file.
+    """A scene file is invalid. ``problems`` lists every problem with its place in the file.
 
-    ``str(error)`` has the first ten.
+    ``str(error)`` shows the first ten.
     """
 
     def __init__(self, name: str, problems: list[str]) -> None:
         self.name = name
         self.problems = list(problems)
-        told = [f"{name}: {problem}" for problem in self.problems[:10]]
-        if len(self.problems) > len(told):
-            told.append(f"{name}: and {len(self.problems) - len(told)} more.")
-        super().__init__("\n".join(told))
+        lines = [f"{name}: {problem}" for problem in self.problems[:10]]
+        if len(self.problems) > len(lines):
+            lines.append(f"{name}: and {len(self.problems) - len(lines)} more.")
+        super().__init__("\n".join(lines))
 
     def __reduce__(self) -> tuple[type[SceneFileError], tuple[str, list[str]]]:
         return type(self), (self.name, self.problems)

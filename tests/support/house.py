@@ -103,8 +103,10 @@ def modules(root: pathlib.Path = SOURCE) -> list[pathlib.Path]:
 
 def name_of(path: pathlib.Path) -> str:
     """A module's path below ``src/dala``, or below the repository."""
-    base = SOURCE if path.is_relative_to(SOURCE) else ROOT
-    return path.relative_to(base).as_posix()
+    for base in (SOURCE, ROOT):
+        if path.is_relative_to(base):
+            return path.relative_to(base).as_posix()
+    return path.name
 
 
 def full_folders() -> Iterator[str]:

@@ -1,0 +1,103 @@
+"""The wheel and the source distribution, each installed into an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+#: Runs in the fresh environment: a kernel, a filter, a surface, package data, the command line.
+PROGRAM = """
+import importlib.resources, pathlib, sys
+import numpy as np
+import dala
+from dala.gpu.compute import buffer, kernel
+from dala.media import gpu
+
+assert pathlib.Path(dala.__file__).is_relative_to(sys.prefix), dala.__file__
+dala.use("cpu")
+twice = kernel("def twice(x): return 2 * x")
+assert twice(buffer([1.0, 2.0])).read_list() == [2.0, 4.0]
+assert gpu.invert(np.full((2, 2, 3), 55, np.uint8))[0, 0, 0] == 200
+with dala.gpu.create_surface(8, 8) as surface:
+    surface.clear("red")
+    assert surface.get_pixels()[:4] == bytes((255, 0, 0, 255))
+package = importlib.resources.files("dala")
+assert package.joinpath("py.typed").is_file()
+assert any(p.name.endswith(".wgsl") for p in pathlib.Path(dala.__file__).parent.rglob("*"))
+print("works")
+"""
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dist")
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", ["*.whl", "*.tar.gz"])
+def test_installs_and_works(distributions, tmp_path, pattern):
+    (file,) = distributions.glob(pattern)
+    home = tmp_path / "env"
+    venv.create(home, with_pip=True)
+    scripts = home / ("Scripts" if sys.platform == "win32" else "bin")
+    python = scripts / "python"
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    # Dependencies come from the environment of the tests: what is tested here is our package.
+    paths = {"base": str(home), "platbase": str(home)}
+    site = pathlib.Path(sysconfig.get_path("purelib", "venv", vars=paths))
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    subprocess.run(
+        [python, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", str(file)],
+        check=True,
+        capture_output=True,
+        cwd=tmp_path,
+        env=clean,
+    )
+    done = subprocess.run(
+        [python, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=clean,
+    )
+    assert (done.returncode, done.stdout) == (0, "works\n"), done.stderr
+    shown = subprocess.run(
+        [scripts / "dala", "info"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=clean,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "dala" in shown.stdout
+
+
+def test_what_is_shipped(distributions):
+    (wheel,) = distributions.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "dala/py.typed" in names
+    assert not [n for n in names if n.startswith(("tests", "benchmarks", "docs"))]
+    (archive,) = distributions.glob("*.tar.gz")
+    with tarfile.open(archive) as source:
+        held = {n.partition("/")[2] for n in source.getnames()}
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml"} <= held
