@@ -19,7 +19,7 @@ from dala.gpu import command
 Run = Callable[[], Any]
 Judged = dict[str, Any]
 
-#: The ways a scene is drawn on a surface.
+#: The ways a scene is drawn on a surface. One call per primitive has no target: it is plain Python.
 BATCH: Final = "dala"
 ENCODING: Final = "dala, encoding too"
 CALLS: Final = "dala, a call each"
@@ -158,8 +158,7 @@ def _primitives(stage: Stage, kinds: tuple[str, ...], alpha: bool, rounds: int) 
                 left_out[name] = why_not
             else:
                 entrants[name] = run
-    wanted = {CALLS: {"pygame-ce": 1.0}}
-    judged = _race(entrants, wanted, rounds, best=5.0 if len(kinds) > 1 else 2.0)
+    judged = _race(entrants, {}, rounds, best=5.0 if len(kinds) > 1 else 2.0)
     rate = {name: len(things) / t["min_ms"] for name, t in judged["times"].items()}
     return {**judged, "thousand_a_second": rate, "checked": checked, "left_out": left_out}
 

@@ -13,7 +13,7 @@ surfaces execute the bytes as they are.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -371,10 +371,6 @@ def encode_reset_clip() -> bytes:
     return b"\x14"
 
 
-#: What encode_batch does in machine code, or None for what that leaves to Python; see ``calls``.
-join: Callable[[list[Any]], bytes | None] | None = None
-
-
 def encode_batch(commands: Iterable[bytes]) -> bytes:
     """Commands that are applied together: nobody sees some of them without the others."""
     try:
@@ -384,10 +380,6 @@ def encode_batch(commands: Iterable[bytes]) -> bytes:
             "encode_batch: a list of commands made by encode_... is wanted, "
             f"{type(commands).__name__} came."
         ) from None
-    if join is not None:
-        joined: bytes | None = join(items)
-        if joined is not None:
-            return joined
     if not ({*map(type, items)} <= _BYTES and all(items)):
         for n, item in enumerate(items):
             if not isinstance(item, (bytes, bytearray, memoryview)) or not len(item):

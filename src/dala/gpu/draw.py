@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from dala.errors import CommandError
-from dala.gpu import calls
 from dala.gpu import command as encode
 from dala.gpu.color import Color
 from dala.gpu.surface import Surface, create_surface
@@ -61,8 +59,7 @@ def _checked(call: str, s: Surface) -> Surface:
     return s
 
 
-# These are called once for each primitive, so they do what the method does without calling it; most
-# of them are the careful twins of those that `calls` puts in their place.
+# Called once for each primitive: each does what the method does without calling it.
 def clear(s: Surface, color: Color) -> None:
     """Fills the surface (within the clip) with a colour, alpha too; blends nothing."""
     try:
@@ -282,6 +279,3 @@ def resize(s: Surface, w: int, h: int) -> None:
 def wait_closed(s: Surface, timeout: float | None = None) -> bool:
     """Waits until the window (or page) of a surface is closed; True once it is."""
     return _checked("wait_closed", s).wait_closed(timeout)
-
-
-calls.install(sys.modules[__name__], Surface, made=True)

@@ -58,7 +58,6 @@ class Surface(Closing):
         self._renderer = Renderer(width, height, self._errors)
         self._renderer.canvas.nearest = bool(nearest)
         self._put = self._renderer.put
-        self._door = self._renderer.door  # the calls in machine code put through it
         self._resizes = count(1)
         self._resized = self._settled = 0  # differ while a resize may be queued
         self.presenter: Any = None
@@ -137,9 +136,6 @@ class Surface(Closing):
         if renderer.closed:
             renderer.refuse(call)
         return renderer
-
-    def _nudge(self) -> None:
-        self._own("a drawing call").nudge()
 
     def _send(self, call: str, data: bytes) -> None:
         """Queues bytes that may be many."""
@@ -359,7 +355,6 @@ class Surface(Closing):
         presenter, self.presenter = self.presenter, None
         if presenter is not None:
             presenter.close()
-        self.__dict__.pop("_door", None)  # before the queue goes that it leads to
         renderer, self._renderer = self._renderer, None
         if renderer is not None:
             self._put = _refuse

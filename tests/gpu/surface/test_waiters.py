@@ -107,7 +107,7 @@ class Scene:
 
     def alone(self, monkeypatch):
         """Has the thread sleep on: whoever waits has to do everything, or is stuck."""
-        until(lambda: self.renderer._alert.value and self.renderer.idle)
+        until(lambda: self.renderer._alert and self.renderer.idle)
         monkeypatch.setattr(self.renderer, "_stir", lambda: None)
 
 
@@ -176,7 +176,7 @@ def test_what_is_put_without_waiting_is_drawn_soon_after_much_waiting(scene):
     for _ in range(30):
         scene.some(2)
         scene.surface.synchronize()
-    until(lambda: scene.renderer._alert.value)  # it does not look for ever
+    until(lambda: scene.renderer._alert)  # it does not look for ever
 
 
 def test_requests_of_others_keep_their_turn(scene):

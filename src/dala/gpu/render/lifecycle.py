@@ -17,8 +17,6 @@ PATIENCE: Final = 10.0
 
 #: All whose thread runs.
 workers: Final[set[Worker]] = set()
-#: Threads that end by themselves, and must have done so before the interpreter does.
-helpers: Final[list[threading.Thread]] = []
 _exiting = False
 
 
@@ -34,8 +32,6 @@ def _close_all() -> None:
         worker.close_soon()
     for worker in list(workers):
         worker.close()
-    for helper in helpers:
-        helper.join(PATIENCE)
 
 
 _held: list[Any] = []
@@ -56,10 +52,9 @@ def _after_fork_in_parent() -> None:
 def _after_fork() -> None:
     """The child has none of the threads: its copies of workers are closed."""
     _held.clear()
-    helpers.clear()
     for worker in list(workers):
         worker._forked = worker._closing = True
-        worker._alert.value = 1
+        worker._alert = True
         worker._room = threading.Condition()
         worker._busy, worker._gate = threading.RLock(), threading.RLock()
         worker._wake = SimpleQueue()

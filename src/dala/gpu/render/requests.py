@@ -6,8 +6,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from dala.gpu import command
-
 
 class Request:
     """Something to be done by the thread in turn."""
@@ -47,9 +45,3 @@ class Hand:
         self.data = data
         #: All bytes that were counted before them and with them; 0 if they were not.
         self.upto = upto
-
-
-def joined(chunk: list[Any]) -> bytes:
-    """Commands as one piece, a batch of them where that is quicker to make: it draws the same."""
-    made = None if command.join is None else command.join(chunk)
-    return b"".join(chunk) if made is None else made

@@ -14,8 +14,6 @@ done is written down by machine code, and whoever comes next goes on from there.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import struct
 import threading
 import time
 from abc import abstractmethod
@@ -26,7 +24,7 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 
 from dala.errors import CommandError, DeviceError, FreedError
 from dala.gpu.render.lifecycle import PATIENCE, exiting, register, workers
-from dala.gpu.render.requests import Hand, Request, joined
+from dala.gpu.render.requests import Hand, Request
 
 T = TypeVar("T")
 
@@ -52,9 +50,8 @@ class Worker:
         #: A list: a slice is taken and cut off at once, which is quicker than one by one.
         self._items: list[bytes | Hand | Request] = []
         self._take = 256
-        #: 1 where a put has more to do than to append: the thread sleeps, or has ended. A byte of
-        #: memory, since the calls in machine code look at it too.
-        self._alert = ctypes.c_uint8(0)
+        #: True where a put has more to do than to append: the thread sleeps, or has ended.
+        self._alert = False
         self._asleep = False
         self._closing = False
         self._forked = False
@@ -119,7 +116,7 @@ class Worker:
         """Leaves bytes for the thread; waits only if far too many are waiting already."""
         items = self._items
         items.append(data)
-        if self._alert.value or len(items) > QUEUE:
+        if self._alert or len(items) > QUEUE:
             self.nudge()
 
     def later(self, work: Callable[[], Any], nbytes: int = 0) -> None:
@@ -145,7 +142,7 @@ class Worker:
             self._attempt(lambda: self.obey(Hand(data)))
             return
         self._items.append(Hand(data, self._weigh(len(data))))
-        if self._alert.value or len(data) >= BULK:
+        if self._alert or len(data) >= BULK:
             self.nudge()
 
     def reach(self, work: Callable[[], T]) -> T:
@@ -213,11 +210,6 @@ class Worker:
         return here, go_on
 
     @property
-    def door(self) -> bytes:
-        """Where the queue is, for calls in machine code; of no use to those who outlive it."""
-        return struct.pack("<QQ", id(self._items), ctypes.addressof(self._alert))
-
-    @property
     def pending(self) -> int:
         """How many commands wait."""
         return len(self._items)
@@ -265,7 +257,7 @@ class Worker:
     def close_soon(self) -> None:
         """Ends the thread without waiting for it; what waits is dropped. Safe in finalizers."""
         self._closing = True
-        self._alert.value = 1
+        self._alert = True
         self._wake.put(None)
 
     def close(self) -> None:
@@ -293,7 +285,7 @@ class Worker:
     def _stir(self) -> None:
         if self._asleep:
             self._asleep = False
-            self._alert.value = 0
+            self._alert = False
             self._wake.put(None)
 
     def nudge(self) -> None:
@@ -374,7 +366,7 @@ class Worker:
             if not isinstance(item, bytes):
                 del chunk[n:]
                 break
-        return Hand(joined(chunk)), len(chunk)
+        return Hand(b"".join(chunk)), len(chunk)
 
     # the thread -------------------------------------------------------------------------------
     def _work(self) -> None:
@@ -400,7 +392,7 @@ class Worker:
         nap = 0 < self._naps <= NAPS or bool(self._items)
         self._naps += 1
         self._asleep = True
-        self._alert.value = not nap or self._closing
+        self._alert = not nap or self._closing
         # Whoever puts something after the look at the queue finds the alert set.
         if nap:
             with contextlib.suppress(Empty):
@@ -409,7 +401,7 @@ class Worker:
             self._wake.get()
             self._naps = 1
         self._asleep = False
-        self._alert.value = self._closing
+        self._alert = self._closing
 
     def _step(self) -> None:
         """Some of the queue. Slow work is taken in smaller pieces: closing has to wait for it."""
@@ -426,7 +418,7 @@ class Worker:
         # Most often there is one request, which somebody waits for, behind all the bytes.
         last = [item for item in chunk[-1:] if isinstance(item, Request)]
         try:
-            data = joined(chunk[:-1] if last else chunk)
+            data = b"".join(cast("list[bytes]", chunk[:-1] if last else chunk))
         except (TypeError, MemoryError):  # there are more of them, or may be
             self._mixed(chunk)
         else:
@@ -470,7 +462,7 @@ class Worker:
             self.fail(error)
 
     def _end(self) -> None:
-        self._alert.value = 1
+        self._alert = True
         while self._items:
             item = self._items.pop()
             if isinstance(item, Request):
