@@ -76,8 +76,8 @@ class Surface(Closing):
         """Width and height in pixels; waits only while a resize is queued."""
         renderer = self._own("size")
         resized = self._resized
-        if resized != self._settled and not renderer.held:
-            renderer.reach(lambda: None)
+        if resized != self._settled and not renderer.holds_canvas:
+            renderer.call(lambda: None)
             self._settled = resized
         height, width = renderer.front.shape[:2]
         return width, height
@@ -134,7 +134,7 @@ class Surface(Closing):
         if renderer is None:
             raise _destroyed(call)
         if renderer.closed:
-            renderer.refuse(call)
+            renderer.raise_closed(call)
         return renderer
 
     def _send(self, call: str, data: bytes) -> None:
@@ -278,7 +278,7 @@ class Surface(Closing):
     # pixels -----------------------------------------------------------------------------------
     def get_pixels(self) -> bytes:
         """All pixels, RGBA, row by row."""
-        return self._own("get_pixels").copied(np.ndarray.tobytes)
+        return self._own("get_pixels").copy_pixels(np.ndarray.tobytes)
 
     def read_pixels(self, x: int, y: int, w: int, h: int) -> bytes:
         """The pixels of a rectangle, which must lie inside."""
@@ -293,7 +293,7 @@ class Surface(Closing):
         check_pixels("set_pixels", pixels, *self.size)
         if not isinstance(rgba, bytes):
             pixels = pixels.copy()
-        renderer.later(lambda: renderer.write("set_pixels", pixels), pixels.nbytes)
+        renderer.post(lambda: renderer.write("set_pixels", pixels), pixels.nbytes)
 
     def with_pixels(self, fn: Callable[[np.ndarray[Any, Any]], Any]) -> None:
         """Calls ``fn`` with the pixels, an array (height, width, 4), while nothing else is drawn.
@@ -306,7 +306,7 @@ class Surface(Closing):
             raise CommandError(
                 f"with_pixels: fn must be a function of an array, {type(fn).__name__} came."
             )
-        with renderer.standing() as canvas:
+        with renderer.exclusive() as canvas:
             lent = canvas.pixels.copy()
             made = fn(lent)
             pixels = lent if made is None else _as_array("with_pixels", made)
@@ -329,7 +329,7 @@ class Surface(Closing):
 
     def to_array(self) -> np.ndarray[Any, Any]:
         """A copy of the pixels as an array (height, width, 4)."""
-        return self._own("to_array").copied(np.copy)
+        return self._own("to_array").copy_pixels(np.copy)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:

@@ -183,8 +183,8 @@ def test_a_resize_that_comes_between(engine_id):
     out = buffer_zeros((3, 5, 4), "u8")
     with create_surface(5, 3) as s:
         s.clear("navy")
-        here, go_on = s._renderer.pause()
-        here.wait()
+        paused, resume = s._renderer.pause()
+        paused.acquire()
         s.resize(4, 6)
         caught: list[BaseException] = []
 
@@ -197,7 +197,7 @@ def test_a_resize_that_comes_between(engine_id):
 
         thread = threading.Thread(target=work)
         thread.start()
-        go_on.set()
+        resume.release()
         thread.join()
         assert "the surface is 4 x 6" in str(caught[0])
         want = np.zeros((6, 4, 4), np.uint8)

@@ -51,7 +51,7 @@ class Queue:
     def __init__(self, surface):
         self.renderer = surface._renderer
         self.paused, self.resume = self.renderer.pause()
-        assert self.paused.wait(10)
+        assert self.paused.acquire(timeout=10)
 
     def __enter__(self):
         return self
@@ -63,7 +63,7 @@ class Queue:
 
     def __exit__(self, *_):
         self.taken()
-        self.resume.set()
+        self.resume.release()
 
 
 @pytest.fixture(scope="module")

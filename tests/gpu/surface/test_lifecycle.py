@@ -88,8 +88,8 @@ EXITS = {
     """,
     "standing still": """
         s = create_surface(30, 30)
-        here, go_on = s._renderer.pause()
-        here.wait()
+        paused, resume = s._renderer.pause()
+        paused.acquire()
         s.clear("red")
         print("end")
     """,

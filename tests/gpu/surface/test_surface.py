@@ -25,7 +25,7 @@ from dala.errors import (
 )
 from dala.gpu import Surface, command, create_surface
 from dala.gpu.raster import Canvas
-from dala.gpu.render.worker import QUEUE
+from dala.gpu.render.worker import MAX_QUEUED
 
 RED, GREEN, BLUE = b"\xff\0\0\xff", b"\0\xff\0\xff", b"\0\0\xff\xff"
 
@@ -245,7 +245,7 @@ def test_extremes_of_images_clips_and_reads(s):
     s.set_clip(0, 0, 2**32 - 1, 2**32 - 1)
     s.clear("red")
     assert s.read_pixels(31, 23, 1, 1) == RED
-    with pytest.raises(CommandError, match="not inside the surface of 32 x 24"):
+    with pytest.raises(CommandError, match="must lie inside the surface of 32 x 24"):
         s.read_pixels(2**32 - 1, 2**32 - 1, 2**32 - 1, 2**32 - 1)
     for bad in (-1, 2**32):
         with pytest.raises(CommandError, match="read_pixels: x"):
@@ -305,7 +305,7 @@ def test_rectangles_read_by_a_stream(s):
     assert s.take_reads() == [RED * 2, GREEN]
     assert s.take_reads() == []
     s.submit(command.encode_read_pixels(31, 0, 2, 1))
-    with pytest.raises(CommandError, match="not inside"):
+    with pytest.raises(CommandError, match="must lie inside"):
         s.take_reads()
 
 
@@ -322,20 +322,20 @@ def test_pixels_come_back_as_they_were_set(width, height, seed, as_array):
         x, y = width // 3, height // 3
         assert s.read_pixels(x, y, width - x, height - y) == pixels[y:, x:].tobytes()
         assert s.read_pixels(width, height, 0, 0) == b""
-        with pytest.raises(CommandError, match="not inside"):
+        with pytest.raises(CommandError, match="must lie inside"):
             s.read_pixels(x, y, width - x + 1, height - y)
 
 
 def test_set_pixels_takes_a_copy_and_keeps_its_turn(s):
     pixels = np.full((24, 32, 4), 7, np.uint8)
     flipped = np.full((24, 64, 4), 9, np.uint8)[:, ::-2]  # of no order at all
-    here, go_on = s._renderer.pause()
-    assert here.wait(10)
+    paused, resume = s._renderer.pause()
+    assert paused.acquire(timeout=10)
     s.clear("red")
     s.set_pixels(pixels)
     pixels[:] = 8
     s.fill_rect(0, 0, 1, 1, "blue")
-    go_on.set()
+    resume.release()
     assert s.get_pixels() == BLUE + b"\7" * (32 * 24 * 4 - 4)
     s.set_pixels(flipped)
     assert s.get_pixels() == b"\x09" * (32 * 24 * 4)
@@ -360,11 +360,11 @@ def test_what_are_not_its_pixels(s, bad):
 
 
 def test_set_pixels_of_a_surface_that_another_resizes_meanwhile(s):
-    here, go_on = s._renderer.pause()
-    assert here.wait(10)
+    paused, resume = s._renderer.pause()
+    assert paused.acquire(timeout=10)
     s._renderer.put(command.encode_resize(2, 1))  # by another thread: not known to be queued
     s.set_pixels(bytes(32 * 24 * 4))
-    go_on.set()
+    resume.release()
     with pytest.raises(CommandError, match="set_pixels: 2 x 1 pixels"):
         s.get_pixels()
     assert s.get_pixels() == bytes(8)
@@ -418,7 +418,7 @@ def test_with_pixels_that_raises_leaves_them(s):
 )  # fmt: skip
 def test_waiting_inside_with_pixels_is_refused(s, inner):
     s.clear("red")
-    with pytest.raises(CommandError, match="inside with_pixels the surface stands still"):
+    with pytest.raises(CommandError, match="the surface is paused while its function runs"):
         s.with_pixels(lambda pixels: inner(s))
     assert s.get_pixels() == RED * 32 * 24
 
@@ -426,11 +426,11 @@ def test_waiting_inside_with_pixels_is_refused(s, inner):
 def test_drawing_inside_with_pixels_comes_behind_it_however_much(s):
     def draws(pixels):
         assert s.size == (32, 24)
-        for n in range(3 * QUEUE):
+        for n in range(3 * MAX_QUEUED):
             s.fill_rect(0, 0, 1, 1, (n % 256, 0, 0))
         s.set_pixels(bytes(32 * 24 * 4))
         s.fill_rect(1, 0, 1, 1, "red")
-        assert s.stats["queue"] == 3 * QUEUE + 2
+        assert s.stats["queue"] == 3 * MAX_QUEUED + 2
         pixels[:] = 9
 
     s.with_pixels(draws)
@@ -491,11 +491,11 @@ def test_the_size_after_a_resize_in_a_batch(s):
 
 
 def test_the_size_needs_no_wait_unless_a_resize_is_queued(s):
-    here, go_on = s._renderer.pause()
-    assert here.wait(10)
+    paused, resume = s._renderer.pause()
+    assert paused.acquire(timeout=10)
     s.clear("red")
     assert s.size == (32, 24)  # would wait for ever
-    go_on.set()
+    resume.release()
 
 
 def test_counted_bytes_follow_the_size():
@@ -569,7 +569,7 @@ def test_only_bands_that_changed_are_copied():
             renderer.front[3, 60] = 77
             renderer.front[3, 9] = 77
 
-        renderer.ask(mark)
+        renderer.call(mark)
         s.fill_rect(8, 2, 4, 3, "blue")
         s.present()
         assert s.read_pixels(5, 40, 1, 1) == b"MMMM"
@@ -678,11 +678,11 @@ def test_two_framebuffers_and_little_besides():
 
     def fill(s):
         for _ in range(3):
-            here, go_on = s._renderer.pause()
-            assert here.wait(10)
-            for n in range(QUEUE):
+            paused, resume = s._renderer.pause()
+            assert paused.acquire(timeout=10)
+            for n in range(MAX_QUEUED):
                 s.fill_rect(n % 1000, n % 700, 9, 9, (n % 256, 0, 0, 200))
-            go_on.set()
+            resume.release()
             s.present()
             s.synchronize()
 

@@ -14,7 +14,7 @@ import pytest
 from dala.errors import CommandError, FreedError
 from dala.gpu import command, create_surface
 from dala.gpu.render import worker
-from dala.gpu.render.worker import QUEUE
+from dala.gpu.render.worker import MAX_QUEUED
 
 RED, GREEN = b"\xff\0\0\xff", b"\0\xff\0\xff"
 
@@ -54,7 +54,7 @@ class Job(threading.Thread):
 
 # the queue ------------------------------------------------------------------------------------
 def test_whoever_draws_too_much_waits_and_nothing_is_lost():
-    count, total = [0], QUEUE + 2000
+    count, total = [0], MAX_QUEUED + 2000
     with create_surface(100, 200) as s:
 
         def draw():
@@ -65,7 +65,10 @@ def test_whoever_draws_too_much_waits_and_nothing_is_lost():
         def hold(pixels):
             job = Job(draw)
             until(lambda: s._renderer._waiting == 1)
-            assert (count[0], s.stats["queue"]) == (QUEUE, QUEUE + 1)  # the next one waits
+            assert (count[0], s.stats["queue"]) == (
+                MAX_QUEUED,
+                MAX_QUEUED + 1,
+            )  # the next one waits
             return job
 
         jobs = []
@@ -78,7 +81,7 @@ def test_whoever_draws_too_much_waits_and_nothing_is_lost():
 
 
 def test_pictures_that_wait_are_bounded_by_their_bytes(monkeypatch):
-    monkeypatch.setattr(worker, "QUEUE_BYTES", 5 * 400)
+    monkeypatch.setattr(worker, "MAX_QUEUED_BYTES", 5 * 400)
     done = []
     with create_surface(10, 10) as s:
 
@@ -87,22 +90,22 @@ def test_pictures_that_wait_are_bounded_by_their_bytes(monkeypatch):
                 s.set_pixels(bytes([n]) * 400)
                 done.append(n)
 
-        here, go_on = s._renderer.pause()
-        assert here.wait(10)
+        paused, resume = s._renderer.pause()
+        assert paused.acquire(timeout=10)
         job = Job(draw)
         until(lambda: s._renderer._waiting == 1)
         assert (len(done), s.stats["queue"]) == (5, 5)
-        go_on.set()
+        resume.release()
         job.end()
         assert s.get_pixels() == bytes([19]) * 400
-        assert s._renderer._heavy == 0
-        monkeypatch.setattr(worker, "QUEUE_BYTES", 10)
+        assert s._renderer._queued_bytes == 0
+        monkeypatch.setattr(worker, "MAX_QUEUED_BYTES", 10)
         s.set_pixels(bytes([20]) * 400)  # one is taken, however large
         assert s.get_pixels() == bytes([20]) * 400
 
 
 def test_large_commands_are_bounded_too(monkeypatch):
-    monkeypatch.setattr(worker, "QUEUE_BYTES", 3 * 300_000)
+    monkeypatch.setattr(worker, "MAX_QUEUED_BYTES", 3 * 300_000)
     done = []
     with create_surface(2, 2) as s:
 
@@ -111,12 +114,12 @@ def test_large_commands_are_bounded_too(monkeypatch):
                 s.load_image(n, bytes([n]) * 262144, 256, 256)
                 done.append(n)
 
-        here, go_on = s._renderer.pause()
-        assert here.wait(10)
+        paused, resume = s._renderer.pause()
+        assert paused.acquire(timeout=10)
         job = Job(draw)
         until(lambda: s._renderer._waiting == 1)
         assert len(done) == 3
-        go_on.set()
+        resume.release()
         job.end()
         s.synchronize()
         assert s._renderer.canvas.image_count == 8
@@ -124,8 +127,8 @@ def test_large_commands_are_bounded_too(monkeypatch):
 
 def test_drawing_returns_while_nothing_is_drawn():
     with create_surface(4, 4) as s:
-        here, go_on = s._renderer.pause()
-        assert here.wait(10)
+        paused, resume = s._renderer.pause()
+        assert paused.acquire(timeout=10)
         s.clear("red")
         s.present()
         s.batch([command.encode_clear("lime")])
@@ -134,26 +137,26 @@ def test_drawing_returns_while_nothing_is_drawn():
         s.set_uniform("x", b"1234")
         assert s.stats["queue"] == 6
         assert s._renderer.frames == 0
-        go_on.set()
+        resume.release()
         assert s.read_pixels(3, 3, 1, 1) == GREEN
         assert s.stats["frames"] == 1
 
 
 def test_slow_work_is_taken_in_smaller_pieces_and_then_in_larger_ones(monkeypatch):
     with create_surface(4, 4) as s:
-        monkeypatch.setattr(worker, "LONG", -1.0)  # everything takes longer
+        monkeypatch.setattr(worker, "CHUNK_SECONDS", -1.0)  # everything takes longer
         for _ in range(20):
             s.clear("red")
             s.synchronize()
-        assert s._renderer._take == 16
+        assert s._renderer._chunk_size == 16
         for n in range(100):
             s.fill_rect(n % 4, n // 4 % 4, 1, 1, (n, 0, 0))
         assert s.read_pixels(3, 0, 1, 1) == b"\x63\0\0\xff"  # n = 99
-        monkeypatch.setattr(worker, "LONG", 1e9)
+        monkeypatch.setattr(worker, "CHUNK_SECONDS", 1e9)
         for _ in range(20):
             s.clear("red")
             s.synchronize()
-        assert s._renderer._take == QUEUE
+        assert s._renderer._chunk_size == MAX_QUEUED
 
 
 # atomicity ------------------------------------------------------------------------------------
@@ -162,16 +165,16 @@ def test_requests_keep_their_turn_wherever_they_lie(pattern):
     seen, want, last = [], [], 0
     with create_surface(4, 1) as s:
         renderer = s._renderer
-        here, go_on = renderer.pause()
-        assert here.wait(30)
+        paused, resume = renderer.pause()
+        assert paused.acquire(timeout=30)
         for n, kind in enumerate(pattern, 1):
             if kind == "b":
                 s.fill_rect(0, 0, 1, 1, (n, 0, 0))
                 last = n
             else:
-                renderer.later(lambda: seen.append(int(renderer.canvas.pixels[0, 0, 0])))
+                renderer.post(lambda: seen.append(int(renderer.canvas.pixels[0, 0, 0])))
                 want.append(last)
-        go_on.set()
+        resume.release()
         s.synchronize()
         assert seen == want
         assert s.read_pixels(0, 0, 1, 1)[0] == last
@@ -295,8 +298,8 @@ def test_destroyed_by_another_thread_while_others_draw_and_wait():
 def test_those_who_wait_are_told_when_it_is_destroyed():
     s = create_surface(4, 4)
     renderer = s._renderer
-    here, _ = renderer.pause()
-    assert here.wait(10)
+    paused, _ = renderer.pause()
+    assert paused.acquire(timeout=10)
     told = []
 
     def wait(act):
@@ -358,13 +361,13 @@ def test_ctrl_c_in_a_wait_leaves_the_surface_usable():
             lambda: s.read_pixels(0, 0, 1, 1),
             lambda: s.with_pixels(lambda pixels: pixels.fill(3)),
         ):
-            here, go_on = renderer.pause()
-            assert here.wait(10)
+            paused, resume = renderer.pause()
+            assert paused.acquire(timeout=10)
             job = interrupt_when(lambda: renderer.pending == 1)
             with pytest.raises(KeyboardInterrupt):
                 act()
             job.end()
-            go_on.set()
+            resume.release()
             s.clear("red")
             assert s.get_pixels() == RED * 16
             assert s.errors == []
@@ -374,15 +377,15 @@ def test_ctrl_c_in_a_wait_leaves_the_surface_usable():
 def test_ctrl_c_while_the_queue_is_full():
     with create_surface(4, 4) as s:
         renderer = s._renderer
-        here, go_on = renderer.pause()
-        assert here.wait(10)
+        paused, resume = renderer.pause()
+        assert paused.acquire(timeout=10)
         job = interrupt_when(lambda: renderer._waiting == 1)
         with pytest.raises(KeyboardInterrupt):
             while True:
                 s.clear("red")
         job.end()
         assert renderer._waiting == 0
-        go_on.set()
+        resume.release()
         assert s.get_pixels() == RED * 16
 
 

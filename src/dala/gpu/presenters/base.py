@@ -102,7 +102,7 @@ class Presenter(Closing):
 
     def fail(self, error: DalaError) -> None:
         """Ends the presenter for an error, which the surface lists and raises."""
-        self.renderer.fail(error)
+        self.renderer.record_error(error)
         self.leave()
 
     def wait(self, timeout: float | None) -> bool:

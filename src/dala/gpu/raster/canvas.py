@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -40,7 +39,6 @@ Pixels = np.ndarray[Any, Any]
 
 _IMAGE: Final = struct.Struct("<QiiII")
 _IMAGE_SIZE: Final = 1 + _IMAGE.size
-_BATCH_SIZE: Final = 5
 _SIZES: Final = stream.command_sizes()
 _SIZES_PLACE: Final = place_of(_SIZES)
 _WIDTHS: Final = half_widths()
@@ -95,10 +93,7 @@ class Canvas:
         self._bands: Bands | None = None
         self._places: tuple[Place, ...] = ()
         self._check: Native | None = None
-        self._fixed: tuple[Any, Native, Callable[[Place, int, int], None]] | None = None
         self._execute: tuple[int, bool, Native] | None = None
-        #: Whose bytes the frame tells the progress of.
-        self.begun: object = None
         self._start()
 
     def _start(self) -> None:
@@ -175,52 +170,6 @@ class Canvas:
             elif code != stream.IMAGE_BLIT:
                 return self._stop(given, code, at)
 
-    def advance(self, data: bytes, token: object) -> bool:
-        """Draws what was checked as far as that needs nothing new; True when all is drawn.
-
-        What is drawn is noted in the frame by native code, in the very call that draws. So whoever
-        calls again with the same token, after an interrupt too, draws nothing twice, and nothing is
-        left out.
-        """
-        frame, ready = self._frame, self._execute
-        if ready is None or ready[:2] != (Canvas._kinds, self._checked):
-            return False
-        if self.begun is not token:  # whose bytes came before is done
-            frame[AT] = 0
-            self.begun = token
-        given: Pixels | None = None
-        size = len(data)
-        while True:
-            at = int(frame[AT])
-            if at == size:
-                return not self._faults[0]
-            if data[at] == stream.BATCH and at + _BATCH_SIZE < size:
-                at = frame[AT] = at + _BATCH_SIZE  # it holds commands, and draws nothing itself
-            if data[at] == stream.IMAGE_BLIT:
-                if not self._image(at, *_IMAGE.unpack_from(data, at + 1), ready=True):
-                    return False
-                frame[AT] = at + _IMAGE_SIZE  # where nothing of it is seen
-                continue
-            if given is None:
-                given = np.frombuffer(data, np.uint8)
-                where = place_of(given)
-            if worth(given, at, self.pixels.size):  # its bands are planned before they are drawn
-                return False
-            self._drawing(ready[2])(where, at, size)
-            if frame[CODE] not in (stream.END, stream.IMAGE_BLIT):
-                return False
-
-    def _drawing(self, execute: Native) -> Callable[[Place, int, int], None]:
-        """What draws bytes from one place to another: all else is packed once."""
-        places = self._places or self._find()
-        if self._fixed is None or self._fixed[0] is not places or self._fixed[1] is not execute:
-            self._fixed = places, execute, execute.prepare(*places, _NOTHING, 0)
-        return self._fixed[2]
-
-    def progress(self, token: object) -> int:
-        """How far ``advance`` came with the same token."""
-        return int(self._frame[AT]) if self.begun is token else 0
-
     def _find(self) -> tuple[Place, ...]:
         """Where everything is that native code works on, in the order of its arguments."""
         pixels, atlas = self.pixels, self._atlas
@@ -251,23 +200,18 @@ class Canvas:
             raise _malformed(given, at, 0)
         return Stop(code, at, end)
 
-    def _image(
-        self, at: int, id: int, x: int, y: int, w: int, h: int, *, ready: bool = False
-    ) -> bool:
-        """Draws an image; False where ``ready`` wants all to be at hand, and it is not."""
+    def _image(self, at: int, id: int, x: int, y: int, w: int, h: int) -> None:
         image, scratch = self._images.get(id), self._scratch
-        if ready and (image is None or scratch is None):
-            return False
         if image is None:
             self._collect()
             self._told.append(Fault(stream.IMAGE_BLIT, at, id))
-            return True
+            return
         if scratch is None or scratch.width < self.width:
             scratch = self._scratch = Scratch(self.width)
         pixels, frame, dirty = (self._places or self._find())[:3]
-        return draw_image(
+        draw_image(
             image, scratch, (pixels, frame, dirty), self.width, (x, y, w, h), at + _IMAGE_SIZE,
-            nearest=self.nearest, checked=self._checked, ready=ready,
+            nearest=self.nearest, checked=self._checked,
         )  # fmt: skip
 
     def _collect(self) -> None:
@@ -370,7 +314,7 @@ class Canvas:
         self._pixels, self._places = None, ()
         self._images.clear()
         self._atlas.clear()
-        self._scratch = self._bands = self._fixed = None
+        self._scratch = self._bands = None
 
 
 def _size(call: str, width: Any, height: Any) -> tuple[int, int]:

@@ -1,27 +1,27 @@
-"""How workers end: with the interpreter, and in a process that was forked."""
+"""Workers at interpreter exit and across forks."""
 
 from __future__ import annotations
 
 import atexit
 import os
-import threading
 from functools import cache
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from dala.gpu.render.worker import Worker
 
-#: Seconds that closing, and a fork, wait for what is being done.
-PATIENCE: Final = 10.0
+#: Seconds that closing a worker, and a fork, wait for the command that is running.
+CLOSE_TIMEOUT: Final = 10.0
 
-#: All whose thread runs.
+#: Every worker whose thread runs.
 workers: Final[set[Worker]] = set()
+
 _exiting = False
+_paused: list[Worker] = []
 
 
 def exiting() -> bool:
-    """True once the interpreter ends."""
+    """Return True once the interpreter is shutting down."""
     return _exiting
 
 
@@ -34,44 +34,38 @@ def _close_all() -> None:
         worker.close()
 
 
-_held: list[Any] = []
-
-
 def _before_fork() -> None:
-    """Waits until no worker is doing anything: the child gets no lock that nobody will release."""
+    """Wait until no worker is busy: the child must not inherit a lock that is never released."""
     for worker in list(workers):
-        if not worker.on_thread and worker._busy.acquire(timeout=PATIENCE):
-            _held.append(worker._busy)
+        if worker.pause_for_fork(CLOSE_TIMEOUT):
+            _paused.append(worker)
 
 
 def _after_fork_in_parent() -> None:
-    while _held:
-        _held.pop().release()
+    while _paused:
+        _paused.pop().resume_after_fork()
 
 
-def _after_fork() -> None:
-    """The child has none of the threads: its copies of workers are closed."""
-    _held.clear()
+def _after_fork_in_child() -> None:
+    """Mark every worker closed: the child has none of their threads."""
+    _paused.clear()
     for worker in list(workers):
-        worker._forked = worker._closing = True
-        worker._alert = True
-        worker._room = threading.Condition()
-        worker._busy, worker._gate = threading.RLock(), threading.RLock()
-        worker._wake = SimpleQueue()
-        worker.forked()
+        worker.reset_after_fork()
     workers.clear()
 
 
 @cache
 def register() -> None:
-    """For the first worker: the compiler, which takes its lock for forks, has registered by then.
+    """Install the hooks; called for the first worker.
 
-    What registers last is asked first, before a fork; it must not wait with that lock taken.
+    The compiler registers its own fork hook when it is created, and holds its lock during a fork.
+    Hooks that registered last run first, so workers must register after the compiler: a worker
+    that is waited for here may still need that lock.
     """
     if hasattr(os, "register_at_fork"):  # not on Windows
         os.register_at_fork(
             before=_before_fork,
             after_in_parent=_after_fork_in_parent,
-            after_in_child=_after_fork,
+            after_in_child=_after_fork_in_child,
         )
     atexit.register(_close_all)

@@ -1,47 +1,56 @@
-"""What lies in the queue of a worker besides plain bytes: requests, and bytes in hand."""
+"""Items of a worker's queue other than plain command bytes."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 
-class Request:
-    """Something to be done by the thread in turn."""
+class Request(Generic[T]):
+    """A function to be called on the worker's thread, in order with the queued commands."""
 
-    __slots__ = ("done", "error", "refused", "result", "work")
+    __slots__ = ("_result", "done", "error", "refused", "work")
 
-    def __init__(self, work: Callable[[], Any]) -> None:
-        self.work: Callable[[], Any] | None = work
+    def __init__(self, work: Callable[[], T]) -> None:
+        #: The function; None once it ran, or once its caller stopped waiting.
+        self.work: Callable[[], T] | None = work
+        #: Released when the request was run or refused.
         self.done = threading.Lock()
         self.done.acquire()
-        self.result: Any = None
+        self._result: list[T] = []
         self.error: BaseException | None = None
         self.refused = False
 
+    @property
+    def result(self) -> T:
+        """The return value of the function."""
+        return self._result[0]
+
     def run(self) -> None:
-        """Does it, unless it was given up, and lets go of whoever waits."""
+        """Call the function, unless it was canceled, and wake the caller."""
         work, self.work = self.work, None
         try:
             if work is not None:
-                self.result = work()
-        except BaseException as error:  # told to the one who waits
+                self._result.append(work())
+        except BaseException as error:  # raised on the thread that waits
             self.error = error
         self.done.release()
 
     def refuse(self) -> None:
-        """Lets go of whoever waits, without having done it."""
+        """Wake the caller without calling the function."""
         self.work, self.refused = None, True
         self.done.release()
 
 
-class Hand:
-    """Bytes in hand, some of which may be done, or so many that they are counted."""
+class LargeCommand:
+    """Command bytes that count against the limit on queued bytes."""
 
-    __slots__ = ("data", "upto")
+    __slots__ = ("data", "reserved")
 
-    def __init__(self, data: bytes, upto: int = 0) -> None:
+    def __init__(self, data: bytes, reserved: int) -> None:
         self.data = data
-        #: All bytes that were counted before them and with them; 0 if they were not.
-        self.upto = upto
+        #: Total bytes reserved when this command was queued, itself included; 0 if not counted.
+        self.reserved = reserved

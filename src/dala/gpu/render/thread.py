@@ -16,9 +16,7 @@ import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
-
-import numpy as np
+from typing import Final, TypeVar
 
 from dala import resources
 from dala.errors import CommandError, DalaError
@@ -26,8 +24,8 @@ from dala.gpu.command import LAYOUTS, OPCODES, Command, decode
 from dala.gpu.raster import Canvas, Stop
 from dala.gpu.raster.canvas import _blank, _size
 from dala.gpu.raster.compiler import prepare
-from dala.gpu.render.requests import Hand
-from dala.gpu.render.worker import LOOK, Worker
+from dala.gpu.render.worker import POLL_SECONDS, Worker
+from dala.typing import NDArray
 
 T = TypeVar("T")
 
@@ -36,7 +34,7 @@ KEPT_ERRORS: Final = 64
 #: Rectangles that were read by a command in a stream, remembered.
 KEPT_READS: Final = 16
 #: Presents that the frames in a second are counted over.
-PACED: Final = 120
+FPS_WINDOW: Final = 120
 
 _PRESENT: Final = OPCODES["present"]
 _LOADS: Final = (OPCODES["load_sprite"], OPCODES["load_image"])
@@ -61,8 +59,8 @@ class Renderer(Worker):
         self.shade: Callable[[Renderer, Command], None] | None = None
         self.reads: deque[bytes] = deque(maxlen=KEPT_READS)
         self._errors = weakref.ref(errors)
-        self._untold: deque[DalaError] = deque(maxlen=1)
-        self._presented: deque[float] = deque(maxlen=PACED)
+        self._pending_error: deque[DalaError] = deque(maxlen=1)
+        self._presented: deque[float] = deque(maxlen=FPS_WINDOW)
         self._counted: deque[int] = deque()
         self._count()
         prepare()  # here, so that it knows of forks before the worker does
@@ -73,25 +71,19 @@ class Renderer(Worker):
             raise
 
     def sync(self, work: Callable[[], T]) -> T:
-        """As :meth:`reach`; what went wrong in commands before is raised instead."""
-        result, error = self.reach(lambda: (work(), self._take_untold()))
+        """Call a function in turn and wait; an error of an earlier command is raised instead."""
+        result, error = self.call(lambda: (work(), self._take_pending_error()))
         if error is not None:
             raise error
         return result
 
-    def copied(self, copy: Callable[[np.ndarray[Any, Any]], T]) -> T:
-        """A copy of the pixels, in turn, made on the calling thread.
+    def copy_pixels(self, copy: Callable[[NDArray], T]) -> T:
+        """Return a copy of the pixels, in turn, made on the calling thread.
 
-        The heap of the surface's own would keep the room of a frame.
+        The allocator would keep the memory of a frame for the render thread.
         """
-        here, found = self.here(lambda: (copy(self.canvas.pixels), self._take_untold()))
-        if not here or found is None:
-            with self.standing() as canvas:
-                return copy(canvas.pixels)
-        result, error = found
-        if error is not None:
-            raise error
-        return result
+        with self.exclusive() as canvas:
+            return copy(canvas.pixels)
 
     @property
     def fps(self) -> float:
@@ -102,23 +94,28 @@ class Renderer(Worker):
         return (len(times) - 1) / (times[-1] - times[0])
 
     @contextlib.contextmanager
-    def standing(self) -> Iterator[Canvas]:
-        """Lends the canvas to the caller, in turn; the thread stands still meanwhile."""
+    def exclusive(self) -> Iterator[Canvas]:
+        """Lend the canvas to the calling thread, in turn; the render thread is paused meanwhile."""
         if self.on_thread:
             yield self.canvas
             return
-        self.sync(lambda: None)
-        here, go_on = self.pause()
-        try:
-            while not here.wait(LOOK):
-                if self.closed:
-                    self.refuse("with_pixels")
-            self._holder = threading.get_ident()
-            yield self.canvas
-        finally:
-            if self.held:
-                self._holder = None
-            go_on.set()
+        if self.holds_canvas:
+            self.call(lambda: None)  # raises: it would wait for itself
+        hold, holding = threading.Lock(), False
+        with hold:
+            try:
+                paused, _ = self.pause(hold)
+                while not paused.acquire(timeout=POLL_SECONDS):
+                    if self.closed:
+                        self.raise_closed("with_pixels")
+                error = self._take_pending_error()
+                if error is not None:
+                    raise error
+                self._holder, holding = threading.get_ident(), True
+                yield self.canvas
+            finally:
+                if holding:  # no call before this: an interrupt could come with it
+                    self._holder = None
 
     # memory -----------------------------------------------------------------------------------
     def _count(self) -> None:
@@ -131,18 +128,19 @@ class Renderer(Worker):
         with contextlib.suppress(IndexError):
             resources.untrack("surface", "host", self._counted.pop())
 
-    def finish(self) -> None:
+    def release(self) -> None:
         """Lets go of what only the thread used; the front framebuffer may still be shown."""
         self.uncount()
         self.canvas.close()
         self.shade = None
 
-    def forked(self) -> None:
-        """Makes the lock of the front framebuffer anew."""
+    def reset_after_fork(self) -> None:
+        """Close the copy in a forked child, with new locks."""
+        super().reset_after_fork()
         self.front_lock = threading.Lock()
 
     # errors -----------------------------------------------------------------------------------
-    def fail(self, error: Exception) -> None:
+    def record_error(self, error: Exception) -> None:
         """Lists an error, to be raised by the next call that waits; any thread may."""
         if isinstance(error, DalaError):
             told = error.with_traceback(None)  # its frames hold bytes and pixels
@@ -152,48 +150,39 @@ class Renderer(Worker):
             for place in traceback.extract_tb(error.__traceback__)[-1:]:
                 told.add_note(f"In {place.name}, {place.filename}:{place.lineno}.")
             told.__cause__ = error.with_traceback(None)
-        if not self._untold:
-            self._untold.append(told)
+        if not self._pending_error:
+            self._pending_error.append(told)
         errors = self._errors()
         if errors is not None:
             errors.append(told)
 
-    def _take_untold(self) -> DalaError | None:
+    def _take_pending_error(self) -> DalaError | None:
         try:
-            return self._untold.popleft()
+            return self._pending_error.popleft()
         except IndexError:
             return None
 
     # commands ---------------------------------------------------------------------------------
-    def advance(self, hand: Hand) -> bool:
-        """Draws with what is at hand; leaves faults and all that does not draw to the thread."""
-        return self.canvas.advance(hand.data, hand)
-
-    def forget(self) -> None:
-        """The next bytes begin at their beginning."""
-        self.canvas.begun = None
-
-    def obey(self, hand: Hand) -> None:
-        """Executes commands; what fails is remembered, and the rest goes on."""
-        data, at = hand.data, self.canvas.progress(hand)
-        self.forget()
+    def execute(self, data: bytes) -> None:
+        """Execute commands. One that fails is recorded, and the next ones are executed."""
+        at = 0
         while True:
             try:
                 stop = self.canvas.run(data, at)
             except Exception as error:
-                self.fail(error)
+                self.record_error(error)
                 return
             for fault in self.canvas.take_faults():
-                self.fail(fault.error)
+                self.record_error(fault.error)
             if stop is None:
                 return
             try:
-                self._obey(data, stop)
-            except Exception as error:  # a driver's, say: the thread goes on
-                self.fail(error)
+                self._execute_other(data, stop)
+            except Exception as error:  # a driver's, for example: the thread continues
+                self.record_error(error)
             at = stop.end
 
-    def _obey(self, data: bytes, stop: Stop) -> None:
+    def _execute_other(self, data: bytes, stop: Stop) -> None:
         """A command that does not draw."""
         if stop.opcode == _PRESENT:
             self._do_present()
@@ -207,7 +196,7 @@ class Renderer(Worker):
 
     def _do_present(self) -> None:
         canvas = self.canvas
-        changed = _joined(canvas.take_dirty())
+        changed = _merge_bands(canvas.take_dirty())
         with self.front_lock:
             self.front = canvas.swap(self.front)
             front, back = self.front, canvas.pixels
@@ -254,12 +243,12 @@ class Renderer(Worker):
         canvas = self.canvas
         if x + w > canvas.width or y + h > canvas.height:
             raise CommandError(
-                f"read_pixels: the rectangle at ({x}, {y}) of {w} x {h} is not inside the surface "
-                f"of {canvas.width} x {canvas.height}."
+                f"read_pixels: the rectangle at ({x}, {y}) of {w} x {h} must lie inside the "
+                f"surface of {canvas.width} x {canvas.height}."
             )
         return canvas.pixels[y : y + h, x : x + w].tobytes()
 
-    def write(self, call: str, pixels: np.ndarray[Any, Any]) -> None:
+    def write(self, call: str, pixels: NDArray) -> None:
         """All pixels of the back framebuffer, from bytes or an array of its shape."""
         canvas = self.canvas
         check_pixels(call, pixels, canvas.width, canvas.height)
@@ -267,7 +256,7 @@ class Renderer(Worker):
         canvas.touch()
 
 
-def check_pixels(call: str, pixels: np.ndarray[Any, Any], width: int, height: int) -> None:
+def check_pixels(call: str, pixels: NDArray, width: int, height: int) -> None:
     """Refuses what is not the pixels of a surface of this size."""
     if pixels.size != width * height * 4 or (pixels.ndim == 3 and pixels.shape[1] != width):
         came = f"{pixels.size} bytes" if pixels.ndim == 1 else f"an array {pixels.shape}"
@@ -280,7 +269,7 @@ def check_pixels(call: str, pixels: np.ndarray[Any, Any], width: int, height: in
 Rectangle = tuple[int, int, int, int]
 
 
-def _joined(bands: list[Rectangle]) -> list[Rectangle]:
+def _merge_bands(bands: list[Rectangle]) -> list[Rectangle]:
     """Bands that lie below each other and have the same columns as one rectangle."""
     found: list[Rectangle] = []
     for x, y, w, h in bands:

@@ -1,80 +1,68 @@
-"""A thread that works through a bounded queue of bytes, in order; the render thread is one.
+"""A thread that executes a bounded queue of command bytes in order.
 
-Bytes are put by any thread at the cost of an append; many of them are handed over at once, joined.
-Between them lie requests, calls to be made in turn, which somebody may wait for. Nothing that a
-finalizer calls waits for a lock: the collector runs finalizers on any thread, in the middle of
-anything, also of what holds that lock.
+Any thread may queue commands, which costs one list append. The worker takes many of them at a time
+and executes them joined. Requests, which are function calls, keep their place among the commands;
+callers may wait for them.
 
-Waking a thread and being woken by it takes longer than many a drawing. So whoever waits does plain
-bytes itself if the thread has not begun with them. That may be the main thread, where an interrupt
-can come after any step: what is in hand stays the head of the queue until it is done, how far it is
-done is written down by machine code, and whoever comes next goes on from there.
+Code that a finalizer may call takes no lock: finalizers run on any thread at any time, also while
+that thread holds the lock.
 """
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from functools import partial
-from queue import Empty, SimpleQueue
-from typing import Any, Final, NoReturn, TypeVar, cast
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from queue import SimpleQueue
+from typing import Any, Final, NoReturn, TypeVar
 
 from dala.errors import CommandError, DeviceError, FreedError
-from dala.gpu.render.lifecycle import PATIENCE, exiting, register, workers
-from dala.gpu.render.requests import Hand, Request
+from dala.gpu.render.lifecycle import CLOSE_TIMEOUT, exiting, register, workers
+from dala.gpu.render.requests import LargeCommand, Request
 
 T = TypeVar("T")
+Item = bytes | LargeCommand | Request[Any]
 
-#: Items that may wait; whoever puts more waits until half of them are gone.
-QUEUE: Final = 8192
-#: Bytes of pictures that may wait.
-QUEUE_BYTES: Final = 128 << 20
-#: Bytes that wait from which on the thread is woken at once, and left to do them.
-BULK: Final = 1 << 15
-#: Seconds of computing that one handing over of bytes should take at most: closing waits for it.
-LONG: Final = 0.1
-#: Seconds that the thread naps, and how often, when it was woken for what others did meanwhile.
-NAP: Final = 0.002
-NAPS: Final = 10
-#: Seconds after which whoever waits looks around; short, so that Ctrl-C works everywhere.
-LOOK: Final = 0.2
+#: Items that may be queued. A caller that queues more waits until half of them are done.
+MAX_QUEUED: Final = 8192
+#: Bytes of large commands and pictures that may be queued.
+MAX_QUEUED_BYTES: Final = 128 << 20
+#: Seconds of computing that one chunk of the queue should take at most: closing waits for it.
+CHUNK_SECONDS: Final = 0.1
+#: Seconds between the checks of a waiting thread; short, so that Ctrl-C works on every system.
+POLL_SECONDS: Final = 0.2
 
 
 class Worker:
-    """The queue and its thread, which calls ``obey`` with bytes and ``finish`` at its end."""
+    """A command queue and the thread that executes it."""
 
     def __init__(self, name: str) -> None:
-        #: A list: a slice is taken and cut off at once, which is quicker than one by one.
-        self._items: list[bytes | Hand | Request] = []
-        self._take = 256
-        #: True where a put has more to do than to append: the thread sleeps, or has ended.
+        #: A list, since taking and deleting a slice is faster than popping items one by one.
+        self._items: list[Item] = []
+        self._chunk_size = 256
+        #: True where queueing has to do more than append: the thread sleeps, or has ended.
         self._alert = False
         self._asleep = False
         self._closing = False
         self._forked = False
-        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._room = threading.Condition()
+        #: Threads that wait for room in the queue.
         self._waiting = 0
-        #: Bytes counted when they were put, and those of them that are done.
-        self._weighed = self._lifted = 0
-        #: Held while anything is being done, so that a fork finds no lock taken by the thread.
-        #: It knows its owner: whoever has it must not wait for it.
-        self._busy: Any = threading.RLock()
-        #: Held by those who wait for that lock, which the thread would take again too soon.
-        self._gate: Any = threading.RLock()
-        self._stepping = False
-        self._standing = False
-        #: Naps since the thread last did something; 0 while it does.
-        self._naps = 0
-        #: The thread that the worker stands still for.
+        #: Bytes reserved in the queue since the start, and those of them that are done.
+        self._reserved = self._released = 0
+        #: Held while the thread executes anything, so that a fork finds no other lock taken.
+        self._busy = threading.Lock()
+        #: The thread that the worker is paused for.
         self._holder: int | None = None
+        #: The thread that forks, and holds the lock above meanwhile.
+        self._forking: int | None = None
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Start the thread."""
         register()
         workers.add(self)
         try:
@@ -82,303 +70,260 @@ class Worker:
         except RuntimeError as error:
             workers.discard(self)
             raise DeviceError(
-                f"create_surface: no thread can be started ({error}). Destroy other surfaces."
+                f"create_surface: cannot start a thread ({error}). Destroy other surfaces.",
+                call="create_surface",
             ) from None
 
     @abstractmethod
-    def obey(self, hand: Hand) -> None:
-        """Does what bytes say, or the rest of it; never raises. On the thread alone."""
+    def execute(self, data: bytes) -> None:
+        """Execute command bytes; called on the worker's thread."""
 
     @abstractmethod
-    def advance(self, hand: Hand) -> bool:
-        """Does what is plain in bytes, on any thread; True when all of it is done.
-
-        It may be broken off anywhere by an interrupt, and then goes on where it was.
-        """
+    def record_error(self, error: Exception) -> None:
+        """Remember an error of a command that no caller waited for."""
 
     @abstractmethod
-    def forget(self) -> None:
-        """Lets go of what was in hand: it is done, and out of the queue."""
+    def release(self) -> None:
+        """Free all resources; the last call on the thread."""
 
-    @abstractmethod
-    def fail(self, error: Exception) -> None:
-        """Remembers what went wrong in something that nobody waited for."""
-
-    @abstractmethod
-    def finish(self) -> None:
-        """Lets go of everything; the last call on the thread."""
-
-    def forked(self) -> None:
-        """Makes locks anew in a process that was forked, where others may have held them."""
-
-    # for everybody ----------------------------------------------------------------------------
+    # queueing, from any thread ----------------------------------------------------------------
     def put(self, data: bytes) -> None:
-        """Leaves bytes for the thread; waits only if far too many are waiting already."""
+        """Queue command bytes; waits only while the queue is full."""
         items = self._items
         items.append(data)
-        if self._alert or len(items) > QUEUE:
-            self.nudge()
-
-    def later(self, work: Callable[[], Any], nbytes: int = 0) -> None:
-        """Has something done in turn, without waiting; ``nbytes`` that wait with it are bounded.
-
-        What goes wrong in it is told as with bytes.
-        """
-        if self._own:
-            self._attempt(work)
-            return
-        upto = self._weigh(nbytes)
-
-        def told() -> None:
-            self._attempt(work)
-            self._settle(upto)
-
-        self._items.append(Request(told))
-        self.nudge()
+        if self._alert or len(items) > MAX_QUEUED:
+            self._wake_and_wait()
 
     def put_large(self, data: bytes) -> None:
-        """As ``put``; how many bytes wait is bounded, too."""
-        if self._own:
-            self._attempt(lambda: self.obey(Hand(data)))
+        """Queue command bytes that count against the limit on queued bytes."""
+        if self._is_own_thread:
+            self._attempt(lambda: self.execute(data))
             return
-        self._items.append(Hand(data, self._weigh(len(data))))
-        if self._alert or len(data) >= BULK:
-            self.nudge()
+        self._items.append(LargeCommand(data, self._reserve(len(data))))
+        if self._alert:
+            self._wake_and_wait()
 
-    def reach(self, work: Callable[[], T]) -> T:
-        """As :meth:`ask`, done by the caller or by the thread, whoever comes to it first.
+    def post(self, work: Callable[[], object], nbytes: int = 0) -> None:
+        """Queue a function call without waiting for it.
 
-        For short work only, of which nothing is left half done by an interrupt.
+        Its errors are recorded. ``nbytes`` of memory that it keeps alive count against the limit.
         """
-        here, result = self.here(work)
-        return cast("T", result) if here else self.ask(work)
+        if self._is_own_thread:
+            self._attempt(work)
+            return
+        reserved = self._reserve(nbytes)
 
-    def here(self, work: Callable[[], T]) -> tuple[bool, T | None]:
-        """As :meth:`reach`, but by the caller or not at all: whether, and the result."""
-        if self._stepping or self._standing or self._closing or self._heavy >= BULK:
-            return False, None
-        if self.on_thread or self.held:
-            return False, None
-        with self._gate, self._busy:
-            here = not self._standing and self._drained()
-            result = work() if here else None
-        if here and self._items and not self._closing:  # put meanwhile
-            self._stir()
-        return here, result
+        def attempt() -> None:
+            self._attempt(work)
+            self._release_bytes(reserved)
 
-    def ask(self, work: Callable[[], T]) -> T:
-        """Has something done by the thread, after all that was put before, and waits for it."""
+        self._items.append(Request(attempt))
+        self._wake_and_wait()
+
+    def call(self, work: Callable[[], T]) -> T:
+        """Call a function on the worker's thread, after everything queued before, and wait."""
         if self.on_thread:
             return work()
-        if self.held:
+        if self.holds_canvas:
             raise CommandError(
-                "inside with_pixels the surface stands still for its function: work on the array "
-                "that was given, and ask for pixels afterwards."
+                "with_pixels: the surface is paused while its function runs. Work on the array "
+                "that the function was given, and read pixels after it."
             )
         request = Request(work)
-        self._items.append(request)
-        self._rouse()
         try:
-            while not request.done.acquire(timeout=LOOK):
+            self._items.append(request)
+            self._wake()
+            while not request.done.acquire(timeout=POLL_SECONDS):
                 if not self._thread.is_alive() and not request.done.acquire(blocking=False):
-                    self.refuse()
+                    self.raise_closed()
         except BaseException:
-            request.work = None  # interrupted: it is not done later, behind the caller's back
+            request.work = None  # interrupted: do not run it after its caller has moved on
             raise
         if request.refused:
-            self.refuse()
+            self.raise_closed()
         if request.error is not None:
             raise request.error
-        result: T = request.result
-        return result
+        return request.result
 
-    def pause(self) -> tuple[threading.Event, threading.Event]:
-        """Has the thread stand still in turn; set the second event to let it go on."""
-        here, go_on = threading.Event(), threading.Event()
+    def pause(self, hold: threading.Lock | None = None) -> tuple[threading.Lock, threading.Lock]:
+        """Queue a pause of the thread.
 
-        def stand() -> None:
-            self._standing = True
+        Returns a lock that can be acquired once the pause began, and one whose release ends it. A
+        caller passes a lock that it holds in a ``with`` block: the pause ends with the block, also
+        when the caller is interrupted. (The methods of ``threading.Event`` are Python code, which
+        an interrupt may leave half done.)
+        """
+        paused = threading.Lock()
+        paused.acquire()
+        if hold is None:
+            hold = threading.Lock()
+            hold.acquire()
+
+        def stand_still() -> None:
             self._busy.release()
-            here.set()
-            while not go_on.wait(LOOK / 4) and not self._closing:
+            paused.release()
+            while not hold.acquire(timeout=POLL_SECONDS / 4) and not self._closing:
                 pass
             self._busy.acquire()
-            self._standing = False
 
-        self._items.append(Request(stand))
-        self._rouse()
-        return here, go_on
+        self._items.append(Request(stand_still))
+        self._wake()
+        return paused, hold
 
+    # state ------------------------------------------------------------------------------------
     @property
     def pending(self) -> int:
-        """How many commands wait."""
+        """The number of queued items."""
         return len(self._items)
 
     @property
     def idle(self) -> bool:
-        """True while there is nothing to do and nothing being done."""
+        """True while nothing is queued and nothing is being executed."""
         return self._asleep and not self._items
 
     @property
     def closed(self) -> bool:
-        """True once it takes no more."""
+        """True once it accepts no more commands."""
         return self._closing
 
     @property
     def on_thread(self) -> bool:
-        """True on the worker's own thread, and on one that does its work: neither may wait."""
-        return self._own or self._busy._is_owned()
+        """True where waiting for the worker would never end: on its thread, and during a fork."""
+        return threading.get_ident() in (self._thread.ident, self._forking)
 
     @property
-    def _own(self) -> bool:
+    def _is_own_thread(self) -> bool:
         return threading.get_ident() == self._thread.ident
 
     @property
-    def held(self) -> bool:
-        """True on the thread that the worker stands still for."""
+    def holds_canvas(self) -> bool:
+        """True on the thread that the worker is paused for."""
         return threading.get_ident() == self._holder
 
-    def refuse(self, call: str = "") -> NoReturn:
-        """Tells whoever uses it after its end."""
+    def raise_closed(self, call: str = "") -> NoReturn:
+        """Raise FreedError for a use after the end."""
         if exiting() and threading.current_thread().daemon and not self.on_thread:
-            while True:  # it ends with the interpreter; an error would only make noise
-                time.sleep(LOOK)
-        call = f"{call}: " if call else ""
+            while True:  # the thread dies with the interpreter; an error would only be printed
+                time.sleep(POLL_SECONDS)
+        prefix = f"{call}: " if call else ""
         if self._forked:
             raise FreedError(
-                f"{call}the surface was made before this process was forked, and belongs to the "
-                "other one. Make a new one with create_surface(...)."
+                f"{prefix}the surface was created before this process was forked, and belongs to "
+                "the parent. Make a new one with create_surface(...)."
             )
         raise FreedError(
-            f"{call}the surface was destroyed. Make a new one with create_surface(...)."
+            f"{prefix}the surface was destroyed. Make a new one with create_surface(...)."
         )
 
-    # end --------------------------------------------------------------------------------------
+    # closing ----------------------------------------------------------------------------------
     def close_soon(self) -> None:
-        """Ends the thread without waiting for it; what waits is dropped. Safe in finalizers."""
+        """End the thread without waiting for it; drops queued commands. Safe in finalizers."""
         self._closing = True
         self._alert = True
-        self._wake.put(None)
+        self._wakeups.put(None)
 
     def close(self) -> None:
-        """Ends the thread and waits for it; what waits is dropped."""
+        """End the thread and wait for it; drops queued commands."""
         self.close_soon()
         if self.on_thread or self._forked:
             return
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + CLOSE_TIMEOUT
         while self._thread.is_alive() and time.monotonic() < end:
-            self._thread.join(LOOK)
+            self._thread.join(POLL_SECONDS)
 
-    # waiting ----------------------------------------------------------------------------------
+    # forking ----------------------------------------------------------------------------------
+    def pause_for_fork(self, timeout: float) -> bool:
+        """Wait until the thread is between two commands, and keep it there; False after timeout."""
+        if self.on_thread or not self._busy.acquire(timeout=timeout):
+            return False
+        self._forking = threading.get_ident()
+        return True
+
+    def resume_after_fork(self) -> None:
+        """Let the thread continue, in the parent."""
+        self._forking = None
+        self._busy.release()
+
+    def reset_after_fork(self) -> None:
+        """Close the copy in a forked child, with new locks: the parent's may be held."""
+        self._forked = self._closing = self._alert = True
+        self._forking = None
+        self._room = threading.Condition()
+        self._busy = threading.Lock()
+        self._wakeups = SimpleQueue()
+
+    # waiting for room -------------------------------------------------------------------------
     @property
     def _may_wait(self) -> bool:
-        """False where waiting for the thread would be waiting for oneself."""
-        return not self.on_thread and not self.held
+        return not self.on_thread and not self.holds_canvas
 
-    def _rouse(self) -> None:
+    def _wake(self) -> None:
+        """Wake the thread if it sleeps; raises once the worker is closed."""
         if self._closing:
             if not self._thread.is_alive():
                 self._items.clear()
-            self.refuse()
-        self._stir()
-
-    def _stir(self) -> None:
+            self.raise_closed()
         if self._asleep:
             self._asleep = False
             self._alert = False
-            self._wake.put(None)
+            self._wakeups.put(None)
 
-    def nudge(self) -> None:
-        """What is left of a put that found the alert set, or too much in the queue."""
-        self._rouse()
-        if len(self._items) > QUEUE and self._may_wait:
-            self._wait(lambda: len(self._items) <= QUEUE // 2)
+    def _wake_and_wait(self) -> None:
+        """Wake the thread, and wait while the queue is full."""
+        self._wake()
+        if len(self._items) > MAX_QUEUED and self._may_wait:
+            self._wait_for_room(lambda: len(self._items) <= MAX_QUEUED // 2)
 
     @property
-    def _heavy(self) -> int:
-        """Bytes that were counted and wait."""
-        return self._weighed - self._lifted
+    def _queued_bytes(self) -> int:
+        return self._reserved - self._released
 
-    def _weigh(self, nbytes: int) -> int:
-        """Waits for room for bytes, and counts them: how many there are now in all, or 0."""
+    def _reserve(self, nbytes: int) -> int:
+        """Wait for room for bytes and count them. Returns the total reserved, or 0."""
         if nbytes == 0 or not self._may_wait:
             return 0
-        # Those of whoever was interrupted before they were in the queue count for nothing.
-        return self._wait(
-            lambda: self._heavy == 0 or self._heavy + nbytes <= QUEUE_BYTES or self.idle, nbytes
+        # An idle worker has room: bytes of an interrupted caller were reserved and never queued.
+        return self._wait_for_room(
+            lambda: (
+                self._queued_bytes == 0
+                or self._queued_bytes + nbytes <= MAX_QUEUED_BYTES
+                or self.idle
+            ),
+            nbytes,
         )
 
-    def _settle(self, upto: int) -> None:
-        """Counts as done what was counted up to there; twice is fine."""
-        if upto > self._lifted:
-            self._lifted = upto
+    def _release_bytes(self, reserved: int) -> None:
+        """Count everything reserved up to this total as done; calling it twice is harmless."""
+        self._released = max(self._released, reserved)
+        self._notify_waiting()
+
+    def _notify_waiting(self) -> None:
         if self._waiting:
             with self._room:
                 self._room.notify_all()
 
-    def _wait(self, fine: Callable[[], bool], nbytes: int = 0) -> int:
-        """Waits for room, and takes some for bytes."""
+    def _wait_for_room(self, has_room: Callable[[], bool], nbytes: int = 0) -> int:
         with self._room:
             self._waiting += 1
             try:
-                while not fine() and not self._closing:
-                    self._room.wait(LOOK)
-                self._weighed += nbytes
-                upto = self._weighed
+                while not has_room() and not self._closing:
+                    self._room.wait(POLL_SECONDS)
+                self._reserved += nbytes
+                reserved = self._reserved
             finally:
                 self._waiting -= 1
         if self._closing:
-            self.refuse()
-        return upto
-
-    def _drained(self) -> bool:
-        """Does what waits, with ``_busy`` taken; False where something is for the thread.
-
-        An interrupt may come between any two steps: each of them leaves the queue whole.
-        """
-        items = self._items
-        left = len(items)
-        while left > 0:
-            if self._closing:
-                return False
-            head = items[0]
-            if isinstance(head, Request):
-                return False
-            if isinstance(head, bytes):
-                head, count = self._plain(items[: min(left, self._take)])
-                items[:count] = (head,)
-                left -= count - 1
-            began = time.thread_time()
-            if not self.advance(head):
-                return False
-            self._settle(head.upto)
-            del items[0]
-            self.forget()
-            left -= 1
-            self._pace(time.thread_time() - began)
-        return not self._closing
-
-    def _plain(self, chunk: list[Any]) -> tuple[Hand, int]:
-        """The bytes that a part of the queue begins with, and how many items that are."""
-        if len(chunk) == 1:
-            return Hand(chunk[0]), 1
-        for n, item in enumerate(chunk):
-            if not isinstance(item, bytes):
-                del chunk[n:]
-                break
-        return Hand(b"".join(chunk)), len(chunk)
+            self.raise_closed()
+        return reserved
 
     # the thread -------------------------------------------------------------------------------
     def _work(self) -> None:
         try:
             while not self._closing:
-                if self._items and self._gate.acquire(blocking=False):
-                    self._gate.release()
+                if self._items:
                     with self._busy:
-                        self._stepping = True
-                        self._step()
-                        self._stepping = False
-                else:  # or somebody who waits is at work, and comes first
+                        self._execute_chunk()
+                else:
                     self._sleep()
         finally:
             self._closing = True
@@ -386,80 +331,50 @@ class Worker:
                 self._end()
 
     def _sleep(self) -> None:
-        """Until something is put. After being woken in vain it looks again itself for a while:
-        whoever puts a little and waits at once does it all, and need not wake anybody first.
-        """
-        nap = 0 < self._naps <= NAPS or bool(self._items)
-        self._naps += 1
-        self._asleep = True
-        self._alert = not nap or self._closing
-        # Whoever puts something after the look at the queue finds the alert set.
-        if nap:
-            with contextlib.suppress(Empty):
-                self._wake.get(timeout=NAP)
-        elif not self._items and not self._closing:
-            self._wake.get()
-            self._naps = 1
+        self._asleep = self._alert = True
+        # A caller that queues an item after this check finds the alert set, and wakes the thread.
+        if not self._items and not self._closing:
+            self._wakeups.get()
         self._asleep = False
         self._alert = self._closing
 
-    def _step(self) -> None:
-        """Some of the queue. Slow work is taken in smaller pieces: closing has to wait for it."""
+    def _execute_chunk(self) -> None:
+        """Execute the head of the queue; fewer items at a time where they are slow."""
         items = self._items
-        chunk = items[: self._take]
-        if not chunk:  # done by somebody who waited
-            return
-        self._naps = 0
+        chunk = items[: self._chunk_size]
         del items[: len(chunk)]
-        if self._waiting:
-            with self._room:
-                self._room.notify_all()
-        began = time.thread_time()  # not what others take: they may hold the GIL
-        # Most often there is one request, which somebody waits for, behind all the bytes.
-        last = [item for item in chunk[-1:] if isinstance(item, Request)]
-        try:
-            data = b"".join(cast("list[bytes]", chunk[:-1] if last else chunk))
-        except (TypeError, MemoryError):  # there are more of them, or may be
-            self._mixed(chunk)
-        else:
-            some = len(chunk) > len(last)
-            chunk.clear()
-            if some:
-                self._attempt(lambda: self.obey(Hand(data)))
-            self._mixed(last)
-        self._pace(time.thread_time() - began)
-
-    def _pace(self, took: float) -> None:
-        if took > LONG:
-            self._take = max(self._take // 4, 16)
-        elif took < LONG / 4 and self._take < QUEUE:
-            self._take *= 2
-
-    def _mixed(self, chunk: Sequence[bytes | Hand | Request]) -> None:
-        plain: list[bytes] = []
-        for n, item in enumerate(chunk):
-            if isinstance(item, bytes):
-                plain.append(item)
+        self._notify_waiting()
+        start = time.thread_time()  # excludes the time that other threads hold the GIL
+        for kind, group in groupby(chunk, type):
+            if kind is bytes:
+                self._execute_joined(group)  # type: ignore[arg-type]  # of this kind only
                 continue
-            if plain:
-                self._attempt(lambda: self.obey(Hand(b"".join(plain))))
-                plain.clear()
-            if self._closing:
-                self._items[:0] = chunk[n:]
-                return
-            if isinstance(item, Request):
-                item.run()
-            else:
-                self._attempt(partial(self.obey, item))
-                self._settle(item.upto)
-        if plain:
-            self._attempt(lambda: self.obey(Hand(b"".join(plain))))
+            for item in group:
+                self._execute_item(item)
+        took = time.thread_time() - start
+        if took > CHUNK_SECONDS:
+            self._chunk_size = max(self._chunk_size // 4, 16)
+        elif took < CHUNK_SECONDS / 4 and self._chunk_size < MAX_QUEUED:
+            self._chunk_size *= 2
 
-    def _attempt(self, work: Callable[[], Any]) -> None:
+    def _execute_joined(self, commands: Iterable[bytes]) -> None:
+        self._attempt(lambda: self.execute(b"".join(commands)))
+
+    def _execute_item(self, item: Item) -> None:
+        if isinstance(item, Request):
+            if self._closing:
+                item.refuse()
+            else:
+                item.run()
+        elif isinstance(item, LargeCommand) and not self._closing:
+            self._attempt(lambda: self.execute(item.data))
+            self._release_bytes(item.reserved)
+
+    def _attempt(self, work: Callable[[], object]) -> None:
         try:
             work()
-        except Exception as error:  # the thread goes on
-            self.fail(error)
+        except Exception as error:  # the thread continues with the next command
+            self.record_error(error)
 
     def _end(self) -> None:
         self._alert = True
@@ -467,7 +382,7 @@ class Worker:
             item = self._items.pop()
             if isinstance(item, Request):
                 item.refuse()
-        self.finish()
+        self.release()
         with self._room:
             self._room.notify_all()
         workers.discard(self)

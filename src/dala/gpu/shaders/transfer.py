@@ -59,7 +59,7 @@ def _put(output: Buffer, surface: Surface, renderer: Renderer) -> None:
     engine = output.engine
     view = engine.host_view(output.storage(CALL))
     if view is not None:  # held, so that the memory outlives a buffer freed meanwhile
-        renderer.ask(lambda: _copy(renderer, output, view))
+        renderer.call(lambda: _copy(renderer, output, view))
         return
     room = _room(renderer)
     while not room.acquire(timeout=0.5):
@@ -67,7 +67,7 @@ def _put(output: Buffer, surface: Surface, renderer: Renderer) -> None:
     try:
         picture = output if _is_rgba(output) else _converted(output)
         future = engine.download_async(picture.storage(CALL))
-        renderer.later(lambda: _show(renderer, room, future, output.shape))
+        renderer.post(lambda: _show(renderer, room, future, output.shape))
     except BaseException:
         room.release()
         raise
@@ -94,7 +94,7 @@ def _check_picture(output: Any, renderer: Renderer) -> None:
     canvas = renderer.canvas
     size = (canvas.height, canvas.width)
     if output.shape[:2] != size:  # unless it is being resized
-        size = renderer.ask(lambda: (canvas.height, canvas.width))
+        size = renderer.call(lambda: (canvas.height, canvas.width))
     _check_shape(output.shape, size)
 
 
