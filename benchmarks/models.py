@@ -138,7 +138,7 @@ def post_processing() -> dict[str, Any]:
     rows[sure, 4] = rng.random(300) * 0.6 + 0.4
     rows[sure, 5 + rng.integers(0, 80, 300)] = 0.95
     placement = Placement.of(HEIGHT, WIDTH, (640, 640), "letterbox")
-    options = yolo_v5.RECIPES["yolo_v5"].options
+    options = yolo_v5.MODEL.options
     labels = tuple(map(str, range(80)))
     decode = yolo_v5.decode
     return row({"dala": lambda: decode({"o": rows}, placement, labels, options)}, {}, limit_ms=2.0)

@@ -8,7 +8,7 @@ from typing import Final
 
 #: Pairs of modules. The first has ``NAMES``, the kernels' names, and is cheap to import; the second
 #: has ``OPERATIONS``, their classes, and is imported when one of them is first used.
-KERNEL_MODULES: Final = (("dala.ml.names", "dala.ml.stages"),)
+KERNEL_MODULES: Final = (("dala.ml.models", "dala.ml.stages"),)
 
 
 def kernel_modules() -> Iterator[tuple[str, str]]:

@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 import zipfile
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +19,10 @@ import pytest
 import dala
 from dala.cli import main
 from dala.ml.convert.onnx_file import Graph
-from dala.ml.models import NAMES
+from dala.ml.models import NAMES, blazeface, docs_table, find_model
 from dala.ml.weights import find as weights
-from dala.ml.weights import origins, pull
+from dala.ml.weights import pull
+from dala.ml.weights.origin import Origin
 
 
 def small_model():
@@ -61,7 +64,8 @@ def registry(tmp_path, monkeypatch):
             "convert": lambda data: small_model() if data == inside else b"",
             "megabytes": 1,
         }
-        monkeypatch.setitem(origins.ORIGINS, "blazeface", origins.Origin(**{**facts, **changes}))
+        spec = replace(blazeface.MODEL, origin=Origin(**{**facts, **changes}))
+        monkeypatch.setattr(blazeface, "MODEL", spec)
 
     origin()
     return origin
@@ -236,7 +240,7 @@ def test_the_command(registry, capsys):
     assert "dala models pull blazeface" in capsys.readouterr().err
     assert main(["models", "pull", "blazeface"]) == 0
     out = capsys.readouterr().out
-    assert "licence: Apache-2.0" in out
+    assert "license: Apache-2.0" in out
     assert main(["models", "path", "blazeface"]) == 0
     assert capsys.readouterr().out.strip() == str(weights.find_weights("blazeface"))
     assert main(["models", "list"]) == 0
@@ -247,9 +251,15 @@ def test_the_command(registry, capsys):
 
 
 def test_every_model_has_an_origin():
-    assert set(origins.ORIGINS) == set(NAMES)
-    for origin in origins.ORIGINS.values():
-        assert all(len(digest) == 64 for digest in origin.files.values())
+    for name in NAMES:
+        spec = find_model(name)
+        assert spec.name == name
+        assert all(len(digest) == 64 for digest in spec.origin.files.values())
+
+
+def test_the_table_in_the_docs_is_the_declared_one():
+    page = Path(__file__).parents[2] / "docs" / "models.md"
+    assert docs_table() in page.read_text("utf-8")
 
 
 @pytest.mark.long

@@ -101,7 +101,7 @@ def test_yolo_rows():
     rows[4, 4] = 0.7
     rows[9] = [300, 200, 10, 10, 0.5] + [0] * 80
     rows[9, 5 + 2] = 0.4  # below the limit: 0.2
-    options = yolo_v5.RECIPES["yolo_v5"].options
+    options = yolo_v5.MODEL.options
     placement = Placement((1280, 1280), (0.5, 0.5), (0, 0), (640, 640))
     (found,) = yolo_v5.decode({"out": rows}, placement, ("a",) * 80, options)
     assert np.allclose(found.box, (160, 180, 240, 220))

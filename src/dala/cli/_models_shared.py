@@ -41,11 +41,11 @@ def add_out(parser: argparse.ArgumentParser) -> None:
 
 def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Any:
     """The model that was named, which must do one of these tasks; files are taken to."""
+    from dala.ml.custom import TASKS
     from dala.ml.gpu import load_model
-    from dala.ml.models import find_recipe
-    from dala.ml.models.generic import TASKS
+    from dala.ml.models import find_model
 
-    known = find_recipe(args.model)
+    known = find_model(args.model)
     if known is not None and known.task not in tasks:
         home = "segment" if known.task == "matte" else known.task
         raise ParameterError(

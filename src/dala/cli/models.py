@@ -55,18 +55,18 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _facts(name: str) -> dict[str, Any]:
-    from dala.ml.models import find_recipe
+    from dala.ml.models import find_model
     from dala.ml.weights.find import find_weights
-    from dala.ml.weights.origins import ORIGINS
 
-    recipe, path = find_recipe(name), find_weights(name)
-    assert recipe is not None
+    spec, path = find_model(name), find_weights(name)
+    assert spec is not None
     return {
         "name": name,
-        "task": recipe.task,
-        "title": recipe.title,
-        "licence": recipe.licence,
-        "origin": str(ORIGINS[name]),
+        "task": spec.task,
+        "title": spec.title,
+        "license": spec.license,
+        "licence": spec.license,  # the old spelling, for one more version
+        "origin": str(spec.origin),
         "path": None if path is None else str(path),
         "bytes": None if path is None else path.stat().st_size,
     }
@@ -95,13 +95,13 @@ def _pull(args: argparse.Namespace) -> int:
             for name in args.names:
                 facts = _facts(name)
                 if not args.json:
-                    print(f"{name}: {facts['origin']}\n  licence: {facts['licence']}", flush=True)
+                    print(f"{name}: {facts['origin']}\n  license: {facts['license']}", flush=True)
                 bar = _Bar(name)
                 try:
                     path = pull(name, bar)
                 finally:
                     bar.close()
-                made.append({"name": name, "path": str(path), "licence": facts["licence"]})
+                made.append({"name": name, "path": str(path), "license": facts["license"]})
                 if not args.json:
                     print(f"  {path}")
     except Stopped as stopped:

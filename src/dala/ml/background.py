@@ -58,12 +58,12 @@ class Background(Closing):
                 f"Background: model is a name or a model, {type(model).__name__} came. "
                 "Use 'u2netp' or 'deeplab'."
             )
-        if self.model.recipe.task not in ("segment", "matte"):
+        if self.model.spec.task not in ("segment", "matte"):
             raise ModelError(
                 f"Background: a model that segments is needed, {self.model.name!r} is one that "
-                f"does {self.model.recipe.task!r}. Use 'u2netp' or 'deeplab'."
+                f"does {self.model.spec.task!r}. Use 'u2netp' or 'deeplab'."
             )
-        if self.model.recipe.task == "segment" and self.model.labels:
+        if self.model.spec.task == "segment" and self.model.labels:
             known = self.model.labels
             if label not in known:
                 hint = did_you_mean(str(label), known) or f"There are: {', '.join(known)}."

@@ -22,10 +22,10 @@ from dala.errors import (
     did_you_mean,
 )
 from dala.gpu.compute import Buffer
+from dala.ml.custom import custom_spec
 from dala.ml.labels import read_labels
 from dala.ml.model import Model
-from dala.ml.models import NAMES, find_recipe
-from dala.ml.models.generic import make_recipe
+from dala.ml.models import NAMES, find_model
 from dala.ml.models.mobilenet_v2 import probabilities
 from dala.ml.providers import candidates
 from dala.ml.results import Scores, name_of
@@ -78,27 +78,27 @@ def load_model(
         MissingPackage: ONNX Runtime is not installed.
     """
     candidates(provider)  # before anything is fetched that nothing here could run
-    recipe = find_recipe(model) if isinstance(model, str) else None
+    spec = find_model(model) if isinstance(model, str) else None
     custom = {
         "task": task, "labels": labels, "layout": layout, "preprocess": preprocess,
         "decode": decode,
     }  # fmt: skip
     if threads is not None and (type(threads) is not int or threads < 1):
         raise ParameterError(f"load_model: threads is 1 or more; {threads!r} came.")
-    if recipe is not None:
+    if spec is not None:
         given = [name for name, value in custom.items() if value is not None]
         if given:
             raise ParameterError(
-                f"load_model: {given[0]} is for files of your own; {recipe.name!r} has its own. "
-                "Give the path of its file instead: dala models path " + recipe.name
+                f"load_model: {given[0]} is for files of your own; {spec.name!r} has its own. "
+                "Give the path of its file instead: dala models path " + spec.name
             )
-        path = ensure_weights(recipe.name, pull)
-        session = Session(str(path), repr(recipe.name), provider, threads)
-        return Model(session, recipe, recipe.name, str(path), size)
+        path = ensure_weights(spec.name, pull)
+        session = Session(str(path), repr(spec.name), provider, threads)
+        return Model(session, spec, spec.name, str(path), size)
     path = _file(model)
     session = Session(str(path), repr(path.name), provider, threads)
-    recipe = make_recipe(path.stem, session, task, preprocess, decode)
-    return Model(session, recipe, path.stem, str(path), size, _names("load_model", labels), layout)
+    spec = custom_spec(path.stem, session, task, preprocess, decode)
+    return Model(session, spec, path.stem, str(path), size, _names("load_model", labels), layout)
 
 
 def predict(model: Model | str, input: Any, **options: Any) -> Any:

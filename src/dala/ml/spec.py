@@ -1,0 +1,48 @@
+"""The declaration of a model: input preparation, outputs, weights, license."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dala.ml.prepare import Placement
+from dala.ml.weights.origin import Origin
+
+#: A model's outputs by name.
+Outputs: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
+#: (outputs of one picture, without the batch axis; its placement in the input; labels; options)
+Decode: TypeAlias = Callable[[Outputs, Placement, tuple[str, ...], Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """How a model is used, and where its weights come from.
+
+    ``dala/ml/models/NAME.py`` declares the model NAME as ``MODEL``. The names that ``load_model``
+    knows, ``dala models``, the kernels of pipelines and the table in the docs are derived from it.
+    """
+
+    name: str
+    #: "classify", "detect", "faces", "poses", "segment", "matte" or "raw".
+    task: str
+    #: One line for people.
+    title: str
+    license: str
+    #: Parameters of the kernel "preprocess"; size and layout are read from the file.
+    prepare: Mapping[str, Any]
+    decode: Decode
+    #: Options of ``predict`` and their defaults.
+    options: Mapping[str, Any] = field(default_factory=dict)
+    #: The set of labels, as in ``dala.ml.labels``.
+    labels: str = ""
+    #: The package with the weights; None for a user's own file.
+    origin: Origin | None = None
+    #: Where the model has several outputs, the names that the kernel's parameter ``output`` takes.
+    #: Each is a part of the output's own name.
+    outputs: tuple[str, ...] = ()
+    #: What it finds and what it returns, for the table in the docs.
+    finds: str = ""
+    result: str = ""
