@@ -6,7 +6,7 @@ import numpy as np
 
 import dala
 from dala.gpu.compute import buffer, buffer_zeros, from_array, read, read_list, run_kernel
-from dala.gpu.compute.engines.null import Call, NullEngine
+from dala.gpu.compute.engines.null import NullEngine, RecordedCall
 
 
 def test_a_run_is_recorded_and_not_done():
@@ -42,7 +42,7 @@ def test_memory_is_counted_and_reads_as_zeros():
     assert bytes(engine.download(storage)) == bytes(12)
     other = engine.allocate(12, zero=True)
     engine.copy(storage, other)
-    assert engine.log[-1] == Call("copy", (storage.handle, other.handle), 12)
+    assert engine.log[-1] == RecordedCall("copy", (storage.handle, other.handle), 12)
     engine.release(storage)
     engine.release(storage)
     engine.release(other)

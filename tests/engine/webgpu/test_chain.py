@@ -1,4 +1,4 @@
-"""A blur and what follows it in one launch: the same as the stages one by one."""
+"""A blur and what follows it in one dispatch: the same as the stages one by one."""
 
 from __future__ import annotations
 
@@ -196,8 +196,8 @@ def test_a_pipeline_is_one_launch(device):
         with source.engine.profile() as times:
             chain.run()
         results.append((np.array(source), len(times.seconds)))
-    (melted, launches), (apart, more) = results
-    assert (launches, more) == (1, 3)
+    (melted, dispatches), (apart, more) = results
+    assert (dispatches, more) == (1, 3)
     assert np.abs(melted.astype(int) - apart).max() <= 1
 
 

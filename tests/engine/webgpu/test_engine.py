@@ -222,8 +222,8 @@ def test_bytes_come_back_as_they_went_in(engine, nbytes):
 
 
 def test_large_uploads_are_written_in_pieces(engine, monkeypatch):
-    monkeypatch.setattr(device, "PIECE", 1 << 16)
-    monkeypatch.setattr(device, "WRITES", 1 << 18)
+    monkeypatch.setattr(device, "WRITE_BYTES", 1 << 16)
+    monkeypatch.setattr(device, "MAX_WRITE_BYTES", 1 << 18)
     data = np.random.default_rng(1).integers(0, 256, (1 << 20) + 7, np.uint8)
     storage = put(engine, data)
     np.testing.assert_array_equal(np.frombuffer(engine.download(storage), np.uint8), data)
@@ -791,7 +791,7 @@ def test_what_the_device_refuses_is_raised_and_the_engine_goes_on(engine):
     shader, pipeline, numbers, _ = runner._variants[()]
     block = shader.block.pack(numbers, (1.0,))
     bad = 65535 * 65536  # more rows than a dispatch may have
-    engine._owner.post(engine._device.launch, pipeline, (x.handle, y.handle), block, bad)
+    engine._owner.post(engine._device.dispatch, pipeline, (x.handle, y.handle), block, bad)
     with pytest.raises(DeviceError, match="dispatch"):
         engine.synchronize()
     runner([x], y, (2.0,))
@@ -857,25 +857,25 @@ def test_reads_under_way_are_told_of_a_loss(fresh):
     storage = put(engine, np.arange(4, dtype="<f4"))
     reads = []
 
-    def lose() -> None:
+    def mark_lost() -> None:
         reads.append(engine.download_async(storage))  # still in the inbox when the device goes
         engine._device.native.destroy()
 
-    engine._owner.call(lose)
+    engine._owner.call(mark_lost)
     with pytest.raises(DeviceLostError):
         reads[0].result(60)
 
 
 def test_reads_left_in_the_inbox_are_told_of_a_loss_or_an_end(fresh):
-    for end, error in (("lose", DeviceLostError), ("close", FreedError)):
+    for end, error in (("mark_lost", DeviceLostError), ("close", FreedError)):
         engine = fresh()
         storage = put(engine, np.arange(4, dtype="<f4"))
         reads = []
 
         def work(engine=engine, storage=storage, reads=reads, end=end) -> None:
             reads.append(engine.download_async(storage))
-            if end == "lose":
-                engine._owner.lose("as a test wants it")
+            if end == "mark_lost":
+                engine._owner.mark_lost("as a test wants it")
             else:
                 engine._owner.close_soon()
 

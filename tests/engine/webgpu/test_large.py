@@ -11,7 +11,7 @@ import pytest
 from dala.errors import FreedError
 from dala.gpu.compute.engines.cpu.memory import HostMemory
 from dala.gpu.compute.engines.webgpu.adapters import list_adapters
-from dala.gpu.compute.engines.webgpu.engine import MAPPED, WebGPUEngine
+from dala.gpu.compute.engines.webgpu.engine import MAPPED_BYTES, WebGPUEngine
 
 ADAPTERS = list_adapters()
 pytestmark = pytest.mark.skipif(not ADAPTERS, reason="WebGPU has no adapter on this machine")
@@ -38,14 +38,16 @@ def got(engine, storage):
     return np.frombuffer(engine.download(storage), np.uint8)
 
 
-@pytest.mark.parametrize("nbytes", [MAPPED - 1, MAPPED, MAPPED + 1, 3 * MAPPED + 2, 5_000_003])
+@pytest.mark.parametrize(
+    "nbytes", [MAPPED_BYTES - 1, MAPPED_BYTES, MAPPED_BYTES + 1, 3 * MAPPED_BYTES + 2, 5_000_003]
+)
 def test_sizes(engine, nbytes):
     data = noise(nbytes, nbytes)
     np.testing.assert_array_equal(got(engine, put(engine, data)), data)
 
 
 def test_what_was_written_may_change_at_once(engine):
-    data = noise(1, 2 * MAPPED)
+    data = noise(1, 2 * MAPPED_BYTES)
     meant = data.copy()
     storage = put(engine, data)
     data[:] = 0
@@ -53,21 +55,21 @@ def test_what_was_written_may_change_at_once(engine):
 
 
 def test_writes_and_copies_keep_their_order(engine):
-    a, b = (engine.allocate(2 * MAPPED, zero=True) for _ in range(2))
+    a, b = (engine.allocate(2 * MAPPED_BYTES, zero=True) for _ in range(2))
     for n in range(5):
-        data = noise(n, 2 * MAPPED)
+        data = noise(n, 2 * MAPPED_BYTES)
         engine.upload(a, data.data)
         engine.copy(a, b)
-        engine.upload(a, noise(99, 2 * MAPPED).data)
+        engine.upload(a, noise(99, 2 * MAPPED_BYTES).data)
         np.testing.assert_array_equal(got(engine, b), data)
 
 
 def test_many_threads_and_a_small_ring(engine):
-    engine._device.uploads.cap = 4 * MAPPED
-    engine._device.staging.cap = 4 * MAPPED
+    engine._device.uploads.cap = 4 * MAPPED_BYTES
+    engine._device.staging.cap = 4 * MAPPED_BYTES
 
     def there_and_back(seed):
-        data = noise(seed, MAPPED + 4096 * seed)
+        data = noise(seed, MAPPED_BYTES + 4096 * seed)
         storage = put(engine, data)
         same = bool((got(engine, storage) == data).all())
         engine.release(storage)
@@ -76,12 +78,12 @@ def test_many_threads_and_a_small_ring(engine):
     with ThreadPoolExecutor(6) as pool:
         assert all(pool.map(there_and_back, range(40)))
     stats = engine.stats()
-    assert stats["upload_bytes"] <= 4 * MAPPED
-    assert stats["staging_bytes"] <= 4 * MAPPED
+    assert stats["upload_bytes"] <= 4 * MAPPED_BYTES
+    assert stats["staging_bytes"] <= 4 * MAPPED_BYTES
 
 
 def test_the_ring_is_used_again(engine):
-    data = noise(2, 2 * MAPPED)
+    data = noise(2, 2 * MAPPED_BYTES)
     storage = put(engine, data)
     for _ in range(20):
         engine.upload(storage, data.data)
@@ -92,16 +94,16 @@ def test_the_ring_is_used_again(engine):
 
 
 def test_results_that_are_kept_stay_as_they_are(engine):
-    storage, kept = engine.allocate(MAPPED, zero=False), []
+    storage, kept = engine.allocate(MAPPED_BYTES, zero=False), []
     for n in range(6):
-        engine.upload(storage, np.full(MAPPED, n, np.uint8).data)
+        engine.upload(storage, np.full(MAPPED_BYTES, n, np.uint8).data)
         kept.append(got(engine, storage))
-    assert [set(array[:: MAPPED // 8].tolist()) for array in kept] == [{n} for n in range(6)]
+    assert [set(array[:: MAPPED_BYTES // 8].tolist()) for array in kept] == [{n} for n in range(6)]
 
 
 def test_closing_waits_for_a_thread_that_copies(engine):
     future = Future()
-    engine._owner.promise(future, engine._device.ask_room, MAPPED, future)
+    engine._owner.promise(future, engine._device.request_upload, MAPPED_BYTES, future)
     room = future.result(10)
     seen = []
 
@@ -122,7 +124,7 @@ def test_closing_waits_for_a_thread_that_copies(engine):
 
 
 def test_copies_that_are_interrupted_leave_nothing_behind(engine, monkeypatch):
-    data = noise(3, 2 * MAPPED)
+    data = noise(3, 2 * MAPPED_BYTES)
     storage = put(engine, data)
     np.testing.assert_array_equal(got(engine, storage), data)
 

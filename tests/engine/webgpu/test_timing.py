@@ -1,4 +1,4 @@
-"""Times of launches by the device's own clock."""
+"""Times of dispatches by the device's own clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import dala
 from dala.gpu.compute import buffer_zeros, from_array, run_kernel
 from dala.gpu.compute.engines.webgpu import adapters
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
-from dala.gpu.compute.engines.webgpu.timing import SET, LaunchTimes
+from dala.gpu.compute.engines.webgpu.timing import SET, DispatchTimes
 from tests.support.engines import NO_ADAPTER
 
 ADAPTERS = {a.backend.lower(): a for a in adapters.list_adapters()}
@@ -40,7 +40,7 @@ def test_each_launch_has_its_time(given):
     with engine.profile() as times:
         run_kernel("sharpen", [image], out)
         times.mark()
-        run_kernel("blur", [image], out, {"radius": 20})  # two launches
+        run_kernel("blur", [image], out, {"radius": 20})  # two dispatches
         times.mark()
         times.mark()
         assert times.seconds == []
@@ -114,6 +114,6 @@ def test_a_device_without_time_stamps(backend):
 
 
 def test_marks():
-    times = LaunchTimes(lambda: None)
+    times = DispatchTimes(lambda: None)
     times.fill([1.0, 2.0, 4.0, 8.0], [1, 1, 3])
     assert times.passes == [1.0, 0, 6.0]

@@ -20,7 +20,7 @@ from dala.gpu.shaders.wgsl import PIXELS, Wgsl, explain
 
 if TYPE_CHECKING:
     from dala.gpu.compute.buffer import Buffer
-    from dala.gpu.compute.engines.webgpu.device import Device
+    from dala.gpu.compute.engines.webgpu.device import NativeDevice
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
 #: Compiled shaders kept for each device.
@@ -47,7 +47,7 @@ def compile_on(engine: WebGPUEngine, wgsl: Wgsl, shader: str) -> None:
         ShaderError: its compiler refuses it.
     """
     _check_bindings(engine, wgsl, shader)
-    engine._owner.call(_press(engine).compile, wgsl, shader)
+    engine.owner.call(_press(engine).compile, wgsl, shader)
 
 
 def launch_on(
@@ -57,8 +57,8 @@ def launch_on(
     _check_launch(engine, launch)
     future: Future[memoryview] = Future()
     work = _press(engine).launch
-    engine._owner.promise(future, work, launch, pixels.reshape(-1).data, future)
-    data = engine._owner.wait(future)
+    engine.owner.promise(future, work, launch, pixels.reshape(-1).data, future)
+    data = engine.owner.wait(future)
     return np.frombuffer(data, np.uint8).reshape(pixels.shape)
 
 
@@ -107,7 +107,7 @@ def _check_launch(engine: WebGPUEngine, launch: Launch) -> None:
 class Press:
     """The compiled shaders of one device; for its owner's thread."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: NativeDevice) -> None:
         self._device = device
         self._compiled: OrderedDict[Wgsl, tuple[Any, Any]] = OrderedDict()
         self._blocks: OrderedDict[tuple[int, int], Any] = OrderedDict()
@@ -167,13 +167,13 @@ class Press:
         device = self._device
         native = device.native
         layout, pipeline = self._pipeline(launch.wgsl)
-        bound = [(PIXELS, device._native(pixels), launch.pixels.nbytes)]
+        bound = [(PIXELS, device.native_buffer(pixels), launch.pixels.nbytes)]
         for index, (data, size) in launch.data.items():
             if isinstance(data, bytes):
                 buffer = self._block(index, len(data))
                 native.queue.write_buffer(buffer, 0, data)
             else:
-                buffer = device._native(data.storage("dispatch_compute").handle)
+                buffer = device.native_buffer(data.storage("dispatch_compute").handle)
             bound.append((index, buffer, size))
         group = native.create_bind_group(
             layout=layout,
@@ -217,8 +217,8 @@ def _press(engine: WebGPUEngine) -> Press:
     with _lock:
         found = _presses.get(engine)
         if found is None:
-            found = _presses[engine] = Press(engine._device)
-            engine._owner.call(_end_with, engine._owner, found)
+            found = _presses[engine] = Press(engine.device)
+            engine.owner.call(_end_with, engine.owner, found)
         return found
 
 

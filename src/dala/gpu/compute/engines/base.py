@@ -135,7 +135,7 @@ class Engine(ABC):
     #: True for real graphics hardware.
     gpu: bool = False
     #: True where an operation that melts into its neighbours beats the engine's own code for it.
-    melts_operations: bool = False
+    fuses_operations: bool = False
     #: True where work is enqueued and runners return before it is done.
     queued: bool = False
     #: Largest buffer in bytes, or None where only memory is the limit.

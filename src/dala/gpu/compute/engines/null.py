@@ -24,7 +24,7 @@ LOG_LENGTH: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RecordedCall:
     """One thing the engine was asked to do.
 
     ``name`` is allocate, upload, prepare, run, copy, download, put or compose. ``storages`` are the
@@ -46,15 +46,15 @@ class NullEngine(Engine):
 
     id = "null"
     backend = "null"
-    melts_operations = True
+    fuses_operations = True
     dtypes = frozenset(DTYPES)
 
     def __init__(self) -> None:
-        self.log: deque[Call] = deque(maxlen=LOG_LENGTH)
+        self.log: deque[RecordedCall] = deque(maxlen=LOG_LENGTH)
         self._serial = count(1)
         self._live: dict[int, int] = {}
 
-    def calls(self, name: str) -> list[Call]:
+    def calls(self, name: str) -> list[RecordedCall]:
         """The logged calls of one name, oldest first."""
         return [call for call in self.log if call.name == name]
 
@@ -64,39 +64,41 @@ class NullEngine(Engine):
     def allocate(self, nbytes: int, *, zero: bool) -> Storage:
         storage = Storage(nbytes, next(self._serial))
         self._live[storage.handle] = nbytes
-        self.log.append(Call("allocate", (storage.handle,), nbytes))
+        self.log.append(RecordedCall("allocate", (storage.handle,), nbytes))
         return storage
 
     def release(self, storage: Storage) -> None:
         self._live.pop(storage.handle, None)
 
     def upload(self, storage: Storage, data: Bytes) -> None:
-        self.log.append(Call("upload", (storage.handle,), storage.nbytes))
+        self.log.append(RecordedCall("upload", (storage.handle,), storage.nbytes))
 
     def download(self, storage: Storage) -> memoryview:
-        self.log.append(Call("download", (storage.handle,), storage.nbytes))
+        self.log.append(RecordedCall("download", (storage.handle,), storage.nbytes))
         return memoryview(bytearray(storage.nbytes))
 
     def copy(self, source: Storage, target: Storage) -> None:
-        self.log.append(Call("copy", (source.handle, target.handle), source.nbytes))
+        self.log.append(RecordedCall("copy", (source.handle, target.handle), source.nbytes))
 
     def prepare(self, program: Program, geometry: Geometry) -> Runner:
-        self.log.append(Call("prepare", program=program.name, dims=geometry.dims))
+        self.log.append(RecordedCall("prepare", program=program.name, dims=geometry.dims))
 
         def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
             serials = (*(s.handle for s in inputs), output.handle)
             nbytes = output.nbytes
-            self.log.append(Call("run", serials, nbytes, program.name, geometry.dims, params))
+            self.log.append(
+                RecordedCall("run", serials, nbytes, program.name, geometry.dims, params)
+            )
 
         return run
 
     def operate(self, task: Task) -> Runner:
-        self.log.append(Call("prepare", program=task.op, dims=task.output.shape))
+        self.log.append(RecordedCall("prepare", program=task.op, dims=task.output.shape))
 
         def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
             serials = (*(s.handle for s in inputs), output.handle)
             dims, values = task.output.shape, tuple(value for _, value in task.values)
-            self.log.append(Call("run", serials, output.nbytes, task.op, dims, values))
+            self.log.append(RecordedCall("run", serials, output.nbytes, task.op, dims, values))
 
         return run
 
@@ -128,7 +130,7 @@ class _NullComposer(Composer):
         serials = (source.handle,) if isinstance(source, Storage) else ()
         dims = (*self._sizes[picture], channels)
         nbytes = dims[0] * dims[1] * channels
-        self._engine.log.append(Call("put", serials, nbytes, dims=dims, params=(picture,)))
+        self._engine.log.append(RecordedCall("put", serials, nbytes, dims=dims, params=(picture,)))
 
     def drop(self, picture: int) -> None:
         self._sizes.pop(picture, None)
@@ -143,7 +145,9 @@ class _NullComposer(Composer):
         background: tuple[int, int, int, int] | None,
     ) -> None:
         params = (draws.copy(), tuple(rects), background)
-        call = Call("compose", (target.handle,), target.nbytes, "", (height, width, 4), params)
+        call = RecordedCall(
+            "compose", (target.handle,), target.nbytes, "", (height, width, 4), params
+        )
         self._engine.log.append(call)
 
     @property

@@ -35,7 +35,7 @@ class Node:
         self.program: Program | None = None
         self._run: Runner | None = None
         call = stage.call
-        if call is not None and (call.engine.melts_operations or call.code is None):
+        if call is not None and (call.engine.fuses_operations or call.code is None):
             self.program = call.program
 
     @property

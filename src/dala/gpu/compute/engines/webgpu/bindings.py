@@ -1,7 +1,7 @@
-"""Bind groups: which buffers a launch works on. Made once for the same buffers, and kept.
+"""Bind groups, cached by the buffers they bind.
 
-A launch binds its inputs, its output, and a window on the uniform buffer that moves from launch to
-launch. Neither depends on the shader, so kernels share them.
+A dispatch binds its inputs, its output, and a window on the uniform buffer at a dynamic offset.
+None of these depends on the shader, so kernels share bind groups.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Final
 
-from dala.gpu.compute.engines.webgpu.pool import Slot
+from dala.gpu.compute.engines.webgpu.pool import PoolSlot
 
-#: Bind groups kept for later launches with the same buffers.
+#: Bind groups kept for later dispatches with the same buffers.
 KEPT: Final = 512
 
 
@@ -32,7 +32,7 @@ class Bindings:
         """The layout of a pipeline with so many inputs."""
         return self._layout(inputs)[1]
 
-    def group(self, slots: list[Slot], window: int) -> Any:
+    def group(self, slots: list[PoolSlot], window: int) -> Any:
         """The bind group of these buffers, the output last, seeing so much of the block."""
         key = (window, *(slot.id for slot in slots))
         group = self._groups.get(key)
@@ -52,7 +52,7 @@ class Bindings:
             self._forget(next(iter(self._groups)))
         return group
 
-    def forget(self, slots: list[Slot]) -> None:
+    def forget(self, slots: list[PoolSlot]) -> None:
         """Lets go of all bind groups that hold any of these buffers."""
         for slot in slots:
             for key in list(self._groups_of.get(slot.id, ())):

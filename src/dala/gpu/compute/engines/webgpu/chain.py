@@ -1,4 +1,4 @@
-"""Chains on WebGPU: a blur and the programs that follow it, in one launch.
+"""Chains on WebGPU: a blur and the programs that follow it, in one dispatch.
 
 The programs run on the blurred pixels while these are in workgroup memory (``wgsl_blur.py``). The
 first of them may look at neighbours at fixed distances; all may read other pictures at their own
@@ -20,12 +20,12 @@ from dala.gpu.compute.engines.webgpu.wgsl.blur import (
     has_room,
     write_blur,
 )
-from dala.gpu.compute.engines.webgpu.wgsl.body import Body
+from dala.gpu.compute.engines.webgpu.wgsl.body import WgslBody
+from dala.gpu.compute.engines.webgpu.wgsl.loads import vector
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
-from dala.gpu.compute.engines.webgpu.wgsl.near import Offset, near_names, near_offsets
-from dala.gpu.compute.engines.webgpu.wgsl.pixels import Picture
-from dala.gpu.compute.engines.webgpu.wgsl.read import vector
-from dala.gpu.compute.engines.webgpu.wgsl.short import shorten
+from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset, fixed_offsets, offset_names
+from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
+from dala.gpu.compute.engines.webgpu.wgsl.simplify import simplify
 from dala.gpu.compute.lang.ir import LOADED, Program, values
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: The bindings a chain may read: what every device has, less the output.
 MOST_INPUTS = 7
 
-#: What a pass through memory costs, about, in the units of ``Tile.work``.
+#: What a pass through memory costs, about, in the units of ``BlurTile.work``.
 MORE_WORK = 25
 
 
@@ -76,19 +76,19 @@ def make_chain(
 
     def run(given: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
         block = shader.block.pack(numbers, params)
-        engine.launch(pipeline, [*(given[n] for n in order), output], block, groups)
+        engine.dispatch(pipeline, [*(given[n] for n in order), output], block, groups)
 
     return run
 
 
-def _pays(picture: Picture, radius: int, reach: int) -> bool:
+def _pays(picture: ImageFormat, radius: int, reach: int) -> bool:
     """Whether a tile that is blurred further than itself costs less than another pass."""
     alone, wider = choose_tile(picture, radius, 0), choose_tile(picture, radius, reach)
     return alone is not None and wider is not None and wider.work - alone.work <= MORE_WORK
 
 
-def _picture(tensor: Tensor) -> Picture:
-    return Picture(tensor.dtype, tensor.shape[2] if len(tensor.shape) == 3 else 1)
+def _picture(tensor: Tensor) -> ImageFormat:
+    return ImageFormat(tensor.dtype, tensor.shape[2] if len(tensor.shape) == 3 else 1)
 
 
 class _Writer:
@@ -128,14 +128,14 @@ class _Writer:
         link = self._links[number]
         program = link.work
         assert isinstance(program, Program)
-        program = shorten(program)
-        offsets = near_offsets(program)
+        program = simplify(program)
+        offsets = fixed_offsets(program)
         if offsets is None or not program.out.pixels or program.types & {"f64", "s64"}:
             return None
         used = list(values(program.body))
         self._length += len(used)
         called = [self._names.new(f"{arg.name}_{number}") for arg in program.args]
-        near = near_names(self._names, called, offsets)
+        near = offset_names(self._names, called, offsets)
         pixels = sorted({v.attr[0] for v in used if v.op == "pixel"})
         if any(v.op in ("element", "array") for v in used):
             return None
@@ -152,7 +152,7 @@ class _Writer:
         positions = {v.attr for v in used if v.op == "position"}
         signature += [f"{at[k]}: i32" for k in sorted(positions)]
         given += [("{y}", "{x}")[k] for k in sorted(positions)]
-        body = Body(
+        body = WgslBody(
             program,
             self._names.inner(),
             loaded=dict(enumerate(called)),

@@ -1,8 +1,8 @@
 """A device as its owner's thread sees it: commands, submits, memory. Nobody else may call this.
 
 Launches are recorded into one command buffer while there is more to do, and submitted when the
-inbox is empty, so a burst of them costs one submit. The numbers that a launch is given lie in one
-uniform buffer, each launch of a batch at its own offset; they are written just before the
+inbox is empty, so a burst of them costs one submit. The numbers that a dispatch is given lie in one
+uniform buffer, each dispatch of a batch at its own offset; they are written just before the
 submit. Writes to a queue are ordered with its submits, so the next batch may use the same places.
 """
 
@@ -21,45 +21,45 @@ from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.bindings import Bindings
 from dala.gpu.compute.engines.webgpu.ffi import WorkDone, poll, request_device
 from dala.gpu.compute.engines.webgpu.owner import Owner
-from dala.gpu.compute.engines.webgpu.pool import BufferPool, DeviceBuffer, Slot
-from dala.gpu.compute.engines.webgpu.staging import Lent, Staging
+from dala.gpu.compute.engines.webgpu.pool import BufferPool, DeviceBuffer, PoolSlot
+from dala.gpu.compute.engines.webgpu.staging import MappedRead, Staging
 from dala.gpu.compute.engines.webgpu.timing import Timer
-from dala.gpu.compute.engines.webgpu.upload import Room, Uploads
+from dala.gpu.compute.engines.webgpu.upload import MappedWrite, Uploads
 
-#: Bytes for the numbers of one batch of launches.
-BLOCKS: Final = 65536
+#: Bytes for the numbers of one batch of dispatches.
+UNIFORM_BYTES: Final = 65536
 
-#: How much of them one launch sees; kernels with more parameters see more.
-WINDOW: Final = 512
+#: How much of them one dispatch sees; kernels with more parameters see more.
+MIN_WINDOW: Final = 512
 
 #: Launches in one submit: few while the device has nothing to do, more while it is busy.
 FIRST_BATCH: Final = 4
-BATCH: Final = 32
+MAX_BATCH: Final = 32
 
-#: Copies from this size on are launches, which move several times more bytes a second.
+#: Copies from this size on are dispatches, which move several times more bytes a second.
 LARGE_COPY: Final = 1 << 20
 
 #: Submits under way at once; beyond this the owner waits for half of them.
-FLIGHTS: Final = 64
+MAX_IN_FLIGHT: Final = 64
 
 #: Bytes written in one piece, and bytes of writes under way before the owner waits.
-PIECE: Final = 64 << 20
-WRITES: Final = 256 << 20
+WRITE_BYTES: Final = 64 << 20
+MAX_WRITE_BYTES: Final = 256 << 20
 
 #: How long a wait only polls before it begins to sleep in between.
-BUSY: Final = 150e-6
+SPIN_SECONDS: Final = 150e-6
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Pipeline:
+class ComputePipeline:
     """A compiled shader, by number: what others may hold without holding native things."""
 
     id: int
-    #: How much of the uniform buffer a launch sees.
+    #: How much of the uniform buffer a dispatch sees.
     window: int
 
 
-class Device:
+class NativeDevice:
     """One ``wgpu.GPUDevice`` and all native objects that belong to it."""
 
     def __init__(self, adapter: Adapter, owner: Owner, pool_bytes: int, staging_bytes: int) -> None:
@@ -71,22 +71,22 @@ class Device:
         self._adapter = adapter
         self._owner = owner
         self._align = max(int(adapter.limits["min-uniform-buffer-offset-alignment"]), 32)
-        self._uniform = self._buffer(BLOCKS, "UNIFORM")
-        self._blocks = bytearray(BLOCKS)
+        self._uniform = self._buffer(UNIFORM_BYTES, "UNIFORM")
+        self._blocks = bytearray(UNIFORM_BYTES)
         self._used = 0
         self._encoder: Any = None
         self._pass: Any = None
-        self._launches = 0
+        self._dispatches = 0
         self._dirty = 0
         self._writes: deque[tuple[int, int]] = deque()
         self._pipelines: list[Any] = []
-        self._copying: Pipeline | None = None
+        self._copying: ComputePipeline | None = None
         self._bindings = Bindings(self.native, self._uniform)
         self._syncs: deque[tuple[int, Future[None]]] = deque()
         self._since = 0.0
         self._held = 0
         self._timer: Timer | None = None
-        owner.look_round, owner.on_lost, owner.on_stop = self.look_round, self.lost, self.stop
+        owner.on_idle, owner.on_lost, owner.on_stop = self.on_idle, self.lost, self.stop
 
     # memory -----------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class Device:
         """Finds memory for a buffer: some that was used before, or new memory, which is zeroed."""
         if self.pool.take(buffer):
             if zero:
-                self.encoder().clear_buffer(self._native(buffer))
+                self.encoder().clear_buffer(self.native_buffer(buffer))
             return
         try:
             native = self._buffer(buffer.size, "STORAGE")
@@ -104,13 +104,13 @@ class Device:
             self.discard(self.pool.trim(0))
             self.wait_for(self.done.submitted)
             native = self._buffer(buffer.size, "STORAGE")
-        self.pool.give(buffer, Slot(native, buffer.size))
+        self.pool.give(buffer, PoolSlot(native, buffer.size))
 
     def release(self, buffer: DeviceBuffer) -> None:
         """Takes a buffer's memory back into the pool."""
         self.discard(self.pool.put(buffer))
 
-    def discard(self, slots: list[Slot]) -> None:
+    def discard(self, slots: list[PoolSlot]) -> None:
         """Lets go of memory for good; what is recorded or under way with it goes on."""
         if slots:
             self._bindings.forget(slots)
@@ -120,31 +120,31 @@ class Device:
     def write(self, buffer: DeviceBuffer, data: memoryview) -> None:
         """Writes bytes at the buffer's beginning, in turn with the commands so far."""
         self.flush()
-        native = self._native(buffer)
+        native = self.native_buffer(buffer)
         whole = data.nbytes & ~3
-        for start in range(0, whole, PIECE):
-            piece = data[start : min(start + PIECE, whole)]
+        for start in range(0, whole, WRITE_BYTES):
+            piece = data[start : min(start + WRITE_BYTES, whole)]
             self._write(native, start, piece)
         if whole < data.nbytes:  # only whole words can be written; what pads them is never read
             self._write(native, whole, bytes(data[whole:]).ljust(4, b"\0"))
 
-    def ask_room(self, nbytes: int, future: Future[Room]) -> None:
+    def request_upload(self, nbytes: int, future: Future[MappedWrite]) -> None:
         """Gives mapped memory for a large write to the thread that waits for the future."""
         self._start_waiting()
         self.uploads.ask(nbytes, future)
 
-    def write_room(self, room: Room, buffer: DeviceBuffer, nbytes: int) -> None:
+    def write_upload(self, room: MappedWrite, buffer: DeviceBuffer, nbytes: int) -> None:
         """Writes what was filled in, in turn with the commands so far."""
         try:
-            native = self._native(buffer)
+            native = self.native_buffer(buffer)
         except DeviceError:
-            self.uploads.take_back(room)
+            self.uploads.give_back(room)
             raise
         self.uploads.send(room, native, nbytes)
 
-    def write_aside(self, buffer: DeviceBuffer, data: bytes, start: int) -> None:
+    def write_unordered(self, buffer: DeviceBuffer, data: bytes, start: int) -> None:
         """Writes whole words where no command recorded so far looks: without a submit before it."""
-        self._write(self._native(buffer), start, data)
+        self._write(self.native_buffer(buffer), start, data)
 
     def copy(
         self,
@@ -154,7 +154,7 @@ class Device:
         source_start: int = 0,
         target_start: int = 0,
     ) -> None:
-        """Records a copy, from and to bytes on which a vec4 begins; a large one as a launch."""
+        """Records a copy, from and to bytes on which a vec4 begins; a large one as a dispatch."""
         size = -(-nbytes // 4) * 4
         if not size or source is target:
             return
@@ -164,28 +164,34 @@ class Device:
                 self._copying = self.compile(text, 1, 12)
             quads = -(-size // 16)  # buffers are padded to whole vec4
             block = struct.pack("<3I", quads, source_start // 16, target_start // 16)
-            self.launch(self._copying, (source, target), block, -(-quads // 128))
+            self.dispatch(self._copying, (source, target), block, -(-quads // 128))
         else:
-            natives = self._native(source), source_start, self._native(target), target_start, size
+            natives = (
+                self.native_buffer(source),
+                source_start,
+                self.native_buffer(target),
+                target_start,
+                size,
+            )
             self.encoder().copy_buffer_to_buffer(*natives)
 
-    def lend(self, buffer: DeviceBuffer, nbytes: int, future: Future[Lent]) -> None:
+    def read_mapped(self, buffer: DeviceBuffer, nbytes: int, future: Future[MappedRead]) -> None:
         """As :meth:`read`, but the thread that waits copies the bytes itself."""
-        self.read(buffer, nbytes, future, lend=True)
+        self.read(buffer, nbytes, future, read_mapped=True)
 
     def read(
-        self, buffer: DeviceBuffer, nbytes: int, future: Future[Any], *, lend: bool = False
+        self, buffer: DeviceBuffer, nbytes: int, future: Future[Any], *, read_mapped: bool = False
     ) -> None:
         """Begins a read; raises what has gone wrong so far instead, if anything has."""
         failure = self._owner.take_failure()
         if failure is not None:
             raise failure
         self._start_waiting()
-        self.staging.read(self._native(buffer), nbytes, future, lend=lend)
+        self.staging.read(self.native_buffer(buffer), nbytes, future, read_mapped=read_mapped)
 
     # work -------------------------------------------------------------------------------------
 
-    def compile(self, source: str, inputs: int, block: int) -> Pipeline:
+    def compile(self, source: str, inputs: int, block: int) -> ComputePipeline:
         """Compiles a shader with so many inputs and a uniform block of so many bytes."""
         module = self.native.create_shader_module(code=source)
         native = self.native.create_compute_pipeline(
@@ -193,13 +199,19 @@ class Device:
             compute={"module": module, "entry_point": "main"},
         )
         self._pipelines.append(native)
-        return Pipeline(len(self._pipelines) - 1, max(WINDOW, 1 << (block - 1).bit_length()))
+        return ComputePipeline(
+            len(self._pipelines) - 1, max(MIN_WINDOW, 1 << (block - 1).bit_length())
+        )
 
-    def launch(
-        self, pipeline: Pipeline, buffers: tuple[DeviceBuffer, ...], block: bytes, groups: int
+    def dispatch(
+        self,
+        pipeline: ComputePipeline,
+        buffers: tuple[DeviceBuffer, ...],
+        block: bytes,
+        groups: int,
     ) -> None:
-        """Records a launch; the last of the buffers is the output."""
-        if self._used + pipeline.window > BLOCKS:
+        """Records a dispatch; the last of the buffers is the output."""
+        if self._used + pipeline.window > UNIFORM_BYTES:
             self.flush()
         group = self._bindings.group([self._slot(b) for b in buffers], pipeline.window)
         if self._timer is not None:
@@ -213,8 +225,8 @@ class Device:
         self._pass.set_pipeline(self._pipelines[pipeline.id])
         self._pass.set_bind_group(0, group, (offset,))
         self._pass.dispatch_workgroups(-(-groups // rows), rows)
-        self._launches += 1
-        if self._launches >= (BATCH if self.done.in_flight or self._held else FIRST_BATCH):
+        self._dispatches += 1
+        if self._dispatches >= (MAX_BATCH if self.done.in_flight or self._held else FIRST_BATCH):
             self.flush()
 
     def encoder(self) -> Any:
@@ -229,7 +241,7 @@ class Device:
         """Submits what has been recorded and written."""
         if self._encoder is None and not self._dirty:
             return
-        encoder, self._launches = self.encoder(), 0
+        encoder, self._dispatches = self.encoder(), 0
         self._encoder = None
         used, self._used = self._used, 0
         commands = encoder.finish()  # raises if anything recorded was wrong, or the device is lost
@@ -239,29 +251,29 @@ class Device:
         if self._dirty:
             self._writes.append((number, self._dirty))
             self._dirty = 0
-        if self.done.in_flight > FLIGHTS:
+        if self.done.in_flight > MAX_IN_FLIGHT:
             self.poll()
-            if self.done.in_flight > FLIGHTS:
-                self.wait_for(number - FLIGHTS // 2)
+            if self.done.in_flight > MAX_IN_FLIGHT:
+                self.wait_for(number - MAX_IN_FLIGHT // 2)
 
     def hold(self, more: int) -> None:
         """Puts off submits while the sum of these is above zero; a wait submits all the same."""
         self._held += more
 
     def start_timing(self) -> Timer | None:
-        """Times the launches from now on; None if that is being done already, or cannot be."""
+        """Times the dispatches from now on; None if that is being done already, or cannot be."""
         if self._timer is not None or "timestamp-query" not in self._adapter.features:
             return None
-        self.encoder()  # ends the pass of the launches so far
+        self.encoder()  # ends the pass of the dispatches so far
         self._timer = Timer(self.native)
         return self._timer
 
     def stop_timing(self, timer: Timer, future: Future[memoryview] | None = None) -> None:
-        """Times no longer; fulfils the future with the time stamps once all launches are done."""
+        """Times no longer; fulfils the future with the time stamps once all dispatches are done."""
         self._timer = None
         if future is None:
             return
-        if timer.launches == 0:
+        if timer.dispatches == 0:
             future.set_result(memoryview(b""))
             return
         self._start_waiting()
@@ -278,7 +290,7 @@ class Device:
 
     # moving on --------------------------------------------------------------------------------
 
-    def look_round(self) -> float | None:
+    def on_idle(self) -> float | None:
         """Submits, polls, fulfils; says when to look again: soon if somebody waits."""
         if not self._held:
             self.flush()
@@ -292,7 +304,7 @@ class Device:
         if settled:
             self._since = time.monotonic()
         # An eighth of the time waited so far: late by that much at most, and never busy for long.
-        return 0 if waited < BUSY else min(waited / 8, 0.002)
+        return 0 if waited < SPIN_SECONDS else min(waited / 8, 0.002)
 
     def poll(self) -> None:
         """Lets the device report what it has finished; notices its loss."""
@@ -325,7 +337,7 @@ class Device:
             waited = time.monotonic() - started
             if waited > seconds:
                 return False
-            if self.done.finished < number and waited > BUSY:
+            if self.done.finished < number and waited > SPIN_SECONDS:
                 time.sleep(min(waited / 8, 0.002))
         return True
 
@@ -334,7 +346,7 @@ class Device:
     def lost(self, error: DeviceLostError) -> None:
         """Tells all who wait that the device is lost."""
         self._encoder = self._pass = self._timer = None
-        self._used = self._dirty = self._launches = 0
+        self._used = self._dirty = self._dispatches = 0
         self.done.finished = self.done.submitted
         self.staging.fail(error)
         self.uploads.fail(error)
@@ -379,7 +391,7 @@ class Device:
 
     # ------------------------------------------------------------------------------------------
 
-    def _slot(self, buffer: DeviceBuffer) -> Slot:
+    def _slot(self, buffer: DeviceBuffer) -> PoolSlot:
         if buffer.slot is None:
             raise DeviceError(
                 f"{self._owner.name}: a buffer of {buffer.nbytes} bytes was used, but it has no "
@@ -387,7 +399,8 @@ class Device:
             )
         return buffer.slot
 
-    def _native(self, buffer: DeviceBuffer) -> Any:
+    def native_buffer(self, buffer: DeviceBuffer) -> Any:
+        """Return the ``wgpu.GPUBuffer`` behind a buffer."""
         return self._slot(buffer).native
 
     def _buffer(self, size: int, usage: str) -> Any:
@@ -402,9 +415,9 @@ class Device:
         self.native.queue.write_buffer(native, start, data)
         self._dirty += len(data)
         under_way = sum(nbytes for _, nbytes in self._writes)
-        if self._dirty >= PIECE or under_way + self._dirty > WRITES:
+        if self._dirty >= WRITE_BYTES or under_way + self._dirty > MAX_WRITE_BYTES:
             self.flush()
-            if under_way > WRITES:
+            if under_way > MAX_WRITE_BYTES:
                 self.wait_for(self._writes[len(self._writes) // 2][0])
 
     def _end_pass(self) -> None:

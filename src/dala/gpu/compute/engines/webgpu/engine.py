@@ -29,7 +29,7 @@ from dala.gpu.compute.engines.base import (
 from dala.gpu.compute.engines.compositing import Composer
 from dala.gpu.compute.engines.cpu.memory import HostMemory
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
-from dala.gpu.compute.engines.webgpu.device import BLOCKS, Device, Pipeline
+from dala.gpu.compute.engines.webgpu.device import UNIFORM_BYTES, ComputePipeline, NativeDevice
 from dala.gpu.compute.engines.webgpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pool import (
@@ -37,20 +37,20 @@ from dala.gpu.compute.engines.webgpu.pool import (
     pool_bytes_from_environment,
     size_class,
 )
-from dala.gpu.compute.engines.webgpu.staging import STAGING_BYTES, Lent
-from dala.gpu.compute.engines.webgpu.timing import LaunchTimes
-from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, Room
+from dala.gpu.compute.engines.webgpu.staging import STAGING_BYTES, MappedRead
+from dala.gpu.compute.engines.webgpu.timing import DispatchTimes
+from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, MappedWrite
 from dala.gpu.compute.engines.webgpu.wgsl.shader import Shader, shader_key, write_shader
 from dala.gpu.compute.lang.ir import Program
 
 #: Buffers up to this size are taken to fit: if one does not, the next wait for the device says so.
-LITTLE = 1 << 24
+UNCHECKED_BYTES = 1 << 24
 
 #: Uploads up to this size are copied at once and left to the owner; larger ones are waited for.
-SMALL = 1 << 16
+QUEUED_BYTES = 1 << 16
 
 #: From this size on the caller's thread copies to and from mapped memory itself.
-MAPPED = 1 << 20
+MAPPED_BYTES = 1 << 20
 
 
 class WebGPUEngine(Engine):
@@ -66,7 +66,7 @@ class WebGPUEngine(Engine):
     """
 
     backend = "webgpu"
-    melts_operations = True
+    fuses_operations = True
     queued = True
 
     def __init__(
@@ -88,13 +88,13 @@ class WebGPUEngine(Engine):
             limits["max-compute-workgroup-size-x"],
         )
         self._lock = threading.Lock()
-        self._compiled: dict[tuple[Any, ...], tuple[Shader, Pipeline]] = {}
-        self._shaders: dict[tuple[str, int, int], Pipeline] = {}
+        self._compiled: dict[tuple[Any, ...], tuple[Shader, ComputePipeline]] = {}
+        self._shaders: dict[tuple[str, int, int], ComputePipeline] = {}
         self._host = HostMemory(STAGING_BYTES)
         self._owner = Owner(f"{adapter.id} ({adapter.name}, {adapter.backend})")
         kept = pool_bytes_from_environment() if pool_bytes is None else pool_bytes
         try:
-            self._device = self._owner.call(Device, adapter, self._owner, kept, staging_bytes)
+            self._device = self._owner.call(NativeDevice, adapter, self._owner, kept, staging_bytes)
         except BaseException:
             self._owner.close()
             raise
@@ -119,6 +119,16 @@ class WebGPUEngine(Engine):
         }
 
     @property
+    def owner(self) -> Owner:
+        """The thread that makes all native calls of this engine."""
+        return self._owner
+
+    @property
+    def device(self) -> NativeDevice:
+        """The native device; to be used on the owner's thread only."""
+        return self._device
+
+    @property
     def workgroup(self) -> int:
         """Invocations in a workgroup: 256 where the device allows so many."""
         return self._workgroup
@@ -139,7 +149,7 @@ class WebGPUEngine(Engine):
             )
         buffer = DeviceBuffer(nbytes, size_class(nbytes, limit))
         zero = zero or nbytes == 0  # something empty reads as zeros
-        if nbytes <= LITTLE:
+        if nbytes <= UNCHECKED_BYTES:
             self._owner.post(self._device.allocate, buffer, zero)
         else:
             self._owner.call(self._device.allocate, buffer, zero)
@@ -156,39 +166,41 @@ class WebGPUEngine(Engine):
         if view.nbytes == 0:
             return
         view = view.cast("B")
-        if view.nbytes <= SMALL:
+        if view.nbytes <= QUEUED_BYTES:
             self._owner.post(self._device.write, buffer, memoryview(bytes(view)))
-        elif not MAPPED <= view.nbytes <= UPLOAD_BYTES:
+        elif not MAPPED_BYTES <= view.nbytes <= UPLOAD_BYTES:
             self._owner.call(self._device.write, buffer, view)
         else:
             self._write(buffer, view)
 
     def _write(self, buffer: DeviceBuffer, view: memoryview) -> None:
         """Fills mapped memory on this thread, so that the owner's is free meanwhile."""
-        future: Future[Room] = Future()
-        self._owner.promise(future, self._device.ask_room, view.nbytes, future)
+        future: Future[MappedWrite] = Future()
+        self._owner.promise(future, self._device.request_upload, view.nbytes, future)
         room = self._owner.wait(future)
         try:
             np.copyto(room.memory, np.frombuffer(view, np.uint8))  # leaves the GIL free
         except BaseException:
             room.left = True
-            self._owner.post_from_finalizer(self._device.uploads.take_back, room)
+            self._owner.post_from_finalizer(self._device.uploads.give_back, room)
             raise
         room.left = True
-        self._owner.post(self._device.write_room, room, buffer, view.nbytes)
+        self._owner.post(self._device.write_upload, room, buffer, view.nbytes)
 
     def download(self, storage: Storage) -> memoryview:
-        if storage.nbytes < MAPPED:
+        if storage.nbytes < MAPPED_BYTES:
             return self._owner.wait(self.download_async(storage))
-        future: Future[Lent] = Future()
-        self._owner.promise(future, self._device.lend, _buffer(storage), storage.nbytes, future)
+        future: Future[MappedRead] = Future()
+        self._owner.promise(
+            future, self._device.read_mapped, _buffer(storage), storage.nbytes, future
+        )
         lent = self._owner.wait(future)
         try:
             data = self._host.block(storage.nbytes)
             np.copyto(data, np.frombuffer(lent.view, np.uint8))
         finally:
             lent.left = True
-            self._owner.post_from_finalizer(self._device.staging.take_back, lent)
+            self._owner.post_from_finalizer(self._device.staging.give_back, lent)
         return memoryview(data)
 
     def download_async(self, storage: Storage) -> Future[memoryview]:
@@ -212,7 +224,7 @@ class WebGPUEngine(Engine):
                 f"kernel {program.name!r} computes with {' and '.join(missing)}, which "
                 f"{self._owner.name} does not have. Use 32-bit types, or device 'cpu'."
             )
-        return _Launcher(self, program, geometry)
+        return _Dispatcher(self, program, geometry)
 
     def operate(self, task: Task) -> Runner | None:
         return IMPLEMENTATIONS.prepare(self, task)
@@ -222,7 +234,7 @@ class WebGPUEngine(Engine):
 
         return make_chain(self, links, inputs)
 
-    def shader(self, source: str, inputs: int, block: int) -> Pipeline:
+    def shader(self, source: str, inputs: int, block: int) -> ComputePipeline:
         """A complete shader with so many inputs, compiled once for the same text."""
         key = (source, inputs, block)
         found = self._shaders.get(key)
@@ -236,12 +248,12 @@ class WebGPUEngine(Engine):
                 found = self._shaders.setdefault(key, made)
         return found
 
-    def launch(
-        self, pipeline: Pipeline, buffers: Sequence[Storage], block: bytes, groups: int
+    def dispatch(
+        self, pipeline: ComputePipeline, buffers: Sequence[Storage], block: bytes, groups: int
     ) -> None:
-        """Leaves a launch in the owner's inbox; the last of the buffers is the output."""
+        """Leaves a dispatch in the owner's inbox; the last of the buffers is the output."""
         bound = tuple(_buffer(storage) for storage in buffers)
-        self._owner.post(self._device.launch, pipeline, bound, block, groups)
+        self._owner.post(self._device.dispatch, pipeline, bound, block, groups)
 
     def composer(self) -> Composer:
         from dala.gpu.compute.engines.webgpu.compose.composer import WebGPUComposer
@@ -258,8 +270,8 @@ class WebGPUEngine(Engine):
             self._owner.post(self._device.hold, -1)
 
     @contextmanager
-    def profile(self) -> Iterator[LaunchTimes | None]:
-        """Times every launch inside a ``with`` block of this, whoever makes it, without waiting.
+    def profile(self) -> Iterator[DispatchTimes | None]:
+        """Times every dispatch inside a ``with`` block of this, whoever makes it, without waiting.
 
         The times are there when the block has ended, which waits for the device. None where the
         device has no time stamps, or while somebody else is profiling.
@@ -268,7 +280,7 @@ class WebGPUEngine(Engine):
         if timer is None:
             yield None
             return
-        times = LaunchTimes(lambda: self._owner.post(timer.mark))
+        times = DispatchTimes(lambda: self._owner.post(timer.mark))
         try:
             yield times
         except BaseException:
@@ -299,8 +311,8 @@ class WebGPUEngine(Engine):
 
     def compiled(
         self, program: Program, geometry: Geometry, aliased: tuple[int, ...]
-    ) -> tuple[Shader, Pipeline]:
-        """The shader for a launch, written and compiled if there is none yet."""
+    ) -> tuple[Shader, ComputePipeline]:
+        """The shader for a dispatch, written and compiled if there is none yet."""
         key = shader_key(program, geometry, aliased)
         found = self._compiled.get(key)
         if found is None:
@@ -328,7 +340,7 @@ class WebGPUEngine(Engine):
                 f"kernel {program.name!r} has {len(program.args)} inputs, {self._owner.name} "
                 f"allows {most - 1}. Split the kernel."
             )
-        room = min(limits["max-uniform-buffer-binding-size"], BLOCKS)
+        room = min(limits["max-uniform-buffer-binding-size"], UNIFORM_BYTES)
         if shader.block.packer.size > room:
             raise DeviceError(
                 f"kernel {program.name!r}: its parameters take {shader.block.packer.size} bytes, "
@@ -336,8 +348,8 @@ class WebGPUEngine(Engine):
             )
 
 
-class _Launcher:
-    """A program prepared for a geometry; calling it leaves one launch in the owner's inbox."""
+class _Dispatcher:
+    """A program prepared for a geometry; calling it leaves one dispatch in the owner's inbox."""
 
     __slots__ = ("_engine", "_geometry", "_program", "_variants")
 
@@ -346,7 +358,9 @@ class _Launcher:
         self._program = program
         self._geometry = geometry
         #: By the arguments that are the output: shader, pipeline, the geometry's numbers, groups.
-        self._variants: dict[tuple[int, ...], tuple[Shader, Pipeline, tuple[int, ...], int]] = {}
+        self._variants: dict[
+            tuple[int, ...], tuple[Shader, ComputePipeline, tuple[int, ...], int]
+        ] = {}
         self._variant(())
 
     def __call__(self, inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
@@ -359,9 +373,11 @@ class _Launcher:
         block = shader.block.pack(numbers, params)
         bound = (*(buffers[i] for i in shader.bound), out)
         engine = self._engine
-        engine._owner.post(engine._device.launch, pipeline, bound, block, groups)
+        engine._owner.post(engine._device.dispatch, pipeline, bound, block, groups)
 
-    def _variant(self, aliased: tuple[int, ...]) -> tuple[Shader, Pipeline, tuple[int, ...], int]:
+    def _variant(
+        self, aliased: tuple[int, ...]
+    ) -> tuple[Shader, ComputePipeline, tuple[int, ...], int]:
         shader, pipeline = self._engine.compiled(self._program, self._geometry, aliased)
         numbers = shader.block.numbers(self._geometry)
         made = shader, pipeline, numbers, shader.groups(self._geometry)

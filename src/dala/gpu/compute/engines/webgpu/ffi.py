@@ -18,7 +18,7 @@ from dala.gpu.compute.engines.webgpu.adapters import Adapter
 FEATURES = ("shader-f64", "shader-int64", "shader-f16", "subgroup", "timestamp-query")
 
 
-class Token:
+class MapToken:
     """Becomes ``done`` when the mapping it was made for has come about, or failed."""
 
     __slots__ = ("done",)
@@ -31,14 +31,14 @@ class Token:
         self.done = True
 
 
-class _Tokens:
+class _TokenSource:
     """Stands in for wgpu's polling thread: hands out tokens and polls nothing."""
 
     def __init__(self) -> None:
-        self.last = Token()
+        self.last = MapToken()
 
-    def get_token(self) -> Token:
-        self.last = Token()
+    def get_token(self) -> MapToken:
+        self.last = MapToken()
         return self.last
 
     def stop(self) -> None:
@@ -64,7 +64,7 @@ def take_polling_over(device: Any) -> None:
             "Install wgpu 0.32, or use device 'cpu'."
         )
     device._poller.stop()
-    device._poller = _Tokens()
+    device._poller = _TokenSource()
 
 
 def poll(device: Any) -> None:
@@ -72,14 +72,14 @@ def poll(device: Any) -> None:
     device._poll(False)
 
 
-def map_to_read(device: Any, buffer: Any, size: int) -> tuple[Token, Any]:
+def map_to_read(device: Any, buffer: Any, size: int) -> tuple[MapToken, Any]:
     """Begins to map a staging buffer; gives a token to watch and the promise to resolve."""
     # READ_NOSYNC: without it wgpu submits an empty command buffer first. Ours is submitted.
     promise = buffer.map_async("READ_NOSYNC", 0, size)
     return device._poller.last, promise
 
 
-def map_to_write(device: Any, buffer: Any) -> tuple[Token, Any]:
+def map_to_write(device: Any, buffer: Any) -> tuple[MapToken, Any]:
     """Begins to map a whole buffer to be written; likewise."""
     promise = buffer.map_async("WRITE", 0, buffer.size)
     return device._poller.last, promise
@@ -100,6 +100,13 @@ def mapped_bytes(buffer: Any, nbytes: int) -> Any:
     if not address:
         raise DeviceError(f"a buffer of {buffer.size} bytes could not be mapped.")
     return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8)
+
+
+def timestamp_period(device: Any) -> float:
+    """Return the seconds of one tick of the device's timestamps."""
+    from wgpu.backends.wgpu_native import lib
+
+    return float(lib.wgpuQueueGetTimestampPeriod(device.queue._internal)) * 1e-9
 
 
 class WorkDone:

@@ -27,10 +27,10 @@ from dala.errors import DalaError, DeviceError, DeviceLostError, FreedError
 T = TypeVar("T")
 
 #: How much work may wait in the inbox before those who bring more are made to wait.
-ROOM: Final = 256
+MAX_QUEUED: Final = 256
 
 #: How long leaving the interpreter may wait for a device.
-PATIENCE: Final = 10.0
+CLOSE_SECONDS: Final = 10.0
 
 
 class _Job(NamedTuple):
@@ -47,7 +47,7 @@ class _Job(NamedTuple):
 class Owner:
     """One thread, its inbox, and what went wrong on it.
 
-    ``name`` is the device's, for messages. ``look_round`` is called on the thread whenever the
+    ``name`` is the device's, for messages. ``on_idle`` is called on the thread whenever the
     inbox is empty: it moves things on and says after how many seconds to look again (None: when
     there is more work). ``on_lost`` is called there when the device is lost, ``on_stop`` at the
     very end.
@@ -55,12 +55,12 @@ class Owner:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.look_round: Callable[[], float | None] = lambda: None
+        self.on_idle: Callable[[], float | None] = lambda: None
         self.on_lost: Callable[[DeviceLostError], None] = lambda error: None
         self.on_stop: Callable[[], None] = lambda: None
         self.lost: DeviceLostError | None = None
         self._inbox: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._room = threading.Semaphore(ROOM)
+        self._room = threading.Semaphore(MAX_QUEUED)
         self._failures: list[DeviceError] = []
         self._ended = ""
         self._gone = False
@@ -111,10 +111,10 @@ class Owner:
     def close(self) -> None:
         """Ends the thread; work that has not begun is dropped."""
         self.close_soon()
-        for _ in range(ROOM):  # let go of those who wait for room
+        for _ in range(MAX_QUEUED):  # let go of those who wait for room
             self._room.release()
         if threading.get_ident() != self._thread.ident:
-            self._thread.join(PATIENCE)
+            self._thread.join(CLOSE_SECONDS)
         atexit.unregister(self.close)
 
     def close_soon(self) -> None:
@@ -158,12 +158,12 @@ class Owner:
             return error
         text = str(error) or type(error).__name__
         if "device is lost" in text.lower() or "device lost" in text.lower():
-            return self.lose(text)
+            return self.mark_lost(text)
         ours = DeviceError(f"{self.name} refused the work: {text}")
         ours.__cause__ = error
         return ours
 
-    def lose(self, why: str) -> DeviceLostError:
+    def mark_lost(self, why: str) -> DeviceLostError:
         """Marks the device as lost; all that wait for it are told."""
         if self.lost is None:
             self.lost = DeviceLostError(
@@ -176,7 +176,7 @@ class Owner:
     # ------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        _listen(self)
+        _watch_log(self)
         try:
             while not self._ended or not self._inbox.empty():
                 self._turn()
@@ -185,7 +185,7 @@ class Owner:
                 self.on_stop()
             except Exception:
                 logging.getLogger("dala").exception("%s could not be closed", self.name)
-            _ears.pop(threading.get_ident(), None)
+            _owner_of_thread.pop(threading.get_ident(), None)
             self._gone = True
             self._refuse_the_rest()
             atexit.unregister(self.close)
@@ -204,7 +204,7 @@ class Owner:
             job = self._inbox.get_nowait()
         except queue.Empty:
             try:
-                pause = self.look_round()
+                pause = self.on_idle()
             except Exception as error:
                 self.fail(error)
                 pause = 0.001
@@ -239,34 +239,34 @@ class Owner:
 
 # errors that wgpu only logs ----------------------------------------------------------------------
 
-_ears: dict[int, Owner] = {}
+_owner_of_thread: dict[int, Owner] = {}
 
 
-class _Ear(logging.Filter):
+class _ErrorFilter(logging.Filter):
     """Hears what wgpu logs on our threads instead of raising it: a lost device, stray errors."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        owner = _ears.get(record.thread or 0)
+        owner = _owner_of_thread.get(record.thread or 0)
         if owner is None or record.funcName not in ("log_error", "device_lost_callback"):
             return True
         text = record.getMessage()
         if "device was lost" in text:
-            owner.lose(text)
+            owner.mark_lost(text)
         elif record.funcName == "log_error":
             owner.fail(DeviceError(f"{owner.name}: {text}"))
         return False
 
 
-_ear = _Ear()
+_error_filter = _ErrorFilter()
 
 
-def _listen(owner: Owner) -> None:
-    _ears[threading.get_ident()] = owner
+def _watch_log(owner: Owner) -> None:
+    _owner_of_thread[threading.get_ident()] = owner
     import wgpu  # noqa: F401 - makes the logger, of a class of its own
 
     logger = logging.getLogger("wgpu")
-    if _ear not in logger.filters:
-        logger.addFilter(_ear)
+    if _error_filter not in logger.filters:
+        logger.addFilter(_error_filter)
 
 
 # fork --------------------------------------------------------------------------------------------

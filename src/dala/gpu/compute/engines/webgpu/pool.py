@@ -18,7 +18,7 @@ POOL_BYTES: Final = 512 << 20
 _ids = itertools.count(1)
 
 
-class Slot:
+class PoolSlot:
     """A native buffer. Only the owner's thread holds these."""
 
     __slots__ = ("id", "native", "size")
@@ -39,7 +39,7 @@ class DeviceBuffer:
         self.nbytes = nbytes
         #: Bytes on the device.
         self.size = size
-        self.slot: Slot | None = None
+        self.slot: PoolSlot | None = None
 
 
 def size_class(nbytes: int, limit: int) -> int:
@@ -65,9 +65,9 @@ class BufferPool:
     def __init__(self, cap: int) -> None:
         self.cap = cap
         #: Slots in use, so that the last reference to native memory is always here.
-        self._used: dict[int, Slot] = {}
-        self._free: dict[int, OrderedDict[int, Slot]] = {}
-        self._age: OrderedDict[int, Slot] = OrderedDict()
+        self._used: dict[int, PoolSlot] = {}
+        self._free: dict[int, OrderedDict[int, PoolSlot]] = {}
+        self._age: OrderedDict[int, PoolSlot] = OrderedDict()
         self._pooled_bytes = 0
         self._live_bytes = 0
 
@@ -82,13 +82,13 @@ class BufferPool:
         self.give(buffer, slot)
         return True
 
-    def give(self, buffer: DeviceBuffer, slot: Slot) -> None:
+    def give(self, buffer: DeviceBuffer, slot: PoolSlot) -> None:
         """Puts memory behind a buffer."""
         buffer.slot = slot
         self._used[slot.id] = slot
         self._live_bytes += buffer.nbytes
 
-    def put(self, buffer: DeviceBuffer) -> list[Slot]:
+    def put(self, buffer: DeviceBuffer) -> list[PoolSlot]:
         """Takes a buffer's memory back; gives what must go to stay under the cap."""
         slot, buffer.slot = buffer.slot, None
         if slot is None or self._used.pop(slot.id, None) is None:
@@ -99,7 +99,7 @@ class BufferPool:
         self._pooled_bytes += slot.size
         return self.trim(self.cap)
 
-    def trim(self, cap: int) -> list[Slot]:
+    def trim(self, cap: int) -> list[PoolSlot]:
         """Takes out the oldest free memory until what is kept is under ``cap`` bytes."""
         out = []
         while self._pooled_bytes > cap and self._age:

@@ -3,7 +3,7 @@
 A read copies into a staging buffer in its turn among the other work, then asks for it to be
 mapped. When that has come about, the bytes are copied out and the buffer is free for another read.
 The owner copies what is small; large memory is lent to the thread that waits for it, which copies
-while the owner goes on. Everything here but :class:`Lent` is for the owner's thread alone.
+while the owner goes on. Everything here but :class:`MappedRead` is for the owner's thread alone.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.webgpu.ffi import Token, map_to_read
+from dala.gpu.compute.engines.webgpu.ffi import MapToken, map_to_read
 from dala.gpu.compute.engines.webgpu.pool import size_class
 
 if TYPE_CHECKING:
-    from dala.gpu.compute.engines.webgpu.device import Device
+    from dala.gpu.compute.engines.webgpu.device import NativeDevice
 
 #: Memory that staging buffers may take together; a read that needs more has its own for once.
 STAGING_BYTES: Final = 256 << 20
@@ -36,7 +36,7 @@ _keys = count(1)
 
 
 @dataclass(eq=False, slots=True)
-class Lent:
+class MappedRead:
     """Mapped memory that another thread may read until it says that it has left it."""
 
     key: int
@@ -49,22 +49,22 @@ class _Read:
     future: Future[Any]
     buffer: Any
     nbytes: int
-    token: Token
+    token: MapToken
     promise: Any
-    lend: bool
+    read_mapped: bool
 
 
 class Staging:
     """The ring. ``cap`` is in bytes; reads beyond it wait for earlier ones to finish."""
 
-    def __init__(self, device: Device, cap: int = STAGING_BYTES) -> None:
+    def __init__(self, device: NativeDevice, cap: int = STAGING_BYTES) -> None:
         self.cap = cap
         self.bytes = 0
         self.count = 0
         self._device = device
         self._free: dict[int, list[Any]] = {}
         self._reads: deque[_Read] = deque()
-        self._lent: dict[int, tuple[Any, Lent]] = {}
+        self._lent: dict[int, tuple[Any, MappedRead]] = {}
 
     @property
     def busy(self) -> bool:
@@ -76,10 +76,12 @@ class Staging:
         """Whether any read is under way."""
         return bool(self._reads)
 
-    def read(self, source: Any, nbytes: int, future: Future[Any], *, lend: bool = False) -> None:
+    def read(
+        self, source: Any, nbytes: int, future: Future[Any], *, read_mapped: bool = False
+    ) -> None:
         """Begins a read of a native buffer's first bytes; it is fulfilled by :meth:`collect`.
 
-        The future gets the bytes, or a :class:`Lent` to be handed to :meth:`take_back`.
+        The future gets the bytes, or a :class:`MappedRead` to be handed to :meth:`give_back`.
         """
         padded = _padded(nbytes)
         buffer = self._take(max(SMALLEST, size_class(padded, _NO_LIMIT)))
@@ -90,7 +92,7 @@ class Staging:
         except BaseException:
             self._drop(buffer)  # in whatever state it is, nobody will use it again
             raise
-        self._reads.append(_Read(future, buffer, nbytes, token, promise, lend))
+        self._reads.append(_Read(future, buffer, nbytes, token, promise, read_mapped))
 
     def collect(self, translate: Callable[[BaseException], Exception]) -> bool:
         """Fulfils the reads that have come about; says whether there were any."""
@@ -99,7 +101,7 @@ class Staging:
             read = self._reads.popleft()
             any_done = True
             try:
-                data = self._lend(read) if read.lend else self._finish(read)
+                data = self._lend(read) if read.read_mapped else self._finish(read)
             except Exception as error:
                 self._drop(read.buffer)
                 read.future.set_exception(translate(error))
@@ -127,14 +129,14 @@ class Staging:
         self._put(read.buffer)
         return memoryview(data)
 
-    def _lend(self, read: _Read) -> Lent:
+    def _lend(self, read: _Read) -> MappedRead:
         read.promise.sync_wait()
         mapped = read.buffer.read_mapped(0, _padded(read.nbytes), copy=False)
-        lent = Lent(next(_keys), mapped[: read.nbytes])
+        lent = MappedRead(next(_keys), mapped[: read.nbytes])
         self._lent[lent.key] = read.buffer, lent
         return lent
 
-    def take_back(self, lent: Lent) -> None:
+    def give_back(self, lent: MappedRead) -> None:
         """Memory that was lent and has been read."""
         buffer, _ = self._lent.pop(lent.key)
         with suppress(BufferError):  # an error on its thread may still look there

@@ -2,8 +2,8 @@
 
 The owner hands out mapped memory, the other thread copies into it while the owner goes on, and
 then leaves word; the copy on the device is recorded in its turn. So several threads copy at once,
-and no memory is made and mapped anew for every write. Everything here but :class:`Room` is for the
-owner's thread alone.
+and no memory is made and mapped anew for every write. All but
+:class:`MappedWrite` is for the owner's thread only.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from dala.gpu.compute.engines.webgpu.ffi import Token, map_to_write, mapped_bytes
+from dala.gpu.compute.engines.webgpu.ffi import MapToken, map_to_write, mapped_bytes
 from dala.gpu.compute.engines.webgpu.pool import size_class
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from dala.gpu.compute.engines.webgpu.device import Device
+    from dala.gpu.compute.engines.webgpu.device import NativeDevice
 
 #: Memory that the ring may take; who needs more waits, but one room there always is.
 UPLOAD_BYTES: Final = 256 << 20
@@ -31,7 +31,7 @@ _keys = count(1)
 
 
 @dataclass(eq=False, slots=True)
-class Room:
+class MappedWrite:
     """Mapped memory for one write. Whoever holds it says when it is filled, or not needed."""
 
     key: int
@@ -43,13 +43,13 @@ class Room:
 @dataclass(eq=False, slots=True)
 class _Asked:
     nbytes: int
-    future: Future[Room]
+    future: Future[MappedWrite]
 
 
 @dataclass(eq=False, slots=True)
 class _Mapping:
     buffer: Any
-    token: Token
+    token: MapToken
     promise: Any
 
 
@@ -57,12 +57,12 @@ class _Mapping:
 class Uploads:
     """The ring: free buffers are mapped, others are being filled, or are on their way back."""
 
-    device: Device
+    device: NativeDevice
     cap: int = UPLOAD_BYTES
     bytes: int = 0
     count: int = 0
     _free: list[Any] = field(default_factory=list)
-    _out: dict[int, tuple[Any, Room]] = field(default_factory=dict)
+    _out: dict[int, tuple[Any, MappedWrite]] = field(default_factory=dict)
     _mapping: deque[_Mapping] = field(default_factory=deque)
     _asked: deque[_Asked] = field(default_factory=deque)
 
@@ -71,14 +71,14 @@ class Uploads:
         """Whether somebody waits for a buffer to come back."""
         return bool(self._asked)
 
-    def ask(self, nbytes: int, future: Future[Room]) -> None:
+    def ask(self, nbytes: int, future: Future[MappedWrite]) -> None:
         """Gives mapped memory of so many bytes, at once or when some comes back."""
         self._asked.append(_Asked(nbytes, future))
         if self._mapping:
             self.device.poll()
         self.collect()
 
-    def send(self, room: Room, target: Any, nbytes: int) -> None:
+    def send(self, room: MappedWrite, target: Any, nbytes: int) -> None:
         """Records the copy of what was filled in, and has the memory mapped again after it."""
         buffer, _ = self._out.pop(room.key)
         try:
@@ -92,7 +92,7 @@ class Uploads:
             raise
         self._mapping.append(_Mapping(buffer, token, promise))
 
-    def take_back(self, room: Room) -> None:
+    def give_back(self, room: MappedWrite) -> None:
         """Memory that was not filled after all."""
         buffer, _ = self._out.pop(room.key)
         self._free.append(buffer)
@@ -114,7 +114,7 @@ class Uploads:
             if buffer is None:
                 break
             asked = self._asked.popleft()
-            room = Room(next(_keys), mapped_bytes(buffer, asked.nbytes))
+            room = MappedWrite(next(_keys), mapped_bytes(buffer, asked.nbytes))
             self._out[room.key] = buffer, room
             asked.future.set_result(room)
             served = True

@@ -1,4 +1,4 @@
-"""Compositing on WebGPU: pictures in a few large buffers, one launch for all rectangles.
+"""Compositing on WebGPU: pictures in a few large buffers, one dispatch for all rectangles.
 
 Pictures are RGBA words in *arenas*, so that any number of them is a handful of bindings; an arena
 without room is packed into a larger one, on the device. What a frame brings along (draws,
@@ -31,7 +31,7 @@ from dala.gpu.compute.engines.compositing import (
     Rect,
 )
 from dala.gpu.compute.engines.webgpu.compose.arena import Arena, aligned
-from dala.gpu.compute.engines.webgpu.device import Device, Pipeline
+from dala.gpu.compute.engines.webgpu.device import ComputePipeline, NativeDevice
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer, size_class
 
@@ -50,11 +50,11 @@ LARGE_ARENA: Final = 64 << 20
 #: Arenas from this size on become smaller again when three quarters of them are free.
 SPARE: Final = 16 << 20
 
-#: Draws in one launch: as many as a group has flags for.
+#: Draws in one dispatch: as many as a group has flags for.
 MOST_DRAWS: Final = 1024
 
 #: Pictures up to this size go through the ring, which is at least this long.
-SMALL: Final = 1 << 18
+SMALL_UPLOAD: Final = 1 << 18
 RING: Final = 1 << 20
 
 TILE: Final = 16
@@ -86,7 +86,7 @@ class WebGPUComposer(Composer):
     """
 
     def __init__(
-        self, engine: WebGPUEngine, owner: Owner, device: Device, limit: int | None = None
+        self, engine: WebGPUEngine, owner: Owner, device: NativeDevice, limit: int | None = None
     ) -> None:
         self._engine = engine
         self._owner = owner
@@ -132,7 +132,7 @@ class WebGPUComposer(Composer):
             self._owner.post(_put, self._device, source.handle, 0, spot)
             return
         view = memoryview(source).cast("B")
-        if view.nbytes <= SMALL:
+        if view.nbytes <= SMALL_UPLOAD:
             ring = self._ring_for(view.nbytes)
             data = bytes(view).ljust(-(-view.nbytes // 4) * 4, b"\0")
             self._owner.post(_put_small, self._device, ring, data, spot)
@@ -169,17 +169,17 @@ class WebGPUComposer(Composer):
         records = self._records(draws)
         parts = [records[i : i + MOST_DRAWS] for i in range(0, max(len(draws), 1), MOST_DRAWS)]
         color, fill = _word(background), background is not None
-        launches = []
+        dispatches = []
         for part in parts:
             data = places + part.tobytes()
             numbers = len(rects), len(part), len(rects), tiles, width, color, int(fill)
-            launches.append((data, numbers))
+            dispatches.append((data, numbers))
             fill = False
-        ring = self._ring_for(max(len(data) for data, _ in launches))
+        ring = self._ring_for(max(len(data) for data, _ in dispatches))
         arenas = tuple(storage.handle for storage in self._held[: len(self._arenas)])
         text = _shader(len(arenas), self._shadows, self._blends)
         pipeline = self._engine.shader(text, len(arenas) + 1, _BLOCK.size)
-        self._owner.post(_compose, self._device, ring, pipeline, arenas, target.handle, launches)
+        self._owner.post(_compose, self._device, ring, pipeline, arenas, target.handle, dispatches)
 
     @property
     def nbytes(self) -> int:
@@ -300,7 +300,7 @@ class WebGPUComposer(Composer):
             ring = self._ring = _Ring(storage)
         return ring
 
-    def _unpacking(self) -> Pipeline:
+    def _unpacking(self) -> ComputePipeline:
         return self._engine.shader(_text("compose_unpack.wgsl"), 1, _UNPACK.size)
 
 
@@ -379,13 +379,13 @@ class _Ring:
         # Full at first: what was recorded may still read this memory for whoever had it before.
         self._at = storage.nbytes
 
-    def write(self, device: Device, data: bytes) -> int:
+    def write(self, device: NativeDevice, data: bytes) -> int:
         """Writes somewhere, whole records apart; gives the place."""
         if self._at + len(data) > self.nbytes:
             device.flush()  # what was recorded reads its own before it is written over
             self._at = 0
         at = self._at
-        device.write_aside(self.buffer, data, at)
+        device.write_unordered(self.buffer, data, at)
         self._at = -(-(at + len(data)) // RECORD) * RECORD
         return at
 
@@ -396,7 +396,12 @@ class _Spot:
     __slots__ = ("buffer", "channels", "count", "start", "unpack")
 
     def __init__(
-        self, buffer: DeviceBuffer, start: int, count: int, channels: int, unpack: Pipeline | None
+        self,
+        buffer: DeviceBuffer,
+        start: int,
+        count: int,
+        channels: int,
+        unpack: ComputePipeline | None,
     ) -> None:
         self.buffer = buffer
         self.start = start
@@ -405,35 +410,35 @@ class _Spot:
         self.unpack = unpack
 
 
-def _put(device: Device, source: DeviceBuffer, at: int, spot: _Spot) -> None:
+def _put(device: NativeDevice, source: DeviceBuffer, at: int, spot: _Spot) -> None:
     if spot.unpack is None:
         device.copy(source, spot.buffer, spot.count * 4, at, spot.start * 4)
         return
     quads = -(-spot.count // 4)
     block = _UNPACK.pack(quads, spot.channels, at // 4, spot.start // 4)
-    device.launch(spot.unpack, (source, spot.buffer), block, -(-quads // 128))
+    device.dispatch(spot.unpack, (source, spot.buffer), block, -(-quads // 128))
 
 
-def _put_small(device: Device, ring: _Ring, data: bytes, spot: _Spot) -> None:
+def _put_small(device: NativeDevice, ring: _Ring, data: bytes, spot: _Spot) -> None:
     _put(device, ring.buffer, ring.write(device, data), spot)
 
 
 def _move(
-    device: Device, source: DeviceBuffer, target: DeviceBuffer, moves: list[list[int]]
+    device: NativeDevice, source: DeviceBuffer, target: DeviceBuffer, moves: list[list[int]]
 ) -> None:
     for start, to, words in moves:
         device.copy(source, target, words * 4, start * 4, to * 4)
 
 
 def _compose(
-    device: Device,
+    device: NativeDevice,
     ring: _Ring,
-    pipeline: Pipeline,
+    pipeline: ComputePipeline,
     arenas: tuple[DeviceBuffer, ...],
     target: DeviceBuffer,
-    launches: list[tuple[bytes, tuple[int, ...]]],
+    dispatches: list[tuple[bytes, tuple[int, ...]]],
 ) -> None:
-    for data, (rects, count, *numbers) in launches:
+    for data, (rects, count, *numbers) in dispatches:
         first = ring.write(device, data) // RECORD
         block = _BLOCK.pack(first + rects, count, first, *numbers)
-        device.launch(pipeline, (*arenas, ring.buffer, target), block, numbers[1])
+        device.dispatch(pipeline, (*arenas, ring.buffer, target), block, numbers[1])

@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING
 
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.webgpu.ops import implements
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
+from dala.gpu.compute.engines.webgpu.ops.lanes import lanes_of, places, split
 from dala.gpu.compute.engines.webgpu.ops.numbers import (
     STORED,
     bound,
@@ -15,8 +23,6 @@ from dala.gpu.compute.engines.webgpu.ops.numbers import (
     helpers,
     reading,
 )
-from dala.gpu.compute.engines.webgpu.ops.spread import lanes_of, places, split
-from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -53,15 +59,15 @@ def make_argmax(engine: WebGPUEngine, task: Task) -> Runner:
     """Passes until one place is left of each."""
     outer, n, inner = task["passes"][0]
     dtype, along = task.inputs[0].dtype, n
-    steps = Steps(engine)
-    earlier: Place | None = None
+    steps = Dispatches(engine)
+    earlier: BufferRef | None = None
     while True:
         length, splits = split("i64", (outer, n, inner))  # numbers one at a time
         target = OUTPUT if splits == 1 else steps.temporary(outer * splits * inner * 4)
         out = STORED[task.output.dtype] if splits == 1 else "u32"
         lanes = lanes_of(length, inner)
         items = outer * splits * inner
-        reads = [Place("input")] if earlier is None else [Place("input"), earlier]
+        reads = [BufferRef("input")] if earlier is None else [BufferRef("input"), earlier]
         numbers = block(n, inner, length, splits, lanes, items, along, 0)
         text = _text(dtype, out, inner == 1, earlier is not None)
         steps.add(text, reads, target, numbers, -(-items * lanes // 256))

@@ -1,6 +1,6 @@
-"""Blur on WebGPU: one launch over tiles for small radii, two launches along columns for large ones.
+"""Blur on WebGPU: one dispatch for small radii, two for large ones.
 
-The two launches are one shader: it blurs down the columns and stores what it made turned, so that
+The two dispatches are one shader: it blurs down the columns and stores what it made turned, so that
 doing it twice blurs both ways and turns the picture back. In between lies a picture of 16 bits a
 number (u8), or of f32.
 """
@@ -16,7 +16,13 @@ import numpy as np
 from dala.gpu.compute.engines.base import Runner, Storage, Task
 from dala.gpu.compute.engines.sampling.gauss import MAX_RADIUS, gaussian_weights
 from dala.gpu.compute.engines.webgpu.ops import implements
-from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
 from dala.gpu.compute.engines.webgpu.wgsl.blur import (
     TILE_RADIUS,
     Finish,
@@ -25,7 +31,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.blur import (
     store_quad,
     write_blur,
 )
-from dala.gpu.compute.engines.webgpu.wgsl.pixels import Picture
+from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -49,9 +55,9 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
         return copy
     shape = task.output.shape
     height, width = shape[:2]
-    picture = Picture(task.output.dtype, shape[2] if len(shape) == 3 else 1)
+    picture = ImageFormat(task.output.dtype, shape[2] if len(shape) == 3 else 1)
     weights = gaussian_weights(radius, task["sigma"])[radius:].tolist()
-    steps = Steps(engine)
+    steps = Dispatches(engine)
     apart = picture.words and width % 4 != 0
     target = steps.temporary(4 * height * width) if apart else OUTPUT
     if radius <= TILE_RADIUS and has_room(engine.adapter.limits):
@@ -60,7 +66,7 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
         )
         numbers = shader.block.pack(shader.numbers(weights, height, width), ())
         groups = shader.groups(height, width)
-        steps.add(shader.source, [Place("input")], target, numbers, groups)
+        steps.add(shader.source, [BufferRef("input")], target, numbers, groups)
     else:
         _add_columns(engine, steps, picture, weights, (height, width), target)
     if apart:
@@ -75,11 +81,11 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
 
 def _add_columns(
     engine: WebGPUEngine,
-    steps: Steps,
-    picture: Picture,
+    steps: Dispatches,
+    picture: ImageFormat,
     weights: list[float],
     size: tuple[int, int],
-    target: Place,
+    target: BufferRef,
 ) -> None:
     height, width = size
     radius = len(weights) - 1
@@ -89,7 +95,7 @@ def _add_columns(
     between = steps.temporary(picture.middle[1] * height * width)
     group = min(engine.workgroup, 128)
     for first, reads, writes, (rows, columns) in (
-        (True, Place("input"), between, (height, width)),
+        (True, BufferRef("input"), between, (height, width)),
         (False, between, target, (width, height)),
     ):
         source = _columns_text(picture, first, target is not OUTPUT, group)
@@ -99,7 +105,7 @@ def _add_columns(
         steps.add(source, [reads], writes, line.tobytes() + numbers, groups)
 
 
-def _columns_text(picture: Picture, first: bool, apart: bool, group: int) -> str:
+def _columns_text(picture: ImageFormat, first: bool, apart: bool, group: int) -> str:
     """The shader of a pass: the ``first`` makes what lies between, the second the output."""
     alpha, parts, middle = picture.channels == 4, picture.parts, picture.middle[0]
     sums = [f"    var a{j} = {picture.color}(0.0f);" for j in range(RUN)]

@@ -11,8 +11,14 @@ import numpy as np
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.webgpu.ops import gemm, implements
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
 from dala.gpu.compute.engines.webgpu.ops.matmul import Product, add_product, add_shared
-from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -46,7 +52,7 @@ PREPARE: Final = "\n".join(
 @implements("conv2d")
 def make_conv2d(engine: WebGPUEngine, task: Task) -> Runner:
     """The way that suits the weights: by product, by plain product, or number by number."""
-    steps = Steps(engine)
+    steps = Dispatches(engine)
     outputs, _, height, width = task.inputs[1].shape
     plain = height == width == 1 and task["stride"] == (1, 1) and task["padding"] == (0, 0)
     if outputs // task["groups"] < FEW:
@@ -58,13 +64,13 @@ def make_conv2d(engine: WebGPUEngine, task: Task) -> Runner:
     return steps.runner()
 
 
-def _reads(task: Task) -> list[Place]:
+def _reads(task: Task) -> list[BufferRef]:
     """The weights on the left, the image on the right, and the bias if there is one."""
-    places = [Place("input", 1), Place("input", 0)]
-    return [*places, Place("input", 2)] if len(task.inputs) > 2 else places
+    places = [BufferRef("input", 1), BufferRef("input", 0)]
+    return [*places, BufferRef("input", 2)] if len(task.inputs) > 2 else places
 
 
-def _add_pointwise(steps: Steps, task: Task) -> None:
+def _add_pointwise(steps: Dispatches, task: Task) -> None:
     """Windows of one pixel: each image's channels are the rows of a matrix."""
     x, weight = task.inputs[0].shape, task.inputs[1].shape
     groups, inner = task["groups"], weight[1]
@@ -83,7 +89,7 @@ def _add_pointwise(steps: Steps, task: Task) -> None:
     add_product(steps, product, _reads(task))
 
 
-def _add_windows(steps: Steps, task: Task) -> None:
+def _add_windows(steps: Dispatches, task: Task) -> None:
     dtype = task.output.dtype
     x, weight = task.inputs[0].shape, task.inputs[1].shape
     groups = task["groups"]
@@ -114,7 +120,7 @@ def _add_windows(steps: Steps, task: Task) -> None:
 
 
 def windows_text(
-    tile: gemm.Tile, dtype: str, window: tuple[int, int], fours: tuple[bool, bool], bias: bool
+    tile: gemm.GemmTile, dtype: str, window: tuple[int, int], fours: tuple[bool, bool], bias: bool
 ) -> str:
     """The shader; ``fours`` says of the weights and the output that lines are whole fours."""
     left = gemm.Side("a", dtype, True, fours[0])
@@ -146,7 +152,7 @@ def windows_text(
     )
 
 
-def _add_direct(steps: Steps, task: Task) -> None:
+def _add_direct(steps: Dispatches, task: Task) -> None:
     dtype = task.output.dtype
     x, weight = task.inputs[0].shape, task.inputs[1].shape
     reads = _reads(task)

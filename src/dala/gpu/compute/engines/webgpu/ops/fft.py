@@ -13,13 +13,19 @@ import numpy as np
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.webgpu.ops import implements
-from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
 #: Pairs that two arrays in 16 KiB of workgroup memory hold.
-ROOM: Final = {"f32": 1024, "f64": 512}
+MAX_LENGTH: Final = {"f32": 1024, "f64": 512}
 
 #: Transforms side by side in a group that reads across lines, for the sake of whole cache lines.
 ABREAST: Final = 8
@@ -64,7 +70,7 @@ class Ends:
 @implements("fft", "ifft")
 def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
     """Transforms the last axis, then the one before it if asked."""
-    steps = Steps(engine)
+    steps = Dispatches(engine)
     inverse = task.op == "ifft"
     shape = task.output.shape[:-1] if task["complex"] or not inverse else task.output.shape
     axes = task["axes"]
@@ -76,11 +82,11 @@ def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
     lines = Lines(total // shape[-1], shape[-1], 1)
     work = _Work(steps, task.output.dtype)
     if axes == 1:
-        work.transform(lines, Place("input"), OUTPUT, ends)
+        work.transform(lines, BufferRef("input"), OUTPUT, ends)
     else:
         between = work.pairs(total)
         columns = Lines(total // shape[-2], shape[-2], shape[-1])
-        work.transform(lines, Place("input"), between, Ends(source=ends.source))
+        work.transform(lines, BufferRef("input"), between, Ends(source=ends.source))
         work.transform(columns, between, OUTPUT, replace(ends, source="pair"))
     return steps.runner()
 
@@ -88,18 +94,18 @@ def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
 class _Work:
     """Adds the steps of transforms of one dtype."""
 
-    def __init__(self, steps: Steps, dtype: str) -> None:
+    def __init__(self, steps: Dispatches, dtype: str) -> None:
         self._steps = steps
         self._dtype = dtype
-        self._tables: dict[int, Place] = {}
+        self._tables: dict[int, BufferRef] = {}
 
-    def pairs(self, count: int) -> Place:
+    def pairs(self, count: int) -> BufferRef:
         """Memory for so many pairs."""
         return self._steps.temporary(count * 2 * ITEMSIZE[self._dtype])
 
-    def transform(self, lines: Lines, source: Place, target: Place, ends: Ends) -> None:
+    def transform(self, lines: Lines, source: BufferRef, target: BufferRef, ends: Ends) -> None:
         """All passes of one axis."""
-        room = ROOM[self._dtype]
+        room = MAX_LENGTH[self._dtype]
         lengths = split_length(lines.length, room if lines.inner == 1 else room // ABREAST)
         if lengths and len(lengths) > 1:
             lengths = split_length(lines.length, room // ABREAST)
@@ -120,15 +126,15 @@ class _Work:
         lines: Lines,
         length: int,
         step: int,
-        source: Place,
-        target: Place,
+        source: BufferRef,
+        target: BufferRef,
         ends: Ends,
         far: bool,
     ) -> None:
         count = lines.length * lines.inner // length
         transforms = lines.numbers // length
         abreast = 1
-        while abreast * 2 * length <= ROOM[self._dtype] and abreast < transforms:
+        while abreast * 2 * length <= MAX_LENGTH[self._dtype] and abreast < transforms:
             abreast *= 2
         groups = -(-transforms // abreast)
         text = pass_text(
@@ -142,7 +148,7 @@ class _Work:
         reads = [source, near, self._far_table(lines.length) if far else near]
         self._steps.add(text, reads, target, numbers, groups)
 
-    def _bluestein(self, lines: Lines, source: Place, target: Place, ends: Ends) -> None:
+    def _bluestein(self, lines: Lines, source: BufferRef, target: BufferRef, ends: Ends) -> None:
         length = lines.length
         size = 1 << (2 * length - 2).bit_length()
         squares = np.array([n * n % (2 * length) for n in range(length)], np.float64)
@@ -165,9 +171,9 @@ class _Work:
         self,
         read: Lines,
         write: Lines,
-        source: Place,
-        target: Place,
-        table: Place,
+        source: BufferRef,
+        target: BufferRef,
+        table: BufferRef,
         length: int,
         ends: Ends,
     ) -> None:
@@ -179,13 +185,13 @@ class _Work:
         )
         self._steps.add(text, [source, table], target, numbers, -(-write.numbers // 256))
 
-    def _table(self, length: int) -> Place:
+    def _table(self, length: int) -> BufferRef:
         if length not in self._tables:
             turns = np.exp(-2j * pi / length * np.arange(length))
             self._tables[length] = self._steps.constant(self._pairs_of(turns))
         return self._tables[length]
 
-    def _far_table(self, length: int) -> Place:
+    def _far_table(self, length: int) -> BufferRef:
         """Turns by 0 to NEAR - 1, then by multiples of NEAR."""
         if -length not in self._tables:
             places = np.concatenate([np.arange(NEAR), np.arange(-(-length // NEAR)) * NEAR])

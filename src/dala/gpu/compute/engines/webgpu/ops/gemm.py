@@ -7,7 +7,7 @@ from functools import cache
 from string import Template
 from typing import Final
 
-from dala.gpu.compute.engines.webgpu.ops.steps import read_text
+from dala.gpu.compute.engines.webgpu.ops.dispatches import read_text
 
 #: How WGSL names what is computed with; u8 is summed as s32.
 WGSL_TYPES: Final = {
@@ -21,7 +21,7 @@ WGSL_TYPES: Final = {
 
 
 @dataclass(frozen=True)
-class Tile:
+class GemmTile:
     """A tile of the output: its side, and the side of what one invocation makes of it."""
 
     side: int
@@ -36,26 +36,26 @@ class Tile:
         return -(-columns // self.side), -(-rows // self.side)
 
 
-LARGE: Final = Tile(128, 8)
-MIDDLE: Final = Tile(64, 4)
-SMALL: Final = Tile(32, 4)
+LARGE: Final = GemmTile(128, 8)
+MIDDLE: Final = GemmTile(64, 4)
+SMALL: Final = GemmTile(32, 4)
 
 #: Groups that keep a large device busy; fewer are worth a smaller tile.
-BUSY: Final = 128
+ENOUGH_TILES: Final = 128
 
 
-def choose_tile(rows: int, columns: int, layers: int, wide: bool) -> Tile:
+def choose_tile(rows: int, columns: int, layers: int, wide: bool) -> GemmTile:
     """The largest tile of which there are enough; numbers of 64 bits leave no room for LARGE."""
     for tile in (MIDDLE,) if wide else (LARGE, MIDDLE):
         across, down = tile.count(rows, columns)
-        if across * down * layers >= BUSY:
+        if across * down * layers >= ENOUGH_TILES:
             return tile
     return SMALL
 
 
 def choose_shares(tiles: int, inner: int) -> tuple[int, int]:
     """How many groups share the sum over k, and how much each takes (a multiple of 16)."""
-    shares = max(1, min(BUSY // tiles, inner // 256, 64))
+    shares = max(1, min(ENOUGH_TILES // tiles, inner // 256, 64))
     share = -(-inner // shares // 16) * 16
     return -(-inner // share), share
 
@@ -126,7 +126,7 @@ def fetch(side: Side, extent: str, whole: bool) -> str:
     return "\n".join([*text, "}"])
 
 
-def units(lines: bool, tile: Tile) -> tuple[str, str]:
+def units(lines: bool, tile: GemmTile) -> tuple[str, str]:
     """Which part of a slice along k an invocation fetches, and which four rows or columns.
 
     Neighbours read what lies side by side in memory.
@@ -137,7 +137,7 @@ def units(lines: bool, tile: Tile) -> tuple[str, str]:
     return f"unit / {quads}u", f"unit % {quads}u"
 
 
-def sums(tile: Tile, kind: str) -> str:
+def sums(tile: GemmTile, kind: str) -> str:
     """The registers that a tile is summed in."""
     return "\n".join(
         f"    var s{r}_{h} = vec4<{kind}>();"
@@ -146,7 +146,7 @@ def sums(tile: Tile, kind: str) -> str:
     )
 
 
-def products(tile: Tile) -> str:
+def products(tile: GemmTile) -> str:
     """Four steps along k, unrolled."""
     quads, halves = tile.side // 4, tile.each // 4
     text: list[str] = []
@@ -161,7 +161,7 @@ def products(tile: Tile) -> str:
     return "\n".join(f"            {line}" for line in text)
 
 
-def results(tile: Tile, *, quads: bool, whole: bool, value: str, place: str) -> str:
+def results(tile: GemmTile, *, quads: bool, whole: bool, value: str, place: str) -> str:
     """The stores. ``value`` and ``place`` are WGSL with {sum}, {row} and {column} to fill in."""
     text: list[str] = []
     for h in range(tile.each // 4):
@@ -195,7 +195,7 @@ def _template() -> Template:
 
 
 def write(
-    tile: Tile,
+    tile: GemmTile,
     kind: str,
     *,
     numbers: str,

@@ -16,8 +16,14 @@ import numpy as np
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.webgpu.ops import implements
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
 from dala.gpu.compute.engines.webgpu.ops.numbers import STORED, bound, helpers, reading
-from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -109,7 +115,7 @@ def make_histogram(engine: WebGPUEngine, task: Task) -> Runner:
     dtype, bins = task.inputs[0].dtype, task["bins"]
     edges = np.frombuffer(task["edges"], NUMPY[dtype])
     count = math.prod(task.inputs[0].shape)
-    steps = Steps(engine)
+    steps = Dispatches(engine)
     steps.add(read_text("clear.wgsl"), [], OUTPUT, block(bins), -(-bins // 256))
     if len(edges) < 2:
         return steps.runner()
@@ -128,5 +134,5 @@ def make_histogram(engine: WebGPUEngine, task: Task) -> Runner:
     numbers = block(bins, used, length, units, count, scale, 0)
     constant = steps.constant(np.ascontiguousarray(edges))
     text = _text(dtype, size, stride if size else 1)
-    steps.add(text, [Place("input"), constant], OUTPUT, numbers, -(-units // length))
+    steps.add(text, [BufferRef("input"), constant], OUTPUT, numbers, -(-units // length))
     return steps.runner()

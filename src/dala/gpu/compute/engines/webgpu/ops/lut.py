@@ -1,4 +1,4 @@
-"""Colours through a table on a GPU: one launch widens its entries, one looks the pixels up.
+"""Colours through a table on a GPU: one dispatch widens its entries, one looks the pixels up.
 
 Curves (tables of one axis) are left to the kernel of the language.
 """
@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.webgpu.ops import implements, pixels
-from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -57,7 +63,7 @@ def shader(source: tuple[str, int], stored: tuple[str, int], method: str) -> str
 
 @implements("lut_apply")
 def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
-    """Two launches."""
+    """Two dispatches."""
     image, lut = task.inputs
     if len(lut.shape) != 4:
         return None
@@ -68,13 +74,13 @@ def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
     white = 255.0 if task.output.dtype == "u8" else 1.0
     low, high = task["domain_min"], task["domain_max"]
     scale = [(size - 1) / (h - v) / unit for v, h in zip(low, high, strict=True)]
-    steps = Steps(engine)
+    steps = Dispatches(engine)
     table = steps.temporary(size**3 * 16)
     spread = Template(read_text("lut_spread.wgsl")).substitute(group=_GROUP)
-    steps.add(spread, [Place("input", 1)], table, block(size**3), -(-(size**3) // _GROUP))
+    steps.add(spread, [BufferRef("input", 1)], table, block(size**3), -(-(size**3) // _GROUP))
     steps.add(
         shader(source, stored, task["method"]),
-        [Place("input"), table],
+        [BufferRef("input"), table],
         OUTPUT,
         block(
             width, height, size, white,

@@ -11,7 +11,13 @@ import numpy as np
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.webgpu.ops import gemm, implements
-from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -46,13 +52,13 @@ class Product:
 
 @implements("matmul")
 def make_matmul(engine: WebGPUEngine, task: Task) -> Runner:
-    """The launch of the product, and one that adds the shares where there are several."""
-    steps = Steps(engine)
-    add_product(steps, describe(task), [Place("input", 0), Place("input", 1)])
+    """The dispatch of the product, and one that adds the shares where there are several."""
+    steps = Dispatches(engine)
+    add_product(steps, describe(task), [BufferRef("input", 0), BufferRef("input", 1)])
     return steps.runner()
 
 
-def add_product(steps: Steps, product: Product, reads: list[Place]) -> None:
+def add_product(steps: Dispatches, product: Product, reads: list[BufferRef]) -> None:
     """Adds the steps of a product: left side, right side, and bias if it has one."""
     rows, inner, columns = product.rows, product.inner, product.columns
     matrices = len(product.offsets)
@@ -84,9 +90,9 @@ def add_product(steps: Steps, product: Product, reads: list[Place]) -> None:
 
 
 def add_shared(
-    steps: Steps,
+    steps: Dispatches,
     source: str,
-    reads: list[Place],
+    reads: list[BufferRef],
     numbers: bytes,
     groups: int,
     result: tuple[str, int, int],
@@ -101,7 +107,7 @@ def add_shared(
 
 
 def product_text(
-    tile: gemm.Tile,
+    tile: gemm.GemmTile,
     dtype: str,
     left_lines: bool,
     right_lines: bool,

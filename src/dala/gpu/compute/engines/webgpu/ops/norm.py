@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.webgpu.ops import implements
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
+from dala.gpu.compute.engines.webgpu.ops.lanes import Layout, lanes_of, places, power, width_of
 from dala.gpu.compute.engines.webgpu.ops.numbers import (
     STORED,
     bound,
@@ -26,8 +34,6 @@ from dala.gpu.compute.engines.webgpu.ops.numbers import (
     reading,
     vector,
 )
-from dala.gpu.compute.engines.webgpu.ops.spread import Layout, lanes_of, places, power, width_of
-from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -112,17 +118,17 @@ def _lanes(units: int, inner: int) -> int:
 
 @implements("softmax")
 def make_softmax(engine: WebGPUEngine, task: Task) -> Runner:
-    """One launch."""
+    """One dispatch."""
     dtype, layout = task.inputs[0].dtype, task["layout"]
     outer, n, inner = _in_units(dtype, layout)
     width = layout[1] * layout[2] // (n * inner)
     lanes = _lanes(n, inner)
     kept = _kept_by(n, lanes) if inner == 1 and layout[2] == 1 else 0
     items = outer * inner
-    steps = Steps(engine)
+    steps = Dispatches(engine)
     text = _softmax(dtype, width, layout[2] == 1, kept)
     numbers = block(n, inner, lanes, items, 0)
-    steps.add(text, [Place("input")], OUTPUT, numbers, -(-items * lanes // 256))
+    steps.add(text, [BufferRef("input")], OUTPUT, numbers, -(-items * lanes // 256))
     return steps.runner()
 
 
@@ -165,7 +171,7 @@ def _layer_norm(dtype: str, width: int, given: int, kept: int) -> str:
 
 @implements("layer_norm")
 def make_layer_norm(engine: WebGPUEngine, task: Task) -> Runner:
-    """One launch."""
+    """One dispatch."""
     a = task.inputs[0]
     count = a.shape[-1]
     outer = 1
@@ -176,8 +182,8 @@ def make_layer_norm(engine: WebGPUEngine, task: Task) -> Runner:
     lanes = _lanes(n, 1)
     text = _layer_norm(a.dtype, width, len(task.inputs), _kept_by(n, lanes))
     numbers = block(n, 1, lanes, outer, count, *_two_parts(task["epsilon"]), 0)
-    reads: Sequence[Place] = [Place("input", i) for i in range(len(task.inputs))]
-    steps = Steps(engine)
+    reads: Sequence[BufferRef] = [BufferRef("input", i) for i in range(len(task.inputs))]
+    steps = Dispatches(engine)
     steps.add(text, reads, OUTPUT, numbers, -(-outer * lanes // 256))
     return steps.runner()
 

@@ -12,6 +12,20 @@ from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.webgpu.ops import implements
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
+from dala.gpu.compute.engines.webgpu.ops.lanes import (
+    Layout,
+    lanes_of,
+    places,
+    split,
+    width_of,
+)
 from dala.gpu.compute.engines.webgpu.ops.numbers import (
     SIZE,
     STORED,
@@ -24,14 +38,6 @@ from dala.gpu.compute.engines.webgpu.ops.numbers import (
     reading,
     vector,
 )
-from dala.gpu.compute.engines.webgpu.ops.spread import (
-    Layout,
-    lanes_of,
-    places,
-    split,
-    width_of,
-)
-from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -88,13 +94,13 @@ BETWEEN: Final = {"f32": "f32", "f64": "f64", "i32": "s32", "i64": "s64", "u32":
 
 
 def add_pieces(
-    steps: Steps,
+    steps: Dispatches,
     operation: str,
-    source: tuple[Place, str],
+    source: tuple[BufferRef, str],
     kind: str,
     layout: Layout,
     pieces: tuple[int, int],
-    target: Place,
+    target: BufferRef,
     *,
     saturate: bool = False,
 ) -> None:
@@ -117,12 +123,12 @@ def add_pieces(
 
 
 def add_passes(
-    steps: Steps,
+    steps: Dispatches,
     operation: str,
-    source: tuple[Place, str],
+    source: tuple[BufferRef, str],
     kind: str,
     layout: Layout,
-    target: Place,
+    target: BufferRef,
     *,
     saturate: bool = False,
 ) -> None:
@@ -140,7 +146,7 @@ def add_passes(
         source, n = (to, BETWEEN[kind]), splits
 
 
-def add_pack(steps: Steps, source: Place, count: int) -> None:
+def add_pack(steps: Dispatches, source: BufferRef, count: int) -> None:
     """Numbers of 32 bits to the bytes of the output."""
     words = -(-count // 4)
     steps.add(read_text("pack.wgsl"), [source], OUTPUT, block(words), -(-words // 256))
@@ -152,8 +158,8 @@ def make_reduction(engine: WebGPUEngine, task: Task) -> Runner:
     operation = task.op.removeprefix("reduce_")
     given, output = task.inputs[0].dtype, task.output.dtype
     kind = kind_of_sum(given, output) if operation == "sum" else STORED[output]
-    steps = Steps(engine)
-    source = (Place("input"), given)
+    steps = Dispatches(engine)
+    source = (BufferRef("input"), given)
     layouts = task["passes"]
     saturate = output == "u8" and operation == "sum"
     for i, layout in enumerate(layouts):

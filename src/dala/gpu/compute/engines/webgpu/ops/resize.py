@@ -11,7 +11,13 @@ import numpy as np
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.sampling.taps import Axis, task_axes
 from dala.gpu.compute.engines.webgpu.ops import implements, pixels
-from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -71,7 +77,7 @@ def _make(
     pitch = image.shape[1]
     axis_y, axis_x = task_axes(task)
     y, x = (axis.taps(task["method"], task["antialias"]) for axis in (axis_y, axis_x))
-    steps = Steps(engine)
+    steps = Dispatches(engine)
     tables = steps.constant(np.concatenate([x.words().reshape(-1), y.words().reshape(-1)]))
     last = _Pass(steps, tables, x.words().size, x.count, y.count)
     size = axis_x.size, axis_y.size
@@ -88,7 +94,7 @@ def _make(
     ways = [way for way in (across, down) if way[1] <= room]
     if x.count * y.count <= AT_ONCE or not ways:
         text = shader(source, out, "both", finish)
-        last.add(text, Place("input"), OUTPUT, size, window, pitch, 0, numbers, out)
+        last.add(text, BufferRef("input"), OUTPUT, size, window, pitch, 0, numbers, out)
         return steps.runner()
     best = min(ways)
     middle = steps.temporary(best[1] * between[1] * 4)
@@ -100,7 +106,7 @@ def _make(
         along, then, row = "y", "x", columns
     text = shader(source, between, along, "v")
     area = (0, 0, *extent)
-    last.add(text, Place("input"), middle, extent, area, pitch, begin, _PLAIN, between)
+    last.add(text, BufferRef("input"), middle, extent, area, pitch, begin, _PLAIN, between)
     text = shader(between, out, then, finish)
     last.add(text, middle, OUTPUT, size, window, row, -back, numbers, out)
     return steps.runner()
@@ -114,7 +120,9 @@ def _window(x: Axis, y: Axis) -> tuple[int, int, int, int]:
 class _Pass:
     """Adds passes that share their tables."""
 
-    def __init__(self, steps: Steps, tables: Place, table_y: int, taps_x: int, taps_y: int) -> None:
+    def __init__(
+        self, steps: Dispatches, tables: BufferRef, table_y: int, taps_x: int, taps_y: int
+    ) -> None:
         self.steps = steps
         self.tables = tables
         self.numbers = taps_x, taps_y, table_y, 0
@@ -122,8 +130,8 @@ class _Pass:
     def add(
         self,
         text: str,
-        source: Place,
-        target: Place,
+        source: BufferRef,
+        target: BufferRef,
         size: tuple[int, int],
         window: tuple[int, int, int, int],
         pitch: int,

@@ -12,6 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.webgpu.ops import implements
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
+from dala.gpu.compute.engines.webgpu.ops.lanes import Layout, width_of
 from dala.gpu.compute.engines.webgpu.ops.numbers import (
     SIZE,
     bound,
@@ -25,15 +33,13 @@ from dala.gpu.compute.engines.webgpu.ops.reduce import (
     add_pieces,
     kind_of_sum,
 )
-from dala.gpu.compute.engines.webgpu.ops.spread import Layout, width_of
-from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
 #: Rows up to this length go one a lane; longer ones in pieces of so many numbers, a group each.
 SHORT: Final = 32
-PIECE: Final = 8192
+CHUNK: Final = 8192
 #: Columns are cut into pieces of at least so many rows, while fewer lanes than this are busy.
 ROWS: Final = 32
 LANES: Final = 1 << 16
@@ -103,18 +109,18 @@ def _cut(layout: Layout, by_rows: bool, width: int) -> tuple[int, int]:
     """The length and the number of pieces of the axis."""
     outer, n, inner = layout
     if by_rows:
-        return min(PIECE, -(-n // 1024) * 1024), -(-n // PIECE)
+        return min(CHUNK, -(-n // 1024) * 1024), -(-n // CHUNK)
     wanted = max(1, min(n // ROWS, LANES * width // (outer * inner)))
     length = -(-n // wanted)
     return length, -(-n // length)
 
 
 def add_scan(
-    steps: Steps,
-    source: tuple[Place, str],
+    steps: Dispatches,
+    source: tuple[BufferRef, str],
     kind: str,
     layout: Layout,
-    target: Place,
+    target: BufferRef,
     saturate: bool,
 ) -> None:
     """The running sums along the middle axis."""
@@ -150,9 +156,9 @@ def make_cumsum(engine: WebGPUEngine, task: Task) -> Runner:
     kind = kind_of_sum(given, output)
     outer, n, inner = task["layout"]
     count = outer * n * inner
-    steps = Steps(engine)
+    steps = Dispatches(engine)
     target = steps.temporary(count * 4) if output == "u8" else OUTPUT
-    add_scan(steps, (Place("input"), given), kind, task["layout"], target, output == "u8")
+    add_scan(steps, (BufferRef("input"), given), kind, task["layout"], target, output == "u8")
     if output == "u8":
         add_pack(steps, target, count)
     return steps.runner()

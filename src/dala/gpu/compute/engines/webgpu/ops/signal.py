@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.webgpu.ops import implements
-from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -23,14 +29,16 @@ SPAN: Final = EACH * THREADS
 
 @implements("convolve1d")
 def make_convolve1d(engine: WebGPUEngine, task: Task) -> Runner:
-    """One launch for all lines."""
-    steps = Steps(engine)
+    """One dispatch for all lines."""
+    steps = Dispatches(engine)
     a, kernel = task.inputs
     size = task.output.shape[-1]
     across = -(-size // SPAN)
     groups = across * (prod(task.output.shape[:-1]))
     numbers = block(size, a.shape[-1], kernel.shape[0], task["first"], across, groups)
-    steps.add(text(a.dtype), [Place("input", 0), Place("input", 1)], OUTPUT, numbers, groups)
+    steps.add(
+        text(a.dtype), [BufferRef("input", 0), BufferRef("input", 1)], OUTPUT, numbers, groups
+    )
     return steps.runner()
 
 

@@ -11,7 +11,13 @@ import numpy as np
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.sampling.coordinates import affine_tables
 from dala.gpu.compute.engines.webgpu.ops import implements, pixels
-from dala.gpu.compute.engines.webgpu.ops.steps import OUTPUT, Place, Steps, block, read_text
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -79,7 +85,7 @@ _PLACE: Final = {
         "    let sum = bitcast<vec2<f32>>(c.yw) + bitcast<vec2<f32>>(r.yw);\n"
         "    let over = sum >= vec2<f32>(1.0f);\n"
         "    let whole = bitcast<vec2<i32>>(c.xz) + bitcast<vec2<i32>>(r.xz);\n"
-        "    return Place(whole + select(vec2<i32>(0), vec2<i32>(1), over),\n"
+        "    return Coordinates(whole + select(vec2<i32>(0), vec2<i32>(1), over),\n"
         "        select(sum, sum - vec2<f32>(1.0f), over));"
     ),
     "warp_perspective": (
@@ -119,16 +125,16 @@ def shader(op: str, dtype: str, channels: int, method: str, border: str) -> str:
 
 @implements("remap", "warp_affine", "warp_perspective")
 def make_warp(engine: WebGPUEngine, task: Task) -> Runner:
-    """One launch."""
+    """One dispatch."""
     image, out = task.inputs[0].shape, task.output.shape
     channels = out[2] if len(out) == 3 else 1
-    steps = Steps(engine)
-    reads = [Place("input")]
+    steps = Dispatches(engine)
+    reads = [BufferRef("input")]
     rows = [0.0] * 12
     if task.op == "warp_affine":
         reads.append(steps.constant(np.concatenate(affine_tables(task["matrix"], *out[:2]))))
     elif task.op == "remap":
-        reads.append(Place("input", 1))
+        reads.append(BufferRef("input", 1))
     else:
         m = [float(n) for n in task["matrix"]]
         rows = [*m[:3], 0.0, *m[3:6], 0.0, *m[6:], 0.0]

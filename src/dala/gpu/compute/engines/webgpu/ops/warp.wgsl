@@ -13,7 +13,7 @@ struct Block {
     matrix_w: vec4<f32>,
 }
 
-struct Place {
+struct Coordinates {
     whole: vec2<i32>,
     part: vec2<f32>,
 }
@@ -36,19 +36,19 @@ fn tap(x: i32, y: i32) -> vec4<f32> {
     return $bordered;
 }
 
-fn split(v: vec2<f32>) -> Place {
+fn split(v: vec2<f32>) -> Coordinates {
     let bits = bitcast<vec2<u32>>(v) & vec2<u32>(0x7fffffffu);
     let number = select(v, vec2<f32>(-536870912.0f), bits > vec2<u32>(0x7f800000u));
     let near = clamp(number, vec2<f32>(-536870912.0f), vec2<f32>(536870912.0f));
     let whole = floor(near);
-    return Place(vec2<i32>(whole), near - whole);
+    return Coordinates(vec2<i32>(whole), near - whole);
 }
 
-fn place_of(x: u32, y: u32) -> Place {
+fn place_of(x: u32, y: u32) -> Coordinates {
 $place
 }
 
-fn sample(at: Place) -> vec4<f32> {
+fn sample(at: Coordinates) -> vec4<f32> {
 $sample
 }
 

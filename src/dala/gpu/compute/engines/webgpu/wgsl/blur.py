@@ -20,15 +20,15 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
-from dala.gpu.compute.engines.webgpu.wgsl.near import Offset
-from dala.gpu.compute.engines.webgpu.wgsl.pixels import Picture
+from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset
+from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
 from dala.gpu.compute.engines.webgpu.wgsl.shader import LONGEST, PACK, BlockLayout
 
-#: Blurs that reach no further are done in one launch.
+#: Blurs that reach no further are done in one dispatch.
 TILE_RADIUS: Final = 16
 
 #: Workgroup memory that a tile may take: what WebGPU promises.
-ROOM: Final = 16384
+WORKGROUP_BYTES: Final = 16384
 
 #: Pixels that an invocation makes at once in the end, if what it runs on them is not long.
 STRIP: Final = 4
@@ -43,11 +43,11 @@ _SIZES: Final = [
 
 def has_room(limits: Mapping[str, int]) -> bool:
     """Whether a device has the workgroup memory that tiles need; all but the poorest have."""
-    return limits["max-compute-workgroup-storage-size"] >= ROOM
+    return limits["max-compute-workgroup-storage-size"] >= WORKGROUP_BYTES
 
 
 @dataclass(frozen=True)
-class Tile:
+class BlurTile:
     """The sizes of a tile: its output, what is blurred for it, what is read for it."""
 
     width: int
@@ -78,7 +78,7 @@ class Tile:
         """From row to row of the pixels that are blurred down the columns."""
         return -(-(self.held_pitch + 2 * self.radius) // 4) * 4
 
-    def bytes(self, picture: Picture) -> int:
+    def bytes(self, picture: ImageFormat) -> int:
         """Workgroup memory."""
         middle, held = self.middle_pitch * picture.middle[1], self.held_pitch * picture.held[1]
         return (middle + held) * self.rows
@@ -93,13 +93,13 @@ class Tile:
 
 
 @cache
-def choose_tile(picture: Picture, radius: int, reach: int) -> Tile | None:
+def choose_tile(picture: ImageFormat, radius: int, reach: int) -> BlurTile | None:
     """The best tile that fits; without a reach there always is one."""
     fitting = [
         tile
         for width, height in _SIZES
         for run in (4, 5, 6, 7, 8)
-        if (tile := Tile(width, height, radius, reach, run)).bytes(picture) <= ROOM
+        if (tile := BlurTile(width, height, radius, reach, run)).bytes(picture) <= WORKGROUP_BYTES
     ]
     return min(fitting, key=lambda tile: tile.work, default=None)
 
@@ -131,10 +131,10 @@ class Finish:
 
 @dataclass(frozen=True)
 class BlurShader:
-    """Generated text, and what a launch must know about it."""
+    """Generated text, and what a dispatch must know about it."""
 
     source: str
-    tile: Tile
+    tile: BlurTile
     block: BlockLayout
 
     def groups(self, height: int, width: int) -> int:
@@ -148,10 +148,10 @@ class BlurShader:
 
 @lru_cache(256)
 def write_blur(
-    picture: Picture,
+    picture: ImageFormat,
     radius: int,
     finish: Finish,
-    out: Picture,
+    out: ImageFormat,
     *,
     apart: bool = False,
     workgroup: int = 256,
@@ -229,7 +229,7 @@ def _turning(name: str, size: int) -> str:
 
 
 def _sum(
-    picture: Picture, made: int, radius: int, letter: str, value: Callable[[int], str]
+    picture: ImageFormat, made: int, radius: int, letter: str, value: Callable[[int], str]
 ) -> list[str]:
     """Lines that weigh pixels t0, t1, ... into ``made`` sums; ``value`` loads the k-th."""
     lines = [f"var {letter}{j} = {picture.color}(0.0f);" for j in range(made)]
@@ -250,7 +250,7 @@ def _each(items: int, workgroup: int, lines: list[str]) -> list[str]:
     return [head, "        let item = lane;", *("        " + line for line in lines), "    }"]
 
 
-def _down_columns(tile: Tile, picture: Picture, workgroup: int) -> list[str]:
+def _down_columns(tile: BlurTile, picture: ImageFormat, workgroup: int) -> list[str]:
     radius, before = tile.radius, tile.radius + tile.reach
     runs = -(-tile.rows // tile.run)
     lines = [
@@ -271,7 +271,7 @@ def _down_columns(tile: Tile, picture: Picture, workgroup: int) -> list[str]:
     return _each(tile.columns * runs, workgroup, lines)
 
 
-def _along_rows(tile: Tile, picture: Picture, workgroup: int) -> list[str]:
+def _along_rows(tile: BlurTile, picture: ImageFormat, workgroup: int) -> list[str]:
     def load(k: int) -> str:  # a quad's entries take turns among themselves
         return f"from_middle(middle[g{k // 4} + ({k % 4}u ^ turn{k // 4})])"
 
@@ -295,10 +295,10 @@ def _along_rows(tile: Tile, picture: Picture, workgroup: int) -> list[str]:
 
 
 def _finish(
-    tile: Tile,
-    picture: Picture,
+    tile: BlurTile,
+    picture: ImageFormat,
     finish: Finish,
-    out: Picture,
+    out: ImageFormat,
     quads: bool,
     helpers: set[str],
     workgroup: int,
@@ -364,7 +364,7 @@ def _calls(finish: Finish, k: int, given: dict[str, str]) -> list[str]:
     return lines
 
 
-def store_one(out: Picture, place: str, result: str, helpers: set[str] | None) -> list[str]:
+def store_one(out: ImageFormat, place: str, result: str, helpers: set[str] | None) -> list[str]:
     """Statements that store one pixel, u8 of fewer than four channels in a word of its own.
 
     ``result`` is a held pixel, or its stored numbers if ``helpers`` are given.
@@ -380,7 +380,7 @@ def store_one(out: Picture, place: str, result: str, helpers: set[str] | None) -
 
 
 def store_quad(
-    out: Picture, quad: str, results: Sequence[str], helpers: set[str] | None
+    out: ImageFormat, quad: str, results: Sequence[str], helpers: set[str] | None
 ) -> list[str]:
     """Statements that store four neighbouring pixels of one or three bytes; see ``store_one``."""
     n = out.channels

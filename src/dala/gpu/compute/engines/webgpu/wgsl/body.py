@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from dala.gpu.compute.engines.webgpu.wgsl.expressions import WgslExpressions, bare, passed
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, literal
-from dala.gpu.compute.engines.webgpu.wgsl.ops import Expressions, bare, passed
 from dala.gpu.compute.lang.ir import (
     Block,
     Break,
@@ -27,7 +27,7 @@ from dala.gpu.compute.lang.ir import (
 )
 
 
-class Body(Expressions):
+class WgslBody(WgslExpressions):
     """Writes a program's statements."""
 
     def lines(self) -> list[str]:

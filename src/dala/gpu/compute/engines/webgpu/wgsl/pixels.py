@@ -90,7 +90,7 @@ fn from_middle(m: f32) -> f32 {
 
 
 @dataclass(frozen=True)
-class Picture:
+class ImageFormat:
     """A kind of picture."""
 
     dtype: str

@@ -1,4 +1,4 @@
-"""Programs as WGSL compute shaders: which shader a launch needs, and what to hand to it.
+"""Programs as WGSL compute shaders: which shader a dispatch needs, and what to hand to it.
 
 A shader has three parts: ``kernel``, the program at one position (``wgsl_body.py``); the reading
 of its arguments (``wgsl_read.py``); and ``main``, which finds the position, calls ``kernel`` and
@@ -26,7 +26,7 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry
-from dala.gpu.compute.engines.webgpu.wgsl.near import near_offsets
+from dala.gpu.compute.engines.webgpu.wgsl.offsets import fixed_offsets
 from dala.gpu.compute.lang.ir import Program, statements
 
 Way: TypeAlias = Literal["quads", "single", "bytes", "tiles", "strips"]
@@ -61,7 +61,7 @@ class BlockLayout:
         return tuple(value(geometry) for value in self.statics)
 
     def pack(self, numbers: tuple[int, ...], params: tuple[Any, ...]) -> bytes:
-        """The block of one launch."""
+        """The block of one dispatch."""
         chosen = [params[i] for i, _ in self.params]
         try:
             return self.packer.pack(*chosen[: self.wide], *numbers, *chosen[self.wide :])
@@ -72,7 +72,7 @@ class BlockLayout:
 
 @dataclass(frozen=True, slots=True)
 class Shader:
-    """Generated text, and what a launch must know about it."""
+    """Generated text, and what a dispatch must know about it."""
 
     source: str
     way: Way
@@ -100,7 +100,7 @@ def choose_way(program: Program, geometry: Geometry) -> Way:
         around = program.uses_position or kinds & {"image", "array"}
         if words and around and program.rank == 2:
             few = sum(1 for _ in statements(program.body)) <= LONGEST
-            held = few and kinds <= {"pixel", "image"} and near_offsets(program) is not None
+            held = few and kinds <= {"pixel", "image"} and fixed_offsets(program) is not None
             return "strips" if held else "tiles"
         if wide or (program.out.channels == 4 and program.out.dtype != "u8"):
             return "single"
@@ -113,7 +113,7 @@ def choose_way(program: Program, geometry: Geometry) -> Way:
 
 
 def shader_key(program: Program, geometry: Geometry, aliased: tuple[int, ...]) -> tuple[Any, ...]:
-    """Equal for launches that one shader can do."""
+    """Equal for dispatches that one shader can do."""
     return program.key, geometry.layout, choose_way(program, geometry), aliased
 
 
@@ -125,11 +125,11 @@ def write_shader(
     ``aliased`` are the arguments that are the output itself: WebGPU lets no buffer be bound for
     reading and for writing at once, so they are read through the output's binding.
     """
-    from dala.gpu.compute.engines.webgpu.wgsl.main import Writer
-    from dala.gpu.compute.engines.webgpu.wgsl.short import shorten
+    from dala.gpu.compute.engines.webgpu.wgsl.simplify import simplify
+    from dala.gpu.compute.engines.webgpu.wgsl.writer import ShaderWriter
 
     way = choose_way(program, geometry)
-    return Writer(shorten(program), geometry, way, workgroup, aliased).write()
+    return ShaderWriter(simplify(program), geometry, way, workgroup, aliased).write()
 
 
 def emit(program: Program, layout: tuple[int, tuple[int, ...]]) -> str:

@@ -24,7 +24,7 @@ from dala.gpu.compute.lang.ir import (
 )
 
 
-def shorten(program: Program) -> Program:
+def simplify(program: Program) -> Program:
     """The same program, or one that gives the same but for the last place of its numbers."""
     if "u8" not in {program.out.dtype, *(arg.dtype for arg in program.args)}:
         return program

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import struct
 
-from dala.gpu.compute.engines.webgpu.wgsl.body import Body
+from dala.gpu.compute.engines.webgpu.wgsl.body import WgslBody
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
+from dala.gpu.compute.engines.webgpu.wgsl.loads import FREE, Reading, unravel, vector
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE
-from dala.gpu.compute.engines.webgpu.wgsl.near import FARTHEST
-from dala.gpu.compute.engines.webgpu.wgsl.read import FREE, Reading, unravel, vector
+from dala.gpu.compute.engines.webgpu.wgsl.offsets import FARTHEST
 from dala.gpu.compute.engines.webgpu.wgsl.shader import PACK, STRIP, TILE, BlockLayout, Shader
 from dala.gpu.compute.lang.ir import LOADED, Param, values
 
 
-class Writer(Reading):
+class ShaderWriter(Reading):
     """Writes one shader."""
 
     # the whole text
@@ -25,7 +25,7 @@ class Writer(Reading):
         types = ["u32" if p.type == "bool" else WGSL_TYPE[p.type] for p in program.params]
         free = [i for i in sorted(self.looked) if self.kind(i) in FREE and i not in self.offsets]
         readers = {i: self.reader(i) for i in free}
-        body = Body(
+        body = WgslBody(
             program,
             self.names.inner(),
             loaded=dict(enumerate(self.values)),

@@ -8,7 +8,7 @@ from typing import Final
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
-from dala.gpu.compute.engines.webgpu.wgsl.near import near_names, near_offsets
+from dala.gpu.compute.engines.webgpu.wgsl.offsets import fixed_offsets, offset_names
 from dala.gpu.compute.engines.webgpu.wgsl.shader import Way
 from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
 
@@ -43,7 +43,7 @@ class Reading:
         self.looked = {v.attr for v in used if v.op in ("element", "array")}
         self.looked |= {v.attr[0] for v in used if v.op in ("pixel", "image")}
         self.positions = {v.attr for v in used if v.op == "position"}
-        self.offsets = (near_offsets(program) or {}) if self.way == "strips" else {}
+        self.offsets = (fixed_offsets(program) or {}) if self.way == "strips" else {}
         if any(v.op == "image" for v in used) and not self.offsets:
             self.positions |= {0, 1}
         self.loops = any(isinstance(s, For) for s in statements(program.body))
@@ -56,7 +56,7 @@ class Reading:
             "output" if i in aliased else self.names.new(f"in_{arg.name}")
             for i, arg in enumerate(program.args)
         ]
-        self.near = near_names(self.names, self.values, self.offsets)
+        self.near = offset_names(self.names, self.values, self.offsets)
         self.helpers: set[str] = set()
         self.functions: list[str] = []
         #: Members of the uniform block: WGSL type, and what it is of the geometry.

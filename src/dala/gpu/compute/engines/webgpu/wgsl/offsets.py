@@ -21,7 +21,7 @@ FARTHEST: Final = 4
 Offset = tuple[int, int]
 
 
-def near_offsets(program: Program) -> dict[int, tuple[Offset, ...]] | None:
+def fixed_offsets(program: Program) -> dict[int, tuple[Offset, ...]] | None:
     """The neighbours that each image argument is read at; None if some are found at run time.
 
     None too if they are too many or too far to be held.
@@ -38,7 +38,7 @@ def near_offsets(program: Program) -> dict[int, tuple[Offset, ...]] | None:
     return {i: tuple(sorted(offsets, key=lambda o: (o[1], o[0]))) for i, offsets in found.items()}
 
 
-def near_names(
+def offset_names(
     names: Names, called: list[str], offsets: dict[int, tuple[Offset, ...]]
 ) -> dict[tuple[int, int, int], str]:
     """A name for each neighbour, by argument, dx and dy; ``called`` are the arguments' names."""

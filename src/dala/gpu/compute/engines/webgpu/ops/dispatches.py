@@ -1,6 +1,6 @@
 """Operations as a few shaders one after another, with memory of their own in between.
 
-A step is one launch of a complete WGSL module. Its bindings are: what it reads, in order, as
+A step is one dispatch of a complete WGSL module. Its bindings are: what it reads, in order, as
 ``var<storage, read>``; what it writes as ``var<storage, read_write>``; and last a uniform block.
 No buffer may be read and written by one step. Groups are counted in one number and may be spread
 over x and y: ``(group.y * groups.x + group.x)`` is the group's number, and there may be a few more
@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, Any, Literal
 from dala.gpu.compute.engines.base import Runner, Storage
 
 if TYPE_CHECKING:
-    from dala.gpu.compute.engines.webgpu.device import Pipeline
+    from dala.gpu.compute.engines.webgpu.device import ComputePipeline
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BufferRef:
     """A buffer of an operation: one of its inputs, its output, or one that it brings along."""
 
     kind: Literal["input", "output", "temporary", "constant"]
     index: int = 0
 
 
-OUTPUT = Place("output")
+OUTPUT = BufferRef("output")
 
 
 def read_text(name: str) -> str:
@@ -50,33 +50,33 @@ def block(*numbers: int | float) -> bytes:
     return b"".join(parts)
 
 
-class Steps:
+class Dispatches:
     """Collects the steps of an operation; ``runner()`` is what runs them."""
 
     def __init__(self, engine: WebGPUEngine) -> None:
         self._engine = engine
-        self._steps: list[tuple[Pipeline, tuple[Place, ...], bytes, int]] = []
+        self._steps: list[tuple[ComputePipeline, tuple[BufferRef, ...], bytes, int]] = []
         self._temporaries: list[int] = []
         self._constants: list[Storage] = []
 
-    def temporary(self, nbytes: int) -> Place:
+    def temporary(self, nbytes: int) -> BufferRef:
         """Memory that lives during one run; what is in it at first is unknown."""
         self._temporaries.append(nbytes)
-        return Place("temporary", len(self._temporaries) - 1)
+        return BufferRef("temporary", len(self._temporaries) - 1)
 
-    def constant(self, data: Any) -> Place:
+    def constant(self, data: Any) -> BufferRef:
         """Bytes (anything contiguous) that are uploaded now and kept while the runner lives."""
         view = memoryview(data).cast("B")
         storage = self._engine.allocate(view.nbytes, zero=False)
         self._engine.upload(storage, view)
         self._constants.append(storage)
-        return Place("constant", len(self._constants) - 1)
+        return BufferRef("constant", len(self._constants) - 1)
 
     def add(
         self,
         source: str,
-        reads: Sequence[Place],
-        writes: Place,
+        reads: Sequence[BufferRef],
+        writes: BufferRef,
         numbers: bytes,
         groups: int,
     ) -> None:
@@ -103,10 +103,10 @@ class Steps:
                             bound.append(temporaries[place.index])
                         else:
                             bound.append(constants[place.index])
-                    engine.launch(pipeline, bound, numbers, groups)
+                    engine.dispatch(pipeline, bound, numbers, groups)
             finally:
                 for storage in temporaries:
-                    engine.release(storage)  # done in turn, after the launches
+                    engine.release(storage)  # done in turn, after the dispatches
 
         if constants:
             weakref.finalize(run, _release, engine, constants).atexit = False

@@ -25,7 +25,7 @@ _HELPED: Final = frozenset(
 )
 
 
-class Expressions:
+class WgslExpressions:
     """Writes values; ``helpers`` collects the helper functions they call.
 
     The names of things around the kernel are given: ``loaded`` elements and pixels, ``positions``
