@@ -1,13 +1,13 @@
-# Every target sets up its own virtual environment the first time, and is quick after that.
-#   make demo    a film and a picture in out/     make bench   the benchmarks, beside their peers
-#   make test    everything that must pass        make lint    style, types and layers alone
-# Another Python: make PYTHON=python3.13 ...
+# Every target creates its virtual environment on first use.
+#   make demo    render a video and a picture to out/     make bench   run the benchmarks with their peers
+#   make test    lint and all tests                       make lint    style, types and layers only
+# Use another Python: make PYTHON=python3.13 ...
 
 PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench
 OLDEST := .venv-oldest
-# Two workers, whatever the machine: each already uses every core for its kernels.
+# Two workers on any machine: each already uses every core for its kernels.
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
@@ -52,10 +52,10 @@ clean:
 # $(call environment,FOLDER,WHAT TO INSTALL)
 define environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	    echo "dala needs Python 3.11 or newer, and $(PYTHON) is '$$($(PYTHON) --version 2>&1)'." \
-	        "Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	    echo "dala needs Python 3.11 or newer, but $(PYTHON) is '$$($(PYTHON) --version 2>&1)'." \
+	        "Use another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@test -x $(1)/bin/python || { echo "Setting up $(1) ..."; $(PYTHON) -m venv $(1); } || { \
-	    echo "No virtual environment could be made (Debian: apt-get install python3-venv)." >&2; \
+	    echo "Cannot create a virtual environment (Debian: apt-get install python3-venv)." >&2; \
 	    rm -rf $(1); exit 1; }
 	@printf '*\n' > $(1)/.gitignore
 	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2)
@@ -68,14 +68,14 @@ $(VENV)/.ready-media: pyproject.toml
 $(VENV)/.ready-dev: pyproject.toml
 	$(call environment,$(VENV),--editable '.[dev]')
 
-# Peers one by one: what cannot be installed here is left out, and the tables say so. Each is
-# resolved together with dala, so that none brings its own llvmlite instead of ours.
+# Peers are installed one by one; those that cannot be are left out, and the tables say so. Each is
+# resolved together with dala, so that none replaces our llvmlite.
 $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt
 	$(call environment,$(BENCH),--editable .)
 	@rm -f $@
 	@sed 's/ *#.*//; /^$$/d' benchmarks/requirements.txt | while IFS= read -r peer; do \
 	    $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable . "$$peer" \
-	        || echo "left out, because it cannot be installed here: $$peer" >&2; \
+	        || echo "left out, cannot be installed here: $$peer" >&2; \
 	done
 	@touch $@
 

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Gives a test machine what tests need beside Python: Mesa's software Vulkan and OpenGL, so that the
-# WebGPU engine is tested without a GPU, and a screen and a browser nobody sees, for presenters.
-# Never fails: where it cannot install anything it says what the tests will skip, and why.
+# Installs what tests need besides Python: Mesa's software Vulkan and OpenGL, to test the WebGPU
+# engine without a GPU, and a headless display and browser for the presenters.
+# Never fails: if it cannot install something, it prints which tests will be skipped, and why.
 set -u
 
 if [ "$(uname -s)" != Linux ]; then
-    echo "test machine: $(uname -s) brings its own graphics drivers; nothing to install."
+    echo "test machine: $(uname -s) has its own graphics drivers; nothing to install."
     exit 0
 fi
 
@@ -13,19 +13,19 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 export DEBIAN_FRONTEND=noninteractive
 
-# Package lists are refreshed only if those at hand don't do: it is the slow part.
+# Refreshing the package lists is slow: only if installing fails without it.
 install_packages() {
     apt-get install --yes --no-install-recommends "$@" >"$log" 2>&1 ||
         { apt-get update >"$log" 2>&1 &&
             apt-get install --yes --no-install-recommends "$@" >"$log" 2>&1; }
 }
 
-# provide WHAT WITHOUT PACKAGE...: what the packages are, what the tests do without them.
+# provide WHAT WITHOUT PACKAGE...: a name for the packages, and what happens without them.
 provide() {
     what=$1 without=$2
     shift 2
     if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>&1; then
-        echo "test machine: apt-get is not here, so this script does not install $what. $without"
+        echo "test machine: no apt-get, so $what must be installed by hand. $without"
         return
     fi
     missing=
@@ -35,12 +35,12 @@ provide() {
     done
     if [ -n "$missing" ]; then
         if [ "$(id -u)" != 0 ]; then
-            echo "test machine: not root, so this is left to you: sudo apt-get install$missing"
+            echo "test machine: not root. Run: sudo apt-get install$missing"
             echo "test machine: $without"
             return
         fi
         echo "test machine: installing$missing"
-        # Names of packages have no spaces: they are meant to be split here.
+        # Unquoted on purpose: one word per package.
         if ! install_packages $missing; then
             tail -n 5 "$log"
             echo "test machine: apt-get could not install$missing (its last lines are above). $without"
@@ -51,13 +51,13 @@ provide() {
 }
 
 provide "Mesa's software Vulkan and OpenGL" \
-    "Without an adapter the tests of the webgpu engine are skipped (\`dala doctor\` says what is missing); the cpu, reference and null engines are tested all the same." \
+    "Without an adapter the tests of the webgpu engine are skipped (\`dala doctor\` shows what is missing)." \
     libvulkan1 mesa-vulkan-drivers libegl1 libgl1-mesa-dri libgles2
 
-provide "a screen and a browser without a display (Xvfb, Chromium)" \
-    "Without them the tests that look at windows and pages are skipped." \
+provide "a headless display and browser (Xvfb, Chromium)" \
+    "Without them the tests of windows and pages are skipped." \
     xvfb chromium
 
-provide "fonts (Japanese, emoji in colour, one with a weight axis)" \
-    "Without them the tests of text that need such fonts are skipped." \
+provide "fonts (Japanese, color emoji, one with a weight axis)" \
+    "Without them the text tests that need these fonts are skipped." \
     fonts-ipafont-gothic fonts-noto-color-emoji fonts-inter-variable
