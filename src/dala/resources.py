@@ -93,9 +93,9 @@ def diagnostics() -> dict[str, Any]:
     ['engines', 'objects']
     """
     # Looked up, not imported: asking must neither load an engine nor make one.
-    auto = sys.modules.get("dala.gpu.compute.engines.auto")
+    instances = sys.modules.get("dala.gpu.compute.engines.instances")
     return {
-        "engines": {e.id: dict(e.stats()) for e in auto.engines_in_use()} if auto else {},
+        "engines": {e.id: dict(e.stats()) for e in instances.engines_in_use()} if instances else {},
         "objects": snapshot(),
     }
 

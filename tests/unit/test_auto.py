@@ -1,4 +1,4 @@
-"""Which engine is chosen, and what is said about it. Engines and adapters here are made up."""
+"""Which engine is chosen, and the message about it. Engines and adapters are fakes."""
 
 import asyncio
 import logging
@@ -12,12 +12,12 @@ from types import ModuleType
 import pytest
 
 import dala
-from dala.errors import DalaError, DeviceUnavailable, UnknownDevice
-from dala.gpu.compute.engines import auto
-from dala.gpu.compute.engines import devices as machine
+from dala.errors import DalaError, DeviceUnavailable, UnknownDevice, describe
+from dala.gpu.compute.engines import auto, hardware, instances
+from dala.gpu.compute.engines import devices as listing
 
 ENGINES = "dala.gpu.compute.engines"
-LISTED = machine.adapters  # the real one; tests put their own in its place
+LISTED = listing.adapters  # the real one; tests put their own in its place
 
 
 class FakeEngine:
@@ -50,39 +50,38 @@ LLVMPIPE = FakeAdapter("webgpu:0", "llvmpipe", "software")
 
 
 @pytest.fixture
-def house(monkeypatch):
-    """Fresh choosing, with made-up engines; ``house.adapters`` is what the machine has."""
+def machine(monkeypatch):
+    """A machine with fake engines and no choice made yet; set ``machine.adapters`` to add GPUs."""
     monkeypatch.delenv("DALA_DEVICE", raising=False)
-    for name, value in {
-        "_engines": {}, "_resolved": {}, "_said": set(), "_process": None, "_auto_choice": None,
-        "_left_behind": [],
-    }.items():  # fmt: skip
+    for name, value in {"_logged": set(), "_process": None, "_auto_choice": None}.items():
         monkeypatch.setattr(auto, name, value)
-    monkeypatch.setattr(machine, "gpu_left_behind", False)
+    for name, value in {"_by_id": {}, "by_name": {}, "_inherited": []}.items():
+        monkeypatch.setattr(instances, name, value)
+    monkeypatch.setattr(listing, "gpu_unusable_after_fork", False)
     token = auto._blocks.set(())
 
-    house = ModuleType("house")
-    house.adapters, house.refuses, house.made = [], set(), []
+    machine = ModuleType("machine")
+    machine.adapters, machine.refuses, machine.made = [], set(), []
 
     def make(id, backend, adapter=None):
-        if id in house.refuses:
+        if id in machine.refuses:
             raise RuntimeError("out of memory")
-        house.made.append(id)
+        machine.made.append(id)
         return FakeEngine(id, backend, adapter)
 
     def plain(name):
         return lambda: make(name, name)
 
-    for name, (path, class_name) in auto._PLAIN.items():
+    for name, (path, class_name) in instances.ENGINES.items():
         module = ModuleType(path)
         setattr(module, class_name, plain(name))
         monkeypatch.setitem(sys.modules, f"{ENGINES}.{path}", module)
     webgpu = ModuleType("webgpu")
     webgpu.WebGPUEngine = lambda adapter: make(adapter.id, "webgpu", adapter)
     monkeypatch.setitem(sys.modules, f"{ENGINES}.webgpu.engine", webgpu)
-    monkeypatch.setattr(machine, "adapters", lambda: list(house.adapters))
-    monkeypatch.setattr(machine, "gpu_nodes", lambda: ["/dev/dri/renderD128"])
-    yield house
+    monkeypatch.setattr(listing, "adapters", lambda: list(machine.adapters))
+    monkeypatch.setattr(hardware, "gpu_nodes", lambda: ["/dev/dri/renderD128"])
+    yield machine
     auto._blocks.reset(token)
 
 
@@ -90,21 +89,21 @@ def house(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["cpu", "reference", "null"])
-def test_plain_engines_are_made_once(house, name):
+def test_plain_engines_are_made_once(machine, name):
     assert auto.get(name).id == name
     assert auto.get(name) is auto.get(name)
-    assert house.made == [name]
+    assert machine.made == [name]
 
 
-def test_webgpu_is_the_first_adapter_software_included(house):
-    house.adapters = [LLVMPIPE, FakeAdapter("webgpu:1", "llvmpipe", "software", "OpenGL")]
+def test_webgpu_is_the_first_adapter_software_included(machine):
+    machine.adapters = [LLVMPIPE, FakeAdapter("webgpu:1", "llvmpipe", "software", "OpenGL")]
     assert auto.get("webgpu") is auto.get("webgpu:0")
     assert auto.get("webgpu:1").adapter.backend == "OpenGL"
-    assert house.made == ["webgpu:0", "webgpu:1"]
+    assert machine.made == ["webgpu:0", "webgpu:1"]
 
 
-def test_a_listed_device_is_a_name_too(house):
-    house.adapters = [LLVMPIPE]
+def test_get_accepts_an_item_of_devices(machine):
+    machine.adapters = [LLVMPIPE]
     assert [auto.get(listed).id for listed in auto.devices()] == [
         "webgpu:0", "cpu", "reference", "null",
     ]  # fmt: skip
@@ -113,48 +112,47 @@ def test_a_listed_device_is_a_name_too(house):
 @pytest.mark.parametrize(
     "name", ["", "CPU", "cuda", "webgpu:", "webgpu:-1", "webgpu:x", "webgpu:" + "9" * 5000, 3, None]
 )
-def test_unknown_name(house, name):
+def test_unknown_name(machine, name):
     with pytest.raises(UnknownDevice) as caught:
         auto.get(name)
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, DalaError)
     assert str(caught.value) == (
-        f"device: no device is called {name!r}; the names are auto, gpu, cpu, webgpu, webgpu:N "
-        "(N counts adapters from 0), reference and null. "
-        "`dala doctor` lists the devices of this machine."
+        "device: name must be auto, gpu, cpu, webgpu, webgpu:N (N counts adapters from 0), "
+        f"reference or null, got {describe(name)}. `dala doctor` lists the devices of this machine."
     )
 
 
-def test_an_adapter_that_is_not_there(house):
-    house.adapters = [LLVMPIPE]
+def test_a_missing_adapter_is_refused(machine):
+    machine.adapters = [LLVMPIPE]
     with pytest.raises(DeviceUnavailable) as caught:
         dala.use("webgpu:7")
     assert str(caught.value) == (
-        "dala.use: 'webgpu:7' was asked for, but this machine has only webgpu:0 (llvmpipe, Vulkan)."
+        "dala.use: 'webgpu:7' is not available: this machine has only webgpu:0 (llvmpipe, Vulkan)."
     )
 
 
-def test_no_adapter_at_all(house):
+def test_webgpu_without_any_adapter(machine):
     with pytest.raises(DeviceUnavailable) as caught:
         auto.get("webgpu")
     assert str(caught.value) == (
-        "device: 'webgpu' was asked for, but WebGPU has no adapter here. Run `dala doctor` for how "
-        "to install one (Mesa's software Vulkan works on every Linux machine), or ask for 'cpu'."
+        "device: 'webgpu' is not available: WebGPU has no adapter here. Run `dala doctor` for how "
+        "to install one (Mesa's software Vulkan works on every Linux machine), or use 'cpu'."
     )
 
 
 # auto and gpu --------------------------------------------------------------------------------
 
 
-def test_auto_takes_the_best_hardware(house, caplog):
-    house.adapters = [
+def test_auto_takes_the_best_gpu(machine, caplog):
+    machine.adapters = [
         LLVMPIPE,
         FakeAdapter("webgpu:1", "Iris", "integrated"),
         FakeAdapter("webgpu:2", "Radeon", "discrete"),
     ]
     with caplog.at_level(logging.INFO, logger="dala"):
         assert auto.choice() == ("webgpu:2", "Radeon, discrete GPU through Vulkan")
-        assert house.made == []
+        assert machine.made == []
         assert auto.get("auto").id == auto.get("gpu").id == "webgpu:2"
         auto.get("auto")
     assert [(r.levelname, r.message) for r in caplog.records] == [
@@ -162,75 +160,75 @@ def test_auto_takes_the_best_hardware(house, caplog):
     ]
 
 
-def test_auto_prefers_the_cpu_to_a_software_adapter_and_says_so_once(house, caplog):
-    house.adapters = [LLVMPIPE]
+def test_auto_prefers_the_cpu_to_a_software_adapter_and_warns_once(machine, caplog):
+    machine.adapters = [LLVMPIPE]
     assert auto.get("auto").id == "cpu"
     assert auto.current() is auto.get("auto")
     assert [(r.levelname, r.message) for r in caplog.records] == [
         (
             "WARNING",
             "dala: running on the CPU engine, no GPU was found (only software adapters, slower "
-            "than the CPU engine: llvmpipe). `dala doctor` says what can be done; "
-            "DALA_DEVICE=cpu chooses the CPU without this line.",
+            "than the CPU engine: llvmpipe). Run `dala doctor` for advice; "
+            "DALA_DEVICE=cpu chooses the CPU without this message.",
         )
     ]
 
 
 @pytest.mark.parametrize("name", ["cpu", "reference"])
-def test_an_explicit_choice_says_nothing(house, caplog, name):
+def test_an_explicit_choice_logs_nothing(machine, caplog, name):
     auto.get(name)
     assert caplog.records == []
 
 
-def test_without_a_gpu_node_adapters_are_not_even_listed(house, monkeypatch):
-    monkeypatch.setattr(machine, "gpu_nodes", list)
-    monkeypatch.setattr(machine, "adapters", lambda: pytest.fail("listed"))
+def test_without_a_gpu_node_adapters_are_not_listed(machine, monkeypatch):
+    monkeypatch.setattr(hardware, "gpu_nodes", list)
+    monkeypatch.setattr(listing, "adapters", lambda: pytest.fail("listed"))
     assert auto.get("auto").id == "cpu"
     assert auto.choice() == ("cpu", "no GPU was found (there is no GPU device node under /dev)")
 
 
-def test_systems_without_device_nodes_ask_wgpu(house, monkeypatch):
-    monkeypatch.setattr(machine, "gpu_nodes", lambda: None)
-    house.adapters = [FakeAdapter("webgpu:0", "Apple M4", "integrated", "Metal")]
+def test_systems_without_device_nodes_list_adapters(machine, monkeypatch):
+    monkeypatch.setattr(hardware, "gpu_nodes", lambda: None)
+    machine.adapters = [FakeAdapter("webgpu:0", "Apple M4", "integrated", "Metal")]
     assert auto.get("auto").id == "webgpu:0"
 
 
-def test_auto_survives_a_driver_that_cannot_be_loaded(house, monkeypatch):
+def test_auto_survives_a_driver_that_cannot_be_loaded(machine, monkeypatch):
     def broken():
         raise DeviceUnavailable("WebGPU cannot be loaded: bad magic")
 
-    monkeypatch.setattr(machine, "adapters", broken)
+    monkeypatch.setattr(listing, "adapters", broken)
     assert auto.get("auto").id == "cpu"
     reason = "no GPU can be reached (WebGPU cannot be loaded: bad magic)"
     assert auto.choice() == ("cpu", reason)
 
 
-def test_auto_goes_on_when_a_gpu_cannot_be_opened(house, caplog):
-    house.adapters = [
+def test_auto_skips_a_gpu_that_cannot_be_opened(machine, caplog):
+    machine.adapters = [
         FakeAdapter("webgpu:0", "Radeon"),
         FakeAdapter("webgpu:1", "Iris", "integrated"),
     ]
-    house.refuses = {"webgpu:0"}
+    machine.refuses = {"webgpu:0"}
     assert auto.get("auto").id == "webgpu:1"
-    house.refuses = {"webgpu:0", "webgpu:1"}
-    auto._resolved.clear()
-    auto._engines.clear()
+    machine.refuses = {"webgpu:0", "webgpu:1"}
+    instances.by_name.clear()
+    instances._by_id.clear()
     assert auto.get("auto").id == "cpu"
     assert "Radeon cannot be opened (out of memory); Iris cannot be" in caplog.records[-1].message
 
 
-def test_gpu_raises_without_one(house):
-    house.adapters = [LLVMPIPE]
+def test_gpu_raises_without_one(machine):
+    machine.adapters = [LLVMPIPE]
     with pytest.raises(DeviceUnavailable) as caught:
         dala.use("gpu")
     assert str(caught.value) == (
-        "dala.use: 'gpu' was asked for, but no GPU was found (only software adapters, slower than "
-        "the CPU engine: llvmpipe). Run `dala doctor` for what is missing, or ask for 'auto' or "
+        "dala.use: 'gpu' is not available: no GPU was found (only software adapters, slower than "
+        "the CPU engine: llvmpipe). Run `dala doctor` to see what is missing, or use 'auto' or "
         "'cpu'."
     )
 
 
-def test_an_engine_that_cannot_be_imported(house, monkeypatch):
+def test_an_engine_that_cannot_be_imported(machine, monkeypatch):
     monkeypatch.setitem(sys.modules, f"{ENGINES}.cpu.engine", None)
     with pytest.raises(DeviceUnavailable, match=r"^device: the cpu engine cannot be loaded: "):
         auto.get("cpu")
@@ -239,7 +237,7 @@ def test_an_engine_that_cannot_be_imported(house, monkeypatch):
 # use, device, DALA_DEVICE --------------------------------------------------------------------
 
 
-def test_order_of_rules(house, monkeypatch):
+def test_block_overrides_use_overrides_environment(machine, monkeypatch):
     assert auto.current().id == "cpu"
     monkeypatch.setenv("DALA_DEVICE", "null")
     assert auto.current().id == "null"
@@ -250,33 +248,33 @@ def test_order_of_rules(house, monkeypatch):
     assert auto.current().id == "reference"
 
 
-def test_an_empty_variable_is_none(house, monkeypatch):
+def test_an_empty_environment_variable_is_ignored(machine, monkeypatch):
     monkeypatch.setenv("DALA_DEVICE", "")
     assert auto.current().id == "cpu"
 
 
-def test_a_wrong_variable_is_named(house, monkeypatch):
+def test_a_wrong_environment_variable_is_named(machine, monkeypatch):
     monkeypatch.setenv("DALA_DEVICE", "cuda")
-    with pytest.raises(UnknownDevice, match=r"^DALA_DEVICE: no device is called 'cuda'; "):
+    with pytest.raises(UnknownDevice, match=r"^DALA_DEVICE: name must be .*, got 'cuda'"):
         auto.current()
 
 
 @pytest.mark.parametrize("wrong", ["cuda", "webgpu:3", "gpu"])
-def test_a_refused_use_changes_nothing(house, wrong):
+def test_a_refused_use_changes_nothing(machine, wrong):
     dala.use("null")
     with pytest.raises(DeviceUnavailable):
         dala.use(wrong)
     assert auto.current().id == "null"
 
 
-def test_a_refused_block_changes_nothing(house):
+def test_a_refused_block_changes_nothing(machine):
     dala.use("null")
     with pytest.raises(UnknownDevice, match=r"^dala.device: "), dala.device("cuda"):
         pass
     assert auto.current().id == "null"
 
 
-def test_blocks_nest_and_one_object_may_be_entered_again(house):
+def test_blocks_nest_and_one_object_may_be_entered_again(machine):
     again = dala.device("reference")
     with again as first:
         with dala.device("null") as second, again as third:
@@ -286,13 +284,13 @@ def test_blocks_nest_and_one_object_may_be_entered_again(house):
     assert auto.current().id == "cpu"
 
 
-def test_a_block_ends_with_an_error_too(house):
+def test_a_block_ends_with_an_error_too(machine):
     with pytest.raises(ZeroDivisionError), dala.device("null"):
         raise ZeroDivisionError
     assert auto.current().id == "cpu"
 
 
-def test_threads_and_tasks_do_not_see_each_others_blocks(house):
+def test_threads_and_tasks_do_not_see_each_others_blocks(machine):
     seen = {}
 
     async def task(name):
@@ -311,7 +309,7 @@ def test_threads_and_tasks_do_not_see_each_others_blocks(house):
     assert seen == {"thread": "cpu", "null": "null", "reference": "reference"}
 
 
-def test_one_engine_for_many_threads(house):
+def test_one_engine_for_many_threads(machine):
     gate = threading.Barrier(8)
     found = []
 
@@ -324,41 +322,41 @@ def test_one_engine_for_many_threads(house):
         thread.start()
     for thread in threads:
         thread.join()
-    assert house.made == ["cpu"]
+    assert machine.made == ["cpu"]
     assert {id(engine) for engine in found} == {id(auto.get("cpu"))}
 
 
-# loss and end --------------------------------------------------------------------------------
+# loss and exit --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["auto", "gpu", "webgpu", "webgpu:0"])
-def test_a_lost_engine_is_replaced(house, name):
-    house.adapters = [FakeAdapter("webgpu:0")]
+def test_a_lost_engine_is_replaced(machine, name):
+    machine.adapters = [FakeAdapter("webgpu:0")]
     old = auto.get(name)
     old.lost = True
-    assert auto.engines_in_use() == []
+    assert instances.engines_in_use() == []
     new = auto.get(name)
     assert new is not old
     assert old.closed
     assert not new.closed
     assert auto.get("webgpu:0") is new
-    assert auto.engines_in_use() == [new]
+    assert instances.engines_in_use() == [new]
 
 
-def test_everything_is_closed_at_the_end(house):
+def test_every_engine_is_closed_at_exit(machine):
     engines = [auto.get("cpu"), auto.get("null")]
-    engines[1].close = lambda: 1 / 0  # one that objects must not keep the others open
-    auto._close_all()
+    engines[1].close = lambda: 1 / 0  # a failing one must not keep the others open
+    instances.close_all()
     assert engines[0].closed
-    assert auto.engines_in_use() == []
+    assert instances.engines_in_use() == []
 
 
-def test_a_forked_process_is_told_about_its_gpu(house):
-    house.adapters = [FakeAdapter("webgpu:0")]
+def test_a_forked_process_cannot_use_the_gpu_of_its_parent(machine):
+    machine.adapters = [FakeAdapter("webgpu:0")]
     gpu, cpu = auto.get("gpu"), auto.get("cpu")
-    auto._after_fork()
-    assert auto._engines == auto._resolved == {"cpu": cpu}
-    assert gpu in auto._left_behind  # alive, so that no finalizer of it runs in the child
+    instances._after_fork()
+    assert instances._by_id == instances.by_name == {"cpu": cpu}
+    assert gpu in instances._inherited  # alive, so that no finalizer of it runs in the child
     with pytest.raises(DeviceUnavailable, match=r"fork\(\).*'spawn'"):
         LISTED()
 
@@ -366,8 +364,8 @@ def test_a_forked_process_is_told_about_its_gpu(house):
 # the machine ---------------------------------------------------------------------------------
 
 
-def test_devices_are_described(house):
-    house.adapters = [FakeAdapter("webgpu:0"), FakeAdapter("webgpu:1", "llvmpipe", "software")]
+def test_devices_are_described(machine):
+    machine.adapters = [FakeAdapter("webgpu:0"), FakeAdapter("webgpu:1", "llvmpipe", "software")]
     first, second, *rest = dala.devices()
     assert first == dala.Device(
         id="webgpu:0", name="Radeon", backend="webgpu", kind="discrete", gpu=True,
@@ -376,14 +374,14 @@ def test_devices_are_described(house):
     assert (second.kind, second.gpu) == ("software", False)
     assert [d.id for d in rest] == ["cpu", "reference", "null"]
     assert not any(d.gpu for d in rest)
-    assert house.made == []
+    assert machine.made == []
 
 
-def test_broken_drivers_leave_the_other_devices(house, monkeypatch):
+def test_broken_drivers_leave_the_other_devices(machine, monkeypatch):
     def broken():
         raise DeviceUnavailable("no")
 
-    monkeypatch.setattr(machine, "adapters", broken)
+    monkeypatch.setattr(listing, "adapters", broken)
     assert [d.id for d in dala.devices()] == ["cpu", "reference", "null"]
 
 
@@ -393,7 +391,7 @@ def test_a_driver_that_cannot_be_loaded_is_an_error(monkeypatch):
     adapters.enumeration_error = lambda: "OSError: libvulkan.so.1: bad magic"
     monkeypatch.setitem(sys.modules, f"{ENGINES}.webgpu.adapters", adapters)
     with pytest.raises(DeviceUnavailable) as caught:
-        machine.adapters()
+        listing.adapters()
     assert str(caught.value) == "WebGPU cannot be loaded: OSError: libvulkan.so.1: bad magic"
 
 
@@ -414,14 +412,14 @@ def test_gpu_nodes(tmp_path, there, found):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    assert machine.gpu_nodes(str(tmp_path)) == [os.path.join(tmp_path, name) for name in found]
+    assert hardware.gpu_nodes(str(tmp_path)) == [os.path.join(tmp_path, name) for name in found]
 
 
 def test_choosing_the_cpu_does_not_load_wgpu():
     code = (
         "import sys, dala\n"
-        "from dala.gpu.compute.engines import auto, devices\n"
-        "devices.gpu_nodes = lambda: []\n"
+        "from dala.gpu.compute.engines import auto, hardware\n"
+        "hardware.gpu_nodes = lambda: []\n"
         "assert auto.get('auto').id == 'cpu'\n"
         "print('wgpu' in sys.modules)"
     )

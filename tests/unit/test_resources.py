@@ -110,15 +110,16 @@ def test_a_forked_child_gets_a_lock_of_its_own(counts, monkeypatch):
 
 
 def test_diagnostics_asks_engines_in_use_only(counts, monkeypatch):
-    from dala.gpu.compute.engines import auto
+    from dala.gpu.compute.engines import instances
 
     class Engine:
         id = "cpu"
+        lost = False
 
         def stats(self):
             return {"live_buffers": 2, "live_bytes": 12}
 
-    monkeypatch.setattr(auto, "_engines", {"cpu": Engine()})
+    monkeypatch.setattr(instances, "_by_id", {"cpu": Engine()})
     counts.track("buffer", "cpu", 12)
     assert dala.diagnostics() == {
         "engines": {"cpu": {"live_buffers": 2, "live_bytes": 12}},
@@ -129,6 +130,6 @@ def test_diagnostics_asks_engines_in_use_only(counts, monkeypatch):
 
 
 def test_diagnostics_before_anything_was_used(counts, monkeypatch):
-    monkeypatch.delitem(sys.modules, "dala.gpu.compute.engines.auto", raising=False)
+    monkeypatch.delitem(sys.modules, "dala.gpu.compute.engines.instances", raising=False)
     monkeypatch.setattr(resources, "_totals", {})
     assert dala.diagnostics() == {"engines": {}, "objects": {"buffer": NONE}}

@@ -16,7 +16,7 @@ from typing import Final
 
 import dala
 from dala.errors import DeviceUnavailable
-from dala.gpu.compute.engines import auto
+from dala.gpu.compute.engines import auto, hardware
 from dala.gpu.compute.engines import devices as machine
 from dala.gpu.compute.engines.cpu.cache import cache_folder
 from dala.gpu.compute.engines.devices import Choice, Device
@@ -90,7 +90,7 @@ class Probe:
 def look() -> Probe:
     """The machine as it is. Loads wgpu to list its adapters; starts no device."""
     linux = sys.platform.startswith("linux")
-    nodes = tuple(machine.gpu_nodes() or ())
+    nodes = tuple(hardware.gpu_nodes() or ())
     error = ""
     try:
         machine.adapters()

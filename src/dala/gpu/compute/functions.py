@@ -231,7 +231,7 @@ def device_info() -> dict[str, Any]:
 
 def gpu_available() -> bool:
     """True where a real GPU can be used; False on the CPU and on software adapters."""
-    return bool(machine.search()[0])
+    return bool(machine.gpus()[0])
 
 
 def device_count() -> int:

@@ -141,6 +141,11 @@ class Engine(ABC):
     #: Largest buffer in bytes, or None where only memory is the limit.
     max_buffer_bytes: int | None = None
 
+    @property
+    def lost(self) -> bool:
+        """True once the device is lost; a new engine is needed then."""
+        return False
+
     @abstractmethod
     def info(self) -> dict[str, Any]:
         """At least ``name``, ``gpu``, ``backend``; whatever else is known about the device."""

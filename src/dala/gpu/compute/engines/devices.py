@@ -1,40 +1,25 @@
-"""What is on this machine: adapters, devices, and what ``auto`` makes of them. Starts nothing."""
+"""The devices of this machine, and the one that ``auto`` takes. Opens none of them."""
 
 from __future__ import annotations
 
-import os
-import platform
-import sys
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dala.errors import DeviceUnavailable
+from dala.gpu.compute.engines import hardware
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.adapters import Adapter
 
-#: Beginnings of the names under /dev that graphics hardware has on Linux.
-_NODES: Final = (
-    "dri/renderD",  # every driver of the kernel's own (AMD, Intel, Nouveau, Asahi, Pi, ...)
-    "nvidia",  # NVIDIA's driver
-    "nvhost",  # NVIDIA Tegra
-    "nvgpu",
-    "kfd",  # AMD compute
-    "dxg",  # Windows' GPU seen from WSL
-    "mali",  # Arm
-    "kgsl",  # Qualcomm
-)
-
-#: Hardware that ``auto`` takes first.
+#: Kinds of GPU in the order that ``auto`` prefers them.
 _KINDS: Final = ("discrete", "integrated", "virtual")
 
 #: True in a process forked from one that used a GPU: drivers do not survive that.
-gpu_left_behind = False
+gpu_unusable_after_fork = False
 
 
 class Choice(NamedTuple):
-    """What ``auto`` takes, and why."""
+    """The device that ``auto`` takes, and the reason."""
 
     device: str
     reason: str
@@ -42,11 +27,22 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Something that work can run on; ``id`` is the name to ask for it by.
+    """A device that work can run on.
 
-    ``kind`` is "discrete", "integrated", "virtual" or "software" for a WebGPU adapter, and the
-    engine's own name for the others. ``gpu`` is True for graphics hardware alone. ``api`` is what
-    it is reached through ("Vulkan", "Metal", "D3D12", "OpenGL"; "LLVM" for the CPU).
+    Attributes:
+        id: the name to ask for it by.
+        name: the hardware's or software's own name.
+        backend: the engine: "webgpu", "cpu", "reference" or "null".
+        kind: "discrete", "integrated", "virtual", "unknown" or "software" for a WebGPU adapter;
+            the engine's name otherwise.
+        gpu: True for graphics hardware.
+        dtypes: the dtypes that it computes with.
+        driver: the driver and its version.
+        api: the interface it is used through: "Vulkan", "Metal", "D3D12", "OpenGL", "LLVM".
+
+    >>> import dala
+    >>> next(d for d in dala.devices() if d.id == "cpu").api
+    'LLVM'
     """
 
     id: str
@@ -60,7 +56,7 @@ class Device:
 
 
 def devices() -> list[Device]:
-    """Every device that can be asked for here: WebGPU adapters (best first), CPU, and the rest.
+    """Return every device of this machine: WebGPU adapters (best first), the CPU, and the rest.
 
     A driver that cannot be loaded has no adapters; ``dala doctor`` says why.
 
@@ -80,40 +76,22 @@ def devices() -> list[Device]:
     except DeviceUnavailable:
         found = []
     llvm, numpy = _version("llvmlite"), _version("numpy")
-    found.append(Device("cpu", cpu_name(), "cpu", "cpu", False, DTYPES, llvm, "LLVM"))
-    found.append(
-        Device(
-            "reference", "NumPy reference", "reference", "reference", False, DTYPES, numpy, "NumPy"
-        )
-    )
-    found.append(Device("null", "records, runs nothing", "null", "null", False, DTYPES))
+    found += [
+        Device("cpu", hardware.cpu_name(), "cpu", "cpu", False, DTYPES, llvm, "LLVM"),
+        Device("reference", "NumPy reference", "reference", "reference", False, DTYPES, numpy,
+            "NumPy"),
+        Device("null", "records, runs nothing", "null", "null", False, DTYPES),
+    ]  # fmt: skip
     return found
 
 
-def search() -> tuple[list[Adapter], str]:
-    """Graphics hardware, best first; if there is none, why (a clause, for a message)."""
-    if gpu_nodes() == []:  # then no driver has one either, and wgpu need not be loaded to ask
-        return [], "no GPU was found (there is no GPU device node under /dev)"
-    try:
-        every = adapters()
-    except DeviceUnavailable as error:
-        return [], f"no GPU can be reached ({error})"
-    hardware = [adapter for adapter in every if not adapter.software]
-    if hardware:
-        return sorted(hardware, key=_rank), ""
-    if every:
-        names = ", ".join(sorted({adapter.name for adapter in every}))
-        return [], f"no GPU was found (only software adapters, slower than the CPU engine: {names})"
-    return [], "no GPU was found (WebGPU has no adapter here)"
-
-
 def adapters() -> list[Adapter]:
-    """The WebGPU adapters, software ones included.
+    """Return the WebGPU adapters, software ones included.
 
     Raises:
         DeviceUnavailable: wgpu or its drivers cannot be loaded.
     """
-    if gpu_left_behind:
+    if gpu_unusable_after_fork:
         raise DeviceUnavailable(
             "a process made by fork() cannot use the GPU its parent was using; start it with "
             "multiprocessing.get_context('spawn'), or ask for a device only after the fork"
@@ -127,54 +105,26 @@ def adapters() -> list[Adapter]:
     return found
 
 
+def gpus() -> tuple[list[Adapter], str]:
+    """Return the adapters of graphics hardware, best first, and a reason if there are none."""
+    if hardware.gpu_nodes() == []:  # no driver can have one either: wgpu need not be loaded
+        return [], "no GPU was found (there is no GPU device node under /dev)"
+    try:
+        every = adapters()
+    except DeviceUnavailable as error:
+        return [], f"no GPU can be reached ({error})"
+    found = [adapter for adapter in every if not adapter.software]
+    if found:
+        return sorted(found, key=_rank), ""
+    if every:
+        names = ", ".join(sorted({adapter.name for adapter in every}))
+        return [], f"no GPU was found (only software adapters, slower than the CPU engine: {names})"
+    return [], "no GPU was found (WebGPU has no adapter here)"
+
+
 def describe(adapter: Adapter) -> str:
-    """An adapter in words."""
+    """Return an adapter's name, kind and interface for a message."""
     return f"{adapter.name}, {adapter.kind} GPU through {adapter.backend}"
-
-
-def gpu_nodes(root: str = "/dev") -> list[str] | None:
-    """The GPU device nodes of a Linux machine, or None on systems that have no such thing.
-
-    An empty list means that no driver can find a GPU here, whatever else is installed.
-    """
-    if not sys.platform.startswith("linux"):
-        return None
-    found = []
-    for folder in ("", "dri/"):
-        try:
-            names = os.listdir(os.path.join(root, folder))
-        except OSError:
-            continue
-        found += [folder + name for name in names if (folder + name).startswith(_NODES)]
-    return sorted(os.path.join(root, name) for name in found)
-
-
-@cache
-def cpu_name() -> str:
-    """The processor as its maker calls it, or the architecture where that cannot be found.
-
-    >>> bool(cpu_name())
-    True
-    """
-    if sys.platform.startswith("linux"):
-        try:
-            with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-                for line in lines:
-                    key, _, value = line.partition(":")
-                    if key.strip() in ("model name", "Hardware", "Model") and value.strip():
-                        return " ".join(value.split())
-        except OSError:
-            pass  # a sandbox without /proc
-    elif sys.platform == "darwin":
-        import subprocess
-
-        command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
-            return done.stdout.strip()
-        except (OSError, subprocess.SubprocessError):
-            pass
-    return platform.processor() or platform.machine() or "CPU"
 
 
 def _rank(adapter: Adapter) -> int:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
-import os
-import platform
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -123,26 +119,6 @@ def _block_ns(block: Block) -> tuple[float, bool]:
             turns = len(range(s.start.attr, s.stop.attr, s.step)) if counted else _LOOP_TURNS
             total, loops = total + cost * turns, loops or inside or not counted
     return total, loops
-
-
-def cpu_name() -> str:
-    """The processor's name as its maker writes it."""
-    if sys.platform == "linux":
-        try:
-            with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-                for line in file:
-                    if line.startswith(("model name", "Model")):
-                        return line.partition(":")[2].strip()
-        except OSError:
-            pass
-    elif sys.platform == "darwin":
-        text = ctypes.create_string_buffer(256)
-        size = ctypes.c_size_t(256)
-        name = b"machdep.cpu.brand_string"
-        found = ctypes.CDLL(None).sysctlbyname(name, text, ctypes.byref(size), None, 0)
-        if found == 0:
-            return text.value.decode(errors="replace")
-    return os.environ.get("PROCESSOR_IDENTIFIER") or platform.machine() or "CPU"
 
 
 def notable(features: dict[str, bool]) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ from dala.gpu.compute.engines.cpu.llvm.variants import Variants
 from dala.gpu.compute.engines.cpu.memory import HostMemory, Memory, address_of
 from dala.gpu.compute.engines.cpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.cpu.threads import Pool, Tiles, pool, usable_cores
+from dala.gpu.compute.engines.hardware import cpu_name
 from dala.gpu.compute.lang.ir import Program
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class CPUEngine(Engine):
         """Name, cores, threads, vector features, LLVM version and where code is cached."""
         compiler = self._jit
         return {
-            "name": cpu_cost.cpu_name(),
+            "name": cpu_name(),
             "gpu": False,
             "backend": self.backend,
             "cores": usable_cores(),

@@ -1,0 +1,66 @@
+"""What the operating system reports about the hardware; loads no driver."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from functools import cache
+from typing import Final
+
+#: Prefixes of the names under /dev that graphics hardware has on Linux.
+_GPU_NODES: Final = (
+    "dri/renderD",  # drivers in the kernel (AMD, Intel, Nouveau, Asahi, Pi, ...)
+    "nvidia",  # NVIDIA's driver
+    "nvhost",  # NVIDIA Tegra
+    "nvgpu",
+    "kfd",  # AMD compute
+    "dxg",  # Windows' GPU seen from WSL
+    "mali",  # Arm
+    "kgsl",  # Qualcomm
+)
+
+
+def gpu_nodes(root: str = "/dev") -> list[str] | None:
+    """Return the GPU device nodes of a Linux machine, or None on other systems.
+
+    An empty list means that no driver can find a GPU, whatever else is installed.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    found = []
+    for folder in ("", "dri/"):
+        try:
+            names = os.listdir(os.path.join(root, folder))
+        except OSError:
+            continue
+        found += [folder + name for name in names if (folder + name).startswith(_GPU_NODES)]
+    return sorted(os.path.join(root, name) for name in found)
+
+
+@cache
+def cpu_name() -> str:
+    """Return the processor's model name, or its architecture if the model is unknown.
+
+    >>> bool(cpu_name())
+    True
+    """
+    if sys.platform.startswith("linux"):
+        try:
+            with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+                for line in lines:
+                    key, _, value = line.partition(":")
+                    if key.strip() in ("model name", "Hardware", "Model") and value.strip():
+                        return " ".join(value.split())
+        except OSError:
+            pass  # a sandbox without /proc
+    elif sys.platform == "darwin":
+        import subprocess
+
+        command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+            return done.stdout.strip()
+        except (OSError, subprocess.SubprocessError):
+            pass
+    return platform.processor() or platform.machine() or "CPU"
