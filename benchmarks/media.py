@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import dala
-from benchmarks.filter_rows import HEIGHT, WIDTH, Scene
+from benchmarks.filters.rows import HEIGHT, WIDTH, Scene
 from benchmarks.harness import Machine, affordable, judge, race, report, write
 from dala.gpu.compute import buffer_zeros
 from dala.media import gpu

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.drawing_scene import BACKGROUND, HEIGHT, WIDTH, Primitive
+from benchmarks.drawing.scene import BACKGROUND, HEIGHT, WIDTH, Primitive
 
 #: Something to call, and its arguments.
 Call = tuple[Callable[..., Any], tuple[Any, ...]]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import dala
-from benchmarks import compiling
-from benchmarks.filter_rows import Row, Run, Scene, rows
+from benchmarks.filters import compile as compiling
+from benchmarks.filters.rows import Row, Run, Scene, rows
 from benchmarks.harness import Machine, affordable, judge, race, report, write
 from dala.gpu.compute import Pipeline, buffer_zeros, from_dlpack, run_kernel
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks import drawing_fresh
-from benchmarks.drawing_scene import BACKGROUND, HEIGHT, KINDS, OUTLINES, WIDTH, Primitive, scene
+from benchmarks.drawing import fresh
+from benchmarks.drawing.peers import Absent, Call, Peer, Pygame, Skia, play, present
+from benchmarks.drawing.scene import BACKGROUND, HEIGHT, KINDS, OUTLINES, WIDTH, Primitive, scene
 from benchmarks.harness import Machine, affordable, judge, race, report, write
-from benchmarks.peers_drawing import Absent, Call, Peer, Pygame, Skia, play, present
 from dala import gpu
 from dala.gpu import command
 
@@ -348,8 +348,8 @@ def _rows(stage: Stage, rounds: int) -> Iterator[tuple[str, Callable[[], Judged]
     yield "image 300x200 to 600x400, 8 in a row", partial(_images, stage, rounds, 8)
     yield "image 300x200 to 600x400, one and waited for", partial(_images, stage, rounds, 1)
     yield "present, a tenth of the frame changed", partial(_presents, stage, rounds)
-    yield "memory of a surface", drawing_fresh.memory
-    yield "first command of a fresh process", drawing_fresh.first
+    yield "memory of a surface", fresh.memory
+    yield "first command of a fresh process", fresh.first
 
 
 def main(rounds: int = 30, only: tuple[str, ...] = ()) -> None:

@@ -1,6 +1,6 @@
 """The peers of the video benchmark: ffmpeg's own filters, and PyAV with OpenCV by hand.
 
-``python -m benchmarks.peers_video IN OUT X264_PARAMS THREADS`` is the latter, a process of its own.
+``python -m benchmarks.video.peers IN OUT X264_PARAMS THREADS`` is the latter, a process of its own.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 import dala
-from benchmarks.compositing_scene import (
+from benchmarks.compositing.peers import PEERS
+from benchmarks.compositing.scene import (
     HEIGHT,
     PERIOD,
     PIP,
@@ -23,7 +24,6 @@ from benchmarks.compositing_scene import (
     places,
 )
 from benchmarks.harness import Machine, affordable, judge, race, report, write
-from benchmarks.peers_compositing import PEERS
 from dala.gpu.compute import buffer_zeros
 from dala.gpu.compute.composite import DRAW, FILL, OPAQUE, PICTURE, Compositor, Rect
 

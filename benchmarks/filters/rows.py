@@ -62,13 +62,13 @@ class Scene:
 
     @cached_property
     def opencv(self) -> Any:
-        from benchmarks.peers_opencv import OpenCV
+        from benchmarks.filters.opencv import OpenCV
 
         return OpenCV(self.frame)
 
     @cached_property
     def halide(self) -> Any:
-        from benchmarks.peers_halide import Halide
+        from benchmarks.filters.halide import Halide
 
         return Halide(self.frame)
 

@@ -1,5 +1,5 @@
 """On a GPU, data resident: elementwise kernels, reductions, matmul, and filters of a 4K frame; then
-4K frames from the host and back, streamed (``gpu_frames.py``).
+4K frames from the host and back, streamed (``frames.py``).
 
     python3 -m benchmarks.gpu --out PATH      needs no more than numpy and wgpu
     python3 -m benchmarks.gpu --small         a dry run on any WebGPU adapter, tiny sizes
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import dala
-from benchmarks import gpu_frames
+from benchmarks.gpu import frames
 from benchmarks.harness import write
 from dala.gpu.compute import (
     Pipeline,
@@ -305,8 +305,8 @@ def main(
     sizes = Sizes(1 << 16, (270, 480), 96) if small else Sizes()
     results = {} if frames_only else _resident(sizes, 1 if small else rounds)
     print(f"frames of {sizes.frame[1]}x{sizes.frame[0]} RGBA on {device_info()['name']}")
-    streamed = gpu_frames.measure(sizes.frame, small=small)
-    results["frames"] = gpu_frames.show(streamed, judged=not small)
+    streamed = frames.measure(sizes.frame, small=small)
+    results["frames"] = frames.show(streamed, judged=not small)
     if out is not None or not (small or frames_only):
         write("gpu", results, ("torch", "cupy-cuda12x", "cupy"), out)
 

@@ -1,7 +1,7 @@
 """Compositing on a GPU, data resident: scenes of scaled, turned, rounded pictures, shadows, rings.
 
-    python3 -m benchmarks.gpu_compositing --out PATH     needs no more than numpy and wgpu
-    python3 -m benchmarks.gpu_compositing --small        a dry run on any WebGPU adapter
+    python3 -m benchmarks.gpu.compositing --out PATH     needs no more than numpy and wgpu
+    python3 -m benchmarks.gpu.compositing --small        a dry run on any WebGPU adapter
 
 ``frame_ms`` is a frame's time from many frames between two waits, each submitted by itself: all a
 program pays, Python included. ``call_ms`` is what the call of ``compose`` takes of it on the
@@ -190,7 +190,7 @@ def main(rounds: int = 20, *, small: bool = False, out: str | None = None) -> No
 
 
 def _command(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_compositing")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.compositing")
     parser.add_argument("--out", help="where the JSON goes (default: benchmarks/results)")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--small", action="store_true", help="1080p, any WebGPU adapter")

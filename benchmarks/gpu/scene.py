@@ -1,7 +1,7 @@
 """A 4K ``Scene`` of 100 pictures on a GPU, all of them, a fifth, or five moving; data resident.
 
-python3 -m benchmarks.gpu_scene --out figures.json
-python3 -m benchmarks.gpu_scene --small          # 1080p on any WebGPU adapter: does it work?
+python3 -m benchmarks.gpu.scene --out figures.json
+python3 -m benchmarks.gpu.scene --small          # 1080p on any WebGPU adapter: does it work?
 """
 
 from __future__ import annotations

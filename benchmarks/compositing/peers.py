@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.compositing_scene import HEIGHT, PIP, WIDTH, Array, Material, Places
+from benchmarks.compositing.scene import HEIGHT, PIP, WIDTH, Array, Material, Places
 
 #: Draws a frame.
 Draw = Callable[[Places], Any]

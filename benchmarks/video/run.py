@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import peers_video, video_clip
 from benchmarks.harness import Machine, judge, verdict, write
-from dala.media.video.encode import CODECS, threads_of
+from benchmarks.video import peers
+from benchmarks.video.clip import make as make_clip
+from dala.media.video.encode import CODECS, default_threads
 
 BLUR = ["--blur", "radius=3,sigma=1.5"]
 GRADE = ["--saturation", "0.2", "--contrast", "0.1", "--brightness", "0.05"]
@@ -81,7 +82,7 @@ def once(command: list[str], runs: Runs, compiled: pathlib.Path) -> None:
 def commands(clip: str, folder: pathlib.Path) -> tuple[dict[str, list[str]], dict[str, str]]:
     """The contestants' command lines, and those that are left out, with the reason."""
     _, options = CODECS["h264"]
-    params, threads = options["x264-params"], threads_of("libx264")
+    params, threads = options["x264-params"], default_threads("libx264")
     crf, preset = int(options["crf"]), options["preset"]
 
     def out(name: str) -> str:
@@ -95,13 +96,13 @@ def commands(clip: str, folder: pathlib.Path) -> tuple[dict[str, list[str]], dic
 
         binary = imageio_ffmpeg.get_ffmpeg_exe()
         for name, file, chosen in (("ffmpeg", "f1", params), ("ffmpeg, x264 by itself", "f2", "")):
-            found[name] = peers_video.ffmpeg_command(
+            found[name] = peers.ffmpeg_command(
                 binary, clip, out(file), crf, preset, chosen, threads
             )
     else:
         left_out["ffmpeg"] = "imageio-ffmpeg is not installed"
     if importlib.util.find_spec("cv2"):
-        script = [sys.executable, "-m", "benchmarks.peers_video"]
+        script = [sys.executable, "-m", "benchmarks.video.peers"]
         found["pyav + opencv"] = [*script, clip, out("opencv"), params, str(threads)]
     else:
         left_out["pyav + opencv"] = "OpenCV is not installed"
@@ -138,7 +139,7 @@ def measure(seconds: int, rounds: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         clip = folder / "clip.mp4"
-        frames = video_clip.make(clip, seconds)
+        frames = make_clip(clip, seconds)
         found, left_out = commands(str(clip), folder)
         distances: dict[str, float] = {}
         for contestant, command in found.items():  # untimed: caches are warm, results are checked
