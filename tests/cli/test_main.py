@@ -100,13 +100,13 @@ def test_doctor_page(capsys):
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"Dala {dala.__version__}, Python ")
-    assert "auto takes " in out
+    assert "auto selects " in out
 
 
 def test_info_page_has_no_advice(capsys):
     assert main(["info"]) == 0
     out = capsys.readouterr().out
-    assert "auto takes " in out
+    assert "auto selects " in out
     assert "Optional" not in out
     assert "Problems" not in out
 

@@ -1,4 +1,4 @@
-"""What the doctor says about machines of every kind, from made-up probes of them."""
+"""Reports of ``dala.doctor()`` on machines of every kind, from constructed probes."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 import dala
 from dala.gpu.compute.engines.devices import Choice, Device
-from dala.machine import probe as looking
+from dala.machine import probe as probing
 from dala.machine.probe import Probe, find_icds
 from dala.machine.report import Report, diagnose
 
@@ -29,7 +29,7 @@ NVIDIA_NODES = ("/dev/nvidia0", "/dev/nvidiactl")
 
 
 def machine(**changes) -> Probe:
-    """A Debian machine with everything and no GPU, but for the changes."""
+    """Return a Debian machine with all packages and no GPU, with some facts changed."""
     defaults = {
         "dala": "0.1.0",
         "distro": ("debian",),
@@ -52,7 +52,7 @@ def only_problem(probe: Probe) -> tuple[str, str]:
 # machines ------------------------------------------------------------------------------------
 
 
-def test_mesa_only_is_in_order():
+def test_mesa_without_a_gpu_is_no_problem():
     report = diagnose(machine())
     assert report.ok
     assert report.problems == report.optional == []
@@ -78,7 +78,7 @@ def test_bare_container():
         (("arch",), "sudo pacman -S vulkan-icd-loader vulkan-swrast "),
         (("opensuse-tumbleweed", "opensuse", "suse"), "sudo zypper install libvulkan1 "),
         (("alpine",), "sudo apk add vulkan-loader mesa-vulkan-swrast "),
-        (("plan9",), "Install Mesa's Vulkan drivers (lavapipe among them) with the system's"),
+        (("plan9",), "Install Mesa's Vulkan drivers with the system's"),
         ((), "Install Mesa's Vulkan drivers"),
     ],
 )
@@ -89,14 +89,16 @@ def test_mesa_by_distribution(distro, begins):
 
 def test_no_vulkan_loader():
     what, fix = only_problem(machine(vulkan_loader=False, root=True))
-    assert what.startswith("The Vulkan loader (libvulkan.so.1) is not installed")
+    assert what == (
+        "The Vulkan loader (libvulkan.so.1), which GPU access requires, is not installed."
+    )
     assert fix == "apt-get install libvulkan1"
 
 
 def test_nvidia_server_without_icd_file():
     what, fix = only_problem(machine(gpu_nodes=NVIDIA_NODES, nvidia_egl=True))
     assert what == (
-        "There is an NVIDIA driver, but no file that tells Vulkan of it (an ICD file), as on many "
+        "There is an NVIDIA driver, but no Vulkan driver file (ICD) for it. This is common on "
         "servers and in containers."
     )
     assert fix.splitlines()[1:5] == [
@@ -108,15 +110,15 @@ def test_nvidia_server_without_icd_file():
     ]
 
 
-def test_the_icd_file_that_is_printed_is_json():
+def test_the_printed_icd_file_is_json():
     _, fix = only_problem(machine(gpu_nodes=NVIDIA_NODES, nvidia_egl=True))
     text = fix.split("echo '")[1].split("'")[0]
     assert json.loads(text)["ICD"]["library_path"] == "libEGL_nvidia.so.0"
 
 
-def test_nvidia_library_alone_is_enough_of_a_sign():
+def test_the_nvidia_library_alone_indicates_a_driver():
     what, _ = only_problem(machine(nvidia_egl=True))
-    assert "no file that tells Vulkan of it" in what
+    assert "no Vulkan driver file" in what
 
 
 def test_nvidia_server_with_icd_file():
@@ -125,29 +127,31 @@ def test_nvidia_server_with_icd_file():
     assert diagnose(probe).ok
 
 
-def test_nvidia_told_of_but_not_seen():
+def test_nvidia_with_icd_file_but_no_gpu_found():
     icds = {"/tmp/own.json": "libEGL_nvidia.so.0"}
     what, fix = only_problem(machine(gpu_nodes=NVIDIA_NODES, nvidia_egl=True, icds=icds))
-    assert what == "There is an NVIDIA driver and Vulkan is told of it, but it shows no GPU."
+    assert what == (
+        "There is an NVIDIA driver with a Vulkan driver file, but Vulkan finds no NVIDIA GPU."
+    )
     assert "nvidia-smi" in fix
 
 
 def test_nvidia_container_without_graphics():
     what, fix = only_problem(machine(gpu_nodes=NVIDIA_NODES))
-    assert "only the compute part" in what
+    assert "only the compute part of its driver" in what
     assert "NVIDIA_DRIVER_CAPABILITIES=all" in fix
 
 
 def test_gpu_without_a_driver():
     what, fix = only_problem(machine(gpu_nodes=("/dev/dri/renderD128",)))
-    assert what == "There is a GPU (/dev/dri/renderD128), but no driver shows it to Vulkan."
+    assert what == "There is a GPU (/dev/dri/renderD128), but no Vulkan driver for it."
     assert "mesa-vulkan-drivers" in fix
 
 
-def test_gpu_that_this_user_may_not_open():
+def test_gpu_without_permission():
     node = ("/dev/dri/renderD128",)
     what, fix = only_problem(machine(gpu_nodes=node, locked_nodes=node))
-    assert what == "There is a GPU, but this user may not open it (/dev/dri/renderD128)."
+    assert what == "There is a GPU, but this user has no permission for /dev/dri/renderD128."
     assert "usermod -aG render,video" in fix
 
 
@@ -158,7 +162,7 @@ def test_macos():
     )  # fmt: skip
     report = diagnose(probe)
     assert report.ok
-    assert "auto takes webgpu:0: Apple M4, integrated GPU through Metal" in str(report)
+    assert "auto selects webgpu:0: Apple M4, integrated GPU through Metal" in str(report)
 
 
 @pytest.mark.parametrize(("platform", "word"), [("win32", "Direct3D 12"), ("darwin", "Metal")])
@@ -179,7 +183,7 @@ def test_musl():
 def test_broken_wgpu():
     probe = machine(devices=(CPU,), adapter_error="WebGPU cannot be loaded: bad magic")
     what, fix = only_problem(probe)
-    assert what == "No adapter can be listed: WebGPU cannot be loaded: bad magic."
+    assert what == "The WebGPU adapters cannot be listed: WebGPU cannot be loaded: bad magic."
     assert "pip install --force-reinstall wgpu" in fix
 
 
@@ -192,32 +196,32 @@ def test_missing_core_package(name):
 def test_cache_that_cannot_be_written():
     what, fix = only_problem(machine(cache_error="Read-only file system"))
     assert what.startswith(
-        "Compiled kernels cannot be kept in /home/ada/.cache/dala (Read-only file system)"
+        "Compiled kernels cannot be cached in /home/ada/.cache/dala (Read-only file system)"
     )
     assert "DALA_CACHE_DIR" in fix
 
 
 @pytest.mark.parametrize("name", ["auto", "cpu", "webgpu", "webgpu:0"])
-def test_setting_that_works(name):
+def test_setting_with_a_device(name):
     assert diagnose(machine(setting=name)).ok
 
 
 @pytest.mark.parametrize("name", ["gpu", "webgpu:1", "cuda"])
-def test_setting_that_does_not(name):
+def test_setting_without_a_device(name):
     what, fix = only_problem(machine(setting=name))
-    assert what == f"DALA_DEVICE is {name!r}, which this machine does not have."
-    assert fix == "Set it to one of auto, cpu, webgpu, webgpu:0, or not at all: unset DALA_DEVICE"
+    assert what == f"DALA_DEVICE is {name!r}, and this machine has no such device."
+    assert fix == "Set it to one of auto, cpu, webgpu, webgpu:0, or unset it: unset DALA_DEVICE"
 
 
-def test_missing_extras_are_no_problem():
+def test_missing_extras_are_not_problems():
     report = diagnose(machine(versions={**INSTALLED, "av": None, "pillow": None, "glfw": None}))
     assert report.ok
     assert report.optional == [
         (
-            "av, pillow not installed: needed for video files and pictures (dala.media).",
+            "av and pillow not installed, needed for images and video files (dala.media).",
             'pip install "dala[media]"',
         ),
-        ("glfw not installed: needed for windows on the screen.", 'pip install "dala[view]"'),
+        ("glfw not installed, needed for windows.", 'pip install "dala[view]"'),
     ]
 
 
@@ -233,12 +237,12 @@ def test_the_page():
         "  numpy         2.4.6\n"
         "  av            not installed\n"
         "\n"
-        "Devices (* is what auto takes)\n"
+        "Devices (* = selected by auto)\n"
         "  * cpu  Xeon\n"
         "         cpu, LLVM, llvmlite 0.50.0; f32 u8\n"
         "\n"
-        "auto takes cpu: no GPU was found\n"
-        "compiled kernels are kept in /home/ada/.cache/dala\n"
+        "auto selects cpu: no GPU was found\n"
+        "Compiled kernels are cached in /home/ada/.cache/dala\n"
         "\n"
         "Problems\n"
         "  1. There is no GPU and no WebGPU adapter: "
@@ -246,10 +250,10 @@ def test_the_page():
         "     apt-get install libvulkan1 mesa-vulkan-drivers libegl1 libgl1-mesa-dri libgles2\n"
         "\n"
         "Optional\n"
-        "  1. av not installed: needed for video files and pictures (dala.media).\n"
+        "  1. av not installed, needed for images and video files (dala.media).\n"
         '     pip install "dala[media]"\n'
         "\n"
-        "See the problems above."
+        "1 problem found."
     )
 
 
@@ -261,7 +265,7 @@ def test_the_report_as_json():
     assert set(report.as_dict()["problems"][0]) == {"what", "fix"}
 
 
-# looking -------------------------------------------------------------------------------------
+# probing -------------------------------------------------------------------------------------
 
 
 def test_this_machine():
@@ -284,38 +288,38 @@ def test_driver_files(tmp_path):
 
 
 @pytest.mark.parametrize("variable", ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"])
-def test_driver_files_named_by_the_environment_are_the_only_ones(tmp_path, variable):
+def test_environment_overrides_driver_folders(tmp_path, variable):
     (tmp_path / "a.json").write_text('{"ICD": {"library_path": "liba.so"}}')
     own = tmp_path / "own.json"
     own.write_text('{"ICD": {"library_path": "libown.so"}}')
     assert find_icds({variable: str(own)}, (str(tmp_path),)) == {str(own): "libown.so"}
 
 
-def test_any_build_of_onnx_runtime_counts(monkeypatch):
+def test_any_build_of_onnx_runtime_is_found(monkeypatch):
     def version(name):
         if name != "onnxruntime-gpu":
-            raise looking.metadata.PackageNotFoundError(name)
+            raise probing.metadata.PackageNotFoundError(name)
         return "1.31"
 
-    monkeypatch.setattr(looking.metadata, "version", version)
-    assert looking._version("onnxruntime") == "1.31"
-    assert looking._version("av") is None
+    monkeypatch.setattr(probing.metadata, "version", version)
+    assert probing._version("onnxruntime") == "1.31"
+    assert probing._version("av") is None
 
 
-def test_where_kernels_are_kept(monkeypatch, tmp_path):
+def test_cache_folder(monkeypatch, tmp_path):
     monkeypatch.delenv("DALA_CACHE", raising=False)
     monkeypatch.setenv("DALA_CACHE_DIR", str(tmp_path / "new"))
-    folder, error = looking._cache()
+    folder, error = probing._cache()
     assert folder.startswith(str(tmp_path / "new"))
     assert error == ""
-    assert not (tmp_path / "new").exists()  # the doctor only looks
+    assert not (tmp_path / "new").exists()  # nothing is created
 
     (tmp_path / "new").write_text("")
-    assert looking._cache()[1] == f"{tmp_path / 'new'} is no folder"
+    assert probing._cache()[1] == f"{tmp_path / 'new'} is not a folder"
 
     monkeypatch.setattr("os.access", lambda path, mode: False)
     (tmp_path / "new").unlink()
-    assert looking._cache()[1] == f"{tmp_path} cannot be written to"
+    assert probing._cache()[1] == f"{tmp_path} is not writable"
 
     monkeypatch.setenv("DALA_CACHE", "off")
-    assert looking._cache() == ("", "")
+    assert probing._cache() == ("", "")

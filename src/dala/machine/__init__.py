@@ -1,1 +1,1 @@
-"""What ``dala.doctor()`` knows about this machine: probe, report, advice."""
+"""``dala.doctor()``: facts about the machine (probe), problems and fixes (advice), the report."""

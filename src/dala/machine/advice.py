@@ -1,25 +1,36 @@
-"""What the doctor prescribes: commands by distribution, and the NVIDIA driver file."""
+"""Problems of a machine, and how to fix them: packages, drivers, settings."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
-#: Tells a Vulkan loader that NVIDIA's EGL library is a Vulkan driver.
-ICD_JSON: Final = (
+from dala.gpu.compute.engines.devices import Device
+from dala.machine.probe import CORE, EXTRAS, Probe
+
+#: What each extra is for.
+_PURPOSES: Final = {
+    "media": "images and video files (dala.media)",
+    "ml": "models (dala.ml)",
+    "view": "windows",
+}
+
+#: A driver file that registers NVIDIA's EGL library with the Vulkan loader.
+_ICD_JSON: Final = (
     '{"file_format_version": "1.0.0", '
     '"ICD": {"library_path": "libEGL_nvidia.so.0", "api_version": "1.3.0"}}'
 )
 
-NVIDIA_ICD: Final = """\
-Write the file and name it in VK_DRIVER_FILES (VK_ICD_FILENAMES for loaders older than 1.3.207):
+_NVIDIA_ICD: Final = """\
+Create the file and set VK_DRIVER_FILES (VK_ICD_FILENAMES for loaders older than 1.3.207):
     mkdir -p ~/.config/dala
     echo '{json}' > ~/.config/dala/nvidia_icd.json
     export VK_DRIVER_FILES=$HOME/.config/dala/nvidia_icd.json
     export VK_ICD_FILENAMES=$HOME/.config/dala/nvidia_icd.json
-As root, writing it to /etc/vulkan/icd.d/nvidia_icd.json does the same for everyone."""
+As root, create /etc/vulkan/icd.d/nvidia_icd.json instead; it works for all users."""
 
-#: Package manager by distribution, with the packages of "mesa" (drivers, the software one among
-#: them, for Vulkan and OpenGL) and "loader" (the Vulkan loader).
+#: For each package manager: distributions, packages with Mesa's drivers (including the software
+#: ones), and the package with the Vulkan loader.
 _MANAGERS: Final = {
     "apt-get install": (
         ("debian", "ubuntu"),
@@ -49,8 +60,134 @@ _MANAGERS: Final = {
 }
 
 
+class Problem(NamedTuple):
+    """A problem, and how to fix it."""
+
+    what: str
+    fix: str
+
+
+def find_problems(probe: Probe) -> Iterator[Problem]:
+    """Yield everything that keeps Dala from using the machine fully."""
+    yield from _packages(probe)
+    yield from _graphics(probe)
+    yield from _setting(probe)
+    if probe.cache_error:
+        yield Problem(
+            f"Compiled kernels cannot be cached in {probe.cache} ({probe.cache_error}), so every "
+            "process compiles them again.",
+            "Make the folder writable, or use another one:\n    export DALA_CACHE_DIR=/tmp/dala",
+        )
+
+
+def _packages(probe: Probe) -> Iterator[Problem]:
+    for name in CORE:
+        if name in probe.versions and probe.versions[name] is None:
+            yield Problem(f"{name} is not installed.", f"pip install {name}")
+    if probe.libc == "musl":
+        yield Problem(
+            "This Python uses musl (Alpine Linux), for which wgpu and llvmlite have no wheels.",
+            "Use an image with glibc: python:3-slim instead of python:3-alpine.",
+        )
+
+
+def _graphics(probe: Probe) -> Iterator[Problem]:
+    if probe.versions.get("wgpu", "") is None:
+        return  # already reported
+    adapters = [d for d in probe.devices if d.backend == "webgpu"]
+    linux = probe.platform.startswith("linux")
+    if probe.adapter_error and probe.libc != "musl":
+        yield Problem(
+            f"The WebGPU adapters cannot be listed: {probe.adapter_error}.",
+            "Reinstall wgpu: pip install --force-reinstall wgpu",
+        )
+    if linux and not probe.vulkan_loader:
+        yield Problem(
+            "The Vulkan loader (libvulkan.so.1), which GPU access requires, is not installed.",
+            install("loader", probe.distro, probe.root),
+        )
+    explained = False
+    if linux and probe.locked_nodes and len(probe.locked_nodes) == len(probe.gpu_nodes):
+        explained = True
+        yield Problem(
+            f"There is a GPU, but this user has no permission for {', '.join(probe.locked_nodes)}.",
+            "Add the user to the groups with access, then log in again:\n"
+            "    sudo usermod -aG render,video $USER",
+        )
+    for problem in _nvidia(probe, adapters) if linux else ():
+        explained = True
+        yield problem
+    if any(d.gpu for d in adapters) or explained:
+        return
+    if probe.gpu_nodes and not any(node.startswith("/dev/nvidia") for node in probe.gpu_nodes):
+        yield Problem(
+            f"There is a GPU ({', '.join(probe.gpu_nodes)}), but no Vulkan driver for it.",
+            install("mesa", probe.distro, probe.root),
+        )
+    elif not adapters and not probe.adapter_error:
+        yield Problem(
+            "There is no GPU and no WebGPU adapter: device 'cpu' works, device 'webgpu' does not.",
+            install("mesa", probe.distro, probe.root) if linux else no_driver(probe.platform),
+        )
+
+
+def _nvidia(probe: Probe, adapters: list[Device]) -> Iterator[Problem]:
+    nodes = any(node.startswith("/dev/nvidia") for node in probe.gpu_nodes)
+    if not (nodes or probe.nvidia_egl):
+        return
+    if any("nvidia" in f"{d.name} {d.driver}".lower() and d.api == "Vulkan" for d in adapters):
+        return
+    described = any("nvidia" in f"{path} {library}".lower() for path, library in probe.icds.items())
+    if not probe.nvidia_egl:
+        yield Problem(
+            "There is an NVIDIA GPU, but only the compute part of its driver is installed "
+            "(libEGL_nvidia.so.0 cannot be loaded).",
+            "In a container, request the graphics part too:\n"
+            "    docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=all ...\n"
+            "Otherwise install the full driver, not its headless or compute variant.",
+        )
+    elif not described:
+        yield Problem(
+            "There is an NVIDIA driver, but no Vulkan driver file (ICD) for it. This is common on "
+            "servers and in containers.",
+            _NVIDIA_ICD.format(json=_ICD_JSON),
+        )
+    elif probe.vulkan_loader:  # a missing loader is already reported
+        yield Problem(
+            "There is an NVIDIA driver with a Vulkan driver file, but Vulkan finds no NVIDIA GPU.",
+            "The kernel module and the libraries may have different versions. Compare:\n"
+            "    nvidia-smi\n    cat /proc/driver/nvidia/version\n"
+            "Restart after a driver update.",
+        )
+
+
+def _setting(probe: Probe) -> Iterator[Problem]:
+    name = probe.setting
+    known = {d.id for d in probe.devices} | {"auto"}
+    if any(d.backend == "webgpu" for d in probe.devices):
+        known.add("webgpu")
+    if any(d.gpu for d in probe.devices):
+        known.add("gpu")
+    if name and name not in known:
+        yield Problem(
+            f"DALA_DEVICE is {name!r}, and this machine has no such device.",
+            f"Set it to one of {', '.join(sorted(known))}, or unset it: unset DALA_DEVICE",
+        )
+
+
+def missing_extras(versions: Mapping[str, str | None]) -> Iterator[Problem]:
+    """Yield the optional packages that are not installed."""
+    for extra, packages in EXTRAS.items():
+        missing = [name for name in packages if name in versions and versions[name] is None]
+        if missing:
+            yield Problem(
+                f"{' and '.join(missing)} not installed, needed for {_PURPOSES[extra]}.",
+                f'pip install "dala[{extra}]"',
+            )
+
+
 def install(what: str, distro: tuple[str, ...], root: bool) -> str:
-    """The line that installs Mesa's drivers ("mesa") or the Vulkan loader ("loader").
+    """Return the command that installs Mesa's drivers ("mesa") or the Vulkan loader ("loader").
 
     >>> install("loader", ("ubuntu", "debian"), root=True)
     'apt-get install libvulkan1'
@@ -61,16 +198,16 @@ def install(what: str, distro: tuple[str, ...], root: bool) -> str:
         if any(name.startswith(names) for name in distro):
             packages = mesa if what == "mesa" else loader
             return f"{'' if root else 'sudo '}{command} {packages}"
-    part = "Mesa's Vulkan drivers (lavapipe among them)" if what == "mesa" else "the Vulkan loader"
+    part = "Mesa's Vulkan drivers" if what == "mesa" else "the Vulkan loader"
     return f"Install {part} with the system's package manager (Debian: apt-get install " + (
         "mesa-vulkan-drivers)." if what == "mesa" else "libvulkan1)."
     )
 
 
 def no_driver(platform: str) -> str:
-    """What to do about missing graphics drivers on a system other than Linux."""
+    """Return how to get a graphics driver on a system other than Linux."""
     if platform == "win32":
-        return "Install the graphics card maker's driver (it must offer Direct3D 12 or Vulkan)."
+        return "Install the graphics card's driver, with Direct3D 12 or Vulkan."
     if platform == "darwin":
-        return "Metal needs macOS 10.13 or newer, and cannot be reached from some virtual machines."
+        return "Metal needs macOS 10.13 or newer. Some virtual machines do not provide it."
     return "Install a Vulkan driver for this system."

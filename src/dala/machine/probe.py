@@ -1,4 +1,4 @@
-"""Looks at the machine for ``dala doctor``: facts only, no judgement (that is ``checkup``)."""
+"""Facts about the machine for ``dala.doctor()``, without judgement."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from dala.gpu.compute.engines import devices as machine
 from dala.gpu.compute.engines.cpu.cache import cache_folder
 from dala.gpu.compute.engines.devices import Choice, Device
 
-#: Packages the core needs, and those of each extra.
+#: Required packages, and those of each extra.
 CORE: Final = ("numpy", "llvmlite", "wgpu", "rendercanvas")
 EXTRAS: Final = {"media": ("av", "pillow"), "ml": ("onnxruntime",), "view": ("glfw",)}
 
-#: Other names that a package may be installed under: any build of ONNX Runtime will do.
-_BUILDS: Final = {
+#: Distributions that provide a package: any build of ONNX Runtime works.
+_DISTRIBUTIONS: Final = {
     "onnxruntime": (
         "onnxruntime",
         "onnxruntime-gpu",
@@ -49,9 +49,9 @@ _ICD_FOLDERS: Final = (
 
 @dataclass(frozen=True)
 class Probe:
-    """What was seen. Tests make their own; :func:`look` makes the real one.
+    """Facts about a machine, gathered by :func:`look`.
 
-    The defaults are a Linux machine with nothing special about it.
+    Tests construct their own. The defaults describe an ordinary Linux machine.
     """
 
     dala: str = "0"
@@ -59,36 +59,36 @@ class Probe:
     platform: str = "linux"
     system: str = "Linux"
     machine: str = "x86_64"
-    #: "glibc 2.36", "musl", or "" where the system has no choice of C library.
+    #: "glibc 2.36" or "musl"; "" on systems other than Linux.
     libc: str = "glibc 2.36"
-    #: The distribution and those it is like, as in /etc/os-release: ("ubuntu", "debian").
+    #: ID and ID_LIKE of /etc/os-release: ("ubuntu", "debian").
     distro: tuple[str, ...] = ()
     root: bool = False
-    #: Installed version of each package of CORE and EXTRAS, None if missing.
+    #: Installed version of each package in CORE and EXTRAS, None if missing.
     versions: Mapping[str, str | None] = field(default_factory=dict)
     devices: tuple[Device, ...] = ()
     #: Why the adapters could not be listed, or "".
     adapter_error: str = ""
     choice: Choice = field(default_factory=lambda: Choice("cpu", ""))
-    #: DALA_DEVICE, or "".
+    #: The value of DALA_DEVICE, or "".
     setting: str = ""
     gpu_nodes: tuple[str, ...] = ()
-    #: Those of ``gpu_nodes`` that this user may not open.
+    #: The ``gpu_nodes`` that this user has no permission to open.
     locked_nodes: tuple[str, ...] = ()
-    #: NVIDIA's EGL library can be loaded.
+    #: True if NVIDIA's EGL library can be loaded.
     nvidia_egl: bool = False
-    #: libvulkan.so.1 can be loaded.
+    #: True if libvulkan.so.1 can be loaded.
     vulkan_loader: bool = True
-    #: Driver files the Vulkan loader reads, and the library that each names.
+    #: Driver files (ICD) that the Vulkan loader reads, and the library in each.
     icds: Mapping[str, str] = field(default_factory=dict)
-    #: Where compiled kernels are kept, "" if nowhere.
+    #: The folder that compiled kernels are cached in, "" if there is none.
     cache: str = ""
-    #: Why nothing can be kept there, or "".
+    #: Why nothing can be written there, or "".
     cache_error: str = ""
 
 
 def look() -> Probe:
-    """The machine as it is. Loads wgpu to list its adapters; starts no device."""
+    """Return the facts about this machine. Loads wgpu to list adapters, opens no device."""
     linux = sys.platform.startswith("linux")
     nodes = tuple(hardware.gpu_nodes() or ())
     error = ""
@@ -124,9 +124,9 @@ def look() -> Probe:
 def find_icds(
     environ: Mapping[str, str], folders: tuple[str, ...] = _ICD_FOLDERS
 ) -> dict[str, str]:
-    """Vulkan driver files, and the library each names ("" where the file cannot be read)."""
+    """Return the Vulkan driver files and the library in each ("" if a file is unreadable)."""
     chosen = environ.get("VK_DRIVER_FILES") or environ.get("VK_ICD_FILENAMES")
-    if chosen:  # then the loader reads these alone
+    if chosen:  # the loader reads only these
         paths = [path for path in chosen.split(os.pathsep) if path]
     else:
         paths = [
@@ -154,7 +154,7 @@ def _loads(library: str) -> bool:
 
 
 def _version(package: str) -> str | None:
-    for name in _BUILDS.get(package, (package,)):
+    for name in _DISTRIBUTIONS.get(package, (package,)):
         try:
             return metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -179,12 +179,12 @@ def _distro() -> tuple[str, ...]:
 
 def _cache() -> tuple[str, str]:
     named = cache_folder()
-    if named is None:  # turned off, or there is no home
+    if named is None:  # disabled, or no home directory
         return "", ""
     folder = Path(named)
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not there.is_dir():
-        return str(folder), f"{there} is no folder"
+        return str(folder), f"{there} is not a folder"
     if not os.access(there, os.W_OK | os.X_OK):
-        return str(folder), f"{there} cannot be written to"
+        return str(folder), f"{there} is not writable"
     return str(folder), ""
