@@ -1,11 +1,12 @@
 """Dala: a portable GPU stack for realtime media.
 
-``import dala`` takes a few milliseconds: everything below is loaded when it is first used.
+``import dala`` takes a few milliseconds; everything below is loaded on first use.
 
-- ``dala.gpu`` (``dala.gpu.compute``: buffers, kernels, pipelines), ``dala.media``, ``dala.ml``
-- ``dala.use("cpu")``, ``with dala.device("webgpu"):`` and ``dala.devices()`` say where work runs
-- ``dala.doctor()`` explains the machine, ``dala.diagnostics()`` what is alive now
-- ``dala.DalaError`` is the root of every error
+- ``dala.gpu``: surfaces; ``dala.gpu.compute``: buffers, kernels, pipelines
+- ``dala.media``: images, video, scenes; ``dala.ml``: models
+- ``dala.use("cpu")``, ``with dala.device("webgpu"):``, ``dala.devices()``: the device to run on
+- ``dala.doctor()``: a report on the machine; ``dala.diagnostics()``: live resources
+- ``dala.DalaError``: the base class of all errors
 
 >>> import dala
 >>> with dala.device("reference") as chosen:
@@ -15,9 +16,9 @@ reference
 
 from __future__ import annotations
 
-import sys
+from dala.lazy import attach
 
-TYPE_CHECKING = False  # type checkers know the name; importing typing for it would cost 5 ms
+TYPE_CHECKING = False  # importing typing for it would take 5 ms
 if TYPE_CHECKING:
     from dala import errors as errors
     from dala import gpu as gpu
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-#: Modules that are imported when their name is first used.
+#: Subpackages and modules, imported on first use.
 _ROOMS = ("errors", "gpu", "media", "ml")
 
-#: The module that holds each function; everything else that is public is in ``dala.errors``.
+#: The module of each function and class; the errors are those of ``dala.errors``.
 _HOMES = {
     "Device": "dala.gpu.compute.engines.auto",
     "device": "dala.gpu.compute.engines.auto",
@@ -46,34 +47,10 @@ _HOMES = {
     "use": "dala.gpu.compute.engines.auto",
 }
 
-if not TYPE_CHECKING:  # so that type checkers refuse a misspelt name, as Python does
+#: Old public names and their new ones; each is kept for one version.
+_RENAMED: dict[str, str] = {}
 
-    def __getattr__(name):
-        from importlib import import_module
-
-        if name in _ROOMS:
-            try:
-                return import_module(f"dala.{name}")
-            except ModuleNotFoundError as error:
-                if error.name != f"dala.{name}":
-                    raise  # the room is there; what it imports is not
-                raise AttributeError(f"dala {__version__} has no dala.{name}") from None
-        if name not in _HOMES and (name.startswith("_") or name not in _errors()):
-            raise AttributeError(  # with name and obj, Python adds its "Did you mean ...?"
-                f"module 'dala' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
-            )
-        value = getattr(import_module(_HOMES.get(name, "dala.errors")), name)
-        globals()[name] = value  # the next look-up is a plain one
-        return value
-
-
-def _errors() -> list[str]:
-    from importlib import import_module
-
-    names: list[str] = import_module("dala.errors").__all__
-    return names
-
-
-def __dir__() -> list[str]:
-    dunders = {name for name in globals() if name.startswith("__")}
-    return sorted({*dunders, *_HOMES, *_errors(), "errors", "gpu", "media", "ml"})
+if not TYPE_CHECKING:  # so that type checkers reject a misspelled name, as Python does
+    __getattr__, __dir__ = attach(
+        __name__, _HOMES, _ROOMS, stars=("dala.errors",), renamed=_RENAMED
+    )

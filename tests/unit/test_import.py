@@ -1,19 +1,22 @@
-"""``import dala`` is light: names are there, what is behind them is not loaded."""
+"""``import dala`` is light: public names exist, and their modules load on first use."""
 
 import json
+import math
 import subprocess
 import sys
+import types
 
 import pytest
 
 import dala
 import dala.errors
+from dala.lazy import attach
 
 HEAVY = ["numpy", "llvmlite", "wgpu", "rendercanvas", "av", "PIL", "onnxruntime", "glfw", "typing"]
 
 
 def in_new_process(code: str) -> str:
-    # -S and -I keep site-packages' own imports out, so that only dala's are seen.
+    # -S and -I exclude the imports of site-packages.
     paths = [path for path in sys.path if path]
     program = f"import sys; sys.path[:0] = {paths!r}\n{code}"
     done = subprocess.run(
@@ -32,36 +35,36 @@ def test_import_loads_nothing_heavy(record_property):
         "import json; print(json.dumps([took, loaded]))"
     )
     took, loaded = json.loads(out)
-    record_property("import_ms", round(took * 1000, 2))  # reported; a clock is no judge in a test
+    record_property("import_ms", round(took * 1000, 2))  # reported only: timings vary
     assert loaded == []
 
 
 @pytest.mark.parametrize("use", ["dala.DalaError", "dala.diagnostics()", "dir(dala)", "dala.gpu"])
-def test_light_names_stay_light(use):
+def test_light_names_load_nothing_heavy(use):
     code = f"import dala\n{use}\nprint([n for n in {HEAVY[:-1]!r} if n in sys.modules])"
     assert in_new_process(code) == "[]\n"
 
 
-def test_every_error_is_at_the_root():
+def test_every_error_is_a_name_of_dala():
     for name in dala.errors.__all__:
         assert getattr(dala, name) is getattr(dala.errors, name)
         assert issubclass(getattr(dala, name), dala.DalaError)
 
 
-def test_every_listed_name_is_there():
+def test_every_listed_name_exists():
     assert {"use", "device", "devices", "diagnostics", "doctor", "DalaError", "gpu"} <= {*dir(dala)}
     for name in dir(dala):
         assert getattr(dala, name) is not None or name.startswith("__")
 
 
 def test_functions_are_not_hidden_by_their_modules():
-    from dala import resources as census
-    from dala.machine import report as checkup
+    from dala import resources
+    from dala.machine import report
 
     assert callable(dala.doctor)
     assert callable(dala.diagnostics)
-    assert dala.doctor is checkup.doctor
-    assert dala.diagnostics is census.diagnostics
+    assert dala.doctor is report.doctor
+    assert dala.diagnostics is resources.diagnostics
 
 
 @pytest.mark.parametrize("name", ["doctr", "_private", "ERRORS"])
@@ -70,21 +73,41 @@ def test_unknown_name(name):
         getattr(dala, name)
 
 
-def test_a_room_that_lacks_a_package_says_which(monkeypatch):
+def test_a_missing_dependency_is_named(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError("No module named 'av'", name="av")
 
-    monkeypatch.delattr(dala, "media")  # looked up before, perhaps
+    monkeypatch.delattr(dala, "media")  # it may be cached
     monkeypatch.setattr("importlib.import_module", missing)
     with pytest.raises(ModuleNotFoundError, match="'av'"):
-        dala.media  # noqa: B018 - looking it up is the test
+        dala.media  # noqa: B018 - the lookup is the test
 
 
-def test_a_room_that_is_not_there(monkeypatch):
-    def missing(name):
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+@pytest.fixture
+def package(monkeypatch):
+    """A package with one renamed public name."""
+    made = types.ModuleType("made_package")
+    made.__getattr__, made.__dir__ = attach(
+        "made_package", {"floor": "math"}, renamed={"round_down": "floor"}
+    )
+    monkeypatch.setitem(sys.modules, "made_package", made)
+    return made
 
-    monkeypatch.delattr(dala, "media")  # looked up before, perhaps
-    monkeypatch.setattr("importlib.import_module", missing)
-    with pytest.raises(AttributeError, match=rf"^dala {dala.__version__} has no dala.media$"):
-        dala.media  # noqa: B018
+
+def test_a_renamed_name_works_and_warns(package):
+    text = r"^made_package\.round_down is deprecated, use made_package\.floor\.$"
+    with pytest.warns(DeprecationWarning, match=text) as caught:
+        assert package.round_down is math.floor
+    assert [warning.filename for warning in caught] == [__file__]
+    assert "floor" in dir(package)
+    assert "round_down" not in dir(package)
+
+
+def test_the_new_name_does_not_warn(package, recwarn):
+    assert package.floor is math.floor
+    assert not recwarn.list
+
+
+def test_renamed_names_of_dala_exist():
+    assert set(dala._RENAMED.values()) <= set(dir(dala))
+    assert not set(dala._RENAMED) & set(dir(dala))
