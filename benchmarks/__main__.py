@@ -13,13 +13,13 @@ TOPICS = (
 
 
 def main() -> int:
-    # Idle threads of OpenMP spin for a while after each run, on the core the next one needs.
+    # Idle OpenMP threads would spin on the core that the next contestant needs.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("KMP_BLOCKTIME", "0")
     wanted = sys.argv[1:] or list(TOPICS)
     unknown = [t for t in wanted if t not in TOPICS]
     if unknown:
-        print(f"no topic {unknown[0]!r}; there are {', '.join(TOPICS)}", file=sys.stderr)
+        print(f"unknown topic {unknown[0]!r}; topics: {', '.join(TOPICS)}", file=sys.stderr)
         return 2
     for topic in wanted:
         print(f"\n== {topic} ==")

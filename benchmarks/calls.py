@@ -1,4 +1,4 @@
-"""What one kernel call costs on 1,000 elements, all checks included."""
+"""The cost of one kernel call on 1,000 elements, including all checks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _contestants() -> dict[str, Callable[[], Any]]:
 
 
 def main(rounds: int = 60, calls: int = 500) -> None:
-    """Times batches of calls, contestants in turn."""
+    """Time batches of calls, contestants in turn."""
     dala.use("cpu")
     contestants = _contestants()
     times: dict[str, list[float]] = {name: [] for name in contestants}

@@ -112,7 +112,7 @@ def _dala(data: list[Any], out: Any) -> dict[str, Callable[[], Any]]:
 
 
 def _dala_numpy(data: list[Any], out: Any) -> dict[str, Callable[[], Any]]:
-    # The same into NumPy's memory, which the other peers write too.
+    # The same into NumPy's memory, which the other peers write to as well.
     a, b, c = (from_dlpack(x) for x in data)
     z = from_dlpack(out)
     return {
@@ -131,7 +131,7 @@ PEERS = {
     "torch.compile": _torch_compile,
     "jax": _jax,
 }
-ALLOCATES = {"torch.compile", "jax"}  # these cannot write into memory that is there
+ALLOCATES = {"torch.compile", "jax"}  # these cannot write into existing memory
 
 
 def _expected(data: list[Any], what: str) -> Any:
@@ -144,7 +144,7 @@ def _expected(data: list[Any], what: str) -> Any:
 
 
 def main(rounds: int = 40) -> None:
-    """Races add, relu and relu(a*b+c)*2-1."""
+    """Time add, relu and relu(a*b+c)*2-1."""
     dala.use("cpu")
     rng = np.random.default_rng(0)
     data = [rng.random(N, np.float32) - np.float32(0.5) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""How everything here is timed: contestants take turns, minimum and median of many rounds."""
+"""Timing: contestants take turns; minimum and median over many rounds."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from typing import Any, Self
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 
-#: How long a contestant runs untimed before it is timed.
+#: Seconds that a contestant runs before it is timed.
 SETTLING = 0.01
 
-#: Above this share of the cores in use by other processes a comparison decides nothing.
+#: If other processes use more than this share of the cores, targets are undecided.
 MAX_OTHERS = 0.1
 
 
 def race(
     contestants: dict[str, Callable[[], Any]], rounds: int = 40, *, settle: bool = False
 ) -> dict[str, dict[str, float]]:
-    """Times each contestant once a round, in turn; milliseconds, minimum and median.
+    """Time each contestant once per round, in turn. Return minima and medians in milliseconds.
 
-    With ``settle`` each runs untimed for :data:`SETTLING` seconds before it is timed: by then the
-    threads of the one before have stopped looking for work on a core that this one needs (those of
-    some do so for milliseconds), and its own are awake.
+    With ``settle`` each runs for ``SETTLING`` seconds before it is timed: by then the threads of the
+    previous contestant have stopped spinning, and its own are awake.
     """
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for run in contestants.values():
@@ -53,7 +52,7 @@ def race(
 def affordable(
     contestants: dict[str, Callable[[], Any]], rounds: int, seconds: float = 20.0
 ) -> int:
-    """How many settled rounds fit into some seconds: fewer than asked for where one takes long."""
+    """Return how many settled rounds fit into some seconds, at most ``rounds``."""
     start = time.perf_counter()
     for run in contestants.values():
         run()
@@ -62,10 +61,10 @@ def affordable(
 
 
 class Machine:
-    """Around a measurement: ``others`` is then the share of the cores that other processes used.
+    """Watches the machine during a measurement: ``others`` is the share used by other processes.
 
-    A busy machine does not slow everybody down alike. A short run may slip through between two of
-    somebody else's, a long one never does, and no minimum of many rounds mends that.
+    A busy machine does not slow all contestants down alike: a short run may fit between two time
+    slices of another process, a long one never does, and minima do not correct for that.
     """
 
     others: float | None = None  # unknown where there is no /proc/stat
@@ -86,7 +85,7 @@ class Machine:
 
 
 def _clocks() -> tuple[float, float, float] | None:
-    """Seconds the cores were busy, seconds we used of them, seconds that there were in all."""
+    """Return busy seconds of all cores, our own CPU seconds, and total seconds of all cores."""
     try:
         fields = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     except OSError:
@@ -104,12 +103,11 @@ def judge(
     ours: str = "dala",
     by: str = "min_ms",
 ) -> dict[str, Any]:
-    """Ratios (a peer's time / ours), and for each target whether it was met.
+    """Return ratios (a peer's time / ours), and for each target whether it was met.
 
-    A target names a peer and the least ratio to it; where a peer has several ways ("opencv, LUT")
-    its fastest counts. A peer that did not take part, or was wrong, leaves its target unmet. On a
-    machine that others kept busy nothing is decided: None. ``by`` says which times count: minima,
-    or medians.
+    A target names a peer and the minimum ratio; of a peer's variants ("opencv, LUT") the fastest
+    counts. A peer that is missing or wrong leaves its target unmet. On a busy machine targets are
+    undecided: None. ``by`` selects minima or medians.
     """
     base = times[ours][by]
     ratios = {name: t[by] / base for name, t in times.items() if name != ours}
@@ -126,7 +124,7 @@ def judge(
 
 
 def report(title: str, found: dict[str, Any]) -> None:
-    """Prints a row that was judged, or why there is none."""
+    """Print a judged row, or why it is missing."""
     if "times" not in found:
         kind, why = next(iter(found.items()))
         print(f"\n{title}\n  {kind}: {why}")
@@ -139,14 +137,14 @@ def report(title: str, found: dict[str, Any]) -> None:
 
 
 def verdict(met: bool | None, others: float | None) -> str:
-    """A target's outcome in a word."""
+    """Return a target's outcome as text."""
     if met is None:
         return f"UNDECIDED (others used {others or 0:.0%} of the machine)"
     return "met" if met else "MISSED"
 
 
 def show(title: str, rows: dict[str, dict[str, float]], ours: str = "dala") -> None:
-    """Prints one table, with ratios to ours."""
+    """Print one table with ratios."""
     print(f"\n{title}")
     base = rows[ours]["min_ms"]
     for name, row in sorted(rows.items(), key=lambda item: item[1]["min_ms"]):
@@ -156,7 +154,7 @@ def show(title: str, rows: dict[str, dict[str, float]], ours: str = "dala") -> N
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Installed versions of some packages."""
+    """Return the installed versions of packages."""
     found = {}
     for package in packages:
         try:
@@ -169,7 +167,7 @@ def versions(*packages: str) -> dict[str, str]:
 def write(
     topic: str, results: Any, packages: tuple[str, ...], path: str | os.PathLike[str] | None = None
 ) -> None:
-    """Writes one topic's results as JSON, to ``path`` where given."""
+    """Write one topic's results as JSON, by default into ``results/``."""
     target = pathlib.Path(path) if path is not None else RESULTS / f"{topic}.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     page = {

@@ -1,7 +1,7 @@
-"""What users of pictures and frames call, at 1920x1080 on the CPU, beside OpenCV.
+"""Filter calls and frame pipelines at 1920x1080 on the CPU, against OpenCV.
 
-One filter, array in and array out; lists of four filters through ``process_frame``, each stage of
-OpenCV's into memory that exists, and, where its user could melt stages by hand, that way too.
+One filter, array in and array out; lists of four filters through ``process_frame``. OpenCV's stages
+write into existing memory; where a user could fuse stages by hand, that variant runs too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dala.gpu.compute import buffer_zeros
 from dala.media import gpu
 
 Filters = list[tuple[str, dict[str, Any]]]
-#: A stage of OpenCV's: from one picture into another.
+#: An OpenCV stage: from one picture into another.
 Into = Callable[[Any, Any], Any]
 
 LUMA = np.array([0.299, 0.587, 0.114])
@@ -29,12 +29,12 @@ LUMA = np.array([0.299, 0.587, 0.114])
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A list of filters, and the ways to the same picture in OpenCV: their stages."""
+    """A list of filters, and OpenCV variants of it as lists of stages."""
 
     filters: Filters
     ways: dict[str, list[Into]]
     channels: int = 4
-    #: How many steps of 255 the pictures may be apart on average: OpenCV rounds after each stage.
+    #: Largest mean difference, in steps of 255: OpenCV rounds after each stage.
     within: float = 1.0
     target: float | None = None
     size: tuple[int, int] = (HEIGHT, WIDTH)
@@ -47,7 +47,7 @@ class Row:
 
 # OpenCV -------------------------------------------------------------------------------------------
 class Stages:
-    """Filters in OpenCV, each the fastest way we found, alpha kept where there is one."""
+    """Filters in OpenCV, each in the fastest way we found; alpha is kept."""
 
     def __init__(self, channels: int) -> None:
         import cv2
@@ -76,9 +76,9 @@ class Stages:
         return lambda a, b: self.cv.resize(a, b.shape[1::-1], dst=b, interpolation=area)
 
     def table(self, *functions: Callable[[Any], Any]) -> Into:
-        """Any functions of one byte, melted into one look-up table.
+        """Functions of one byte, fused into one lookup table.
 
-        A table for all channels is several times as fast as one for each, and will do where white
+        One table for all channels is several times as fast as one per channel. It is valid if white
         stays white: then an opaque alpha stays opaque.
         """
         x = np.arange(256) / 255
@@ -92,10 +92,10 @@ class Stages:
         return lambda a, b: self.cv.LUT(a, held, dst=b)
 
     def matrix(self, value: float, gain: float = 1.0, shift: float = 0.0) -> Into:
-        """Saturation, and before it a gain and a shift (of 255).
+        """Saturation after a gain and an offset (of 255).
 
-        Four channels go there and back as three, whose way is three times as fast. Alpha becomes
-        opaque instead of being kept: that is less work, and the same on this frame.
+        Four channels are converted to three and back, which is three times as fast. Alpha becomes
+        opaque instead of being kept: less work, and the same result on this frame.
         """
         cv = self.cv
         m = np.zeros((3, 4), np.float32)
@@ -116,7 +116,7 @@ class Stages:
         return run
 
     def vignette(self, amount: float, radius: float, softness: float) -> Into:
-        """A multiplication with a picture of factors that was made before."""
+        """A multiplication by a precomputed picture of factors."""
         plain = np.full((HEIGHT, WIDTH, self.channels), 1.0, np.float32)
         params = {"amount": amount, "radius": radius, "softness": softness}
         factors = gpu.vignette(plain, **params, device="cpu")
@@ -229,7 +229,7 @@ def _apart(ours: Any, theirs: Any) -> float:
 
 
 def one_shot(frame: Any, rounds: int) -> dict[str, Any]:
-    """``blur`` with nothing but the picture: both make their result anew."""
+    """``blur`` of one picture: both allocate the result."""
     import cv2
 
     def peer() -> Any:
@@ -247,7 +247,7 @@ def one_shot(frame: Any, rounds: int) -> dict[str, Any]:
 
 
 def frames(frame: Any, row: Row, rounds: int) -> dict[str, Any]:
-    """A list of filters, frame by frame."""
+    """A list of filters, one frame at a time."""
     frame = np.ascontiguousarray(frame[..., : row.channels])
     ctx = gpu.start_pipeline(WIDTH, HEIGHT)
     entrants: dict[str, Callable[[], Any]] = {
@@ -268,7 +268,7 @@ def frames(frame: Any, row: Row, rounds: int) -> dict[str, Any]:
 
 
 def _staged(frame: Any, stages: list[Into], shape: tuple[int, ...]) -> Callable[[], Any]:
-    """Stages one after another, all pictures made before; the first may change the size."""
+    """Stages in sequence over preallocated pictures; the first may change the size."""
     made = [np.asarray(buffer_zeros(shape, "u8")) for _ in stages]
 
     def run() -> Any:
@@ -282,9 +282,9 @@ def _staged(frame: Any, stages: list[Into], shape: tuple[int, ...]) -> Callable[
 
 
 def steady(ctx: Any, frame: Any, filters: Filters, count: int = 50) -> dict[str, int]:
-    """What further frames of a list allocate: buffers of the device, and host memory at its peak.
+    """Steady-state allocations of a list: device buffers, and peak host memory.
 
-    Host memory is that which Python and NumPy ask for; a 1080p frame has 6 or 8 million bytes.
+    Host memory is what Python and NumPy allocate; a 1080p frame has 6 or 8 million bytes.
     """
     engine = buffer_zeros(1).engine
     asked, allocate = [0], engine.allocate
@@ -310,7 +310,7 @@ def steady(ctx: Any, frame: Any, filters: Filters, count: int = 50) -> dict[str,
 
 
 def main(rounds: int = 40, only: tuple[str, ...] = ()) -> None:
-    """Races every row; with words in ``only`` those named so, which are printed, not written."""
+    """Time every row, or only the named ones; those are printed, not written."""
     dala.use("cpu")
     frame = Scene().frame
     table: dict[str, Callable[[], dict[str, Any]]] = {

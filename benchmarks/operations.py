@@ -1,4 +1,4 @@
-"""Reductions, products, convolution and transforms on the CPU, beside torch, NumPy and JAX."""
+"""Reductions, products, convolution and transforms on the CPU, against torch, NumPy and JAX."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from dala.gpu.compute import buffer_zeros, from_dlpack, run_kernel
 MANY = 16 * 1024 * 1024
 
 Run = Callable[[], Any]
-#: Makes a run ready from the input arrays and an output array; a run gives back its result.
+#: Prepares a run from input arrays and an output array; a run returns its result.
 Maker = Callable[[list[Any], Any], Run]
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One operation; ``targets`` holds the least ratio (peer's time / ours) we want."""
+    """One operation; ``targets`` holds the minimum ratio (peer's time / ours) to reach."""
 
     title: str
     kernel: str
@@ -37,7 +37,7 @@ class Row:
 
 
 def _torch(call: Callable[[Any, list[Any], Any], Any]) -> Maker:
-    """A call of torch: (torch, input tensors, output tensor) to a tensor."""
+    """A torch call: (torch, input tensors, output tensor) -> tensor."""
 
     def make(inputs: list[Any], out: Any) -> Run:
         import torch
@@ -53,7 +53,7 @@ def _numpy(call: Callable[[list[Any], Any], Any]) -> Maker:
 
 
 def _jax(function: Callable[[Any, Any], Any]) -> Maker:
-    """A function of (jax, arrays), compiled; it cannot write into memory that is there."""
+    """A compiled function of (jax, arrays); JAX cannot write into existing memory."""
 
     def make(inputs: list[Any], out: Any) -> Run:
         import jax
@@ -190,7 +190,7 @@ ROWS = (
 
 
 def _array(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-    """Numbers around 0 in memory of ours: aligned, and the same for everybody."""
+    """Numbers around 0 in aligned memory, the same for every contestant."""
     made = np.asarray(buffer_zeros(shape))
     made[...] = rng.standard_normal(shape, np.float32)
     return made
@@ -207,7 +207,7 @@ def _ours(row: Row, inputs: list[Any], out: Any) -> Run:
 
 
 def _pairs(result: Any, shape: tuple[int, ...]) -> Any:
-    """A result as an array of the shape: complex numbers as pairs."""
+    """A result as an array of the given shape; complex numbers as pairs."""
     array = np.asarray(result)
     if array.dtype.kind == "c":
         array = np.stack([array.real, array.imag], -1)
@@ -244,7 +244,7 @@ def _measure(row: Row, rounds: int) -> dict[str, Any]:
 
 
 def main(rounds: int = 40, only: tuple[str, ...] = ()) -> None:
-    """Races every row; with words in ``only``, those named so, and writes nothing."""
+    """Time every row, or only the named ones; then nothing is written."""
     dala.use("cpu")
     results = {}
     for row in ROWS:

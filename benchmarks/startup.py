@@ -1,4 +1,4 @@
-"""Fresh processes: importing the library, and the time to the first kernel's result."""
+"""Fresh processes: time to import the library, and to the first kernel's result."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _run(code: str, **env: str) -> float:
 
 
 def main(rounds: int = 12) -> None:
-    """Runs everything in turn, ``rounds`` times."""
-    # As pip leaves an installed package; a clone has no bytecode until it was imported once.
+    """Run every program in turn, ``rounds`` times."""
+    # As pip installs it: a clone has no bytecode before its first import.
     compileall.compile_dir(str(pathlib.Path(dala.__file__).parent), quiet=1)
     times: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as warm:

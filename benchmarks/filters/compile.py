@@ -1,7 +1,7 @@
-"""What a filter list costs the first time: from ``Pipeline.add`` to the first result.
+"""The first use of a filter list: from ``Pipeline.add`` to the first result.
 
-Measured in a process that is already running kernels (the compiler is loaded), with an empty cache
-on disk; then once more in the same process, and in a second process that finds the code on disk.
+Measured in a process that already runs kernels (the compiler is loaded), with an empty disk cache;
+then again in the same process, and in a second process with a warm disk cache.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.harness import Machine, verdict
 
 LIMIT_MS = 150.0
 
-#: Each is met once a process, so every one of them is a combination not seen before.
+#: Each list runs once per process, so each is a new combination.
 LISTS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "blur r3": [("blur", {"radius": 3, "sigma": 1.5})],
     "blur r10": [("blur", {"radius": 10, "sigma": 5.0})],
@@ -102,7 +102,7 @@ def _child(folder: str) -> dict[str, Any]:
 
 
 def main(rounds: int = 3) -> dict[str, Any]:
-    """Fresh processes with an empty cache, each followed by one with a full cache."""
+    """Run fresh processes with an empty cache, each followed by one with a warm cache."""
     cold: dict[str, list[float]] = {}
     stored: dict[str, list[float]] = {}
     again: dict[str, list[float]] = {}

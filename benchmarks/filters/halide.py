@@ -1,9 +1,8 @@
-"""The filters in Halide, scheduled by hand: the strongest CPU rival we know for most of them.
+"""The filters in Halide, scheduled by hand: the strongest CPU peer we know for most of them.
 
-What makes these schedules fast: interleaved RGBA is one flat row of bytes (a neighbour is four
-bytes away), 64-byte vectors, strips of rows shared out over the cores, and the rows between two
-stages kept in a window that stays in cache. Filters that mix channels read whole pixels as 32-bit
-words instead.
+The schedules treat interleaved RGBA as one flat row of bytes (a neighbor is four bytes away), use
+64-byte vectors, distribute strips of rows over the cores, and keep the rows between two stages in a
+sliding window in cache. Filters that mix channels read whole pixels as 32-bit words.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import Any
 import halide as hl
 import numpy as np
 
-VECTOR = 64  # bytes at a time
-STRIP = 36  # rows a task
+VECTOR = 64  # bytes per vector
+STRIP = 36  # rows per task
 
 U8, U16, U32 = hl.UInt(8), hl.UInt(16), hl.UInt(32)
 I16, I32, F32 = hl.Int(16), hl.Int(32), hl.Float(32)
@@ -27,7 +26,7 @@ warnings.filterwarnings("ignore", message=".*floating-point value.*")
 
 
 def _whole_weights(radius: int, sigma: float, total: int) -> list[int]:
-    """A Gaussian in whole numbers that sum to ``total``; the centre takes up the rounding."""
+    """An integer Gaussian that sums to ``total``; the center absorbs the rounding."""
     d = np.arange(-radius, radius + 1)
     w = np.exp(-(d**2) / (2 * sigma * sigma))
     whole = np.round(w / w.sum() * total).astype(int)
@@ -49,7 +48,7 @@ def _luma(pixel: Any) -> Any:
 
 
 class Halide:
-    """Filters compiled for one frame; each method gives a function that runs into ``out``."""
+    """Filters compiled for one frame; each method returns a function that fills ``out``."""
 
     def __init__(self, frame: Any) -> None:
         self.height, self.width = frame.shape[:2]
@@ -58,15 +57,15 @@ class Halide:
         self.x, self.y, self.strip, self.line = (hl.Var(n) for n in ("x", "y", "strip", "line"))
         self.bytes = hl.Buffer(frame.reshape(self.height, self.row))
         self.words = hl.Buffer(frame.view(np.uint32).reshape(self.height, self.width))
-        # Halide borrows this memory; compiled code is of no use after it is gone.
+        # Halide borrows this memory; keep it alive as long as the compiled code.
         self._keep: list[Any] = [frame]
 
     # building blocks ----------------------------------------------------------------------------
     def _edge(self) -> Any:
-        """The frame's bytes, going on beyond its borders with the outermost pixels."""
+        """The frame's bytes, clamped at the borders."""
         x, y, e = self.x, self.y, hl.Func("edge")
         line, channel = hl.clamp(y, 0, self.height - 1), x % 4
-        # likely() has Halide split the ends off the loop along a row.
+        # likely() makes Halide peel the ends of the loop along a row.
         inside = hl.likely(self.bytes[hl.clamp(hl.likely(x), 0, self.row - 1), line])
         right = hl.select(x >= self.row, self.bytes[self.row - 4 + channel, line], inside)
         e[x, y] = hl.select(x < 0, self.bytes[channel, line], right)
@@ -105,7 +104,7 @@ class Halide:
         return at(0, 0) + hl.cast(I16, (hl.cast(I32, curve) * round(amount * 256) + 128) >> 8)
 
     def _lift(self, value: float) -> Any:
-        """What brightness adds to a byte: nothing to alpha."""
+        """What brightness adds to a byte; nothing to alpha."""
         return hl.select(self.x % 4 == 3, hl.cast(I16, 0), hl.cast(I16, int(value * 255)))
 
     def _strips(self, f: Any, vector: int = VECTOR) -> Any:
@@ -116,7 +115,7 @@ class Halide:
         )
 
     def _window(self, f: Any, reader: Any, vector: int = VECTOR) -> None:
-        """Rows of f are computed as the reader needs them, and kept within its strip."""
+        """Compute rows of f as the consumer needs them, and keep them within its strip."""
         f.store_at(reader, self.strip).compute_at(reader, self.line).vectorize(self.x, vector)
 
     def _ready(self, f: Any, out: Any) -> Run:
@@ -183,7 +182,7 @@ class Halide:
         return self._flat(f, out)
 
     def extreme(self, out: Any, least: bool) -> Run:
-        """The smallest or the largest of each channel over 3x3, a column of three first."""
+        """The minimum or maximum of each channel over 3x3, columns first."""
         pick = hl.min if least else hl.max
         x, y, edge = self.x, self.y, self._edge()
         column, f = hl.Func("column"), hl.Func("extreme")
@@ -195,7 +194,7 @@ class Halide:
         return self._ready(f, out.reshape(self.height, self.row))
 
     def median(self, out: Any) -> Run:
-        """The fifth of nine: columns of three sorted once, then the middle of three candidates."""
+        """The median of nine: columns of three sorted once, then the median of three candidates."""
         x, y, edge = self.x, self.y, self._edge()
         low, mid, high = (hl.Func(n) for n in ("low", "mid", "high"))
         a, b, c = (edge[x, y + d] for d in (-1, 0, 1))
@@ -225,7 +224,7 @@ class Halide:
         return self._packed(kept | (_luma(p) * hl.cast(U32, 0x010101)), out)
 
     def edge_detect(self, out: Any) -> Run:
-        """Into one channel: ``out`` is (height, width)."""
+        """One channel: ``out`` is (height, width)."""
         x, y, luma, f = self.x, self.y, hl.Func("luma"), hl.Func("sobel")
         p = self.words[hl.clamp(x, 0, self.width - 1), hl.clamp(y, 0, self.height - 1)]
         luma[x, y] = hl.cast(I16, _luma(p))
@@ -249,14 +248,14 @@ class Halide:
         cb = -0.168736 * r - 0.331264 * g + 0.5 * b - float(key[0])
         cr = 0.5 * r - 0.418688 * g - 0.081312 * b - float(key[1])
         far = (hl.sqrt(cb * cb + cr * cr) - float(low)) * float(4096 / soft)
-        # Clamped as a whole number: in Halide 21 a float's lower bound is lost on AVX-512.
+        # Clamped as an int: Halide 21 loses a float's lower bound on AVX-512.
         t = hl.cast(F32, hl.clamp(hl.cast(I32, far), 0, 4096)) * (1 / 4096)
         alpha = hl.cast(U32, hl.cast(I32, t * t * (3.0 - 2.0 * t) * 255.0 + 0.5))
         kept = p & hl.cast(U32, 0x00FFFFFF)
         return self._packed(kept | (alpha * hl.cast(U32, 1 << 24)), out)
 
     def lut(self, out: Any, table: Any) -> Run:
-        """Trilinear, by gathers from one plane a channel."""
+        """Trilinear, by gathers from one plane per channel."""
         n = table.shape[0]
         planes = np.ascontiguousarray(table.reshape(-1, 3).T.astype(np.float32))
         lattice = hl.Buffer(planes)
@@ -283,7 +282,7 @@ class Halide:
         return self._packed(result, out)
 
     def denoise(self, out: Any, radius: int, near: float, alike: float) -> Run:
-        """Our bilateral filter, all taps of the square; weights by colour from a table."""
+        """Our bilateral filter with all taps; color weights from a table."""
         x, y, edge = self.x, self.y, hl.Func("pixels")
         edge[x, y] = self.words[hl.clamp(x, 0, self.width - 1), hl.clamp(y, 0, self.height - 1)]
         squares = np.arange(3 * 255 * 255 // 16 + 1) * 16.0

@@ -1,7 +1,7 @@
-"""The filters in OpenCV, each the fastest way we found that does the same work.
+"""The filters in OpenCV, each in the fastest way we found that does the same work.
 
-Every destination and every picture in between is made once. OpenCV treats alpha like a colour; on
-the benchmark's frame, whose alpha is 255, that gives the same picture.
+Destinations and intermediate pictures are preallocated. OpenCV treats alpha like a color; on the
+benchmark's opaque frame the result is the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EDGE = cv2.BORDER_REPLICATE
 
 
 class OpenCV:
-    """Filters of one frame; each method gives a function that runs into ``out``."""
+    """Filters of one frame; each method returns a function that fills ``out``."""
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
@@ -48,7 +48,7 @@ class OpenCV:
         return lambda: cv2.filter2D(self.frame, -1, kernel, dst=out, borderType=EDGE)
 
     def grayscale(self, out: Any) -> Run:
-        # Alpha becomes opaque instead of being kept: that is OpenCV's fastest way, and less work.
+        # Alpha becomes opaque instead of being kept: OpenCV's fastest way, and less work.
         gray = self._plane()
 
         def run() -> None:
@@ -58,11 +58,11 @@ class OpenCV:
         return run
 
     def brightness(self, out: Any, value: float) -> Run:
-        step = int(value * 255)  # a fraction would take OpenCV's slow way
+        step = int(value * 255)  # a fraction would take OpenCV's slow path
         return lambda: cv2.add(self.frame, (step, step, step, 0), dst=out)
 
     def contrast(self, out: Any, value: float) -> Run:
-        # Not convertScaleAbs: it turns what falls below black into light.
+        # Not convertScaleAbs, which takes the absolute value of results below 0.
         f, shift = self.frame, -127.5 * value
         return lambda: cv2.addWeighted(f, 1 + value, f, 0.0, shift, dst=out)
 
@@ -73,7 +73,7 @@ class OpenCV:
         return lambda: cv2.LUT(self.frame, levels, dst=out)
 
     def edge_detect(self, out: Any) -> Run:
-        """Into one channel, or four where ``out`` has them."""
+        """One channel, or four if ``out`` has four."""
         gray, edges = self._plane(), self._plane()
         gx, gy, size = (self._plane(np.float32) for _ in range(3))
         wide = out.ndim == 3
@@ -90,11 +90,11 @@ class OpenCV:
         return run
 
     def bilateral(self, out: Any, d: int, color: float, space: float) -> Run:
-        """Three channels: it takes no fourth. ``out`` is (height, width, 3)."""
+        """Three channels, as OpenCV takes no fourth: ``out`` is (height, width, 3)."""
         return lambda: cv2.bilateralFilter(self.rgb, d, color, space, dst=out, borderType=EDGE)
 
     def chroma_key(self, out: Any, key: tuple[float, float], low: float, soft: float) -> Run:
-        """Chroma in 8 bits, its distance from the key, and the ramp as a table of that."""
+        """8-bit chroma, its distance from the key, and the ramp as a lookup table."""
         ycc = np.zeros_like(self.rgb)
         cr, cb, alpha = self._plane(), self._plane(), self._plane()
         dx, dy, far = (self._plane(np.float32) for _ in range(3))

@@ -1,4 +1,4 @@
-"""The table of filters: what runs, who else runs it, how near the pictures must be."""
+"""The table of filters: what runs, its peers, and how close the results must be."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Run = Callable[[], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """Another way to the same picture: ``make(out)`` gives a function that fills ``out``.
+    """A peer: ``make(out)`` returns a function that fills ``out``.
 
-    ``within``: how many 8-bit steps its picture may be from ours, at most or (``mean``) on average.
+    ``within``: the allowed difference from our result in 8-bit steps, or (``mean``) its mean.
     """
 
     make: Callable[[Any], Run]
@@ -38,7 +38,7 @@ class Peer:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One line of the table; ``targets`` holds the least ratio (peer's time / ours) we want."""
+    """One line of the table; ``targets`` holds the minimum ratio (peer's time / ours) to reach."""
 
     title: str
     stages: tuple[tuple[str, dict[str, Any]], ...]
@@ -51,7 +51,7 @@ class Row:
 
 
 class Scene:
-    """The frame and those who filter it. All pictures lie in memory of one kind, ours."""
+    """The frame and its contestants. All pictures use the same kind of memory."""
 
     def __init__(self) -> None:
         self.frame = self.picture((HEIGHT, WIDTH, 4))
@@ -74,7 +74,7 @@ class Scene:
 
 
 def _frame() -> Any:
-    """Slow waves of colour, some grain, a green screen on the left; opaque."""
+    """Slow color waves, some grain, a green screen on the left; opaque."""
     rng = np.random.default_rng(1)
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
     waves = [np.sin(x / a + y / b) for a, b in ((210, 90), (77, 310), (140, -60))]
@@ -102,7 +102,7 @@ def _pillow_lut(frame: Any, table: Any) -> Callable[[Any], Run]:
 
     def make(out: Any) -> Run:
         np.copyto(out, np.asarray(image.filter(cube)))
-        return lambda: image.filter(cube)  # it cannot write into memory that is there
+        return lambda: image.filter(cube)  # it cannot write into existing memory
 
     return make
 
@@ -111,7 +111,7 @@ def _pillow_resize(frame: Any, out: Any, method: str) -> Run:
     from PIL import Image
 
     image = Image.frombuffer("RGBA", (WIDTH, HEIGHT), frame.tobytes(), "raw", "RGBA", 0, 1)
-    # Pillow weighs colours by alpha, which costs it a conversion; four plain channels do not.
+    # Pillow premultiplies RGBA, which costs a conversion; four plain channels avoid it.
     image = Image.frombuffer("RGBX", image.size, image.tobytes(), "raw", "RGBX", 0, 1)
     way, size = Image.Resampling[method.upper()], (out.shape[1], out.shape[0])
     np.copyto(out, np.asarray(image.resize(size, way)).reshape(out.shape))
@@ -123,7 +123,7 @@ def _one(kernel: str, **params: Any) -> tuple[tuple[str, dict[str, Any]], ...]:
 
 
 def rows(s: Scene) -> list[Row]:
-    """The table. Peers that are not installed are found out when a row is made ready."""
+    """The table. Missing peers are reported when a row is prepared."""
     lut, smaller, larger = _lut(), (720, 1280, 4), (2160, 3840, 4)
     table = from_array(lut)
     planes = s.picture((HEIGHT * 3 // 2, WIDTH))

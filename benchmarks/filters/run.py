@@ -1,4 +1,4 @@
-"""Filters on 1920x1080 RGBA u8 on the CPU, beside OpenCV, hand-scheduled Halide and Pillow."""
+"""Filters on 1920x1080 RGBA u8 on the CPU, against OpenCV, hand-scheduled Halide and Pillow."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def _measure(s: Scene, row: Row, rounds: int) -> dict[str, Any]:
 
 
 def main(rounds: int = 40, only: tuple[str, ...] = ()) -> None:
-    """Races every row, then measures what a new combination costs to compile.
+    """Time every row, then the compilation of new combinations.
 
-    With words in ``only``, races the rows named so, prints them and writes nothing.
+    With ``only``, time just the named rows, print them and write nothing.
     """
     dala.use("cpu")
     scene, results = Scene(), {}

@@ -1,11 +1,11 @@
-"""Compositing on a GPU, data resident: scenes of scaled, turned, rounded pictures, shadows, rings.
+"""Compositing on a GPU, data resident: scenes of scaled, rotated, rounded pictures, shadows, rings.
 
-    python3 -m benchmarks.gpu.compositing --out PATH     needs no more than numpy and wgpu
+    python3 -m benchmarks.gpu.compositing --out PATH     needs only numpy and wgpu
     python3 -m benchmarks.gpu.compositing --small        a dry run on any WebGPU adapter
 
-``frame_ms`` is a frame's time from many frames between two waits, each submitted by itself: all a
-program pays, Python included. ``call_ms`` is what the call of ``compose`` takes of it on the
-caller's thread, ``wait_ms`` a frame that is waited for, ``device_ms`` by the device's own clock.
+``frame_ms`` is the time per frame over many frames between two waits, each submitted separately,
+Python included. ``call_ms`` is the part spent in ``compose`` on the caller's thread, ``wait_ms`` a
+frame with a wait, ``device_ms`` comes from device timestamps.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from benchmarks.harness import write
 from dala.gpu.compute import buffer_zeros, device_info, from_array, gpu_available
 from dala.gpu.compute.composite import DRAW, FILL, OPAQUE, PICTURE, RING, SHADOW, TINT, Compositor
 
-#: What the issue asks for: milliseconds a frame, 3840x2160, 100 nodes.
+#: The target: milliseconds per frame, 3840x2160, 100 nodes.
 TARGET_MS = 1.0
 
 
 class Scene:
-    """A picture behind everything, and nodes of five kinds on it; the same for the same numbers."""
+    """A background and nodes of five kinds; deterministic."""
 
     def __init__(self, device: str, width: int, height: int, nodes: int) -> None:
         rng = np.random.default_rng(7)
@@ -59,7 +59,7 @@ class Scene:
                 self._draw(PICTURE, x, y, w, h, picture=1, radius=unit),
                 self._draw(RING, x, y, w, h, radius=unit, width=unit / 3, color=color),
             ]
-        if sort == 1:  # turned
+        if sort == 1:  # rotated
             angle = rng.uniform(0, 360)
             return [self._draw(PICTURE, x, y, w, h, picture=1, angle=angle)]
         if sort == 2:  # with alpha
@@ -100,7 +100,7 @@ class Scene:
 
 
 def check(device: str) -> int:
-    """Steps by which a small scene differs from the definition, at most."""
+    """The largest difference of a small scene from the reference, in steps of 255."""
     made = []
     for where in (device, "reference"):
         scene = Scene(where, 240, 136, 25)
@@ -110,7 +110,7 @@ def check(device: str) -> int:
 
 
 def measure(engine: Any, run: Callable[[], Any], rounds: int, frames: int) -> dict[str, float]:
-    """A frame's time in all the ways that the module's text tells."""
+    """Measure the times described in the module docstring."""
     run()
     engine.synchronize()
     many, calls, waits = [], [], []
@@ -137,7 +137,7 @@ def measure(engine: Any, run: Callable[[], Any], rounds: int, frames: int) -> di
 
 
 def main(rounds: int = 20, *, small: bool = False, out: str | None = None) -> None:
-    """Measures on the GPU; says so and stops where there is none."""
+    """Measure on the GPU; report and stop if there is none."""
     if not gpu_available() and not small:
         print("no GPU here: nothing measured (a dry run: ... gpu_compositing --small)")
         return

@@ -1,6 +1,6 @@
-"""Frames that come from the host and go back there: upload, five filters, download, streamed.
+"""Streaming frames: upload, five filters, download.
 
-A part of ``gpu.py``. The target is 120 frames a second of 3840x2160 RGBA on an H200.
+The target is 120 frames per second of 3840x2160 RGBA on an H200.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FILTERS: list[tuple[str, dict[str, Any]]] = [
     ("vignette", {"amount": 0.5}),
 ]
 TARGET_FPS = 120
-#: Different pictures that are streamed by turns, as a decoder's ring of frames would be.
+#: Number of different pictures in the ring, like a decoder's ring of frames.
 RING = 6
 
 
 def measure(size: tuple[int, int], *, small: bool) -> dict[str, dict[str, float]]:
-    """Rows by name: the two ways alone, then streams with more and more frames under way."""
+    """Time upload and download alone, then streams with more and more frames in flight."""
     rng = np.random.default_rng(5)
     frames = [rng.integers(0, 256, (*size, 4), np.uint8) for _ in range(RING)]
     _check(rng)
@@ -41,12 +41,12 @@ def measure(size: tuple[int, int], *, small: bool) -> dict[str, dict[str, float]
 
 
 def _check(rng: Any) -> None:
-    """A small stream is what the reference says, frame by frame."""
+    """Check a small stream against the reference engine."""
     frames = [rng.integers(0, 256, (67, 101, 4), np.uint8) for _ in range(5)]
     with FramePipeline(101, 67) as here, FramePipeline(101, 67, device="reference") as meant:
         for frame, got in zip(frames, here.stream(frames, FILTERS, workers=3), strict=True):
             off = np.abs(got.astype(int) - meant.process(frame, FILTERS)).max()
-            # Each stage may round to either side; sharpening makes one such step up to three more.
+            # Each stage may round either way; sharpening can amplify one step to three more.
             if off > 6:
                 raise AssertionError(f"a streamed frame is {off} steps from the definition")
 
@@ -83,7 +83,7 @@ def _stream(frames: list[Any], workers: int, count: int, rounds: int) -> dict[st
     engine = buffer_zeros(1).engine
     seconds = []
     with FramePipeline(width, height) as pipeline:
-        for number in range(rounds + 1):  # the first compiles, and fills the rings
+        for number in range(rounds + 1):  # compile, and fill the rings
             engine.synchronize()
             start = time.perf_counter()
             source = (frames[n % RING] for n in range(count if number else 2 * workers + 2))
@@ -95,7 +95,7 @@ def _stream(frames: list[Any], workers: int, count: int, rounds: int) -> dict[st
 
 
 def show(rows: dict[str, dict[str, float]], *, judged: bool) -> dict[str, Any]:
-    """Prints the rows, and the target where this is a GPU; gives what goes into the JSON."""
+    """Print the rows, and the target on a GPU; return the results for the JSON."""
     for name, row in rows.items():
         print(
             f"  {name:40s} {row['fps']:7.1f} frames/s  min {row['min_ms']:8.3f} ms a frame  "

@@ -1,13 +1,13 @@
 """On a GPU, data resident: elementwise kernels, reductions, matmul, and filters of a 4K frame; then
-4K frames from the host and back, streamed (``frames.py``).
+streamed 4K frames (``frames.py``).
 
-    python3 -m benchmarks.gpu --out PATH      needs no more than numpy and wgpu
+    python3 -m benchmarks.gpu --out PATH      needs only numpy and wgpu
     python3 -m benchmarks.gpu --small         a dry run on any WebGPU adapter, tiny sizes
-    python3 -m benchmarks.gpu --frames        the streams alone
+    python3 -m benchmarks.gpu --frames        only the streams
 
 Times are per run, from many runs between two waits. ``min_ms`` is for runs submitted one by one, as
-a program with one pipeline a frame does; ``together_ms`` for many in one submit, which leaves out
-what a submit costs. ``device_ms`` is by the device's own time stamps.
+in a program with one pipeline per frame; ``together_ms`` for many in one submit, which excludes the
+cost of a submit. ``device_ms`` comes from device timestamps.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CHAIN: list[tuple[str, dict[str, Any]]] = [
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """How large everything is."""
+    """Problem sizes."""
 
     numbers: int = 1 << 28
     frame: tuple[int, int] = (2160, 3840)
@@ -55,14 +55,14 @@ class Sizes:
 
 @dataclasses.dataclass(frozen=True)
 class Entrant:
-    """Something to time: ``moved`` bytes or ``flops`` a run give its rate."""
+    """A contestant; ``moved`` bytes or ``flops`` per run give its rate."""
 
     run: Callable[[], Any]
     wait: Callable[[], Any]
     together: Callable[[], AbstractContextManager[Any]] = nullcontext
     moved: int = 0
     flops: int = 0
-    #: Gives the device's own times, where it has some.
+    #: Returns device timestamps, if the device has them.
     profile: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
@@ -80,14 +80,14 @@ def _seconds(entrant: Entrant, count: int) -> float:
 
 
 def _per_run(entrant: Entrant, many: int) -> float:
-    """Seconds a run: the difference between many and few, so that waiting cancels out."""
+    """Seconds per run: the difference between many and few runs, so that waiting cancels out."""
     few = 2
     less, more = _seconds(entrant, few), _seconds(entrant, few + many)
     return max(more - less, 1e-9) / many
 
 
 def _race(entrants: dict[str, Entrant], rounds: int) -> dict[str, dict[str, float]]:
-    """In turn, as everywhere here; as many runs as fill a tenth of a second."""
+    """Time the contestants in turn, each for a tenth of a second per round."""
     alone = {n: dataclasses.replace(e, together=nullcontext) for n, e in entrants.items()}
     counts = {}
     for name, entrant in alone.items():
@@ -112,7 +112,7 @@ def _race(entrants: dict[str, Entrant], rounds: int) -> dict[str, dict[str, floa
 
 
 def _stamped(entrant: Entrant, rounds: int = 100) -> float | None:
-    """The least of many runs by the device's clock."""
+    """Minimum over many runs, from device timestamps."""
     with entrant.profile() as times:
         if times is None:
             return None
@@ -124,7 +124,7 @@ def _stamped(entrant: Entrant, rounds: int = 100) -> float | None:
 
 # ours ---------------------------------------------------------------------------------------------
 class Ours:
-    """Our entrants; results are checked against NumPy or the reference engine before they race."""
+    """Our contestants; results are checked against NumPy or the reference engine first."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
@@ -207,7 +207,7 @@ class Ours:
         meant, expected = _pipeline(small, stages, "reference")
         meant.run()
         off = np.abs(result.numpy().astype(int) - expected.numpy()).max()
-        # Each stage may round to either side; sharpening makes one such step up to three more.
+        # Each stage may round either way; sharpening can amplify one step to three more.
         if off > (1 if len(stages) == 1 else 4):
             raise AssertionError(f"{off} steps from the definition")
         frame = self.rng.integers(0, 256, (*self.sizes.frame, 4), np.uint8)
@@ -218,7 +218,7 @@ class Ours:
 def _pipeline(
     frame: Any, stages: list[tuple[str, dict[str, Any]]], device: str
 ) -> tuple[Pipeline, Any]:
-    """Filters one after another, what lies between them transient; and the last picture."""
+    """A pipeline of filters with transient intermediates, and its output."""
     pipeline, source = Pipeline(), from_array(frame, device=device)
     for i, (name, params) in enumerate(stages):
         between = i < len(stages) - 1
@@ -272,7 +272,7 @@ def _cupy(sizes: Sizes) -> Entrants:
 
 
 def _gather(sizes: Sizes) -> tuple[dict[str, Entrant], dict[str, dict[str, str]]]:
-    """Everybody that can take part, and why the rest cannot."""
+    """All available contestants, and why others are missing."""
     ready: dict[str, Entrant] = {}
     absent: dict[str, dict[str, str]] = {}
     makers: dict[str, Callable[[], Entrants]] = {
@@ -297,7 +297,7 @@ def _gather(sizes: Sizes) -> tuple[dict[str, Entrant], dict[str, dict[str, str]]
 def main(
     rounds: int = 8, *, small: bool = False, out: str | None = None, frames_only: bool = False
 ) -> None:
-    """Races on the GPU; says so and stops where there is none."""
+    """Run on the GPU; report and stop if there is none."""
     if not gpu_available() and not small:
         print("no GPU here: nothing measured (a dry run: python -m benchmarks.gpu --small)")
         return
@@ -340,7 +340,7 @@ def _command(arguments: list[str]) -> None:
     parser.add_argument("--out", help="where the JSON goes (default: benchmarks/results/gpu.json)")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--small", action="store_true", help="tiny sizes, any WebGPU adapter")
-    parser.add_argument("--frames", action="store_true", help="the streams of frames alone")
+    parser.add_argument("--frames", action="store_true", help="only the streams of frames")
     options = parser.parse_args(arguments)
     main(options.rounds, small=options.small, out=options.out, frames_only=options.frames)
 

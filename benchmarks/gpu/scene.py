@@ -1,7 +1,7 @@
 """A 4K ``Scene`` of 100 pictures on a GPU, all of them, a fifth, or five moving; data resident.
 
 python3 -m benchmarks.gpu.scene --out figures.json
-python3 -m benchmarks.gpu.scene --small          # 1080p on any WebGPU adapter: does it work?
+python3 -m benchmarks.gpu.scene --small          # 1080p on any WebGPU adapter, as a check
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from benchmarks.harness import write
 from dala.media import Scene
 
 NODES = 100
-#: Milliseconds a frame that are allowed, everything moving.
+#: The target: milliseconds per frame with everything moving.
 LIMIT = 1.0
 
 
 def build(width: int, height: int, device: str) -> tuple[Scene, list[Any]]:
-    """A background and pictures over it: scaled, some with alpha, turned, rounded or faint."""
+    """A background and pictures over it: scaled, rotated, rounded, some with alpha."""
     rng = np.random.default_rng(0)
     scene = Scene(width, height, device=device)
     scene.add_image(rng.integers(0, 256, (height, width, 3), dtype=np.uint8))
@@ -42,7 +42,7 @@ def build(width: int, height: int, device: str) -> tuple[Scene, list[Any]]:
 
 
 def measure(width: int, height: int, device: str, moving: int, frames: int) -> float:
-    """Milliseconds a frame, from moving the nodes to the device being done with all frames."""
+    """Milliseconds per frame, from moving the nodes until the device has finished all frames."""
     scene, nodes = build(width, height, device)
     steps = itertools.count()
 

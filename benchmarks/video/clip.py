@@ -1,4 +1,4 @@
-"""The clip of the video benchmark: ten seconds of texture that moves, with grain, as H.264."""
+"""The clip of the video benchmark: ten seconds of moving texture with grain, as H.264."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Picture = np.ndarray[Any, Any]
 
 
 def make(path: pathlib.Path, seconds: int) -> int:
-    """Writes the clip and gives the number of its frames; always the same pictures."""
+    """Write the clip and return its number of frames; deterministic."""
     import av
 
     random = np.random.default_rng(7)
@@ -40,7 +40,7 @@ def make(path: pathlib.Path, seconds: int) -> int:
 
 
 def _texture(random: np.random.Generator, height: int, width: int) -> Picture:
-    """Noise of all sizes from 256 pixels down to 2, the finer the fainter."""
+    """Fractal noise from 256 pixels down to 2."""
     total = np.zeros((height, width, 3), np.float32)
     cell, weight = 256, 1.0
     while cell >= 2:

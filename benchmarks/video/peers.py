@@ -1,20 +1,20 @@
-"""The peers of the video benchmark: ffmpeg's own filters, and PyAV with OpenCV by hand.
+"""The peers of the video benchmark: ffmpeg's own filters, and PyAV with OpenCV.
 
-``python -m benchmarks.video.peers IN OUT X264_PARAMS THREADS`` is the latter, a process of its own.
+``python -m benchmarks.video.peers IN OUT X264_PARAMS THREADS`` runs the latter.
 """
 
 from __future__ import annotations
 
 import sys
 
-#: The grade, as ``eq`` has it.
+#: The grade, as parameters of ffmpeg's ``eq``.
 CONTRAST, BRIGHTNESS, SATURATION = 1.1, 0.05, 1.2
 
 
 def ffmpeg_command(
     binary: str, clip: str, out: str, crf: int, preset: str, params: str, threads: int
 ) -> list[str]:
-    """ffmpeg with blur and grade; without ``params`` x264 works as it does by itself."""
+    """ffmpeg with blur and grade; without ``params`` x264 uses its defaults."""
     grade = f"eq=brightness={BRIGHTNESS}:contrast={CONTRAST}:saturation={SATURATION}"
     command = [binary, "-v", "error", "-y", "-i", clip, "-vf", f"gblur=sigma=1.5,{grade}"]
     command += ["-c:v", "libx264", "-preset", preset, "-crf", str(crf)]
@@ -24,7 +24,7 @@ def ffmpeg_command(
 
 
 def opencv(clip: str, out: str, params: str, threads: int) -> None:
-    """What one writes by hand: decode, blur and grade in place, encode.
+    """Decode, blur and grade in place, encode.
 
     Contrast, brightness and saturation are one matrix, so OpenCV needs one call for all three.
     """

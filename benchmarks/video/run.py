@@ -1,8 +1,8 @@
-"""``dala filter`` on a film of ten seconds, 1080p30 H.264 in and out, beside ffmpeg and OpenCV.
+"""``dala filter`` on a ten-second video, 1080p30 H.264 in and out, against ffmpeg and OpenCV.
 
-All are processes, from their start to the whole file. All encode with the settings that ``dala
-filter`` has by itself; ffmpeg also runs with x264's threads and look-ahead as they are by
-themselves, and the faster of the two counts.
+Each contestant is a process, timed from its start to the complete file. All use the encoder
+settings of ``dala filter``; ffmpeg also runs with x264's default threads and look-ahead, and the
+faster of the two counts.
 
     python -m benchmarks.video [--seconds N] [--rounds N]     # printed and written
 """
@@ -32,22 +32,22 @@ BLUR = ["--blur", "radius=3,sigma=1.5"]
 GRADE = ["--saturation", "0.2", "--contrast", "0.1", "--brightness", "0.05"]
 TARGETS = {"ffmpeg": 1.0, "pyav + opencv": 1.3}
 MEMORY = 250
-#: Steps of 255 that luma may be apart on average: ffmpeg grades luma and chroma, the others RGB.
+#: Largest mean luma difference: ffmpeg grades luma and chroma, the others RGB.
 WITHIN = 4.0
 
 
 @dataclass
 class Runs:
-    """What the runs of one contestant took."""
+    """The runs of one contestant."""
 
     seconds: list[float] = field(default_factory=list)
-    #: Of the processor, of all its threads.
+    #: CPU time of all threads.
     cpu: list[float] = field(default_factory=list)
     megabytes: float = 0.0
 
 
-#: A small process in between: what one that begins as a copy of a large one has used at most is,
-#: by the kernel's count, at least what that had.
+#: A small process in between: a forked child starts with its parent's peak memory, by the kernel's
+#: count.
 LAUNCH = """
 import json, os, subprocess, sys, time
 start = time.perf_counter()
@@ -60,10 +60,9 @@ print(json.dumps([os.waitstatus_to_exitcode(status), took, cpu, used.ru_maxrss])
 
 
 def once(command: list[str], runs: Runs, compiled: pathlib.Path) -> None:
-    """Runs a process and notes its time, the processor's and its peak memory.
+    """Run a process and record its wall time, CPU time and peak memory.
 
-    Modules are compiled into a folder by the first run and read from there by the others, as those
-    of installed packages are.
+    The first run writes bytecode to a folder that the others read, as for installed packages.
     """
     env = {**os.environ, "PYTHONPYCACHEPREFIX": str(compiled), "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(
@@ -80,7 +79,7 @@ def once(command: list[str], runs: Runs, compiled: pathlib.Path) -> None:
 
 
 def commands(clip: str, folder: pathlib.Path) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """The contestants' command lines, and those that are left out, with the reason."""
+    """The contestants' command lines, and why others are missing."""
     _, options = CODECS["h264"]
     params, threads = options["x264-params"], default_threads("libx264")
     crf, preset = int(options["crf"]), options["preset"]
@@ -110,7 +109,7 @@ def commands(clip: str, folder: pathlib.Path) -> tuple[dict[str, list[str]], dic
 
 
 def lumas(path: str) -> list[Any]:
-    """Luma of every thirtieth frame, and how many frames there are."""
+    """Luma of every thirtieth frame, and the number of frames."""
     import av
 
     found, count = [], 0
@@ -127,7 +126,7 @@ def _path(command: list[str]) -> str:
 
 
 def apart(ours: list[Any], theirs: list[Any]) -> float:
-    """How far two films are apart, in steps of luma on average."""
+    """Mean luma difference of two videos, in steps of 255."""
     if ours[-1] != theirs[-1]:
         return 255.0
     pairs = zip(ours[:-1], theirs[:-1], strict=True)
@@ -135,14 +134,14 @@ def apart(ours: list[Any], theirs: list[Any]) -> float:
 
 
 def measure(seconds: int, rounds: int) -> dict[str, Any]:
-    """All contestants in turn."""
+    """Run all contestants in turn."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         clip = folder / "clip.mp4"
         frames = make_clip(clip, seconds)
         found, left_out = commands(str(clip), folder)
         distances: dict[str, float] = {}
-        for contestant, command in found.items():  # untimed: caches are warm, results are checked
+        for contestant, command in found.items():  # untimed: warm the caches, check the results
             once(command, Runs(), folder / "compiled")
             if contestant == "dala":
                 ours = lumas(_path(command))
@@ -165,14 +164,14 @@ def measure(seconds: int, rounds: int) -> dict[str, Any]:
     row = judge(times, TARGETS, machine)
     used = {c: min(r.cpu) for c, r in runs.items()}
     memory = {c: round(r.megabytes) for c, r in runs.items()}
-    row["targets"][f"< {MEMORY} MB"] = memory["dala"] < MEMORY  # whatever others did meanwhile
+    row["targets"][f"< {MEMORY} MB"] = memory["dala"] < MEMORY  # independent of other processes
     extra = {"cpu_s": used, "peak_mb": memory, "bytes": sizes, "luma_apart": distances}
     return {"frames": frames, "rounds": rounds, "times": times, **row, **extra,
             "left_out": left_out}  # fmt: skip
 
 
 def show(found: dict[str, Any]) -> None:
-    """Prints the table."""
+    """Print the table."""
     print(f"\n{found['frames']} frames of 1920x1080, blur and grade, H.264 to H.264")
     base = found["times"]["dala"]["min_ms"]
     for name, t in sorted(found["times"].items(), key=lambda item: item[1]["min_ms"]):
@@ -189,7 +188,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def main(seconds: int = 10, rounds: int = 9) -> None:
-    """Runs everything, and writes ``results/video.json``."""
+    """Run everything, and write ``results/video.json``."""
     found = measure(seconds, rounds)
     show(found)
     write("video", found, ("av", "opencv-python-headless", "imageio-ffmpeg"))
