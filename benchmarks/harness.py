@@ -27,7 +27,7 @@ def race(
 ) -> dict[str, dict[str, float]]:
     """Time each contestant once per round, in turn. Return minima and medians in milliseconds.
 
-    With ``settle`` each runs for ``SETTLING`` seconds before it is timed: by then the threads of the
+    With ``settle`` each runs for ``SETTLING`` seconds before it is timed: then the threads of the
     previous contestant have stopped spinning, and its own are awake.
     """
     times: dict[str, list[float]] = {name: [] for name in contestants}
