@@ -49,7 +49,7 @@ def available() -> list[str]:
 
 
 @dataclass
-class Choice:
+class ProviderChoice:
     """Which provider runs a model, and why."""
 
     name: str
@@ -94,7 +94,7 @@ def open_session(model: bytes | str, provider: str, threads: int | None) -> Any:
 
 def choose(
     model: bytes | str, names: Sequence[str], asked: str, threads: int | None, title: str
-) -> tuple[Any, Choice]:
+) -> tuple[Any, ProviderChoice]:
     """A session on the first provider that starts, and what became of the others."""
     tried: dict[str, str] = {}
     for name in names:
@@ -107,7 +107,7 @@ def choose(
             _log.warning("dala: %s is not run by %r, which %s", title, name, tried[name])
             continue
         tried[name] = "runs the model"
-        return session, Choice(name, tried)
+        return session, ProviderChoice(name, tried)
     raise DeviceUnavailable(f"load_model: no provider of ONNX Runtime can run {title}.")
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dala.errors import DtypeMismatch, FreedError, ModelError, ShapeMismatch
-from dala.ml.providers import Choice, candidates, choose, first_line, open_session, runtime
+from dala.ml.providers import ProviderChoice, candidates, choose, first_line, open_session, runtime
 
 #: Numbers of an output (for one picture) from which memory is bound to it.
 BIG: Final = 1 << 14
@@ -98,7 +98,7 @@ class Session:
         self._check(given)
         return self._bound(session, given)
 
-    def measure(self, given: Mapping[str, Any], rounds: int = 5) -> Choice:
+    def measure(self, given: Mapping[str, Any], rounds: int = 5) -> ProviderChoice:
         """Runs once, and where several providers work, takes the one that is quickest."""
         self.run(given)
         if self._asked != "auto" or len(self._names) < 2:
@@ -120,7 +120,7 @@ class Session:
             times[name], sessions[name] = best, session
             tried[name] = f"{best * 1e3:.2f} ms a run"
         quickest = min(times, key=lambda name: times[name])
-        self._session, self.choice = sessions[quickest], Choice(quickest, tried)
+        self._session, self.choice = sessions[quickest], ProviderChoice(quickest, tried)
         return self.choice
 
     def _timed(self, session: Any, given: Mapping[str, Any]) -> float:

@@ -66,7 +66,7 @@ class Table:
 
 
 @dataclass
-class Tensor:
+class TFLiteTensor:
     """A value of the graph; ``data`` where it is a weight."""
 
     name: str
@@ -88,7 +88,7 @@ class Op:
 class Network:
     """The first subgraph of a file."""
 
-    tensors: list[Tensor]
+    tensors: list[TFLiteTensor]
     ops: list[Op]
     inputs: list[int]
     outputs: list[int]
@@ -121,7 +121,7 @@ def _network(data: bytes) -> Network:
         weights = None
         if raw.size:
             weights = np.frombuffer(raw.tobytes(), _DTYPES[kind]).reshape(shape)
-        tensors.append(Tensor(t.text(3), shape, weights))
+        tensors.append(TFLiteTensor(t.text(3), shape, weights))
     ops = [
         Op(
             codes[o.number(0, "I")],

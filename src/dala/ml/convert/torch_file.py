@@ -31,7 +31,7 @@ _STORAGES: Final = {
 #: How an old file begins: a pickled number.
 _MAGIC: Final = 0x1950A86A20F9469CFC6C
 #: Modules whose classes become records.
-_RECORDS: Final = (
+_OBJECT_MODULES: Final = (
     "torch.nn.",
     "models.",
     "torchvision.",
@@ -44,7 +44,7 @@ _NUMPY: Final = ("ndarray", "dtype")
 _ROOM: Final = 8
 
 
-class Record:
+class PickledObject:
     """What is left of an object: its class's name and its attributes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -150,8 +150,8 @@ class _Unpickler(pickle._Unpickler):
         found = _FUNCTIONS.get((module, name))
         if found is not None:
             return found
-        if module.startswith(_RECORDS) or (module == "numpy" and name in _NUMPY):
-            return type(name, (Record,), {"kind": f"{module}.{name}"})
+        if module.startswith(_OBJECT_MODULES) or (module == "numpy" and name in _NUMPY):
+            return type(name, (PickledObject,), {"kind": f"{module}.{name}"})
         raise pickle.UnpicklingError(f"the file asks for {module}.{name}")
 
     def persistent_load(self, pid: Any) -> Any:
@@ -191,7 +191,7 @@ class _Unpickler(pickle._Unpickler):
         raise pickle.UnpicklingError("an array of bytes, which torch's files do not have")
 
     def _build(self) -> None:
-        if not isinstance(self.stack[-2], Record | OrderedDict):
+        if not isinstance(self.stack[-2], PickledObject | OrderedDict):
             raise pickle.UnpicklingError("a state for something that has none")
         if isinstance(self.stack[-2], OrderedDict):  # attributes of a dict: nothing needs them
             self.stack.pop()
@@ -316,7 +316,7 @@ class _Filling:
             made.extend(map(self.filled, value))
         elif isinstance(value, tuple):
             made = tuple(map(self.filled, value))
-        elif isinstance(value, Record):
+        elif isinstance(value, PickledObject):
             self.seen[id(value)] = value, value
             for name, item in list(value.__dict__.items()):
                 value.__dict__[name] = self.filled(item)

@@ -9,7 +9,7 @@ import numpy as np
 from dala.errors import ModelError
 from dala.ml.convert.mobilenet import folded
 from dala.ml.convert.onnx_file import Graph
-from dala.ml.convert.torch_file import Record, read_torch
+from dala.ml.convert.torch_file import PickledObject, read_torch
 
 SIZE: Final = 640
 
@@ -18,7 +18,7 @@ def convert_yolo(data: bytes) -> bytes:
     """The ONNX file of a YOLOv5 from its torch file: xywh in pixels, certainty, class scores."""
     found = read_torch(data)
     network = found.get("model") if isinstance(found, dict) else found
-    if not isinstance(network, Record) or "model" not in getattr(network, "_modules", {}):
+    if not isinstance(network, PickledObject) or "model" not in _parts(network):
         raise ModelError("convert_yolo: these are not the weights of a YOLOv5.")
     return _Yolo(network).save()
 
@@ -33,7 +33,7 @@ class _Yolo:
         self.graph.metadata["names"] = repr(dict(enumerate(listed)))
         x = self.graph.input("images", ("batch", 3, SIZE, SIZE))
         made: list[str] = []
-        for layer in network._modules["model"]._modules.values():
+        for layer in _parts(_parts(network)["model"]).values():
             sources = layer.f if isinstance(layer.f, list) else [layer.f]
             inputs = [x if k == -1 else made[k] for k in sources]
             x = self.layer(layer, inputs)
@@ -44,7 +44,7 @@ class _Yolo:
 
     def layer(self, layer: Any, inputs: list[str]) -> str:
         """One layer of the network."""
-        kind, parts = layer.kind.rpartition(".")[2], layer._modules
+        kind, parts = layer.kind.rpartition(".")[2], _parts(layer)
         if kind == "Conv":
             return self.conv(layer, inputs[0])
         if kind == "C3":
@@ -65,9 +65,9 @@ class _Yolo:
 
     def conv(self, layer: Any, x: str) -> str:
         """Convolution, batch norm (folded) and SiLU."""
-        conv, norm = layer._modules["conv"], layer._modules["bn"]
-        values = {**norm._parameters, **norm._buffers}
-        w, b = folded(conv._parameters["weight"], None, values, norm.eps)
+        conv, norm = _parts(layer)["conv"], _parts(layer)["bn"]
+        values = _weights(norm)
+        w, b = folded(_weights(conv)["weight"], None, values, norm.eps)
         x = self.plain(conv, x, w, b)
         return self.graph.node("Mul", x, self.graph.node("Sigmoid", x))
 
@@ -80,8 +80,8 @@ class _Yolo:
 
     def c3(self, parts: Any, x: str) -> str:
         y = self.conv(parts["cv1"], x)
-        for block in parts["m"]._modules.values():
-            inner = self.conv(block._modules["cv2"], self.conv(block._modules["cv1"], y))
+        for block in _parts(parts["m"]).values():
+            inner = self.conv(_parts(block)["cv2"], self.conv(_parts(block)["cv1"], y))
             y = self.graph.node("Add", y, inner) if block.add else inner
         both = self.graph.node("Concat", y, self.conv(parts["cv2"], x), axis=1)
         return self.conv(parts["cv3"], both)
@@ -100,12 +100,12 @@ class _Yolo:
     def detect(self, layer: Any, inputs: list[str]) -> str:
         """Cells of three grids as rows of x, y, w, h in pixels, certainty and scores."""
         rows = []
-        anchors = layer._buffers["anchors"].astype(np.float32)
+        anchors = _weights(layer)["anchors"].astype(np.float32)
         for k, (x, conv) in enumerate(
-            zip(inputs, layer._modules["m"]._modules.values(), strict=True)
+            zip(inputs, _parts(_parts(layer)["m"]).values(), strict=True)
         ):
             stride = float(layer.stride[k])
-            w, b = (conv._parameters[n].astype(np.float32) for n in ("weight", "bias"))
+            w, b = (_weights(conv)[n].astype(np.float32) for n in ("weight", "bias"))
             rows.append(self.grid(self.plain(conv, x, w, b), layer, anchors[k] * stride, stride))
         made = self.graph.node("Concat", *rows, axis=1)
         count = sum(layer.na * (SIZE // int(s)) ** 2 for s in layer.stride)
@@ -132,3 +132,14 @@ class _Yolo:
     def slice(self, x: str, start: int, end: int) -> str:
         values = [self.graph.constant(np.array([n], np.int64)) for n in (start, end, 4)]
         return self.graph.node("Slice", x, *values)
+
+
+def _parts(layer: PickledObject) -> dict[str, Any]:
+    """Return the layers inside a layer, by name."""
+    found: dict[str, Any] = vars(layer).get("_modules", {})
+    return found
+
+
+def _weights(layer: PickledObject) -> dict[str, Any]:
+    """Return the parameters and buffers of a layer, by name."""
+    return {**vars(layer)["_parameters"], **vars(layer)["_buffers"]}

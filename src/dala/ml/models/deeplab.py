@@ -35,7 +35,7 @@ def segmented(
     cut = np.ascontiguousarray(logits[:, top:bottom, left:right], np.float32)
     shares = softmax(cut, axis=0)
     seen = [k for k, share in enumerate(shares) if share.max() > _SEEN]
-    planes = Planes({k: shares[k] for k in seen}, placement.source)
+    planes = ClassPlanes({k: shares[k] for k in seen}, placement.source)
     kind = np.uint8 if len(shares) <= 256 else np.int32
     # One plane at a time, in the picture's size: all at once are many times the picture.
     best = planes[seen[0]].copy()
@@ -48,7 +48,7 @@ def segmented(
     return Segmentation(classes, labels, planes, outputs)
 
 
-class Planes(Mapping[int, np.ndarray[Any, Any]]):
+class ClassPlanes(Mapping[int, np.ndarray[Any, Any]]):
     """Probabilities by class, enlarged to the picture's size when they are asked for."""
 
     def __init__(self, shares: Mapping[int, Any], size: tuple[int, int]) -> None:
