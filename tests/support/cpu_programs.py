@@ -10,7 +10,7 @@ import pytest
 from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
 from dala.gpu.compute.engines.cpu.engine import CPUEngine
-from dala.gpu.compute.engines.cpu.threads import Pool
+from dala.gpu.compute.engines.cpu.threads import ThreadPool
 from dala.gpu.compute.lang.ir import LOADED, Arg, Block, Out, Program, Value, format_program
 
 NUMPY = {"f32": "<f4", "f64": "<f8", "s32": "<i4", "s64": "<i8", "u32": "<u4", "u8": "u1"}
@@ -94,7 +94,7 @@ def fused(b, x, y, z):
 @pytest.fixture(scope="module")
 def engine():
     """An engine whose jobs go through the pool even on a machine with one core."""
-    return CPUEngine(threads=Pool(4))
+    return CPUEngine(threads=ThreadPool(4))
 
 
 @pytest.fixture

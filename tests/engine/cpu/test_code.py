@@ -13,7 +13,7 @@ from dala.gpu.compute.engines.cpu.cache import ObjectCache
 from dala.gpu.compute.engines.cpu.engine import CPUEngine
 from dala.gpu.compute.engines.cpu.jit import Jit
 from dala.gpu.compute.engines.cpu.llvm import unroll, variants
-from dala.gpu.compute.engines.cpu.threads import Pool
+from dala.gpu.compute.engines.cpu.threads import ThreadPool
 from dala.gpu.compute.lang.ir import (
     LOADED,
     Arg,
@@ -470,7 +470,7 @@ def test_code_for_lesser_processors(cpu):
     host = Jit(ObjectCache(None)).features
     if cpu == "x86-64-v3" and not (host.get("avx2") and host.get("fma")):
         pytest.skip("this machine cannot run it")
-    engine = CPUEngine(compiler=Jit(ObjectCache(None), cpu), threads=Pool(1))
+    engine = CPUEngine(compiler=Jit(ObjectCache(None), cpu), threads=ThreadPool(1))
     x = np.concatenate([np.linspace(-30, 30, 501), FLOATS]).astype("<f4")
     for op, numpy in (("floor", np.floor), ("round", np.rint), ("ceil", np.ceil), ("exp", np.exp)):
         got = run_line(engine, pointwise(lambda b, p, op=op: b(op, "f32", p), "f32"), x)

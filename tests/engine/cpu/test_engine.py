@@ -21,7 +21,7 @@ from dala.gpu.compute.engines.cpu import threads
 from dala.gpu.compute.engines.cpu.cache import ObjectCache, cache_folder
 from dala.gpu.compute.engines.cpu.engine import CPUEngine
 from dala.gpu.compute.engines.cpu.jit import Jit
-from dala.gpu.compute.engines.cpu.threads import Pool
+from dala.gpu.compute.engines.cpu.threads import ThreadPool
 from dala.gpu.compute.lang.ir import LOADED, Arg, Out
 from tests.support.cpu_programs import (
     NUMPY,
@@ -45,7 +45,7 @@ USER = os.geteuid() if hasattr(os, "geteuid") else None
 
 # code on disk ---------------------------------------------------------------------------------
 def compiled_with(cache):
-    engine = CPUEngine(compiler=Jit(cache), threads=Pool(1))
+    engine = CPUEngine(compiler=Jit(cache), threads=ThreadPool(1))
     a = np.arange(100, dtype="<f4")
     assert (run_line(engine, pointwise(add, "f32", "f32"), a, a) == a + a).all()
     stats = engine.stats()
@@ -154,7 +154,7 @@ def test_thread_count_comes_from_the_environment(monkeypatch):
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 1000, 12345])
 @pytest.mark.parametrize("workers", [1, 2, 7])
 def test_tiles_cover_every_position_once(tiny_tiles, count, workers):
-    pool = Pool(workers)
+    pool = ThreadPool(workers)
     engine = CPUEngine(threads=pool)
     a = np.random.default_rng(count).standard_normal(count).astype("<f4")
     twice = pointwise(lambda b, x: b("add", "f32", x, x), "f32")
@@ -186,7 +186,7 @@ def test_many_callers_at_once(engine, tiny_tiles):
 
 
 def test_pool_can_be_used_after_it_was_closed(tiny_tiles):
-    pool = Pool(3)
+    pool = ThreadPool(3)
     engine = CPUEngine(threads=pool)
     a = np.ones(5000, "<f4")
     for _ in range(3):

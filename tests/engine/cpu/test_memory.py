@@ -62,7 +62,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     vec,
     view,
 )
-from dala.gpu.compute.engines.cpu.threads import Pool
+from dala.gpu.compute.engines.cpu.threads import ThreadPool
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 
@@ -397,7 +397,7 @@ def counted(seen: Array[u8], sizes: Array[i64], chunk: i64, start: i64, end: i64
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize(("total", "chunk"), [(0, 4), (1, 4), (1000, 7), (64, 64), (100_000, 333)])
 def test_every_index_once(threads, total, chunk):
-    crew = Pool(threads)
+    crew = ThreadPool(threads)
     seen = np.zeros(total + 8, np.uint8)
     tiles = -(-total // chunk)
     sizes = np.zeros(max(tiles, 1), np.int64)
@@ -471,7 +471,7 @@ def between(a: Array[i64], low: Array[i64], gain: f32, more: i64, start: i64, en
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_arguments_that_stay(threads):
-    crew = Pool(threads)
+    crew = ThreadPool(threads)
     code = compile_native(between)
     low = np.arange(100, dtype=np.int64)
     expected = 3 * low + 7

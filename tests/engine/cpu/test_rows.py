@@ -14,11 +14,11 @@ from dala.gpu.compute.engines.cpu import engine as cpu
 from dala.gpu.compute.engines.cpu.cache import ObjectCache
 from dala.gpu.compute.engines.cpu.engine import CPUEngine
 from dala.gpu.compute.engines.cpu.jit import Jit
-from dala.gpu.compute.engines.cpu.llvm.facts import find_facts
+from dala.gpu.compute.engines.cpu.llvm.analysis import analyze
 from dala.gpu.compute.engines.cpu.rows import plan as cpu_rows_plan
 from dala.gpu.compute.engines.cpu.rows.chain import make_chain, one_by_one
-from dala.gpu.compute.engines.cpu.rows.forms.split import split_links
-from dala.gpu.compute.engines.cpu.threads import Pool
+from dala.gpu.compute.engines.cpu.rows.neighbor_stages import add_neighbor_stages
+from dala.gpu.compute.engines.cpu.threads import ThreadPool
 from tests.support.cpu_programs import NUMPY, X86, engine, store, tiny_tiles
 from tests.support.engines import run
 from tests.support.tolerances import assert_close
@@ -195,35 +195,35 @@ def programs_of(source, shape, dtype, count=1, params=None):
 @pytest.mark.parametrize(
     ("name", "dtype", "channels", "form"),
     [
-        ("alike", "u8", 4, "mix"),
-        ("mixed", "u8", 4, "mix"),
-        ("mixed", "u8", 3, "mix"),
-        ("alike", "u8", 3, "flat"),
-        ("alike", "f32", 4, "flat"),
+        ("alike", "u8", 4, "color_matrix"),
+        ("mixed", "u8", 4, "color_matrix"),
+        ("mixed", "u8", 3, "color_matrix"),
+        ("alike", "u8", 3, "per_channel"),
+        ("alike", "f32", 4, "per_channel"),
         ("mixed", "f32", 4, "packed"),
-        ("stencil", "u8", 4, "sums"),
-        ("stencil", "u8", 3, "sums"),
-        ("stencil", "f32", 4, "flat"),
-        ("weights", "u8", 4, "sums"),
-        ("weights", "u8", 3, "sums"),
-        ("box", "u8", 4, "sums"),
+        ("stencil", "u8", 4, "weighted_sum"),
+        ("stencil", "u8", 3, "weighted_sum"),
+        ("stencil", "f32", 4, "per_channel"),
+        ("weights", "u8", 4, "weighted_sum"),
+        ("weights", "u8", 3, "weighted_sum"),
+        ("box", "u8", 4, "weighted_sum"),
         ("bytes", "u8", 4, "bytes"),
         ("bytes", "u8", 3, "bytes"),
         ("bytes in a loop", "u8", 4, "bytes"),
         ("table", "u8", 4, "table"),
         ("branches", "u8", 4, "packed"),
         ("loop", "u8", 4, "packed"),
-        ("loop", "f32", 3, "flat"),
+        ("loop", "f32", 3, "per_channel"),
     ],
 )
 def test_the_form_a_program_is_written_in(name, dtype, channels, form):
     source, count, params = SOURCES[name]
     program, _ = programs_of(source, (4, 4, channels), dtype, count, params)
     known = {i: 2 for i, p in enumerate(program.params) if p.type == "s32"}
-    facts = find_facts(program, known)
-    assert facts is not None
-    assert facts.written == form
-    assert (3 in facts.kept or facts.alpha is not None) == (channels == 4)
+    analysis = analyze(program, known)
+    assert analysis is not None
+    assert analysis.form == form
+    assert (3 in analysis.kept or analysis.alpha is not None) == (channels == 4)
 
 
 @pytest.mark.parametrize("channels", [None, 3, 4])
@@ -281,10 +281,10 @@ def test_shared_work_is_a_stage_of_its_own():
     shared, _ = programs_of(SOURCES["shared work"][0], shape, "u8")
     few, _ = programs_of(SOURCES["mixed stencil"][0], shape, "u8")
     links = [Link(few, (0,), tensor), Link(shared, (-1,), tensor), Link(few, (-2,), tensor)]
-    split = split_links(links, [True] * 3)
+    split = add_neighbor_stages(links, [True] * 3)
     assert [link.sources for link in split] == [(0,), (-1,), (-1, -2), (-3,)]
     assert split[1].out == Tensor((6, 7), "f32")
-    assert len(split_links(links, [True, False, True])) == 3
+    assert len(add_neighbor_stages(links, [True, False, True])) == 3
 
 
 def test_values_used_twice_are_looked_at_once():
@@ -302,9 +302,9 @@ def test_values_used_twice_are_looked_at_once():
         + "    return rgba(a60, a60, b60, img[0, 0].a)"
     )
     program, _ = programs_of(source, (4, 4, 4), "u8")
-    facts = find_facts(program, {0: 0})
-    assert facts is not None
-    assert split_links([Link(program, (0,), Tensor((4, 4, 4), "u8"))], [True])
+    analysis = analyze(program, {0: 0})
+    assert analysis is not None
+    assert add_neighbor_stages([Link(program, (0,), Tensor((4, 4, 4), "u8"))], [True])
 
 
 @pytest.mark.parametrize(
@@ -328,19 +328,19 @@ def test_tables_of_any_function_of_a_byte(source):
     assert_close(got, expected, "cpu", "program")
     program, _ = programs_of(source, given.shape, "u8")
     known = {i: 3 for i, p in enumerate(program.params) if p.type == "s32"}
-    facts = find_facts(program, known, tables=True)
-    assert facts is not None
-    assert facts.table
+    analysis = analyze(program, known, tables=True)
+    assert analysis is not None
+    assert analysis.table
 
 
 def test_what_is_no_work_for_vectors():
     refused = {
-        "a read at an uneven offset": "def k(img: Image): return img[int(img[0, 0].r), 0]",
+        "a read at a varying offset": "def k(img: Image): return img[int(img[0, 0].r), 0]",
         "break": (
             "def k(px: Pixel):\n    v = 0.0\n    for i in range(9):\n        v += px.r\n"
             "        if v > 1.0:\n            break\n    return rgba(v, v, v, px.a)"
         ),
-        "loops of uneven length": (
+        "loops of varying length": (
             "def k(px: Pixel):\n    v = 0.0\n    for i in range(int(px.r * 9.0)):\n"
             "        v += 0.1\n    return rgba(v, v, v, px.a)"
         ),
@@ -348,7 +348,7 @@ def test_what_is_no_work_for_vectors():
     }
     given = picture((9, 40, 4), "u8")
     for why, source in refused.items():
-        assert find_facts(programs_of(source, (4, 4, 4), "u8")[0]) is None, why
+        assert analyze(programs_of(source, (4, 4, 4), "u8")[0]) is None, why
         k = kernel(source)
         with dala.device("cpu"):
             got = run(k, [given], given.shape, "u8")
@@ -452,7 +452,7 @@ def test_blur_keeps_what_is_constant(engine, dtype, radius):
 
 
 def test_blur_with_another_sigma_compiles_nothing():
-    engine = CPUEngine(compiler=Jit(ObjectCache(None)), threads=Pool(1))
+    engine = CPUEngine(compiler=Jit(ObjectCache(None)), threads=ThreadPool(1))
     a = picture((20, 30, 4), "u8")
     first = operate(engine, blur(a.shape, "u8", 4, 1.0), a)
     made = engine.stats()["compiled"]
@@ -586,8 +586,8 @@ def test_a_chain_is_one_pass(engine, tiny_tiles, monkeypatch):
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_results_do_not_depend_on_threads(threads, tiny_tiles):
     links, values, tensor = three((120, 70, 4))
-    alone = CPUEngine(threads=Pool(3))
-    several = CPUEngine(threads=Pool(threads))
+    alone = CPUEngine(threads=ThreadPool(3))
+    several = CPUEngine(threads=ThreadPool(threads))
     results = [
         run_chain(e, e.chain(links, [tensor]), links, values, 1, 1)[0] for e in (alone, several)
     ]
@@ -668,8 +668,8 @@ def test_lesser_processors(cpu, features):
         pytest.skip(f"this machine is no {cpu}")
     compiler = Jit(ObjectCache(None), cpu)
     compiler.features = dict.fromkeys(features, True)
-    lesser = CPUEngine(compiler=compiler, threads=Pool(1))
-    wide = CPUEngine(threads=Pool(1))
+    lesser = CPUEngine(compiler=compiler, threads=ThreadPool(1))
+    wide = CPUEngine(threads=ThreadPool(1))
     links, values, tensor = three((20, 70, 4))
     table, own = programs_of(SOURCES["table"][0], tensor.shape, "u8")
     low, _ = programs_of(SOURCES["bytes"][0], tensor.shape, "u8")

@@ -11,7 +11,7 @@ from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.lang.ir import Block, For, If, Program, Value
 
 if TYPE_CHECKING:
-    from dala.gpu.compute.engines.cpu.rows.plan import Stage
+    from dala.gpu.compute.engines.cpu.rows.plan import RowStage
 
 #: Work estimated below this runs in the calling thread: sharing it would cost more than it saves.
 ALONE_NS: Final = 20_000.0
@@ -48,7 +48,7 @@ _NOTABLE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TilePlan:
     """How a runner does its work."""
 
     #: Other threads to wake; 0 runs all of it in the calling one.
@@ -62,19 +62,19 @@ class Plan:
     work_ns: float
 
 
-def plan(program: Program, geometry: Geometry, threads: int) -> Plan:
+def plan(program: Program, geometry: Geometry, threads: int) -> TilePlan:
     """Chooses threads and tiles for a program over a geometry."""
     total = geometry.count
     each, loops = _position_ns(program)
     work = total * each
     out_bytes = ITEMSIZE[program.out.dtype] * program.out.channels
     if work < ALONE_NS:
-        return Plan(0, total, work < HELD_NS and not loops, False, work)
+        return TilePlan(0, total, work < HELD_NS and not loops, False, work)
     helpers = min(threads - 1, max(1, int(work // HELPER_NS)))
     tile = max(work / ((helpers + 1) * TILES), TILE_NS)
     chunk = _rounded(max(int(tile / each), 1), geometry, out_bytes)
     stream = total * out_bytes >= STREAM_BYTES and chunk * out_bytes % 64 == 0
-    return Plan(helpers, chunk, False, stream, work)
+    return TilePlan(helpers, chunk, False, stream, work)
 
 
 def _rounded(chunk: int, geometry: Geometry, out_bytes: int) -> int:
@@ -93,10 +93,10 @@ def _position_ns(program: Program) -> tuple[float, bool]:
     return moved * _BYTE_NS + computed * (_LOOP_FACTOR if loops else 1.0), loops
 
 
-def stage_ns(stage: Stage) -> float:
+def stage_ns(stage: RowStage) -> float:
     """Nanoseconds for one pixel of a stage of a chain on one core."""
-    if stage.facts is not None:
-        return _position_ns(stage.facts.program)[0]
+    if stage.analysis is not None:
+        return _position_ns(stage.analysis.program)[0]
     if stage.blur is not None:
         return (2 * int(stage.blur["radius"]) + 1) * stage.pixel * _TAP_NS
     if stage.planes is not None:

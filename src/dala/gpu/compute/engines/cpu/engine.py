@@ -35,14 +35,14 @@ from dala.gpu.compute.engines.cpu.llvm.unroll import has_loops, loop_params, unr
 from dala.gpu.compute.engines.cpu.llvm.variants import Variants
 from dala.gpu.compute.engines.cpu.memory import HostMemory, Memory, address_of
 from dala.gpu.compute.engines.cpu.ops import IMPLEMENTATIONS
-from dala.gpu.compute.engines.cpu.threads import Pool, Tiles, pool, usable_cores
+from dala.gpu.compute.engines.cpu.threads import ThreadPool, Tiles, pool, usable_cores
 from dala.gpu.compute.engines.hardware import cpu_name
 from dala.gpu.compute.lang.ir import Program
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.compositing import Composer
-    from dala.gpu.compute.engines.cpu.llvm.facts import Facts
-    from dala.gpu.compute.engines.cpu.rows.emit import Machine
+    from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
+    from dala.gpu.compute.engines.cpu.rows.machine import Machine
 
 # What concerns pictures is imported where it is needed: much else is done without.
 
@@ -66,7 +66,7 @@ class CPUEngine(Engine):
     backend = "cpu"
     dtypes = frozenset(DTYPES)
 
-    def __init__(self, *, compiler: Jit | None = None, threads: Pool | None = None) -> None:
+    def __init__(self, *, compiler: Jit | None = None, threads: ThreadPool | None = None) -> None:
         self._compiler = compiler
         self._pool = threads
         self._memory = HostMemory()
@@ -88,12 +88,12 @@ class CPUEngine(Engine):
     @property
     def machine(self) -> Machine:
         """What code of rows depends on."""
-        from dala.gpu.compute.engines.cpu.rows.emit import Machine
+        from dala.gpu.compute.engines.cpu.rows.machine import Machine
 
         return Machine.of(self._jit.features)
 
     @property
-    def _threads(self) -> Pool:
+    def _threads(self) -> ThreadPool:
         """The threads that share out jobs."""
         if self._pool is None:
             self._pool = pool()
@@ -188,7 +188,7 @@ class CPUEngine(Engine):
         wanted = loop_params(program.body)
         if wanted:
             # Rows need the values, and their code is made quickly.
-            soon = self._facts(program, dict.fromkeys(wanted, 1)) is not None
+            soon = self._analysis(program, dict.fromkeys(wanted, 1)) is not None
             return Variants(program, wanted, make, plan.work_ns, SOON_NS if soon else None)
         made = make({})
         assert made is not None
@@ -224,17 +224,17 @@ class CPUEngine(Engine):
 
     def _text(self, program: Program, geometry: Geometry, known: Mapping[int, int]) -> str:
         attributes, layout = self._jit.host.attributes, geometry.layout
-        facts = self._facts(program, known) if layout[0] == 1 else None
-        machine = None if facts is None else self.machine
-        return module_text(program, layout, attributes, known, facts, machine)
+        analysis = self._analysis(program, known) if layout[0] == 1 else None
+        machine = None if analysis is None else self.machine
+        return module_text(program, layout, attributes, known, analysis, machine)
 
-    def _facts(self, program: Program, known: Mapping[int, int]) -> Facts | None:
+    def _analysis(self, program: Program, known: Mapping[int, int]) -> ProgramAnalysis | None:
         """What vectors need to know of a program, if it is anything for them."""
         if not program.out.pixels:
             return None
-        from dala.gpu.compute.engines.cpu.llvm.facts import find_facts
+        from dala.gpu.compute.engines.cpu.llvm.analysis import analyze
 
-        return find_facts(program, known, tables=bool(self.machine.lookup))
+        return analyze(program, known, tables=bool(self.machine.lookup))
 
     def code_for(self, key: tuple[object, ...], text: Callable[[], str]) -> Code:
         """Functions ``body`` and ``all`` of a module, compiled unless they are at hand."""
@@ -252,7 +252,7 @@ class CPUEngine(Engine):
         return found
 
     def _runner(
-        self, program: Program, geometry: Geometry, code: Code, plan: cpu_cost.Plan
+        self, program: Program, geometry: Geometry, code: Code, plan: cpu_cost.TilePlan
     ) -> Runner:
         job = JobLayout(program, len(geometry.dims))
         numbers = job.geometry_values(geometry)

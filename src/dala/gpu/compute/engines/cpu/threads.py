@@ -92,7 +92,7 @@ class _Mailbox:
             self.sleepers.put(True)
 
 
-class Pool:
+class ThreadPool:
     """Worker threads, started when the first job needs them."""
 
     def __init__(self, threads: int | None = None) -> None:
@@ -174,15 +174,15 @@ def _wait_for(tiles: Tiles, address: int) -> None:
         raise interrupt
 
 
-_pool: Pool | None = None
+_pool: ThreadPool | None = None
 _making = threading.Lock()
 
 
-def pool() -> Pool:
+def pool() -> ThreadPool:
     """The process's pool, made on first use."""
     global _pool
     if _pool is None:
         with _making:
             if _pool is None:
-                _pool = Pool()
+                _pool = ThreadPool()
     return _pool

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.gpu.compute.engines.base import Geometry
-from dala.gpu.compute.engines.cpu.llvm.loops import Body
+from dala.gpu.compute.engines.cpu.llvm.loops import KernelLoops
 from dala.gpu.compute.engines.cpu.llvm.text import Module
 from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
 from dala.gpu.compute.lang.ir import Program, values
 
 if TYPE_CHECKING:
-    from dala.gpu.compute.engines.cpu.llvm.facts import Facts
-    from dala.gpu.compute.engines.cpu.rows.emit import Machine
+    from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
+    from dala.gpu.compute.engines.cpu.rows.machine import Machine
 
 #: A word of the middle of a job block: ("dim" | "stride" | "shape", argument, axis).
 Word: TypeAlias = tuple[str, int, int]
@@ -91,25 +91,30 @@ def module_text(
     layout: tuple[int, tuple[int, ...]],
     attributes: str,
     known: Mapping[int, int] | None = None,
-    facts: Facts | None = None,
+    analysis: ProgramAnalysis | None = None,
     machine: Machine | None = None,
 ) -> str:
-    """The module of a program for a layout (see ``Geometry.layout``), as LLVM IR.
+    """Return the module of a program for a layout (see ``Geometry.layout``), as LLVM IR.
 
-    ``known`` gives parameters, by index, that this code is for alone. ``facts`` are there if it is
-    to be written with vectors for a ``machine``.
+    Args:
+        program: The program.
+        layout: The number of axes, and each argument's step along the last one.
+        attributes: Function attributes of this CPU.
+        known: Parameters, by index, whose values this code is compiled for.
+        analysis: The analysis of a pointwise pixel program, to be written with vectors.
+        machine: The CPU, if there is an analysis.
     """
     module = Module()
     job = JobLayout(program, layout[0])
-    if facts is not None and machine is not None:
+    if analysis is not None and machine is not None:
         # Element programs, which most processes begin with, need none of this.
-        from dala.gpu.compute.engines.cpu.rows.emit import Words
-        from dala.gpu.compute.engines.cpu.rows.forms.flat import flat_body
+        from dala.gpu.compute.engines.cpu.rows.forms.pointwise import pointwise_body
+        from dala.gpu.compute.engines.cpu.rows.row import RowWords
 
-        words = Words(lambda dim: job.words["shape", dim[0], dim[1]], job.first_param)
-        body = flat_body(module, facts, words, job.first_input, machine)
+        words = RowWords(lambda dim: job.words["shape", dim[0], dim[1]], job.first_param)
+        body = pointwise_body(module, analysis, words, job.first_input, machine)
     else:
-        body = Body(module, program, layout, job, known or {}).text()
+        body = KernelLoops(module, program, layout, job, known or {}).text()
     return finished(module, _heading(program, job), body, attributes)
 
 

@@ -1,31 +1,68 @@
-"""Writing LLVM IR as text: constants, functions line by line, and arithmetic that writes itself.
+"""LLVM IR as text: constants, functions written line by line, and values with operators.
 
-llvmlite's own IR builder is not used: importing and running it costs more time than the whole of
-our emission, and the text is what ``kernel.source("llvm")`` shows.
+llvmlite's own IR builder is not used. Importing and running it takes longer than all of our
+emission, and ``kernel.source("llvm")`` shows this text.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Final, TypeAlias
 
-#: LLVM's name for each type of the IR; signedness lives in the instructions.
+#: LLVM's name for each type of the IR. Signedness is part of the instructions. Bytes occur only in
+#: programs that do not widen them.
 TYPES: Final = {
     "bool": "i1", "s32": "i32", "u32": "i32", "s64": "i64", "f32": "float", "f64": "double",
+    "u8": "i8",
 }  # fmt: skip
 
-#: The type a dtype has in memory.
+#: The type of a dtype in memory.
 STORED: Final = {
     "f32": "float", "f64": "double", "s32": "i32", "s64": "i64", "u32": "i32", "u8": "i8",
 }  # fmt: skip
 
+#: Ends a loop that LLVM should neither vectorize nor unroll; see ``kernel.METADATA``.
+PLAIN_LOOP: Final = ", !llvm.loop !2"
+
 _WIDTH: Final = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
+@lru_cache(maxsize=256)
+def element_type(llvm_type: str) -> str:
+    """Return the type of a vector's elements, or a scalar type itself.
+
+    >>> element_type("<8 x float>")
+    'float'
+    """
+    return llvm_type.partition(" x ")[2][:-1] if llvm_type.startswith("<") else llvm_type
+
+
+def type_like(llvm_type: str, element: str) -> str:
+    """Return a type with as many lanes as another, and other elements.
+
+    >>> type_like("<8 x float>", "i1")
+    '<8 x i1>'
+    """
+    if not llvm_type.startswith("<"):
+        return element
+    return f"{llvm_type.partition(' x ')[0]} x {element}>"
+
+
 def constant(value: float, llvm_type: str) -> str:
-    """A number as LLVM writes it; floats in hexadecimal unless a short decimal is exact."""
+    """Return a number as LLVM writes it, in every lane of a vector type.
+
+    Floats are hexadecimal unless a short decimal is exact.
+
+    >>> constant(0.5, "float"), constant(-1, "i32"), constant(1, "<4 x i32>")
+    ('0.5', '-1', 'splat (i32 1)')
+    """
+    if llvm_type.startswith("<"):
+        element = element_type(llvm_type)
+        return f"splat ({element} {constant(value, element)})"
     if llvm_type in _WIDTH:
         if llvm_type == "i1":
             return "true" if value else "false"
@@ -68,7 +105,7 @@ class Module:
         return "\n".join([*self.helpers.values(), *self.declarations.values()]) + "\n"
 
 
-class Function:
+class FunctionText:
     """The text of one function while it is being written."""
 
     def __init__(self, module: Module, head: str) -> None:
@@ -125,8 +162,62 @@ class Function:
         self.do(f"br i1 {condition}, label %{yes}, label %{no}")
         self.ended = True
 
+    def word(self, at: int, kind: str = "i64", hint: str = "word", tail: str = "") -> str:
+        """Load a word of the job block."""
+        pointer = self.let(f"getelementptr i64, ptr %job, i64 {at}")
+        return self.let(f"load {kind}, ptr {pointer}{tail}", hint)
+
+    def param(self, at: int, llvm_type: str, hint: str = "param", tail: str = "") -> str:
+        """Load a parameter from the job block, where a bool takes a byte."""
+        if llvm_type != "i1":
+            return self.word(at, llvm_type, hint, tail)
+        return self.let(f"icmp ne i8 {self.word(at, 'i8', hint, tail)}, 0")
+
+    def at(self, pointer: str, offset: str, kind: str = "i8", hint: str = "p") -> str:
+        """Return a pointer moved by a number of elements."""
+        return self.let(f"getelementptr {kind}, ptr {pointer}, i64 {offset}", hint)
+
+    def smaller(self, a: str, b: str | int) -> str:
+        """Return the smaller of two i64."""
+        name = self.module.intrinsic("smin.i64", "i64", "i64", "i64")
+        return self.let(f"call i64 {name}(i64 {a}, i64 {b})")
+
+    def larger(self, a: str, b: str | int) -> str:
+        """Return the larger of two i64."""
+        name = self.module.intrinsic("smax.i64", "i64", "i64", "i64")
+        return self.let(f"call i64 {name}(i64 {a}, i64 {b})")
+
+    def splat(self, element: str, name: str, lanes: int) -> str:
+        """Broadcast a scalar to every lane of a vector."""
+        kind = f"<{lanes} x {element}>"
+        one = self.let(f"insertelement {kind} poison, {element} {name}, i64 0")
+        zero = f"<{lanes} x i32> zeroinitializer"
+        return self.let(f"shufflevector {kind} {one}, {kind} poison, {zero}")
+
+    @contextmanager
+    def loop(
+        self, begin: str, stop: str, step: int = 1, hint: str = "loop", tail: str = PLAIN_LOOP
+    ) -> Iterator[str]:
+        """Write a loop from ``begin`` to ``stop``; the ``with`` block writes its body.
+
+        Yields the counter, an i64. ``tail`` is the metadata of the branch back.
+        """
+        head = self.label(hint)
+        before, follow = self.here, f"%{head}.x.next"
+        self.jump(head)
+        self.start(head)
+        x = self.let(f"phi i64 [ {begin}, %{before} ], [ {follow}, %{head}.next ]", "x")
+        self.branch(self.let(f"icmp slt i64 {x}, {stop}"), f"{head}.body", f"{head}.end")
+        self.start(f"{head}.body")
+        yield x
+        self.jump(f"{head}.next")
+        self.start(f"{head}.next")
+        self.do(f"{follow} = add nuw nsw i64 {x}, {step}")
+        self.jump(head, tail)
+        self.start(f"{head}.end")
+
     def text(self) -> str:
-        """The finished function."""
+        """Return the finished function."""
         return "\n".join([f"{self.head} {{", "entry:", *self.entry, *self.lines, "}\n"])
 
 
@@ -142,16 +233,21 @@ class Num:
 
     __slots__ = ("f", "name", "type")
 
-    def __init__(self, f: Function, llvm_type: str, name: str) -> None:
+    def __init__(self, f: FunctionText, llvm_type: str, name: str) -> None:
         self.f = f
         self.type = llvm_type
         self.name = name
+
+    @property
+    def element(self) -> str:
+        """The type of one lane."""
+        return element_type(self.type)
 
     def _operand(self, other: Operand) -> str:
         return other.name if isinstance(other, Num) else constant(other, self.type)
 
     def _binary(self, integer: str, floating: str, other: Operand, swap: bool = False) -> Num:
-        op = integer if self.type in _WIDTH else floating
+        op = integer if self.element in _WIDTH else floating
         a, b = self.name, self._operand(other)
         if swap:
             a, b = b, a
@@ -191,7 +287,7 @@ class Num:
         return self._binary("lshr", "", other)
 
     def __neg__(self) -> Num:
-        if self.type in _WIDTH:
+        if self.element in _WIDTH:
             return 0 - self
         return Num(self.f, self.type, self.f.let(f"fneg {self.type} {self.name}"))
 
@@ -201,38 +297,42 @@ class Num:
 
     def compare(self, rule: str, other: Operand) -> Num:
         """``rule`` as LLVM spells it: "olt", "oeq", "uno" for floats, "slt", "eq" for ints."""
-        op = "icmp" if self.type in _WIDTH else "fcmp"
+        op = "icmp" if self.element in _WIDTH else "fcmp"
         text = f"{op} {rule} {self.type} {self.name}, {self._operand(other)}"
-        return Num(self.f, "i1", self.f.let(text))
+        return Num(self.f, type_like(self.type, "i1"), self.f.let(text))
 
     def __lt__(self, other: Operand) -> Num:
-        return self.compare("slt" if self.type in _WIDTH else "olt", other)
+        return self.compare("slt" if self.element in _WIDTH else "olt", other)
 
     def __gt__(self, other: Operand) -> Num:
-        return self.compare("sgt" if self.type in _WIDTH else "ogt", other)
+        return self.compare("sgt" if self.element in _WIDTH else "ogt", other)
 
     def equals(self, other: Operand) -> Num:
         """Equality (``==`` itself keeps Python's meaning)."""
-        return self.compare("eq" if self.type in _WIDTH else "oeq", other)
+        return self.compare("eq" if self.element in _WIDTH else "oeq", other)
 
     def choose(self, yes: Num, no: Operand) -> Num:
         """``yes`` where this i1 is true, else ``no``."""
-        text = f"select i1 {self.name}, {yes.type} {yes.name}, {yes.type} {yes._operand(no)}"
+        text = (
+            f"select {self.type} {self.name}, {yes.type} {yes.name}, {yes.type} {yes._operand(no)}"
+        )
         return Num(yes.f, yes.type, self.f.let(text))
 
     def to(self, op: str, llvm_type: str) -> Num:
         """A conversion instruction: ``fpext``, ``fptrunc``, ``bitcast``, ``trunc``, ``sitofp``."""
-        text = f"{op} {self.type} {self.name} to {llvm_type}"
-        return Num(self.f, llvm_type, self.f.let(text))
+        kind = type_like(self.type, llvm_type)
+        return Num(self.f, kind, self.f.let(f"{op} {self.type} {self.name} to {kind}"))
 
     def bits(self) -> Num:
         """The bits of a float as an integer, or a float from its bits."""
-        twin = {"double": "i64", "i64": "double", "float": "i32", "i32": "float"}
-        return self.to("bitcast", twin[self.type])
+        other = {"double": "i64", "i64": "double", "float": "i32", "i32": "float"}
+        return self.to("bitcast", other[self.element])
 
     def call(self, intrinsic: str, *others: Operand) -> Num:
         """An intrinsic whose arguments all have this value's type."""
-        suffix = {"double": "f64", "float": "f32"}.get(self.type, self.type)
+        suffix = {"double": "f64", "float": "f32"}.get(self.element, self.element)
+        if self.type != self.element:
+            suffix = f"v{self.type[1:].partition(' ')[0]}{suffix}"
         args = [self.type] * (1 + len(others))
         name = self.f.module.intrinsic(f"{intrinsic}.{suffix}", self.type, *args)
         given = [self.name, *(self._operand(o) for o in others)]

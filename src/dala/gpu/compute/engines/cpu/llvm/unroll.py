@@ -93,7 +93,7 @@ class _Unroller:
         self.values: dict[Value, Value] = {}
         #: Loop indexes that stand for a number just now.
         self.known: dict[Slot, int] = {}
-        self.written = 0
+        self.count = 0
 
     def value(self, v: Value) -> Value:
         return v if v.op == "const" else self.values[v]
@@ -110,7 +110,7 @@ class _Unroller:
                 self.values[s] = new
                 if new.op != "const":
                     out.append(new)
-                    self.written += 1
+                    self.count += 1
             elif isinstance(s, SetSlot):
                 out.append(SetSlot(s.slot, self.value(s.value)))
             elif isinstance(s, If):
@@ -133,7 +133,7 @@ class _Unroller:
         counted = start.op == "const" and stop.op == "const" and not _jumps(s.body)
         if counted:
             turns = range(start.attr, stop.attr, s.step)
-        if not counted or self.written + len(turns) * self.size(s.body) > self.limit:
+        if not counted or self.count + len(turns) * self.size(s.body) > self.limit:
             out.append(For(s.index, start, stop, s.step, self.block(s.body)))
             return
         free = s.index not in _assigned(s.body)

@@ -23,7 +23,7 @@ from dala.gpu.compute.engines.cpu.native.arguments import (
 from dala.gpu.compute.engines.cpu.native.disk import cache_key, load_code, store_code
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.types import Result
-from dala.gpu.compute.engines.cpu.threads import Pool, Tiles, pool
+from dala.gpu.compute.engines.cpu.threads import ThreadPool, Tiles, pool
 
 if TYPE_CHECKING:  # what writes code is imported when some has to be written
     from dala.gpu.compute.engines.cpu.native.emit import EmittedModule
@@ -137,7 +137,12 @@ class Native:
         return self._prepared(arguments, _HEAD, call)
 
     def parallel(
-        self, total: int, chunk: int, *, threads: Pool | None = None, fixed: Sequence[Any] = ()
+        self,
+        total: int,
+        chunk: int,
+        *,
+        threads: ThreadPool | None = None,
+        fixed: Sequence[Any] = (),
     ) -> Callable[..., None]:
         """Return a call that runs the range [0, total) in tiles, on several threads.
 

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dala.gpu.compute.engines.cpu.llvm.text import Function
+from dala.gpu.compute.engines.cpu.llvm.text import FunctionText
 from dala.gpu.compute.engines.cpu.native.expressions import (
     ArrayVariable,
     ExpressionWriter,
@@ -36,7 +36,7 @@ class VariableWriter(ExpressionWriter):
     """Keeps the variables of one function."""
 
     def __init__(
-        self, unit: NativeModule, function: NativeFunction, f: Function, statics: dict[str, Any]
+        self, unit: NativeModule, function: NativeFunction, f: FunctionText, statics: dict[str, Any]
     ) -> None:
         super().__init__(unit, function, f)
         self.statics = statics

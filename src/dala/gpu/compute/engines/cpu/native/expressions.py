@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
-from dala.gpu.compute.engines.cpu.llvm.text import Function
+from dala.gpu.compute.engines.cpu.llvm.text import FunctionText
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.module import NativeModule
 from dala.gpu.compute.engines.cpu.native.operations import OperationWriter, describe
@@ -122,7 +122,7 @@ class ExpressionWriter(MemoryWriter):
 
     statics: dict[str, Any]
 
-    def __init__(self, unit: NativeModule, function: NativeFunction, f: Function) -> None:
+    def __init__(self, unit: NativeModule, function: NativeFunction, f: FunctionText) -> None:
         self.unit = unit
         self.function = function
         self.f = f

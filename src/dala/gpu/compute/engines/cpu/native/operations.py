@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS, math_function
-from dala.gpu.compute.engines.cpu.llvm.text import Function, constant
+from dala.gpu.compute.engines.cpu.llvm.text import FunctionText, constant
 from dala.gpu.compute.engines.cpu.native.types import (
     BOOL,
     F64,
@@ -55,7 +55,7 @@ _RULES: Final = {
 class OperationWriter:
     """Writes operations into a function."""
 
-    f: Function
+    f: FunctionText
     fast: bool
 
     def fail(self, problem: str, advice: str = "") -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any, Final
 
-from dala.gpu.compute.engines.cpu.llvm.text import Function
+from dala.gpu.compute.engines.cpu.llvm.text import FunctionText
 from dala.gpu.compute.engines.cpu.native.control_flow import ControlWriter, is_call, plain
 from dala.gpu.compute.engines.cpu.native.expressions import LEAVE
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
@@ -244,7 +244,7 @@ def write_function(
     if unit.checked:
         params.append("ptr %fault")
     style = "noinline" if entry or not function.inline else "alwaysinline"
-    f = Function(unit.module, f"define internal $RESULT {name}({', '.join(params)}) {style} #0")
+    f = FunctionText(unit.module, f"define internal $RESULT {name}({', '.join(params)}) {style} #0")
     body = FunctionWriter(unit, function, f, statics)
     for p, kind in zip(function.params, kinds, strict=True):
         arg = f"%arg.{plain(p.arg)}"

@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from dala.gpu.compute.engines.base import Geometry, Link, Runner, Storage, Task, Tensor
-from dala.gpu.compute.engines.cpu.llvm.facts import Facts, find_facts
+from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, analyze
 from dala.gpu.compute.engines.cpu.llvm.unroll import loop_params, wrap
 from dala.gpu.compute.engines.cpu.rows.forms.blur import blur_fits
-from dala.gpu.compute.engines.cpu.rows.forms.split import split_links
+from dala.gpu.compute.engines.cpu.rows.neighbor_stages import add_neighbor_stages
 from dala.gpu.compute.engines.cpu.rows.planes import planes_fit
 from dala.gpu.compute.engines.cpu.rows.runner import Planned, plan_rows, rows_runner, rows_text
 from dala.gpu.compute.lang.ir import Program, statements
@@ -87,7 +87,7 @@ def make_chain(engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor
     if not wanted:
         return _with_values(engine, links, inputs, {})
     # Whether it can be done hardly depends on the values: one stands for all.
-    if _all_facts(engine, links, dict.fromkeys(wanted, 1)) is None:
+    if _analyze_all(engine, links, dict.fromkeys(wanted, 1)) is None:
         return None
     return _ByValues(engine, links, inputs, wanted)
 
@@ -103,14 +103,14 @@ def keeps_apart(engine: CPUEngine, producer: Program, consumer: Program) -> bool
     forms = []
     for program in (producer, consumer):
         wanted = loop_params(program.body)
-        facts = _facts_of(program, tuple((i, 1) for i in wanted), bool(engine.machine.lookup))
-        if facts is None:
+        analysis = _analyze(program, tuple((i, 1) for i in wanted), bool(engine.machine.lookup))
+        if analysis is None:
             return False
-        forms.append(facts)
+        forms.append(analysis)
     first, second = forms
-    if not all(r.here for r in second.reach) or first.written != second.written:
+    if not all(r.pointwise for r in second.reach) or first.form != second.form:
         return True
-    return first.written in ("sums", "mix")  # two of them are no longer one
+    return first.form in ("weighted_sum", "color_matrix")  # two of them are no longer one
 
 
 def _fits(link: Link, links: Sequence[Link], inputs: Sequence[Tensor]) -> bool:
@@ -137,11 +137,11 @@ def _loop_params(links: Sequence[Link]) -> dict[int, str]:
     return found
 
 
-def _all_facts(
+def _analyze_all(
     engine: CPUEngine, links: Sequence[Link], known: Mapping[int, int]
-) -> list[Facts | None] | None:
-    """The facts of each program of a chain, or None if one of them is nothing for rows."""
-    found: list[Facts | None] = []
+) -> list[ProgramAnalysis | None] | None:
+    """The analysis of each program of a chain, or None if one of them is nothing for rows."""
+    found: list[ProgramAnalysis | None] = []
     tables = bool(engine.machine.lookup)
     first = 0
     for link in links:
@@ -150,19 +150,21 @@ def _all_facts(
             continue
         own = range(first, first + len(link.work.params))
         values = {i - first: known[i] for i in own if i in known}
-        facts = _facts_of(link.work, tuple(values.items()), tables)
-        if facts is None:
+        analysis = _analyze(link.work, tuple(values.items()), tables)
+        if analysis is None:
             return None
-        found.append(facts)
+        found.append(analysis)
         first = own.stop
     total = sum(sum(1 for _ in statements(f.block)) for f in found if f is not None)
     return found if len(links) == 1 or total <= LONGEST else None
 
 
 @lru_cache(maxsize=256)
-def _facts_of(program: Program, known: tuple[tuple[int, int], ...], tables: bool) -> Facts | None:
+def _analyze(
+    program: Program, known: tuple[tuple[int, int], ...], tables: bool
+) -> ProgramAnalysis | None:
     """Found once for a program: a new sigma of the blur before it changes nothing about it."""
-    return find_facts(program, dict(known), tables=tables)
+    return analyze(program, dict(known), tables=tables)
 
 
 def _with_values(
@@ -177,19 +179,19 @@ def _planned(
     engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor], known: Mapping[int, int]
 ) -> tuple[Planned, tuple[object, ...]] | None:
     """A plan and its key, with shared work in stages of its own where those fit."""
-    facts = _all_facts(engine, links, known)
-    if facts is None:
+    analysis = _analyze_all(engine, links, known)
+    if analysis is None:
         return None
     lanes = engine.machine.vector // 4
     # Flat rows need no pixel taken apart, so there is little to save in them.
-    worth = [f is not None and f.scale == 1 and f.written == "packed" for f in facts]
-    split = split_links(links, worth)
+    worth = [f is not None and f.scale == 1 and f.form == "packed" for f in analysis]
+    split = add_neighbor_stages(links, worth)
     if len(split) > len(links):
-        split_facts = _all_facts(engine, split, known)
-        planned = split_facts and plan_rows(split, split_facts, inputs, lanes)
+        split_analyses = _analyze_all(engine, split, known)
+        planned = split_analyses and plan_rows(split, split_analyses, inputs, lanes)
         if planned:
             return planned, _key(split, known)
-    planned = plan_rows(links, facts, inputs, lanes)
+    planned = plan_rows(links, analysis, inputs, lanes)
     return None if planned is None else (planned, _key(links, known))
 
 

@@ -15,9 +15,9 @@ from typing import Final
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Link, Task, Tensor
-from dala.gpu.compute.engines.cpu.llvm.facts import Facts, Reach
+from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, Reach
 from dala.gpu.compute.engines.cpu.rows.forms.table import SIZE
-from dala.gpu.compute.engines.cpu.rows.planes import Planes, planes_of
+from dala.gpu.compute.engines.cpu.rows.planes import PlaneStage, planes_of
 
 #: Rings and other rows of a tile, on the stack of the thread that computes it.
 SPACE: Final = 240 << 10
@@ -26,7 +26,7 @@ LINE: Final = 64
 
 
 @dataclass
-class Source:
+class RowSource:
     """Where an input comes from: the ring of a stage, or (stage None) an outside input."""
 
     stage: int | None
@@ -35,15 +35,15 @@ class Source:
 
 
 @dataclass
-class Stage:
+class RowStage:
     """One stage: a program, a blur, planes, or (none of them) a copy of an outside input."""
 
-    sources: list[Source]
+    sources: list[RowSource]
     out: Tensor
-    facts: Facts | None = None
+    analysis: ProgramAnalysis | None = None
     blur: Task | None = None
     #: Makes rows of an outside picture's planes, or planes of rows.
-    planes: Planes | None = None
+    planes: PlaneStage | None = None
     #: Number of the first parameter among the chain's.
     first_param: int = 0
     #: Outside output that keeps the rows besides.
@@ -71,23 +71,23 @@ class Stage:
     @property
     def scratch(self) -> bool:
         """Whether its row function is given scratch of its own."""
-        return self.blur is not None or (self.facts is not None and self.facts.table)
+        return self.blur is not None or (self.analysis is not None and self.analysis.table)
 
     @property
     def read(self) -> list[int]:
         """Bytes of a pixel of each source."""
         if self.planes is not None:
             return [self.planes.pixel]
-        if self.facts is None:
+        if self.analysis is None:
             return [self.pixel]
-        return [ITEMSIZE[a.dtype] * a.channels for a in self.facts.program.args]
+        return [ITEMSIZE[a.dtype] * a.channels for a in self.analysis.program.args]
 
 
 @dataclass
-class Rows:
+class RowPlan:
     """A chain planned for a width."""
 
-    stages: list[Stage]
+    stages: list[RowStage]
     height: int
     width: int
     #: Columns of a tile.
@@ -110,33 +110,33 @@ def blur_radius(task: Task) -> int:
 
 
 def make_stages(
-    links: Sequence[Link], facts: Sequence[Facts | None], inputs: Sequence[Tensor]
-) -> list[Stage]:
+    links: Sequence[Link], analysis: Sequence[ProgramAnalysis | None], inputs: Sequence[Tensor]
+) -> list[RowStage]:
     """The stages of a chain, copies of outside inputs first; what nobody asks for is left out."""
-    reaches = [_reaches(link, found) for link, found in zip(links, facts, strict=True)]
+    reaches = [_reaches(link, found) for link, found in zip(links, analysis, strict=True)]
     wanted = _wanted(links)
-    stages: list[Stage] = []
+    stages: list[RowStage] = []
     copies: dict[int, int] = {}
     for i in wanted:
         for n, reach in zip(links[i].sources, reaches[i], strict=True):
-            if n >= 0 and n not in copies and not reach.here and facts[i] is not None:
+            if n >= 0 and n not in copies and not reach.pointwise and analysis[i] is not None:
                 copies[n] = len(stages)
-                stages.append(Stage([Source(None, n, Reach())], inputs[n]))
+                stages.append(RowStage([RowSource(None, n, Reach())], inputs[n]))
     numbers: dict[int, int] = {}
     param = 0
-    for i, (link, found) in enumerate(zip(links, facts, strict=True)):
+    for i, (link, found) in enumerate(zip(links, analysis, strict=True)):
         if i in wanted:
             sources = []
             for n, reach in zip(link.sources, reaches[i], strict=True):
                 stage = copies.get(n) if n >= 0 else numbers[-1 - n]
-                sources.append(Source(stage, n, reach))
+                sources.append(RowSource(stage, n, reach))
             numbers[i] = len(stages)
             task = link.work if isinstance(link.work, Task) else None
             planes = None if task is None else planes_of(task, link.sources)
             blur = task if planes is None else None
             if blur is not None and link.sources[0] >= 0:
                 sources[0].stage = None  # a blur looks after the edges itself
-            made = Stage(sources, link.out, found, blur, planes, param, link.store)
+            made = RowStage(sources, link.out, found, blur, planes, param, link.store)
             if planes is not None and planes.last:
                 made.first = 1  # at every second row, with the one above
             stages.append(made)
@@ -146,14 +146,14 @@ def make_stages(
     return stages
 
 
-def _look_ahead(stages: list[Stage]) -> None:
+def _look_ahead(stages: list[RowStage]) -> None:
     """Chooses the stage that has the output's lines fetched while it computes.
 
     The last stage is often too quick to hide how long memory takes to come.
     """
     last = stages[-1]
     for s in reversed(stages[:-1]):
-        computes = s.facts is not None and not s.facts.table
+        computes = s.analysis is not None and not s.analysis.table
         if computes and s.ring and (s.out.dtype, s.pixel) == (last.out.dtype, last.pixel):
             s.ahead = True
             return
@@ -168,9 +168,9 @@ def _wanted(links: Sequence[Link]) -> set[int]:
     return wanted
 
 
-def _reaches(link: Link, facts: Facts | None) -> list[Reach]:
-    if facts is not None:
-        return facts.reach
+def _reaches(link: Link, analysis: ProgramAnalysis | None) -> list[Reach]:
+    if analysis is not None:
+        return analysis.reach
     assert isinstance(link.work, Task)
     if link.work.op != "blur":
         return [Reach(up=-1 if n < 0 else 0) for n in link.sources]
@@ -178,7 +178,7 @@ def _reaches(link: Link, facts: Facts | None) -> list[Reach]:
     return [Reach(-r, r, -r, r)]
 
 
-def _connect(stages: list[Stage]) -> None:
+def _connect(stages: list[RowStage]) -> None:
     """Finds how far ahead of its readers each stage must be, from the last one back."""
     low = [0] * len(stages)
     for i in reversed(range(len(stages))):
@@ -196,11 +196,11 @@ def _connect(stages: list[Stage]) -> None:
             q.around = max(q.around, s.around + max(-reach.left, reach.right))
 
 
-def lay_out(stages: list[Stage], height: int, width: int, lanes: int) -> Rows | None:
+def lay_out(stages: list[RowStage], height: int, width: int, lanes: int) -> RowPlan | None:
     """Tiles narrow enough that their rings fit; None if even the narrowest do not."""
     columns = max(width, 1)
     while True:
-        plan = Rows(stages, height, width, columns)
+        plan = RowPlan(stages, height, width, columns)
         at = 0
         for s in stages:
             stride = _line((columns + 2 * s.around + lanes) * s.pixel + 4 * LINE)
@@ -212,7 +212,7 @@ def lay_out(stages: list[Stage], height: int, width: int, lanes: int) -> Rows | 
                 # Between the passes a number takes at most four bytes.
                 wide = columns + 2 * (s.around + blur_radius(s.blur)) + 4 * LINE
                 at += _line(wide * s.channels * 4)
-            elif s.facts is not None and s.facts.table:
+            elif s.analysis is not None and s.analysis.table:
                 at += SIZE
         plan.space = at
         if at <= SPACE:

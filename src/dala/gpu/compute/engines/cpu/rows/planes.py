@@ -25,7 +25,7 @@ _OUTPUT: Final = -1
 
 
 @dataclass(frozen=True)
-class Planes:
+class PlaneStage:
     """A stage that makes rows of planes, or planes of rows."""
 
     op: str
@@ -68,7 +68,7 @@ def planes_fit(link: Link, shape: tuple[int, ...], *, last: bool) -> bool:
     return all(n >= 0 for n in link.sources) and not last if first else link.sources[0] < 0 and last
 
 
-def planes_of(task: Task, sources: Sequence[int]) -> Planes | None:
+def planes_of(task: Task, sources: Sequence[int]) -> PlaneStage | None:
     """The stage of a task; None for a blur."""
     if task.op == "yuv_to_rgb":
         native, arguments, rgb = *yuv.decode_rows(task), task.output
@@ -83,4 +83,4 @@ def planes_of(task: Task, sources: Sequence[int]) -> Planes | None:
     else:
         return None
     call = struct.pack("=q", native.code.addresses["body"]) + native.block(*arguments)
-    return Planes(task.op, native, call, based, rows, rgb.shape[2])
+    return PlaneStage(task.op, native, call, based, rows, rgb.shape[2])

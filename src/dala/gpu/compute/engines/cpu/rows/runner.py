@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, Any, Final
 from dala.gpu.compute.engines.base import Link, Runner, Storage, Tensor
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
 from dala.gpu.compute.engines.cpu.jit import Code
-from dala.gpu.compute.engines.cpu.llvm.facts import Facts
+from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.kernel import finished
 from dala.gpu.compute.engines.cpu.llvm.text import Module
 from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
-from dala.gpu.compute.engines.cpu.rows.emit import Words
 from dala.gpu.compute.engines.cpu.rows.forms.blur import blur_row, blur_weights
-from dala.gpu.compute.engines.cpu.rows.forms.choose import row_functions
-from dala.gpu.compute.engines.cpu.rows.plan import Rows, Stage, blur_radius, lay_out, make_stages
-from dala.gpu.compute.engines.cpu.rows.window import Window, table_size
+from dala.gpu.compute.engines.cpu.rows.forms.row_functions import row_functions
+from dala.gpu.compute.engines.cpu.rows.plan import (
+    RowPlan,
+    RowStage,
+    blur_radius,
+    lay_out,
+    make_stages,
+)
+from dala.gpu.compute.engines.cpu.rows.row import RowSpec, RowWords
+from dala.gpu.compute.engines.cpu.rows.window import SlidingWindow, table_size
 from dala.gpu.compute.lang.ir import Program
 
 if TYPE_CHECKING:
@@ -39,7 +45,7 @@ _All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 class Planned:
     """A chain that can be done in one pass."""
 
-    plan: Rows
+    plan: RowPlan
     layout: _Layout
     #: Bytes of stack.
     space: int
@@ -50,14 +56,17 @@ class Planned:
 
 
 def plan_rows(
-    links: Sequence[Link], facts: Sequence[Facts | None], inputs: Sequence[Tensor], lanes: int
+    links: Sequence[Link],
+    analysis: Sequence[ProgramAnalysis | None],
+    inputs: Sequence[Tensor],
+    lanes: int,
 ) -> Planned | None:
     """A plan for a chain; None where its rows are too many or too wide to be kept at hand.
 
-    ``facts`` are those of the links that are programs.
+    ``analysis`` are those of the links that are programs.
     """
     height, width = links[0].out.shape[:2]
-    stages = make_stages(links, facts, inputs)
+    stages = make_stages(links, analysis, inputs)
     plan = lay_out(stages, height, width, lanes)
     if plan is None:
         return None
@@ -75,7 +84,7 @@ def rows_runner(engine: CPUEngine, planned: Planned, key: tuple[object, ...]) ->
     return _runner(engine, planned, code)
 
 
-def _described(s: Stage) -> tuple[object, ...]:
+def _described(s: RowStage) -> tuple[object, ...]:
     """What code depends on of a stage, beside its program."""
     sources = [(q.stage, q.outside, q.reach) for q in s.sources]
     radius = blur_radius(s.blur) if s.blur is not None else None
@@ -86,7 +95,7 @@ def _described(s: Stage) -> tuple[object, ...]:
 class _Layout:
     """Where things stand in the job block of a chain, in words of eight bytes."""
 
-    def __init__(self, stages: Sequence[Stage], pointers: int) -> None:
+    def __init__(self, stages: Sequence[RowStage], pointers: int) -> None:
         self.first_input = HEAD_WORDS
         self.first_number = HEAD_WORDS + pointers
         at = self.first_number + _NUMBERS + 3 * len(stages)
@@ -116,14 +125,13 @@ def rows_text(engine: CPUEngine, planned: Planned) -> str:
             first = layout.weights[i]
             width = layout.first_number + 1
             functions.append(blur_row(module, name, s, first, width, engine.machine, not s.ring))
-        elif s.facts is not None:
+        elif s.analysis is not None:
             ahead = table_size(s) - 1 if s.ahead else None
-            words = Words(_dims(layout), layout.first_param + s.first_param, ahead)
-            tight = [q.stage is None for q in s.sources]
-            functions.append(
-                row_functions(module, name, s.facts, words, engine.machine, tight, not s.ring)
-            )
-    window = Window(
+            words = RowWords(_dims(layout), layout.first_param + s.first_param, ahead)
+            exact = [q.stage is None for q in s.sources]
+            spec = RowSpec(module, name, s.analysis, words, engine.machine, exact, not s.ring)
+            functions.append(row_functions(spec))
+    window = SlidingWindow(
         module, stages, names, planned.space, layout.first_number, layout.first_input, layout.calls
     )
     functions.append(window.text())
@@ -135,9 +143,9 @@ def _dims(layout: _Layout) -> Any:
     return lambda dim: layout.first_number + dim[1]
 
 
-def _name(s: Stage) -> str:
-    if s.facts is not None:
-        name = s.facts.program.name
+def _name(s: RowStage) -> str:
+    if s.analysis is not None:
+        name = s.analysis.program.name
         return name if name.isprintable() else repr(name)
     if s.planes is not None:
         return s.planes.op
@@ -165,7 +173,7 @@ def _runner(engine: CPUEngine, planned: Planned, code: Code) -> Runner:
     threads = engine._threads
     tiles = engine._tiles() if helpers else None
     # One program that reads every pixel by itself may write where it reads.
-    alone = len(stages) == 1 and all(q.reach.here for q in stages[0].sources)
+    alone = len(stages) == 1 and all(q.reach.pointwise for q in stages[0].sources)
     stored = sorted({s.store for s in stages if s.store is not None})
 
     def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
@@ -185,7 +193,7 @@ def _runner(engine: CPUEngine, planned: Planned, code: Code) -> Runner:
     return run
 
 
-def _share(plan: Rows, threads: int, across: int) -> tuple[int, int]:
+def _share(plan: RowPlan, threads: int, across: int) -> tuple[int, int]:
     """How many other threads to ask, and the rows of a strip."""
     work = plan.height * plan.width * sum(cpu_cost.stage_ns(s) for s in plan.stages)
     if work < cpu_cost.ALONE_NS:

@@ -9,55 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.text import Function, Module
-from dala.gpu.compute.engines.cpu.rows.emit import repeat_function
-from dala.gpu.compute.engines.cpu.rows.plan import Source, Stage
-from dala.gpu.compute.engines.cpu.rows.planes import Planes
+from dala.gpu.compute.engines.cpu.llvm.text import FunctionText, Module
+from dala.gpu.compute.engines.cpu.rows.copies import copy_function, repeat_function
+from dala.gpu.compute.engines.cpu.rows.plan import RowSource, RowStage
+from dala.gpu.compute.engines.cpu.rows.planes import PlaneStage
 
-#: Copies a row.
-_COPY: Final = """\
-define internal void @copy(ptr %to, ptr %from, i64 %bytes) noinline #0 {
-entry:
-  %whole = and i64 %bytes, -64
-  br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %line ]
-  %more = icmp slt i64 %i, %whole
-  br i1 %more, label %line, label %tail
-line:
-  %from.i = getelementptr i8, ptr %from, i64 %i
-  %to.i = getelementptr i8, ptr %to, i64 %i
-  %moved = load <64 x i8>, ptr %from.i, align 1
-  store <64 x i8> %moved, ptr %to.i, align 1
-  %i.next = add nuw nsw i64 %i, 64
-  br label %head, !llvm.loop !2
-tail:
-  %j = phi i64 [ %whole, %head ], [ %j.next, %byte ]
-  %rest = icmp slt i64 %j, %bytes
-  br i1 %rest, label %byte, label %done
-byte:
-  %from.j = getelementptr i8, ptr %from, i64 %j
-  %to.j = getelementptr i8, ptr %to, i64 %j
-  %moved.j = load i8, ptr %from.j
-  store i8 %moved.j, ptr %to.j
-  %j.next = add nuw nsw i64 %j, 1
-  br label %tail, !llvm.loop !2
-done:
-  ret void
-}
-"""
 #: Rows that pointers are written out for one by one.
 _WRITTEN_OUT: Final = 1
 
 
-class Window:
+class SlidingWindow:
     """Writes ``body(job, out, start, end)`` for the tiles [start, end)."""
 
     def __init__(
-        self, module: Module, stages: list[Stage], names: list[str], space: int, first_word: int,
+        self, module: Module, stages: list[RowStage], names: list[str], space: int, first_word: int,
         first_input: int, calls: Mapping[int, int],
     ) -> None:  # fmt: skip
-        self.f = Function(
+        self.f = FunctionText(
             module, "define void @body(ptr %job, ptr %out, i64 %start, i64 %end) noinline #0"
         )
         self.module = module
@@ -73,19 +41,11 @@ class Window:
         self.row = ""
 
     # numbers ------------------------------------------------------------------------------------
-    def word(self, at: int, kind: str = "i64") -> str:
-        pointer = self.f.let(f"getelementptr i64, ptr %job, i64 {at}")
-        return self.f.let(f"load {kind}, ptr {pointer}", "word")
-
     def op(self, text: str, a: str, b: str | int) -> str:
         return self.f.let(f"{text} i64 {a}, {b}")
 
-    def least(self, a: str, b: str | int, rule: str = "smin") -> str:
-        name = self.module.intrinsic(f"{rule}.i64", "i64", "i64", "i64")
-        return self.f.let(f"call i64 {name}(i64 {a}, i64 {b})")
-
     def at(self, pointer: str, offset: str) -> str:
-        return self.f.let(f"getelementptr i8, ptr {pointer}, i64 {offset}", "p")
+        return self.f.at(pointer, offset)
 
     # the function -------------------------------------------------------------------------------
     def text(self) -> str:
@@ -99,13 +59,13 @@ class Window:
             if s.planes is not None:
                 self.blocks[i] = self.block(i, s.planes)
         word = self.first_word
-        self.height, self.width, strip, columns, across = (self.word(word + i) for i in range(5))
+        self.height, self.width, strip, columns, across = (self.f.word(word + i) for i in range(5))
         self.rings = []
         for i in range(len(self.stages)):
-            offset, stride, scratch = (self.word(word + 5 + 3 * i + k) for k in range(3))
+            offset, stride, scratch = (self.f.word(word + 5 + 3 * i + k) for k in range(3))
             self.rings.append((self.at(self.base, offset), stride, self.at(self.base, scratch)))
         for i, s in enumerate(self.stages):
-            if s.facts is not None and s.facts.table:
+            if s.analysis is not None and s.analysis.table:
                 f.do(f"call void {self.names[i]}.fill(ptr %job, ptr {self.rings[i][2]})")
         before = f.here
         f.jump("tile")
@@ -115,9 +75,9 @@ class Window:
         f.start("strip")
         down, right = self.op("udiv", tile, across), self.op("urem", tile, across)
         self.y0 = self.op("mul", down, strip)
-        self.y1 = self.least(self.op("add", self.y0, strip), self.height)
+        self.y1 = self.f.smaller(self.op("add", self.y0, strip), self.height)
         self.c0 = self.op("mul", right, columns)
-        self.c1 = self.least(self.op("add", self.c0, columns), self.width)
+        self.c1 = self.f.smaller(self.op("add", self.c0, columns), self.width)
         self.spans = [self.span(s) for s in self.stages]
         self.limits = [self.limit(s) for s in self.stages]
         self.sizes = [
@@ -162,21 +122,21 @@ class Window:
         f.do(f"br i1 {last}, label %touched, label %touch, !llvm.loop !2")
         f.start("touched")
 
-    def span(self, s: Stage) -> tuple[str, str]:
+    def span(self, s: RowStage) -> tuple[str, str]:
         """The first column a stage computes in this tile, and how many."""
-        first = self.least(self.op("sub", self.c0, s.around), 0, "smax")
-        last = self.least(self.op("add", self.c1, s.around), self.width)
+        first = self.f.larger(self.op("sub", self.c0, s.around), 0)
+        last = self.f.smaller(self.op("add", self.c1, s.around), self.width)
         return first, self.op("sub", last, first)
 
-    def place(self, i: int, ring: Stage) -> str:
+    def place(self, i: int, ring: RowStage) -> str:
         """Bytes from the start of a ring's row to the first column that stage i computes."""
         column = self.op("sub", self.spans[i][0], self.c0)
         return self.op("mul", self.op("add", column, ring.around), ring.pixel)
 
-    def limit(self, s: Stage) -> tuple[str, str]:
+    def limit(self, s: RowStage) -> tuple[str, str]:
         """The rows a stage computes in this strip."""
-        first = self.least(self.op("add", self.y0, s.first), 0, "smax")
-        return first, self.least(self.op("add", self.y1, s.lead), self.height)
+        first = self.f.larger(self.op("add", self.y0, s.first), 0)
+        return first, self.f.smaller(self.op("add", self.y1, s.lead), self.height)
 
     def guarded(self, i: int) -> None:
         """One row of a stage, if the strip needs that row of it."""
@@ -197,7 +157,7 @@ class Window:
         elif s.planes is not None:
             self.put_row(i, 0, target)
             self.call(i, self.row)
-        elif s.facts is None and s.blur is None:
+        elif s.analysis is None and s.blur is None:
             source = self.outside(s.sources[0], s.pixel, self.row, column)
             self.copy(target, source, self.sizes[i])
         else:
@@ -213,14 +173,14 @@ class Window:
         f.jump(f"stage{i + 1}")
 
     # planes -------------------------------------------------------------------------------------
-    def block(self, i: int, planes: Planes) -> str:
+    def block(self, i: int, planes: PlaneStage) -> str:
         """A copy of a stage's call for this thread, its planes where they really are."""
         f, kind = self.f, f"[{planes.words - 1} x i64]"
         made = f.alloca(kind, f"call{i}", 64)
         given = f.let(f"getelementptr i64, ptr %job, i64 {self.calls[i] + 1}")
         f.do(f"store {kind} {f.let(f'load {kind}, ptr {given}, align 8')}, ptr {made}, align 8")
         for word, outside in planes.based:
-            base = "%out" if outside < 0 else self.word(self.first_input + outside, "ptr")
+            base = "%out" if outside < 0 else self.f.word(self.first_input + outside, "ptr")
             where = f.let(f"getelementptr i64, ptr {made}, i64 {word}")
             offset = f.let(f"load i64, ptr {where}")
             f.do(f"store ptr {self.at(base, offset)}, ptr {where}")
@@ -235,7 +195,7 @@ class Window:
 
     def call(self, i: int, number: str) -> None:
         """Makes a stage's call, for one row or one pair of them."""
-        code = self.word(self.calls[i], "ptr")
+        code = self.f.word(self.calls[i], "ptr")
         end = self.op("add", number, 1)
         self.f.do(f"call void {code}(ptr {self.blocks[i]}, ptr null, i64 {number}, i64 {end})")
 
@@ -256,7 +216,7 @@ class Window:
         s, out = self.stages[i], "%out"
         if i < len(self.stages) - 1:
             assert s.store is not None
-            out = self.word(self.first_input + s.store, "ptr")
+            out = self.f.word(self.first_input + s.store, "ptr")
         place = self.op("add", self.op("mul", self.row, self.width), column)
         return self.at(out, self.op("mul", place, s.pixel))
 
@@ -267,9 +227,9 @@ class Window:
             return ring
         return self.at(ring, self.op("mul", self.op("urem", row, s.depth), stride))
 
-    def outside(self, source: Source, pixel: int, row: str, column: str) -> str:
+    def outside(self, source: RowSource, pixel: int, row: str, column: str) -> str:
         """A pixel of an outside input."""
-        pointer = self.word(self.first_input + source.outside, "ptr")
+        pointer = self.f.word(self.first_input + source.outside, "ptr")
         place = self.op("add", self.op("mul", row, self.width), column)
         return self.at(pointer, self.op("mul", place, pixel))
 
@@ -291,7 +251,7 @@ class Window:
             place = self.op("add", self.op("mul", self.time, self.width), column)
             self.put(str(at), self.at("%out", self.op("mul", place, s.pixel)))
 
-    def fill_in_turn(self, i: int, at: int, source: Source, pixel: int, place: str) -> None:
+    def fill_in_turn(self, i: int, at: int, source: RowSource, pixel: int, place: str) -> None:
         """A loop over the rows, for those who read many."""
         f, name, up = self.f, f"table{i}.{at}", source.reach.up
         before = f.here
@@ -307,10 +267,10 @@ class Window:
 
     def clamped(self, dy: str) -> str:
         """The row dy below, or the nearest one of the picture."""
-        row = self.least(self.op("add", self.row, dy), self.op("sub", self.height, 1))
-        return self.least(row, 0, "smax")
+        row = self.f.smaller(self.op("add", self.row, dy), self.op("sub", self.height, 1))
+        return self.f.larger(row, 0)
 
-    def pixel(self, source: Source, pixel: int, row: str, place: str) -> str:
+    def pixel(self, source: RowSource, pixel: int, row: str, place: str) -> str:
         """A pixel of what a stage reads: of a ring, by its place, or of an input, by its column."""
         if source.stage is not None:
             return self.at(self.slot(source.stage, row), place)
@@ -321,8 +281,8 @@ class Window:
         self.f.do(f"store ptr {pointer}, ptr {where}")
 
     def copy(self, to: str, source: str, nbytes: str) -> None:
-        self.module.helpers["@copy"] = _COPY
-        self.f.do(f"call void @copy(ptr {to}, ptr {source}, i64 {nbytes})")
+        name = copy_function(self.module)
+        self.f.do(f"call void {name}(ptr {to}, ptr {source}, i64 {nbytes})")
 
     def pad(self, i: int, base: str, first: str) -> None:
         """Repeats the ends of a row beyond the picture's edges."""
@@ -349,13 +309,13 @@ class Window:
         source = self.at("%out", offset)
         if s.ring:
             source = self.at(base, str(s.around * s.pixel))
-        target = self.at(self.word(self.first_input + s.store, "ptr"), offset)
+        target = self.at(self.f.word(self.first_input + s.store, "ptr"), offset)
         self.copy(target, source, self.op("mul", self.op("sub", self.c1, self.c0), s.pixel))
         f.jump(f"kept{i}")
         f.start(f"kept{i}")
 
 
-def table_size(s: Stage) -> int:
+def table_size(s: RowStage) -> int:
     """Pointers that a stage's row function is given."""
     rows = sum(r.reach.down - r.reach.up + 1 for r in s.sources)
     return rows + (1 if s.scratch or s.ahead else 0)

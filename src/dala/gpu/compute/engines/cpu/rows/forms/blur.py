@@ -17,9 +17,11 @@ from collections.abc import Callable
 from typing import Final
 
 from dala.gpu.compute.engines.base import Task
-from dala.gpu.compute.engines.cpu.llvm.text import Function, Module
-from dala.gpu.compute.engines.cpu.rows.emit import MOVE, Machine, repeat_function
-from dala.gpu.compute.engines.cpu.rows.plan import Stage, blur_radius
+from dala.gpu.compute.engines.cpu.llvm.text import Module, element_type
+from dala.gpu.compute.engines.cpu.rows.copies import move_function, repeat_function
+from dala.gpu.compute.engines.cpu.rows.machine import Machine
+from dala.gpu.compute.engines.cpu.rows.plan import RowStage, blur_radius
+from dala.gpu.compute.engines.cpu.rows.row import row_writer
 
 #: The largest radius for sums in 16 bits.
 WIDEST: Final = 64
@@ -63,28 +65,24 @@ def blur_weights(task: Task) -> bytes:
 
 
 def blur_row(
-    module: Module, name: str, stage: Stage, weights: int, width: int, machine: Machine,
-    tight_out: bool,
+    module: Module, name: str, stage: RowStage, weights: int, width: int, machine: Machine,
+    exact_out: bool,
 ) -> str:  # fmt: skip
     """The row function for a stage that blurs.
 
     ``weights`` is the word of the first weight in the job block, ``width`` that of the picture's
     width.
     """
-    return _Blur(module, name, stage, weights, width, machine, tight_out).text()
+    return _Blur(module, name, stage, weights, width, machine, exact_out).text()
 
 
 class _Blur:
     def __init__(
-        self, module: Module, name: str, stage: Stage, weights: int, width: int,
-        machine: Machine, tight_out: bool,
+        self, module: Module, name: str, stage: RowStage, weights: int, width: int,
+        machine: Machine, exact_out: bool,
     ) -> None:  # fmt: skip
         assert stage.blur is not None
-        self.f = Function(
-            module,
-            f"define internal void {name}(ptr %job, ptr %out, ptr %rows, i64 %count, i64 %x0, "
-            "i64 %y) noinline #0",
-        )
+        self.f = row_writer(module, name)
         self.radius = blur_radius(stage.blur)
         self.channels = stage.channels
         self.fixed = _fixed(stage.blur)
@@ -92,7 +90,7 @@ class _Blur:
         self.weights = weights
         self.width = width
         self.direct = stage.sources[0].stage is None
-        self.tight_out = tight_out
+        self.exact_out = exact_out
         self.lanes = machine.vector // (2 if self.fixed else 4)
         self.product = machine.upper_product
         self.byte_product = machine.byte_product
@@ -125,7 +123,7 @@ class _Blur:
             wide = f.let(f"add i64 {self.numbers}, {2 * r * c}")
             self.along("down", "0", self.rounded(wide), lambda x: self.down(x, str(-r * c), "0"))
         self.block = _BLOCK if self.looped else 1
-        if self.tight_out:
+        if self.exact_out:
             self.both_rounds()
         else:
             self.along("across", "0", self.rounded(self.numbers), lambda x: self.across(x, "%out"))
@@ -157,34 +155,20 @@ class _Blur:
 
     def weight(self, index: str) -> str:
         """A weight, in every place of a vector."""
-        f, kind = self.f, self.kind
+        f = self.f
         first = f.let(f"getelementptr i64, ptr %job, i64 {self.weights}")
         at = f.let(f"getelementptr i64, ptr {first}, i64 {index}")
-        number = f.let(f"load {self.sum}, ptr {at}")
-        one = f.let(f"insertelement {kind} poison, {self.sum} {number}, i64 0")
-        zero = f"<{self.lanes} x i32> zeroinitializer"
-        return f.let(f"shufflevector {kind} {one}, {kind} poison, {zero}")
+        return f.splat(self.sum, f.let(f"load {self.sum}, ptr {at}"), self.lanes)
 
     def along(self, name: str, begin: str, stop: str, write: Callable[[str], None]) -> None:
         """A loop over blocks of vectors."""
-        f = self.f
-        before = f.here
-        f.jump(name)
-        f.start(name)
-        x = f.let(f"phi i64 [ {begin}, %{before} ], [ %{name}.next, %{name}.ahead ]", "x")
-        f.branch(f.let(f"icmp slt i64 {x}, {stop}"), f"{name}.block", f"{name}.end")
-        f.start(f"{name}.block")
-        write(x)
-        f.jump(f"{name}.ahead")
-        f.start(f"{name}.ahead")
-        f.do(f"%{name}.next = add nuw nsw i64 {x}, {self.step}")
-        f.jump(name, ", !llvm.loop !2")
-        f.start(f"{name}.end")
+        with self.f.loop(begin, stop, self.step, name) as x:
+            write(x)
 
     def both_rounds(self) -> None:
         """Along the row in place, then the last numbers, too few for a block, in scratch."""
         f, size = self.f, self.item
-        f.module.helpers["@move"] = MOVE
+        move = move_function(f.module)
         scratch = f.alloca(f"[{self.step * size} x i8]", "scratch", 64)
         whole = f.let(f"and i64 {self.numbers}, {-self.step}")
         rest = f.let(f"sub i64 {self.numbers}, {whole}")
@@ -205,7 +189,7 @@ class _Blur:
         f.start("finish")
         target = f.let(f"getelementptr i8, ptr %out, i64 {skip}")
         count = f.let(f"mul i64 {rest}, {size}")
-        f.do(f"call void @move(ptr {target}, ptr {scratch}, i64 {count})")
+        f.do(f"call void {move}(ptr {target}, ptr {scratch}, i64 {count})")
         f.jump("leave")
         f.start("leave")
 
@@ -216,11 +200,10 @@ class _Blur:
         one before, or, if there is none, goes number by number.
         """
         f, r, c = self.f, self.radius, self.channels
-        at = f.let(f"getelementptr i64, ptr %job, i64 {self.width}")
-        width = f.let(f"load i64, ptr {at}", "width")
+        width = f.word(self.width, hint="width")
         end = f.let("add i64 %x0, %count")
-        left = self.least("%x0", str(r))
-        right = self.least(f.let(f"sub i64 {width}, {end}"), str(r))
+        left = f.smaller("%x0", r)
+        right = f.smaller(f.let(f"sub i64 {width}, {end}"), r)
         inside = f.let(f"add i64 %count, {f.let(f'add i64 {left}, {right}')}")
         numbers = f.let(f"mul i64 {inside}, {c}")
         back = f.let(f"mul i64 {left}, {-c}")
@@ -228,7 +211,7 @@ class _Blur:
         last = f.let(f"sub i64 {numbers}, {self.step}")
         f.branch(f.let(f"icmp slt i64 {last}, 0"), "few", "many")
         f.start("many")
-        self.along("down", "0", numbers, lambda x: self.down(self.least(x, last), back, skip))
+        self.along("down", "0", numbers, lambda x: self.down(f.smaller(x, last), back, skip))
         f.jump("summed")
         f.start("few")
         wide = self.lanes, self.block, self.splats, self.looped
@@ -247,10 +230,6 @@ class _Blur:
         after = f.let(f"getelementptr {self.sum}, ptr {first}, i64 {numbers}")
         final = f.let(f"getelementptr {self.sum}, ptr {after}, i64 {-c}")
         f.do(f"call void {name}(ptr {after}, ptr {final}, i64 {missing})")
-
-    def least(self, a: str, b: str) -> str:
-        name = self.f.module.intrinsic("smin.i64", "i64", "i64", "i64")
-        return self.f.let(f"call i64 {name}(i64 {a}, i64 {b})")
 
     # the two passes -----------------------------------------------------------------------------
     def down(self, x: str, back: str, skip: str) -> None:
@@ -476,7 +455,7 @@ class _Blur:
     def store(self, kind: str, value: str, base: str, x: str, k: int) -> None:
         """Stores one vector of a block."""
         f = self.f
-        item = kind.split(" x ")[1][:-1]
+        item = element_type(kind)
         place = f.let(f"add nsw i64 {x}, {k * self.lanes}") if k else x
         at = f.let(f"getelementptr {item}, ptr {base}, i64 {place}")
         f.do(f"store {kind} {value}, ptr {at}, align 1")

@@ -35,7 +35,7 @@ class Group:
 
 
 @dataclass
-class Sums:
+class WeightedSum:
     """A weighted sum of bytes and what is added to it."""
 
     groups: list[Group]
@@ -43,13 +43,13 @@ class Sums:
     #: What computes the weights.
     block: Block
     #: The program for one number of a flat row.
-    form: Program
+    emitted: Program
     #: The argument whose every fourth byte is kept.
     alpha: int | None
 
 
 @dataclass
-class Mix:
+class ColorMatrix:
     """Colours as weighted sums of the colours of the same pixel, in units of the stored byte."""
 
     #: For each channel of the output: the weights of red, green and blue, and what is added.
@@ -65,14 +65,14 @@ class _Affine:
     rest: Value
 
 
-def find_sums(
-    form: Program, block: Block, stored: Value, uneven: set[Value], alpha: int | None
-) -> Sums | None:
+def find_weighted_sum(
+    emitted: Program, block: Block, stored: Value, varying: set[Value], alpha: int | None
+) -> WeightedSum | None:
     """The sum that a flat program of bytes stores, or None if that is not all it does."""
     total = _before_store(stored)
     if total is None:
         return None
-    finder = _Finder(uneven)
+    finder = _Finder(varying)
     found = finder.run(block).get(total)
     if found is None:
         return None
@@ -87,14 +87,14 @@ def find_sums(
     needed = _needed([*(g.weight for g in groups), bias])
     if any(v.op == "get" for v in needed):
         return None
-    return Sums(groups, bias, Block(list(needed)), form, alpha)
+    return WeightedSum(groups, bias, Block(list(needed)), emitted, alpha)
 
 
-def find_mix(
-    block: Block, stored: tuple[Value, ...], uneven: set[Value], argument: int
-) -> Mix | None:
+def find_color_matrix(
+    block: Block, stored: tuple[Value, ...], varying: set[Value], argument: int
+) -> ColorMatrix | None:
     """Three stored colours as sums of those of one argument's pixel, or None."""
-    finder = _Finder(uneven)
+    finder = _Finder(varying)
     every = finder.run(block)
     rows = []
     for channel in range(3):
@@ -111,7 +111,7 @@ def find_mix(
         )
         rows.append((r, g, b, more))
     needed = _needed([v for row in rows for v in row])
-    return None if any(v.op == "get" for v in needed) else Mix(rows, Block(list(needed)))
+    return None if any(v.op == "get" for v in needed) else ColorMatrix(rows, Block(list(needed)))
 
 
 def _number(value: float) -> Value:
@@ -146,8 +146,8 @@ def _before_store(v: Value) -> Value | None:
 class _Finder:
     """Goes through a block once, keeping what each value is a sum of."""
 
-    def __init__(self, uneven: set[Value]) -> None:
-        self.uneven = uneven
+    def __init__(self, varying: set[Value]) -> None:
+        self.varying = varying
         self.made: dict[object, Value] = {}
         self.keys: dict[Value, object] = {}
 
@@ -176,7 +176,7 @@ class _Finder:
         """An operand."""
         if v in found:
             return found[v]
-        even = v.type == "f32" and v.op != "get" and v not in self.uneven
+        even = v.type == "f32" and v.op != "get" and v not in self.varying
         return _Affine({}, v) if even else None
 
     def value(self, v: Value, found: dict[Value, _Affine]) -> _Affine | None:
@@ -207,7 +207,7 @@ class _Finder:
         return self.each(a, lambda w: self.binary(op, w, factor))
 
     def even(self, v: Value) -> _Affine | None:
-        return None if v in self.uneven else _Affine({}, v)
+        return None if v in self.varying else _Affine({}, v)
 
     def each(self, a: _Affine, change: Callable[[Value], Value]) -> _Affine:
         return _Affine({r: change(w) for r, w in a.weights.items()}, change(a.rest))

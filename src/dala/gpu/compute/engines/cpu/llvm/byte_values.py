@@ -41,7 +41,7 @@ def kept_channel(v: Value, program: Program) -> tuple[int, int] | None:
     return (argument, channel) if program.args[argument].dtype == "u8" else None
 
 
-def byte_behind(v: Value, scaled: Callable[[Value], bool]) -> Value | None:
+def scaled_byte(v: Value, scaled: Callable[[Value], bool]) -> Value | None:
     """The scaled byte that a stored number is, where it is one and nothing else."""
     found: list[Value] = []
 

@@ -11,7 +11,7 @@ import struct
 from dataclasses import replace
 from typing import Any, Final
 
-from dala.gpu.compute.engines.cpu.llvm.trial import byte_behind
+from dala.gpu.compute.engines.cpu.llvm.byte_values import scaled_byte
 from dala.gpu.compute.lang.ir import (
     Block,
     For,
@@ -170,7 +170,7 @@ def _rounded(number: float) -> float:
 def to_bytes(block: Block, stored: Value) -> tuple[Block, Value] | None:
     """The same program on bytes, where all it does is choose among them; None elsewhere."""
     found = _Bytes(block)
-    leaf = byte_behind(stored, found.scaled)
+    leaf = scaled_byte(stored, found.scaled)
     if leaf is None:
         return None
     slots = {s: Slot(s.name, BYTE) for s in found.slots}

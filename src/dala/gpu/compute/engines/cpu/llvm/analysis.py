@@ -12,11 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from dala.gpu.compute.engines.cpu.llvm.flat import flatten, to_bytes
+from dala.gpu.compute.engines.cpu.llvm.byte_values import kept_channel
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
-from dala.gpu.compute.engines.cpu.llvm.sums import Mix, Sums, find_mix, find_sums
-from dala.gpu.compute.engines.cpu.llvm.trial import kept_channel
+from dala.gpu.compute.engines.cpu.llvm.per_channel import flatten, to_bytes
 from dala.gpu.compute.engines.cpu.llvm.unroll import unroll
+from dala.gpu.compute.engines.cpu.llvm.weighted_sums import (
+    ColorMatrix,
+    WeightedSum,
+    find_color_matrix,
+    find_weighted_sum,
+)
 from dala.gpu.compute.lang.ir import (
     Block,
     Break,
@@ -59,24 +64,24 @@ class Reach:
         self.up, self.down = min(self.up, ys[0]), max(self.down, ys[1])
 
     @property
-    def here(self) -> bool:
+    def pointwise(self) -> bool:
         """Whether only the pixel itself is read."""
         return not (self.left or self.right or self.up or self.down)
 
 
 @dataclass
-class Facts:
+class ProgramAnalysis:
     """A program as the vector emitter takes it."""
 
     program: Program
     #: The program that is written: itself, or its form for one number of a flat row.
-    form: Program
+    emitted: Program
     block: Block
     result: tuple[Value, ...]
     #: Channels of the output that are a channel of an argument at the same pixel.
     kept: dict[int, tuple[int, int]] = field(default_factory=dict)
-    uneven: set[Value] = field(default_factory=set)
-    uneven_slots: set[Slot] = field(default_factory=set)
+    varying: set[Value] = field(default_factory=set)
+    varying_slots: set[Slot] = field(default_factory=set)
     #: For each argument.
     reach: list[Reach] = field(default_factory=list)
     #: In a flat form: numbers of a pixel, the argument whose every fourth number is kept, and
@@ -87,34 +92,40 @@ class Facts:
     #: Whether a flat form is a costly function of one byte, better looked up.
     table: bool = False
     #: The flat form as weighted sums of bytes, where it is that: the quicker way for most weights.
-    sums: Sums | None = None
+    weighted_sum: WeightedSum | None = None
     #: The program as sums of a pixel's own colours, where it is that; likewise.
-    mix: Mix | None = None
+    color_matrix: ColorMatrix | None = None
 
     @property
-    def written(self) -> str:
+    def form(self) -> str:
         """The form it is written in."""
-        if self.sums is not None or self.mix is not None:
-            return "sums" if self.sums is not None else "mix"
+        if self.weighted_sum is not None or self.color_matrix is not None:
+            return "weighted_sum" if self.weighted_sum is not None else "color_matrix"
         if self.table:
             return "table"
-        return "bytes" if self.bytes else "flat" if self.form is not self.program else "packed"
+        return (
+            "bytes"
+            if self.bytes
+            else "per_channel"
+            if self.emitted is not self.program
+            else "packed"
+        )
 
     @property
     def costly(self) -> bool:
         """Whether functions are called on what differs from pixel to pixel."""
         every = statements(self.block)
-        return any(isinstance(s, Value) and s.op in FUNCTIONS and s in self.uneven for s in every)
+        return any(isinstance(s, Value) and s.op in FUNCTIONS and s in self.varying for s in every)
 
     @property
-    def writable(self) -> bool:
+    def vectorizable(self) -> bool:
         """Whether all of it can be written with vectors."""
-        return all(_writable(s, self) for s in statements(self.block))
+        return all(_vectorizable(s, self) for s in statements(self.block))
 
 
-def find_facts(
+def analyze(
     program: Program, known: Mapping[int, int] | None = None, *, tables: bool = False
-) -> Facts | None:
+) -> ProgramAnalysis | None:
     """What there is to know, or None if the program is nothing for vectors.
 
     With ``tables``, looking a byte up is quicker than computing anything of it.
@@ -136,18 +147,18 @@ def find_facts(
     if len(every) > MOST or any(isinstance(s, (Break, Continue)) for s in every):
         return None
     kept = {c: k for c, v in enumerate(result) if (k := kept_channel(v, program)) is not None}
-    facts = _flat(program, block, result, kept, tables) or Facts(
+    analysis = _flat(program, block, result, kept, tables) or ProgramAnalysis(
         program, program, block, result, kept
     )
-    block, result, every = facts.block, facts.result, list(statements(facts.block))
-    while _spread(facts, block, False):
+    block, result, every = analysis.block, analysis.result, list(statements(analysis.block))
+    while _spread(analysis, block, False):
         pass
-    if not facts.table and not facts.writable:
+    if not analysis.table and not analysis.vectorizable:
         return None
-    if not _find_reach(facts, every):
+    if not _find_reach(analysis, every):
         return None
-    facts.mix = _mix(facts)
-    return facts
+    analysis.color_matrix = _mix(analysis)
+    return analysis
 
 
 def _flat(
@@ -156,8 +167,8 @@ def _flat(
     result: tuple[Value, ...],
     kept: dict[int, tuple[int, int]],
     tables: bool,
-) -> Facts | None:
-    """The facts of a program that is better written for a flat row; None for all others."""
+) -> ProgramAnalysis | None:
+    """The analysis of a program that is better written for a flat row; None for all others."""
     alpha = kept.get(3) if program.out.channels == 4 else None
     if alpha is not None and alpha[1] != 3:
         return None
@@ -167,119 +178,125 @@ def _flat(
     apart = block, result
     form, block, result = made
     of_bytes = {program.out.dtype, *(a.dtype for a in program.args)} == {"u8"}
-    facts = Facts(program, form, block, result, scale=program.out.channels)
-    facts.alpha = None if alpha is None else alpha[0]
+    analysis = ProgramAnalysis(program, form, block, result, scale=program.out.channels)
+    analysis.alpha = None if alpha is None else alpha[0]
     if of_bytes:
         found = to_bytes(block, result[0])
         if found is not None:
-            facts.block, facts.result = found[0], (found[1],)
-            facts.bytes = True
-            return facts
-        if _is_table(facts, tables):
-            facts.table = True
-            return facts
-    sums = _sums(facts) if of_bytes else None
+            analysis.block, analysis.result = found[0], (found[1],)
+            analysis.bytes = True
+            return analysis
+        if _is_table(analysis, tables):
+            analysis.table = True
+            return analysis
+    sums = _sums(analysis) if of_bytes else None
     # Four bytes come apart by shifts, which is cheaper than widening and narrowing all of them.
     if of_bytes and program.out.channels in (1, 4):
         if sums is None:
             return None
-        facts = Facts(program, program, *apart, kept)
-    facts.sums = sums
-    return facts
+        analysis = ProgramAnalysis(program, program, *apart, kept)
+    analysis.weighted_sum = sums
+    return analysis
 
 
-def _sums(facts: Facts) -> Sums | None:
+def _sums(analysis: ProgramAnalysis) -> WeightedSum | None:
     """A flat program of bytes as weighted sums, where it reads around its pixel."""
-    while _spread(facts, facts.block, False):
+    while _spread(analysis, analysis.block, False):
         pass
-    every = [s for s in statements(facts.block) if isinstance(s, Value) and s.op == "image"]
+    every = [s for s in statements(analysis.block) if isinstance(s, Value) and s.op == "image"]
     if all(a.op == "const" and a.attr == 0 for s in every for a in s.args):
         return None
-    return find_sums(facts.form, facts.block, facts.result[0], facts.uneven, facts.alpha)
+    return find_weighted_sum(
+        analysis.emitted, analysis.block, analysis.result[0], analysis.varying, analysis.alpha
+    )
 
 
-def _mix(facts: Facts) -> Mix | None:
+def _mix(analysis: ProgramAnalysis) -> ColorMatrix | None:
     """A program that mixes the colours of its pixel, and keeps its alpha if there is one."""
-    program = facts.program
-    if facts.written != "packed" or len(program.args) != 1 or program.out.dtype != "u8":
+    program = analysis.program
+    if analysis.form != "packed" or len(program.args) != 1 or program.out.dtype != "u8":
         return None
     arg, channels = program.args[0], program.out.channels
-    if arg.dtype != "u8" or arg.channels != channels or not facts.reach[0].here:
+    if arg.dtype != "u8" or arg.channels != channels or not analysis.reach[0].pointwise:
         return None
-    if channels == 4 and facts.kept.get(3) != (0, 3):
+    if channels == 4 and analysis.kept.get(3) != (0, 3):
         return None
-    return find_mix(facts.block, facts.result, facts.uneven, 0) if channels != 1 else None
+    return (
+        find_color_matrix(analysis.block, analysis.result, analysis.varying, 0)
+        if channels != 1
+        else None
+    )
 
 
-def _is_table(facts: Facts, always: bool) -> bool:
+def _is_table(analysis: ProgramAnalysis, always: bool) -> bool:
     """Whether a flat program of bytes makes something costly (or ``always``) of one byte alone."""
-    while _spread(facts, facts.block, False):
+    while _spread(analysis, analysis.block, False):
         pass
-    every = list(statements(facts.block))
-    simple = len(facts.program.args) == 1 and all(
+    every = list(statements(analysis.block))
+    simple = len(analysis.program.args) == 1 and all(
         s.op not in ("position", "element", "array")
         and (s.op != "image" or all(a.op == "const" and a.attr == 0 for a in s.args))
         for s in every
         if isinstance(s, Value)
     )
-    return simple and (facts.costly or always)
+    return simple and (analysis.costly or always)
 
 
-def _spread(facts: Facts, block: Block, masked: bool) -> bool:
+def _spread(analysis: ProgramAnalysis, block: Block, masked: bool) -> bool:
     """Marks what depends on the pixel, once through; whether anything new was found."""
-    before = len(facts.uneven) + len(facts.uneven_slots)
+    before = len(analysis.varying) + len(analysis.varying_slots)
     for s in block.body:
         if isinstance(s, Value):
             own = s.op in ("pixel", "image") or (s.op == "position" and s.attr == 1)
-            held = s.op == "get" and s.attr in facts.uneven_slots
-            if own or held or any(a in facts.uneven for a in s.args):
-                facts.uneven.add(s)
+            held = s.op == "get" and s.attr in analysis.varying_slots
+            if own or held or any(a in analysis.varying for a in s.args):
+                analysis.varying.add(s)
         elif isinstance(s, SetSlot):
-            if masked or s.value in facts.uneven:
-                facts.uneven_slots.add(s.slot)
+            if masked or s.value in analysis.varying:
+                analysis.varying_slots.add(s.slot)
         elif isinstance(s, If):
-            inside = masked or s.condition in facts.uneven
-            _spread(facts, s.then, inside)
-            _spread(facts, s.otherwise, inside)
+            inside = masked or s.condition in analysis.varying
+            _spread(analysis, s.then, inside)
+            _spread(analysis, s.otherwise, inside)
         elif isinstance(s, For):
-            _spread(facts, s.body, masked)
-    return len(facts.uneven) + len(facts.uneven_slots) > before
+            _spread(analysis, s.body, masked)
+    return len(analysis.varying) + len(analysis.varying_slots) > before
 
 
-def _writable(s: Any, facts: Facts) -> bool:
+def _vectorizable(s: Any, analysis: ProgramAnalysis) -> bool:
     if isinstance(s, For):
-        even = s.start not in facts.uneven and s.stop not in facts.uneven
-        return even and s.index not in facts.uneven_slots
+        even = s.start not in analysis.varying and s.stop not in analysis.varying
+        return even and s.index not in analysis.varying_slots
     if not isinstance(s, Value):
         return True
     if s.op in ("element", "array"):
         return False
-    if s not in facts.uneven:
+    if s not in analysis.varying:
         return True
     if s.op in FUNCTIONS:
         return s.op == "exp" and s.type == "f32"
-    if s.op == "image" and any(a in facts.uneven for a in s.args):
+    if s.op == "image" and any(a in analysis.varying for a in s.args):
         return False
     wide = s.type in ("s64", "f64") or any(a.type in ("s64", "f64") for a in s.args)
     return not wide or s.op not in ("idiv", "mod")
 
 
 # where images are read --------------------------------------------------------------------------
-def _find_reach(facts: Facts, every: list[Any]) -> bool:
+def _find_reach(analysis: ProgramAnalysis, every: list[Any]) -> bool:
     indexes: dict[Slot, list[For | Value]] = {s.index: [] for s in every if isinstance(s, For)}
     for s in every:
         if isinstance(s, For):
             indexes[s.index].append(s)
         elif isinstance(s, SetSlot) and s.slot in indexes:
             indexes[s.slot].append(s.value)
-    facts.reach = [Reach() for _ in facts.program.args]
+    analysis.reach = [Reach() for _ in analysis.program.args]
     seen: dict[Value, tuple[int, int]] = {}
     for s in every:
         if isinstance(s, Value) and s.op == "image":
             spans = [_span(a, indexes, seen) for a in s.args]
             if any(max(-low, high) > REACH for low, high in spans):
                 return False
-            facts.reach[s.attr[0]].include(spans[0], spans[1])
+            analysis.reach[s.attr[0]].include(spans[0], spans[1])
     return True
 
 

@@ -49,7 +49,7 @@ class _Group:
     times: int = 0
 
 
-def split_links(links: Sequence[Link], worth: Sequence[bool]) -> list[Link]:
+def add_neighbor_stages(links: Sequence[Link], worth: Sequence[bool]) -> list[Link]:
     """The links with such stages put before those that gain by them, where that is ``worth`` it."""
     made: list[Link] = []
     numbers: list[int] = []

@@ -1,0 +1,210 @@
+"""The statements of a block as LLVM instructions: slots, branches and loops.
+
+One emitter serves single positions and vectors of them. Where all positions of a vector agree (as
+one position always does), control flow becomes branches; where they differ, both sides of an ``if``
+are written and assignments are selected by a mask. How a position is addressed, and how arguments
+are read there, is up to the surrounding loop, which passes a :class:`ValueReader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from dala.gpu.compute.engines.cpu.llvm.operations import OperationWriter
+from dala.gpu.compute.engines.cpu.llvm.text import TYPES, FunctionText
+from dala.gpu.compute.lang.ir import (
+    Block,
+    Break,
+    For,
+    If,
+    SetSlot,
+    Slot,
+    Value,
+    statements,
+)
+
+#: OperationWriter that read something other than their operands.
+READS: Final = frozenset({"param", "position", "dim", "element", "pixel", "image", "array"})
+
+
+class ValueReader:
+    """Provides the operand of every operation in :data:`READS`."""
+
+    def read(self, value: Value, args: list[str]) -> str:
+        """Return the operand of a read whose own operands are ``args``."""
+        raise NotImplementedError
+
+    def enter(self) -> None:
+        """Enter a scope: names defined in it are not visible after it."""
+
+    def leave(self) -> None:
+        """Leave the innermost scope."""
+
+
+class Emitter(OperationWriter):
+    """Writes blocks for ``lanes`` positions at a time.
+
+    Args:
+        f: The function to write to.
+        reader: Reads arguments, parameters and positions.
+        slots: A stack variable for each slot, from :func:`allocate_slots`; LLVM promotes them to
+            registers.
+        lanes: Elements of a vector.
+        varying: Values that become vectors.
+        varying_slots: Slots that hold vectors.
+        quick_exp: Whether ``exp`` of a vector needs only the precision of a stored byte.
+    """
+
+    def __init__(
+        self,
+        f: FunctionText,
+        reader: ValueReader,
+        slots: dict[Slot, str],
+        lanes: int = 1,
+        varying: Collection[Value] = frozenset(),
+        varying_slots: Collection[Slot] = frozenset(),
+        quick_exp: bool = False,
+    ) -> None:
+        super().__init__(f, lanes, varying, quick_exp)
+        self.reader = reader
+        self.slots = slots
+        self.varying_slots = varying_slots
+        #: The lanes for which the current block runs; "" for all.
+        self._mask = ""
+        #: Labels of ``continue`` and ``break``, innermost loop last.
+        self._loops: list[tuple[str, str]] = []
+
+    def zero_slots(self) -> None:
+        """Set every slot to zero."""
+        for slot, pointer in self.slots.items():
+            kind = self.kind(slot.type, slot in self.varying_slots)
+            self.f.do(f"store {kind} zeroinitializer, ptr {pointer}")
+
+    def hoist(self, block: Block) -> None:
+        """Write the uniform values of a block ahead of the loop over vectors."""
+        for s in block.body:
+            if not isinstance(s, Value) or s.op == "get" or s in self.varying:
+                continue
+            if all(a.op == "const" or a in self.names for a in s.args):
+                self.names[s] = self.value(s)
+        used = {a for s in self.varying for a in s.args}
+        for v, name in self.names.items():
+            if v in used:
+                self.splat(name, v.type)
+
+    def value(self, v: Value) -> str:
+        """Write one operation and return its name."""
+        if v.op in READS:
+            return self.reader.read(v, [self.operand(a, False) for a in v.args])
+        if v.op == "get":
+            kind = self.kind(v.type, v in self.varying)
+            return self.f.let(f"load {kind}, ptr {self.slots[v.attr]}")
+        return self.operation(v)
+
+    def block(self, block: Block) -> None:
+        """Write all statements of a block, up to a ``break`` or ``continue``."""
+        for s in block.body:
+            if isinstance(s, Value):
+                if s not in self.names:
+                    self.names[s] = self.value(s)
+            elif isinstance(s, SetSlot):
+                self._assign(s)
+            elif isinstance(s, If):
+                if s.condition in self.varying:
+                    self._masked(s)
+                else:
+                    self._branch(s)
+            elif isinstance(s, For):
+                self._loop(s)
+            else:
+                follow, after = self._loops[-1]
+                self.f.jump(after if isinstance(s, Break) else follow)
+                return
+
+    def _scoped(self, block: Block) -> None:
+        mark = self.mark()
+        self.reader.enter()
+        self.block(block)
+        self.reader.leave()
+        self.rewind(mark)
+
+    def _assign(self, s: SetSlot) -> None:
+        varying = s.slot in self.varying_slots
+        kind, pointer = self.kind(s.slot.type, varying), self.slots[s.slot]
+        value = self.operand(s.value, varying)
+        if self._mask and varying:
+            old = self.f.let(f"load {kind}, ptr {pointer}")
+            flags = self.kind("bool")
+            value = self.f.let(f"select {flags} {self._mask}, {kind} {value}, {kind} {old}")
+        self.f.do(f"store {kind} {value}, ptr {pointer}")
+
+    def _branch(self, s: If) -> None:
+        f = self.f
+        yes, no, after = f.label("then"), f.label("else"), f.label("endif")
+        f.branch(self.operand(s.condition, False), yes, no if s.otherwise.body else after)
+        f.start(yes)
+        self._scoped(s.then)
+        f.jump(after)
+        if s.otherwise.body:
+            f.start(no)
+            self._scoped(s.otherwise)
+            f.jump(after)
+        f.start(after)
+
+    def _masked(self, s: If) -> None:
+        f, flags, outer = self.f, self.kind("bool"), self._mask
+        condition = self.operand(s.condition, True)
+        for side, taken in ((s.then, True), (s.otherwise, False)):
+            if not side.body:
+                continue
+            mask = condition
+            if not taken:
+                mask = f.let(f"xor {flags} {condition}, splat (i1 true)")
+            self._mask = f.let(f"and {flags} {outer}, {mask}") if outer else mask
+            self.block(side)
+            self._mask = outer
+
+    def _loop(self, s: For) -> None:
+        # The counter has 64 bits, so that it cannot overflow at the end of the range.
+        f = self.f
+        first = f.let(f"sext i32 {self.operand(s.start, False)} to i64")
+        last = f.let(f"sext i32 {self.operand(s.stop, False)} to i64")
+        head, body, follow, after = (f.label(h) for h in ("for", "body", "next", "endfor"))
+        before, step = f.here, f"%step.{head}"
+        f.jump(head)
+        f.start(head)
+        counter = f.let(f"phi i64 [ {first}, %{before} ], [ {step}, %{follow} ]", "count")
+        rule = "slt" if s.step > 0 else "sgt"
+        f.branch(f.let(f"icmp {rule} i64 {counter}, {last}"), body, after)
+        f.start(body)
+        index = f.let(f"trunc i64 {counter} to i32")
+        f.do(f"store i32 {index}, ptr {self.slots[s.index]}")
+        self._loops.append((follow, after))
+        self._scoped(s.body)
+        self._loops.pop()
+        f.jump(follow)
+        f.start(follow)
+        f.do(f"{step} = add nsw i64 {counter}, {s.step}")
+        # Code that is written in vectors gains nothing from LLVM's unrolling.
+        f.jump(head, ", !llvm.loop !2" if self.lanes > 1 else "")
+        f.start(after)
+
+
+def allocate_slots(
+    f: FunctionText, block: Block, lanes: int = 1, varying: Collection[Slot] = frozenset()
+) -> dict[Slot, str]:
+    """Reserve a stack variable for every slot that a block uses."""
+    found: dict[Slot, str] = {}
+    for s in statements(block):
+        slot = (
+            s.slot if isinstance(s, SetSlot)
+            else s.index if isinstance(s, For)
+            else s.attr if isinstance(s, Value) and s.op == "get"
+            else None
+        )  # fmt: skip
+        if slot is not None and slot not in found:
+            kind = TYPES[slot.type]
+            kind = f"<{lanes} x {kind}>" if slot in varying else kind
+            found[slot] = f.alloca(kind, f"slot{len(found)}")
+    return found

@@ -1,0 +1,103 @@
+"""Helper functions of row code that copy bytes and repeat pixels, as LLVM IR."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dala.gpu.compute.engines.cpu.llvm.text import Module
+
+#: Copies bytes one by one: for the ends of rows.
+_MOVE: Final = """\
+define internal void @move(ptr %to, ptr %from, i64 %bytes) noinline #0 {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %byte ]
+  %more = icmp slt i64 %i, %bytes
+  br i1 %more, label %byte, label %done
+byte:
+  %from.i = getelementptr i8, ptr %from, i64 %i
+  %to.i = getelementptr i8, ptr %to, i64 %i
+  %moved = load i8, ptr %from.i
+  store i8 %moved, ptr %to.i
+  %next = add nuw nsw i64 %i, 1
+  br label %head, !llvm.loop !2
+done:
+  ret void
+}
+"""
+#: Copies a row, 64 bytes at a time.
+_COPY: Final = """\
+define internal void @copy(ptr %to, ptr %from, i64 %bytes) noinline #0 {
+entry:
+  %whole = and i64 %bytes, -64
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %line ]
+  %more = icmp slt i64 %i, %whole
+  br i1 %more, label %line, label %tail
+line:
+  %from.i = getelementptr i8, ptr %from, i64 %i
+  %to.i = getelementptr i8, ptr %to, i64 %i
+  %moved = load <64 x i8>, ptr %from.i, align 1
+  store <64 x i8> %moved, ptr %to.i, align 1
+  %i.next = add nuw nsw i64 %i, 64
+  br label %head, !llvm.loop !2
+tail:
+  %j = phi i64 [ %whole, %head ], [ %j.next, %byte ]
+  %rest = icmp slt i64 %j, %bytes
+  br i1 %rest, label %byte, label %done
+byte:
+  %from.j = getelementptr i8, ptr %from, i64 %j
+  %to.j = getelementptr i8, ptr %to, i64 %j
+  %moved.j = load i8, ptr %from.j
+  store i8 %moved.j, ptr %to.j
+  %j.next = add nuw nsw i64 %j, 1
+  br label %tail, !llvm.loop !2
+done:
+  ret void
+}
+"""
+#: Fills memory with copies of one pixel.
+_REPEAT: Final = """\
+define internal void @repeat{size}(ptr %to, ptr %from, i64 %count) noinline #0 {{
+entry:
+  %pixel = load {kind}, ptr %from, align 1
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %one ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %one, label %done
+one:
+  %skip = mul nuw nsw i64 %i, {size}
+  %to.i = getelementptr i8, ptr %to, i64 %skip
+  store {kind} %pixel, ptr %to.i, align 1
+  %next = add nuw nsw i64 %i, 1
+  br label %head, !llvm.loop !2
+done:
+  ret void
+}}
+"""
+_PIXELS: Final = {
+    1: "i8", 2: "i16", 3: "<3 x i8>", 4: "i32", 6: "<3 x i16>", 8: "i64", 12: "<3 x i32>",
+    16: "<4 x i32>",
+}  # fmt: skip
+
+
+def move_function(module: Module) -> str:
+    """Return the name of ``move(to, from, bytes)``, for a few bytes."""
+    module.helpers["@move"] = _MOVE
+    return "@move"
+
+
+def copy_function(module: Module) -> str:
+    """Return the name of ``copy(to, from, bytes)``, for a row."""
+    module.helpers["@copy"] = _COPY
+    return "@copy"
+
+
+def repeat_function(module: Module, size: int) -> str:
+    """Return the name of ``repeat(to, from, count)``, for pixels of ``size`` bytes."""
+    name = f"@repeat{size}"
+    module.helpers[name] = _REPEAT.format(size=size, kind=_PIXELS[size])
+    return name

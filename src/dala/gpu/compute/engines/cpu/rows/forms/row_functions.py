@@ -1,0 +1,20 @@
+"""The row functions of a program, in the form that its analysis chose."""
+
+from __future__ import annotations
+
+from dala.gpu.compute.engines.cpu.rows.forms.color_matrix import color_matrix_functions
+from dala.gpu.compute.engines.cpu.rows.forms.table import table_functions
+from dala.gpu.compute.engines.cpu.rows.forms.weighted_sum import weighted_sum_functions
+from dala.gpu.compute.engines.cpu.rows.row import RowFunction, RowSpec
+
+
+def row_functions(spec: RowSpec) -> str:
+    """Return the row function that a spec describes, and the functions it calls, as LLVM IR."""
+    analysis = spec.analysis
+    if analysis.table:
+        return table_functions(spec)
+    if analysis.weighted_sum is not None:
+        return weighted_sum_functions(spec, analysis.weighted_sum)
+    if analysis.color_matrix is not None:
+        return color_matrix_functions(spec, analysis.color_matrix)
+    return RowFunction(spec).text()

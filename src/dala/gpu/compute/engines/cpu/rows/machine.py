@@ -1,0 +1,41 @@
+"""Properties of the CPU that the code of rows depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The vector size and the intrinsics that row functions use; "" for one the CPU lacks."""
+
+    #: Bytes of a vector; LLVM splits vectors that are wider than the CPU's own.
+    vector: int
+    #: High half of products of unsigned 16-bit numbers. LLVM does not recognize the instruction
+    #: where one factor is computed outside of a loop.
+    upper_product: str
+    #: Looks 64 bytes up in a table of 128.
+    lookup: str = ""
+    #: Rounded products of signed 16-bit fractions.
+    rounded_product: str = ""
+    #: Products of signed 16-bit numbers, added in pairs.
+    pair_product: str = ""
+    #: Products of unsigned and signed bytes, added in pairs.
+    byte_product: str = ""
+
+    @staticmethod
+    def of(features: Mapping[str, bool]) -> Machine:
+        """Return the best choice for the features that a CPU has."""
+        if features.get("avx512f") and features.get("avx512bw"):
+            lookup = "x86.avx512.vpermi2var.qi.512" if features.get("avx512vbmi") else ""
+            names = ("pmulhu.w", "pmul.hr.sw", "pmaddw.d", "pmaddubs.w")
+            products = [f"x86.avx512.{name}.512" for name in names]
+            return Machine(64, products[0], lookup, *products[1:])
+        if features.get("avx512f"):
+            return Machine(64, "")
+        if features.get("avx2"):
+            names = ("pmulhu.w", "pmul.hr.sw", "pmadd.wd", "pmadd.ub.sw")
+            products = [f"x86.avx2.{name}" for name in names]
+            return Machine(32, products[0], "", *products[1:])
+        return Machine(32, "")

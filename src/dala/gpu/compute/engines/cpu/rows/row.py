@@ -1,0 +1,419 @@
+"""The function that computes a part of a row of a pixel program, one vector of pixels at a time.
+
+``row(ptr job, ptr out, ptr rows, i64 count, i64 x, i64 y)`` writes ``count`` pixels to ``out``,
+whose position in the image is (x, y). ``rows`` is a table of pointers: for each argument, in order,
+one for each row that is read, top to bottom, to the pixel at the position of the first output
+pixel. Memory of the window extends at least a vector beyond the pixels asked for. Memory of the
+caller is *exact*: the last pixels, too few for a vector, are copied to and from a scratch vector.
+Only arguments that are read at their own pixel may be exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from dala.gpu.compute.dtypes import ITEMSIZE
+from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
+from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
+from dala.gpu.compute.engines.cpu.llvm.text import STORED, TYPES, FunctionText, Module
+from dala.gpu.compute.engines.cpu.rows.copies import move_function
+from dala.gpu.compute.engines.cpu.rows.machine import Machine
+from dala.gpu.compute.lang.ir import Arg, Out, Value
+
+_PARAMETERS: Final = "ptr %job, ptr %out, ptr %rows, i64 %count, i64 %x0, i64 %y"
+
+#: A loaded vector: ("column",), (argument, dx, dy) or (argument, dx, dy, channel).
+_Loaded: TypeAlias = "tuple[int | str, ...]"
+
+
+@dataclass(frozen=True)
+class RowWords:
+    """Where a row function finds its numbers in the job block, in words of eight bytes."""
+
+    #: The word of an extent: ``attr`` of a ``dim`` operation -> its index.
+    dims: Callable[[tuple[int, int]], int]
+    first_param: int
+    #: The entry of ``rows`` that points to the output of a later stage, to be prefetched.
+    prefetch: int | None = None
+
+
+@dataclass(frozen=True)
+class RowSpec:
+    """Everything that a row function depends on."""
+
+    #: Receives helper functions.
+    module: Module
+    name: str
+    analysis: ProgramAnalysis
+    words: RowWords
+    machine: Machine
+    #: For each argument, whether its rows end with their last pixel.
+    exact_args: Sequence[bool]
+    #: Whether the output does.
+    exact_out: bool
+
+
+def row_writer(module: Module, name: str) -> FunctionText:
+    """Return a writer for a row function."""
+    return FunctionText(module, f"define internal void {name}({_PARAMETERS}) noinline #0")
+
+
+def call_row(f: FunctionText, name: str) -> None:
+    """Call a row function with the arguments of the current one."""
+    f.do(f"call void {name}({_PARAMETERS})")
+
+
+class RowFunction(ValueReader):
+    """Writes a row function with vectors of pixels."""
+
+    def __init__(self, spec: RowSpec) -> None:
+        analysis = spec.analysis
+        self.f = row_writer(spec.module, spec.name)
+        self.analysis = analysis
+        self.program = analysis.emitted
+        self.words = spec.words
+        vector = spec.machine.vector
+        self.lanes = vector if analysis.bytes else vector // 4
+        self.exact_args, self.exact_out = spec.exact_args, spec.exact_out
+        slots = allocate_slots(self.f, analysis.block, self.lanes, analysis.varying_slots)
+        self.emitter = Emitter(
+            self.f, self, slots, self.lanes, analysis.varying, analysis.varying_slots,
+            quick_exp=analysis.program.out.dtype == "u8",
+        )  # fmt: skip
+        #: Pixels to write; in a per-channel form, numbers.
+        self.count = "%count"
+        self.params: list[str] = []
+        #: Pointers by argument and row. Those of exact arguments move to the scratch vector.
+        self.rows: dict[tuple[int, int], str] = {}
+        #: Index of each argument's first row in ``rows``.
+        self.first: list[int] = []
+        at = 0
+        for reach in analysis.reach:
+            self.first.append(at)
+            at += reach.down - reach.up + 1
+        self.out = "%out"
+        self.x = ""
+        self.prefetched = ""
+        self.loaded: dict[_Loaded, str] = {}
+        self.outer: list[dict[_Loaded, str]] = []
+
+    def size(self, argument: int) -> int:
+        """Return the bytes of a pixel of an argument, or of the output for -1."""
+        a = self.program.out if argument < 0 else self.program.args[argument]
+        return ITEMSIZE[a.dtype] * a.channels
+
+    def text(self) -> str:
+        """Return the finished function."""
+        f = self.f
+        for i, p in enumerate(self.program.params):
+            self.params.append(f.param(self.words.first_param + i, TYPES[p.type], p.name))
+        for i, reach in enumerate(self.analysis.reach):
+            for dy in range(reach.up, reach.down + 1):
+                self.rows[i, dy] = self.entry(str(self.first[i] + dy - reach.up))
+        if self.analysis.scale > 1:
+            self.count = f.let(f"mul i64 %count, {self.analysis.scale}")
+        if self.words.prefetch is not None:
+            self.prefetched = self.entry(str(self.words.prefetch))
+        self.emitter.hoist(self.analysis.block)
+        self.begin()
+        if self.exact_out or any(self.exact_args):
+            self.whole_and_rest()
+        else:
+            last = f.let(f"add i64 {self.count}, {self.lanes - 1}")
+            self.vectors("0", f.let(f"and i64 {last}, {-self.lanes}"))
+        f.do("ret void")
+        return f.text()
+
+    def begin(self) -> None:
+        """Write code ahead of the loop, once all uniform values are computed."""
+
+    def entry(self, index: str) -> str:
+        """Load an entry of the table of rows."""
+        return self.f.let(f"load ptr, ptr {self.f.at('%rows', index, 'ptr')}", "row")
+
+    def whole_and_rest(self) -> None:
+        """Write the whole vectors in place, then the rest in scratch, with one copy of the code."""
+        f, lanes = self.f, self.lanes
+        moved = [i for i, exact in enumerate(self.exact_args) if exact]
+        scratch = {i: self.scratch(i) for i in (*moved, *((-1,) if self.exact_out else ()))}
+        move = move_function(f.module)
+        whole = f.let(f"and i64 {self.count}, {-lanes}")
+        rest = f.let(f"sub i64 {self.count}, {whole}")
+        end = f.let(f"add i64 {whole}, {lanes}")
+        real = {i: self.rows[i, 0] for i in moved}
+        before = f.here
+        f.jump("part")
+        f.start("part")
+        first = f.let(f"phi i1 [ true, %{before} ], [ false, %rest ]")
+        begin = f.let(f"phi i64 [ 0, %{before} ], [ {whole}, %rest ]")
+        stop = f.let(f"phi i64 [ {whole}, %{before} ], [ {end}, %rest ]")
+        for i in moved:
+            self.rows[i, 0] = f.let(f"phi ptr [ {real[i]}, %{before} ], [ %shift{i}, %rest ]")
+        if self.exact_out:
+            self.out = f.let(f"phi ptr [ %out, %{before} ], [ %shift.out, %rest ]")
+        self.vectors(begin, stop)
+        f.branch(first, "check", "finish")
+        f.start("check")
+        f.branch(f.let(f"icmp eq i64 {rest}, 0"), "leave", "rest")
+        f.start("rest")
+        for i, space in scratch.items():
+            skip = f.let(f"mul i64 {whole}, {self.size(i)}")
+            if i >= 0:
+                source = f.at(real[i], skip)
+                count = f.let(f"mul i64 {rest}, {self.size(i)}")
+                f.do(f"call void {move}(ptr {space}, ptr {source}, i64 {count})")
+            back = f.let(f"sub i64 0, {skip}")
+            name = f"%shift{i}" if i >= 0 else "%shift.out"
+            f.do(f"{name} = getelementptr i8, ptr {space}, i64 {back}")
+        f.jump("part")
+        f.start("finish")
+        if self.exact_out:
+            target = f.at("%out", f.let(f"mul i64 {whole}, {self.size(-1)}"))
+            count = f.let(f"mul i64 {rest}, {self.size(-1)}")
+            f.do(f"call void {move}(ptr {target}, ptr {scratch[-1]}, i64 {count})")
+        f.jump("leave")
+        f.start("leave")
+
+    def scratch(self, argument: int) -> str:
+        """Reserve a vector of pixels on the stack."""
+        name = f"scratch{argument}" if argument >= 0 else "scratch.out"
+        return self.f.alloca(f"[{self.lanes * self.size(argument)} x i8]", name, 64)
+
+    def vectors(self, begin: str, stop: str) -> None:
+        """Write the loop over vectors."""
+        with self.f.loop(begin, stop, self.lanes, "along") as self.x:
+            self.loaded = {}
+            if self.prefetched:
+                self.prefetch()
+            self.put(self.computed())
+
+    def prefetch(self) -> None:
+        """Prefetch memory that will be written; an invalid address does no harm."""
+        f = self.f
+        name = f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
+        at = f.at(self.prefetched, f.let(f"mul nsw i64 {self.x}, {self.size(-1)}"))
+        f.do(f"call void {name}(ptr {at}, i32 1, i32 3, i32 1)")
+
+    # reads --------------------------------------------------------------------------------------
+    def enter(self) -> None:
+        """Enter a scope."""
+        self.outer.append(dict(self.loaded))
+
+    def leave(self) -> None:
+        """Leave a scope: vectors loaded in it are not visible after it."""
+        self.loaded = self.outer.pop()
+
+    def read(self, value: Value, args: list[str]) -> str:
+        """Return the operand of a read."""
+        f, v = self.f, value
+        if v.op == "param":
+            index: int = v.attr
+            return self.params[index]
+        if v.op == "position":
+            return self.position(v.attr)
+        if v.op == "dim":
+            return self.dim(v)
+        i, channel = v.attr
+        if v.op == "pixel":
+            return self.channel(i, "0", "0", channel)
+        if v.args[0].op == "const":
+            dx = str(v.args[0].attr * self.analysis.scale)
+        else:
+            dx = f.let(f"sext i32 {args[0]} to i64")
+            dx = f.let(f"mul nsw i64 {dx}, {self.analysis.scale}")
+        return self.channel(i, dx, args[1], channel, v.args[1].op == "const")
+
+    def position(self, axis: int) -> str:
+        """Return the row, or the columns of the vector's pixels."""
+        f, n = self.f, self.lanes
+        if axis == 0:
+            return f.let("trunc i64 %y to i32")
+        key = ("column",)
+        if key not in self.loaded:
+            first = f.let(f"trunc i64 {f.let(f'add i64 %x0, {self.x}')} to i32")
+            steps = ", ".join(f"i32 {i}" for i in range(n))
+            self.loaded[key] = f.let(f"add <{n} x i32> {f.splat('i32', first, n)}, <{steps}>")
+        return self.loaded[key]
+
+    def dim(self, v: Value) -> str:
+        """Return an extent of the image or its number of channels."""
+        argument, axis = v.attr
+        if axis == 2:
+            of = self.program.out if argument < 0 else self.program.args[argument]
+            return self.f.let(f"add i32 {of.channels}, 0")
+        return self.f.let(f"trunc i64 {self.f.word(self.words.dims(v.attr))} to i32")
+
+    def row(self, i: int, dy: str, constant: bool) -> str:
+        """Return a pointer to the row of an argument ``dy`` below the current one."""
+        f = self.f
+        if constant:
+            return self.rows[i, int(dy)]
+        index = f.let(f"add i32 {dy}, {self.first[i] - self.analysis.reach[i].up}")
+        return self.entry(f.let(f"zext i32 {index} to i64"))
+
+    def channel(self, i: int, dx: str, dy: str, channel: int, constant: bool = True) -> str:
+        """Return one channel of a vector of pixels, u8 as i32."""
+        arg = self.program.args[i]
+        part = (i, dx, dy, channel)
+        if part not in self.loaded:
+            pixels = self.pixels(i, dx, dy, constant)
+            self.loaded[part] = self.part(pixels, arg.dtype, arg.channels, channel)
+        return self.loaded[part]
+
+    def pixels(self, i: int, dx: str = "0", dy: str = "0", constant: bool = True) -> str:
+        """Load a vector of pixels of an argument, once per scope."""
+        f, arg, key = self.f, self.program.args[i], (i, dx, dy)
+        if key not in self.loaded:
+            x = self.x if dx == "0" else f.let(f"add nsw i64 {self.x}, {dx}")
+            offset = f.let(f"mul nsw i64 {x}, {self.size(i)}") if self.size(i) > 1 else x
+            at = f.at(self.row(i, dy, constant), offset)
+            if _three_bytes(arg):
+                self.loaded[key] = self.widened(at)
+            else:
+                kind = _vector_in_memory(arg.dtype, arg.channels, self.lanes)
+                self.loaded[key] = f.let(f"load {kind}, ptr {at}, align 1", arg.name)
+        return self.loaded[key]
+
+    def widened(self, at: str) -> str:
+        """Load pixels of three bytes, each into a 32-bit word whose upper byte is 0.
+
+        Four pixels at a time, which CPUs shuffle best. Nothing is read beyond the last.
+        """
+        f, n = self.f, self.lanes
+        kind, zero = "<16 x i8>", "<16 x i8> zeroinitializer"
+        parts = []
+        for first in range(0, n, 4):
+            begin = min(3 * first, 3 * n - 16)
+            pointer = f.at(at, str(begin)) if begin else at
+            four = f.let(f"load {kind}, ptr {pointer}, align 1")
+            skip = 3 * first - begin
+            places = [skip + 3 * k + c if c < 3 else 16 for k in range(4) for c in range(4)]
+            listed = ", ".join(f"i32 {p}" for p in places)
+            parts.append(f.let(f"shufflevector {kind} {four}, {zero}, <16 x i32> <{listed}>"))
+        size = 16
+        while len(parts) > 1:
+            kind, size = f"<{size} x i8>", 2 * size
+            listed = ", ".join(f"i32 {p}" for p in range(size))
+            parts = [
+                f.let(f"shufflevector {kind} {a}, {kind} {b}, <{size} x i32> <{listed}>")
+                for a, b in zip(parts[::2], parts[1::2], strict=True)
+            ]
+        return f.let(f"bitcast <{size} x i8> {parts[0]} to <{n} x i32>")
+
+    def narrowed(self, words: str) -> str:
+        """Drop the upper byte of every 32-bit word."""
+        f, n = self.f, self.lanes
+        kind = f"<{4 * n} x i8>"
+        pixels = f.let(f"bitcast <{n} x i32> {words} to {kind}")
+        places = ", ".join(f"i32 {4 * k + c}" for k in range(n) for c in range(3))
+        return f.let(f"shufflevector {kind} {pixels}, {kind} poison, <{3 * n} x i32> <{places}>")
+
+    def part(self, pixels: str, dtype: str, channels: int, channel: int) -> str:
+        """Extract one channel of loaded pixels."""
+        f, n = self.f, self.lanes
+        if dtype == "u8" and channels in (3, 4):
+            if channel:
+                pixels = f.let(f"lshr <{n} x i32> {pixels}, splat (i32 {8 * channel})")
+            if channel == channels - 1:
+                return pixels
+            return f.let(f"and <{n} x i32> {pixels}, splat (i32 255)")
+        if channels > 1:
+            places = ", ".join(f"i32 {k * channels + channel}" for k in range(n))
+            kind = f"<{n * channels} x {STORED[dtype]}>"
+            text = f"shufflevector {kind} {pixels}, {kind} poison, <{n} x i32> <{places}>"
+            pixels = f.let(text)
+        if dtype != "u8" or self.analysis.bytes:
+            return pixels
+        return f.let(f"zext <{n} x i8> {pixels} to <{n} x i32>")
+
+    # the store ----------------------------------------------------------------------------------
+    def computed(self) -> str:
+        """Write the program; return the vector of results as it is stored."""
+        out, emitter = self.program.out, self.emitter
+        mark = emitter.mark()
+        emitter.zero_slots()
+        emitter.block(self.analysis.block)
+        if out.dtype == "u8" and out.channels in (3, 4):
+            value = self.packed()
+            value = self.narrowed(value) if _three_bytes(out) else value
+        else:
+            value = self.interleaved([emitter.operand(r, True) for r in self.analysis.result])
+        emitter.rewind(mark)
+        return value
+
+    def put(self, value: str) -> None:
+        """Store a vector of results."""
+        f, out, n = self.f, self.program.out, self.lanes
+        if self.analysis.alpha is not None:
+            value = self.with_alpha(value, self.analysis.alpha)
+        offset = self.x if self.size(-1) == 1 else f.let(f"mul nsw i64 {self.x}, {self.size(-1)}")
+        kind = _vector_in_memory(out.dtype, out.channels, n)
+        f.do(f"store {kind} {value}, ptr {f.at(self.out, offset)}, align 1")
+
+    def packed(self) -> str:
+        """Pack u8 channels into 32-bit words; channels kept from an input are masked in place."""
+        f, n, kept = self.f, self.lanes, self.analysis.kept
+        parts: list[str] = []
+        masks: dict[int, int] = {}
+        for channel, result in enumerate(self.analysis.result):
+            source = kept.get(channel)
+            if (
+                source is not None
+                and source[1] == channel
+                and self.program.args[source[0]].channels in (3, 4)
+            ):
+                masks[source[0]] = masks.get(source[0], 0) | 255 << 8 * channel
+                continue
+            value = self.emitter.operand(result, True)
+            if channel:
+                value = f.let(f"shl <{n} x i32> {value}, splat (i32 {8 * channel})")
+            parts.append(value)
+        for argument, mask in masks.items():
+            signed = mask - (1 << 32) if mask >> 31 else mask
+            pixels = self.pixels(argument)
+            parts.append(f.let(f"and <{n} x i32> {pixels}, splat (i32 {signed})"))
+        total = parts[0]
+        for part in parts[1:]:
+            total = f.let(f"or <{n} x i32> {total}, {part}")
+        return total
+
+    def with_alpha(self, value: str, argument: int) -> str:
+        """Replace every fourth number by that of an argument."""
+        n = self.lanes
+        old = self.pixels(argument)
+        kind = _vector_in_memory(self.program.out.dtype, 1, n)
+        places = ", ".join(f"i32 {n + i if i % 4 == 3 else i}" for i in range(n))
+        return self.f.let(f"shufflevector {kind} {value}, {kind} {old}, <{n} x i32> <{places}>")
+
+    def interleaved(self, values: list[str]) -> str:
+        """Interleave channels, as they are stored."""
+        f, n, channels = self.f, self.lanes, len(values)
+        dtype = self.program.out.dtype
+        item = STORED[dtype]
+        if dtype == "u8" and not self.analysis.bytes:
+            values = [f.let(f"trunc <{n} x i32> {v} to <{n} x i8>") for v in values]
+        if channels == 1:
+            return values[0]
+        kind, double = f"<{n} x {item}>", f"<{2 * n} x {item}>"
+        both = ", ".join(f"i32 {k}" for k in range(2 * n))
+        values = [*values, "poison"][: 2 * ((channels + 1) // 2)]
+        low, high = (
+            f.let(f"shufflevector {kind} {a}, {kind} {b}, <{2 * n} x i32> <{both}>")
+            for a, b in zip(values[::2], values[1::2], strict=True)
+        )
+        places = ", ".join(f"i32 {c * n + k}" for k in range(n) for c in range(channels))
+        total = n * channels
+        return f.let(f"shufflevector {double} {low}, {double} {high}, <{total} x i32> <{places}>")
+
+
+def _three_bytes(of: Arg | Out) -> bool:
+    """Return whether pixels have three bytes in memory, and four in a vector."""
+    return of.dtype == "u8" and of.channels == 3
+
+
+def _vector_in_memory(dtype: str, channels: int, lanes: int) -> str:
+    if dtype == "u8" and channels == 4:
+        return f"<{lanes} x i32>"
+    return f"<{lanes * channels} x {STORED[dtype]}>"
