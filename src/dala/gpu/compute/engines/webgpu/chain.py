@@ -121,7 +121,7 @@ class _Writer:
             calls=tuple(calls),
             params=tuple(self._params),
             length=self._length,
-            inputs=tuple((f"given_{n}", _picture(self._inputs[n]).memory) for n in self.beside),
+            inputs=tuple((f"given_{n}", _picture(self._inputs[n]).element) for n in self.beside),
         )
 
     def _program(self, number: int) -> str | None:

@@ -58,22 +58,6 @@ var<workgroup> hits: array<atomic<u32>, 32>;
 var<workgroup> wholes: array<atomic<u32>, 32>;
 var<workgroup> bottom: atomic<u32>;  // one more than the topmost draw that hides all below it
 
-// bytes ----------------------------------------------------------------------------------------------
-
-// Conversions run at a fraction of the speed of sums on many GPUs: see from_byte in helpers.wgsl.
-fn bytes_of(word: u32) -> vec4<f32> {
-    let bits = ((vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u)) << vec4<u32>(15u);
-    return bitcast<vec4<f32>>(bits | vec4<u32>(0x43800000u)) - vec4<f32>(256.0f);
-}
-
-// Rounded, halves up: see byte_f32 there.
-fn word_of(pixel: vec4<f32>) -> u32 {
-    let inside = clamp(pixel, vec4<f32>(0.0f), vec4<f32>(255.0f));
-    let rounded = inside * 1.00000011920929f + vec4<f32>(8388608.0f);
-    let b = bitcast<vec4<u32>>(rounded) & vec4<u32>(255u);
-    return (b.x | (b.y << 8u)) | ((b.z << 16u) | (b.w << 24u));
-}
-
 // shapes ---------------------------------------------------------------------------------------------
 
 fn distance_of(point: vec2<f32>, extent: vec2<f32>, radius: f32) -> f32 {
@@ -138,7 +122,7 @@ fn coverage(d: Draw, point: vec2<f32>) -> f32 {
 fn weighted(d: Draw, at: vec2<i32>) -> vec4<f32> {
     let size = d.size;
     let inside = clamp(at, vec2<i32>(0), size - vec2<i32>(1));
-    let texel = bytes_of(word(d.arena, d.place + u32(inside.y * size.x + inside.x)));
+    let texel = unpack_rgba(word(d.arena, d.place + u32(inside.y * size.x + inside.x)));
     let alpha = texel.w * 0.0039215686f;
     return vec4<f32>(texel.xyz * alpha, alpha);
 }
@@ -157,17 +141,16 @@ fn four(d: Draw, spot: vec2<f32>) -> vec4<f32> {
     let p1 = clamp(a + vec2<i32>(1), vec2<i32>(0), size - vec2<i32>(1));
     let upper = d.place + u32(p0.y * size.x);
     let lower = d.place + u32(p1.y * size.x);
-    let t00 = bytes_of(word(arena, upper + u32(p0.x)));
-    let t10 = bytes_of(word(arena, upper + u32(p1.x)));
-    let t01 = bytes_of(word(arena, lower + u32(p0.x)));
-    let t11 = bytes_of(word(arena, lower + u32(p1.x)));
-    let w = vec4<f32>((1.0f - f.x) * (1.0f - f.y), f.x * (1.0f - f.y), (1.0f - f.x) * f.y, f.x * f.y);
+    let t00 = unpack_rgba(word(arena, upper + u32(p0.x)));
+    let t10 = unpack_rgba(word(arena, upper + u32(p1.x)));
+    let t01 = unpack_rgba(word(arena, lower + u32(p0.x)));
+    let t11 = unpack_rgba(word(arena, lower + u32(p1.x)));
+    let w = bilinear_weights(f);
     if ((d.flags & OPAQUE) != 0u) {
-        let rgb = (t00.xyz * w.x + t10.xyz * w.y) + (t01.xyz * w.z + t11.xyz * w.w);
-        return vec4<f32>(rgb, 1.0f);
+        return vec4<f32>(weighted_sum(t00, t10, t01, t11, w).xyz, 1.0f);
     }
     let share = w * (vec4<f32>(t00.w, t10.w, t01.w, t11.w) * 0.0039215686f);
-    let rgb = (t00.xyz * share.x + t10.xyz * share.y) + (t01.xyz * share.z + t11.xyz * share.w);
+    let rgb = weighted_sum(t00, t10, t01, t11, share).xyz;
     return vec4<f32>(rgb, (share.x + share.y) + (share.z + share.w));
 }
 
@@ -285,20 +268,13 @@ fn composed(mode: u32, linear: bool, pixel: vec4<f32>, source: vec4<f32>) -> vec
         let made = blended(mode, linear, pixel, source) * 255.0f;
         return select(made, vec4<f32>(0.0f), source.w <= 0.0f && pixel.w <= 0.0f);
     }
-    let rest = 1.0f - source.w;
-    if (pixel.w >= 255.0f) {
-        return vec4<f32>(source.xyz + pixel.xyz * rest, 255.0f);
-    }
-    let below = pixel.w / 255.0f * rest;
-    let alpha = source.w + below;
-    let rgb = (source.xyz + pixel.xyz * below) / max(alpha, 1e-20f);
-    return select(vec4<f32>(min(rgb, vec3<f32>(255.0f)), alpha * 255.0f), vec4<f32>(0.0f), alpha <= 0.0f);
+    return source_over(pixel, source);
 }
 
 fn drawn(d: Draw, whole: bool, at: vec2<f32>, word: u32) -> u32 {
     let off = at - d.center;
     let point = vec2<f32>(off.x * d.turn.x + off.y * d.turn.y, off.y * d.turn.x - off.x * d.turn.y);
-    var source = bytes_of(d.color);
+    var source = unpack_rgba(d.color);
     source = vec4<f32>(source.xyz, 1.0f) * (source.w * 0.0039215686f);
     if (d.kind == PICTURE || d.kind == TINT) {
         let texel = sampled(d, point);
@@ -309,7 +285,7 @@ fn drawn(d: Draw, whole: bool, at: vec2<f32>, word: u32) -> u32 {
         share *= coverage(d, point);
     }
     let linear = (d.flags & LINEAR) != 0u;
-    return word_of(composed(d.blend, linear, bytes_of(word), source * share));
+    return pack_rgba(composed(d.blend, linear, unpack_rgba(word), source * share));
 }
 
 // tiles ----------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ import weakref
 from collections import deque
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -34,6 +33,7 @@ from dala.gpu.compute.engines.webgpu.compose.arena import Arena, aligned
 from dala.gpu.compute.engines.webgpu.device import ComputePipeline, NativeDevice
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer, size_class
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source, read_wgsl
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -70,6 +70,15 @@ _CROP: Final = slice(20, 24)
 _TAPS: Final = slice(24, 26)
 _OWN: Final = slice(28, 32)
 _ONE: Final = 0x3F800000
+
+#: Functions of ``pixels.wgsl`` that the shader calls.
+_FUNCTIONS: Final = (
+    "bilinear_weights",
+    "pack_rgba",
+    "source_over",
+    "unpack_rgba",
+    "weighted_sum",
+)
 
 _BLOCK: Final = struct.Struct("<8I")
 _UNPACK: Final = struct.Struct("<4I")
@@ -301,7 +310,7 @@ class WebGPUComposer(Composer):
         return ring
 
     def _unpacking(self) -> ComputePipeline:
-        return self._engine.shader(_text("compose_unpack.wgsl"), 1, _UNPACK.size)
+        return self._engine.shader(read_wgsl("compose_unpack.wgsl", __package__), 1, _UNPACK.size)
 
 
 def _release(engine: WebGPUEngine, held: list[Storage]) -> None:
@@ -339,11 +348,6 @@ def _tiles(rects: Sequence[Rect]) -> tuple[int, bytes]:
 
 
 @cache
-def _text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-@cache
 def _shader(arenas: int, shadows: bool, blends: bool) -> str:
     """The shader for so many arenas, and for shadows and blend modes or without."""
     lines = [
@@ -362,7 +366,8 @@ def _shader(arenas: int, shadows: bool, blends: bool) -> str:
         f"const HAS_SHADOWS = {str(shadows).lower()};",
         f"const HAS_BLENDS = {str(blends).lower()};",
     ]
-    return _text("compose.wgsl").replace("\nWORDS\n", "\n" + "\n".join(lines) + "\n")
+    lines.append("\n" + helper_source(_FUNCTIONS))
+    return read_wgsl("compose.wgsl", __package__).replace("WORDS\n", "\n".join(lines))
 
 
 # on the owner's thread ---------------------------------------------------------------------------

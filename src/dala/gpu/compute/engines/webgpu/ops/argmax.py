@@ -16,11 +16,11 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     read_text,
 )
 from dala.gpu.compute.engines.webgpu.ops.lanes import lanes_of, places, split
-from dala.gpu.compute.engines.webgpu.ops.numbers import (
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
+from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
     STORED,
     bound,
     fields,
-    helpers,
     reading,
 )
 
@@ -40,7 +40,7 @@ def _text(dtype: str, out: str, rows: bool, later: bool) -> str:
     parts.append(bound(2 if later else 1, "output", out, write=True))
     better = "x > y"
     if kind in ("f32", "f64"):
-        parts.insert(1, helpers([f"isnan_{kind}"]))
+        parts.insert(1, helper_source([f"isnan_{kind}"]))
         better = f"(x > y && !isnan_{kind}(y)) || (isnan_{kind}(x) && !isnan_{kind}(y))"
     at = "earlier[from_here + k * p.inner]" if later else "k"
     return Template(read_text("argmax.wgsl")).substitute(

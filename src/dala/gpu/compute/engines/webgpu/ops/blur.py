@@ -147,8 +147,8 @@ def _columns_text(picture: ImageFormat, first: bool, apart: bool, group: int) ->
         functions = "\n".join([picture.middles(), fetch, picture.holding()])
     named = {
         "weights": WEIGHTS // 4,
-        "source": picture.memory if first else middle,
-        "output": middle if first else "u32" if apart else picture.memory,
+        "source": picture.element if first else middle,
+        "output": middle if first else "u32" if apart else picture.element,
         "fetched": picture.fetched,
         "functions": functions,
         "sums": "\n".join(sums),

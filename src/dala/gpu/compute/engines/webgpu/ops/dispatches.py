@@ -13,10 +13,10 @@ import struct
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from dala.gpu.compute.engines.base import Runner, Storage
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.device import ComputePipeline
@@ -35,8 +35,8 @@ OUTPUT = BufferRef("output")
 
 
 def read_text(name: str) -> str:
-    """A shader of this package, by file name."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+    """Return the text of a shader file of this package."""
+    return read_wgsl(name, __package__)
 
 
 def block(*numbers: int | float) -> bytes:

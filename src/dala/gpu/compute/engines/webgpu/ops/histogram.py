@@ -23,7 +23,8 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     block,
     read_text,
 )
-from dala.gpu.compute.engines.webgpu.ops.numbers import STORED, bound, helpers, reading
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
+from dala.gpu.compute.engines.webgpu.wgsl.numbers import STORED, bound, reading
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -80,7 +81,7 @@ def _text(dtype: str, size: int, stride: int) -> str:
     parts.append(bound(1, "edges", kind))
     nan = ""
     if kind in ("f32", "f64"):
-        parts.insert(1, helpers([f"isnan_{kind}"]))
+        parts.insert(1, helper_source([f"isnan_{kind}"]))
         nan = f"isnan_{kind}(x) || "
     distance = "(x - edges[0])" if kind == "f32" else "f32(u32(x) - u32(edges[0]))"
     by = _BY_TABLE if dtype == "u8" else _BY_HALVES if kind in ("f64", "i64") else _BY_GUESS

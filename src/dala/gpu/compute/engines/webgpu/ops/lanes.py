@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from dala.gpu.compute.engines.webgpu.ops.numbers import SIZE
+from dala.gpu.compute.engines.webgpu.wgsl.numbers import SIZE
 
 #: Units for each lane before an axis is split, and lanes that are enough.
 EACH: Final = 16

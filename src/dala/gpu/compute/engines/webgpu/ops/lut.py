@@ -10,7 +10,7 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import implements, pixels
+from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     OUTPUT,
     BufferRef,
@@ -18,6 +18,7 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     block,
     read_text,
 )
+from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_groups, image_pass
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -48,16 +49,14 @@ _METHOD: Final = {
 
 
 @cache
-def shader(source: tuple[str, int], stored: tuple[str, int], method: str) -> str:
+def shader(source: ImageFormat, stored: ImageFormat, method: str) -> str:
     """The text for a picture's and an output's dtype and channels."""
     return Template(read_text("lut.wgsl")).substitute(
-        element=pixels.ELEMENT[source],
-        stored=pixels.ELEMENT[stored],
-        read=pixels.READ[source],
+        element=source.element,
+        stored=stored.element,
         method=_METHOD[method],
-        alpha="px.a * p.alpha" if source[1] == 4 else "p.white",
-        write=pixels.WRITE[stored],
-        group=_GROUP,
+        alpha="px.a * p.alpha" if source.channels == 4 else "p.white",
+        image_pass=image_pass(source, stored),
     )
 
 
@@ -69,7 +68,8 @@ def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
         return None
     size = lut.shape[0]
     height, width, channels = image.shape
-    source, stored = (image.dtype, channels), (task.output.dtype, task.output.shape[2])
+    source = ImageFormat(image.dtype, channels)
+    stored = ImageFormat(task.output.dtype, task.output.shape[2])
     unit = 255.0 if image.dtype == "u8" else 1.0
     white = 255.0 if task.output.dtype == "u8" else 1.0
     low, high = task["domain_min"], task["domain_max"]
@@ -88,6 +88,6 @@ def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
             *scale, task["amount"],
             (1.0 - task["amount"]) * white / unit, 0, 0, 0,
         ),
-        pixels.groups(*stored, height * width, _GROUP),
+        image_groups(stored, height * width),
     )  # fmt: skip
     return steps.runner()

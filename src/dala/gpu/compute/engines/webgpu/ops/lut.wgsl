@@ -19,16 +19,6 @@ struct Block {
 @group(0) @binding(2) var<storage, read_write> result: array<$stored>;
 @group(0) @binding(3) var<uniform> p: Block;
 
-fn read_pixel(i: u32) -> vec4<f32> {
-$read
-}
-
-fn steps(v: vec4<f32>) -> vec4<u32> {
-    let up = v + 0.5f;
-    let kept = select(vec4<f32>(0.0f), up, up > vec4<f32>(0.0f));
-    return vec4<u32>(min(kept, vec4<f32>(255.0f)));
-}
-
 fn look_up(c: vec3<f32>) -> vec4<f32> {
     let top = p.size - 1u;
     let raw = (c - p.low) * p.scale;
@@ -49,11 +39,4 @@ fn value_at(x: u32, y: u32) -> vec4<f32> {
     return vec4<f32>(select(mixed, found, p.keep == 0.0f), $alpha);
 }
 
-@compute @workgroup_size($group)
-fn main(@builtin(workgroup_id) group: vec3<u32>,
-        @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {
-    let n = (group.y * groups.x + group.x) * ${group}u + lane;
-    let count = p.width * p.height;
-$write
-}
+$image_pass

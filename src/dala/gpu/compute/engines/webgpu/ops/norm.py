@@ -22,14 +22,14 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     read_text,
 )
 from dala.gpu.compute.engines.webgpu.ops.lanes import Layout, lanes_of, places, power, width_of
-from dala.gpu.compute.engines.webgpu.ops.numbers import (
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
+from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
     STORED,
     bound,
     combining,
     each,
     fields,
     folding,
-    helpers,
     neutral,
     reading,
     vector,
@@ -76,7 +76,7 @@ def _softmax(dtype: str, width: int, rows: bool, kept: int) -> str:
     folded = rows and width > 1
     parts = [
         fields("n", "inner", "lanes", "items"),
-        helpers([f"max_{kind}", f"exp_{kind}"]),
+        helper_source([f"max_{kind}", f"exp_{kind}"]),
         reading(0, "a", dtype, kind, width),
         bound(1, "output", unit, write=True),
         combining("larger", kind, "max", width),

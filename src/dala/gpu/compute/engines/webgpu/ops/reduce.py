@@ -26,14 +26,14 @@ from dala.gpu.compute.engines.webgpu.ops.lanes import (
     split,
     width_of,
 )
-from dala.gpu.compute.engines.webgpu.ops.numbers import (
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
+from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
     SIZE,
     STORED,
     bound,
     combining,
     fields,
     folding,
-    helpers,
     neutral,
     reading,
     vector,
@@ -67,7 +67,7 @@ def _text(
             f"    return select({unit}({neutral(kind, operation)}), fetch_a(i), inside);\n}}\n"
         )
     if operation != "sum" and kind in ("f32", "f64"):
-        parts.insert(1, helpers([f"{operation}_{kind}"]))
+        parts.insert(1, helper_source([f"{operation}_{kind}"]))
     return Template(read_text("reduce.wgsl")).substitute(
         declarations="\n".join(parts),
         partial=partial,

@@ -10,7 +10,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.sampling.taps import Axis, task_axes
-from dala.gpu.compute.engines.webgpu.ops import implements, pixels
+from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     OUTPUT,
     BufferRef,
@@ -18,13 +18,13 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     block,
     read_text,
 )
+from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_groups, image_pass
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
 #: Up to so many source pixels an output pixel is made of are summed at once.
 AT_ONCE: Final = 16
-_GROUP: Final = 128
 
 _ALONG: Final = {
     "x": "along_x(x - p.left, p.begin + (y - p.top) * p.pitch)",
@@ -35,16 +35,14 @@ _PLAIN: Final = (1.0,) * 4, (0.0,) * 4, (0.0,) * 4
 
 
 @cache
-def shader(source: tuple[str, int], out: tuple[str, int | str], along: str, finish: str) -> str:
-    """The text of a pass."""
-    stored = "f32" if out == ("f32", "planes") else pixels.ELEMENT[out]  # type: ignore[index]
+def shader(source: ImageFormat, out: ImageFormat, along: str, finish: str) -> str:
+    """Return the shader of a pass."""
     return Template(read_text("resize.wgsl")).substitute(
-        element=pixels.ELEMENT[source],
-        stored=stored,
-        read=pixels.READ[source],
+        element=source.element,
+        stored=out.element,
         along=_ALONG[along],
         finish=finish,
-        write=pixels.WRITE[out],
+        image_pass=image_pass(source, out),
     )
 
 
@@ -52,7 +50,8 @@ def shader(source: tuple[str, int], out: tuple[str, int | str], along: str, fini
 def make_resize(engine: WebGPUEngine, task: Task) -> Runner:
     """A picture in another size."""
     shape = task.output.shape
-    return _make(engine, task, (task.output.dtype, shape[2] if len(shape) == 3 else 1), "v", _PLAIN)
+    out = ImageFormat(task.output.dtype, shape[2] if len(shape) == 3 else 1)
+    return _make(engine, task, out, "v", _PLAIN)
 
 
 @implements("preprocess")
@@ -61,19 +60,19 @@ def make_preprocess(engine: WebGPUEngine, task: Task) -> Runner:
     swizzle = "".join("xyz"[c] for c in task["channels"])
     finish = f"vec4<f32>(v.{swizzle}, 0.0f) * p.gain + p.bias"
     numbers = tuple((*map(float, task[n]), 0.0) for n in ("gain", "bias", "pad"))
-    out: tuple[str, int | str] = ("f32", "planes" if task["layout"] == "nchw" else 3)
+    out = ImageFormat("f32", 3, planes=task["layout"] == "nchw")
     return _make(engine, task, out, finish, numbers)
 
 
 def _make(
     engine: WebGPUEngine,
     task: Task,
-    out: tuple[str, int | str],
+    out: ImageFormat,
     finish: str,
     numbers: tuple[Any, ...],
 ) -> Runner:
     image = task.inputs[0]
-    source = image.dtype, image.shape[2] if len(image.shape) == 3 else 1
+    source = ImageFormat(image.dtype, image.shape[2] if len(image.shape) == 3 else 1)
     pitch = image.shape[1]
     axis_y, axis_x = task_axes(task)
     y, x = (axis.taps(task["method"], task["antialias"]) for axis in (axis_y, axis_x))
@@ -86,18 +85,18 @@ def _make(
     (first_x, end_x), (first_y, end_y) = x.span, y.span
     rows, columns = end_y - first_y, end_x - first_x
     # In between a pixel is a vec4, or one number where there is one channel.
-    between = "f32", 4 if source[1] > 1 else 1
+    between = ImageFormat("f32", 4 if source.channels > 1 else 1)
     # What each order of the passes costs, and what it keeps in between.
     across = rows * wide * x.count + high * wide * y.count, rows * wide
     down = high * columns * y.count + high * wide * x.count, high * columns
-    room = (engine.max_buffer_bytes or 1 << 62) // (4 * between[1])
+    room = (engine.max_buffer_bytes or 1 << 62) // (4 * between.channels)
     ways = [way for way in (across, down) if way[1] <= room]
     if x.count * y.count <= AT_ONCE or not ways:
         text = shader(source, out, "both", finish)
         last.add(text, BufferRef("input"), OUTPUT, size, window, pitch, 0, numbers, out)
         return steps.runner()
     best = min(ways)
-    middle = steps.temporary(best[1] * between[1] * 4)
+    middle = steps.temporary(best[1] * between.channels * 4)
     if best is across:
         extent, begin, back = (wide, rows), first_y * pitch, first_y * wide
         along, then, row = "x", "y", wide
@@ -137,11 +136,11 @@ class _Pass:
         pitch: int,
         begin: int,
         finish: tuple[Any, ...],
-        out: tuple[str, int | str],
+        out: ImageFormat,
     ) -> None:
         gain, bias, pad = finish
         # What begins before the buffer wraps around, and comes back when the position is added.
         head = block(*size, *window, pitch, begin % (1 << 32), *self.numbers)
         numbers = head + block(*gain, *bias, *pad)
-        count = pixels.groups(out[0], out[1], size[0] * size[1], _GROUP)
+        count = image_groups(out, size[0] * size[1])
         self.steps.add(text, (source, self.tables), target, numbers, count)

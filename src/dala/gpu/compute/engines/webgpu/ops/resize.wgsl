@@ -29,10 +29,6 @@ struct Block {
 @group(0) @binding(2) var<storage, read_write> result: array<$stored>;
 @group(0) @binding(3) var<uniform> p: Block;
 
-fn read_pixel(i: u32) -> vec4<f32> {
-$read
-}
-
 fn tap(i: u32) -> f32 {
     return bitcast<f32>(taps[i]);
 }
@@ -77,18 +73,4 @@ fn value_at(x: u32, y: u32) -> vec4<f32> {
     return $finish;
 }
 
-// Eight bits of each channel, halves up; what is not a number is 0.
-fn steps(v: vec4<f32>) -> vec4<u32> {
-    return vec4<u32>(clamp(v + 0.5f, vec4<f32>(0.0f), vec4<f32>(255.0f)));
-}
-
-@compute @workgroup_size(128)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
-) {
-    let n = (group.y * groups.x + group.x) * 128u + lane;
-    let count = p.width * p.height;
-$write
-}
+$image_pass

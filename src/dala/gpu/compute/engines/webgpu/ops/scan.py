@@ -20,18 +20,18 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     read_text,
 )
 from dala.gpu.compute.engines.webgpu.ops.lanes import Layout, width_of
-from dala.gpu.compute.engines.webgpu.ops.numbers import (
-    SIZE,
-    bound,
-    fields,
-    reading,
-    vector,
-)
 from dala.gpu.compute.engines.webgpu.ops.reduce import (
     BETWEEN,
     add_pack,
     add_pieces,
     kind_of_sum,
+)
+from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
+    SIZE,
+    bound,
+    fields,
+    reading,
+    vector,
 )
 
 if TYPE_CHECKING:

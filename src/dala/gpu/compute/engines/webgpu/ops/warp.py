@@ -10,7 +10,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.sampling.coordinates import affine_tables
-from dala.gpu.compute.engines.webgpu.ops import implements, pixels
+from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     OUTPUT,
     BufferRef,
@@ -18,11 +18,10 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     block,
     read_text,
 )
+from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_groups, image_pass
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
-
-_GROUP: Final = 128
 
 _FOLD: Final = {
     "constant": "    return clamp(i, 0, count - 1);",
@@ -49,15 +48,14 @@ _SAMPLE: Final = {
         "    return tap(at_near.x, at_near.y);"
     ),
     "bilinear": (
-        "    let above = (1.0f - at.part.x) * tap(at.whole.x, at.whole.y)\n"
-        "        + at.part.x * tap(at.whole.x + 1, at.whole.y);\n"
-        "    let below = (1.0f - at.part.x) * tap(at.whole.x, at.whole.y + 1)\n"
-        "        + at.part.x * tap(at.whole.x + 1, at.whole.y + 1);\n"
-        "    return (1.0f - at.part.y) * above + at.part.y * below;"
+        "    let x = at.whole.x;\n"
+        "    let y = at.whole.y;\n"
+        "    return weighted_sum(tap(x, y), tap(x + 1, y), tap(x, y + 1), tap(x + 1, y + 1),\n"
+        "        bilinear_weights(at.part));"
     ),
     "bicubic": (
-        "    let wx = cubic(at.part.x);\n"
-        "    let wy = cubic(at.part.y);\n"
+        "    let wx = cubic_weights(at.part.x);\n"
+        "    let wy = cubic_weights(at.part.y);\n"
         "    var sum = vec4<f32>(0.0f);\n"
         "    for (var k = 0; k < 4; k++) {\n"
         "        let y = at.whole.y + k - 1;\n"
@@ -69,14 +67,12 @@ _SAMPLE: Final = {
     ),
 }
 
-_CUBIC: Final = """
-fn cubic(t: f32) -> vec4<f32> {
-    let d = vec4<f32>(t + 1.0f, t, 1.0f - t, 2.0f - t);
-    let near = (1.25f * d - 2.25f) * d * d + 1.0f;
-    let far = (((d - 5.0f) * d + 8.0f) * d - 4.0f) * -0.75f;
-    return vec4<f32>(far.x, near.y, near.z, far.w);
+#: Functions of ``pixels.wgsl`` that a method uses.
+_USES: Final = {
+    "nearest": (),
+    "bilinear": ("bilinear_weights", "weighted_sum"),
+    "bicubic": ("cubic_weights",),
 }
-"""
 
 _PLACE: Final = {
     "warp_affine": (
@@ -103,24 +99,22 @@ _TABLE: Final = {"warp_affine": "vec4<u32>", "remap": "vec2<f32>"}
 @cache
 def shader(op: str, dtype: str, channels: int, method: str, border: str) -> str:
     """The text of a warp."""
-    kind = dtype, channels
+    image = ImageFormat(dtype, channels)
     rest = [f"<storage, read> table: array<{_TABLE[op]}>"] if op in _TABLE else []
     rest += [
-        f"<storage, read_write> result: array<{pixels.ELEMENT[kind]}>",
+        f"<storage, read_write> result: array<{image.element}>",
         "<uniform> p: Block",
     ]
     bindings = [f"@group(0) @binding({i}) var{text};" for i, text in enumerate(rest, 1)]
-    text = Template(read_text("warp.wgsl")).substitute(
-        element=pixels.ELEMENT[kind],
+    return Template(read_text("warp.wgsl")).substitute(
+        element=image.element,
         bindings="\n".join(bindings),
-        read=pixels.READ[kind],
         fold=_FOLD[border],
         bordered=_BORDERED.get(border, "value"),
         place=_PLACE[op],
         sample=_SAMPLE[method],
-        write=pixels.WRITE[kind],
+        image_pass=image_pass(image, image, *_USES[method]),
     )
-    return text + _CUBIC if method == "bicubic" else text
 
 
 @implements("remap", "warp_affine", "warp_perspective")
@@ -140,6 +134,6 @@ def make_warp(engine: WebGPUEngine, task: Task) -> Runner:
         rows = [*m[:3], 0.0, *m[3:6], 0.0, *m[6:], 0.0]
     text = shader(task.op, task.output.dtype, channels, task["method"], task["border"])
     numbers = block(out[1], out[0], image[1], image[0], *task["fill"], *rows)
-    groups = pixels.groups(task.output.dtype, channels, out[0] * out[1], _GROUP)
+    groups = image_groups(ImageFormat(task.output.dtype, channels), out[0] * out[1])
     steps.add(text, reads, OUTPUT, numbers, groups)
     return steps.runner()

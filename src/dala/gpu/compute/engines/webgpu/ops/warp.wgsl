@@ -21,10 +21,6 @@ struct Coordinates {
 @group(0) @binding(0) var<storage, read> source: array<$element>;
 $bindings
 
-fn read_pixel(i: u32) -> vec4<f32> {
-$read
-}
-
 // The border rule for one axis.
 fn fold(i: i32, count: i32) -> i32 {
 $fold
@@ -56,18 +52,4 @@ fn value_at(x: u32, y: u32) -> vec4<f32> {
     return sample(place_of(x, y));
 }
 
-// Eight bits of each channel, halves up.
-fn steps(v: vec4<f32>) -> vec4<u32> {
-    return vec4<u32>(clamp(v + 0.5f, vec4<f32>(0.0f), vec4<f32>(255.0f)));
-}
-
-@compute @workgroup_size(128)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
-) {
-    let n = (group.y * groups.x + group.x) * 128u + lane;
-    let count = p.width * p.height;
-$write
-}
+$image_pass

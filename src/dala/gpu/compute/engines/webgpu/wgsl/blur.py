@@ -168,7 +168,7 @@ def write_blur(
     helpers = set(finish.helpers)
     last = _finish(tile, picture, finish, out, quads, helpers, workgroup)
     after = 1 + len(finish.inputs)
-    memory = "u32" if apart else out.memory
+    memory = "u32" if apart else out.element
     members = [(f"w{d}", "f32") for d in range(radius + 1)]
     members += [("width", "i32"), ("height", "i32"), ("across", "u32"), ("zero", "u32")]
     members += finish.params
@@ -179,7 +179,7 @@ def write_blur(
         "struct Block {",
         *(f"    {name}: {type_}," for name, type_ in members),
         "}",
-        f"@group(0) @binding(0) var<storage, read> source: array<{picture.memory}>;",
+        f"@group(0) @binding(0) var<storage, read> source: array<{picture.element}>;",
         *(
             f"@group(0) @binding({k}) var<storage, read> {name}: array<{type_}>;"
             for k, (name, type_) in enumerate(finish.inputs, 1)

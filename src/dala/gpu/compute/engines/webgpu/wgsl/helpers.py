@@ -1,6 +1,6 @@
-"""The WGSL functions that generated kernels may call, from ``helpers.wgsl``.
+"""The WGSL functions that shaders may call, from ``helpers.wgsl`` and ``pixels.wgsl``.
 
-Only the functions a kernel uses are put into its text, and what those use in turn.
+A shader gets the functions it uses, and those that they use in turn.
 """
 
 from __future__ import annotations
@@ -12,9 +12,15 @@ from importlib.resources import files
 
 
 @cache
+def read_wgsl(name: str, package: str | None = __package__) -> str:
+    """Return the text of a shader file, of this package by default."""
+    return files(package or "").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
 def _functions() -> dict[str, str]:
-    """Each helper's text by name, with the comment above it, in the file's order."""
-    text = files(__package__).joinpath("helpers.wgsl").read_text(encoding="utf-8")
+    """Return each function's text by name, with the comment above it, in the files' order."""
+    text = "\n\n".join(read_wgsl(name) for name in ("helpers.wgsl", "pixels.wgsl"))
     found: dict[str, str] = {}
     for part in re.split(r"\n\s*\n", text):
         match = re.search(r"^fn (\w+)\(", part, re.MULTILINE)

@@ -1,37 +1,94 @@
-"""Pictures in memory and in workgroup memory, as WGSL: fetching, holding, storing one pixel.
+"""Images in WGSL: how pixels are read, blurred, kept in workgroup memory and written.
 
-Colours are ``vec3<f32>`` while they are blurred (gray ones ``f32``), u8 ones within 0..255. Alpha
-goes beside them untouched: a byte in the low bits of a float, where 2**23 has room. A picture
-of bytes is an array of words, of whole pixels where it has four channels.
+A u8 image is an array of 32-bit words: one pixel a word with four channels, else packed bytes. An
+invocation writes whole words, so it writes four pixels of one or three channels, or one of four.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from string import Template
+from typing import Final
 
-_FETCH = {
-    ("u8", 4): """
-    let w = source[i];
-    let c = vec3<f32>(vec3<u32>(w & 255u, (w >> 8u) & 255u, (w >> 16u) & 255u));
-    return vec4<f32>(c, bitcast<f32>((w >> 24u) | 0x4b000000u));""",
-    ("u8", 3): """
-    let first = i * 3u;
-    let shift = (first & 3u) * 8u;
-    let low = source[first >> 2u] >> shift;
-    let w = select(low, low | (source[(first + 2u) >> 2u] << ((32u - shift) & 31u)), shift > 8u);
-    return vec3<f32>(vec3<u32>(w & 255u, (w >> 8u) & 255u, (w >> 16u) & 255u));""",
-    ("u8", 1): """
-    return f32((source[i >> 2u] >> ((i & 3u) * 8u)) & 255u);""",
-    ("f32", 4): """
-    return source[i];""",
-    ("f32", 3): """
-    return vec3<f32>(source[i * 3u], source[i * 3u + 1u], source[i * 3u + 2u]);""",
-    ("f32", 1): """
-    return source[i];""",
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source, read_wgsl
+
+#: Invocations of a workgroup in ``image_pass.wgsl``.
+GROUP: Final = 128
+
+#: The body of ``read_pixel(i: u32) -> vec4<f32>``: pixel ``i`` of ``source``, absent channels 0.
+_READ: Final = {
+    ("f32", 1): "    return vec4<f32>(source[i], 0.0f, 0.0f, 0.0f);",
+    ("f32", 3): (
+        "    let at = i * 3u;\n"
+        "    return vec4<f32>(source[at], source[at + 1u], source[at + 2u], 0.0f);"
+    ),
+    ("f32", 4): "    return source[i];",
+    ("u8", 1): (
+        "    let byte = (source[i >> 2u] >> ((i & 3u) << 3u)) & 255u;\n"
+        "    return vec4<f32>(f32(byte), 0.0f, 0.0f, 0.0f);"
+    ),
+    # Three bytes that may start anywhere in a word. The last one may be in the next word.
+    ("u8", 3): (
+        "    let at = i * 3u;\n"
+        "    let shift = (at & 3u) * 8u;\n"
+        "    let low = source[at >> 2u] >> shift;\n"
+        "    let high = source[(at + 2u) >> 2u] << ((32u - shift) & 31u);\n"
+        "    let w = select(low, low | high, shift > 8u);\n"
+        "    return vec4<f32>(vec4<u32>(w & 255u, (w >> 8u) & 255u, (w >> 16u) & 255u, 0u));"
+    ),
+    ("u8", 4): "    return unpack_rgba(source[i]);",
 }
 
+_WRITE_ONE: Final = (
+    "    if (n >= count) {{\n        return;\n    }}\n"
+    "    let v = value_at(n % p.width, n / p.width);\n{store}"
+)
+_WRITE_FOUR: Final = (
+    "    if (n * 4u >= count) {\n        return;\n    }\n"
+    "    var bytes: array<vec4<u32>, 4>;\n"
+    "    for (var k = 0u; k < 4u; k++) {\n"
+    "        let at = min(n * 4u + k, count - 1u);\n"
+    "        bytes[k] = round_bytes(value_at(at % p.width, at / p.width));\n"
+    "    }\n"
+)
+
+#: The end of ``main``: ``n`` is the invocation's number, ``count`` the number of pixels.
+_WRITE: Final = {
+    ("f32", 1): _WRITE_ONE.format(store="    result[n] = v.x;"),
+    ("f32", 3): _WRITE_ONE.format(
+        store="    result[n * 3u] = v.x;\n    result[n * 3u + 1u] = v.y;\n"
+        "    result[n * 3u + 2u] = v.z;"
+    ),
+    ("f32", 4): _WRITE_ONE.format(store="    result[n] = v;"),
+    ("u8", 1): _WRITE_FOUR + "    result[n] = bytes[0].x | (bytes[1].x << 8u) "
+    "| (bytes[2].x << 16u) | (bytes[3].x << 24u);",
+    ("u8", 3): _WRITE_FOUR
+    + "    let a = bytes[0];\n    let b = bytes[1];\n    let c = bytes[2];\n    let d = bytes[3];\n"
+    "    result[n * 3u] = a.x | (a.y << 8u) | (a.z << 16u) | (b.x << 24u);\n"
+    "    if (n * 12u + 4u < count * 3u) {\n"
+    "        result[n * 3u + 1u] = b.y | (b.z << 8u) | (c.x << 16u) | (c.y << 24u);\n"
+    "    }\n"
+    "    if (n * 12u + 8u < count * 3u) {\n"
+    "        result[n * 3u + 2u] = c.z | (d.x << 8u) | (d.y << 16u) | (d.z << 24u);\n"
+    "    }",
+    ("u8", 4): _WRITE_ONE.format(
+        store="    let b = round_bytes(v);\n"
+        "    result[n] = b.x | (b.y << 8u) | (b.z << 16u) | (b.w << 24u);"
+    ),
+}
+#: The same for a tensor of three planes.
+_WRITE_PLANES: Final = _WRITE_ONE.format(
+    store="    result[n] = v.x;\n    result[n + count] = v.y;\n    result[n + 2u * count] = v.z;"
+)
+
+# A blur carries alpha unchanged: the byte is kept in the low bits of a float, 2**23 + alpha.
+_FETCH_RGBA8: Final = """
+    let w = source[i];
+    let c = vec3<f32>(vec3<u32>(w & 255u, (w >> 8u) & 255u, (w >> 16u) & 255u));
+    return vec4<f32>(c, bitcast<f32>((w >> 24u) | 0x4b000000u));"""
+
 # Sixteen bits for each number: 2**23 + n holds the whole number n in its low bits.
-_SIXTEEN = """fn to_sixteen(v: f32) -> u32 {
+_SIXTEEN: Final = """fn to_sixteen(v: f32) -> u32 {
     return bitcast<u32>(v * 257.0f + 8388608.0f) & 65535u;
 }
 
@@ -40,7 +97,7 @@ fn from_sixteen(bits: u32) -> f32 {
 }
 """
 
-_MIDDLE = {
+_MIDDLE: Final[dict[tuple[str, int], str]] = {
     ("u8", 4): """fn to_middle(c: vec3<f32>, a: f32) -> vec2<u32> {
     return vec2<u32>(
         to_sixteen(c.x) | (to_sixteen(c.y) << 16u),
@@ -91,10 +148,11 @@ fn from_middle(m: f32) -> f32 {
 
 @dataclass(frozen=True)
 class ImageFormat:
-    """A kind of picture."""
+    """The dtype and channels of an image; ``planes`` if the channels are stored one by one."""
 
     dtype: str
     channels: int
+    planes: bool = False
 
     @property
     def words(self) -> bool:
@@ -102,8 +160,8 @@ class ImageFormat:
         return self.dtype == "u8" and self.channels != 4
 
     @property
-    def memory(self) -> str:
-        """The item type of a binding."""
+    def element(self) -> str:
+        """The element type of a buffer of such pixels."""
         if self.dtype == "u8":
             return "u32"
         return "vec4<f32>" if self.channels == 4 else "f32"
@@ -142,10 +200,19 @@ class ImageFormat:
             return "u32", 4
         return ("f32", 4) if self.channels == 1 else ("vec4<f32>", 16)
 
+    def read(self) -> str:
+        """Return ``read_pixel(i)`` and the functions it calls."""
+        used = ["unpack_rgba"] if (self.dtype, self.channels) == ("u8", 4) else []
+        body = _READ[self.dtype, self.channels]
+        return f"{helper_source(used)}fn read_pixel(i: u32) -> vec4<f32> {{\n{body}\n}}\n"
+
     def fetch(self) -> str:
-        """``fetch(i)``: a pixel of ``source`` by its number."""
-        body = _FETCH[self.dtype, self.channels]
-        return f"fn fetch(i: u32) -> {self.fetched} {{{body}\n}}\n"
+        """Return ``fetch(i)``: a pixel of ``source`` as :attr:`fetched`, for a blur."""
+        if (self.dtype, self.channels) == ("u8", 4):
+            return f"fn fetch(i: u32) -> {self.fetched} {{{_FETCH_RGBA8}\n}}\n"
+        part = {1: ".x", 3: ".xyz", 4: ""}[self.channels]
+        body = f"    return read_pixel(i){part};"
+        return f"{self.read()}\nfn fetch(i: u32) -> {self.fetched} {{\n{body}\n}}\n"
 
     def middles(self) -> str:
         """``to_middle(colour, alpha)`` and ``from_middle``."""
@@ -177,3 +244,25 @@ class ImageFormat:
         if self.channels == 1:
             return f"i32({held})"
         return f"unpack_u8({held}){'.xyz' if self.channels == 3 else ''}"
+
+
+def image_pass(source: ImageFormat, out: ImageFormat, *functions: str) -> str:
+    """Return ``read_pixel`` and a ``main`` that stores ``value_at(x, y)`` for each pixel.
+
+    Args:
+        source: the format of the binding ``source``.
+        out: the format of the binding ``result``.
+        functions: further functions of ``pixels.wgsl`` that the shader calls.
+    """
+    used = {*functions, *(("unpack_rgba",) if (source.dtype, source.channels) == ("u8", 4) else ())}
+    used |= {"round_bytes"} if out.dtype == "u8" else set()
+    text = Template(read_wgsl("image_pass.wgsl")).substitute(
+        read=_READ[source.dtype, source.channels],
+        write=_WRITE_PLANES if out.planes else _WRITE[out.dtype, out.channels],
+    )
+    return f"{helper_source(used)}\n{text}" if used else text
+
+
+def image_groups(out: ImageFormat, pixels: int) -> int:
+    """Return the number of workgroups that an :func:`image_pass` over so many pixels needs."""
+    return -(-pixels // (GROUP * (4 if out.words else 1)))

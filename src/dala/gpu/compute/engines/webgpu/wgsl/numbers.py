@@ -6,15 +6,12 @@ u32 or i64; bytes as u32. Shaders made of this text have a uniform block ``p`` w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
-from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
+from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE
 
-#: The type that a buffer's numbers are stored as in WGSL; bytes lie four to a word.
-STORED: Final = {
-    "f32": "f32", "f64": "f64", "s32": "i32", "s64": "i64", "u32": "u32", "u8": "u32",
-}  # fmt: skip
+#: The WGSL type of a buffer's numbers by dtype; bytes are stored four to a word.
+STORED: Final = {**WGSL_TYPE, "u8": "u32"}
 #: Bytes of a type of WGSL.
 SIZE: Final = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "u32": 4}
 
@@ -98,11 +95,6 @@ def neutral(kind: str, operation: str) -> str:
     least = {"u32": "0u", "i32": "i32(-2147483648)", "i64": "(-9223372036854775807li - 1li)"}
     most = {"u32": "4294967295u", "i32": "2147483647i", "i64": "9223372036854775807li"}
     return (least if operation == "max" else most)[kind]
-
-
-def helpers(names: Iterable[str]) -> str:
-    """Functions of the engine's own, and what they use."""
-    return helper_source(names)
 
 
 def fields(*names: str) -> str:
