@@ -28,7 +28,7 @@ from dala.gpu.raster.frame import (
     Y0,
     Y1,
 )
-from dala.gpu.raster.images import Image, Scratch, draw_image, make_image
+from dala.gpu.raster.images import Scratch, StoredImage, draw_image, make_image
 from dala.gpu.raster.rounds import half_widths
 
 #: The largest width and height of a canvas, and of an image or a sprite.
@@ -88,7 +88,7 @@ class Canvas:
         self._faults = np.zeros(1 + stream.FAULT * stream.FAULTS, np.int64)
         self._told: list[Fault] = []
         self._atlas = Atlas()
-        self._images: dict[int, Image] = {}
+        self._images: dict[int, StoredImage] = {}
         self._scratch: Scratch | None = None
         self._bands: Bands | None = None
         self._places: tuple[Place, ...] = ()

@@ -6,22 +6,17 @@ from typing import Final
 
 from dala.gpu.compute.engines.compositing import LINEAR, OPAQUE, PICTURE, RING, TINT
 from dala.gpu.compute.engines.cpu.compose.expand import spread_row
+from dala.gpu.compute.engines.cpu.compose.halve import halve_narrow, halve_row
 from dala.gpu.compute.engines.cpu.compose.modes import blend_light, blend_plain
 from dala.gpu.compute.engines.cpu.compose.rows import (
+    all_opaque,
     cover_color,
     cover_planes,
     cover_row,
+    cover_sums,
     tint_row,
 )
 from dala.gpu.compute.engines.cpu.compose.samples import sample_row, unpack_row
-from dala.gpu.compute.engines.cpu.compose.scaled import (
-    all_opaque,
-    fixed_row,
-    halve_narrow,
-    halve_row,
-    lay_sums,
-    weighted_row,
-)
 from dala.gpu.compute.engines.cpu.compose.shapes import (
     box_coverage,
     draw_coverage,
@@ -51,7 +46,6 @@ from dala.gpu.compute.engines.cpu.compose.words import (
     HW,
     KIND,
     LEFT,
-    LINE,
     OPACITY,
     RADIUS,
     RIGHT,
@@ -79,7 +73,11 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u32,
     view,
 )
+from dala.gpu.compute.engines.cpu.pixels.fixed_rows import fixed_row
+from dala.gpu.compute.engines.cpu.pixels.float_rows import premultiplied_row
+from dala.gpu.compute.engines.cpu.pixels.gather import nearest_row
 from dala.gpu.compute.engines.cpu.pixels.over import copy_row, fill_row, over_row
+from dala.gpu.compute.engines.cpu.pixels.taps import line_block
 
 #: Pixels that rows of a tile need room for: whole vectors, and a start at a group of eight.
 ROOM: Final = TILE_COLUMNS + 48
@@ -131,13 +129,13 @@ def put_sums(
     """As put_row, from sums that are weighted by alpha."""
     a, b, c, d = spans(draw, y, x0, x1)
     if b < c:
-        lay_sums(pixels, start + b, sums, shift + b, same, c - b, tinted, color)
+        cover_sums(pixels, start + b, sums, shift + b, same, c - b, tinted, color)
     if a < b:
         box_coverage(draw, part, a, y, b - a)
-        lay_sums(pixels, start + a, sums, shift + a, part, b - a, tinted, color)
+        cover_sums(pixels, start + a, sums, shift + a, part, b - a, tinted, color)
     if c < d:
         box_coverage(draw, part, c, y, d - c)
-        lay_sums(pixels, start + c, sums, shift + c, part, d - c, tinted, color)
+        cover_sums(pixels, start + c, sums, shift + c, part, d - c, tinted, color)
 
 
 @native(inline=False)
@@ -177,8 +175,7 @@ def draw_near(
     columns, rows = tables[plan[COLUMNS] + x0 - plan[LEFT] :], tables[plan[ROWS] :]
     for y in hinted(range(y0, y1), scalar=True):
         row = texels[i64(rows[y - plan[TOP]]) * across :]
-        for k in hinted(range(x1 - x0), scalar=True):
-            made[k] = row[columns[k]]
+        nearest_row(row, columns, made, x1 - x0, channels=1)
         if tinted:
             tint_row(made, 0, made, x1 - x0, color)
         put_row(pixels, y * width, made, -x0, draw, y, x0, x1, opaque, same, part)
@@ -208,18 +205,7 @@ def draw_scaled(
     bytes_made, short = view(made, u8, 0), view(line, i16, 0)
     begin, stop = (x0 - left) & ~7, x1 - left
     while begin < stop:
-        count = stop - begin
-        low = min(i64(firsts[begin]), i64(firsts[begin + count - 1]))
-        high = max(i64(firsts[begin]), i64(firsts[begin + count - 1])) + max(many_x, 2)
-        while high - low > LINE - MARGIN:
-            count = max((count >> 1) & ~7, 8)
-            low = min(i64(firsts[begin]), i64(firsts[begin + count - 1]))
-            high = max(i64(firsts[begin]), i64(firsts[begin + count - 1])) + max(many_x, 2)
-        full = (count + 7) & ~7
-        for k in hinted(range(full), scalar=True):
-            places[k] = (
-                max(min(firsts[begin + k], i32(high - many_x)), i32(low)) - i32(low)
-            ) * i32(size)
+        count, low, high = line_block(firsts, begin, stop, many_x, size, places)
         many = (min(high, across) - low) * size
         from_x, to_x = max(left + begin, x0), min(left + begin + count, x1)
         for y in hinted(range(y0, y1), scalar=True):
@@ -242,7 +228,7 @@ def draw_scaled(
                     fixed_x[begin * 4 * many_x :], many_x, bytes_made, count, channels=4,
                 )  # fmt: skip
             else:
-                weighted_row(
+                premultiplied_row(
                     source[at * 4 :], across * 4, weights_y[k * many_y :], many_y, line, many,
                     places, weights_x[begin * many_x :], many_x, sums, count,
                 )  # fmt: skip
@@ -257,10 +243,6 @@ def draw_scaled(
             shift = -(left + begin)
             put_row(pixels, y * width, made, shift, draw, y, from_x, to_x, opaque, same, part)
         begin += count
-
-
-#: Texels that weights may reach beyond the last one that is there.
-MARGIN: Final = 260
 
 
 @native(inline=False)

@@ -15,7 +15,6 @@ from dala.gpu.compute.engines.compositing import (
     SHADOW,
     TINT,
 )
-from dala.gpu.compute.engines.cpu.compose.scaled import axis, fix_columns, fix_rows, near_axis
 from dala.gpu.compute.engines.cpu.compose.shapes import field, wide
 from dala.gpu.compute.engines.cpu.compose.words import (
     ADDRESS,
@@ -49,7 +48,6 @@ from dala.gpu.compute.engines.cpu.compose.words import (
     KIND,
     LEFT,
     LEVEL,
-    LINE,
     NEAR,
     NOTHING,
     OPACITY,
@@ -121,6 +119,13 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u8,
     u32,
     view,
+)
+from dala.gpu.compute.engines.cpu.pixels.taps import (
+    LINE,
+    fill_taps,
+    nearest_taps,
+    pack_columns,
+    pack_rows,
 )
 
 #: Edges this near to a whole pixel are taken to be there: a quarter of a step in 255.
@@ -221,16 +226,16 @@ def lay_tables(
     sign[8], sign[9], sign[10] = sizes, shape, f64(plan[COLUMNS])
     xs, ys = tables[plan[COLUMNS] :], tables[plan[ROWS] :]
     if nearest:
-        near_axis(xs, columns, padded, start_x, sx, u0, u1, width)
-        near_axis(ys, rows, rows, start_y, sy, v0, v1, height)
+        nearest_taps(xs, columns, padded, start_x, sx, u0, u1, width)
+        nearest_taps(ys, rows, rows, start_y, sy, v0, v1, height)
         return used
     weights_x, weights_y = view(xs, f32, padded * 4), view(ys, f32, rows * 4)
-    axis(xs, weights_x, columns, padded, many_x, start_x, sx, u0, u1, width, across)
-    axis(ys, weights_y, rows, rows, many_y, start_y, sy, v0, v1, height, down)
+    fill_taps(xs, weights_x, columns, padded, many_x, start_x, sx, u0, u1, width, across)
+    fill_taps(ys, weights_y, rows, rows, many_y, start_y, sy, v0, v1, height, down)
     if fixed:
         out = view(tables, i16, plan[WEIGHTS] * 4)
-        fix_columns(weights_x, many_x, padded, out)
-        fix_rows(weights_y, many_y, rows, out[padded * 4 * many_x :])
+        pack_columns(weights_x, many_x, padded, out)
+        pack_rows(weights_y, many_y, rows, out[padded * 4 * many_x :])
     return used
 
 

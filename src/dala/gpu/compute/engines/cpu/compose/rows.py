@@ -5,9 +5,12 @@ Coverage is a fraction of 0..1 that multiplies the source's alpha.
 
 from __future__ import annotations
 
+from typing import Final
+
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    all_of,
     f32,
     hinted,
     i32,
@@ -15,9 +18,14 @@ from dala.gpu.compute.engines.cpu.native.names import (
     load,
     splat,
     store,
+    table,
     u32,
 )
-from dala.gpu.compute.engines.cpu.pixels.over import INVERSE, channels_of, cover
+from dala.gpu.compute.engines.cpu.pixels.float_rows import channel_of, straight_colors
+from dala.gpu.compute.engines.cpu.pixels.over import INVERSE, OPAQUE, channels_of, cover
+
+#: The numbers of lanes.
+_LANES: Final = tuple(range(16))
 
 
 @native(inline=False)
@@ -66,3 +74,40 @@ def tint_row(source: Array[u32], first: i64, out: Array[u32], count: i64, color:
         n = min(count - k, 16)
         product = (load(source, first + k, 16, n) >> 24) * alpha + 128
         store(out, k, (((product + (product >> 8)) >> 8) << 24) | rest, n)
+
+
+@native(inline=False, fast=True)
+def cover_sums(
+    pixels: Array[u32], at: i64, sums: Array[f32], first: i64, coverage: Array[f32], count: i64,
+    tinted: bool, color: u32,
+) -> None:  # fmt: skip
+    """Composite premultiplied sums over a row of the target, with a coverage for each pixel.
+
+    With ``tinted`` only their alphas are used, and the color is given.
+    """
+    inverse = f32(1 / 65025)
+    if tinted:
+        inverse = f32(color >> 24) * f32(1 / 65025 / 255)
+    for k in hinted(range(0, count, 16), scalar=True):
+        n = min(count - k, 16)
+        base = 4 * (first + k)
+        alpha = channel_of(sums, base, channel=3)
+        if all_of(alpha <= f32(0)):
+            continue
+        r, g, b = channels_of(splat(color, 16))
+        if not tinted:
+            r, g, b = straight_colors(sums, base, alpha)
+        d = load(pixels, at + k, 16, n)
+        a = min(alpha * inverse, splat(f32(1), 16)) * load(coverage, k, 16)
+        store(pixels, at + k, cover(d, r, g, b, a), n)
+
+
+@native(inline=False)
+def all_opaque(texels: Array[u32], at: i64, count: i64) -> bool:
+    """Return whether all pixels of a part of a row are opaque."""
+    for k in hinted(range(0, count, 16), scalar=True):
+        n = min(count - k, 16)
+        v = load(texels, at + k, 16, n)
+        if not all_of((v >= OPAQUE) | (load(table(i32, _LANES), 0, 16) >= i32(n))):
+            return False
+    return True

@@ -40,6 +40,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     store,
     u32,
 )
+from dala.gpu.compute.engines.cpu.pixels.gather import byte_of, weigh_corners
 
 
 @native
@@ -91,28 +92,30 @@ def sample_row(
                 s = kept(kept(floor(s), floor(u0), ceil(u1) - f32(1)), f32(0), right)
                 t = kept(kept(floor(t), floor(v0), ceil(v1) - f32(1)), f32(0), bottom)
                 one = texel(texels, s, t, width)
-                weight = f32(i32(one >> 24))
+                weight = byte_of(one, channel=3)
                 a += weight
-                r += weight * f32(i32(one & 255))
-                g += weight * f32(i32((one >> 8) & 255))
-                b += weight * f32(i32((one >> 16) & 255))
+                r += weight * byte_of(one, channel=0)
+                g += weight * byte_of(one, channel=1)
+                b += weight * byte_of(one, channel=2)
             else:
                 low_u, low_v = u0 + f32(0.5), v0 + f32(0.5)
                 s = kept(s, low_u, max(low_u, u1 - f32(0.5))) - f32(0.5)
                 t = kept(t, low_v, max(low_v, v1 - f32(0.5))) - f32(0.5)
                 fx, fy = s - floor(s), t - floor(t)
-                for corner in hinted(range(4), unroll=4, scalar=True):
-                    to_x, to_y = f32(corner & 1), f32(corner >> 1)
-                    cx = kept(floor(s) + to_x, f32(0), right)
-                    cy = kept(floor(t) + to_y, f32(0), bottom)
-                    one = texel(texels, cx, cy, width)
-                    wx = fx if corner & 1 != 0 else f32(1) - fx
-                    wy = fy if corner >> 1 != 0 else f32(1) - fy
-                    weight = f32(i32(one >> 24)) * (wx * wy)
-                    a += weight
-                    r += weight * f32(i32(one & 255))
-                    g += weight * f32(i32((one >> 8) & 255))
-                    b += weight * f32(i32((one >> 16) & 255))
+                left, top = floor(s), floor(t)
+                x0, x1 = kept(left, f32(0), right), kept(left + f32(1), f32(0), right)
+                y0, y1 = kept(top, f32(0), bottom), kept(top + f32(1), f32(0), bottom)
+                nw, ne = texel(texels, x0, y0, width), texel(texels, x1, y0, width)
+                sw, se = texel(texels, x0, y1, width), texel(texels, x1, y1, width)
+                # Corners are weighted by alpha, which makes the sums premultiplied.
+                wa = (f32(1) - fx) * (f32(1) - fy) * byte_of(nw, channel=3)
+                wb = fx * (f32(1) - fy) * byte_of(ne, channel=3)
+                wc = (f32(1) - fx) * fy * byte_of(sw, channel=3)
+                wd = fx * fy * byte_of(se, channel=3)
+                a += (wa + wb) + (wc + wd)
+                r += weigh_corners(nw, ne, sw, se, wa, wb, wc, wd, channel=0)
+                g += weigh_corners(nw, ne, sw, se, wa, wb, wc, wd, channel=1)
+                b += weigh_corners(nw, ne, sw, se, wa, wb, wc, wd, channel=2)
         scale = select(a > zero, f32(1) / max(a, splat(f32(1e-9), 16)), zero)
         store(red, k, r * scale)
         store(green, k, g * scale)
@@ -128,7 +131,7 @@ def unpack_row(
     """As sample_row, for texels that lie on pixels."""
     for k in hinted(range(0, count, 16), scalar=True):
         one = load(texels, at + k, 16, min(count - k, 16))
-        store(red, k, f32(i32(one & 255)))
-        store(green, k, f32(i32((one >> 8) & 255)))
-        store(blue, k, f32(i32((one >> 16) & 255)))
-        store(alphas, k, f32(i32(one >> 24)) * f32(1 / 255))
+        store(red, k, byte_of(one, channel=0))
+        store(green, k, byte_of(one, channel=1))
+        store(blue, k, byte_of(one, channel=2))
+        store(alphas, k, byte_of(one, channel=3) * f32(1 / 255))

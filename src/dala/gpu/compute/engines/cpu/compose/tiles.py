@@ -16,9 +16,6 @@ from dala.gpu.compute.engines.cpu.compose.draws import (
     draw_scaled,
     fill_part,
 )
-from dala.gpu.compute.engines.cpu.compose.scaled import (
-    LINE_ROOM,
-)
 from dala.gpu.compute.engines.cpu.compose.shapes import (
     field,
 )
@@ -80,6 +77,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u32,
     view,
 )
+from dala.gpu.compute.engines.cpu.pixels.fixed_rows import LINE_ROOM
 from dala.gpu.compute.engines.cpu.pixels.over import fill_row
 
 

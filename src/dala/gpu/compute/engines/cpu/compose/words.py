@@ -50,7 +50,5 @@ SIMPLE, SIZED, ANYTHING = 0, 1, 2
 #: Pixels of a tile at most, down and across.
 TILE_ROWS: Final = 16
 TILE_COLUMNS: Final = 1024
-#: Texels that a line of scaling holds.
-LINE: Final = 4096
 #: Added to addresses: the memory that pictures are found in begins here.
 ORIGIN: Final = 4096

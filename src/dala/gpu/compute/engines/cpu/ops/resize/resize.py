@@ -13,22 +13,19 @@ from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, u8, u32
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.resize.fixed import COLUMNS as FIXED_COLUMNS
-from dala.gpu.compute.engines.cpu.ops.resize.fixed import LINE as FIXED_LINE
 from dala.gpu.compute.engines.cpu.ops.resize.fixed import (
-    across_tables,
-    finish,
+    FIXED_COLUMNS,
     fixed_fits,
-    fixed_weights,
-    resize_down,
-    resize_up,
+    resize_fixed,
 )
-from dala.gpu.compute.engines.cpu.ops.resize.float import (
-    LINE,
-    pick_pixels,
-    resize_float,
-)
+from dala.gpu.compute.engines.cpu.ops.resize.float import LINE, resize_float, resize_nearest
 from dala.gpu.compute.engines.cpu.ops.resize.sparse import LANES, tensor_sparse
+from dala.gpu.compute.engines.cpu.pixels.taps import LINE as FIXED_LINE
+from dala.gpu.compute.engines.cpu.pixels.taps import (
+    fixed_columns,
+    fixed_rounding,
+    fixed_weights,
+)
 from dala.gpu.compute.engines.cpu.threads import pool
 from dala.gpu.compute.engines.registry import run_on_host
 from dala.gpu.compute.engines.sampling.taps import Axis, Taps, task_axes
@@ -66,7 +63,7 @@ def make_resize(engine: Engine, task: Task) -> Runner:
 def _nearest(dtype: str, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
     word = dtype == "f32" or channels == 4
     each = 1 if dtype == "u8" and channels == 4 else channels
-    code = compile_native(pick_pixels, T=u32 if word else u8, channels=each)
+    code = compile_native(resize_nearest, T=u32 if word else u8, channels=each)
     fixed = taps_y.first, taps_x.first, x.source, x.size
     return _runner(code.parallel(y.size, rows_of_tile(y.size, x.size), fixed=fixed))
 
@@ -91,24 +88,15 @@ def _held(storage: Storage) -> Any:
 
 
 def _fixed(y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
-    up = y.size > y.source
-    code = compile_native(
-        resize_up if up else resize_down,
-        taps_x=taps_x.count,
-        taps_y=taps_y.count,
-        channels=channels,
-    )
+    code = compile_native(resize_fixed, taps_x=taps_x.count, taps_y=taps_y.count, channels=channels)
     (weights_y, scale_y), (weights_x, scale_x) = fixed_weights(taps_y), fixed_weights(taps_x)
     blocks = _blocks(taps_x, columns=FIXED_COLUMNS, pixels=FIXED_LINE)
-    # The taps of a row lie apart, or the compiler joins them and finds no multiply-high any more.
+    # The weights of a row are apart, or the compiler joins them and finds no multiply-high.
     down = np.ascontiguousarray(weights_y.T).reshape(-1)
-    tables = (taps_y.first, down, *across_tables(taps_x, weights_x, blocks, channels), blocks)
-    counts = (taps_x.count, taps_y.count) if up else (taps_y.count, taps_x.count)
-    numbers = x.source, x.size, *finish(scale_y * scale_x, *counts)
-    # Tiles of a picture that grows begin with rows that the tile above has made too.
+    tables = (taps_y.first, down, *fixed_columns(taps_x, weights_x, blocks, channels), blocks)
+    rounding = fixed_rounding(scale_y * scale_x, taps_y.count, taps_x.count)
     rows = rows_of_tile(y.size, x.size)
-    rows = min(max(rows, 32), y.size) if up else rows
-    return _runner(code.parallel(y.size, rows, fixed=(*tables, *numbers)))
+    return _runner(code.parallel(y.size, rows, fixed=(*tables, x.source, x.size, *rounding)))
 
 
 def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:

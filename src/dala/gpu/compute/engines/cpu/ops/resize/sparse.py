@@ -25,6 +25,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u32,
     u64,
 )
+from dala.gpu.compute.engines.cpu.pixels.gather import weigh_corners
 
 #: Output pixels at once; rows of fewer are made one by one.
 LANES: Final = 16
@@ -109,9 +110,13 @@ def row_of_pairs(
         a, b = pixels(above, places, x, beside=0), pixels(above, places, x, beside=channels)
         c, d = pixels(below, places, x, beside=0), pixels(below, places, x, beside=channels)
         left, right = load(weights_x, x, LANES), load(weights_x, width + x, LANES)
-        red = four(a, b, c, d, left, right, down, channel=static(pick[0])) * finish[0] + finish[3]
-        green = four(a, b, c, d, left, right, down, channel=static(pick[1])) * finish[1] + finish[4]
-        blue = four(a, b, c, d, left, right, down, channel=static(pick[2])) * finish[2] + finish[5]
+        wa, wb, wc, wd = left * down[0], right * down[0], left * down[1], right * down[1]
+        red = weigh_corners(a, b, c, d, wa, wb, wc, wd, channel=static(pick[0]))
+        green = weigh_corners(a, b, c, d, wa, wb, wc, wd, channel=static(pick[1]))
+        blue = weigh_corners(a, b, c, d, wa, wb, wc, wd, channel=static(pick[2]))
+        red = red * finish[0] + finish[3]
+        green = green * finish[1] + finish[4]
+        blue = blue * finish[2] + finish[5]
         if planes:
             store(out, row + x, red)
             store(out, row + plane + x, green)
@@ -121,17 +126,6 @@ def row_of_pairs(
             third = shuffle(blue, blue, _TWICE)
             for k in static(range(3)):
                 store(out, row + x * 3 + k * LANES, shuffle(two, third, static(_MIXED[k])))
-
-
-@native(fast=True)
-def four(
-    a: Any, b: Any, c: Any, d: Any, left: Any, right: Any, down: Array[f32], *, channel: int
-) -> Any:
-    """One channel of pixels, from the two above and the two below."""
-    k = static(8 * channel)
-    up = left * f32(i32((a >> k) & 255)) + right * f32(i32((b >> k) & 255))
-    low = left * f32(i32((c >> k) & 255)) + right * f32(i32((d >> k) & 255))
-    return up * down[0] + low * down[1]
 
 
 @native(fast=True)

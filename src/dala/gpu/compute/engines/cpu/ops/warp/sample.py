@@ -21,15 +21,22 @@ from dala.gpu.compute.engines.cpu.native.names import (
     local,
     saturate,
     select,
-    shuffle,
     static,
     store,
     u8,
     u32,
-    vec,
     view,
 )
 from dala.gpu.compute.engines.cpu.ops.warp.places import add_places, map_places, seen_places
+from dala.gpu.compute.engines.cpu.pixels.gather import (
+    bicubic,
+    bicubic_gray,
+    bilinear,
+    bilinear_scalar,
+    cubic_weights,
+    mix_corners,
+    pixel,
+)
 
 #: Codes of what shaders know by name, in the order of engines/coordinates.py.
 NEAREST, BILINEAR, BICUBIC = 0, 1, 2
@@ -37,21 +44,6 @@ CONSTANT, CLAMP, REFLECT, WRAP = 0, 1, 2, 3
 AFFINE, PERSPECTIVE, MAP = 0, 1, 2
 #: Pixels whose coordinates are found together.
 STRETCH: Final = 256
-_QUARTERS: Final = tuple(range(4)), tuple(range(4, 8)), tuple(range(8, 12)), tuple(range(12, 16))
-_SPREAD: Final = tuple(k // 4 for k in range(16))
-_THIRDS: Final = (0, 1, 2, 3), (3, 4, 5, 6), (6, 7, 8, 9), (9, 10, 11, 12)
-_SPREAD_THREE: Final = (0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3)
-
-
-@native
-def pixel(source: Array[T], at: i64, *, T: type, channels: int) -> Any:  # noqa: N803
-    """The pixel that begins at an element: a number, or a vector of four."""
-    if channels == 1:
-        return f32(source[at])
-    elif channels == 3:
-        return vec(f32(source[at]), f32(source[at + 1]), f32(source[at + 2]), f32(0))
-    else:
-        return f32(load(source, at, 4))
 
 
 @native
@@ -82,88 +74,6 @@ def tap(
 
 
 @native(fast=True)
-def cubic(t: f32) -> Any:
-    """The weights of four pixels, a = -0.75."""
-    d = vec(t + 1.0, t, 1.0 - t, 2.0 - t)
-    near = (1.25 * d - 2.25) * d * d + 1.0
-    far = (((d - 5.0) * d + 8.0) * d - 4.0) * -0.75
-    return shuffle(near, far, (4, 1, 2, 7))
-
-
-@native(fast=True)
-def near_two(
-    source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
-    *, T: type, channels: int,  # noqa: N803
-) -> Any:  # fmt: skip
-    """Bilinear, all four pixels inside."""
-    if channels == 4:
-        above, below = f32(load(source, at, 8)), f32(load(source, at + pitch, 8))
-        both = above + (below - above) * part_y
-        left = shuffle(both, both, (0, 1, 2, 3))
-        return left + (shuffle(both, both, (4, 5, 6, 7)) - left) * part_x
-    elif channels == 3:
-        # Two pixels are six numbers; eight are read where that many are left.
-        if at + pitch + 8 <= len(source):
-            above, below = f32(load(source, at, 8)), f32(load(source, at + pitch, 8))
-            both = above + (below - above) * part_y
-            left = shuffle(both, both, (0, 1, 2, 3))
-            return left + (shuffle(both, both, (3, 4, 5, 6)) - left) * part_x
-        else:
-            return one_by_one(source, at, pitch, part_x, part_y, channels=channels)
-    else:
-        return one_by_one(source, at, pitch, part_x, part_y, channels=channels)
-
-
-@native(fast=True)
-def one_by_one(
-    source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
-    *, T: type, channels: int,  # noqa: N803
-) -> Any:  # fmt: skip
-    """Bilinear, each pixel read by itself."""
-    nw = pixel(source, at, channels=channels)
-    ne = pixel(source, at + channels, channels=channels)
-    sw = pixel(source, at + pitch, channels=channels)
-    se = pixel(source, at + pitch + channels, channels=channels)
-    above, below = nw + (ne - nw) * part_x, sw + (se - sw) * part_x
-    return above + (below - above) * part_y
-
-
-@native(fast=True)
-def near_four(
-    source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
-    *, T: type, channels: int,  # noqa: N803
-) -> Any:  # fmt: skip
-    """Bicubic, all sixteen pixels inside; ``at`` is the first of them."""
-    wx, wy = cubic(part_x), cubic(part_y)
-    if channels == 4:
-        rows = wy[0] * f32(load(source, at, 16))
-        for k in static((1, 2, 3)):
-            rows += wy[k] * f32(load(source, at + k * pitch, 16))
-        rows = rows * shuffle(wx, wx, _SPREAD)
-        total = shuffle(rows, rows, _QUARTERS[0])
-        for k in static((1, 2, 3)):
-            total += shuffle(rows, rows, _QUARTERS[k])
-        return total
-    elif channels == 3 and at + 3 * pitch + 16 <= len(source):
-        rows = wy[0] * f32(load(source, at, 16))
-        for k in static((1, 2, 3)):
-            rows += wy[k] * f32(load(source, at + k * pitch, 16))
-        rows = rows * shuffle(wx, wx, _SPREAD_THREE)
-        total = shuffle(rows, rows, _THIRDS[0])
-        for k in static((1, 2, 3)):
-            total += shuffle(rows, rows, _THIRDS[k])
-        return total
-    else:
-        total = pixel(source, at, channels=channels) * 0.0
-        for j in static(range(4)):
-            row = wx[0] * pixel(source, at + j * pitch, channels=channels)
-            for k in static((1, 2, 3)):
-                row += wx[k] * pixel(source, at + j * pitch + k * channels, channels=channels)
-            total += wy[j] * row
-        return total
-
-
-@native(fast=True)
 def sample(
     source: Array[T], x: i64, part_x: f32, y: i64, part_y: f32, width: i64, height: i64, fill: Any,
     *, T: type, channels: int, method: int, border: int,  # noqa: N803
@@ -175,14 +85,13 @@ def sample(
             return fill
         if x >= 0 and x < width - 1 and y >= 0 and y < height - 1:
             at = (y * width + x) * channels
-            value = near_two(source, at, width * channels, part_x, part_y, channels=channels)
+            value = bilinear(source, at, width * channels, part_x, part_y, channels=channels)
         else:
             nw = tap(source, x, y, width, height, fill, channels=channels, border=border)
             ne = tap(source, x + 1, y, width, height, fill, channels=channels, border=border)
             sw = tap(source, x, y + 1, width, height, fill, channels=channels, border=border)
             se = tap(source, x + 1, y + 1, width, height, fill, channels=channels, border=border)
-            above, below = nw + (ne - nw) * part_x, sw + (se - sw) * part_x
-            value = above + (below - above) * part_y
+            value = mix_corners(nw, ne, sw, se, part_x, part_y)
         return value
     else:
         value = fill
@@ -190,9 +99,9 @@ def sample(
             return fill
         if x >= 1 and x < width - 2 and y >= 1 and y < height - 2:
             at = ((y - 1) * width + x - 1) * channels
-            value = near_four(source, at, width * channels, part_x, part_y, channels=channels)
+            value = bicubic(source, at, width * channels, part_x, part_y, channels=channels)
         else:
-            wx, wy = cubic(part_x), cubic(part_y)
+            wx, wy = cubic_weights(part_x), cubic_weights(part_y)
             value = fill * 0.0
             for j in static(range(4)):
                 for k in static(range(4)):
@@ -253,41 +162,10 @@ def gray_stretch(
     for i in independent(range(count)):
         at = i64(whole_y[i]) * width + i64(whole_x[i])
         if method == BILINEAR:
-            value = one_by_one(source, at, width, part_x[i], part_y[i], channels=1)
+            value = bilinear_scalar(source, at, width, part_x[i], part_y[i], channels=1)
         else:
-            value = sixteen(source, at - width - 1, width, part_x[i], part_y[i])
+            value = bicubic_gray(source, at - width - 1, width, part_x[i], part_y[i])
         put(out, i, value, channels=1)
-
-
-@native(fast=True)
-def sixteen(
-    source: Array[T],
-    at: i64,
-    pitch: i64,
-    t: f32,
-    u: f32,
-    *,
-    T: type,  # noqa: N803
-) -> f32:
-    """Bicubic of one channel, all in scalars, which become lanes."""
-    total = f32(0)
-    for j in static(range(4)):
-        row = cubic_at(t, n=0) * f32(source[at + pitch * j])
-        for k in static((1, 2, 3)):
-            row += cubic_at(t, n=k) * f32(source[at + pitch * j + k])
-        total += cubic_at(u, n=j) * row
-    return total
-
-
-@native(fast=True)
-def cubic_at(t: f32, *, n: int) -> f32:
-    """The weight of the n-th of four pixels, a = -0.75."""
-    if n == 0 or n == 3:
-        d = t + 1.0 if n == 0 else 2.0 - t
-        return (((d - 5.0) * d + 8.0) * d - 4.0) * -0.75
-    else:
-        e = t if n == 1 else 1.0 - t
-        return (1.25 * e - 2.25) * e * e + 1.0
 
 
 @native

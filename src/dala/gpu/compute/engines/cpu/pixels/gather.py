@@ -1,0 +1,189 @@
+"""Samples of a picture at given coordinates: nearest, bilinear and bicubic.
+
+All pixels that a sample reads must be inside the picture; borders are the callers' business.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.names import (
+    Array,
+    T,
+    f32,
+    i32,
+    i64,
+    independent,
+    load,
+    shuffle,
+    static,
+    vec,
+)
+
+_QUARTERS: Final = tuple(range(4)), tuple(range(4, 8)), tuple(range(8, 12)), tuple(range(12, 16))
+_REPEAT_FOUR: Final = tuple(k // 4 for k in range(16))
+_THIRDS: Final = (0, 1, 2, 3), (3, 4, 5, 6), (6, 7, 8, 9), (9, 10, 11, 12)
+_REPEAT_THREE: Final = (0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3)
+
+
+@native
+def nearest_row(
+    row: Array[T], columns: Array[i32], out: Array[T], count: i64,
+    *, T: type, channels: int,  # noqa: N803
+) -> None:  # fmt: skip
+    """Copy the pixels of a row at given columns."""
+    if channels == 1:
+        for x in independent(range(count)):
+            out[x] = row[columns[x]]
+    else:
+        for x in independent(range(count)):
+            for c in static(range(channels)):
+                out[x * channels + c] = row[i64(columns[x]) * channels + c]
+
+
+@native
+def pixel(source: Array[T], at: i64, *, T: type, channels: int) -> Any:  # noqa: N803
+    """Return the pixel at an element: a number, or a vector of four."""
+    if channels == 1:
+        return f32(source[at])
+    elif channels == 3:
+        return vec(f32(source[at]), f32(source[at + 1]), f32(source[at + 2]), f32(0))
+    else:
+        return f32(load(source, at, 4))
+
+
+# bilinear -------------------------------------------------------------------------------------
+@native
+def byte_of(words: Any, *, channel: int) -> Any:
+    """Return one channel of packed pixels as f32."""
+    return f32(i32((words >> static(8 * channel)) & 255))
+
+
+@native(fast=True)
+def weigh_corners(
+    a: Any, b: Any, c: Any, d: Any, wa: Any, wb: Any, wc: Any, wd: Any, *, channel: int
+) -> Any:
+    """Return the weighted sum of one channel over the four corners of sixteen samples."""
+    upper = wa * byte_of(a, channel=channel) + wb * byte_of(b, channel=channel)
+    lower = wc * byte_of(c, channel=channel) + wd * byte_of(d, channel=channel)
+    return upper + lower
+
+
+@native(fast=True)
+def bilinear(
+    source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
+    *, T: type, channels: int,  # noqa: N803
+) -> Any:  # fmt: skip
+    """Return one bilinear sample; ``at`` is the element of its upper left pixel.
+
+    One pixel of all channels at a time, as its neighbors are one load: for pictures with channels
+    side by side that is faster than ``weigh_corners``, which compositing needs to weigh by alpha.
+    """
+    if channels == 4:
+        above, below = f32(load(source, at, 8)), f32(load(source, at + pitch, 8))
+        both = above + (below - above) * part_y
+        left = shuffle(both, both, (0, 1, 2, 3))
+        return left + (shuffle(both, both, (4, 5, 6, 7)) - left) * part_x
+    elif channels == 3:
+        # Two pixels are six numbers; eight are read where that many are left.
+        if at + pitch + 8 <= len(source):
+            above, below = f32(load(source, at, 8)), f32(load(source, at + pitch, 8))
+            both = above + (below - above) * part_y
+            left = shuffle(both, both, (0, 1, 2, 3))
+            return left + (shuffle(both, both, (3, 4, 5, 6)) - left) * part_x
+        else:
+            return bilinear_scalar(source, at, pitch, part_x, part_y, channels=channels)
+    else:
+        return bilinear_scalar(source, at, pitch, part_x, part_y, channels=channels)
+
+
+@native(fast=True)
+def bilinear_scalar(
+    source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
+    *, T: type, channels: int,  # noqa: N803
+) -> Any:  # fmt: skip
+    """Return one bilinear sample, each of its pixels read by itself."""
+    nw = pixel(source, at, channels=channels)
+    ne = pixel(source, at + channels, channels=channels)
+    sw = pixel(source, at + pitch, channels=channels)
+    se = pixel(source, at + pitch + channels, channels=channels)
+    return mix_corners(nw, ne, sw, se, part_x, part_y)
+
+
+@native(fast=True)
+def mix_corners(nw: Any, ne: Any, sw: Any, se: Any, part_x: f32, part_y: f32) -> Any:
+    """Interpolate between four pixels."""
+    above, below = nw + (ne - nw) * part_x, sw + (se - sw) * part_x
+    return above + (below - above) * part_y
+
+
+# bicubic --------------------------------------------------------------------------------------
+@native(fast=True)
+def cubic_weights(t: f32) -> Any:
+    """Return the weights of four pixels, a = -0.75."""
+    d = vec(t + 1.0, t, 1.0 - t, 2.0 - t)
+    near = (1.25 * d - 2.25) * d * d + 1.0
+    far = (((d - 5.0) * d + 8.0) * d - 4.0) * -0.75
+    return shuffle(near, far, (4, 1, 2, 7))
+
+
+@native(fast=True)
+def bicubic(
+    source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
+    *, T: type, channels: int,  # noqa: N803
+) -> Any:  # fmt: skip
+    """Return one bicubic sample; ``at`` is the element of the first of its sixteen pixels."""
+    wx, wy = cubic_weights(part_x), cubic_weights(part_y)
+    if channels == 4:
+        rows = wy[0] * f32(load(source, at, 16))
+        for k in static((1, 2, 3)):
+            rows += wy[k] * f32(load(source, at + k * pitch, 16))
+        rows = rows * shuffle(wx, wx, _REPEAT_FOUR)
+        total = shuffle(rows, rows, _QUARTERS[0])
+        for k in static((1, 2, 3)):
+            total += shuffle(rows, rows, _QUARTERS[k])
+        return total
+    elif channels == 3 and at + 3 * pitch + 16 <= len(source):
+        rows = wy[0] * f32(load(source, at, 16))
+        for k in static((1, 2, 3)):
+            rows += wy[k] * f32(load(source, at + k * pitch, 16))
+        rows = rows * shuffle(wx, wx, _REPEAT_THREE)
+        total = shuffle(rows, rows, _THIRDS[0])
+        for k in static((1, 2, 3)):
+            total += shuffle(rows, rows, _THIRDS[k])
+        return total
+    else:
+        total = pixel(source, at, channels=channels) * 0.0
+        for j in static(range(4)):
+            row = wx[0] * pixel(source, at + j * pitch, channels=channels)
+            for k in static((1, 2, 3)):
+                row += wx[k] * pixel(source, at + j * pitch + k * channels, channels=channels)
+            total += wy[j] * row
+        return total
+
+
+@native(fast=True)
+def bicubic_gray(
+    source: Array[T], at: i64, pitch: i64, t: f32, u: f32,
+    *, T: type,  # noqa: N803
+) -> f32:  # fmt: skip
+    """Return one bicubic sample of one channel in scalars, which the compiler vectorizes."""
+    total = f32(0)
+    for j in static(range(4)):
+        row = cubic_weight(t, n=0) * f32(source[at + pitch * j])
+        for k in static((1, 2, 3)):
+            row += cubic_weight(t, n=k) * f32(source[at + pitch * j + k])
+        total += cubic_weight(u, n=j) * row
+    return total
+
+
+@native(fast=True)
+def cubic_weight(t: f32, *, n: int) -> f32:
+    """Return the weight of the n-th of four pixels, a = -0.75."""
+    if n == 0 or n == 3:
+        d = t + 1.0 if n == 0 else 2.0 - t
+        return (((d - 5.0) * d + 8.0) * d - 4.0) * -0.75
+    else:
+        e = t if n == 1 else 1.0 - t
+        return (1.25 * e - 2.25) * e * e + 1.0

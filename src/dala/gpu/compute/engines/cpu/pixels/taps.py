@@ -1,0 +1,248 @@
+"""Tap tables: which source pixels an output pixel is computed from, and their weights.
+
+Operations compute their tables once on the host, from the filters in ``engines/sampling/taps.py``.
+The compositor and the rasterizer compute theirs in native code, since scaled pictures move from
+frame to frame. Both end as the same fixed-point layout, which ``fixed_rows.py`` reads.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.names import (
+    Array,
+    ceil,
+    f32,
+    f64,
+    floor,
+    hinted,
+    i16,
+    i32,
+    i64,
+    independent,
+    local,
+    splat,
+    store,
+)
+from dala.gpu.compute.engines.sampling.taps import Taps
+
+#: Taps of a fixed-point sum at most.
+FIXED_TAPS: Final = 8
+#: Source pixels that a line holds, and by how many the taps of a block may exceed it.
+LINE: Final = 4096
+LINE_MARGIN: Final = 260
+#: The sum of a pixel's fixed-point weights, unless one of them is above 1.
+FIXED_ONE: Final = 32768
+#: Which of eight pixels share a vector of 32 products: with two taps each, and with four.
+PAIRS_OF_TAPS: Final = ((0, 2, 4, 6), (1, 3, 5, 7))
+FOURS_OF_TAPS: Final = ((0, 2), (1, 3), (4, 6), (5, 7))
+
+
+# on the host ----------------------------------------------------------------------------------
+def fixed_weights(taps: Taps) -> tuple[npt.NDArray[np.int16], int]:
+    """Return weights as 16-bit integers, a row for each output position, and the sum of a row."""
+    largest = float(np.abs(taps.weights).max())
+    scale = FIXED_ONE if largest <= 1.0 else int(32767 / largest) - taps.count
+    whole = np.floor(taps.weights * scale + 0.5).astype(np.int64)
+    at = np.abs(whole).argmax(axis=1)
+    whole[np.arange(len(whole)), at] += scale - whole.sum(axis=1)
+    return np.minimum(whole, 32767).astype(np.int16), scale
+
+
+def fixed_rounding(scale: int, taps_down: int, taps_across: int) -> tuple[int, int]:
+    """Return the bias of a sum down and across, and the factor that makes it a byte.
+
+    ``scale`` is the product of both sums of weights. Truncation has cost each product half a unit
+    on average, which the bias restores.
+    """
+    unit = scale / 2**25
+    return round(unit / 2 + taps_down / 4 + taps_across / 2), round(65536 / unit)
+
+
+def fixed_columns(
+    taps: Taps, weights: npt.NDArray[np.int16], blocks: npt.NDArray[np.int32], channels: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int16]]:
+    """Return where in the line of its block each pixel's taps begin, and the packed weights.
+
+    Both are padded to whole groups of eight pixels.
+    """
+    count, width = len(taps.first), 2 if taps.count <= 2 else 4
+    groups, chunks = -(-count // 8), -(-taps.count // width)
+    first = np.zeros(groups * 8, np.int32)
+    for begin, stop, base, _ in blocks.reshape(-1, 4):
+        first[begin:stop] = (taps.first[begin:stop] - base) * channels
+    padded = np.zeros((groups * 8, chunks * width), np.int16)
+    padded[:count, : taps.count] = weights
+    each = padded.reshape(groups, 8, chunks, width)
+    order = np.array(PAIRS_OF_TAPS if width == 2 else FOURS_OF_TAPS)
+    # group, vector, chunk, pixel of the vector, tap, channel
+    packed = each[:, order].transpose(0, 1, 3, 2, 4)
+    return first, np.ascontiguousarray(np.repeat(packed, 4, axis=-1)).reshape(-1)
+
+
+# in native code -------------------------------------------------------------------------------
+@native
+def linear_tap(position: f64, low: f64, high: f64, size: i64) -> tuple[i64, f32]:
+    """Return the first of two texels around a position, and the weight of the second.
+
+    Positions are clamped to the centers of the texels at ``low`` and ``high``.
+    """
+    low = max(low + f64(0.5), f64(0.5))
+    high = max(min(high - f64(0.5), f64(size) - f64(0.5)), low)
+    s = max(min(position, high), low) - f64(0.5)
+    whole = max(min(floor(s), f64(size - 2)), f64(0))
+    return i64(whole), f32(min(s - whole, f64(1)))
+
+
+@native
+def linear_taps(
+    first: Array[i32], weights: Array[f32], count: i64, padded: i64, start: f64, scale: f64,
+    low: f64, high: f64, size: i64,
+) -> None:  # fmt: skip
+    """Fill a table with two taps for each pixel; the last pixel is repeated up to ``padded``."""
+    for k in independent(range(padded)):
+        position = start + f64(min(k, count - 1)) * scale
+        at, part = linear_tap(position, low, high, size)
+        first[k] = i32(at)
+        weights[2 * k] = f32(1) - part
+        weights[2 * k + 1] = part
+
+
+@native
+def clamp_to_centers(s: f64, low: f64, high: f64) -> f64:
+    """Clamp a position to the centers of the outer texels, and count from a center."""
+    return max(min(s, max(low + f64(0.5), high - f64(0.5))), low + f64(0.5)) - f64(0.5)
+
+
+@native(inline=False)
+def fill_taps(
+    first: Array[i32],
+    weights: Array[f32],
+    count: i64,
+    padded: i64,
+    sums: i64,
+    start: f64,
+    scale: f64,
+    low: f64,
+    high: f64,
+    size: i64,
+    samples: i64,
+) -> None:
+    """Fill a table: the first texel of each pixel, and the weights of ``sums`` texels.
+
+    A pixel is the mean of ``samples`` bilinear samples. ``start`` is the position of the first
+    pixel's center in texels. The last pixel is repeated up to ``padded``.
+    """
+    if sums == 2:
+        linear_taps(first, weights, count, padded, start, scale, low, high, size)
+        return
+    share = f32(1) / f32(samples)
+    for k in hinted(range(padded), scalar=True):
+        middle = start + f64(min(k, count - 1)) * scale
+        begin = middle + (f64(0.5) / f64(samples) - f64(0.5)) * scale
+        a = clamp_to_centers(begin, low, high)
+        b = clamp_to_centers(begin + f64(samples - 1) / f64(samples) * scale, low, high)
+        base = max(min(i64(floor(min(a, b))), size - sums), 0)
+        first[k] = i32(base)
+        for j in hinted(range(sums), scalar=True):
+            weights[k * sums + j] = f32(0)
+        for n in hinted(range(samples), scalar=True):
+            s = clamp_to_centers(begin + f64(n) / f64(samples) * scale, low, high)
+            whole = floor(s)
+            part = f32(s - whole) * share
+            x = i64(whole)
+            p = min(max(x, 0), size - 1) - base
+            q = min(max(x + 1, 0), size - 1) - base
+            weights[k * sums + p] += share - part
+            if part > f32(0):
+                weights[k * sums + q] += part
+
+
+@native(inline=False)
+def nearest_taps(
+    first: Array[i32], count: i64, padded: i64, start: f64, scale: f64, low: f64, high: f64,
+    size: i64,
+) -> None:  # fmt: skip
+    """Fill a table with the texel that contains the center of each pixel."""
+    for k in hinted(range(padded), scalar=True):
+        x = i64(floor(start + f64(min(k, count - 1)) * scale))
+        x = max(min(x, i64(ceil(high)) - 1), i64(floor(low)))
+        first[k] = i32(min(max(x, 0), size - 1))
+
+
+@native
+def round_weights(weights: Array[f32], at: i64, sums: i64, out: Array[i32]) -> None:
+    """Round a pixel's weights to integers that add up to FIXED_ONE."""
+    total, most, best = i32(0), i32(-1), 0
+    for j in hinted(range(sums), scalar=True):
+        w = i32(weights[at + j] * f32(FIXED_ONE) + f32(0.5))
+        out[j] = w
+        total += w
+        if w > most:
+            most, best = w, j
+    out[best] = out[best] + FIXED_ONE - total
+
+
+@native
+def pack_linear_columns(weights: Array[f32], padded: i64, out: Array[i16]) -> None:
+    """Pack weights of two taps for each column, as ``fixed_columns`` does."""
+    for k in hinted(range(padded), scalar=True):
+        part = i32(weights[2 * k + 1] * f32(FIXED_ONE) + f32(0.5))
+        at = (k >> 3) * 64 + (k & 1) * 32 + ((k >> 1) & 3) * 8
+        store(out, at, splat(i16(min(FIXED_ONE - part, 32767)), 4))
+        store(out, at + 4, splat(i16(min(part, 32767)), 4))
+
+
+@native(inline=False)
+def pack_columns(weights: Array[f32], sums: i64, padded: i64, out: Array[i16]) -> None:
+    """Pack weights of two, four or eight taps for each column, as ``fixed_columns`` does."""
+    if sums == 2:
+        pack_linear_columns(weights, padded, out)
+        return
+    found = local(i32, FIXED_TAPS)
+    chunks = sums >> 2
+    for k in hinted(range(padded), scalar=True):
+        round_weights(weights, k * sums, sums, found)
+        # FOURS_OF_TAPS in arithmetic: the vector of a pixel, and its side of it.
+        p = k & 7
+        vector, side = (p >> 2) * 2 + (p & 1), (p >> 1) & 1
+        base = ((k >> 3) * 4 + vector) * 32 * chunks + side * 16
+        for j in hinted(range(sums), scalar=True):
+            w = i16(min(found[j], 32767))
+            store(out, base + (j >> 2) * 32 + (j & 3) * 4, splat(w, 4))
+
+
+@native(inline=False)
+def pack_rows(weights: Array[f32], sums: i64, count: i64, out: Array[i16]) -> None:
+    """Write the fixed-point weights of rows, FIXED_TAPS places each."""
+    found = local(i32, FIXED_TAPS)
+    for k in hinted(range(count), scalar=True):
+        round_weights(weights, k * sums, sums, found)
+        for j in hinted(range(sums), scalar=True):
+            out[k * FIXED_TAPS + j] = i16(min(found[j], 32767))
+
+
+@native
+def line_block(
+    first: Array[i32], begin: i64, stop: i64, taps: i64, channels: i64, places: Array[i32]
+) -> tuple[i64, i64, i64]:
+    """Choose how many columns from ``begin`` on have all their taps in one line.
+
+    Return their number and the range of texels that they read, and write where in the line the taps
+    of each column begin.
+    """
+    count = stop - begin
+    low = min(i64(first[begin]), i64(first[begin + count - 1]))
+    high = max(i64(first[begin]), i64(first[begin + count - 1])) + max(taps, 2)
+    while high - low > LINE - LINE_MARGIN:
+        count = max((count >> 1) & ~7, 8)
+        low = min(i64(first[begin]), i64(first[begin + count - 1]))
+        high = max(i64(first[begin]), i64(first[begin + count - 1])) + max(taps, 2)
+    for k in hinted(range((count + 7) & ~7), scalar=True):
+        at = max(min(first[begin + k], i32(high - taps)), i32(low)) - i32(low)
+        places[k] = at * i32(channels)
+    return count, low, high
