@@ -11,7 +11,7 @@ import random
 import pytest
 
 from dala.errors import ProtocolError
-from dala.gpu import command
+from dala.gpu import command, protocol
 from dala.gpu.raster import Canvas
 
 EDGES = (0, 1, 2, 15, 16, 17, 2**15, 2**31 - 1, 2**31, 2**31 + 1, 2**32 - 2, 2**32 - 1)
@@ -32,8 +32,8 @@ def signed(rng: random.Random) -> int:
 
 def one(rng: random.Random, depth: int = 0) -> bytes:
     """A valid command."""
-    codes = list(command.LAYOUTS)
-    layout = command.LAYOUTS[rng.choice(codes)]
+    codes = list(protocol.BY_OPCODE)
+    layout = protocol.BY_OPCODE[rng.choice(codes)]
     parts = [bytes([layout.opcode])]
     w = h = 0
     for name, kind in layout.fields:
@@ -148,7 +148,7 @@ def test_batches_too_deep_and_too_large() -> None:
     for depth in range(1, 20):
         data = command.encode_batch([data])
         wanted = verdict(data)
-        assert (wanted is None) == (depth <= command.MAX_DEPTH)
+        assert (wanted is None) == (depth <= protocol.MAX_DEPTH)
         if wanted is None:
             canvas.check(data)
         else:

@@ -163,6 +163,7 @@ SURFACE = {
 
 COMMAND = {
     "Command": None,
+    "DrawCommand": None,
     "color_to_rgba": "(color)",
     "decode": "(data)",
     "encode_batch": "(commands)",

@@ -1,4 +1,4 @@
-"""The byte protocol: every command both ways, byte for byte, and everything that is refused."""
+"""The command protocol: the bytes of every command, decoding, and refused values."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from dala import errors
 from dala.gpu import command
 from dala.gpu.color import NAMED
-from dala.gpu.command import LAYOUTS, MAX_DEPTH, Command, color_to_rgba, decode, encode_batch
+from dala.gpu.command import Command, DrawCommand, color_to_rgba, decode, encode_batch
+from dala.gpu.protocol import BY_OPCODE, MAX_DEPTH
 
 RGBA = b"\x0a\x14\x1e\x28"
 COLOR = (10, 20, 30, 40)
 
-#: One call of each, and the bytes that the table of the protocol asks for.
+#: One call of each encoder, and its bytes as the protocol defines them.
 EXAMPLES = [
     ("clear", (COLOR,), b"\x01" + RGBA),
     ("fill_rect", (1, 2, 3, 4, COLOR), b"\x02" + struct.pack("<4I", 1, 2, 3, 4) + RGBA),
@@ -62,19 +63,19 @@ EXAMPLES = [
 ]
 
 
-def test_all_opcodes_are_shown():
-    assert [example[2][0] for example in EXAMPLES] == list(range(1, 25)) == sorted(LAYOUTS)
+def test_every_opcode_has_an_example():
+    assert [example[2][0] for example in EXAMPLES] == list(range(1, 25)) == sorted(BY_OPCODE)
 
 
 @pytest.mark.parametrize(("name", "args", "data"), EXAMPLES, ids=[e[0] for e in EXAMPLES])
-def test_bytes_of_each(name, args, data):
+def test_bytes_of_each_command(name, args, data):
     assert getattr(command, f"encode_{name}")(*args) == data
     (made,) = decode(data)
     assert (made.name, made.opcode, made.offset) == (name, data[0], 0)
     assert made.encode() == data
 
 
-INTS = {
+VALUES = {
     "u32": st.integers(0, 2**32 - 1),
     "i32": st.integers(-(2**31), 2**31 - 1),
     "u64": st.integers(0, 2**64 - 1),
@@ -87,11 +88,11 @@ INTS = {
 
 @st.composite
 def one_command(draw, depth=2):
-    code = draw(st.sampled_from([c for c in LAYOUTS if depth or c != 0x15]))
-    layout = LAYOUTS[code]
+    code = draw(st.sampled_from([c for c in BY_OPCODE if depth or c != 0x15]))
+    layout = BY_OPCODE[code]
     if layout.name == "batch":
         inner = draw(st.lists(one_command(depth - 1), max_size=4))
-        return Command("batch", 0, {"commands": tuple(inner)})
+        return DrawCommand("batch", 0, {"commands": tuple(inner)})
     fields = {}
     for name, kind in layout.fields:
         if kind == "pixels":
@@ -99,12 +100,12 @@ def one_command(draw, depth=2):
             size = fields["w"] * fields["h"] * 4
             fields[name] = draw(st.binary(min_size=size, max_size=size))
         else:
-            fields[name] = draw(INTS[kind])
-    return Command(layout.name, 0, fields)
+            fields[name] = draw(VALUES[kind])
+    return DrawCommand(layout.name, 0, fields)
 
 
 @given(st.lists(one_command(), max_size=8))
-def test_there_and_back(commands):
+def test_decode_inverts_encode(commands):
     data = b"".join(c.encode() for c in commands)
     found = decode(data)
     assert found == commands
@@ -116,7 +117,7 @@ def test_there_and_back(commands):
 
 
 @given(one_command(), st.data())
-def test_truncated_anywhere(made, data):
+def test_truncated_commands_are_refused(made, data):
     whole = made.encode()
     cut = data.draw(st.integers(1, len(whole) - 1)) if len(whole) > 1 else 0
     if cut:
@@ -127,7 +128,7 @@ def test_truncated_anywhere(made, data):
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_read_or_refused(data):
+def test_any_bytes_are_decoded_or_refused(data):
     try:
         commands = decode(data)
     except errors.ProtocolError:
@@ -138,29 +139,39 @@ def test_any_bytes_are_read_or_refused(data):
 @pytest.mark.parametrize(
     ("data", "offset", "opcode", "problem"),
     [
-        (b"\x05\x00", 1, 0, "no command has this opcode"),
-        (b"\xff", 0, 0xFF, "no command has this opcode"),
-        (b"\x05\x15\x02\0\0\0\x01abcd", 11, None, "the bytes end where a command should begin"),
-        (b"\x15\xff\xff\xff\xff\x05", 0, 0x15, "a batch of 4294967295 commands is announced"),
-        (b"\x0b\xff\xff\xff\xffab", 0, 0x0B, "4294967295 bytes are wanted at 5, 2 are left"),
-        (b"\x0b\x01\0\0\0\xff\0\0\0\0", 0, 0x0B, "a text is not UTF-8"),
+        (b"\x05\x00", 1, 0, "unknown opcode"),
+        (b"\xff", 0, 0xFF, "unknown opcode"),
+        (b"\x05\x15\x02\0\0\0\x01abcd", 11, None, "the data ends where a command should begin"),
+        (
+            b"\x15\xff\xff\xff\xff\x05",
+            0,
+            0x15,
+            "the batch has 4294967295 commands, but only 1",
+        ),
+        (
+            b"\x0b\xff\xff\xff\xffab",
+            0,
+            0x0B,
+            "bytes are needed at offset 5, but only 2 are left",
+        ),
+        (b"\x0b\x01\0\0\0\xff\0\0\0\0", 0, 0x0B, "text is not valid UTF-8"),
         (
             b"\x07" + struct.pack("<QII", 1, 2**31, 2**31),
             0,
             7,
-            "bytes are wanted at 17, 0 are left",
+            "bytes are needed at offset 17, but only 0 are left",
         ),
-        (b"\x13" + struct.pack("<4I", 0, 0, 1, 1) + b"\x07", 0, 0x13, "enabled is 0 or 1"),
+        (b"\x13" + struct.pack("<4I", 0, 0, 1, 1) + b"\x07", 0, 0x13, "enabled must be 0 or 1"),
     ],
 )
-def test_malformed(data, offset, opcode, problem):
+def test_malformed_bytes(data, offset, opcode, problem):
     with pytest.raises(errors.ProtocolError) as caught:
         decode(data)
     assert (caught.value.offset, caught.value.opcode) == (offset, opcode)
     assert problem in str(caught.value)
 
 
-def test_batches_in_batches_end_somewhere():
+def test_nested_batches_have_a_limit():
     data = b"\x05"
     for _ in range(MAX_DEPTH):
         data = encode_batch([data])
@@ -169,40 +180,76 @@ def test_batches_in_batches_end_somewhere():
         decode(encode_batch([data]))
 
 
+COLOR_FORMS = (
+    'a CSS color name, "#rrggbb", "#rrggbbaa", (r, g, b) or (r, g, b, a) with ints from 0 to 255'
+)
+
+
 @pytest.mark.parametrize(
     ("name", "args", "message"),
     [
-        ("fill_rect", (-1, 0, 1, 1, "red"), "encode_fill_rect: x must be a whole number within 0"),
-        ("fill_rect", (0, 0, 2**32, 1, "red"), "w must be a whole number within 0..4294967295"),
-        ("draw_line", (0, 0, 2**31, 0, "red"), "x2 must be a whole number within -2147483648"),
-        ("draw_line", (0.5, 0, 1, 0, "red"), "x1 must be a whole number"),
-        ("draw_line", ("a", 0, 1, 0, "red"), "'a' came"),
-        ("blit", (-1, 0, 0), "id must be a whole number within 0..18446744073709551615"),
-        ("draw_circle", (0, 0, -1, "red"), "radius must be a whole number"),
-        ("load_image", (1, bytes(5), 1, 1), "1 x 1 pixels of four bytes (RGBA) are wanted, 5"),
-        ("load_image", (1, "text", 1, 1), "pixels must be bytes"),
-        ("load_shader", (1, "x"), "name must be a text, int came"),
-        ("dispatch_compute", ("s", b"", 4), "workgroups are three numbers"),
-        ("batch", ([b"\x05", "x"],), "item 1 is 'x'"),
-        ("clear", ("rde",), "Did you mean 'red'?"),
-        ("clear", ((1, 2, 256),), "a colour is a CSS name"),
-        ("clear", ((1, 2),), "a colour is a CSS name"),
-        ("clear", ("#12345g",), "a colour is a CSS name"),
-        ("clear", (5,), "a colour is a CSS name"),
+        ("fill_rect", (-1, 0, 1, 1, "red"), "x must be an int from 0 to 4294967295, got -1."),
+        (
+            "fill_rect",
+            (0, 0, 2**32, 1, "red"),
+            "w must be an int from 0 to 4294967295, got 4294967296.",
+        ),
+        (
+            "draw_line",
+            (0, 0, 2**31, 0, "red"),
+            "x2 must be an int from -2147483648 to 2147483647, got 2147483648.",
+        ),
+        (
+            "draw_line",
+            (0.5, 0, 1, 0, "red"),
+            "x1 must be an int from -2147483648 to 2147483647, got 0.5.",
+        ),
+        (
+            "draw_line",
+            ("a", 0, 1, 0, "red"),
+            "x1 must be an int from -2147483648 to 2147483647, got 'a'.",
+        ),
+        ("blit", (-1, 0, 0), "id must be an int from 0 to 18446744073709551615, got -1."),
+        ("draw_circle", (0, 0, -1, "red"), "radius must be an int from 0 to 4294967295, got -1."),
+        (
+            "load_image",
+            (1, bytes(5), 1, 1),
+            "pixels must be 1 x 1 RGBA pixels of 4 bytes, got 5 bytes.",
+        ),
+        ("load_image", (1, "text", 1, 1), "pixels must be bytes or an array, got 'text'."),
+        ("load_shader", (1, "x"), "name must be a str, got 1."),
+        ("dispatch_compute", ("s", b"", 4), "workgroups must be three ints (x, y, z), got 4."),
+        ("batch", ([b"\x05", "x"],), "commands[1] must be bytes made by encode_*, got 'x'."),
+        ("batch", (5,), "commands must be a list of commands made by encode_*, got 5."),
+        (
+            "clear",
+            ("rde",),
+            f"color must be {COLOR_FORMS}, got 'rde'. Did you mean 'red'?",
+        ),
+        ("clear", ((1, 2, 256),), f"color must be {COLOR_FORMS}, got (1, 2, 256)."),
+        ("clear", ((1, 2),), f"color must be {COLOR_FORMS}, got (1, 2)."),
+        ("clear", ("#12345g",), f"color must be {COLOR_FORMS}, got '#12345g'."),
+        ("clear", (5,), f"color must be {COLOR_FORMS}, got 5."),
     ],
 )
-def test_what_does_not_fit_is_refused(name, args, message):
+def test_values_that_do_not_fit_are_refused(name, args, message):
     with pytest.raises(errors.DalaError) as caught:
         getattr(command, f"encode_{name}")(*args)
-    assert message in str(caught.value)
+    assert str(caught.value) == f"{name}: {message}"
+    assert caught.value.call == name
+    assert caught.value.argument == message.split(" ")[0]
 
 
-def test_numbers_of_other_kinds():
+def test_former_name_of_a_decoded_command():
+    assert Command is DrawCommand
+
+
+def test_integral_numbers_of_other_types():
     plain = command.encode_draw_line(1, 2, 3, 4, "red")
     assert command.encode_draw_line(np.int64(1), 2.0, np.uint8(3), 4, "red") == plain
 
 
-def test_colours():
+def test_colors():
     assert len(NAMED) == 149
     assert color_to_rgba("RebeccaPurple") == b"\x66\x33\x99\xff"
     assert color_to_rgba("transparent") == bytes(4)

@@ -1,4 +1,4 @@
-"""The GPU room: surfaces to draw on, and ``dala.gpu.compute`` with buffers, kernels and pipelines.
+"""Surfaces to draw on, and ``dala.gpu.compute`` with buffers, kernels and pipelines.
 
 >>> import dala
 >>> with dala.gpu.create_surface(64, 48) as s:
@@ -10,6 +10,7 @@ b'\\xff\\x00\\x00\\xff'
 
 from __future__ import annotations
 
+from dala.gpu.protocol import COMMANDS
 from dala.lazy import attach
 
 TYPE_CHECKING = False
@@ -17,47 +18,28 @@ if TYPE_CHECKING:
     from dala.gpu import command as command
     from dala.gpu import compute as compute
     from dala.gpu.draw import *  # noqa: F403
+    from dala.gpu.pixels import *  # noqa: F403
+    from dala.gpu.surface import Surface as Surface
+    from dala.gpu.surface import create_surface as create_surface
 
 #: Modules that are imported when their name is first used.
 _ROOMS = ("command", "compute")
 
-#: The drawing calls, in ``draw.py``, which is imported when one of them is first used.
-_CALLS = (
-    "Surface",
-    "batch",
-    "blit",
-    "clear",
-    "create_surface",
-    "destroy_surface",
-    "dispatch_compute",
-    "draw_circle",
-    "draw_image",
-    "draw_line",
-    "draw_round_rect",
-    "draw_triangle",
-    "fill_circle",
-    "fill_rect",
-    "fill_round_rect",
-    "fill_triangle",
-    "get_pixels",
-    "load_image",
-    "load_shader",
-    "load_sprite",
-    "present",
-    "read_pixels",
-    "remove_image",
-    "remove_sprite",
-    "reset_clip",
-    "resize",
-    "set_clip",
-    "set_pixels",
-    "set_uniform",
-    "supports_compute",
-    "wait_closed",
-    "with_pixels",
-)
+#: The module of each public name, which is imported when the name is first used.
+_HOMES = {
+    "Surface": "dala.gpu.surface",
+    "create_surface": "dala.gpu.surface",
+    **dict.fromkeys((row.function for row in COMMANDS), "dala.gpu.draw"),
+    # the calls that are not commands
+    "destroy_surface": "dala.gpu.draw",
+    "supports_compute": "dala.gpu.draw",
+    "wait_closed": "dala.gpu.draw",
+    "get_pixels": "dala.gpu.pixels",
+    "set_pixels": "dala.gpu.pixels",
+    "with_pixels": "dala.gpu.pixels",
+}
 
-__all__ = [*_ROOMS, *_CALLS]
+__all__ = [*_ROOMS, *_HOMES]
 
-if not TYPE_CHECKING:  # so that type checkers refuse a misspelt name, as Python does
-    __getattr__, __dir__ = attach(__name__, dict.fromkeys(_CALLS, "dala.gpu.draw"), _ROOMS)
+if not TYPE_CHECKING:  # so that type checkers refuse a misspelled name, as Python does
+    __getattr__, __dir__ = attach(__name__, _HOMES, _ROOMS)

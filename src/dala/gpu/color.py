@@ -1,13 +1,14 @@
-"""Colours as people write them: CSS names, "#rrggbb", tuples. Four bytes, straight alpha."""
+"""Colors: CSS names, hexadecimal text and tuples, converted to four bytes of straight RGBA."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final
 
-from dala.errors import ColorError
+from dala.errors import ColorError, did_you_mean
+from dala.typing import ColorLike
 
-Color: TypeAlias = str | Sequence[int]
+#: The former name of the type of a color.
+Color = ColorLike
 
 _NAMES: Final = str.split("""
 aliceblue f0f8ff antiquewhite faebd7 aqua 00ffff aquamarine 7fffd4 azure f0ffff beige f5f5dc
@@ -40,64 +41,71 @@ teal 008080 thistle d8bfd8 tomato ff6347 turquoise 40e0d0 violet ee82ee wheat f5
 whitesmoke f5f5f5 yellow ffff00 yellowgreen 9acd32
 """)
 
-#: The CSS names, and "transparent".
+#: The CSS color names and "transparent", with their four bytes.
 NAMED: Final[dict[str, bytes]] = {
     name: bytes.fromhex(value) + b"\xff"
     for name, value in zip(_NAMES[::2], _NAMES[1::2], strict=True)
 } | {"transparent": bytes(4)}
 
-#: Colours seen before, by what they were written as.
-seen: dict[Any, bytes] = {}
+#: Colors that were converted before. Encoders look colors up here before they convert them.
+known: Final[dict[ColorLike, bytes]] = {}
+_MAX_KNOWN: Final = 4096
+
+_EXPECTED: Final = (
+    'a CSS color name, "#rrggbb", "#rrggbbaa", (r, g, b) or (r, g, b, a) with ints from 0 to 255'
+)
 
 
-def color_to_rgba(color: Color) -> bytes:
-    """Four bytes: red, green, blue, alpha.
+def color_to_rgba(color: ColorLike) -> bytes:
+    """Return a color as four bytes: red, green, blue, alpha.
 
     >>> color_to_rgba("red"), color_to_rgba("#0080ff80"), color_to_rgba((1, 2, 3))
     (b'\\xff\\x00\\x00\\xff', b'\\x00\\x80\\xff\\x80', b'\\x01\\x02\\x03\\xff')
 
+    Args:
+        color: A CSS color name, ``"#rgb"``, ``"#rgba"``, ``"#rrggbb"``, ``"#rrggbbaa"``, or three
+            or four ints from 0 to 255. Colors without alpha are opaque.
+
     Raises:
-        ColorError: it is none of the forms above, or a number is outside 0..255.
+        ColorError: The color has none of these forms.
     """
+    return rgba_of(color, "color_to_rgba", "color")
+
+
+def rgba_of(color: ColorLike, call: str, argument: str) -> bytes:
+    """Return a color as four bytes; an error names the call and its argument."""
     try:
-        return seen[color]
-    except (KeyError, TypeError):  # new, or a list, which has no hash
+        return known[color]
+    except (KeyError, TypeError):  # a new color, or a list, which has no hash
         pass
     rgba = _parse(color)
-    if isinstance(color, (str, tuple)) and len(seen) < 4096:
-        seen[color] = rgba
+    if rgba is None:
+        advice = did_you_mean(color.lower(), NAMED) if isinstance(color, str) else ""
+        raise ColorError.invalid(call, argument, _EXPECTED, color, advice)
+    if isinstance(color, (str, tuple)) and len(known) < _MAX_KNOWN:
+        known[color] = rgba
     return rgba
 
 
-def _parse(color: Color) -> bytes:
+def _parse(color: ColorLike) -> bytes | None:
     if isinstance(color, str):
-        named = NAMED.get(color.strip().lower().replace(" ", ""))
-        if named is not None:
+        text = color.strip()
+        named = NAMED.get(text.lower().replace(" ", ""))
+        if named is not None or not text.startswith("#"):
             return named
-        digits = color.strip().removeprefix("#")
-        if color.strip().startswith("#") and len(digits) in (3, 4):
+        digits = text[1:]
+        if len(digits) in (3, 4):
             digits = "".join(2 * d for d in digits)
-        if color.strip().startswith("#") and len(digits) in (6, 8):
-            try:
-                return bytes.fromhex(digits).ljust(4, b"\xff")
-            except ValueError:
-                pass
-        raise ColorError(_message(color))
+        if len(digits) not in (6, 8):
+            return None
+        try:
+            return bytes.fromhex(digits).ljust(4, b"\xff")
+        except ValueError:
+            return None
     try:
-        parts = [int(n) for n in color if int(n) == n and not isinstance(n, bool)]
-        if len(parts) == len(color) and len(parts) in (3, 4):
-            return bytes(parts).ljust(4, b"\xff")
+        channels = [int(n) for n in color if int(n) == n and not isinstance(n, bool)]
+        if len(channels) == len(color) and len(channels) in (3, 4):
+            return bytes(channels).ljust(4, b"\xff")
     except (TypeError, ValueError):
         pass
-    raise ColorError(_message(color))
-
-
-def _message(color: object) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(color.lower(), NAMED, 1) if isinstance(color, str) else []
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return (
-        'a colour is a CSS name, "#rrggbb", "#rrggbbaa", (r, g, b) or (r, g, b, a) with whole '
-        f"numbers of 0 to 255; {color!r} came.{hint}"
-    )
+    return None

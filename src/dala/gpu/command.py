@@ -1,8 +1,8 @@
-"""The byte protocol of surfaces: one byte of opcode, then what the command needs.
+"""Encoders for the command protocol of surfaces.
 
-``encode_*`` make the bytes of one command; they can be joined, batched, stored, sent. All integers
-are little-endian, lengths are u32, text is UTF-8. ``decode`` reads them back for people and tests;
-surfaces execute the bytes as they are.
+Each ``encode_*`` function returns the bytes of one command. Commands can be joined, batched, stored
+and sent; ``Surface.batch`` and ``Surface.submit`` execute them as they are. The protocol itself is
+the table in ``dala.gpu.protocol``.
 
 >>> encode_fill_rect(1, 2, 3, 4, "red").hex(" ", 4)
 '02 01000000 02000000 03000000 04000000 ff0000ff'
@@ -13,473 +13,322 @@ surfaces execute the bytes as they are.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
-from types import MappingProxyType
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
-from dala.errors import CommandError, ProtocolError
-from dala.gpu.color import Color, color_to_rgba, seen
+from dala.errors import CommandError
+from dala.gpu.color import color_to_rgba, known
+from dala.gpu.protocol import (
+    BY_NAME,
+    COMMANDS,
+    BytesLike,
+    DrawCommand,
+    as_pixels,
+    decode,
+    encode_commands,
+    packer,
+)
+from dala.typing import ColorLike
 
 __all__ = [
     "Command",
+    "DrawCommand",
     "color_to_rgba",
     "decode",
-    "encode_batch",
-    "encode_blit",
-    "encode_clear",
-    "encode_dispatch_compute",
-    "encode_draw_circle",
-    "encode_draw_line",
-    "encode_draw_round_rect",
-    "encode_draw_triangle",
-    "encode_fill_circle",
-    "encode_fill_rect",
-    "encode_fill_round_rect",
-    "encode_fill_triangle",
-    "encode_image_blit",
-    "encode_load_image",
-    "encode_load_shader",
-    "encode_load_sprite",
-    "encode_present",
-    "encode_read_pixels",
-    "encode_remove_image",
-    "encode_remove_sprite",
-    "encode_reset_clip",
-    "encode_resize",
-    "encode_set_clip",
-    "encode_set_uniform",
+    *(f"encode_{row.name}" for row in COMMANDS),
 ]
 
-#: How deep batches may lie in batches.
-MAX_DEPTH: Final = 16
+#: The former name of :class:`DrawCommand`.
+Command = DrawCommand
 
-_U32, _I32, _U64, _U8 = ("u32", "i32", "u64", "u8")
-_FORMATS: Final = {_U32: "I", _I32: "i", _U64: "Q", _U8: "B"}
-_RANGES: Final = {
-    _U32: (0, 2**32 - 1),
-    _I32: (-(2**31), 2**31 - 1),
-    _U64: (0, 2**64 - 1),
-    _U8: (0, 255),
-}
-
-#: Opcode, name, and the fields in order. "rgba" is four bytes; "pixels" w * h * 4 bytes; "text" and
-#: "data" a u32 length and so many bytes; "commands" a u32 count and so many commands.
-_TABLE: Final = (
-    (0x01, "clear", "color:rgba"),
-    (0x02, "fill_rect", "x:u32 y:u32 w:u32 h:u32 color:rgba"),
-    (0x03, "draw_line", "x1:i32 y1:i32 x2:i32 y2:i32 color:rgba"),
-    (0x04, "blit", "id:u64 x:i32 y:i32"),
-    (0x05, "present", ""),
-    (0x06, "resize", "w:u32 h:u32"),
-    (0x07, "load_sprite", "id:u64 w:u32 h:u32 pixels:pixels"),
-    (0x08, "remove_sprite", "id:u64"),
-    (0x09, "dispatch_compute", "shader:text params:data x:u32 y:u32 z:u32"),
-    (0x0A, "read_pixels", "x:u32 y:u32 w:u32 h:u32"),
-    (0x0B, "load_shader", "name:text source:text"),
-    (0x0C, "set_uniform", "name:text data:data"),
-    (0x0D, "draw_circle", "cx:i32 cy:i32 radius:u32 color:rgba"),
-    (0x0E, "fill_circle", "cx:i32 cy:i32 radius:u32 color:rgba"),
-    (0x0F, "draw_triangle", "x1:i32 y1:i32 x2:i32 y2:i32 x3:i32 y3:i32 color:rgba"),
-    (0x10, "fill_triangle", "x1:i32 y1:i32 x2:i32 y2:i32 x3:i32 y3:i32 color:rgba"),
-    (0x11, "draw_round_rect", "x:u32 y:u32 w:u32 h:u32 radius:u32 color:rgba"),
-    (0x12, "fill_round_rect", "x:u32 y:u32 w:u32 h:u32 radius:u32 color:rgba"),
-    (0x13, "set_clip", "x:u32 y:u32 w:u32 h:u32 enabled:u8"),
-    (0x14, "reset_clip", ""),
-    (0x15, "batch", "commands:commands"),
-    (0x16, "image_blit", "id:u64 x:i32 y:i32 w:u32 h:u32"),
-    (0x17, "load_image", "id:u64 w:u32 h:u32 pixels:pixels"),
-    (0x18, "remove_image", "id:u64"),
-)
+# Encoders of commands of fixed size first pack their values as they are, with a color that was
+# converted before. Values that this fails for are checked and converted one by one.
+_UNUSUAL: Final = (struct.error, TypeError, KeyError, OverflowError)
+_clear = packer("clear")
+_fill_rect = packer("fill_rect")
+_draw_line = packer("draw_line")
+_blit = packer("blit")
+_draw_circle = packer("draw_circle")
+_fill_circle = packer("fill_circle")
+_draw_triangle = packer("draw_triangle")
+_fill_triangle = packer("fill_triangle")
+_draw_round_rect = packer("draw_round_rect")
+_fill_round_rect = packer("fill_round_rect")
+_image_blit = packer("image_blit")
 
 
-class _Layout:
-    """One row of the table, taken apart."""
-
-    def __init__(self, opcode: int, name: str, fields: str) -> None:
-        self.opcode = opcode
-        self.name = name
-        self.fields = [tuple(f.split(":")) for f in fields.split()]
-        #: The packed form, where every field has a size of its own.
-        self.packer: struct.Struct | None = None
-        if all(kind in _FORMATS or kind == "rgba" for _, kind in self.fields):
-            form = "".join(_FORMATS.get(kind, "4s") for _, kind in self.fields)
-            self.packer = struct.Struct("<B" + form)
+def _encode(name: str, *values: object) -> bytes:
+    return BY_NAME[name].encode(values)
 
 
-LAYOUTS: Final = {row[0]: _Layout(*row) for row in _TABLE}
-OPCODES: Final = MappingProxyType({layout.name: code for code, layout in LAYOUTS.items()})
+def encode_clear(color: ColorLike) -> bytes:
+    """Return a command that fills the clip with a color, alpha included, without blending.
 
-
-class Command:
-    """A decoded command: its name, opcode, offset in the bytes, and its fields as attributes."""
-
-    __slots__ = ("fields", "name", "offset", "opcode")
-
-    def __init__(self, name: str, offset: int, fields: dict[str, Any]) -> None:
-        self.name = name
-        self.opcode = OPCODES[name]
-        self.offset = offset
-        self.fields = fields
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.fields[name]
-        except KeyError:
-            raise AttributeError(f"a {self.name} command has no {name!r}") from None
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Command):
-            return NotImplemented
-        return (self.name, self.fields) == (other.name, other.fields)
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.encode()))
-
-    def __repr__(self) -> str:
-        shown = []
-        for name, value in self.fields.items():
-            text = f"<{len(value)} bytes>" if isinstance(value, bytes) else repr(value)
-            shown.append(f" {name}={text}")
-        return f"<{self.name}{''.join(shown)} at {self.offset}>"
-
-    def encode(self) -> bytes:
-        """The bytes again."""
-        layout = LAYOUTS[self.opcode]
-        values = [self.fields[name] for name, _ in layout.fields]
-        if self.name == "batch":
-            return encode_batch([c.encode() for c in self.fields["commands"]])
-        return _encode(layout, values)
-
-
-# encoding -------------------------------------------------------------------------------------
-# A call for each primitive has to be quick: commands of a fixed size are packed at once, with a
-# colour that was seen before, and only what that does not take goes the careful way.
-_PACKERS: Final = {c: x.packer.pack for c, x in LAYOUTS.items() if x.packer is not None}
-_BYTES: Final = {bytes, bytearray, memoryview}
-_MISSES: Final = (struct.error, TypeError, KeyError, OverflowError)
-_clear, _rect, _line, _blit = (_PACKERS[c] for c in (0x01, 0x02, 0x03, 0x04))
-_ring, _disc, _outline, _triangle = (_PACKERS[c] for c in (0x0D, 0x0E, 0x0F, 0x10))
-_round_outline, _round, _image = (_PACKERS[c] for c in (0x11, 0x12, 0x16))
-
-
-def _careful(opcode: int, *values: Any) -> bytes:
-    return _encode(LAYOUTS[opcode], values)
-
-
-def _encode(layout: _Layout, values: Sequence[Any]) -> bytes:
-    parts = [bytes([layout.opcode])]
-    for (name, kind), value in zip(layout.fields, values, strict=True):
-        parts.append(_field(layout, name, kind, value))
-    return b"".join(parts)
-
-
-def _field(layout: _Layout, name: str, kind: str, value: Any) -> bytes:
-    where = f"encode_{layout.name}: {name}"
-    if kind in _FORMATS:
-        low, high = _RANGES[kind]
-        if isinstance(value, bool) and kind == _U8:
-            value = int(value)
-        whole = _whole(value)
-        if whole is None or not low <= whole <= high:
-            raise CommandError(
-                f"{where} must be a whole number within {low}..{high} ({kind}), {value!r} came."
-            )
-        return struct.pack("<" + _FORMATS[kind], whole)
-    if kind == "rgba":
-        return value if isinstance(value, bytes) and len(value) == 4 else color_to_rgba(value)
-    if kind == "text":
-        if not isinstance(value, str):
-            raise CommandError(f"{where} must be a text, {type(value).__name__} came.")
-        data = value.encode("utf-8", "surrogatepass")
-        return _U32_PACK(len(data)) + data
-    data = _bytes(where, value)
-    return data if kind == "pixels" else _U32_PACK(len(data)) + data
-
-
-_U32_PACK: Final = struct.Struct("<I").pack
-
-
-def _whole(value: Any) -> int | None:
-    if isinstance(value, bool):
-        return None
+    >>> encode_clear("red").hex()
+    '01ff0000ff'
+    """
     try:
-        number = value.__index__() if hasattr(value, "__index__") else int(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return int(number) if number == value else None
+        return _clear(known[color])
+    except _UNUSUAL:
+        return _encode("clear", color)
 
 
-def _bytes(where: str, value: Any) -> bytes:
+def encode_fill_rect(x: int, y: int, w: int, h: int, color: ColorLike) -> bytes:
+    """Return a command that fills a rectangle.
+
+    >>> encode_fill_rect(1, 2, 3, 4, "red").hex(" ", 4)
+    '02 01000000 02000000 03000000 04000000 ff0000ff'
+    """
     try:
-        view = memoryview(value)
-    except TypeError:
-        raise CommandError(
-            f"{where} must be bytes (or an array over bytes), {type(value).__name__} came."
-        ) from None
-    return view.tobytes()
+        return _fill_rect(x, y, w, h, known[color])
+    except _UNUSUAL:
+        return _encode("fill_rect", x, y, w, h, color)
 
 
-def _pixels(name: str, pixels: Any, w: int, h: int) -> bytes:
-    data = _bytes(f"encode_{name}: pixels", pixels)
-    if _whole(w) is None or _whole(h) is None or len(data) != w * h * 4:
-        raise CommandError(
-            f"encode_{name}: {w!r} x {h!r} pixels of four bytes (RGBA) are wanted, "
-            f"{len(data)} bytes came."
-        )
-    return data
+def encode_draw_line(x1: int, y1: int, x2: int, y2: int, color: ColorLike) -> bytes:
+    """Return a command that draws a line, both ends included (Bresenham).
 
-
-def encode_clear(color: Color) -> bytes:
-    """Fills the surface (within the clip) with a colour, alpha too; blends nothing."""
+    >>> encode_draw_line(-1, 0, 9, 4, "red").hex(" ", 4)
+    '03 ffffffff 00000000 09000000 04000000 ff0000ff'
+    """
     try:
-        return _clear(0x01, seen[color])
-    except _MISSES:
-        return _careful(0x01, color)
-
-
-def encode_fill_rect(x: int, y: int, w: int, h: int, color: Color) -> bytes:
-    """A filled rectangle."""
-    try:
-        return _rect(0x02, x, y, w, h, seen[color])
-    except _MISSES:
-        return _careful(0x02, x, y, w, h, color)
-
-
-def encode_draw_line(x1: int, y1: int, x2: int, y2: int, color: Color) -> bytes:
-    """A line, both ends included (Bresenham)."""
-    try:
-        return _line(0x03, x1, y1, x2, y2, seen[color])
-    except _MISSES:
-        return _careful(0x03, x1, y1, x2, y2, color)
+        return _draw_line(x1, y1, x2, y2, known[color])
+    except _UNUSUAL:
+        return _encode("draw_line", x1, y1, x2, y2, color)
 
 
 def encode_blit(id: int, x: int, y: int) -> bytes:
-    """A sprite at its own size."""
+    """Return a command that draws a loaded sprite at its own size.
+
+    >>> encode_blit(7, 10, 20).hex(" ", 4)
+    '04 07000000 00000000 0a000000 14000000'
+    """
     try:
-        return _blit(0x04, id, x, y)
-    except _MISSES:
-        return _careful(0x04, id, x, y)
+        return _blit(id, x, y)
+    except _UNUSUAL:
+        return _encode("blit", id, x, y)
 
 
 def encode_present() -> bytes:
-    """Shows what was drawn."""
+    """Return a command that presents the frame.
+
+    >>> encode_present()
+    b'\\x05'
+    """
     return b"\x05"
 
 
 def encode_resize(w: int, h: int) -> bytes:
-    """Another size; what fits is kept."""
-    return _careful(0x06, w, h)
+    """Return a command that resizes the surface.
+
+    >>> encode_resize(640, 480).hex(" ", 4)
+    '06 80020000 e0010000'
+    """
+    return _encode("resize", w, h)
 
 
-def encode_load_sprite(id: int, pixels: Any, w: int, h: int) -> bytes:
-    """Puts RGBA pixels into the atlas under a number."""
-    return _encode(LAYOUTS[0x07], (id, w, h, _pixels("load_sprite", pixels, w, h)))
+def encode_load_sprite(id: int, pixels: BytesLike, w: int, h: int) -> bytes:
+    """Return a command that loads w x h RGBA pixels as a sprite.
+
+    >>> encode_load_sprite(7, b"RGBA", 1, 1).hex(" ", 4)
+    '07 07000000 00000000 01000000 01000000 52474241'
+    """
+    return _encode("load_sprite", id, w, h, as_pixels("load_sprite", pixels, w, h))
 
 
 def encode_remove_sprite(id: int) -> bytes:
-    """Forgets a sprite."""
-    return _careful(0x08, id)
+    """Return a command that removes a sprite.
+
+    >>> encode_remove_sprite(7).hex(" ", 8)
+    '08 0700000000000000'
+    """
+    return _encode("remove_sprite", id)
 
 
 def encode_dispatch_compute(
-    shader: str, params: Any = b"", workgroups: tuple[int, int, int] = (1, 1, 1)
+    shader: str, params: BytesLike = b"", workgroups: tuple[int, int, int] = (1, 1, 1)
 ) -> bytes:
-    """Runs a shader (its source, or the name of one that was loaded) over the pixels."""
+    """Return a command that runs a shader, given by name or source, over the pixels.
+
+    >>> decode(encode_dispatch_compute("blur", b"1234", (8, 8, 1)))
+    [<dispatch_compute shader='blur' params=<4 bytes> x=8 y=8 z=1 at 0>]
+    """
     try:
         x, y, z = workgroups
     except (TypeError, ValueError):
-        raise CommandError(
-            f"encode_dispatch_compute: workgroups are three numbers (x, y, z), {workgroups!r} came."
+        raise CommandError.invalid(
+            "dispatch_compute", "workgroups", "three ints (x, y, z)", workgroups
         ) from None
-    return _encode(LAYOUTS[0x09], (shader, params, x, y, z))
+    return _encode("dispatch_compute", shader, params, x, y, z)
 
 
 def encode_read_pixels(x: int, y: int, w: int, h: int) -> bytes:
-    """Asks for a rectangle of pixels."""
-    return _careful(0x0A, x, y, w, h)
+    """Return a command that reads a rectangle of pixels; see ``Surface.take_reads``.
+
+    >>> decode(encode_read_pixels(0, 0, 8, 4))
+    [<read_pixels x=0 y=0 w=8 h=4 at 0>]
+    """
+    return _encode("read_pixels", x, y, w, h)
 
 
 def encode_load_shader(name: str, source: str) -> bytes:
-    """Keeps a shader under a name."""
-    return _encode(LAYOUTS[0x0B], (name, source))
+    """Return a command that loads a shader under a name.
+
+    >>> decode(encode_load_shader("invert", "def invert(px: Pixel): ..."))
+    [<load_shader name='invert' source='def invert(px: Pixel): ...' at 0>]
+    """
+    return _encode("load_shader", name, source)
 
 
-def encode_set_uniform(name: str, data: Any) -> bytes:
-    """Sets a uniform that shaders see by its name."""
-    return _encode(LAYOUTS[0x0C], (name, data))
+def encode_set_uniform(name: str, data: BytesLike) -> bytes:
+    """Return a command that sets the bytes of a uniform.
+
+    >>> decode(encode_set_uniform("tint", b"1234"))
+    [<set_uniform name='tint' data=<4 bytes> at 0>]
+    """
+    return _encode("set_uniform", name, data)
 
 
-def encode_draw_circle(cx: int, cy: int, radius: int, color: Color) -> bytes:
-    """A circle's outline (midpoint)."""
+def encode_draw_circle(cx: int, cy: int, radius: int, color: ColorLike) -> bytes:
+    """Return a command that draws the outline of a circle (midpoint).
+
+    >>> encode_draw_circle(8, 9, 5, "red").hex(" ", 4)
+    '0d 08000000 09000000 05000000 ff0000ff'
+    """
     try:
-        return _ring(0x0D, cx, cy, radius, seen[color])
-    except _MISSES:
-        return _careful(0x0D, cx, cy, radius, color)
+        return _draw_circle(cx, cy, radius, known[color])
+    except _UNUSUAL:
+        return _encode("draw_circle", cx, cy, radius, color)
 
 
-def encode_fill_circle(cx: int, cy: int, radius: int, color: Color) -> bytes:
-    """A disc: the outline of the same radius and all within."""
+def encode_fill_circle(cx: int, cy: int, radius: int, color: ColorLike) -> bytes:
+    """Return a command that fills a circle.
+
+    >>> encode_fill_circle(8, 9, 5, "red").hex(" ", 4)
+    '0e 08000000 09000000 05000000 ff0000ff'
+    """
     try:
-        return _disc(0x0E, cx, cy, radius, seen[color])
-    except _MISSES:
-        return _careful(0x0E, cx, cy, radius, color)
+        return _fill_circle(cx, cy, radius, known[color])
+    except _UNUSUAL:
+        return _encode("fill_circle", cx, cy, radius, color)
 
 
 def encode_draw_triangle(
-    x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: Color
+    x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: ColorLike
 ) -> bytes:
-    """A triangle's outline."""
+    """Return a command that draws the outline of a triangle.
+
+    >>> decode(encode_draw_triangle(0, 0, 9, 0, 0, 9, "red"))
+    [<draw_triangle x1=0 y1=0 x2=9 y2=0 x3=0 y3=9 color=(255, 0, 0, 255) at 0>]
+    """
     try:
-        return _outline(0x0F, x1, y1, x2, y2, x3, y3, seen[color])
-    except _MISSES:
-        return _careful(0x0F, x1, y1, x2, y2, x3, y3, color)
+        return _draw_triangle(x1, y1, x2, y2, x3, y3, known[color])
+    except _UNUSUAL:
+        return _encode("draw_triangle", x1, y1, x2, y2, x3, y3, color)
 
 
 def encode_fill_triangle(
-    x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: Color
+    x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: ColorLike
 ) -> bytes:
-    """A filled triangle; two that share an edge neither overlap nor leave a gap."""
+    """Return a command that fills a triangle.
+
+    >>> decode(encode_fill_triangle(0, 0, 9, 0, 0, 9, "red"))
+    [<fill_triangle x1=0 y1=0 x2=9 y2=0 x3=0 y3=9 color=(255, 0, 0, 255) at 0>]
+    """
     try:
-        return _triangle(0x10, x1, y1, x2, y2, x3, y3, seen[color])
-    except _MISSES:
-        return _careful(0x10, x1, y1, x2, y2, x3, y3, color)
+        return _fill_triangle(x1, y1, x2, y2, x3, y3, known[color])
+    except _UNUSUAL:
+        return _encode("fill_triangle", x1, y1, x2, y2, x3, y3, color)
 
 
-def encode_draw_round_rect(x: int, y: int, w: int, h: int, radius: int, color: Color) -> bytes:
-    """The outline of a rectangle with round corners."""
+def encode_draw_round_rect(x: int, y: int, w: int, h: int, radius: int, color: ColorLike) -> bytes:
+    """Return a command that draws the outline of a rectangle with round corners.
+
+    >>> decode(encode_draw_round_rect(0, 0, 20, 10, 3, "red"))
+    [<draw_round_rect x=0 y=0 w=20 h=10 radius=3 color=(255, 0, 0, 255) at 0>]
+    """
     try:
-        return _round_outline(0x11, x, y, w, h, radius, seen[color])
-    except _MISSES:
-        return _careful(0x11, x, y, w, h, radius, color)
+        return _draw_round_rect(x, y, w, h, radius, known[color])
+    except _UNUSUAL:
+        return _encode("draw_round_rect", x, y, w, h, radius, color)
 
 
-def encode_fill_round_rect(x: int, y: int, w: int, h: int, radius: int, color: Color) -> bytes:
-    """A filled rectangle with round corners."""
+def encode_fill_round_rect(x: int, y: int, w: int, h: int, radius: int, color: ColorLike) -> bytes:
+    """Return a command that fills a rectangle with round corners.
+
+    >>> decode(encode_fill_round_rect(0, 0, 20, 10, 3, "red"))
+    [<fill_round_rect x=0 y=0 w=20 h=10 radius=3 color=(255, 0, 0, 255) at 0>]
+    """
     try:
-        return _round(0x12, x, y, w, h, radius, seen[color])
-    except _MISSES:
-        return _careful(0x12, x, y, w, h, radius, color)
+        return _fill_round_rect(x, y, w, h, radius, known[color])
+    except _UNUSUAL:
+        return _encode("fill_round_rect", x, y, w, h, radius, color)
 
 
 def encode_set_clip(x: int, y: int, w: int, h: int, enabled: bool = True) -> bytes:
-    """Nothing is drawn outside the rectangle from now on; ``enabled=False`` lifts it."""
-    return _careful(0x13, x, y, w, h, int(bool(enabled)))
+    """Return a command that limits drawing to a rectangle; ``enabled=False`` removes the clip.
+
+    >>> decode(encode_set_clip(4, 4, 8, 8))
+    [<set_clip x=4 y=4 w=8 h=8 enabled=True at 0>]
+    """
+    return _encode("set_clip", x, y, w, h, bool(enabled))
 
 
 def encode_reset_clip() -> bytes:
-    """Drawing everywhere again."""
+    """Return a command that removes the clip.
+
+    >>> encode_reset_clip()
+    b'\\x14'
+    """
     return b"\x14"
 
 
 def encode_batch(commands: Iterable[bytes]) -> bytes:
-    """Commands that are applied together: nobody sees some of them without the others."""
+    """Return a command that executes commands together: no reader sees only some of them.
+
+    >>> encode_batch([encode_reset_clip(), encode_present()]).hex(" ")
+    '15 02 00 00 00 14 05'
+    """
     try:
         items = commands if type(commands) is list else list(commands)
     except TypeError:
-        raise CommandError(
-            "encode_batch: a list of commands made by encode_... is wanted, "
-            f"{type(commands).__name__} came."
+        raise CommandError.invalid(
+            "batch", "commands", "a list of commands made by encode_*", commands
         ) from None
-    if not ({*map(type, items)} <= _BYTES and all(items)):
+    if not ({*map(type, items)} <= {bytes, bytearray, memoryview} and all(items)):
         for n, item in enumerate(items):
             if not isinstance(item, (bytes, bytearray, memoryview)) or not len(item):
-                raise CommandError(
-                    "encode_batch: commands are bytes made by encode_..., "
-                    f"item {n} is {item!r:.40}."
+                raise CommandError.invalid(
+                    "batch", f"commands[{n}]", "bytes made by encode_*", item
                 )
-    return b"\x15" + _U32_PACK(len(items)) + b"".join(items)
+    return encode_commands(items)
 
 
 def encode_image_blit(id: int, x: int, y: int, w: int, h: int) -> bytes:
-    """An image, scaled to w x h."""
+    """Return a command that draws a loaded image, scaled to w x h.
+
+    >>> decode(encode_image_blit(7, 10, 20, 64, 48))
+    [<image_blit id=7 x=10 y=20 w=64 h=48 at 0>]
+    """
     try:
-        return _image(0x16, id, x, y, w, h)
-    except _MISSES:
-        return _careful(0x16, id, x, y, w, h)
+        return _image_blit(id, x, y, w, h)
+    except _UNUSUAL:
+        return _encode("image_blit", id, x, y, w, h)
 
 
-def encode_load_image(id: int, pixels: Any, w: int, h: int) -> bytes:
-    """Keeps RGBA pixels under a number, to be drawn at any size."""
-    return _encode(LAYOUTS[0x17], (id, w, h, _pixels("load_image", pixels, w, h)))
+def encode_load_image(id: int, pixels: BytesLike, w: int, h: int) -> bytes:
+    """Return a command that loads w x h RGBA pixels as an image.
+
+    >>> decode(encode_load_image(7, b"RGBA", 1, 1))
+    [<load_image id=7 w=1 h=1 pixels=<4 bytes> at 0>]
+    """
+    return _encode("load_image", id, w, h, as_pixels("load_image", pixels, w, h))
 
 
 def encode_remove_image(id: int) -> bytes:
-    """Forgets an image."""
-    return _careful(0x18, id)
+    """Return a command that removes an image.
 
-
-# decoding -------------------------------------------------------------------------------------
-def decode(data: Any) -> list[Command]:
-    """The commands in some bytes, in order; ProtocolError says where and what is wrong."""
-    reader = _Reader(_bytes("decode: data", data))
-    commands = []
-    while reader.at < len(reader.data):
-        commands.append(reader.command(0))
-    return commands
-
-
-class _Reader:
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = 0
-
-    def command(self, depth: int) -> Command:
-        start = self.at
-        if start >= len(self.data):
-            raise ProtocolError("the bytes end where a command should begin", start, None)
-        layout = LAYOUTS.get(self.data[start])
-        if layout is None:
-            raise ProtocolError("no command has this opcode", start, self.data[start])
-        self.at += 1
-        fields: dict[str, Any] = {}
-        for name, kind in layout.fields:
-            if kind == "commands":
-                fields[name] = self.batch(start, depth)
-            else:
-                fields[name] = self.field(kind, start, fields)
-        if layout.name == "set_clip":
-            if fields["enabled"] > 1:
-                raise ProtocolError("enabled is 0 or 1", start, layout.opcode)
-            fields["enabled"] = bool(fields["enabled"])
-        return Command(layout.name, start, fields)
-
-    def batch(self, start: int, depth: int) -> tuple[Command, ...]:
-        if depth >= MAX_DEPTH:
-            raise ProtocolError(f"batches lie more than {MAX_DEPTH} deep", start, 0x15)
-        count = self.number("I", 4, start)
-        left = len(self.data) - self.at
-        if count > left:  # a command has a byte at least
-            problem = f"a batch of {count} commands is announced, {left} bytes are left"
-            raise ProtocolError(problem, start, 0x15)
-        return tuple(self.command(depth + 1) for _ in range(count))
-
-    def field(self, kind: str, start: int, fields: dict[str, Any]) -> Any:
-        if kind in _FORMATS:
-            return self.number(_FORMATS[kind], struct.calcsize("<" + _FORMATS[kind]), start)
-        if kind == "rgba":
-            return tuple(self.take(4, start))
-        if kind == "pixels":
-            return self.take(fields["w"] * fields["h"] * 4, start)
-        data = self.take(self.number("I", 4, start), start)
-        if kind == "data":
-            return data
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            raise ProtocolError("a text is not UTF-8", start, self.data[start]) from None
-
-    def number(self, form: str, size: int, start: int) -> int:
-        value: int = struct.unpack("<" + form, self.take(size, start))[0]
-        return value
-
-    def take(self, size: int, start: int) -> bytes:
-        end = self.at + size
-        if end > len(self.data):
-            raise ProtocolError(
-                f"{size} bytes are wanted at {self.at}, {len(self.data) - self.at} are left",
-                start,
-                self.data[start],
-            )
-        taken = self.data[self.at : end]
-        self.at = end
-        return taken
+    >>> encode_remove_image(7).hex(" ", 8)
+    '18 0700000000000000'
+    """
+    return _encode("remove_image", id)

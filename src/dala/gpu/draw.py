@@ -1,281 +1,457 @@
-"""The drawing calls: each takes a surface first, and is a method of it too."""
+"""The drawing calls. Each is a function that takes a surface first, and a method of ``Surface``.
+
+A call encodes one command of ``dala.gpu.protocol`` and appends it to the surface's queue.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
-from dala.errors import CommandError
 from dala.gpu import command as encode
-from dala.gpu.color import Color
-from dala.gpu.surface import Surface, create_surface
+from dala.gpu.checks import checked_size, not_a_surface, renderer_of
+from dala.gpu.protocol import OPCODES, BytesLike, as_bytes
+from dala.typing import ColorLike
 
-__all__ = [
-    "Surface",
-    "batch",
-    "blit",
-    "clear",
-    "create_surface",
-    "destroy_surface",
-    "dispatch_compute",
-    "draw_circle",
-    "draw_image",
-    "draw_line",
-    "draw_round_rect",
-    "draw_triangle",
-    "fill_circle",
-    "fill_rect",
-    "fill_round_rect",
-    "fill_triangle",
-    "get_pixels",
-    "load_image",
-    "load_shader",
-    "load_sprite",
-    "present",
-    "read_pixels",
-    "remove_image",
-    "remove_sprite",
-    "reset_clip",
-    "resize",
-    "set_clip",
-    "set_pixels",
-    "set_uniform",
-    "supports_compute",
-    "wait_closed",
-    "with_pixels",
-]
+if TYPE_CHECKING:
+    from dala.gpu.surface import Surface
+
+#: Bytes of a command above which it counts against the limit on queued bytes.
+LARGE: Final = 1 << 12
+_RESIZE: Final = OPCODES["resize"]
 
 
-def _no_surface(call: str, given: object) -> CommandError:
-    return CommandError(
-        f"{call}: the first argument is a Surface, {type(given).__name__} came. "
-        "create_surface(width, height) makes one."
-    )
-
-
-def _checked(call: str, s: Surface) -> Surface:
-    if not isinstance(s, Surface):
-        raise _no_surface(call, s)
-    return s
-
-
-# Called once for each primitive: each does what the method does without calling it.
-def clear(s: Surface, color: Color) -> None:
-    """Fills the surface (within the clip) with a colour, alpha too; blends nothing."""
+def _put(s: Surface, call: str, data: bytes) -> None:
+    """Queue a small command."""
     try:
         put = s._put
     except AttributeError:
-        raise _no_surface("clear", s) from None
-    put(encode.encode_clear(color))
+        raise not_a_surface(call, s) from None
+    put(data)
 
 
-def fill_rect(s: Surface, x: int, y: int, w: int, h: int, color: Color) -> None:
-    """A filled rectangle."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("fill_rect", s) from None
-    put(encode.encode_fill_rect(x, y, w, h, color))
+def _put_any(s: Surface, call: str, data: bytes) -> None:
+    """Queue a command that may be large."""
+    renderer = renderer_of(s, call)
+    if len(data) > LARGE:
+        renderer.put_large(data)
+    else:
+        renderer.put(data)
 
 
-def draw_line(s: Surface, x1: int, y1: int, x2: int, y2: int, color: Color) -> None:
-    """A line, both ends included (Bresenham)."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("draw_line", s) from None
-    put(encode.encode_draw_line(x1, y1, x2, y2, color))
+# primitives -----------------------------------------------------------------------------------
+def clear(s: Surface, color: ColorLike) -> None:
+    """Fill the surface, within the clip, with a color; replaces alpha and does not blend.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.clear(s, "#ff000080")
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    'ff000080 ff000080'
+    """
+    _put(s, "clear", encode.encode_clear(color))
 
 
-def draw_circle(s: Surface, cx: int, cy: int, r: int, color: Color) -> None:
-    """A circle's outline (midpoint)."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("draw_circle", s) from None
-    put(encode.encode_draw_circle(cx, cy, r, color))
+def fill_rect(s: Surface, x: int, y: int, w: int, h: int, color: ColorLike) -> None:
+    """Fill a rectangle.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(3, 1) as s:
+    ...     gpu.fill_rect(s, 1, 0, 2, 1, "red")
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    '00000000 ff0000ff ff0000ff'
+    """
+    _put(s, "fill_rect", encode.encode_fill_rect(x, y, w, h, color))
 
 
-def fill_circle(s: Surface, cx: int, cy: int, r: int, color: Color) -> None:
-    """A disc: the outline of the same radius and all within."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("fill_circle", s) from None
-    put(encode.encode_fill_circle(cx, cy, r, color))
+def draw_line(s: Surface, x1: int, y1: int, x2: int, y2: int, color: ColorLike) -> None:
+    """Draw a line, both ends included (Bresenham).
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(4, 4) as s:
+    ...     gpu.draw_line(s, 0, 0, 3, 3, "white")
+    ...     int(s.to_array()[..., 3].sum()) // 255
+    4
+    """
+    _put(s, "draw_line", encode.encode_draw_line(x1, y1, x2, y2, color))
+
+
+def draw_circle(s: Surface, cx: int, cy: int, r: int, color: ColorLike) -> None:
+    """Draw the outline of a circle (midpoint).
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(8, 8) as s:
+    ...     gpu.draw_circle(s, 4, 4, 3, "white")
+    ...     gpu.read_pixels(s, 7, 4, 1, 1), gpu.read_pixels(s, 4, 4, 1, 1)
+    (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x00\\x00')
+    """
+    _put(s, "draw_circle", encode.encode_draw_circle(cx, cy, r, color))
+
+
+def fill_circle(s: Surface, cx: int, cy: int, r: int, color: ColorLike) -> None:
+    """Fill a circle: the outline of the same radius and everything inside it.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(8, 8) as s:
+    ...     gpu.fill_circle(s, 4, 4, 3, "white")
+    ...     gpu.read_pixels(s, 4, 4, 1, 1)
+    b'\\xff\\xff\\xff\\xff'
+    """
+    _put(s, "fill_circle", encode.encode_fill_circle(cx, cy, r, color))
 
 
 def draw_triangle(
-    s: Surface, x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: Color
+    s: Surface, x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: ColorLike
 ) -> None:
-    """A triangle's outline."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("draw_triangle", s) from None
-    put(encode.encode_draw_triangle(x1, y1, x2, y2, x3, y3, color))
+    """Draw the outline of a triangle.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(5, 5) as s:
+    ...     gpu.draw_triangle(s, 0, 0, 4, 0, 0, 4, "white")
+    ...     int(s.to_array()[..., 3].sum()) // 255
+    12
+    """
+    _put(s, "draw_triangle", encode.encode_draw_triangle(x1, y1, x2, y2, x3, y3, color))
 
 
 def fill_triangle(
-    s: Surface, x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: Color
+    s: Surface, x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: ColorLike
 ) -> None:
-    """A filled triangle; two that share an edge neither overlap nor leave a gap."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("fill_triangle", s) from None
-    put(encode.encode_fill_triangle(x1, y1, x2, y2, x3, y3, color))
+    """Fill a triangle. Triangles that share an edge neither overlap nor leave a gap.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(4, 4) as s:
+    ...     gpu.fill_triangle(s, 0, 0, 4, 0, 0, 4, "white")
+    ...     gpu.fill_triangle(s, 4, 0, 4, 4, 0, 4, "white")
+    ...     int(s.to_array()[..., 3].sum()) // 255
+    16
+    """
+    _put(s, "fill_triangle", encode.encode_fill_triangle(x1, y1, x2, y2, x3, y3, color))
 
 
-def draw_round_rect(s: Surface, x: int, y: int, w: int, h: int, radius: int, color: Color) -> None:
-    """The outline of a rectangle with round corners."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("draw_round_rect", s) from None
-    put(encode.encode_draw_round_rect(x, y, w, h, radius, color))
+def draw_round_rect(
+    s: Surface, x: int, y: int, w: int, h: int, radius: int, color: ColorLike
+) -> None:
+    """Draw the outline of a rectangle with round corners.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(8, 8) as s:
+    ...     gpu.draw_round_rect(s, 0, 0, 8, 8, 3, "white")
+    ...     gpu.read_pixels(s, 4, 0, 1, 1), gpu.read_pixels(s, 0, 0, 1, 1)
+    (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x00\\x00')
+    """
+    _put(s, "draw_round_rect", encode.encode_draw_round_rect(x, y, w, h, radius, color))
 
 
-def fill_round_rect(s: Surface, x: int, y: int, w: int, h: int, radius: int, color: Color) -> None:
-    """A filled rectangle with round corners."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("fill_round_rect", s) from None
-    put(encode.encode_fill_round_rect(x, y, w, h, radius, color))
+def fill_round_rect(
+    s: Surface, x: int, y: int, w: int, h: int, radius: int, color: ColorLike
+) -> None:
+    """Fill a rectangle with round corners.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(8, 8) as s:
+    ...     gpu.fill_round_rect(s, 0, 0, 8, 8, 3, "white")
+    ...     gpu.read_pixels(s, 4, 4, 1, 1), gpu.read_pixels(s, 0, 0, 1, 1)
+    (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x00\\x00')
+    """
+    _put(s, "fill_round_rect", encode.encode_fill_round_rect(x, y, w, h, radius, color))
 
 
 def set_clip(s: Surface, x: int, y: int, w: int, h: int, enabled: bool = True) -> None:
-    """Nothing is drawn outside the rectangle from now on; ``enabled=False`` lifts it."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("set_clip", s) from None
-    put(encode.encode_set_clip(x, y, w, h, enabled))
+    """Limit the following drawing to a rectangle; ``enabled=False`` removes the clip.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(3, 1) as s:
+    ...     gpu.set_clip(s, 0, 0, 1, 1)
+    ...     gpu.clear(s, "red")
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    'ff0000ff 00000000 00000000'
+    """
+    _put(s, "set_clip", encode.encode_set_clip(x, y, w, h, enabled))
 
 
 def reset_clip(s: Surface) -> None:
-    """Drawing everywhere again."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("reset_clip", s) from None
-    put(encode.encode_reset_clip())
+    """Remove the clip.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(3, 1) as s:
+    ...     gpu.set_clip(s, 0, 0, 1, 1)
+    ...     gpu.reset_clip(s)
+    ...     gpu.clear(s, "red")
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    'ff0000ff ff0000ff ff0000ff'
+    """
+    _put(s, "reset_clip", encode.encode_reset_clip())
+
+
+# images and sprites ---------------------------------------------------------------------------
+def load_image(s: Surface, id: int, rgba: BytesLike, w: int, h: int) -> None:
+    """Load w x h RGBA pixels as an image, to be drawn at any size.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.load_image(s, 1, bytes([255, 0, 0, 255]), 1, 1)
+    ...     gpu.draw_image(s, 1, 0, 0, 2, 1)
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    'ff0000ff ff0000ff'
+    """
+    _put_any(s, "load_image", encode.encode_load_image(id, rgba, w, h))
 
 
 def draw_image(s: Surface, id: int, x: int, y: int, dest_w: int, dest_h: int) -> None:
-    """A loaded image, scaled."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("draw_image", s) from None
-    put(encode.encode_image_blit(id, x, y, dest_w, dest_h))
+    """Draw a loaded image, scaled to dest_w x dest_h; see :func:`load_image`.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.load_image(s, 1, bytes([255, 0, 0, 255]), 1, 1)
+    ...     gpu.draw_image(s, 1, 1, 0, 5, 5)
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    '00000000 ff0000ff'
+    """
+    _put(s, "draw_image", encode.encode_image_blit(id, x, y, dest_w, dest_h))
 
 
 def remove_image(s: Surface, id: int) -> None:
-    """Forgets an image."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("remove_image", s) from None
-    put(encode.encode_remove_image(id))
+    """Remove a loaded image. An unknown id is ignored.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.load_image(s, 1, bytes(4), 1, 1)
+    ...     gpu.remove_image(s, 1)
+    """
+    _put(s, "remove_image", encode.encode_remove_image(id))
+
+
+def load_sprite(s: Surface, id: int, rgba: BytesLike, w: int, h: int) -> None:
+    """Load w x h RGBA pixels into the sprite atlas, to be drawn at their own size.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.load_sprite(s, 7, bytes([0, 255, 0, 255]), 1, 1)
+    ...     gpu.blit(s, 7, 1, 0)
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    '00000000 00ff00ff'
+    """
+    _put_any(s, "load_sprite", encode.encode_load_sprite(id, rgba, w, h))
 
 
 def blit(s: Surface, id: int, x: int, y: int) -> None:
-    """A sprite at its own size."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("blit", s) from None
-    put(encode.encode_blit(id, x, y))
+    """Draw a sprite at its own size; see :func:`load_sprite`.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.load_sprite(s, 7, bytes([0, 255, 0, 255]), 1, 1)
+    ...     gpu.blit(s, 7, 0, 0)
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    '00ff00ff 00000000'
+    """
+    _put(s, "blit", encode.encode_blit(id, x, y))
 
 
 def remove_sprite(s: Surface, id: int) -> None:
-    """Forgets a sprite."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("remove_sprite", s) from None
-    put(encode.encode_remove_sprite(id))
+    """Remove a sprite. An unknown id is ignored.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.load_sprite(s, 7, bytes(4), 1, 1)
+    ...     gpu.remove_sprite(s, 7)
+    """
+    _put(s, "remove_sprite", encode.encode_remove_sprite(id))
 
 
-def present(s: Surface) -> None:
-    """Shows what was drawn; the next frame starts from it."""
-    try:
-        put = s._put
-    except AttributeError:
-        raise _no_surface("present", s) from None
-    put(encode.encode_present())
-
-
-# The rest wait, or carry pictures.
-def destroy_surface(s: Surface) -> None:
-    """Ends a surface and its thread. Twice is fine."""
-    _checked("destroy_surface", s).close()
-
-
-def load_image(s: Surface, id: int, rgba: Any, w: int, h: int) -> None:
-    """Keeps RGBA pixels under a number, to be drawn at any size."""
-    _checked("load_image", s).load_image(id, rgba, w, h)
-
-
-def load_sprite(s: Surface, id: int, rgba: Any, w: int, h: int) -> None:
-    """Puts RGBA pixels into the atlas under a number."""
-    _checked("load_sprite", s).load_sprite(id, rgba, w, h)
-
-
+# streams --------------------------------------------------------------------------------------
 def batch(s: Surface, commands: Iterable[bytes]) -> None:
-    """Commands made by ``dala.gpu.command.encode_*``, applied together."""
-    _checked("batch", s).batch(commands)
+    """Execute encoded commands together; the fast way to draw many primitives.
+
+    >>> from dala import gpu
+    >>> from dala.gpu.command import encode_fill_rect
+    >>> commands = [encode_fill_rect(x, 0, 1, 1, "red") for x in (0, 2)]
+    >>> with gpu.create_surface(3, 1) as s:
+    ...     gpu.batch(s, commands)
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    'ff0000ff 00000000 ff0000ff'
+
+    Args:
+        s: The surface.
+        commands: Commands made by ``dala.gpu.command.encode_*``.
+
+    Raises:
+        ProtocolError: The bytes are malformed; none of them was applied.
+    """
+    renderer_of(s, "batch")
+    _submit(s, "batch", encode.encode_batch(commands))
+
+
+def submit(s: Surface, data: BytesLike) -> None:
+    """Execute a stream of command bytes, from a file or the network for example.
+
+    >>> from dala import gpu
+    >>> from dala.gpu.command import encode_clear, encode_present
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     s.submit(encode_clear("red") + encode_present())
+    ...     s.get_pixels().hex(" ", 4)
+    'ff0000ff ff0000ff'
+
+    Raises:
+        ProtocolError: The bytes are malformed; none of them was applied.
+    """
+    renderer_of(s, "submit")
+    _submit(s, "submit", as_bytes("submit", "data", data))
+
+
+def _submit(s: Surface, call: str, data: bytes) -> None:
+    renderer_of(s, call).canvas.check(data)
+    if data:
+        _put_any(s, call, data)
+        if _RESIZE in data:
+            s._note_resize()
+
+
+# compute --------------------------------------------------------------------------------------
+def load_shader(s: Surface, name: str, source: str) -> None:
+    """Load a shader, WGSL or kernel text, under a name.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(1, 1) as s:
+    ...     gpu.clear(s, "white")
+    ...     gpu.load_shader(s, "dim", "def dim(px: Pixel): return rgba(px.r, px.g, 0.0, px.a)")
+    ...     gpu.dispatch_compute(s, "dim")
+    ...     gpu.get_pixels(s).hex()
+    'ffff00ff'
+    """
+    _put_any(s, "load_shader", encode.encode_load_shader(name, source))
 
 
 def dispatch_compute(
-    s: Surface, shader: str, params: Any = b"", workgroups: tuple[int, int, int] = (1, 1, 1)
+    s: Surface,
+    shader: str,
+    params: BytesLike = b"",
+    workgroups: tuple[int, int, int] = (1, 1, 1),
 ) -> None:
-    """Runs a shader over the pixels: its source, or the name of one that was loaded."""
-    _checked("dispatch_compute", s).dispatch_compute(shader, params, workgroups)
+    """Run a shader over the pixels; see :func:`load_shader`.
+
+    Args:
+        s: The surface.
+        shader: The name of a loaded shader, or source text.
+        params: The bytes of the shader's parameters.
+        workgroups: The number of WGSL workgroups along x, y and z. Kernel text ignores it.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(1, 1) as s:
+    ...     gpu.clear(s, "red")
+    ...     gpu.dispatch_compute(s, "def swap(px: Pixel): return rgba(px.b, px.g, px.r, px.a)")
+    ...     gpu.get_pixels(s).hex()
+    '0000ffff'
+    """
+    data = encode.encode_dispatch_compute(shader, params, workgroups)
+    _put_any(s, "dispatch_compute", data)
 
 
-def load_shader(s: Surface, name: str, source: str) -> None:
-    """Keeps a shader under a name."""
-    _checked("load_shader", s).load_shader(name, source)
+def set_uniform(s: Surface, name: str, data: BytesLike) -> None:
+    """Set the bytes of a uniform, which shaders read by its name.
 
-
-def set_uniform(s: Surface, name: str, data: Any) -> None:
-    """Sets a uniform that shaders see by its name."""
-    _checked("set_uniform", s).set_uniform(name, data)
+    >>> import struct
+    >>> from dala import gpu
+    >>> with gpu.create_surface(1, 1) as s:
+    ...     gpu.set_uniform(s, "red", struct.pack("<f", 1.0))
+    ...     text = "def fill(px: Pixel, *, red=0.0): return rgba(red, 0.0, 0.0, 1.0)"
+    ...     gpu.dispatch_compute(s, text)
+    ...     gpu.get_pixels(s).hex()
+    'ff0000ff'
+    """
+    _put_any(s, "set_uniform", encode.encode_set_uniform(name, data))
 
 
 def supports_compute(s: Surface) -> bool:
-    """True where WGSL shaders run; kernel text runs everywhere."""
-    return _checked("supports_compute", s).supports_compute()
+    """Return True if this machine can run WGSL shaders. Kernel text runs everywhere.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(1, 1) as s:
+    ...     gpu.supports_compute(s) in (True, False)
+    True
+    """
+    from dala.gpu.shaders.dispatch import wgsl_available
+
+    renderer_of(s, "supports_compute")
+    return wgsl_available()
 
 
-def get_pixels(s: Surface) -> bytes:
-    """All pixels, RGBA, row by row."""
-    return _checked("get_pixels", s).get_pixels()
-
-
-def set_pixels(s: Surface, rgba: Any) -> None:
-    """All pixels at once: bytes or a u8 array, width x height x 4."""
-    _checked("set_pixels", s).set_pixels(rgba)
-
-
-def with_pixels(s: Surface, fn: Callable[[Any], Any]) -> None:
-    """Calls ``fn`` with the pixels, an array (height, width, 4), while nothing else is drawn."""
-    _checked("with_pixels", s).with_pixels(fn)
-
-
+# frames and the end ---------------------------------------------------------------------------
 def read_pixels(s: Surface, x: int, y: int, w: int, h: int) -> bytes:
-    """The pixels of a rectangle, which must lie inside."""
-    return _checked("read_pixels", s).read_pixels(x, y, w, h)
+    """Return the pixels of a rectangle as RGBA bytes; waits for the queued commands.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(8, 8) as s:
+    ...     gpu.clear(s, "red")
+    ...     gpu.read_pixels(s, 4, 4, 1, 1)
+    b'\\xff\\x00\\x00\\xff'
+
+    Raises:
+        CommandError: The rectangle is not inside the surface.
+    """
+    renderer = renderer_of(s, "read_pixels")
+    encode.encode_read_pixels(x, y, w, h)  # checks the numbers
+    return renderer.sync(lambda: renderer.read(int(x), int(y), int(w), int(h)))
 
 
 def resize(s: Surface, w: int, h: int) -> None:
-    """Another size; what fits is kept."""
-    _checked("resize", s).resize(w, h)
+    """Change the size. Pixels that fit are kept, new ones are transparent, the clip is removed.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.clear(s, "red")
+    ...     gpu.resize(s, 3, 1)
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    'ff0000ff ff0000ff 00000000'
+    """
+    w, h = checked_size("resize", "w", w), checked_size("resize", "h", h)
+    _put(s, "resize", encode.encode_resize(w, h))
+    s._note_resize()
+
+
+def present(s: Surface) -> None:
+    """Present the frame. Drawing continues from its pixels.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.clear(s, "red")
+    ...     gpu.present(s)
+    ...     s.synchronize()
+    ...     s.stats["frames"]
+    1
+    """
+    _put(s, "present", encode.encode_present())
 
 
 def wait_closed(s: Surface, timeout: float | None = None) -> bool:
-    """Waits until the window (or page) of a surface is closed; True once it is."""
-    return _checked("wait_closed", s).wait_closed(timeout)
+    """Wait until the viewer closes the window or page of a surface. Return True once it is closed.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     pass
+    >>> gpu.wait_closed(s)
+    True
+
+    Args:
+        s: The surface.
+        timeout: Seconds to wait at most; None waits without a limit.
+    """
+    from dala.gpu.presenters import wait_until_closed
+
+    if not hasattr(s, "_renderer"):
+        raise not_a_surface("wait_closed", s)
+    return wait_until_closed(s, timeout)
+
+
+def destroy_surface(s: Surface) -> None:
+    """Close a surface and end its thread. Calling it again does nothing.
+
+    >>> from dala import gpu
+    >>> s = gpu.create_surface(2, 1)
+    >>> gpu.destroy_surface(s)
+    >>> s.closed
+    True
+    """
+    if not hasattr(s, "_renderer"):
+        raise not_a_surface("destroy_surface", s)
+    s.close()

@@ -16,22 +16,25 @@ from hypothesis import strategies as st
 
 from dala import gpu
 from dala.errors import CommandError, FreedError
-from dala.gpu import command
-from dala.gpu.draw import Surface, create_surface
+from dala.gpu import command, draw, protocol
+from dala.gpu.surface import Surface, create_surface
 
-#: The drawing calls of a fixed size, and the commands that they put.
-CALLS = {
-    "clear": "clear",
-    "fill_rect": "fill_rect",
-    "draw_line": "draw_line",
-    "draw_circle": "draw_circle",
-    "fill_circle": "fill_circle",
-    "draw_triangle": "draw_triangle",
-    "fill_triangle": "fill_triangle",
-    "draw_round_rect": "draw_round_rect",
-    "fill_round_rect": "fill_round_rect",
-    "draw_image": "image_blit",
-    "blit": "blit",
+#: The commands of fixed size with fields, other than those that wait or check more.
+DRAWING = [
+    row
+    for row in protocol.COMMANDS
+    if row.struct is not None and row.fields and row.name not in ("read_pixels", "resize")
+]
+#: The annotation of a field of each kind.
+ANNOTATIONS = {
+    "u8": "bool",
+    "u32": "int",
+    "i32": "int",
+    "u64": "int",
+    "rgba": "ColorLike",
+    "text": "str",
+    "data": "BytesLike",
+    "pixels": "BytesLike",
 }
 NUMBERS = st.one_of(
     st.integers(-10, 100),
@@ -79,16 +82,38 @@ def outcome(call, *arguments, **named):
         return type(error), str(error)
 
 
+# the protocol table ---------------------------------------------------------------------------
+@pytest.mark.parametrize("row", protocol.COMMANDS, ids=lambda row: row.name)
+def test_encoder_function_and_method_agree_with_the_table(row):
+    encoder = getattr(command, f"encode_{row.name}")
+    function = getattr(gpu, row.function)
+    assert [*inspect.signature(encoder).parameters] == row.arguments
+    assert [*inspect.signature(function).parameters] == ["s", *row.call_arguments]
+    assert getattr(draw, row.function) is function is getattr(Surface, row.function)
+    assert row.function in gpu.__all__
+    assert encoder.__name__ in command.__all__
+    kinds = dict(row.fields)
+    for name, alias in zip(row.arguments, row.call_arguments, strict=True):
+        if name in kinds and row.name != "batch":
+            assert encoder.__annotations__[name] == ANNOTATIONS[kinds[name]], name
+        assert function.__annotations__[alias] == encoder.__annotations__[name], name
+
+
+def test_every_public_encoder_is_in_the_table():
+    encoders = {name for name in vars(command) if name.startswith("encode_")}
+    assert encoders - {"encode_commands"} == {f"encode_{row.name}" for row in protocol.COMMANDS}
+
+
+# calls ----------------------------------------------------------------------------------------
 @given(st.data())
 @settings(max_examples=300, deadline=None)
 def test_call_queues_the_encoded_bytes_or_raises_the_same_error(s, data):
-    name = data.draw(st.sampled_from(sorted(CALLS)))
-    layout = command.LAYOUTS[command.OPCODES[CALLS[name]]]
+    row = data.draw(st.sampled_from(DRAWING))
+    name = row.function
     arguments = [
-        data.draw(COLORS if kind == "rgba" else NUMBERS, label=field)
-        for field, kind in layout.fields
+        data.draw(COLORS if kind == "rgba" else NUMBERS, label=field) for field, kind in row.fields
     ]
-    want = outcome(getattr(command, f"encode_{CALLS[name]}"), *arguments)
+    want = outcome(getattr(command, f"encode_{row.name}"), *arguments)
     for call in (lambda *a: getattr(gpu, name)(s, *a), getattr(s, name)):
         with Queue(s) as queue:
             got = outcome(call, *arguments)
@@ -114,7 +139,7 @@ def test_keyword_arguments_and_wrong_counts(s):
 
 def test_first_argument_must_be_a_surface_and_may_be_a_subclass():
     for wrong in (None, 3, "s", object(), Surface):
-        with pytest.raises(CommandError, match="fill_rect: the first argument is a Surface"):
+        with pytest.raises(CommandError, match="fill_rect: s must be a Surface"):
             gpu.fill_rect(wrong, 1, 2, 3, 4, "red")
 
     class Own(Surface):
@@ -162,12 +187,10 @@ def test_interrupt_in_the_hash_of_a_color_is_passed_on(s):
 
 
 def test_functions_have_docstrings_signatures_and_can_be_pickled():
-    for name in CALLS:
-        function, method = getattr(gpu, name), getattr(Surface, name)
-        assert function.__name__ == method.__name__ == name
+    for row in DRAWING:
+        function = getattr(gpu, row.function)
+        assert function.__name__ == row.function
         assert len(function.__doc__) > 10
-        assert len(method.__doc__) > 10
-        assert next(iter(inspect.signature(function).parameters)) == "s"
         assert pickle.loads(pickle.dumps(function)) is function
 
 

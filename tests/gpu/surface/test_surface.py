@@ -162,8 +162,8 @@ def arguments_for(name):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_what_is_no_surface_is_refused_by_every_call(name):
-    with pytest.raises(CommandError, match=rf"^{name}: the first argument is a Surface, str came"):
+def test_every_call_refuses_another_first_argument(name):
+    with pytest.raises(CommandError, match=rf"^{name}: s must be a Surface, got str"):
         getattr(gpu, name)("surface", *arguments_for(name))
 
 
@@ -183,9 +183,9 @@ def test_destroying_is_fine_twice_and_in_every_way():
 
 @pytest.mark.parametrize("bad", [0, -1, 16385, 1.5, "9", None, True, 2**40])
 def test_sizes_are_checked(s, bad):
-    with pytest.raises(CommandError, match=r"create_surface: width .* within 1\.\.16384"):
+    with pytest.raises(CommandError, match="create_surface: width must be an int from 1 to 16384"):
         create_surface(bad, 3)
-    with pytest.raises(CommandError, match=r"resize: height .* within 1\.\.16384"):
+    with pytest.raises(CommandError, match="resize: h must be an int from 1 to 16384"):
         s.resize(3, bad)
     assert s.size == (32, 24)
 
@@ -224,7 +224,7 @@ def test_extremes_are_drawn_and_what_is_beyond_refused(s, name, fields):
         for beyond in ((I32 if f == "i" else U32)[0] - 1, (I32 if f == "i" else U32)[1] + 1):
             values = [1] * len(fields)
             values[n] = beyond
-            with pytest.raises(CommandError, match=f"encode_{name}: .* {beyond} came"):
+            with pytest.raises(CommandError, match=f"^{name}: .*, got {beyond}"):
                 getattr(s, name)(*values, "red")
     with pytest.raises(ColorError, match="reddish"):
         getattr(s, name)(*[1] * len(fields), "reddish")
@@ -250,7 +250,7 @@ def test_extremes_of_images_clips_and_reads(s):
     for bad in (-1, 2**32):
         with pytest.raises(CommandError, match="read_pixels: x"):
             s.read_pixels(bad, 0, 1, 1)
-    with pytest.raises(CommandError, match="encode_blit: id"):
+    with pytest.raises(CommandError, match="blit: id"):
         s.blit(2**64, 0, 0)
 
 
@@ -275,7 +275,7 @@ def test_malformed_bytes_have_no_effect_at_all(s):
 
 @pytest.mark.parametrize("bad", [5, None, [1], [b""], ["x"], b"\x14", [b"\x14", None]])
 def test_what_is_no_list_of_commands(s, bad):
-    with pytest.raises(CommandError, match="encode_batch"):
+    with pytest.raises(CommandError, match=r"^batch: commands"):
         s.batch(bad)
     assert s.stats["queue"] == 0
 
@@ -447,7 +447,7 @@ def test_destroying_inside_with_pixels():
 def test_copies_for_numpy_and_files(s, tmp_path):
     s.clear((1, 2, 3, 4))
     assert np.asarray(s, np.int32).sum() == 10 * 32 * 24
-    with pytest.raises(ValueError, match="without a copy"):
+    with pytest.raises(ValueError, match="copy=False"):
         np.array(s, copy=False)
     s.save(tmp_path / "x.png")
     image = pytest.importorskip("PIL.Image").open(tmp_path / "x.png")
@@ -457,7 +457,7 @@ def test_copies_for_numpy_and_files(s, tmp_path):
 
 def test_a_surface_is_neither_copied_nor_pickled(s):
     for act in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(CommandError, match="neither be copied nor pickled"):
+        with pytest.raises(CommandError, match="cannot be copied or pickled"):
             act(s)
     assert not s.closed
 
@@ -601,8 +601,8 @@ def raises_on_present(s):
 FAILING = [
     (lambda s: s.blit(99, 0, 0), CommandError, "there is no sprite 99"),
     (lambda s: s.draw_image(2**64 - 1, 0, 0, 1, 1), CommandError, f"no image {2**64 - 1}"),
-    (lambda s: s.submit(command.encode_resize(0, 5)), CommandError, "resize: width"),
-    (lambda s: s.submit(command.encode_resize(5, 2**32 - 1)), CommandError, "resize: height"),
+    (lambda s: s.submit(command.encode_resize(0, 5)), CommandError, "resize: w must be"),
+    (lambda s: s.submit(command.encode_resize(5, 2**32 - 1)), CommandError, "resize: h must be"),
     (lambda s: s.dispatch_compute("nothing"), ShaderError, "no shader of this name"),
     (lambda s: s.load_shader("x", "what is this"), ShaderError, "neither WGSL"),
     (lambda s: s.dispatch_compute("def f(px: Pixel): return"), DalaError, "return"),

@@ -357,7 +357,7 @@ BOX = {"type": "overlay", "id": "box", "color": "red"}
     (scene(TEXT | {"opacity": 2}), "nodes[0].opacity: a number of 0 to 1 is expected, 2 came."),
     (scene(TEXT | {"opacty": 1}),
      "nodes[0].opacty: there is no such key in a node of type 'text'. Did you mean 'opacity'?"),
-    (scene(TEXT | {"color": "rde"}), "nodes[0].color: a colour is a CSS name"),
+    (scene(TEXT | {"color": "rde"}), "nodes[0].color: color must be a CSS color name"),
     (scene(TEXT | {"color": 7}), "nodes[0].color: a colour is expected, 7 came."),
     (scene({"type": "text"}), "nodes[0].text: it is missing: a text is expected."),
     (scene({"type": "txt"}), "nodes[0].type: one of 'video', 'image'"),

@@ -439,7 +439,9 @@ def test_padding_leaves_room_for_text() -> None:
 
 @pytest.mark.parametrize("field", ["color", "outline_color", "background"])
 def test_a_colour_that_is_none_is_refused(field: str) -> None:
-    with pytest.raises(ColorError, match=f"{field}: .*'redd' came. Did you mean 'red'"):
+    with pytest.raises(
+        ColorError, match=f"TextStyle: {field} must be .*, got 'redd'. Did you mean 'red'"
+    ):
         TextStyle(**{field: "redd"})
     with pytest.raises(ColorError, match="shadow's color"):
         TextStyle(shadow=(1, 1, 1, "redd"))

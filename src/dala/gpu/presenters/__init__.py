@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from dala.errors import CommandError
+from dala.gpu.checks import renderer_of
 
 if TYPE_CHECKING:
     from dala.gpu.presenters.base import Presenter
@@ -37,7 +38,7 @@ def make_presenter(surface: Surface, kind: str, *, title: str, vsync: bool) -> P
         raise CommandError(f"create_surface: show must be {known} or None, {kind!r} came.")
     if not isinstance(title, str):
         raise CommandError(f"create_surface: title must be text, {title!r} came.")
-    renderer, vsync = surface._own("show"), bool(vsync)
+    renderer, vsync = renderer_of(surface, "create_surface"), bool(vsync)
     if kind == "window":
         from dala.gpu.presenters.window import WindowPresenter
 

@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dala.errors import BufferTooLarge, CommandError, DalaError, FreedError, ProtocolError
-from dala.gpu.command import LAYOUTS, _Reader
+from dala.gpu.checks import checked_size
 from dala.gpu.compute.engines.cpu.memory import Place, place_of
 from dala.gpu.compute.engines.cpu.native import Native, compile_native
+from dala.gpu.protocol import BY_OPCODE, Decoder
 from dala.gpu.raster import stream
 from dala.gpu.raster.atlas import Atlas
 from dala.gpu.raster.bands import Bands, worth
@@ -31,8 +32,7 @@ from dala.gpu.raster.frame import (
 from dala.gpu.raster.images import Scratch, StoredImage, draw_image, make_image
 from dala.gpu.raster.rounds import half_widths
 
-#: The largest width and height of a canvas, and of an image or a sprite.
-MAX_SIZE: Final = 16384
+#: The largest width and height of an image or a sprite.
 MAX_SOURCE: Final = 1 << 24
 
 Pixels = np.ndarray[Any, Any]
@@ -63,7 +63,7 @@ class Fault(NamedTuple):
     @property
     def error(self) -> DalaError:
         """What to tell the user."""
-        name = LAYOUTS[self.opcode].name
+        name = BY_OPCODE[self.opcode].function
         thing = "sprite" if self.opcode == stream.BLIT else "image"
         return CommandError(
             f"{name}: there is no {thing} {self.id}. Load it first (load_{thing}); "
@@ -82,7 +82,9 @@ class Canvas:
     _kinds: int | None = None
 
     def __init__(self, width: int, height: int) -> None:
-        self._pixels: Pixels | None = _blank(*_size("Canvas", width, height))
+        self._pixels: Pixels | None = blank_pixels(
+            checked_size("Canvas", "width", width), checked_size("Canvas", "height", height)
+        )
         self._frame = np.zeros(WORDS, np.int64)
         self._dirty = np.zeros(0, np.int32)
         self._faults = np.zeros(1 + stream.FAULT * stream.FAULTS, np.int64)
@@ -262,7 +264,9 @@ class Canvas:
     def resize(self, width: int, height: int) -> None:
         """Another size: what fits is kept, the rest transparent, the clip lifted, all changed."""
         old = self.pixels
-        made = _blank(*_size("resize", width, height))
+        made = blank_pixels(
+            checked_size("resize", "width", width), checked_size("resize", "height", height)
+        )
         h, w = min(old.shape[0], height), min(old.shape[1], width)
         made[:h, :w] = old[:h, :w]
         self._pixels = made
@@ -317,20 +321,15 @@ class Canvas:
         self._scratch = self._bands = None
 
 
-def _size(call: str, width: Any, height: Any) -> tuple[int, int]:
-    for name, value in (("width", width), ("height", height)):
-        if not isinstance(value, int) or not 1 <= value <= MAX_SIZE:
-            raise CommandError(f"{call}: {name} is within 1..{MAX_SIZE}, {value!r} came.")
-    return width, height
-
-
-def _blank(width: int, height: int) -> Pixels:
-    """Transparent pixels, at an address that is a multiple of 64."""
+def blank_pixels(width: int, height: int) -> Pixels:
+    """Return transparent pixels (height, width, 4), aligned to 64 bytes."""
     size = width * height * 4
     try:
         whole = np.zeros(size + 64, np.uint8)
     except MemoryError:
-        raise BufferTooLarge(f"there is no memory for a canvas of {width} x {height}.") from None
+        raise BufferTooLarge(
+            f"Canvas: cannot allocate {width} x {height} pixels, {size} bytes."
+        ) from None
     skip = -whole.ctypes.data % 64
     return whole[skip : skip + size].reshape(height, width, 4)
 
@@ -362,10 +361,9 @@ def _words(call: str, id: int, pixels: Any, w: int, h: int) -> Pixels:
 
 def _malformed(given: Pixels, at: int, depth: int) -> ProtocolError:
     """The error for a command that native code refused, in the words of the protocol."""
-    reader = _Reader(given.tobytes())
-    reader.at = at
+    decoder = Decoder(given.tobytes(), at)
     try:
-        reader.command(depth)
+        decoder.command(depth)
     except ProtocolError as error:
         return error
     return ProtocolError("malformed", at, int(given[at]))

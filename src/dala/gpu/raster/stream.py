@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.gpu.command import LAYOUTS, MAX_DEPTH, OPCODES
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -21,6 +20,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u64,
     view,
 )
+from dala.gpu.protocol import COMMANDS, MAX_DEPTH, OPCODES
 from dala.gpu.raster.fills import clear, rect, sprite, triangle
 from dala.gpu.raster.frame import AT, CODE, SHIFT, WIDTH, WORDS, X0, X1, Y0, Y1
 from dala.gpu.raster.rounds import outline, solid
@@ -94,9 +94,9 @@ def families(data: np.ndarray[Any, Any], at: int) -> int:
 def command_sizes() -> np.ndarray[Any, Any]:
     """Bytes of each command of a fixed size by its opcode; 0 for all others."""
     sizes = np.zeros(256, np.uint8)
-    for opcode, layout in LAYOUTS.items():
-        if layout.packer is not None:
-            sizes[opcode] = layout.packer.size
+    for row in COMMANDS:
+        if row.struct is not None:
+            sizes[row.opcode] = row.struct.size
     sizes[BATCH] = 5  # what it holds are commands themselves
     return sizes
 

@@ -20,9 +20,10 @@ from typing import Final, TypeVar
 
 from dala import resources
 from dala.errors import CommandError, DalaError
-from dala.gpu.command import LAYOUTS, OPCODES, Command, decode
+from dala.gpu.checks import checked_size
+from dala.gpu.protocol import BY_OPCODE, OPCODES, DrawCommand, decode
 from dala.gpu.raster import Canvas, Stop
-from dala.gpu.raster.canvas import _blank, _size
+from dala.gpu.raster.canvas import blank_pixels
 from dala.gpu.raster.compiler import prepare
 from dala.gpu.render.worker import POLL_SECONDS, Worker
 from dala.typing import NDArray
@@ -48,7 +49,7 @@ class Renderer(Worker):
         super().__init__("dala-render")
         self.canvas = Canvas(width, height)
         #: What was presented last; the presenters' until the next present.
-        self.front = _blank(width, height)
+        self.front = blank_pixels(width, height)
         #: Held while the front framebuffer is read or exchanged.
         self.front_lock = threading.Lock()
         self.frames = 0
@@ -56,7 +57,7 @@ class Renderer(Worker):
         #: Called with the renderer after each present, on the render thread.
         self.on_present: Callable[[Renderer], None] | None = None
         #: Runs compute commands; made when there is one.
-        self.shade: Callable[[Renderer, Command], None] | None = None
+        self.shade: Callable[[Renderer, DrawCommand], None] | None = None
         self.reads: deque[bytes] = deque(maxlen=KEPT_READS)
         self._errors = weakref.ref(errors)
         self._pending_error: deque[DalaError] = deque(maxlen=1)
@@ -188,7 +189,7 @@ class Renderer(Worker):
             self._do_present()
         elif stop.opcode in _LOADS:
             _, id, w, h = _LOAD.unpack_from(data, stop.offset)
-            load = getattr(self.canvas, LAYOUTS[stop.opcode].name)
+            load = getattr(self.canvas, BY_OPCODE[stop.opcode].name)
             load(id, memoryview(data)[stop.offset + _LOAD.size : stop.end], w, h)
         else:
             (command,) = decode(data[stop.offset : stop.end])
@@ -207,10 +208,11 @@ class Renderer(Worker):
         if self.on_present is not None:
             self.on_present(self)
 
-    def _do_resize(self, command: Command) -> None:
+    def _do_resize(self, command: DrawCommand) -> None:
         """Another size for both framebuffers; what fits is kept."""
-        width, height = _size("resize", command.w, command.h)
-        front = _blank(width, height)
+        width = checked_size("resize", "w", command.w)
+        height = checked_size("resize", "h", command.h)
+        front = blank_pixels(width, height)
         self.canvas.resize(width, height)
         with self.front_lock:
             old, self.front = self.front, front
@@ -219,16 +221,16 @@ class Renderer(Worker):
         self.uncount()
         self._count()
 
-    def _do_remove_sprite(self, command: Command) -> None:
+    def _do_remove_sprite(self, command: DrawCommand) -> None:
         self.canvas.remove_sprite(command.id)
 
-    def _do_remove_image(self, command: Command) -> None:
+    def _do_remove_image(self, command: DrawCommand) -> None:
         self.canvas.remove_image(command.id)
 
-    def _do_read_pixels(self, command: Command) -> None:
+    def _do_read_pixels(self, command: DrawCommand) -> None:
         self.reads.append(self.read(command.x, command.y, command.w, command.h))
 
-    def _do_compute(self, command: Command) -> None:
+    def _do_compute(self, command: DrawCommand) -> None:
         if self.shade is None:
             from dala.gpu.shaders.dispatch import Shade
 

@@ -30,8 +30,8 @@ from dala.gpu.compute.lang.source import from_text
 from dala.gpu.shaders.wgsl import BLOCK, Wgsl, reflect
 
 if TYPE_CHECKING:
-    from dala.gpu.command import Command
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+    from dala.gpu.protocol import DrawCommand
     from dala.gpu.render.thread import Renderer
 
 #: Shaders given by their source that are remembered.
@@ -78,14 +78,13 @@ class Shade:
         self._pixels: Buffer | None = None
         self._before: Buffer | None = None
 
-    def __call__(self, renderer: Renderer, command: Command) -> None:
+    def __call__(self, renderer: Renderer, command: DrawCommand) -> None:
         """Obeys load_shader, set_uniform and dispatch_compute."""
         if command.name == "load_shader":
-            self._loaded[command.fields["name"]] = self._make(
-                command.source, command.fields["name"]
-            )
+            name = str(command.fields["name"])  # the attribute is the command's own name
+            self._loaded[name] = self._make(command.source, name)
         elif command.name == "set_uniform":
-            self._set(command.fields["name"], command.data)
+            self._set(str(command.fields["name"]), command.data)
         else:
             self._dispatch(renderer, command)
 
@@ -143,7 +142,7 @@ class Shade:
         return made  # type: ignore[no-any-return]
 
     # running ----------------------------------------------------------------------------------
-    def _dispatch(self, renderer: Renderer, command: Command) -> None:
+    def _dispatch(self, renderer: Renderer, command: DrawCommand) -> None:
         name, found = self._find(command.shader)
         if isinstance(found, Kernel):
             self._run(renderer, found, command.params)

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from dala.errors import ArityError, CommandError, DtypeError, ShapeMismatch
+from dala.gpu.checks import renderer_of
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.create import from_dlpack
 from dala.gpu.compute.kernel import Kernel
@@ -63,7 +64,7 @@ def _put(output: Buffer, surface: Surface, renderer: Renderer) -> None:
         return
     room = _room(renderer)
     while not room.acquire(timeout=0.5):
-        surface._own(CALL)
+        renderer_of(surface, CALL)
     try:
         picture = output if _is_rgba(output) else _converted(output)
         future = engine.download_async(picture.storage(CALL))
@@ -80,7 +81,7 @@ def _checked(surface: Any) -> Renderer:
             f"{CALL}: a Surface is expected, {type(surface).__name__} came. "
             "create_surface(width, height) makes one."
         )
-    return surface._own(CALL)
+    return renderer_of(surface, CALL)
 
 
 def _check_picture(output: Any, renderer: Renderer) -> None:

@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass, fields
 from typing import Any, Final, TypeAlias
 
-from dala.errors import ColorError, ParameterError
-from dala.gpu.color import Color, color_to_rgba
+from dala.errors import ParameterError
+from dala.gpu.color import Color, rgba_of
 from dala.media.text.fonts.faces import FontName
 
 WEIGHTS: Final = {
@@ -175,10 +175,7 @@ def _choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 
 def _color(name: str, value: Any) -> bytes:
-    try:
-        return color_to_rgba(value)
-    except ColorError as error:
-        raise ColorError(f"TextStyle: {name}: {error}") from None
+    return rgba_of(value, "TextStyle", name)
 
 
 def _refuse(name: str, expected: str, value: object) -> ParameterError:

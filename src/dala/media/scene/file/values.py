@@ -210,7 +210,11 @@ class Color(Kind):
         try:
             color_to_rgba(value if self.fits(value) else "")
         except ColorError as error:
-            came = str(error) if self.fits(value) else f"a colour is expected, {shown(value)} came."
+            came = (
+                unprefixed(error)
+                if self.fits(value)
+                else f"a colour is expected, {shown(value)} came."
+            )
             told.append(f"{at}: {came}")
 
     def schema(self) -> Schema:

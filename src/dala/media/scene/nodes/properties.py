@@ -171,7 +171,7 @@ def color(value: Any, call: str) -> tuple[int, int, int, int]:
     try:
         r, g, b, a = color_to_rgba(value)
     except ColorError as error:
-        raise ColorError(f"{call}: {error}") from None
+        raise error.within(call) from None
     return r, g, b, a
 
 

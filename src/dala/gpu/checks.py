@@ -1,0 +1,67 @@
+"""Checks of the arguments that calls on surfaces share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from dala.errors import CommandError, FreedError
+from dala.gpu.protocol import BytesLike, as_bytes, as_int
+from dala.typing import NDArray
+
+if TYPE_CHECKING:
+    from dala.gpu.render.thread import Renderer
+    from dala.gpu.surface import Surface
+
+#: The largest width and height of a surface.
+MAX_SIZE: Final = 16384
+
+
+def renderer_of(s: Surface, call: str) -> Renderer:
+    """Return the renderer of an open surface.
+
+    Raises:
+        CommandError: The argument is not a surface.
+        FreedError: The surface was destroyed.
+    """
+    try:
+        renderer = s._renderer
+    except AttributeError:
+        raise not_a_surface(call, s) from None
+    if renderer is None:
+        raise destroyed(call)
+    if renderer.closed:
+        renderer.raise_closed(call)
+    return renderer
+
+
+def destroyed(call: str) -> FreedError:
+    """Return the error for a use of a destroyed surface."""
+    return FreedError(
+        f"{call}: the surface was destroyed. Make a new one with create_surface(...).", call=call
+    )
+
+
+def not_a_surface(call: str, value: object) -> CommandError:
+    """Return the error for a first argument that is not a surface."""
+    return CommandError.invalid(
+        call, "s", "a Surface", type(value), "create_surface(width, height) makes one."
+    )
+
+
+def checked_size(call: str, argument: str, value: int) -> int:
+    """Return a width or height as an int, or raise."""
+    number = as_int(value)
+    if number is None or not 1 <= number <= MAX_SIZE:
+        raise CommandError.invalid(call, argument, f"an int from 1 to {MAX_SIZE}", value)
+    return number
+
+
+def pixel_array(call: str, argument: str, rgba: BytesLike) -> NDArray:
+    """Return bytes, or an array of uint8, as a contiguous array."""
+    if isinstance(rgba, np.ndarray):
+        if rgba.dtype != np.uint8:
+            raise CommandError.invalid(call, argument, "bytes or an array of uint8", rgba)
+        return np.ascontiguousarray(rgba)
+    return np.frombuffer(as_bytes(call, argument, rgba), np.uint8)
