@@ -1,4 +1,4 @@
-"""``dala filter``: values, orders, names, and what is refused."""
+"""``dala filter``: results, order, names and errors."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def pixels(path):
 
 
 def fails(capsys, *arguments):
-    """Runs a command that must fail with one line; gives the line."""
+    """Run a command that must fail with one line; return the line."""
     try:
         code = main(["filter", *map(str, arguments), *CPU])
     except SystemExit as end:
@@ -68,7 +68,7 @@ def test_filters_run_in_the_order_given(source, tmp_path):
     ["IN", "OUT", "--sepia=amount=1"],
     ["IN", "OUT", "--sepia", "1"],
 ])  # fmt: skip
-def test_a_filter_may_stand_anywhere(source, tmp_path, arguments):
+def test_position_of_filters(source, tmp_path, arguments):
     out = tmp_path / "out.png"
     works(*({"IN": source, "OUT": out}.get(word, word) for word in arguments))
     assert (pixels(out) == gpu.sepia(picture(), device="cpu")).all()
@@ -116,7 +116,7 @@ def test_every_filter_is_an_option(capsys):
     assert "examples:" in out
 
 
-def test_sixteen_bits_stay(tmp_path):
+def test_sixteen_bit_gray(tmp_path):
     deep = (np.arange(200, dtype=np.uint16) * 300).reshape(10, 20)
     Image.fromarray(deep).save(tmp_path / "deep.png")
     works(tmp_path / "deep.png", tmp_path / "out.png", "--invert")
@@ -136,7 +136,7 @@ def test_json(source, tmp_path, capsys):
 
 # many pictures ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("pattern", ["many", "many/*.png", None])
-def test_many(tmp_path, pattern, capsys):
+def test_many_pictures(tmp_path, pattern, capsys):
     folder = tmp_path / "many"
     folder.mkdir()
     for seed in range(6):
@@ -151,7 +151,7 @@ def test_many(tmp_path, pattern, capsys):
     assert "6 pictures" in capsys.readouterr().out
 
 
-def test_one_that_fails_does_not_keep_the_others(tmp_path, capsys):
+def test_failures_do_not_stop_the_others(tmp_path, capsys):
     folder = tmp_path / "many"
     folder.mkdir()
     Image.fromarray(picture()).save(folder / "good.png")
@@ -164,28 +164,28 @@ def test_one_that_fails_does_not_keep_the_others(tmp_path, capsys):
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["good.png"]
 
 
-# refused ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("option", "said"), [
+# errors ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("option", "message"), [
     (["--sepai"], "--sepai: no such filter or option. Did you mean 'sepia'?"),
-    (["--blur", "radus=3"], "--blur: there is no parameter 'radus'. Did you mean 'radius'?"),
-    (["--invert", "x=1"], "--invert: there is no parameter 'x'. It takes none."),
-    (["--blur", "radius=3,radius=4"], "'radius' is given twice"),
+    (["--blur", "radus=3"], "--blur: no parameter 'radus'. Did you mean 'radius'?"),
+    (["--invert", "x=1"], "--invert: no parameter 'x'. It takes no parameters."),
+    (["--blur", "radius=3,radius=4"], "radius is given twice"),
     (["--blur", "radius=900"], "from 0 to 200, got 900"),
-    (["--resize"], "--resize: the parameter 'size' is missing"),
-    (["--resize", "size=12"], "size is WIDTHxHEIGHT, such as 1280x720; '12' came"),
+    (["--resize"], "--resize: missing required parameter 'size'"),
+    (["--resize", "size=12"], "size must be WIDTHxHEIGHT, such as 1280x720, got '12'."),
     (["--curves", "master=0:1:2"], "points x:y:x:y"),
-    (["--lut"], "--lut: a file is missing"),
-    (["--lut", "nowhere.cube"], "lut=nowhere.cube is no file"),
-    (["--overlay_alpha", "over=nowhere.png"], "over=nowhere.png is no file"),
+    (["--lut"], "--lut: missing a file"),
+    (["--lut", "nowhere.cube"], "there is no file lut=nowhere.cube"),
+    (["--overlay_alpha", "over=nowhere.png"], "there is no file over=nowhere.png"),
     (["--sepia", "--max-pixels", "1199"], "has 40 x 30 pixels, more than max_pixels=1,199"),
     ([], "name at least one filter"),
 ])  # fmt: skip
-def test_wrong_filters(source, tmp_path, capsys, option, said):
-    assert said in fails(capsys, source, tmp_path / "out.png", *option)
+def test_filter_errors(source, tmp_path, capsys, option, message):
+    assert message in fails(capsys, source, tmp_path / "out.png", *option)
     assert [path.name for path in tmp_path.iterdir()] == ["in.png"]
 
 
-def test_wrong_paths(source, tmp_path, capsys):
+def test_path_errors(source, tmp_path, capsys):
     before = source.read_bytes()
     out = tmp_path / "out.png"
     assert "there is no file" in fails(capsys, tmp_path / "no.png", out, "--sepia")
@@ -216,7 +216,7 @@ def test_damaged_pictures(source, tmp_path, capsys):
     assert not (tmp_path / "o.png").exists()
 
 
-def test_a_limit_that_is_raised(source, tmp_path, monkeypatch):
+def test_max_pixels_overrides_the_limit_of_pillow(source, tmp_path, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)  # Pillow's own would refuse it
     works(source, tmp_path / "out.png", "--invert", "--max-pixels", "1200")
     assert Image.MAX_IMAGE_PIXELS == 100

@@ -1,69 +1,65 @@
-"""Filters on a command line: ``--blur radius=3,sigma=1.5 --sepia --lut film.cube``, in that order.
+"""Filters as command-line options: ``--blur radius=3,sigma=1.5 --sepia --lut film.cube``, in order.
 
-Numbers that belong together have colons between them (``key=0:1:0``), sizes are as everywhere
-(``size=1280x720``), and pictures are paths.
+Lists of numbers are written with colons (``key=0:1:0``), sizes as WIDTHxHEIGHT, and pictures as
+paths. The options are derived from the filters' declarations.
 """
 
 from __future__ import annotations
 
 import argparse
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
 
-#: A filter as it is written, and as it is run: its name and its parameters.
-Link = tuple[str, dict[str, Any]]
+if TYPE_CHECKING:
+    from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
 
-#: Arguments of a call that are no parameters of the filter.
-_CALL: Final = ("img", "width", "height", "out", "device")
-#: Options under a shorter name.
+#: A filter: its name and its parameters.
+Link: TypeAlias = tuple[str, dict[str, Any]]
+
+#: Short names of options.
 SHORT: Final = {"lut": "lut_apply"}
-#: Parameters that are pictures, and so are paths here.
-PICTURES: Final = ("over", "second", "picture", "mask", "background")
-#: Parameters that are other files.
+#: Types of parameters that are given as paths.
+PICTURES: Final = ("picture", "background")
 FILES: Final = ("lut", "map")
 
 
+def filters() -> dict[str, FilterSpec]:
+    """Return every filter by name, sorted."""
+    from dala.media.filters.declarations import declared, filter_names
+
+    found = declared()
+    return {name: found[name] for name in filter_names()}
+
+
 @cache
-def calls() -> dict[str, Callable[..., Any]]:
-    """The call of each filter, by its name."""
-    from dala.media import effects, gpu
-
-    found = {name: getattr(gpu, name, None) or getattr(effects, name) for name in gpu.filters()}
-    return dict(sorted(found.items()))
+def params(name: str) -> dict[str, FilterParam]:
+    """Return the parameters of a filter by name."""
+    return {p.name: p for p in filters()[name].parameters}
 
 
-@cache
-def params(name: str) -> dict[str, Any]:
-    """The parameters of a filter with their defaults; ``inspect.Parameter.empty`` for none."""
-    signature = inspect.signature(calls()[name])
-    return {p.name: p.default for p in signature.parameters.values() if p.name not in _CALL}
-
-
-def summary(name: str) -> str:
-    """The first line of a filter's documentation."""
-    return (calls()[name].__doc__ or "").strip().splitlines()[0]
-
-
-# arguments --------------------------------------------------------------------------------------
+# options ----------------------------------------------------------------------------------------
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """An option for each filter; the parsed ones are ``args.chain``, in their order."""
+    """Add an option for each filter; ``args.chain`` has the parsed ones in order."""
     group = parser.add_argument_group(
         "filters, applied in the order given", "`dala kernels NAME` explains one."
     )
-    for name in calls():
+    for name, spec in filters().items():
         group.add_argument(
-            f"--{name}", action=_Append, dest="chain", metavar=_metavar(name), help=summary(name)
+            f"--{name}", action=_Append, dest="chain", metavar=_metavar(name), help=_help(spec)
         )
     for short, name in SHORT.items():
         group.add_argument(
             f"--{short}", action=_Append, dest="chain", metavar="FILE", help=f"--{name} lut=FILE"
         )
     parser.set_defaults(chain=[])
+
+
+def _help(spec: FilterSpec) -> str:
+    return spec.summary.replace("%", "%%")
 
 
 def _metavar(name: str) -> str:
@@ -76,7 +72,7 @@ class _Append(argparse.Action):
         self,
         parser: argparse.ArgumentParser,
         namespace: argparse.Namespace,
-        values: Any,
+        values: object,
         option: str | None = None,
     ) -> None:
         name = (option or "").lstrip("-").replace("-", "_")
@@ -88,18 +84,18 @@ class _Append(argparse.Action):
 
 
 def join(arguments: Sequence[str], flags: Mapping[str, bool]) -> list[str]:
-    """Arguments with each filter and its parameters in one (``--blur=radius=3``), paths last.
+    """Join each filter with its parameters (``--blur=radius=3``) and move paths to the end.
 
-    So that a filter may stand anywhere: ``--sepia in.png out.png`` gives it no parameters.
+    Filters may then be given anywhere: ``--sepia in.png out.png`` has no parameters.
 
     Args:
-        arguments: as they came.
-        flags: the options that are no filters, such as ``--json``, and whether they take a value.
+        arguments: the command's arguments.
+        flags: the options that are not filters, such as ``--json``, and whether they take a value.
 
     Raises:
-        ParameterError: an option is neither; the nearest is offered.
+        ParameterError: an option is neither; the nearest is suggested.
     """
-    known = [*calls(), *SHORT]
+    known = [*filters(), *SHORT]
     options: list[str] = []
     paths: list[str] = []
     waiting = list(arguments)
@@ -131,19 +127,19 @@ def join(arguments: Sequence[str], flags: Mapping[str, bool]) -> list[str]:
 
 
 def _belongs(name: str, word: str) -> bool:
-    """Whether a word holds a filter's parameters; it is a path or an option otherwise."""
+    """Return whether a word holds a filter's parameters, and is not a path or an option."""
     if name in SHORT:
         return not word.startswith("--")
     head, equals, _ = word.partition("=")
     if equals:
         return head.isidentifier()
-    if word in params(name):  # a value was forgotten, unless a file is called so
+    if word in params(name):  # the value is missing, unless there is a file of that name
         return not Path(word).exists()
     return bool(params(name)) and _number(word) is not None
 
 
 def parse(name: str, text: str) -> Link:
-    """A filter from its option's text.
+    """Parse a filter from the text of its option.
 
     >>> parse("blur", "radius=3,sigma=1.5")
     ('blur', {'radius': 3, 'sigma': 1.5})
@@ -153,32 +149,34 @@ def parse(name: str, text: str) -> Link:
     ('chroma_key', {'key': (0, 1, 0)})
 
     Raises:
-        ParameterError: a parameter is unknown, missing or written wrongly.
+        ParameterError: a parameter is unknown, missing or malformed.
     """
     if name in SHORT:
         if not text:
-            raise ParameterError(f"--{name}: a file is missing, such as --{name} film.cube.")
+            raise ParameterError(f"--{name}: missing a file, such as --{name} film.cube.")
         text = text if text.startswith("lut=") else f"lut={text}"
         name = SHORT[name]
-    takes = params(name)
+    known = params(name)
     given: dict[str, Any] = {}
     for part in filter(None, text.split(",")):
         key, equals, value = part.partition("=")
-        if not equals and not given and takes and _number(part) is not None:
-            key, value = next(iter(takes)), part
+        if not equals and not given and known and _number(part) is not None:
+            key, value = next(iter(known)), part
         elif not equals:
-            raise ParameterError(f"--{name}: parameters are NAME=VALUE, {part!r} came.")
-        if key not in takes:
-            listed = f"It takes: {', '.join(takes)}." if takes else "It takes none."
+            raise ParameterError(f"--{name}: parameters must be NAME=VALUE, got {part!r}.")
+        if key not in known:
+            listed = f"It takes: {', '.join(known)}." if known else "It takes no parameters."
             raise UnknownParameter(
-                f"--{name}: there is no parameter {key!r}. {did_you_mean(key, takes) or listed}"
+                f"--{name}: no parameter {key!r}. {did_you_mean(key, known) or listed}"
             )
         if key in given:
-            raise ParameterError(f"--{name}: {key!r} is given twice.")
-        given[key] = _value(name, key, value)
-    for key, default in takes.items():
-        if default is inspect.Parameter.empty and key not in given:
-            raise ParameterError(f"--{name}: the parameter {key!r} is missing: --{name} {key}=...")
+            raise ParameterError(f"--{name}: {key} is given twice.")
+        given[key] = _value(name, known[key], value)
+    for key, p in known.items():
+        if p.required and key not in given:
+            raise ParameterError(
+                f"--{name}: missing required parameter {key!r}: --{name} {key}=..."
+            )
     return name, given
 
 
@@ -191,51 +189,51 @@ def _number(text: str) -> int | float | None:
     return None
 
 
-def _value(name: str, key: str, text: str) -> Any:
-    if key == "size":
+def _value(name: str, p: FilterParam, text: str) -> Any:
+    if p.name == "size":
         sides = [int(s) if s.isdecimal() else 0 for s in text.split("x")]
         if len(sides) != 2 or not all(sides):
-            raise ParameterError(
-                f"--{name}: size is WIDTHxHEIGHT, such as 1280x720; {text!r} came."
+            raise ParameterError.invalid(
+                f"--{name}", "size", "WIDTHxHEIGHT, such as 1280x720", text
             )
         return sides[1], sides[0]
-    if key in FILES:
+    if p.type in FILES:
         return Path(text)
     numbers = [_number(part) for part in text.split(":")]
     if None not in numbers:
-        if name == "curves":
+        if p.type == "points":
             if len(numbers) % 2:
-                raise ParameterError(
-                    f"--{name}: {key} is points x:y:x:y.., such as 0:0:0.5:0.6:1:1; {text!r} came."
+                raise ParameterError.invalid(
+                    f"--{name}", p.name, "points x:y:x:y.., such as 0:0:0.5:0.6:1:1", text
                 )
             return list(zip(numbers[0::2], numbers[1::2], strict=True))
         return tuple(numbers) if len(numbers) > 1 else numbers[0]
-    if key in PICTURES:
+    if p.type in PICTURES:
         return Path(text)
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
-# what is run ------------------------------------------------------------------------------------
+# files ------------------------------------------------------------------------------------------
 def files(chain: Sequence[Link]) -> list[Path]:
-    """The files that filters read."""
+    """Return the files that filters read."""
     return [value for _, given in chain for value in given.values() if isinstance(value, Path)]
 
 
 def load(chain: Sequence[Link], max_pixels: int) -> list[Link]:
-    """The chain with its pictures and maps read, and its parameters checked.
+    """Return the chain with its pictures and maps loaded and its parameters checked.
 
     Raises:
-        FileNotFoundError: one of them does not exist.
-        ParameterError: one of them is not what it should be.
+        FileNotFoundError: a file does not exist.
+        ParameterError: a parameter is refused.
     """
-    from dala.media.filters import blame
+    from dala.media.filters.plans import check
 
     loaded = [
         (name, {key: _loaded(name, key, value, max_pixels) for key, value in given.items()})
         for name, given in chain
     ]
     for link in loaded:
-        blame.check(link, f"--{link[0]}")
+        check(link, f"--{link[0]}")
     return loaded
 
 
@@ -243,25 +241,26 @@ def _loaded(name: str, key: str, value: Any, max_pixels: int) -> Any:
     if not isinstance(value, Path):
         return value
     if not value.is_file():
-        raise FileNotFoundError(f"--{name}: {key}={value} is no file.")
-    if key in PICTURES:
+        raise FileNotFoundError(f"--{name}: there is no file {key}={value}.")
+    kind = params(name)[key].type
+    if kind in PICTURES:
         from dala.media.files import load as load_picture
 
         return load_picture(value, max_pixels)
-    if key == "map":
+    if kind == "map":
         import numpy as np
 
         try:
             return np.load(value, allow_pickle=False)
         except (ValueError, EOFError, OSError) as error:
             raise ParameterError(
-                f"--{name}: {key}={value} is read by numpy.load, which says: {error}"
+                f"--{name}: {key}={value} cannot be read by numpy.load: {error}"
             ) from None
     return value
 
 
-def shown(chain: Sequence[Link]) -> list[dict[str, Any]]:
-    """The chain as it is printed as JSON."""
+def as_json(chain: Sequence[Link]) -> list[dict[str, Any]]:
+    """Return the chain as it is printed with ``--json``."""
     return [
         {"filter": name, **{k: str(v) if isinstance(v, Path) else v for k, v in given.items()}}
         for name, given in chain

@@ -243,7 +243,7 @@ def _report(
 ) -> dict[str, Any]:
     return {
         "device": device,
-        "filters": chain.shown(args.chain),
+        "filters": chain.as_json(args.chain),
         "made": made,
         "failed": failed,
         "seconds": round(seconds, 3),

@@ -1,40 +1,43 @@
-"""``dala kernels``: lists the built-in kernels and filters, or explains one."""
+"""List the built-in kernels, or explain one."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dala.cli import _chain as chain
 from dala.errors import ParameterError, UnknownKernel, did_you_mean
 
+if TYPE_CHECKING:
+    from dala.gpu.compute.kernel import Kernel
+
 EXAMPLES: Final = """\
 examples:
   dala kernels                     all of them
-  dala kernels blur                inputs, parameters, what it computes
-  dala kernels sepia --source wgsl the code it becomes (python, ir, wgsl or llvm)
-  dala kernels sepia --device cpu  the code it becomes on a device
+  dala kernels blur                inputs, parameters, definition
+  dala kernels sepia --source wgsl generated code (python, ir, wgsl or llvm)
+  dala kernels sepia --device cpu  the code that a device runs
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds this command's arguments."""
+    """Add this command's arguments."""
     parser.epilog = EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("name", nargs="?", help="explain this one")
+    parser.add_argument("name", nargs="?", help="explain this kernel")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     parser.add_argument(
         "--source", choices=("python", "ir", "wgsl", "llvm"), help="print its code in this form"
     )
-    parser.add_argument("--device", help="print its code as this device gets it")
+    parser.add_argument("--device", help="print its code as this device runs it")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the list or the explanation."""
+    """Print the list or the explanation."""
     if args.device and args.source:
-        raise ParameterError("--device and --source both say which code; give one of them.")
+        raise ParameterError("--device and --source both select the code; give one of them.")
     if args.name is None:
         if args.source or args.device:
             option = "--source" if args.source else "--device"
@@ -52,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _form(device: str) -> str:
-    """What kernels become on a device."""
+    """Return the form of kernels on a device."""
     import dala
     from dala.gpu import compute
 
@@ -63,22 +66,22 @@ def _form(device: str) -> str:
 def _names() -> list[str]:
     from dala.gpu.compute import kernels
 
-    return sorted({*kernels(), *chain.calls()})
+    return sorted({*kernels(), *chain.filters()})
 
 
-def _kernel(name: str, why: str) -> Any:
+def _kernel(name: str, option: str) -> Kernel:
     from dala.gpu.compute.kernel import find
 
     kernel = find(name)
     if kernel is None:
-        _unknown(name)
-        raise ParameterError(f"{why}: {name!r} is made of several kernels.")
+        _check_name(name)
+        raise ParameterError(f"{option}: {name!r} consists of several kernels.")
     if not kernel.language:
-        raise ParameterError(f"{why}: {name!r} has code of its own for each engine, none to show.")
+        raise ParameterError(f"{option}: {name!r} has separate code for each engine.")
     return kernel
 
 
-def _unknown(name: str) -> None:
+def _check_name(name: str) -> None:
     if name not in _names():
         hint = did_you_mean(name, _names()) or "`dala kernels` lists all."
         raise UnknownKernel(f"there is no kernel {name!r}. {hint}")
@@ -86,84 +89,66 @@ def _unknown(name: str) -> None:
 
 def _list(as_json: bool) -> None:
     names = _names()
-    first = {name: _first(name) for name in names}
+    filters = chain.filters()
+    first = {name: _doc(name).splitlines()[0] for name in names}
     if as_json:
-        listed = [{"name": n, "filter": n in chain.calls(), "doc": first[n]} for n in names]
+        listed = [{"name": n, "filter": n in filters, "doc": first[n]} for n in names]
         print(json.dumps(listed, indent=2))
         return
     wide = max(map(len, names))
-    filters = chain.calls()
     print("Filters: dala filter --NAME, dala.media.gpu.NAME or dala.media.effects.NAME")
     print("\n".join(f"  {n:{wide}}  {first[n]}" for n in names if n in filters))
     print("\nOther kernels: dala.gpu.compute.run_kernel")
     print("\n".join(f"  {n:{wide}}  {first[n]}" for n in names if n not in filters))
 
 
-def _first(name: str) -> str:
-    return chain.summary(name) if name in chain.calls() else _doc(name).splitlines()[0]
-
-
 def _doc(name: str) -> str:
+    """Return the summary and the definition of a kernel or filter."""
     from dala.gpu.compute.kernel import find
+    from dala.media.filters.declarations import declared
 
+    spec = declared().get(name)
+    if spec is not None:
+        return f"{spec.summary}\n\n{spec.definition}".strip()
     kernel = find(name)
-    text = (chain.calls()[name].__doc__ if kernel is None else kernel.__doc__) or name
+    text = (kernel.__doc__ if kernel is not None else "") or name
     return inspect.cleandoc(text).partition("\nArgs:")[0].partition("\n>>>")[0].strip()
 
 
 def explain(name: str) -> dict[str, Any]:
-    """Inputs, parameters (type, default, range) and documentation of a kernel or filter.
+    """Return the inputs, parameters (type, default, range) and documentation of a kernel or filter.
 
     Raises:
-        UnknownKernel: there is none of that name; the nearest is offered.
+        UnknownKernel: there is no kernel of that name; the nearest is suggested.
     """
     from dala.gpu.compute.kernel import find
+    from dala.gpu.compute.kernels.filter import parameter_of
+    from dala.media.filters.declarations import declared
 
-    _unknown(name)
-    kernel = find(name)
-    known = {} if kernel is None else {p.name: p for p in kernel.params}
-    is_filter = name in chain.calls()
-    if is_filter:
-        defaults = chain.params(name)
-        names = list(defaults)
+    _check_name(name)
+    spec, kernel = declared().get(name), find(name)
+    if spec is not None:
+        params = spec.parameters
     else:
-        names = list(known)
-        defaults = {p.name: p.default for p in known.values()}
-    params = [_param(n, defaults[n], known.get(n)) for n in names]
-    inputs = ["img"] if kernel is None else list(kernel.inputs)
-    doc = _doc(name)
-    return {"name": name, "filter": is_filter, "inputs": inputs, "params": params, "doc": doc}
-
-
-def _param(name: str, default: Any, declared: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = {"name": name, "type": "", "range": ""}
-    missing = default is inspect.Parameter.empty
-    if declared is not None:
-        size = f" x {declared.size}" if declared.size else ""
-        facts["type"] = f"{declared.type}{size}"
-        facts["range"] = _range(declared)
-        missing = missing or (default is None and declared.required)
-    elif name in chain.PICTURES:
-        facts["type"] = "picture"
-    elif name in chain.FILES:
-        facts["type"] = {"lut": "file .cube", "map": "file .npy"}[name]
-    elif not missing and default is not None:
-        facts["type"] = type(default).__name__
-    facts["required"] = missing
-    facts["default"] = None if missing else default
-    return facts
-
-
-def _range(declared: Any) -> str:
-    choices = getattr(declared, "choices", ())
-    if choices:
-        return ", ".join(choices)
-    low, high = declared.low, declared.high
-    if low is None or high is None or (abs(low) == abs(high) == float("inf")):
-        return ""
-    if abs(high) == float("inf"):
-        return f"{low:g} or more"
-    return f"{low:g} to {high:g}"
+        params = tuple(parameter_of(p) for p in kernel.params) if kernel is not None else ()
+    return {
+        "name": name,
+        "filter": name in chain.filters(),
+        "inputs": ["img"] if kernel is None else list(kernel.inputs),
+        "params": [
+            {
+                "name": p.name,
+                "type": f"{p.type} x {p.size}" if p.size else p.type,
+                "range": p.range,
+                "unit": p.unit,
+                "doc": p.doc,
+                "required": p.required,
+                "default": None if p.required else p.default,
+            }
+            for p in params
+        ],
+        "doc": _doc(name),
+    }
 
 
 def _page(facts: dict[str, Any]) -> str:
@@ -171,9 +156,11 @@ def _page(facts: dict[str, Any]) -> str:
     lines = [facts["doc"], "", f"inputs      {', '.join(facts['inputs'])}"]
     for number, one in enumerate(facts["params"]):
         head = "" if number else "parameters"
-        default = "needed" if one["required"] else f"= {_shown(one['default'])}"
-        told = "  ".join(filter(None, [one["type"], default, one["range"]]))
-        lines.append(f"{head:12}{one['name']:12} {told}")
+        default = "required" if one["required"] else f"= {_default(one['default'])}"
+        shown = "  ".join(filter(None, [one["type"], default, one["range"], one["unit"]]))
+        lines.append(f"{head:12}{one['name']:12} {shown}")
+        if one["doc"]:
+            lines.append(f"{'':25}{one['doc']}")
     if facts["filter"]:
         needed = [f"{p['name']}=..." for p in facts["params"] if p["required"]]
         option = f"--{name} {','.join(needed)}".rstrip()
@@ -181,9 +168,9 @@ def _page(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _shown(value: Any) -> str:
+def _default(value: Any) -> str:
     if value is None:
-        return "by itself"
+        return "automatic"
     if isinstance(value, tuple):
         return ":".join(f"{v:g}" for v in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

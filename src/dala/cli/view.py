@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             frames.close()
     if args.json:
         report = {"in": name, "show": show, "device": shown.device, "frames": shown.frames}
-        report |= {"seconds": round(shown.seconds, 3), "filters": chain.shown(args.chain)}
+        report |= {"seconds": round(shown.seconds, 3), "filters": chain.as_json(args.chain)}
         print(json.dumps(report, indent=2))
     return 0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get as find_kernel
-from dala.media.language import written
+from dala.media.kernels import kernel_from_text
 
 if TYPE_CHECKING:
     from dala.media.frame import Frame
@@ -18,10 +18,10 @@ Coding: TypeAlias = tuple[str, str, str]
 _CHANNELS = {"rgba": (4,), "rgb": (3,), "gray": ()}
 
 
-SAME = written("def same(px: Pixel): return rgba(px.rgb, px.a)")
+SAME = kernel_from_text("def same(px: Pixel): return rgba(px.rgb, px.a)")
 
 #: From nv12 to i420: Cb and Cr by turns to a plane each.
-_APART = written("""
+_APART = kernel_from_text("""
 def apart(a: Array, *, height: int):
     y, x = position()
     width = a.shape[1]
@@ -32,7 +32,7 @@ def apart(a: Array, *, height: int):
 """)
 
 #: And back.
-_BY_TURNS = written("""
+_BY_TURNS = kernel_from_text("""
 def by_turns(a: Array, *, height: int):
     y, x = position()
     width = a.shape[1]

@@ -1,38 +1,47 @@
-"""Pictures as people hold them: taken in without a copy where memory allows, given back as the
-same kind.
+"""Pictures as users hold them: arrays, bytes with a size, Pillow images, Frames and Buffers.
 
-An array, bytes with a width and a height, a Pillow image, a Frame or a Buffer.
+They are read without a copy where memory allows, and results are returned as the same kind.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from dala.errors import DtypeError, ParameterError, ReadOnlyError, ShapeError, ShapeMismatch
+from dala.errors import (
+    DtypeError,
+    ParameterError,
+    ReadOnlyError,
+    ShapeError,
+    ShapeMismatch,
+    describe,
+)
 from dala.gpu.compute import Buffer, from_dlpack
 from dala.gpu.compute.convert import as_array
 from dala.media.files import NUMBERS
 from dala.media.frame import Frame
+from dala.typing import ImageLike, NDArray
 
-NDArray: TypeAlias = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
 Shape: TypeAlias = tuple[int, ...]
 
-#: dtypes that pictures have.
+#: dtypes of pictures.
 DTYPES: Final = ("u8", "f32")
 _NAMES: Final = {np.dtype(np.uint8): "u8", np.dtype(np.float32): "f32"}
 
 
 def dtype_of(array: NDArray) -> str:
-    """What the array's numbers are on a device: bytes, or else floats."""
+    """Return the dtype of an array's numbers on a device: "u8" for bytes, else "f32"."""
     return "u8" if array.dtype == np.uint8 else "f32"
 
 
-class Picture:
-    """A picture that was handed in: its pixels, and what to hand back."""
+class SourceImage:
+    """A picture that a user passed in: its pixels, and the kind of result to return."""
 
     __slots__ = ("given", "kind", "pixels")
 
@@ -43,7 +52,7 @@ class Picture:
         self.given = given
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         """(height, width) or (height, width, channels)."""
         return self.pixels.shape
 
@@ -55,7 +64,7 @@ class Picture:
         return _NAMES[self.pixels.dtype]
 
     def buffer(self, device: str | None) -> Buffer:
-        """The pixels on a device: the caller's own memory where the device can use it."""
+        """Return the pixels on a device, in the caller's own memory where the device can use it."""
         if isinstance(self.pixels, Buffer):
             return self.pixels if device is None else self.pixels.to(device)
         pixels = self.pixels
@@ -64,7 +73,7 @@ class Picture:
         return from_dlpack(pixels, device=device)
 
     def give(self, result: Buffer | NDArray, device: str | None = None) -> Any:
-        """A result as the kind that was handed in; it keeps the memory of what it is given."""
+        """Return a result as the kind that was passed in; it keeps the result's memory."""
         if self.kind in ("frame", "buffer"):
             made = result if isinstance(result, Buffer) else from_dlpack(result, device=device)
             return self.given.like(made) if self.kind == "frame" else made
@@ -77,105 +86,116 @@ class Picture:
         return data if isinstance(self.given, bytes) else type(self.given)(data)
 
 
-def read(img: Any, width: int | None, height: int | None, call: str) -> Picture:
-    """A picture of any kind, checked."""
+def read(img: ImageLike, width: int | None, height: int | None, call: str) -> SourceImage:
+    """Check a picture of any kind and return it as a :class:`SourceImage`."""
     if isinstance(img, bytes | bytearray | memoryview):
-        return Picture("bytes", _from_bytes(img, width, height, call), img)
+        return SourceImage("bytes", _from_bytes(img, width, height, call), img)
     found = _find(img, call)
     rows, columns = found.shape[:2]
     if (width is not None and width != columns) or (height is not None and height != rows):
         raise ShapeMismatch(
-            f"{call}: the picture is {columns} x {rows}, width={width} and height={height} came. "
-            "Leave them out; only bytes need them."
+            f"{call}: the picture is {columns} x {rows}, got width={width} and height={height}. "
+            "Leave them out; only bytes need them.",
+            call=call,
         )
     return found
 
 
-def _find(img: Any, call: str) -> Picture:
+def _find(img: ImageLike, call: str) -> SourceImage:
     if isinstance(img, np.ndarray):
-        return Picture("array", check_array(img, call), img)
+        return SourceImage("array", check_array(img, call), img)
     if isinstance(img, Frame):
         if img.format in ("nv12", "i420"):
             raise ParameterError(
-                f"{call}: the frame is {img.format}; filters take 'rgba', 'rgb' or 'gray'. "
-                "Convert it first: frame.to('rgba')."
+                f"{call}: the frame's format must be 'rgba', 'rgb' or 'gray', got {img.format!r}. "
+                "Convert it first: frame.to('rgba').",
+                call=call,
             )
-        return Picture("frame", img.pixels, img)
+        return SourceImage("frame", img.pixels, img)
     if isinstance(img, Buffer):
         img.storage(call)
         _check_shape(img.shape, call)
         if img.dtype not in DTYPES:
-            raise DtypeError(f"{call}: a picture is u8 or f32, a buffer of {img.dtype!r} came.")
-        return Picture("buffer", img, img)
+            raise DtypeError(
+                f"{call}: a picture must be u8 or f32, got a buffer of {img.dtype!r}.", call=call
+            )
+        return SourceImage("buffer", img, img)
     pillow = sys.modules.get("PIL.Image")
     if pillow is not None and isinstance(img, pillow.Image):
-        return Picture("pillow", from_pillow(img, call), img)
+        return SourceImage("pillow", from_pillow(img, call), img)
     advice = "Convert it first, such as np.asarray(x)."
     if isinstance(img, str | os.PathLike):
         advice = "Open a file first: Frame.open(path)."
     raise DtypeError(
-        f"{call}: a picture is an array, bytes with width and height, a Pillow image, a Frame or "
-        f"a Buffer; {type(img).__name__} came. {advice}"
+        f"{call}: a picture must be an array, bytes with width and height, a Pillow image, a Frame "
+        f"or a Buffer, got {type(img).__name__}. {advice}",
+        call=call,
     )
 
 
-def _from_bytes(data: Any, width: int | None, height: int | None, call: str) -> NDArray:
-    for name, value in (("width", width), ("height", height)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ParameterError(
-                f"{call}: bytes need {name}, a whole number of at least 1; {value!r} came."
-            )
-    assert width is not None
-    assert height is not None
+def _from_bytes(
+    data: bytes | bytearray | memoryview, width: int | None, height: int | None, call: str
+) -> NDArray:
+    width, height = _side(width, "width", call), _side(height, "height", call)
     view = memoryview(data)
     if not view.c_contiguous:
-        raise ShapeError(f"{call}: the memoryview is not contiguous. Give bytes(view).")
+        raise ShapeError(f"{call}: the memoryview is not contiguous. Give bytes(view).", call=call)
     array = np.frombuffer(view, np.uint8)
     channels, rest = divmod(array.size, width * height)
     if rest or channels not in (1, 3, 4):
         pixels = width * height
         raise ShapeError(
             f"{call}: {width} x {height} pixels are {4 * pixels} bytes of RGBA, {3 * pixels} of "
-            f"RGB or {pixels} of gray; {array.size} came."
+            f"RGB or {pixels} of gray, got {array.size}.",
+            call=call,
         )
     return array.reshape((height, width) if channels == 1 else (height, width, channels))
 
 
+def _side(value: int | None, name: str, call: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ParameterError.invalid(call, name, "an int of at least 1 for bytes", value)
+    return int(value)
+
+
 def check_array(array: NDArray, call: str) -> NDArray:
-    """An array that is a picture: u8 or f32; bools are black and white."""
+    """Check that an array is a picture, u8 or f32; bools become black and white."""
     _check_shape(array.shape, call)
     if array.dtype == np.bool_:
         return array.astype(np.uint8) * np.uint8(255)
     if array.dtype not in _NAMES:
         raise DtypeError(
-            f"{call}: a picture is u8 (0..255) or f32 (0..1), an array of {array.dtype} came. "
-            "Scale it and convert it: x.astype(np.float32)."
+            f"{call}: a picture must be u8 (0..255) or f32 (0..1), got an array of {array.dtype}. "
+            "Scale it and convert it: x.astype(np.float32).",
+            call=call,
         )
     return array
 
 
-def _check_shape(shape: tuple[int, ...], call: str) -> None:
+def _check_shape(shape: Shape, call: str) -> None:
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (3, 4)):
         raise ShapeError(
-            f"{call}: a picture has shape (height, width), (height, width, 3) or "
-            f"(height, width, 4); {shape} came."
+            f"{call}: a picture must have shape (height, width), (height, width, 3) or "
+            f"(height, width, 4), got {shape}.",
+            call=call,
         )
 
 
-def from_pillow(image: Any, call: str) -> NDArray:
-    """A Pillow image as an array; 16-bit gray becomes f32, palettes and CMYK become RGB."""
+def from_pillow(image: PillowImage, call: str) -> NDArray:
+    """Return a Pillow image as an array; 16-bit gray becomes f32, palettes and CMYK become RGB."""
     mode: str = image.mode
     if mode.startswith("I;16"):
         return (np.asarray(image) / np.float32(65535)).astype(np.float32)
     if mode in NUMBERS:
         raise DtypeError(
-            f"{call}: a Pillow image of mode {mode!r} holds numbers of no known scale. Give an "
-            "array of f32 from 0 to 1, or image.convert('L')."
+            f"{call}: a Pillow image of mode {mode!r} has numbers of unknown scale. Give an f32 "
+            "array of 0 to 1, or image.convert('L').",
+            call=call,
         )
     return as_array(image, call)
 
 
-def _to_pillow(array: NDArray, mode: str) -> Any:
+def _to_pillow(array: NDArray, mode: str) -> PillowImage:
     from PIL import Image
 
     if mode.startswith("I;16"):
@@ -183,32 +203,34 @@ def _to_pillow(array: NDArray, mode: str) -> Any:
     return Image.fromarray(array)
 
 
-def other(value: Any, shape: tuple[int, ...], call: str) -> NDArray | Buffer:
-    """A second picture of a call, where bytes have the size of the first."""
+def second(value: ImageLike, shape: Shape, call: str) -> NDArray | Buffer:
+    """Return the pixels of a second picture of a call, where bytes have the size of the first."""
     if isinstance(value, bytes | bytearray | memoryview):
         return read(value, shape[1], shape[0], call).pixels
     return read(value, None, None, call).pixels
 
 
-def shared(b: Buffer) -> NDArray | None:
-    """The buffer's own memory as an array, where the host can see it."""
+def host_memory(b: Buffer) -> NDArray | None:
+    """Return the buffer's own memory as an array, or None where the host cannot access it."""
     try:
         return b.__array__(copy=False)
     except ValueError:
         return None
 
 
-def check_out(out: Any, kind: str, shape: tuple[int, ...], dtype: str, call: str) -> NDArray:
-    """An array that takes a result."""
+def check_out(out: Any, kind: str, shape: Shape, dtype: str, call: str) -> NDArray:
+    """Check that ``out`` is an array that a result can be written to."""
     if kind != "array" or not isinstance(out, np.ndarray):
         raise ParameterError(
-            f"{call}: out is an array, for a picture that is one; {type(out).__name__} came for "
-            f"a picture of kind {kind!r}. Leave it out and take what is returned."
+            f"{call}: out must be an array, and the picture too; got {describe(type(out))} for a "
+            f"picture of kind {kind!r}. Leave it out and use the return value.",
+            call=call,
+            argument="out",
         )
     if out.shape != shape or _NAMES.get(out.dtype) != dtype:
-        raise ShapeMismatch(
-            f"{call}: out must be {dtype} of shape {shape}, {out.dtype} of {out.shape} came."
+        raise ShapeMismatch.invalid(
+            call, "out", f"an array of shape {shape} and dtype {dtype}", out
         )
     if not out.flags.writeable:
-        raise ReadOnlyError(f"{call}: out is read-only. Give an array that can be written.")
+        raise ReadOnlyError(f"{call}: out is read-only. Give a writable array.", call=call)
     return out

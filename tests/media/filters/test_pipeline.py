@@ -1,4 +1,4 @@
-"""Frame pipelines: the same pictures as one filter at a time, fused, in order, without growth."""
+"""Frame pipelines: results, fusion, order, memory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ import dala
 from dala.errors import FreedError, ParameterError, ShapeMismatch, UnknownKernel, UnknownParameter
 from dala.gpu.compute import from_array, kernel
 from dala.media import Frame, FramePipeline, gpu
-from dala.media.filters import executor as lane
-from dala.media.filters import plans as steps
+from dala.media.filters import executor, plans
 from dala.media.gpu import process_frame, start_pipeline, stop_pipeline
 
 RNG = np.random.default_rng(21)
@@ -32,12 +31,12 @@ LIST = [
 def one_by_one(photo, filters):
     for item in filters:
         name, params = (item, {}) if isinstance(item, str) else item
-        photo = steps.apply(photo, None, None, name, params, None, None)
+        photo = plans.apply(photo, None, None, name, params, None, None)
     return photo
 
 
 def assert_near(got, want, stages):
-    """Melted stages may differ by one step of 8 bits each."""
+    """Fused stages may differ by one 8-bit step each."""
     assert got.shape == want.shape
     assert np.abs(got.astype(int) - want.astype(int)).max(initial=0) <= stages
 
@@ -48,7 +47,7 @@ def buffers():
     return found["count"], found["bytes"]
 
 
-def test_the_seeds_way(engine_id):
+def test_start_process_stop(engine_id):
     ctx = start_pipeline(30, 20)
     got = process_frame(ctx, PHOTO.tobytes(), LIST)
     assert type(got) is bytes
@@ -69,12 +68,12 @@ def test_a_list_is_one_fused_pipeline(engine_id):
         assert p.passes == 1
 
 
-def test_the_list_may_change_from_frame_to_frame(engine_id):
+def test_filter_list_may_change_between_frames(engine_id):
     lists = [
         LIST,
         [],
         ["grayscale"],
-        [("blur", {"radius": 2})],  # no sigma: the default again, not the last one's
+        [("blur", {"radius": 2})],  # the default sigma, not that of the previous list
         [("blur", {"radius": 2, "sigma": 0.6})],
         LIST[:2],
         [("resize", {"size": (10, 15)}), "invert"],
@@ -85,10 +84,10 @@ def test_the_list_may_change_from_frame_to_frame(engine_id):
         for chosen in [*lists, *lists]:
             want = one_by_one(PHOTO, chosen)
             assert_near(p.process(PHOTO, chosen), want, len(chosen))
-        assert len(p._lane._lines) == lane.LISTS
+        assert len(p._executor._chains) == executor.MAX_CHAINS
 
 
-def test_numbers_change_without_a_new_pipeline(engine_id):
+def test_changed_parameters_reuse_the_pipeline(engine_id):
     with FramePipeline(30, 20) as p:
         made = set()
         for n in range(6):
@@ -97,11 +96,11 @@ def test_numbers_change_without_a_new_pipeline(engine_id):
                 ("gamma", {"value": 1 + n / 5}),
             ]
             assert_near(p.process(PHOTO, chosen), one_by_one(PHOTO, chosen), 2)
-            made.add(id(p._lane._lines[next(iter(p._lane._lines))]))
-        assert len(p._lane._lines) == len(made) == 1
+            made.add(id(p._executor._chains[next(iter(p._executor._chains))]))
+        assert len(p._executor._chains) == len(made) == 1
 
 
-def test_parameters_changed_in_place_are_seen(engine_id):
+def test_parameters_changed_in_place(engine_id):
     key = [0.1, 0.8, 0.1]
     matrix = np.array([[1.0, 0, 2], [0, 1, 0]])
     fill = [0.0, 0.5, 1.0, 1.0]
@@ -116,18 +115,21 @@ def test_parameters_changed_in_place_are_seen(engine_id):
         assert_near(p.process(PHOTO, chosen), gpu.chroma_key(want, key=tuple(key)), 2)
 
 
-def test_any_size_that_fits(engine_id):
+def test_frame_sizes(engine_id):
     with FramePipeline(30, 20) as p:
         for photo in (PHOTO[:7, :9], PHOTO[..., :3], PHOTO[..., 0], PHOTO[:1, :1]):
             assert_near(p.process(photo, LIST), one_by_one(photo, LIST), 4)
         part = np.ascontiguousarray(PHOTO[:5, :6])
         got = p.process(part.tobytes(), ["invert"], width=6, height=5)
         assert got == gpu.invert(part).tobytes()
-        with pytest.raises(ShapeMismatch, match=r"30 x 20, one of 31 x 20.*start_pipeline\(31, 20"):
+        with pytest.raises(
+            ShapeMismatch,
+            match=r"at most 30 x 20 .*start_pipeline\(31, 20",
+        ):
             p.process(np.zeros((20, 31, 4), np.uint8), LIST)
 
 
-def test_kinds(engine_id):
+def test_kinds_of_frames(engine_id):
     image = pytest.importorskip("PIL.Image")
     with FramePipeline(30, 20) as p:
         want = np.array(p.process(PHOTO, LIST))
@@ -145,7 +147,7 @@ def test_kinds(engine_id):
         )
 
 
-def test_second_pictures_tables_and_kernels_of_one_s_own(engine_id):
+def test_second_pictures_tables_and_custom_kernels(engine_id):
     badge = RNG.integers(0, 256, PHOTO.shape, dtype=np.uint8)
     other = from_array(badge[::-1].copy())
     halve = kernel("def halve(px: Pixel, *, by=2.0): return rgba(px.rgb / by, px.a)")
@@ -173,14 +175,14 @@ def test_steady_state_allocates_nothing(engine_id):
         assert got.shape == PHOTO.shape
 
 
-def test_results_let_go_are_used_again_on_the_cpu():
+def test_memory_of_results_is_reused_on_the_cpu():
     big = RNG.integers(0, 256, (500, 600, 4), dtype=np.uint8)
     with FramePipeline(600, 500, device="cpu") as p:
         places = set()
         for _ in range(12):
             got = p.process(big, LIST)
             places.add(got.__array_interface__["data"][0])
-        assert len(places) == 2  # the one at hand, and the next
+        assert len(places) == 2  # the current result and the next
         out = np.empty_like(big)
         p.process(big, LIST, out=out)
         tracemalloc.start()
@@ -194,7 +196,7 @@ def test_results_let_go_are_used_again_on_the_cpu():
         assert peak < big.nbytes // 4
 
 
-def test_results_that_are_kept_stay(engine_id):
+def test_kept_results_do_not_change(engine_id):
     image = pytest.importorskip("PIL.Image")
     with FramePipeline(30, 20) as p:
         kept = [p.process(PHOTO, [("brightness", {"value": n / 20})]) for n in range(8)]
@@ -232,7 +234,7 @@ def test_closing_frees_everything(engine_id):
 
 
 # streams ------------------------------------------------------------------------------------------
-def test_a_stream_keeps_order(engine_id):
+def test_stream_keeps_order(engine_id):
     photos = [np.full((6, 8, 4), n, np.uint8) for n in range(17)]
     for workers in (1, 2, 3):
         with FramePipeline(8, 6) as p:
@@ -241,14 +243,14 @@ def test_a_stream_keeps_order(engine_id):
             assert len(list(p.stream(iter(photos), ["invert"], workers=workers))) == 17
 
 
-def test_the_list_of_a_stream_may_change():
+def test_filter_list_of_a_stream_may_change():
     with FramePipeline(30, 20, device="cpu") as p:
         got = list(p.stream([PHOTO] * 5, lambda n: [("brightness", {"value": n / 10})]))
         for n in range(5):
             np.testing.assert_array_equal(got[n], gpu.brightness(PHOTO, value=n / 10, device="cpu"))
 
 
-def test_a_stream_takes_few_frames_ahead_and_overlaps():
+def test_stream_reads_few_frames_ahead_and_overlaps():
     taken = []
 
     def frames():
@@ -260,7 +262,7 @@ def test_a_stream_takes_few_frames_ahead_and_overlaps():
 
     def filters(number):
         if number < 2:
-            met.wait(timeout=20)  # both are at work, or this fails
+            met.wait(timeout=20)  # fails unless both run at the same time
         return ["invert"]
 
     with FramePipeline(30, 20, device="cpu") as p:
@@ -272,7 +274,7 @@ def test_a_stream_takes_few_frames_ahead_and_overlaps():
         assert not [t for t in threading.enumerate() if t.name.startswith("dala-frames")]
 
 
-def test_an_error_in_a_stream_comes_in_its_turn():
+def test_stream_raises_errors_in_order():
     def broken():
         yield PHOTO
         yield PHOTO
@@ -297,29 +299,29 @@ def test_an_error_in_a_stream_comes_in_its_turn():
     ("filters", "error", "text"),
     [
         (["blurr"], UnknownKernel, "blur"),
-        (["matmul"], UnknownKernel, "is a kernel, but no filter"),
+        (["matmul"], UnknownKernel, "is a kernel, but not a filter"),
         ([("blur", {"radus": 3})], UnknownParameter, "radius"),
         ([("blur", {"radius": 999})], ParameterError, "from 0 to 200"),
         ([("blur", 3)], ParameterError, "a name and its parameters"),
-        ("blur", ParameterError, "filters is a list"),
-        ([("overlay_alpha", {})], ParameterError, "'over'"),
-        (["resize"], ParameterError, "size"),
+        ("blur", ParameterError, "filters must be a list such as"),
+        ([("overlay_alpha", {})], ParameterError, "missing required parameter 'over'"),
+        (["resize"], ParameterError, "missing required parameter 'size'"),
         ([("grade", {"gama": 2})], UnknownParameter, "gamma"),
     ],
 )
-def test_refusals_leave_it_as_it_was(filters, error, text):
+def test_errors_leave_the_pipeline_unchanged(filters, error, text):
     with FramePipeline(30, 20, device="cpu") as p:
         p.process(PHOTO, LIST)
-        before, lines = buffers(), len(p._lane._lines)
+        before, chains = buffers(), len(p._executor._chains)
         out = np.zeros_like(PHOTO)
         with pytest.raises(error, match=text):
             p.process(PHOTO, filters, out=out)
         assert not out.any()
-        assert (buffers(), len(p._lane._lines)) == (before, lines)
+        assert (buffers(), len(p._executor._chains)) == (before, chains)
         assert_near(p.process(PHOTO, LIST), one_by_one(PHOTO, LIST), 4)
 
 
-def test_a_wrong_number_after_right_ones(engine_id):
+def test_error_after_valid_frames(engine_id):
     with FramePipeline(30, 20) as p:
         p.process(PHOTO, [("gamma", {"value": 2.0})])
         with pytest.raises(ParameterError):
@@ -328,9 +330,9 @@ def test_a_wrong_number_after_right_ones(engine_id):
         np.testing.assert_array_equal(got, gpu.gamma(PHOTO, value=2.0))
 
 
-def test_sizes_and_workers_are_checked():
+def test_arguments_are_checked():
     for call in (lambda: process_frame(3, PHOTO, LIST), lambda: stop_pipeline(None)):
-        with pytest.raises(ParameterError, match="what start_pipeline"):
+        with pytest.raises(ParameterError, match="ctx must be the result of start_pipeline"):
             call()
     for size in ((0, 4), (4, -1), (4.5, 4), (True, 4)):
         with pytest.raises(ParameterError, match="start_pipeline"):
@@ -354,10 +356,10 @@ STEP = st.one_of(
 
 @settings(deadline=None, max_examples=12)
 @given(lists=st.lists(st.lists(STEP, max_size=3), min_size=1, max_size=3))
-def test_any_lists_give_what_single_calls_give(lists):
+def test_filter_lists_match_single_calls(lists):
     photo = PHOTO[:6, :7]
     with dala.device("cpu"), FramePipeline(7, 6) as p:
         for chosen in lists:
             want = one_by_one(photo, chosen)
-            # A step of 8 bits in saturation is up to two after it.
+            # An 8-bit step before saturation is up to two after it.
             assert_near(p.process(photo, chosen), want, 4 * len(chosen))

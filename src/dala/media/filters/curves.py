@@ -1,37 +1,53 @@
-"""Tone curves: through a few points, smooth, and never turning back between them."""
+"""Tone curves: monotone cubics through a few points."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from dala.errors import ParameterError
 
-#: Entries of a table; between them lines are straight.
+#: Points (x, y) of a curve, from left to right.
+Points: TypeAlias = Sequence[tuple[float, float]]
+
+#: Entries of a table; lookups between them are linear.
 SIZE = 1024
 
 
-def table(master: Any, red: Any, green: Any, blue: Any, call: str) -> np.ndarray[Any, Any]:
-    """(SIZE, 3) of f32: the channel's own curve, then the master's.
+def table(curves: Mapping[str, Points | None]) -> npt.NDArray[np.float32]:
+    """Return a table of (SIZE, 3): each channel's own curve, then the master curve.
 
-    >>> t = table([(0, 0), (1, 0.5)], None, None, [(0, 1), (1, 0)], "curves")
+    Args:
+        curves: points by "red", "green", "blue" and "master"; curves that are left out change
+            nothing.
+
+    >>> t = table({"master": [(0, 0), (1, 0.5)], "blue": [(0, 1), (1, 0)]})
     >>> t[-1].tolist(), t[0].tolist()
     ([0.5, 0.5, 0.0], [0.0, 0.0, 0.5])
     """
     at = np.linspace(0.0, 1.0, SIZE)
+    master = curves.get("master")
     columns = []
-    for name, points in (("red", red), ("green", green), ("blue", blue)):
-        own = at if points is None else curve(points, at, name, call)
-        columns.append(own if master is None else curve(master, own, "master", call))
+    for name in ("red", "green", "blue"):
+        points = curves.get(name)
+        own = at if points is None else curve(points, at, name)
+        columns.append(own if master is None else curve(master, own, "master"))
     return np.stack(columns, axis=-1).astype(np.float32)
 
 
-def curve(points: Any, at: Any, name: str, call: str) -> np.ndarray[Any, Any]:
-    """A monotone cubic through points (x, y), level beyond the first and the last.
+def curve(points: Points, at: npt.NDArray[np.float64], name: str) -> npt.NDArray[np.float64]:
+    """Evaluate a monotone cubic through points (x, y), constant beyond the first and the last.
 
-    Slopes are harmonic means of the neighbouring chords' (Fritsch and Butland), 0 where the chords
-    turn: between two points the curve stays between them.
+    Slopes are harmonic means of the neighboring chords' slopes (Fritsch and Butland), and 0 where
+    the chords change direction: between two points the curve stays between them.
+
+    Args:
+        points: two or more, with increasing x.
+        at: where to evaluate.
+        name: the curve's parameter, for errors.
     """
     try:
         x, y = np.array(points, np.float64).T
@@ -39,9 +55,12 @@ def curve(points: Any, at: Any, name: str, call: str) -> np.ndarray[Any, Any]:
         x = y = np.zeros(0)
     fits = x.ndim == 1 and x.size >= 2 and np.isfinite(x).all() and np.isfinite(y).all()
     if not fits or (np.diff(x) <= 0).any() or x[0] < 0 or x[-1] > 1:
-        raise ParameterError(
-            f"{call}: {name} is two or more points (x, y), x rising within 0..1, such as "
-            f"[(0, 0), (0.5, 0.6), (1, 1)]; {points!r} came."
+        raise ParameterError.invalid(
+            "curves",
+            name,
+            "two or more points (x, y) with x increasing from 0 to 1",
+            points,
+            "Write [(0, 0), (0.5, 0.6), (1, 1)].",
         )
     run, chord = np.diff(x), np.diff(y) / np.diff(x)
     slope = np.zeros_like(x)

@@ -1,4 +1,4 @@
-"""What frames run through, one at a time: the pipelines of the last lists of filters."""
+"""The executor of filter lists: compiled pipelines of the last lists, one frame at a time."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from dala.errors import DalaError
 from dala.gpu.compute import Buffer, Pipeline, buffer_zeros
 from dala.gpu.compute.buffer import allocate
 from dala.media.filters.plans import PICTURE, Step
-from dala.media.images import NDArray, Picture
+from dala.media.images import SourceImage, dtype_of
+from dala.typing import NDArray
 
-#: Lists of filters that are kept.
-LISTS = 8
-#: Results of one list that may be out with the user before further ones are copied.
-RESULTS = 3
+#: Compiled lists of filters that are kept.
+MAX_CHAINS = 8
+#: Results of one list that the user may hold before further ones are copied.
+MAX_RESULTS = 3
 
 
-class Parts(Picture):
+class PlanarImage(SourceImage):
     """A picture in several buffers, which steps read as PICTURE, PICTURE - 1 and so on."""
 
     __slots__ = ("parts",)
@@ -31,43 +34,48 @@ class Parts(Picture):
         self.parts = parts
 
 
-class Slot:
-    """A result buffer and the pipeline that ends in it."""
+class ResultSlot:
+    """A result buffer and the pipeline that writes it."""
 
-    def __init__(self, pipeline: Pipeline, result: Buffer, params: list[dict[str, Any]]) -> None:
+    def __init__(self, pipeline: Pipeline, result: Buffer, steps: Sequence[Step]) -> None:
         self.pipeline = pipeline
         self.result = result
-        self.params = params
-        #: The array over the result's memory that all views of it hold on to, while one does.
-        self.out: weakref.ref[NDArray] | None = None
+        self.params = [step.params for step in steps]
+        #: The array over the result's memory that every view of it refers to, while one exists.
+        self.view: weakref.ref[NDArray] | None = None
 
     @property
     def free(self) -> bool:
-        """True when nobody holds the result."""
-        return self.out is None or self.out() is None
+        """True when no array over the result is alive."""
+        return self.view is None or self.view() is None
 
     def set(self, steps: Sequence[Step]) -> None:
-        """The parameters of this frame."""
+        """Set the parameters of the next frame."""
         for number, step in enumerate(steps):
             if step.params != self.params[number]:
-                self.pipeline.set_params(number, **step.params)
+                try:
+                    self.pipeline.set_params(number, **step.params)
+                except DalaError as error:
+                    raise step.error(error) from error
                 self.params[number] = step.params
 
     def lend(self) -> NDArray:
-        """The result's own memory; the slot is not free until the last view of it is gone."""
+        """Return the result's own memory; the slot is free again when the last view is gone."""
         array = self.result.numpy()
         root = array.base if isinstance(array.base, np.ndarray) else array
-        self.out = weakref.ref(root)
+        self.view = weakref.ref(root)
         return array
 
 
-class Line:
-    """One list of filters over frames of one shape."""
+class CompiledChain:
+    """One list of filters over frames of one shape, as pipelines."""
 
-    def __init__(self, picture: Picture, steps: Sequence[Step], device: str, results: int) -> None:
+    def __init__(
+        self, picture: SourceImage, steps: Sequence[Step], device: str, results: int
+    ) -> None:
         self.device = device
         self._results = results
-        parts = picture.parts if isinstance(picture, Parts) else (picture,)
+        parts = picture.parts if isinstance(picture, PlanarImage) else (picture,)
         self.sources = [buffer_zeros(p.shape, p.dtype, device=device) for p in parts]
         self.given = [
             [None if isinstance(i, int) else self._given(i) for i in step.inputs] for step in steps
@@ -75,18 +83,17 @@ class Line:
         self.between = [
             buffer_zeros(s.shape, s.dtype, device=device, transient=True) for s in steps[:-1]
         ]
-        self.slots: list[Slot] = []
-        #: A slot whose result is only ever copied.
-        self.spare: Slot | None = None
+        self.slots: list[ResultSlot] = []
+        #: A slot whose result is always copied.
+        self.spare: ResultSlot | None = None
 
     def _given(self, value: NDArray | Buffer) -> Buffer:
         if isinstance(value, Buffer):
             return value
-        dtype = "u8" if value.dtype == np.uint8 else "f32"
-        return buffer_zeros(value.shape, dtype, device=self.device)
+        return buffer_zeros(value.shape, dtype_of(value), device=self.device)
 
-    def slot(self, steps: Sequence[Step], lends: bool) -> tuple[Slot, bool]:
-        """A slot for the next frame, and whether its result may be lent."""
+    def slot(self, steps: Sequence[Step], lends: bool) -> tuple[ResultSlot, bool]:
+        """Return a slot for the next frame, and whether its result's memory may be returned."""
         if lends:
             for slot in self.slots:
                 if slot.free:
@@ -98,42 +105,48 @@ class Line:
             self.spare = self._slot(steps)
         return self.spare, False
 
-    def _slot(self, steps: Sequence[Step]) -> Slot:
+    def _slot(self, steps: Sequence[Step]) -> ResultSlot:
         last = steps[-1]
         result = buffer_zeros(last.shape, last.dtype, device=self.device)
         made = [*self.between, result]
         pipeline = Pipeline()
         for step, given, output in zip(steps, self.given, made, strict=True):
             inputs = [self._input(i, g, made) for i, g in zip(step.inputs, given, strict=True)]
-            pipeline.add(
-                {
-                    "op": "run_kernel",
-                    "kernel": step.kernel,
-                    "inputs": inputs,
-                    "output": output,
-                    "params": step.params,
-                }
-            )
-        return Slot(pipeline, result, [step.params for step in steps])
+            stage = {
+                "op": "run_kernel",
+                "kernel": step.kernel,
+                "inputs": inputs,
+                "output": output,
+                "params": step.params,
+            }
+            try:
+                pipeline.add(stage)
+            except DalaError as error:
+                raise step.error(error) from error
+        return ResultSlot(pipeline, result, steps)
 
-    def _input(self, i: Any, given: Buffer | None, made: Sequence[Buffer]) -> Buffer:
+    def _input(
+        self, i: int | NDArray | Buffer, given: Buffer | None, made: Sequence[Buffer]
+    ) -> Buffer:
         if given is not None:
             return given
-        number: int = i
-        return self.sources[PICTURE - number] if number < 0 else made[number]
+        assert isinstance(i, int)
+        return self.sources[PICTURE - i] if i < 0 else made[i]
 
-    def run(self, slot: Slot, picture: Picture, steps: Sequence[Step], sees: bool) -> None:
-        """Brings in the frame, and the pictures and tables of its filters, and runs."""
+    def run(
+        self, slot: ResultSlot, picture: SourceImage, steps: Sequence[Step], shares_memory: bool
+    ) -> None:
+        """Upload a frame and its filters' pictures and tables, and run."""
         for step, given in zip(steps, self.given, strict=True):
             for value, held in zip(step.inputs, given, strict=True):
                 if held is not None and not isinstance(value, Buffer):
                     held.write(value)
-        if isinstance(picture, Parts):
+        if isinstance(picture, PlanarImage):
             with ExitStack() as places:
                 for source, part in zip(self.sources, picture.parts, strict=True):
                     places.enter_context(_in_place_of(source, part.to(self.device)))
                 slot.pipeline.run()
-        elif sees or isinstance(picture.pixels, Buffer):
+        elif shares_memory or isinstance(picture.pixels, Buffer):
             with _in_place_of(self.sources[0], picture.buffer(self.device)):
                 slot.pipeline.run()
         else:
@@ -141,35 +154,35 @@ class Line:
             slot.pipeline.run()
 
     def close(self) -> None:
-        """Frees what is not lent."""
+        """Free all buffers; the memory of results that the user holds stays valid."""
         slots = [*self.slots, *([self.spare] if self.spare else [])]
         for slot in slots:
             slot.pipeline.close()
-            slot.result.free()  # its memory lives on under arrays that were handed out
+            slot.result.free()
         for b in (*self.sources, *self.between):
             b.free()
         self.slots, self.spare, self.given = [], None, []
 
 
-class Lane:
-    """Runs one frame at a time; lists of filters are kept, the last used ones."""
+class FilterExecutor:
+    """Runs filter lists on one frame at a time and keeps the last used lists compiled."""
 
-    def __init__(self, device: str, sees: bool, results: int = RESULTS) -> None:
+    def __init__(self, device: str, shares_memory: bool, results: int = MAX_RESULTS) -> None:
         self._device = device
         self._results = results
-        #: Whether the host sees the device's memory, so that results can be lent.
-        self._sees = sees
-        self._lines: OrderedDict[Any, Line] = OrderedDict()
-        self._last: Slot | None = None
+        #: Whether the host can access the device's memory, so that results need no copy.
+        self._shares_memory = shares_memory
+        self._chains: OrderedDict[tuple[Any, ...], CompiledChain] = OrderedDict()
+        self._last: ResultSlot | None = None
 
-    def run(self, picture: Picture, steps: Sequence[Step], out: NDArray | None) -> Any:
-        """A frame through steps, as the kind that it came in, or into an array."""
-        steps = [self._here(step) for step in steps]
-        line = self._line(picture, steps)
-        lends = self._sees and out is None and picture.kind != "bytes"
-        slot, lent = line.slot(steps, lends)
+    def run(self, picture: SourceImage, steps: Sequence[Step], out: NDArray | None) -> Any:
+        """Run steps on a frame and return the result as the frame's kind, or in ``out``."""
+        steps = [self._local(step) for step in steps]
+        chain = self._chain(picture, steps)
+        lends = self._shares_memory and out is None and picture.kind != "bytes"
+        slot, lent = chain.slot(steps, lends)
         slot.set(steps)
-        line.run(slot, picture, steps, self._sees)
+        chain.run(slot, picture, steps, self._shares_memory)
         self._last = slot
         if out is not None:
             np.copyto(out, slot.result.numpy())
@@ -183,50 +196,51 @@ class Lane:
             _copy(slot.result, fresh)
             return picture.give(fresh)
         made = slot.result.numpy()
-        return picture.give(made.copy() if self._sees and picture.kind != "bytes" else made)
+        copied = self._shares_memory and picture.kind != "bytes"
+        return picture.give(made.copy() if copied else made)
 
-    def _here(self, step: Step) -> Step:
-        """A step whose buffers are on this device."""
+    def _local(self, step: Step) -> Step:
+        """Return the step with its buffers on this device."""
         if not any(isinstance(i, Buffer) and i.device != self._device for i in step.inputs):
             return step
         moved = tuple(i.numpy() if isinstance(i, Buffer) else i for i in step.inputs)
-        return Step(step.kernel, moved, step.shape, step.dtype, step.params)
+        return replace(step, inputs=moved)
 
-    def _line(self, picture: Picture, steps: Sequence[Step]) -> Line:
+    def _chain(self, picture: SourceImage, steps: Sequence[Step]) -> CompiledChain:
         key = (picture.shape, picture.dtype, *(_key(step) for step in steps))
-        line = self._lines.get(key)
-        if line is None:
-            line = Line(picture, steps, self._device, self._results)
+        chain = self._chains.get(key)
+        if chain is None:
+            chain = CompiledChain(picture, steps, self._device, self._results)
             try:
-                line.slot(steps, self._sees)  # refused filters are not kept
+                chain.slot(steps, self._shares_memory)  # refused filters are not kept
             except BaseException:
-                line.close()
+                chain.close()
                 raise
-            while len(self._lines) >= LISTS:
-                self._lines.popitem(last=False)[1].close()
-            self._lines[key] = line
-        self._lines.move_to_end(key)
-        return line
+            while len(self._chains) >= MAX_CHAINS:
+                self._chains.popitem(last=False)[1].close()
+            self._chains[key] = chain
+        self._chains.move_to_end(key)
+        return chain
 
     @property
     def passes(self) -> int:
-        """Passes of the last frame."""
+        """The number of passes of the last frame."""
         return self._last.pipeline.passes if self._last is not None else 0
 
     def explain(self) -> str:
-        """The plan of the last frame."""
+        """Return the plan of the last frame, as text."""
         return self._last.pipeline.explain() if self._last is not None else "no frame yet"
 
     def close(self) -> None:
-        """Frees all."""
-        for line in self._lines.values():
-            line.close()
-        self._lines.clear()
+        """Free all buffers; results stay valid."""
+        for chain in self._chains.values():
+            chain.close()
+        self._chains.clear()
         self._last = None
 
 
 def _key(step: Step) -> tuple[Any, ...]:
-    """What two steps have in common that differ in numbers only."""
+    """Return what a compiled step depends on: everything but the values of its parameters."""
     inputs = tuple(
         i if isinstance(i, int) else id(i) if isinstance(i, Buffer) else (i.shape, i.dtype.char)
         for i in step.inputs
@@ -236,10 +250,7 @@ def _key(step: Step) -> tuple[Any, ...]:
 
 @contextmanager
 def _in_place_of(source: Buffer, pixels: Buffer) -> Iterator[None]:
-    """A pipeline that reads ``source`` reads other pixels of its shape and dtype for now.
-
-    Pipelines look up where their buffers' memory is when they run: no frame needs to be copied.
-    """
+    """Let a pipeline that reads ``source`` read other pixels of the same shape and dtype."""
     own, source._storage = source._storage, pixels.storage("process_frame")
     try:
         yield

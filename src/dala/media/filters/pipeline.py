@@ -7,37 +7,39 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from dala import resources
 from dala.errors import FreedError, ParameterError, ShapeMismatch
 from dala.gpu.compute import buffer_zeros
-from dala.media.filters.blame import blamed
-from dala.media.filters.executor import Lane
+from dala.media.filters.executor import FilterExecutor
 from dala.media.filters.plans import PICTURE, Filter, Step, plan
 from dala.media.formats import SAME
-from dala.media.images import Picture, check_out, read, shared
+from dala.media.images import SourceImage, check_out, host_memory, read
 from dala.resources import Closing
+from dala.typing import ImageLike, NDArray
 
 Filters: TypeAlias = Sequence[Filter]
 
-#: Frames at work at once in a stream, unless told.
+_Image = TypeVar("_Image", bound=ImageLike)
+
+#: Frames of a stream that are processed at the same time by default.
 WORKERS = 2
 
 
 class FramePipeline(Closing):
-    """Filters over frames of up to a size.
+    """A context that applies lists of filters to frames of up to a size.
 
-    A list of filters becomes one fused pipeline when it is first used and is kept (the last eight
-    are); frames that differ in nothing but parameters' numbers use the same. The list may change
-    with every frame. Frames may be of any kind that ``dala.media.gpu`` takes; you get back the kind
-    you gave. Once a list was used, further frames allocate nothing on the device; results that you
-    let go of are used again.
+    A list of filters becomes one fused pipeline when it is first used; the last eight lists are
+    kept, and lists that differ only in their parameters' values share a pipeline. The list may
+    change with every frame. Frames are of any kind that ``dala.media.gpu`` takes, and results are
+    of the same kind. After the first frame of a list, further frames allocate nothing on the
+    device; the memory of results is reused once they are garbage collected.
 
     Args:
-        width: of the largest frame.
-        height: of the largest frame.
-        device: where to work; the current device where left out.
+        width: of the largest frame, in pixels.
+        height: of the largest frame, in pixels.
+        device: the device; the current one by default.
 
     >>> import numpy as np
     >>> with FramePipeline(8, 8, device="cpu") as p:
@@ -52,97 +54,97 @@ class FramePipeline(Closing):
         self.width, self.height = _side("width", width), _side("height", height)
         with buffer_zeros(1, "u8", device=device) as probe:
             self.device = probe.device
-            self._sees = shared(probe) is not None
+            self._shares_memory = host_memory(probe) is not None
         self._lock = threading.Lock()
-        self._lane = Lane(self.device, self._sees)
-        self._spare: list[Lane] = []
+        self._executor = FilterExecutor(self.device, self._shares_memory)
+        self._spare: list[FilterExecutor] = []
         self._closed = False
         resources.track("frame pipeline", self.device, 0)
 
     # frames -----------------------------------------------------------------------------------
     def process(
         self,
-        frame: Any,
+        frame: _Image,
         filters: Filters,
         *,
         width: int | None = None,
         height: int | None = None,
-        out: Any = None,
-    ) -> Any:
-        """A frame through a list of filters.
+        out: NDArray | None = None,
+    ) -> _Image:
+        """Apply a list of filters to a frame.
 
         Args:
             frame: an array, bytes, a Pillow image, a Frame or a Buffer.
             filters: names, or pairs of a name and its parameters; ``dala.media.gpu.filters()``
                 lists them. A second picture or a table is a parameter too, such as
-                ``("overlay_alpha", {"over": badge})``. A custom kernel of one input will do.
-            width: of bytes; that of the context where left out.
-            height: likewise.
-            out: an array to write.
+                ``("overlay_alpha", {"over": badge})``. A custom kernel of one input also works.
+            width: of bytes, in pixels; the context's by default.
+            height: of bytes, in pixels; the context's by default.
+            out: an array for the result.
+
+        Returns:
+            A picture of the frame's kind, or ``out``.
 
         Raises:
             ShapeMismatch: the frame is larger than the context.
-            UnknownKernel: there is no such filter; the nearest name is offered.
+            UnknownKernel: there is no such filter; the nearest name is suggested.
         """
         call = "process_frame"
         picture = self._picture(frame, width, height, call)
         with self._lock:
             self._check_open(call)
-            return _through(self._lane, picture, filters, out, call)
+            made: _Image = _apply(self._executor, picture, filters, out, call)
+            return made
 
     def stream(
         self,
-        frames: Iterable[Any],
+        frames: Iterable[_Image],
         filters: Filters | Callable[[int], Filters],
         *,
         workers: int = WORKERS,
-    ) -> Iterator[Any]:
-        """Frames through filters, in order, several at work at once.
+    ) -> Iterator[_Image]:
+        """Apply filters to frames in order, several at a time.
 
-        While one is computed, the next is brought in and the last handed out. No more than
-        ``workers`` frames are taken ahead of the one you look at. An error in a frame comes in
-        its turn and ends the stream.
+        Uploads and downloads overlap with computing. At most ``workers`` frames are read ahead of
+        the one that is yielded. An error of a frame is raised in its turn and ends the stream.
 
         Args:
-            frames: any iterable; it is read on your thread.
+            frames: an iterable; it is read on the calling thread.
             filters: the list, or a function from a frame's number to its list.
-            workers: how many frames are at work at once.
+            workers: how many frames are processed at the same time.
         """
         call = "FramePipeline.stream"
         self._check_open(call)
         if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-            raise ParameterError(
-                f"{call}: workers must be a whole number above 0, {workers!r} came."
-            )
+            raise ParameterError.invalid(call, "workers", "an int of at least 1", workers)
         try:
             source = iter(frames)
         except TypeError:
-            raise ParameterError(
-                f"{call}: frames must be iterable, {type(frames).__name__} came."
-            ) from None
+            raise ParameterError.invalid(call, "frames", "an iterable", type(frames)) from None
         return self._stream(source, filters, workers, call)
 
     def _stream(
         self,
-        frames: Iterator[Any],
+        frames: Iterator[_Image],
         filters: Filters | Callable[[int], Filters],
         workers: int,
         call: str,
-    ) -> Iterator[Any]:
+    ) -> Iterator[_Image]:
         from concurrent.futures import Future, ThreadPoolExecutor
 
-        lanes = self._lanes(workers)
+        executors = self._take_executors(workers)
 
-        def work(frame: Any, number: int) -> Any:
+        def work(frame: _Image, number: int) -> _Image:
             chosen = filters(number) if callable(filters) else filters
             picture = self._picture(frame, None, None, call)
-            lane = lanes.pop()
+            executor = executors.pop()
             try:
-                return _through(lane, picture, chosen, None, call)
+                made: _Image = _apply(executor, picture, chosen, None, call)
+                return made
             finally:
-                lanes.append(lane)
+                executors.append(executor)
 
-        pending: deque[Future[Any]] = deque()
+        pending: deque[Future[_Image]] = deque()
         pool = ThreadPoolExecutor(workers, "dala-frames")
         try:
             failed: BaseException | None = None
@@ -153,7 +155,7 @@ class FramePipeline(Closing):
                 except StopIteration:
                     break
                 except Exception as error:
-                    failed = error  # frames taken before are handed out first
+                    failed = error  # frames that were read before are yielded first
                     break
                 self._check_open(call)
                 pending.append(pool.submit(work, frame, number))
@@ -166,91 +168,99 @@ class FramePipeline(Closing):
                 raise failed
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-            self._take_back(lanes)
+            self._return_executors(executors)
 
-    def _lanes(self, count: int) -> list[Lane]:
+    def _take_executors(self, count: int) -> list[FilterExecutor]:
         with self._lock:
-            lanes = [self._spare.pop() for _ in range(min(count, len(self._spare)))]
-        lanes += [Lane(self.device, self._sees) for _ in range(count - len(lanes))]
-        return lanes
+            found = [self._spare.pop() for _ in range(min(count, len(self._spare)))]
+        missing = count - len(found)
+        return found + [FilterExecutor(self.device, self._shares_memory) for _ in range(missing)]
 
-    def _take_back(self, lanes: list[Lane]) -> None:
+    def _return_executors(self, executors: list[FilterExecutor]) -> None:
         with self._lock:
             if not self._closed:
-                self._spare += lanes
+                self._spare += executors
                 return
-        for lane in lanes:
-            lane.close()
+        for executor in executors:
+            executor.close()
 
-    def _picture(self, frame: Any, width: int | None, height: int | None, call: str) -> Picture:
+    def _picture(
+        self, frame: ImageLike, width: int | None, height: int | None, call: str
+    ) -> SourceImage:
         if isinstance(frame, bytes | bytearray | memoryview):
             width = self.width if width is None else width
             height = self.height if height is None else height
         picture = read(frame, width, height, call)
         rows, columns = picture.shape[:2]
         if columns > self.width or rows > self.height:
-            raise ShapeMismatch(
-                f"{call}: the context holds frames of up to {self.width} x {self.height}, one of "
-                f"{columns} x {rows} came. Use start_pipeline({columns}, {rows})."
+            raise ShapeMismatch.invalid(
+                call,
+                "frame",
+                f"at most {self.width} x {self.height} pixels",
+                f"{columns} x {rows}",
+                f"Use start_pipeline({columns}, {rows}).",
             )
         return picture
 
-    # showing ----------------------------------------------------------------------------------
+    # plans ------------------------------------------------------------------------------------
     @property
     def passes(self) -> int:
-        """How many passes over memory the last frame took; 0 before the first."""
-        return self._lane.passes
+        """The number of passes over memory of the last frame; 0 before the first."""
+        return self._executor.passes
 
     def explain(self) -> str:
-        """What the last frame's filters became: stages, passes, bytes and times."""
+        """Return the plan of the last frame: stages, passes, bytes and times."""
         with self._lock:
             self._check_open("FramePipeline.explain")
-            return self._lane.explain()
+            return self._executor.explain()
 
     def __repr__(self) -> str:
         state = " closed" if self._closed else ""
         return f"<FramePipeline {self.width}x{self.height} on {self.device}{state}>"
 
-    # end --------------------------------------------------------------------------------------
+    # closing ----------------------------------------------------------------------------------
     def _check_open(self, call: str) -> None:
         if self._closed:
-            raise FreedError(f"{call}: the pipeline was stopped. Start a new one.")
+            raise FreedError(f"{call}: the pipeline was stopped. Start a new one.", call=call)
 
     def close(self) -> None:
-        """Frees all buffers; results stay. Closing twice is fine."""
+        """Free all buffers; results stay valid. Closing twice has no effect."""
         with self._lock:
-            self._end()
+            self._close()
 
-    def _end(self) -> None:
+    def _close(self) -> None:
         if not self._closed:
             self._closed = True
             resources.untrack("frame pipeline", self.device, 0)
-            for lane in (self._lane, *self._spare):
-                lane.close()
+            for executor in (self._executor, *self._spare):
+                executor.close()
             self._spare = []
 
     def __del__(self) -> None:
-        with suppress(Exception):  # one whose __init__ failed has little; at exit modules are gone
-            self._end()
+        with suppress(Exception):  # __init__ may have failed; at exit modules may be gone
+            self._close()
 
 
-def _through(lane: Lane, picture: Picture, filters: Filters, out: Any, call: str) -> Any:
+def _apply(
+    executor: FilterExecutor,
+    picture: SourceImage,
+    filters: Filters,
+    out: NDArray | None,
+    call: str,
+) -> Any:
     steps = plan(filters, picture.shape, picture.dtype, call)
     if not steps:
         steps = [Step(SAME, (PICTURE,), picture.shape, picture.dtype)]
     if out is not None:
         check_out(out, picture.kind, steps[-1].shape, steps[-1].dtype, call)
-    with blamed(steps, picture.shape, picture.dtype):
-        return lane.run(picture, steps, out)
+    return executor.run(picture, steps, out)
 
 
-def _side(name: str, value: Any) -> int:
+def _side(name: str, value: int) -> int:
     try:
         side = -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         side = -1
     if side < 1:
-        raise ParameterError(
-            f"start_pipeline: {name} must be a whole number of at least 1, {value!r} came."
-        )
+        raise ParameterError.invalid("start_pipeline", name, "an int of at least 1", value)
     return side

@@ -1,160 +1,267 @@
-"""Filters as steps: which kernels run one after another, over what, into what shape.
+"""Plans of filters: the kernels to run, their inputs, and the shapes of their outputs.
 
-A filter is a name and its parameters. Most are one kernel; effects are recipes of several. The
-same steps run at once (one call a filter) or as stages of a pipeline (frames).
+A filter is a name and its parameters. Most are one kernel; recipes have several steps. The same
+steps run immediately (one call a filter) or as stages of a pipeline (frames).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from dala.errors import ParameterError, UnknownKernel, did_you_mean
-from dala.gpu.compute import Buffer, from_dlpack
+from dala.errors import (
+    DalaError,
+    DtypeError,
+    ParameterError,
+    ShapeError,
+    ShapeMismatch,
+    UnknownKernel,
+    did_you_mean,
+)
+from dala.gpu.compute import Buffer, Cube, buffer_zeros, from_dlpack, load_cube
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import Kernel, builtins, find
-from dala.media.filters.blame import blamed
-from dala.media.images import NDArray, Picture, Shape, check_out, read, shared
+from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
+from dala.gpu.compute.operation import Operation, Tensor
+from dala.gpu.compute.params import check_options, check_params, missing
+from dala.media.filters.declarations import declared, filter_names
+from dala.media.images import Shape, SourceImage, check_out, dtype_of, host_memory, read, second
+from dala.typing import NDArray
 
-#: The picture that a filter was given, as an input of one of its steps.
+#: The picture that a filter is applied to, as an input of one of its steps.
 PICTURE: Final = -1
 
+#: An item of a list of filters: a name or a kernel, alone or with its parameters.
 Filter: TypeAlias = "str | Kernel | tuple[str | Kernel, Mapping[str, Any]]"
-
-#: Built-in kernels that are filters; with a recipe, those that make another shape or take more.
-FILTERS: Final = (
-    "beauty", "bicubic_scale", "blur", "brightness", "chroma_key", "contrast", "denoise", "dilate",
-    "edge_detect", "erode", "gamma", "gaussian_blur", "grayscale", "hue", "invert", "lut_apply",
-    "median", "overlay_alpha", "remap", "resize", "saturation", "sepia", "sharpen", "video_mix",
-    "vignette", "warp_affine", "warp_perspective",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Step:
-    """One kernel. Inputs are PICTURE, the number of an earlier step, or what was handed in."""
+    """One kernel of a plan.
+
+    Inputs are PICTURE, the number of an earlier step, or an array or buffer of the user's.
+    """
 
     kernel: Kernel
     inputs: tuple[int | NDArray | Buffer, ...]
     shape: Shape
     dtype: str
     params: dict[str, Any] = field(default_factory=dict)
-    #: The call and the filter that it is of, as errors begin.
+    #: The call that the step belongs to, as errors name it.
     origin: str = ""
+
+    def error(self, error: DalaError) -> DalaError:
+        """Return a kernel's error as the error of the call that the step belongs to."""
+        return error.within(self.origin) if self.origin else error
 
 
 def plan(
     filters: Sequence[Filter], shape: Shape, dtype: str, call: str, *, listed: bool = True
 ) -> list[Step]:
-    """All steps of a list of filters; what a step reads is numbered over the whole list.
+    """Return the steps of a list of filters, with inputs numbered over the whole list.
 
-    Errors begin with the call and, where the user wrote a list, the filter's place in it.
+    Errors name the call and, where the user wrote a list, the filter's index in it.
     """
     if isinstance(filters, str | Mapping) or not isinstance(filters, Sequence):
-        raise ParameterError(
-            f"{call}: filters is a list such as [('blur', {{'radius': 3}})], "
-            f"{type(filters).__name__} came."
+        raise ParameterError.invalid(
+            call, "filters", "a list such as [('blur', {'radius': 3})]", type(filters)
         )
     steps: list[Step] = []
     before = PICTURE
     for number, item in enumerate(filters):
         first = len(steps)
         origin = _origin(item, number, call) if listed else call
-        for step in _filter(item, shape, dtype, origin):
+        for step in _steps(item, shape, dtype, origin):
             inputs = tuple(
                 (before if i == PICTURE else i + first) if isinstance(i, int) else i
                 for i in step.inputs
             )
-            params = {name: _fixed(value) for name, value in step.params.items()}
+            params = {name: _hashable(value) for name, value in step.params.items()}
             steps.append(Step(step.kernel, inputs, step.shape, step.dtype, params, origin))
         before = len(steps) - 1
         shape = steps[-1].shape
     return steps
 
 
-def _origin(item: Any, number: int, call: str) -> str:
+def _origin(item: object, number: int, call: str) -> str:
     name = item[0] if isinstance(item, tuple | list) and item else item
     name = name.name if isinstance(name, Kernel) else name
     return f"{call}: filters[{number}]" + (f" ({name!r})" if isinstance(name, str) else "")
 
 
-def _filter(item: Any, shape: Shape, dtype: str, call: str) -> list[Step]:
-    from dala.media.filters.recipes import RECIPES
-
-    name, params = (item, {}) if isinstance(item, str | Kernel) else _pair(item, call)
-    if isinstance(name, str) and name in RECIPES:
-        steps: list[Step] = RECIPES[name](name, shape, dtype, _plain(params), call)
-        return steps
-    kernel = name if isinstance(name, Kernel) else _named(name, call)
+def _steps(item: Filter, shape: Shape, dtype: str, origin: str) -> list[Step]:
+    name, params = (item, {}) if isinstance(item, str | Kernel) else _pair(item, origin)
+    given = {str(key): value for key, value in params.items() if value is not None}
+    spec = declared().get(name) if isinstance(name, str) else None
+    if spec is not None and spec.kind != "conversion":
+        try:
+            return declared_steps(spec, shape, dtype, given, origin)
+        except DalaError as error:
+            raise error.within(origin) from error
+    kernel = name if isinstance(name, Kernel) else _custom(name, origin)
     if len(kernel.inputs) != 1:
         raise ParameterError(
-            f"{call}: a kernel of {len(kernel.inputs)} inputs came; a filter of your own takes "
-            "one, the picture."
+            f"{origin}: a custom filter must be a kernel of one input, the picture; got one of "
+            f"{len(kernel.inputs)}."
         )
-    return [Step(kernel, (PICTURE,), shape, dtype, _plain(params))]
+    return [Step(kernel, (PICTURE,), shape, dtype, given)]
 
 
-def _pair(item: Any, call: str) -> tuple[str | Kernel, Mapping[str, Any]]:
-    fits = isinstance(item, tuple | list) and len(item) == 2
-    if not fits or not isinstance(item[0], str | Kernel) or not isinstance(item[1], Mapping):
-        raise ParameterError(
-            f"{call}: a filter is a name, or a name and its parameters, such as "
-            f"('blur', {{'radius': 3}}); {item!r} came."
-        )
-    return item[0], item[1]
+def _pair(item: object, origin: str) -> tuple[str | Kernel, Mapping[str, Any]]:
+    if isinstance(item, tuple | list) and len(item) == 2:
+        name, params = item
+        if isinstance(name, str | Kernel) and isinstance(params, Mapping):
+            return name, params
+    raise ParameterError(
+        f"{origin}: a filter must be a name, or a name and its parameters such as "
+        f"('blur', {{'radius': 3}}), got {item!r}."
+    )
 
 
-def _named(name: str, call: str) -> Kernel:
+def _custom(name: str, origin: str) -> Kernel:
     kernel = find(name)
-    if kernel is not None and (name in FILTERS or name not in builtins()):
+    if kernel is not None and name not in builtins():
         return kernel
-    hint = did_you_mean(name, names()) or "dala.media.gpu.filters() lists all."
-    what = "is a kernel, but no filter" if kernel is not None else "is no filter"
-    raise UnknownKernel(f"{call} {what}. {hint}")
+    hint = did_you_mean(name, filter_names()) or "dala.media.gpu.filters() lists all."
+    problem = "is a kernel, but not a filter" if kernel is not None else "is not a filter"
+    raise UnknownKernel(f"{origin} {problem}. {hint}")
 
 
-def names() -> list[str]:
-    """Names of all filters."""
-    from dala.media.filters.recipes import RECIPES
-
-    return sorted({*FILTERS, *RECIPES})
-
-
-def _plain(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters that were given; None means that it is left out."""
-    return {str(name): value for name, value in params.items() if value is not None}
-
-
-def _fixed(value: Any) -> Any:
-    """Numbers in an order that nobody changes later, so that two frames' can be compared."""
+def _hashable(value: Any) -> Any:
+    """Return lists and arrays of numbers as tuples, so that two frames' can be compared."""
     if isinstance(value, list | np.ndarray):
         return tuple(np.asarray(value).reshape(-1).tolist())
     return value
 
 
-# at once --------------------------------------------------------------------------------------
+def names() -> list[str]:
+    """Return the names of all filters."""
+    return filter_names()
+
+
+# steps of declared filters ----------------------------------------------------------------------
+def declared_steps(
+    spec: FilterSpec, shape: Shape, dtype: str, given: dict[str, Any], origin: str
+) -> list[Step]:
+    """Return the steps of a declared filter; errors name the filter.
+
+    Args:
+        spec: the filter.
+        shape: of the picture.
+        dtype: of the picture.
+        given: the parameters; None values are left out.
+        origin: the call, for missing files.
+    """
+    _check_names(spec, given)
+    if spec.is_recipe:
+        numbers = {o.name: given.pop(o.name) for o in spec.options if o.name in given}
+        values = dict(check_options(spec.name, spec.options, numbers))
+        steps: list[Step] = spec.source(shape, dtype, {**values, **given})
+        return steps
+    kernel = spec.kernel
+    assert kernel is not None
+    inputs: list[int | NDArray | Buffer] = [PICTURE]
+    for p in spec.parameters:
+        if not p.is_input:
+            break  # inputs are first
+        found, more = _input(p, given.pop(p.name), shape, spec.name, origin)
+        inputs.append(found)
+        given = {**more, **given}
+    made = Tensor(shape, dtype)
+    if spec.resizes and isinstance(kernel, Operation):
+        tensors = (made, *(_tensor(i) for i in inputs[1:] if not isinstance(i, int)))
+        values = dict(check_options(spec.name, kernel.params, given))
+        made = kernel.result(tensors, values) or made
+    elif spec.channels is not None:
+        made = Tensor((*shape[:2], spec.channels), dtype)
+    return [Step(kernel, tuple(inputs), made.shape, made.dtype, given)]
+
+
+def _check_names(spec: FilterSpec, given: Mapping[str, Any]) -> None:
+    if not given.keys() <= spec.names:
+        check_params(spec.name, given, [p.name for p in spec.parameters])
+    for p in spec.parameters:
+        if p.required and p.name not in given:
+            raise missing(spec.name, p.name)
+
+
+def _tensor(value: NDArray | Buffer) -> Tensor:
+    dtype = value.dtype if isinstance(value, Buffer) else dtype_of(value)
+    return Tensor(tuple(value.shape), dtype)
+
+
+def _input(
+    p: FilterParam, value: Any, shape: Shape, call: str, origin: str
+) -> tuple[NDArray | Buffer, dict[str, Any]]:
+    """Return an input besides the picture, and the parameters that come with it."""
+    if p.type == "picture":
+        found = second(value, shape, call)
+        if found.shape[:2] != shape[:2]:
+            raise ShapeMismatch.invalid(
+                call,
+                p.name,
+                f"a picture of the same size, {shape[1]} x {shape[0]}",
+                f"{found.shape[1]} x {found.shape[0]}",
+                "Resize it first.",
+            )
+        return found, {}
+    if p.type == "lut":
+        if isinstance(value, str | os.PathLike):
+            try:
+                value = _cube(os.fspath(value), os.stat(value).st_mtime_ns)
+            except FileNotFoundError:
+                path = os.fspath(value)
+                raise FileNotFoundError(f"{origin}: there is no file {path!r}.") from None
+        if isinstance(value, Cube):
+            return value.table, dict(value.params)
+    return _numbers(value, p.name, call), {}
+
+
+def _numbers(value: Any, name: str, call: str) -> NDArray | Buffer:
+    if isinstance(value, Buffer):
+        return value
+    try:
+        return np.asarray(value, np.float32)
+    except (TypeError, ValueError):
+        raise DtypeError.invalid(call, name, "an array of numbers", value) from None
+
+
+@lru_cache(8)
+def _cube(path: str, changed: int) -> Cube:
+    """Read a .cube file once, and again when it has changed."""
+    return load_cube(path)
+
+
+# running ----------------------------------------------------------------------------------------
 def apply(
     img: Any,
     width: int | None,
     height: int | None,
     name: str,
     params: Mapping[str, Any],
-    out: Any,
+    out: NDArray | None,
     device: str | None,
 ) -> Any:
-    """One filter over one picture of any kind."""
-    call = f"dala.media.{'gpu' if name in FILTERS else 'effects'}.{name}"
-    picture = read(img, width, height, call)
-    steps = plan([(name, params)], picture.shape, picture.dtype, call, listed=False)
+    """Apply one filter to one picture of any kind and return a picture of that kind."""
+    picture = read(img, width, height, name)
+    steps = plan([(name, params)], picture.shape, picture.dtype, name, listed=False)
+    return run_on(picture, steps, out, device, name)
+
+
+def run_on(
+    picture: SourceImage, steps: Sequence[Step], out: NDArray | None, device: str | None, call: str
+) -> Any:
+    """Run steps on a picture and return the result as the picture's kind, or in ``out``."""
     if out is not None:
         check_out(out, picture.kind, steps[-1].shape, steps[-1].dtype, call)
     source = picture.buffer(device)
     target = None if out is None else _target(picture, source, out, device)
-    with blamed(steps, picture.shape, picture.dtype):
-        result = run(steps, source, target, call)
+    result = run(steps, source, target, call)
     if out is None:
         return picture.give(result)
     if result is not target:
@@ -162,10 +269,12 @@ def apply(
     return out
 
 
-def _target(picture: Picture, source: Buffer, out: NDArray, device: str | None) -> Buffer | None:
-    """A buffer over the caller's array, where the device can write there at once."""
+def _target(
+    picture: SourceImage, source: Buffer, out: NDArray, device: str | None
+) -> Buffer | None:
+    """Return a buffer over the caller's array, where the device can write to it directly."""
     assert isinstance(picture.pixels, np.ndarray)
-    if not out.flags.c_contiguous or not out.size or shared(source) is None:
+    if not out.flags.c_contiguous or not out.size or host_memory(source) is None:
         return None
     if np.may_share_memory(picture.pixels, out):
         return None
@@ -173,21 +282,47 @@ def _target(picture: Picture, source: Buffer, out: NDArray, device: str | None) 
 
 
 def run(steps: Sequence[Step], source: Buffer, target: Buffer | None, call: str) -> Buffer:
-    """Runs steps one after another; the last one writes ``target``, if there is one."""
+    """Run steps one after another; the last one writes ``target``, if given."""
     made: list[Buffer] = []
     for number, step in enumerate(steps):
-        inputs = [_input(i, source, made) for i in step.inputs]
+        inputs = [_buffer(i, source, made) for i in step.inputs]
         output = target if number == len(steps) - 1 else None
         if output is None:
             output = allocate(source.engine, step.shape, step.dtype, zero=False, call=call)
-        step.kernel.run(inputs, output, step.params)
+        try:
+            step.kernel.run(inputs, output, step.params)
+        except DalaError as error:
+            raise step.error(error) from error
         made.append(output)
     return made[-1]
 
 
-def _input(i: int | NDArray | Buffer, source: Buffer, made: Sequence[Buffer]) -> Buffer:
+def _buffer(i: int | NDArray | Buffer, source: Buffer, made: Sequence[Buffer]) -> Buffer:
     if isinstance(i, int):
         return source if i == PICTURE else made[i]
     if isinstance(i, Buffer):
         return i.to(source.device)
     return from_dlpack(np.ascontiguousarray(i), device=source.device)
+
+
+def check(item: Filter, call: str, shape: Shape = (64, 64, 4), dtype: str = "u8") -> None:
+    """Check a filter's parameters before there is a picture, on the null engine.
+
+    Shapes are not checked: a second picture may have the size that the first will have.
+
+    Raises:
+        ParameterError: a parameter is unknown, missing or out of its range.
+    """
+    try:
+        steps = plan([item], shape, dtype, call, listed=False)
+        tensors = [Tensor(shape, dtype), *(Tensor(s.shape, s.dtype) for s in steps)]
+        for step in steps:
+            inputs = [tensors[i + 1] if isinstance(i, int) else _tensor(i) for i in step.inputs]
+            buffers = [buffer_zeros(t.shape, t.dtype, device="null") for t in inputs]
+            output = buffer_zeros(step.shape, step.dtype, device="null")
+            try:
+                step.kernel.run(buffers, output, step.params)
+            except DalaError as error:
+                raise step.error(error) from error
+    except ShapeError:
+        return

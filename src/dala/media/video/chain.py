@@ -13,13 +13,14 @@ from typing import Any
 from dala.errors import FreedError
 from dala.gpu.compute import Buffer, buffer_zeros, from_dlpack
 from dala.gpu.compute.kernel import get
-from dala.media.filters.executor import Lane, Parts
+from dala.media.filters.executor import FilterExecutor, PlanarImage
 from dala.media.filters.plans import PICTURE, Filter, Step, plan
 from dala.media.frame import PLANAR, Frame
-from dala.media.images import NDArray, read, shared
+from dala.media.images import host_memory, read
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.encode import QUEUE_SIZE
 from dala.resources import Closing
+from dala.typing import NDArray
 
 _CALL = "video filters"
 #: Results in flight: those queued for the encoder, the one it encodes, and one in between.
@@ -58,13 +59,13 @@ class VideoChain(Closing):
             #: The id of the device in use.
             self.device = probe.device
             #: Whether the device uses host memory, so that decoder planes can be borrowed.
-            self.shares_memory = shares = shared(probe) is not None
+            self.shares_memory = shares = host_memory(probe) is not None
         self._filters = filters
         self._range = range
         # GPUs want aligned 4-byte pixels; the CPU is as fast with 3, in less memory.
         self._channels = 3 if shares else 4
         count = (1 if shares else 2) if workers is None else workers
-        self._lanes = [Lane(self.device, shares, _RESULTS) for _ in [None] * count]
+        self._executors = [FilterExecutor(self.device, shares, _RESULTS) for _ in [None] * count]
         self._closed = False
         #: The properties of the last frame that its steps depend on, and those steps.
         self._last_plan: tuple[tuple[Any, ...], tuple[list[Step], str | None]] | None = None
@@ -73,31 +74,31 @@ class VideoChain(Closing):
         """Yield the filtered frames. A source's error is raised after the frames before it."""
         if self._closed:
             raise FreedError(f"{_CALL}: the chain is closed. Create another.")
-        if len(self._lanes) == 1:
+        if len(self._executors) == 1:
             return self._one_by_one(iter(frames))
         return self._overlapped(iter(frames))
 
     def _one_by_one(self, frames: Iterator[Frame | BorrowedFrame]) -> Iterator[Frame]:
         # No variable keeps a frame alive: its memory is free for the next one.
         while (frame := next(frames, None)) is not None:
-            made = [self._filtered(self._lanes[0], frame)]
+            made = [self._filtered(self._executors[0], frame)]
             del frame
             yield made.pop()
 
     def _overlapped(self, frames: Iterator[Frame | BorrowedFrame]) -> Iterator[Frame]:
         from concurrent.futures import Future, ThreadPoolExecutor
 
-        idle = list(self._lanes)
+        idle = list(self._executors)
 
         def work(frame: Frame | BorrowedFrame) -> Frame:
-            lane = idle.pop()
+            executor = idle.pop()
             try:
-                return self._filtered(lane, frame)
+                return self._filtered(executor, frame)
             finally:
-                idle.append(lane)
+                idle.append(executor)
 
         pending: deque[Future[Frame]] = deque()
-        pool = ThreadPoolExecutor(len(self._lanes), "dala-video")
+        pool = ThreadPoolExecutor(len(self._executors), "dala-video")
         failed: Exception | None = None
         try:
             while failed is None:
@@ -109,7 +110,7 @@ class VideoChain(Closing):
                     failed = error
                     break
                 pending.append(pool.submit(work, frame))
-                if len(pending) > len(self._lanes):
+                if len(pending) > len(self._executors):
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
@@ -118,14 +119,14 @@ class VideoChain(Closing):
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _filtered(self, lane: Lane, frame: Frame | BorrowedFrame) -> Frame:
+    def _filtered(self, executor: FilterExecutor, frame: Frame | BorrowedFrame) -> Frame:
         if isinstance(frame, Frame) and frame.format not in PLANAR:
             picture = read(frame, None, None, _CALL)
             steps = plan(self._filters, picture.shape, picture.dtype, _CALL)
         else:
             steps, span = self._between_planes(frame)
             picture = _Planes(frame, span)
-        made: Frame = lane.run(picture, steps, None)
+        made: Frame = executor.run(picture, steps, None)
         return made
 
     def _between_planes(self, frame: Frame | BorrowedFrame) -> tuple[list[Step], str | None]:
@@ -148,20 +149,20 @@ class VideoChain(Closing):
     @property
     def passes(self) -> int:
         """Number of passes over the last frame."""
-        return self._lanes[0].passes
+        return self._executors[0].passes
 
     def explain(self) -> str:
         """Return the plan of the last frame."""
-        return self._lanes[0].explain()
+        return self._executors[0].explain()
 
     def close(self) -> None:
         """Free all buffers; results stay valid. Closing twice is fine."""
         self._closed = True
-        for lane in self._lanes:
-            lane.close()
+        for executor in self._executors:
+            executor.close()
 
 
-class _Planes(Parts):
+class _Planes(PlanarImage):
     """Planes in; planes of ``range`` out, or RGB if it is None."""
 
     __slots__ = ("_range",)

@@ -15,7 +15,7 @@ import numpy as np
 from dala.gpu.compute import Buffer, buffer_zeros, from_array, from_dlpack, run_kernel
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get
-from dala.media.images import shared
+from dala.media.images import host_memory
 from dala.media.video.source import DecodedFrame
 from dala.typing import NDArray
 
@@ -202,7 +202,7 @@ def to_planes(planes: DecodedPlanes, device: str | None) -> Buffer | None:
         engine = probe.engine
     size = (planes.height * 3 // 2, planes.width)
     made = allocate(engine, size, "u8", zero=False, call="video")
-    target = shared(made)
+    target = host_memory(made)
     flat = np.empty(size, np.uint8) if target is None else target
     into, at = flat.reshape(-1), 0
     for a in planes.arrays:

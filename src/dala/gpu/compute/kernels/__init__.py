@@ -1,11 +1,13 @@
-"""The built-in kernels, by domain, each read when first used.
+"""The built-in kernels, by domain; each is read when first used.
 
-Most are plain kernel functions in the language. Operations (:mod:`dala.gpu.compute.operation`) are
-those that the language cannot say well.
+Most are plain kernel functions in the language, listed in their module's ``__all__``. Operations
+(:mod:`dala.gpu.compute.operation`), listed in ``OPERATIONS``, cover what the language cannot
+express well. Every module of this package is searched, so a new kernel is declared in one place.
 """
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from importlib import import_module
@@ -14,59 +16,61 @@ from typing import Final
 
 from dala.extensions import kernel_modules
 from dala.gpu.compute.kernel import Kernel, declare_function
-from dala.gpu.compute.kernels import color, compose, elementwise, filters, generate, keying
-
-#: Operations, by the module that holds their classes.
-OPERATIONS: Final = {
-    "arrange": ("gather", "reshape", "transpose"),
-    "blur": ("blur", "gaussian_blur"),
-    "conv": ("conv2d",),
-    "fft": ("fft", "ifft"),
-    "linalg": ("matmul",),
-    "lut": ("lut_apply",),
-    "norm": ("layer_norm", "softmax"),
-    "reduce": ("argmax", "reduce_max", "reduce_min", "reduce_sum"),
-    "resize": ("bicubic_scale", "preprocess", "resize"),
-    "scan": ("cumsum", "histogram"),
-    "signal": ("convolve1d",),
-    "warp": ("remap", "warp_affine", "warp_perspective"),
-    "yuv": ("rgb_to_yuv", "yuv_to_rgb"),
-}
+from dala.gpu.compute.kernels.filter import FILTERS
 
 
 class _Builtins(Mapping[str, Kernel]):
-    """Kernels by name; a module with operations is imported when one of them is asked for."""
+    """Kernels by name. The modules are imported when a kernel is first looked up."""
 
-    def __init__(self, *modules: ModuleType) -> None:
+    def __init__(self) -> None:
         self._found: dict[str, Kernel] = {}
-        for module in modules:
-            for name in module.__all__:
-                function = getattr(module, name)
-                self._found[name] = Kernel(name, partial(declare_function, function, name))
+        self._loaded = False
 
     @cached_property
     def _modules(self) -> dict[str, str]:
-        """The module of each operation, this package's own and those that others add."""
-        own = {n: f"{__name__}.{where}" for where, names in OPERATIONS.items() for n in names}
-        return {**own, **dict(kernel_modules())}
+        """The module of each kernel that another package adds."""
+        return dict(kernel_modules())
+
+    def _load(self) -> dict[str, Kernel]:
+        if not self._loaded:
+            for found in pkgutil.iter_modules(__path__):
+                self._add(import_module(f"{__name__}.{found.name}"))
+            self._loaded = True
+        return self._found
+
+    def _add(self, module: ModuleType) -> None:
+        for name in getattr(module, "__all__", ()):
+            if name not in FILTERS:
+                function = getattr(module, name)
+                self._found[name] = Kernel(name, partial(declare_function, function, name))
+        for kind in getattr(module, "OPERATIONS", ()):
+            if kind.title not in FILTERS:
+                self._found.setdefault(kind.title, kind())
 
     def __getitem__(self, name: str) -> Kernel:
-        found = self._found.get(name)
+        found = self._load().get(name)
+        if found is None and name in FILTERS:
+            found = FILTERS[name].kernel
         if found is None:
-            module = import_module(self._modules[name])
-            for made in (kind() for kind in module.OPERATIONS):
-                self._found.setdefault(made.name, made)
+            self._add(import_module(self._modules[name]))
             found = self._found[name]
         return found
 
+    def _names(self) -> dict[str, None]:
+        plain = self._load()  # declares the filters
+        own = [name for name, spec in FILTERS.items() if not spec.is_recipe]
+        return dict.fromkeys([*plain, *own, *self._modules])
+
     def __contains__(self, name: object) -> bool:
-        return name in self._found or name in self._modules
+        if name in self._load() or name in self._modules:
+            return True
+        return name in FILTERS and not FILTERS[name].is_recipe
 
     def __iter__(self) -> Iterator[str]:
-        return iter({**self._found, **self._modules})
+        return iter(self._names())
 
     def __len__(self) -> int:
-        return len({**self._found, **self._modules})
+        return len(self._names())
 
 
-BUILTINS = _Builtins(elementwise, generate, color, filters, keying, compose)
+BUILTINS: Final = _Builtins()

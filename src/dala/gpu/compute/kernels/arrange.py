@@ -13,7 +13,7 @@ from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.declare import declare
 from dala.gpu.compute.operation import Operation, elements
-from dala.gpu.compute.params import Option
+from dala.gpu.compute.params import Parameter
 
 #: The language knows arrays of so many axes.
 MAX_RANK = 4
@@ -24,7 +24,7 @@ class Reshape(Operation):
 
     title = "reshape"
     takes = ("a",)
-    options = (Option("shape", "ints"),)
+    options = (Parameter("shape", "ints"),)
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor | None:
         shape = values["shape"]
@@ -63,7 +63,7 @@ class Transpose(Operation):
 
     title = "transpose"
     takes = ("a",)
-    options = (Option("axes", "ints"),)
+    options = (Parameter("axes", "ints"),)
 
     def _axes(self, rank: int, axes: tuple[int, ...] | None) -> tuple[int, ...]:
         if axes is None:
@@ -103,7 +103,7 @@ class Gather(Operation):
 
     title = "gather"
     takes = ("a", "index")
-    options = (Option("axis", "int", 0),)
+    options = (Parameter("axis", "int", 0),)
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
         a, index = inputs

@@ -10,8 +10,9 @@ import numpy as np
 from dala.errors import ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling.gauss import MAX_RADIUS, gaussian_weights
+from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Option
+from dala.gpu.compute.params import Parameter
 
 #: The widest Gaussian of ``gaussian_blur``.
 MAX_SIGMA = 100.0
@@ -25,17 +26,23 @@ def radius_for(sigma: float) -> int:
     return min(math.ceil(3 * sigma), MAX_RADIUS)
 
 
+@picture_filter("Neighborhoods", example="radius=8")
 class Blur(Operation):
-    """Gaussian blur: a mean over the square around, exp(-d**2 / (2 sigma**2)) along each axis
+    """Blur with a Gaussian of a given radius.
 
-    The weights of the 2 * radius + 1 pixels across sum to 1, and so do those of the pixels down.
-    radius within 0..200 (0 changes nothing); sigma above 0, radius / 2 if not given. Beyond its
-    border the picture goes on with its outermost pixels. Alpha is kept.
+    The weighted mean over the square of 2 * radius + 1. A pixel at (dx, dy) has the weight
+    ``exp(-dx**2 / (2 sigma**2)) * exp(-dy**2 / (2 sigma**2))``; the weights sum to 1. Reads beyond
+    the border are clamped to the nearest pixel. u8 results are within one step of the exact value
+    on every device.
+
+    Args:
+        radius (pixels): 0 changes nothing.
+        sigma (pixels): above 0; radius / 2 by default. From twice the radius it approaches a box.
     """
 
     title = "blur"
     takes = ("img",)
-    options = (Option("radius", "int", 3, 0, MAX_RADIUS), Option("sigma", "float"))
+    options = (Parameter("radius", "int", 3, 0, MAX_RADIUS), Parameter("sigma", "float"))
     dtypes = ("f32", "u8")
     code: ClassVar[str] = "blur"
 
@@ -77,13 +84,21 @@ class Blur(Operation):
         return blurred
 
 
+@picture_filter("Neighborhoods", example="sigma=2.5")
 class GaussianBlur(Blur):
-    """``blur`` by its sigma: within 0..100, above 0; radius is 3 * sigma rounded up if not given"""
+    """Blur with a Gaussian of a given standard deviation.
+
+    ``blur`` with a radius derived from sigma.
+
+    Args:
+        sigma (pixels): the standard deviation, above 0.
+        radius (pixels): 3 * sigma rounded up by default, at most 200; 0 changes nothing.
+    """
 
     title = "gaussian_blur"
     options = (
-        Option("sigma", "float", 1.5, None, MAX_SIGMA),
-        Option("radius", "int", None, 0, MAX_RADIUS),
+        Parameter("sigma", "float", 1.5, None, MAX_SIGMA),
+        Parameter("radius", "int", None, 0, MAX_RADIUS),
     )
 
 

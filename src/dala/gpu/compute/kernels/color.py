@@ -1,7 +1,8 @@
-"""Colour at each pixel by itself. Alpha is kept."""
+"""Filters that compute each pixel's color from that pixel alone. Alpha is kept."""
 
 from __future__ import annotations
 
+from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.lang.markers import Pixel, Within
 
 __all__ = [
@@ -17,47 +18,76 @@ __all__ = [
 ]
 
 
+@picture_filter("Color")
 def grayscale(px: Pixel):
-    """BT.601 luma (0.299 r + 0.587 g + 0.114 b) in all three channels"""
+    """Replace each color with its luma.
+
+    ``Y = 0.299 r + 0.587 g + 0.114 b`` (BT.601) in all three channels.
+    """
     luma = dot(px.rgb, (0.299, 0.587, 0.114))
     return rgba(luma, luma, luma, px.a)
 
 
+@picture_filter("Color", example="value=0.15")
 def brightness(px: Pixel, *, value: Within[float, -inf, inf] = 0.0):
-    """Adds value, where 1.0 is the whole range"""
+    """Add a constant to every channel.
+
+    ``c + value``
+
+    Args:
+        value: 1.0 is the full range; below 0 darkens.
+    """
     return rgba(px.rgb + value, px.a)
 
 
+@picture_filter("Color", example="value=0.5")
 def contrast(px: Pixel, *, value: Within[float, -inf, inf] = 0.0):
-    """Scales by 1 + value around the middle gray 0.5"""
+    """Scale the distance from middle gray.
+
+    ``(c - 0.5) * (1 + value) + 0.5``
+
+    Args:
+        value: -1 gives middle gray, 0 changes nothing; below -1 inverts.
+    """
     return rgba((px.rgb - 0.5) * (1.0 + value) + 0.5, px.a)
 
 
+@picture_filter("Color", example="value=0.8")
 def saturation(px: Pixel, *, value: Within[float, -1.0, inf] = 0.0):
-    """Scales the distance from the pixel's BT.601 luma by 1 + value
+    """Scale the distance from gray.
 
-    ``c + (c - luma) * value``. -1 is gray, 0 changes nothing, 1 doubles.
+    ``c + (c - Y) * value``, where Y is the pixel's BT.601 luma.
+
+    Args:
+        value: -1 gives gray, 0 changes nothing, 1 doubles the saturation.
     """
     luma = dot(px.rgb, (0.299, 0.587, 0.114))
     return rgba(px.rgb + (px.rgb - luma) * value, px.a)
 
 
+@picture_filter("Color", example="value=2.0")
 def gamma(px: Pixel, *, value: Within[float, 0.01, inf] = 1.0):
-    """colour ** (1 / value): above 1 brightens the middle, below 1 darkens it
+    """Brighten or darken the midtones.
 
-    Black and white stay. value at least 0.01; a colour below 0 is taken as 0.
+    ``max(c, 0) ** (1 / value)``. Black and white do not change.
+
+    Args:
+        value: above 1 brightens, below 1 darkens.
     """
     return rgba(pow(max(px.rgb, 0.0), 1.0 / value), px.a)
 
 
+@picture_filter("Color", example="degrees=120.0")
 def hue(px: Pixel, *, degrees: Within[float, -inf, inf] = 0.0):
-    """Turns the colour around the gray axis, its BT.601 luma kept
+    """Rotate colors around the gray axis and keep their luma.
 
-    120 degrees take red to green, green to blue, blue to red; 360 change nothing. The turned colour
-    ``c cos + (k x c) sin + k (k . c)(1 - cos)``, k = (1, 1, 1) / sqrt(3), is moved along the gray
-    axis until its luma is that of c.
+    ``c cos + (k x c) sin + k (k . c)(1 - cos)`` with ``k = (1, 1, 1) / sqrt(3)``, moved along the
+    gray axis to the BT.601 luma of c. 120 degrees map red to green, green to blue and blue to red.
+
+    Args:
+        degrees (degrees): 360 is a full turn.
     """
-    turn = fract(degrees / 360.0) * tau  # within one turn, where sin and cos are at their best
+    turn = fract(degrees / 360.0) * tau  # reduced to one turn, where sin and cos are most exact
     c = cos(turn)
     gray = (px.r + px.g + px.b) * ((1.0 - c) / 3.0)
     across = (px.b - px.g, px.r - px.b, px.g - px.r)
@@ -65,11 +95,15 @@ def hue(px: Pixel, *, degrees: Within[float, -inf, inf] = 0.0):
     return rgba(turned + dot(px.rgb - turned, (0.299, 0.587, 0.114)), px.a)
 
 
+@picture_filter("Color", example="amount=1.0")
 def sepia(px: Pixel, *, amount: Within[float, 0.0, 1.0] = 1.0):
-    """The brown of old prints, as in CSS: mix(c, M c, amount), amount within 0..1
+    """Tone a picture brown, as CSS does.
 
-    The rows of M are (0.393, 0.769, 0.189), (0.349, 0.686, 0.168) and (0.272, 0.534, 0.131). A gray
-    output holds the first of them.
+    ``mix(c, M c, amount)``; the rows of M are (0.393, 0.769, 0.189), (0.349, 0.686, 0.168) and
+    (0.272, 0.534, 0.131). White exceeds 1 in red and green. A gray output holds the red channel.
+
+    Args:
+        amount: 0 changes nothing.
     """
     r = dot(px.rgb, (0.393, 0.769, 0.189))
     g = dot(px.rgb, (0.349, 0.686, 0.168))
@@ -77,11 +111,16 @@ def sepia(px: Pixel, *, amount: Within[float, 0.0, 1.0] = 1.0):
     return rgba(mix(px.rgb, (r, g, b), amount), px.a)
 
 
+@picture_filter("Color")
 def invert(px: Pixel):
-    """1 - colour"""
+    """Invert every color.
+
+    ``1 - c``
+    """
     return rgba(1.0 - px.rgb, px.a)
 
 
+@picture_filter("Color", example="amount=0.9")
 def vignette(
     px: Pixel,
     *,
@@ -89,10 +128,15 @@ def vignette(
     radius: Within[float, -inf, inf] = 0.75,
     softness: Within[float, 0.0001, inf] = 0.45,
 ):
-    """Darkens towards the corners: from radius - softness outwards, by amount at most
+    """Darken a picture toward its corners.
 
-    ``c * (1 - amount * smoothstep(radius - softness, radius + softness, far))``, far being 0 in the
-    middle and 1 in the corners. softness at least 0.0001.
+    ``c * (1 - amount * smoothstep(radius - softness, radius + softness, d))``, where the distance d
+    is 0 in the center and 1 in the corners.
+
+    Args:
+        amount: 1 makes the corners black, below 0 brightens them.
+        radius: the distance at which half of the darkening is reached.
+        softness: half the width of the transition.
     """
     y, x = position()
     across = (x + 0.5) / px.width - 0.5

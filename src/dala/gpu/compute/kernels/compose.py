@@ -1,21 +1,27 @@
-"""Two pictures into one. Alpha is straight: colours are not multiplied by it.
+"""Filters that combine two pictures. Alpha is straight: colors are not multiplied by it.
 
-The pictures have the same height and width; each may be gray, RGB or RGBA. One without alpha is
-opaque. Where the result is wholly transparent, the first picture's colour stays.
+Both pictures have the same height and width; each may be gray, RGB or RGBA. A picture without alpha
+is opaque. Where the result is fully transparent, it has the first picture's color.
 """
 
 from __future__ import annotations
 
+from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.lang.markers import Pixel, Within
 
 __all__ = ["overlay_alpha", "video_mix"]
 
 
+@picture_filter("Two pictures", keeps_alpha=False, example="opacity=0.8")
 def overlay_alpha(base: Pixel, over: Pixel, *, opacity: Within[float, 0.0, 1.0] = 1.0):
-    """over on top of base (source-over); opacity, within 0..1, multiplies over's alpha
+    """Draw a second picture of the same size over the first.
 
-    With s = over.a * opacity, alpha is ``a = s + base.a * (1 - s)`` and the colour
-    ``(over * s + base * base.a * (1 - s)) / a``.
+    Source-over: with ``s = over.a * opacity``, alpha is ``a = s + base.a * (1 - s)`` and the color
+    ``(over * s + base * base.a * (1 - s)) / a``. s = 0 gives exactly base, s = 1 exactly over.
+
+    Args:
+        over: the second picture.
+        opacity: multiplies the alpha of ``over``; 0 changes nothing.
     """
     s = over.a * opacity
     a = s + base.a * (1.0 - s)
@@ -24,11 +30,16 @@ def overlay_alpha(base: Pixel, over: Pixel, *, opacity: Within[float, 0.0, 1.0] 
     return rgba(mix(base.rgb, over.rgb, share), a)
 
 
+@picture_filter("Two pictures", keeps_alpha=False, example="t=0.5")
 def video_mix(first: Pixel, second: Pixel, *, t: Within[float, 0.0, 1.0] = 0.5):
-    """Cross-fade: 0 is the first picture, 1 the second; t within 0..1
+    """Cross-fade between two pictures.
 
-    Alpha is ``a = mix(first.a, second.a, t)``, colours count by their alpha:
-    ``(first * first.a * (1 - t) + second * second.a * t) / a``; opaque pictures just mix.
+    Alpha is ``a = mix(first.a, second.a, t)``, and colors are weighted by alpha:
+    ``(first * first.a * (1 - t) + second * second.a * t) / a``.
+
+    Args:
+        second: the second picture.
+        t: 0 is the first picture, 1 the second.
     """
     a = mix(first.a, second.a, t)
     share = second.a * t / a if a > 0.0 else 0.0

@@ -9,7 +9,7 @@ import numpy as np
 from dala.errors import ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Option
+from dala.gpu.compute.params import Parameter
 
 
 class Conv2d(Operation):
@@ -28,10 +28,10 @@ class Conv2d(Operation):
     optional = 1
     dtypes = ("f32", "f64")
     options = (
-        Option("stride", "ints", (1, 1), low=1, size=2, spread=True, high=1 << 20),
-        Option("padding", "ints", (0, 0), low=0, size=2, spread=True, high=1 << 20),
-        Option("dilation", "ints", (1, 1), low=1, size=2, spread=True, high=1 << 20),
-        Option("groups", "int", 1, low=1),
+        Parameter("stride", "ints", (1, 1), low=1, size=2, spread=True, high=1 << 20),
+        Parameter("padding", "ints", (0, 0), low=0, size=2, spread=True, high=1 << 20),
+        Parameter("dilation", "ints", (1, 1), low=1, size=2, spread=True, high=1 << 20),
+        Parameter("groups", "int", 1, low=1),
     )
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:

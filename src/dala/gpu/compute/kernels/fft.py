@@ -8,7 +8,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Option
+from dala.gpu.compute.params import Parameter
 
 
 class _Transform(Operation):
@@ -42,7 +42,7 @@ class Fft(_Transform):
     """
 
     title = "fft"
-    options = (Option("complex", "bool"), Option("axes", "int", 1, low=1, high=2))
+    options = (Parameter("complex", "bool"), Parameter("axes", "int", 1, low=1, high=2))
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
         lengths = self._lengths(inputs[0].shape, values["axes"], bool(values["complex"]))
@@ -69,7 +69,7 @@ class Ifft(_Transform):
     """
 
     title = "ifft"
-    options = (Option("axes", "int", 1, low=1, high=2),)
+    options = (Parameter("axes", "int", 1, low=1, high=2),)
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
         self._lengths(inputs[0].shape, values["axes"], True)

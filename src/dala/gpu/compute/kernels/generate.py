@@ -1,4 +1,4 @@
-"""Pictures from nothing: kernels with no input."""
+"""Kernels without inputs: generated pictures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ __all__ = ["generate_gradient"]
 
 
 def generate_gradient(*, from_color=(0.0, 0.0, 0.0), to_color=(1.0, 1.0, 1.0), angle=0.0):
-    """A linear gradient between two colours; angle 0 runs left to right, in radians clockwise"""
+    """Fill the output with a linear gradient between two colors.
+
+    Args:
+        from_color: r, g, b of 0 to 1 at the start.
+        to_color: r, g, b of 0 to 1 at the end.
+        angle (radians): 0 runs from left to right; clockwise.
+    """
     y, x = position()
     height, width = shape()
     across = (x + 0.5) / width - 0.5

@@ -1,12 +1,16 @@
-"""Keying: alpha from colour."""
+"""Keying: alpha computed from color."""
 
 from __future__ import annotations
 
+from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.lang.markers import Pixel, Within, vec3
 
 __all__ = ["chroma_key"]
 
 
+@picture_filter(
+    "Color", keeps_alpha=False, channels=4, example="key=(0.16, 0.75, 0.24), threshold=0.1"
+)
 def chroma_key(
     px: Pixel,
     *,
@@ -15,16 +19,19 @@ def chroma_key(
     softness: Within[float, 0.0001, inf] = 0.1,
     despill: Within[float, 0.0, 1.0] = 1.0,
 ):
-    """Makes pixels of the key's colour transparent, softly, and takes its spill off the others
+    """Make pixels of the key color transparent and remove its spill.
 
-    The distance d between pixel and key is that of their BT.601 (Cb, Cr), so light and shadow on
-    the screen do not matter; alpha is multiplied by smoothstep(threshold, threshold + softness, d).
-    Spill is how far a pixel's chroma reaches along the key's, less 0.6 times how far it reaches
-    across (so yellow and cyan keep their green), where above 0; despill is the share of it taken
-    away, luma kept. threshold of 0 or more (pure green is 0.53 away from gray), softness at least
-    0.0001, despill within 0..1.
+    The distance d between pixel and key is measured in BT.601 (Cb, Cr), so shading of the screen
+    matters little. Alpha is multiplied by ``smoothstep(threshold, threshold + softness, d)``. Spill
+    is the extent of a pixel's chroma along the key's, minus 0.6 times its extent across, where
+    positive; ``despill`` is the share of it that is removed. Luma is kept, and so are yellow and
+    cyan in front of a green screen. The result has four channels.
 
-    An output without alpha shows the despilled colours alone; a gray one holds red.
+    Args:
+        key: r, g, b of 0 to 1, best taken from the screen; a gray key has no spill.
+        threshold: pixels closer than this are transparent; pure green is 0.53 away from gray.
+        softness: the width of the transition.
+        despill: 0 leaves colors unchanged.
     """
     luma = dot(px.rgb, (0.299, 0.587, 0.114))
     cb = (px.b - luma) / 1.772

@@ -9,7 +9,7 @@ import numpy as np
 from dala.errors import ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Option
+from dala.gpu.compute.params import Parameter
 
 
 class Matmul(Operation):
@@ -23,7 +23,7 @@ class Matmul(Operation):
 
     title = "matmul"
     takes = ("a", "b")
-    options = (Option("transpose_a", "bool", False), Option("transpose_b", "bool", False))
+    options = (Parameter("transpose_a", "bool", False), Parameter("transpose_b", "bool", False))
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
         dtype = self.same_dtype(inputs)

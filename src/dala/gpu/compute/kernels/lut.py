@@ -11,36 +11,45 @@ from dala.errors import DtypeMismatch, ParameterError
 from dala.gpu.compute.cube import SIZES
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.declare import declare
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Option
+from dala.gpu.compute.params import Parameter
 
 #: Numbers this large are no colours, and their differences still are f32.
 FAR = 1e9
 
 
+@picture_filter("Color", inputs={"lut": "lut"}, example="lut='film.cube'")
 class LutApply(Operation):
-    """Each colour replaced by what a look-up table holds for it; alpha is kept
+    """Map colors through a look-up table.
 
-    ``lut[r, g, b]``, of shape (n, n, n, 3) with n within 2..129, or (n, 3) with n within 2..65536
-    for a curve a channel; f32, 1.0 being white. ``t = (c - domain_min) / (domain_max - domain_min)
-    * (n - 1)``, kept within 0..n - 1, is a colour's place in the table (NaN is taken as 0); between
-    entries the method interpolates: "tetrahedral" (four entries, exact along the grays) or
-    "trilinear" (eight). The result is ``mix(c, table, amount)``.
+    The table has shape (n, n, n, 3), indexed ``lut[r, g, b]``, with n within 2..129, or (n, 3) with
+    n within 2..65536 for one curve per channel; f32, where 1.0 is white. The position of a color c
+    is ``(c - domain_min) / (domain_max - domain_min) * (n - 1)``, clamped to 0..n - 1 (NaN counts
+    as 0). The result is ``mix(c, table, amount)``.
 
-    The picture has three or four channels, u8 or f32; the output may differ in both. It has alpha 1
-    where the picture has none.
+    The picture has three or four channels of u8 or f32; the output may differ in both. It has
+    alpha 1 where the picture has none.
+
+    Args:
+        lut: a Cube, the path of a .cube file, or an array.
+        method: interpolation between entries: "tetrahedral" (four entries, exact along the grays)
+            or "trilinear" (eight).
+        amount: 0 changes nothing.
+        domain_min: the color of the first entry, one number or r, g, b; a Cube has its own.
+        domain_max: the color of the last entry.
     """
 
     title = "lut_apply"
     takes = ("image", "lut")
     dtypes = ("f32", "u8")
     options = (
-        Option("method", "choice", "tetrahedral", choices=("tetrahedral", "trilinear")),
-        Option("amount", "float", 1.0, 0.0, 1.0),
-        Option("domain_min", "floats", (0.0, 0.0, 0.0), -FAR, FAR, size=3, spread=True),
-        Option("domain_max", "floats", (1.0, 1.0, 1.0), -FAR, FAR, size=3, spread=True),
+        Parameter("method", "choice", "tetrahedral", choices=("tetrahedral", "trilinear")),
+        Parameter("amount", "float", 1.0, 0.0, 1.0),
+        Parameter("domain_min", "floats", (0.0, 0.0, 0.0), -FAR, FAR, size=3, spread=True),
+        Parameter("domain_max", "floats", (1.0, 1.0, 1.0), -FAR, FAR, size=3, spread=True),
     )
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:

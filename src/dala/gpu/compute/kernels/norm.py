@@ -9,7 +9,7 @@ import numpy as np
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernels.reduce import layout, one_axis
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Option
+from dala.gpu.compute.params import Parameter
 
 
 class Softmax(Operation):
@@ -20,7 +20,7 @@ class Softmax(Operation):
     """
 
     title = "softmax"
-    options = (Option("axis", "int", -1),)
+    options = (Parameter("axis", "int", -1),)
     dtypes = ("f32", "f64")
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
@@ -53,7 +53,7 @@ class LayerNorm(Operation):
     title = "layer_norm"
     takes = ("a", "gamma", "beta")
     optional = 2
-    options = (Option("epsilon", "float", 1e-5, 0.0, 1e30),)
+    options = (Parameter("epsilon", "float", 1e-5, 0.0, 1e30),)
     dtypes = ("f32", "f64")
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:

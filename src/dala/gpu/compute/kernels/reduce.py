@@ -10,7 +10,7 @@ from dala.errors import DtypeMismatch, ParameterError
 from dala.gpu.compute.convert import count_of
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Option
+from dala.gpu.compute.params import Parameter
 
 #: dtypes that a sum of an input's may be stored in; the first is what a plain call makes.
 SUMS = {
@@ -135,7 +135,7 @@ class ReduceSum(_Reduction):
     """
 
     title = "reduce_sum"
-    options = (Option("axis", "ints"),)
+    options = (Parameter("axis", "ints"),)
     of_nothing = True
 
     def stored(self, dtype: str) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ class ReduceMax(_Reduction):
     """
 
     title = "reduce_max"
-    options = (Option("axis", "ints"),)
+    options = (Parameter("axis", "ints"),)
 
     def define(self, task: Task, a: Any) -> Any:
         return np.max(a, axis=task["axes"])
@@ -166,7 +166,7 @@ class ReduceMin(_Reduction):
     """
 
     title = "reduce_min"
-    options = (Option("axis", "ints"),)
+    options = (Parameter("axis", "ints"),)
 
     def define(self, task: Task, a: Any) -> Any:
         return np.min(a, axis=task["axes"])
@@ -180,7 +180,7 @@ class ArgMax(_Reduction):
     """
 
     title = "argmax"
-    options = (Option("axis", "int"),)
+    options = (Parameter("axis", "int"),)
 
     def stored(self, dtype: str) -> tuple[str, ...]:
         return ("s32", "u32", "s64")

@@ -12,8 +12,9 @@ from dala.errors import DtypeMismatch, ParameterError
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling.taps import METHODS, task_axes
+from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Option, Settled
+from dala.gpu.compute.params import Parameter, Settled
 
 #: Mean and standard deviation, on the scale of 0 to 1, that each way of normalising stands for.
 NORMALIZE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -44,23 +45,29 @@ class _Resampling(Operation):
         return y.taps(task["method"], task["antialias"]).apply(across, 0)
 
 
+@picture_filter(
+    "Geometry", keeps_alpha=False, resizes=True, needs=("size",), example="size=(360, 640)"
+)
 class Resize(_Resampling):
-    """A picture in another size
+    """Resize a picture.
 
-    Pixel o of n output pixels is centred at (o + 0.5) * source / n - 0.5 of the source's. The
-    method weighs the source pixels around: nearest (the one under the centre), bilinear, bicubic,
-    lanczos (three lobes), area (each as much as it is covered). With antialias the filter is
-    stretched by the scale when the picture gets smaller, taps beyond the border are left out and
-    the rest weighed up, and bicubic has a = -0.5; without, it keeps its width, the border pixel
-    stands for those beyond, and a = -0.75. All channels, alpha too, are resized alike.
-    The size is that of the output, or in a plain call ``size`` (height, width).
+    Output pixel o of n is centered at (o + 0.5) * source / n - 0.5 in the input. With antialiasing
+    the filter is stretched when the picture gets smaller, taps beyond the border are dropped and
+    the rest renormalized, and bicubic has a = -0.5. Without, the filter keeps its width, reads
+    beyond the border are clamped, and a = -0.75. All channels, alpha included, are resized alike.
+
+    Args:
+        size (pixels): (height, width) of the result; that of the output by default.
+        method: "nearest", "bilinear", "bicubic", "lanczos" (three lobes) or "area" (weighted by
+            coverage).
+        antialias: whether the filter is stretched when the picture gets smaller.
     """
 
     title = "resize"
-    options: ClassVar[tuple[Option, ...]] = (
-        Option("size", "ints", size=2, low=1, high=1 << 20),
-        Option("method", "choice", "bilinear", choices=METHODS),
-        Option("antialias", "bool", True),
+    options: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("size", "ints", size=2, low=1, high=1 << 20),
+        Parameter("method", "choice", "bilinear", choices=METHODS),
+        Parameter("antialias", "bool", True),
     )
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor | None:
@@ -100,17 +107,22 @@ class Resize(_Resampling):
         return self._resampled(task, image).reshape(task.output.shape)
 
 
+@picture_filter("Geometry", keeps_alpha=False, resizes=True, needs=("scale",), example="scale=2.0")
 class BicubicScale(Resize):
-    """A picture resized with the bicubic filter: ``resize`` with method "bicubic"
+    """Scale a picture by a factor with the bicubic filter.
 
-    The size is that of the output, or in a plain call the picture's times ``scale``, rounded.
+    ``resize`` with method "bicubic" to the size times ``scale``, rounded.
+
+    Args:
+        scale: the factor; by default that of the output's size.
+        antialias: as in ``resize``.
     """
 
     title = "bicubic_scale"
     code = "resize"
     options = (
-        Option("scale", "float", low=1e-4, high=1e4),
-        Option("antialias", "bool", True),
+        Parameter("scale", "float", low=1e-4, high=1e4),
+        Parameter("antialias", "bool", True),
     )
 
     def _size(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> tuple[int, int] | None:
@@ -126,32 +138,45 @@ class BicubicScale(Resize):
         return super().fit(inputs, output, {**values, "method": "bicubic"})
 
 
+@picture_filter(
+    "Conversions", kind="conversion", keeps_alpha=False, resizes=True, example="size=(224, 224)"
+)
 class Preprocess(_Resampling):
-    """A picture as the f32 tensor that a model takes: resized, normalised, laid out
+    """Convert a picture to the f32 input tensor of a model: resized, normalized, laid out.
 
-    Values on the scale of 0 to 1 (u8 / 255, f32 as it is) become (v - mean) / std. ``normalize``
-    names both: "imagenet" (or True), "unit" (0 to 1), "signed" (-1 to 1), "raw" (or False; 0 to
-    255); ``mean`` and ``std`` replace either. ``fit`` says how the picture gets its ``size``
-    (height, width): "stretch" both axes, "letterbox" (whole, centred, the rest ``pad``), or "crop"
-    (the middle ``keep`` of the largest part of that shape). ``order`` is that of the channels;
-    alpha is left out, gray goes into all three. Layout "nchw" is (1, 3, height, width) or
-    (3, height, width), "nhwc" (1, height, width, 3) or (height, width, 3). ``method`` and
-    ``antialias`` as in ``resize``.
+    Values of 0 to 1 (u8 / 255, f32 as stored) become (v - mean) / std. Alpha is dropped, gray is
+    repeated in all three channels. The result has shape (1, 3, height, width) or
+    (1, height, width, 3).
+
+    Args:
+        size (pixels): (height, width) of the result; (224, 224) by default.
+        normalize: a mean and std by name: "imagenet" (or True), "unit" (0 to 1), "signed" (-1 to 1)
+            or "raw" (or False; 0 to 255).
+        mean: replaces the mean, one number or r, g, b.
+        std: replaces the standard deviation.
+        layout: "nchw" or "nhwc".
+        fit: "stretch" both axes, "letterbox" (the whole picture, centered, surrounded by ``pad``)
+            or "crop" (the center).
+        pad: r, g, b of 0 to 1 around a letterboxed picture.
+        keep: the share of the largest centered part that "crop" keeps.
+        order: of the channels, "rgb" or "bgr".
+        method: as in ``resize``.
+        antialias: as in ``resize``.
     """
 
     title = "preprocess"
     options = (
-        Option("size", "ints", size=2, low=1, high=1 << 20),
-        Option("normalize", "choice", "imagenet", choices=tuple(NORMALIZE)),
-        Option("mean", "floats", size=3, spread=True, low=-1e6, high=1e6),
-        Option("std", "floats", size=3, spread=True, low=1e-6, high=1e6),
-        Option("layout", "choice", "nchw", choices=("nchw", "nhwc")),
-        Option("fit", "choice", "stretch", choices=("stretch", "letterbox", "crop")),
-        Option("pad", "floats", (114 / 255,) * 3, size=3, spread=True, low=-1e6, high=1e6),
-        Option("keep", "float", 1.0, low=0.01, high=1.0),
-        Option("order", "choice", "rgb", choices=("rgb", "bgr")),
-        Option("method", "choice", "bilinear", choices=METHODS),
-        Option("antialias", "bool", True),
+        Parameter("size", "ints", size=2, low=1, high=1 << 20),
+        Parameter("normalize", "choice", "imagenet", choices=tuple(NORMALIZE)),
+        Parameter("mean", "floats", size=3, spread=True, low=-1e6, high=1e6),
+        Parameter("std", "floats", size=3, spread=True, low=1e-6, high=1e6),
+        Parameter("layout", "choice", "nchw", choices=("nchw", "nhwc")),
+        Parameter("fit", "choice", "stretch", choices=("stretch", "letterbox", "crop")),
+        Parameter("pad", "floats", (114 / 255,) * 3, size=3, spread=True, low=-1e6, high=1e6),
+        Parameter("keep", "float", 1.0, low=0.01, high=1.0),
+        Parameter("order", "choice", "rgb", choices=("rgb", "bgr")),
+        Parameter("method", "choice", "bilinear", choices=METHODS),
+        Parameter("antialias", "bool", True),
     )
 
     def settle(self, params: Mapping[str, Any]) -> Settled:

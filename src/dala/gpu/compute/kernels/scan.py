@@ -12,7 +12,7 @@ from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernels.reduce import SUMS, layout, one_axis, saturated, want_dtype
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Option
+from dala.gpu.compute.params import Parameter
 
 #: The most bins of a histogram.
 MAX_BINS = 1 << 20
@@ -33,7 +33,7 @@ class CumSum(Operation):
     """
 
     title = "cumsum"
-    options = (Option("axis", "int", -1),)
+    options = (Parameter("axis", "int", -1),)
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
         one_axis(self.name, inputs[0].shape, values["axis"])
@@ -63,9 +63,9 @@ class Histogram(Operation):
 
     title = "histogram"
     options = (
-        Option("bins", "int", 256, 1, MAX_BINS),
-        Option("low", "float"),
-        Option("high", "float"),
+        Parameter("bins", "int", 256, 1, MAX_BINS),
+        Parameter("low", "float"),
+        Parameter("high", "float"),
     )
 
     def _range(self, dtype: str, values: dict[str, Any]) -> tuple[float, float]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Option
+from dala.gpu.compute.params import Parameter
 
 
 class Convolve1d(Operation):
@@ -22,7 +22,7 @@ class Convolve1d(Operation):
     title = "convolve1d"
     takes = ("a", "kernel")
     dtypes = ("f32", "f64")
-    options = (Option("mode", "choice", "same", choices=("same", "full", "valid")),)
+    options = (Parameter("mode", "choice", "same", choices=("same", "full", "valid")),)
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
         dtype = self.same_dtype(inputs)

@@ -10,14 +10,15 @@ from dala.errors import DtypeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling import coordinates
 from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS
+from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Option
+from dala.gpu.compute.params import Parameter
 
-_SIZE = Option("size", "ints", size=2, low=1, high=1 << 20)
+_SIZE = Parameter("size", "ints", size=2, low=1, high=1 << 20)
 _SAMPLING = (
-    Option("method", "choice", "bilinear", choices=METHODS),
-    Option("border", "choice", "constant", choices=BORDERS),
-    Option("fill", "floats", (0.0,) * 4, size=4, spread=True, low=-1e6, high=1e6),
+    Parameter("method", "choice", "bilinear", choices=METHODS),
+    Parameter("border", "choice", "constant", choices=BORDERS),
+    Parameter("fill", "floats", (0.0,) * 4, size=4, spread=True, low=-1e6, high=1e6),
 )
 
 
@@ -101,19 +102,25 @@ def _inside(i: Any, count: int, border: str) -> Any:
     return np.clip(i, 0, count - 1)
 
 
+@picture_filter("Geometry", keeps_alpha=False, resizes=True, example="matrix=(1, 0, 10, 0, 1, 5)")
 class WarpAffine(_Warp):
-    """A picture moved, turned, scaled and sheared
+    """Warp a picture with a 2x3 matrix that maps output coordinates to input coordinates.
 
-    Output pixel (x, y) is the source at (a*x + b*y + c, d*x + e*y + f); ``matrix`` is a, b, c, d,
-    e, f. Whole numbers are centres of pixels. The output may have any size; in a plain call it is
-    ``size`` (height, width), or the picture's own. ``method``: nearest, bilinear, bicubic (with
-    a = -0.75). ``border`` is what lies beyond the picture: "constant" (``fill``: r, g, b, a of 0 to
-    1), "clamp" (the border pixel), "reflect" (mirrored at it), "wrap" (the picture again).
+    Output pixel (x, y) is the input at (a * x + b * y + c, d * x + e * y + f). Integer coordinates
+    are pixel centers.
+
+    Args:
+        matrix: a, b, c, d, e, f.
+        size (pixels): (height, width) of the result; the picture's own by default.
+        method: "nearest", "bilinear" or "bicubic" (with a = -0.75).
+        border: values beyond the picture: "constant" (``fill``), "clamp" (the nearest pixel),
+            "reflect" (mirrored) or "wrap" (repeated).
+        fill: r, g, b, a of 0 to 1 for the border "constant".
     """
 
     title = "warp_affine"
     options = (
-        Option("matrix", "floats", size=6, required=True, low=-1e9, high=1e9),
+        Parameter("matrix", "floats", size=6, required=True, low=-1e9, high=1e9),
         _SIZE,
         *_SAMPLING,
     )
@@ -122,16 +129,27 @@ class WarpAffine(_Warp):
         return coordinates.affine(task["matrix"], *task.output.shape[:2])
 
 
+@picture_filter(
+    "Geometry", keeps_alpha=False, resizes=True, example="matrix=(1, 0, 10, 0, 1, 5, 0, 0, 1)"
+)
 class WarpPerspective(_Warp):
-    """A picture seen from another side
+    """Warp a picture with a 3x3 homography that maps output coordinates to input coordinates.
 
-    With (u, v, w) = matrix * (x, y, 1), ``matrix`` nine numbers row by row, output pixel (x, y) is
-    the source at (u / w, v / w); where w is 0, at (0, 0). The rest is as in ``warp_affine``.
+    With ``(u, v, w) = matrix * (x, y, 1)``, output pixel (x, y) is the input at (u / w, v / w), and
+    at (0, 0) where w is 0.
+
+    Args:
+        matrix: nine numbers, row by row.
+        size (pixels): (height, width) of the result; the picture's own by default.
+        method: "nearest", "bilinear" or "bicubic" (with a = -0.75).
+        border: values beyond the picture: "constant" (``fill``), "clamp" (the nearest pixel),
+            "reflect" (mirrored) or "wrap" (repeated).
+        fill: r, g, b, a of 0 to 1 for the border "constant".
     """
 
     title = "warp_perspective"
     options = (
-        Option("matrix", "floats", size=9, required=True, low=-1e9, high=1e9),
+        Parameter("matrix", "floats", size=9, required=True, low=-1e9, high=1e9),
         _SIZE,
         *_SAMPLING,
     )
@@ -140,12 +158,21 @@ class WarpPerspective(_Warp):
         return coordinates.perspective(task["matrix"], *task.output.shape[:2])
 
 
+@picture_filter(
+    "Geometry", keeps_alpha=False, resizes=True, inputs={"map": "map"}, example="map=coordinates"
+)
 class Remap(_Warp):
-    """A picture read at coordinates of your own
+    """Sample a picture at given coordinates.
 
-    ``map`` is (height, width, 2) f32: output pixel (x, y) is the source at (map[y, x, 0],
-    map[y, x, 1]). A coordinate that is not a number lies far out to the left or above. The rest is
-    as in ``warp_affine``.
+    Output pixel (x, y) is the input at (map[y, x, 0], map[y, x, 1]). NaN coordinates are far
+    outside, to the left or above.
+
+    Args:
+        map: an f32 array of shape (height, width, 2): x and y in the input.
+        method: "nearest", "bilinear" or "bicubic" (with a = -0.75).
+        border: values beyond the picture: "constant" (``fill``), "clamp" (the nearest pixel),
+            "reflect" (mirrored) or "wrap" (repeated).
+        fill: r, g, b, a of 0 to 1 for the border "constant".
     """
 
     title = "remap"

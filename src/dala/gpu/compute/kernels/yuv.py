@@ -17,19 +17,20 @@ from dala.errors import DtypeMismatch, ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernels import yuv_text
+from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.declare import declare
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Option
+from dala.gpu.compute.params import Parameter
 
 #: Kr and Kb.
 WEIGHTS = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722), "bt2020": (0.2627, 0.0593)}
 
 _OPTIONS = (
-    Option("matrix", "choice", "bt709", choices=tuple(WEIGHTS)),
-    Option("range", "choice", "limited", choices=("limited", "full")),
-    Option("format", "choice", None, choices=("yuv444", "nv12", "i420")),
-    Option("siting", "choice", "left", choices=("left", "center")),
+    Parameter("matrix", "choice", "bt709", choices=tuple(WEIGHTS)),
+    Parameter("range", "choice", "limited", choices=("limited", "full")),
+    Parameter("format", "choice", None, choices=("yuv444", "nv12", "i420")),
+    Parameter("siting", "choice", "left", choices=("left", "center")),
 )
 
 
@@ -96,24 +97,36 @@ class _Video(Operation):
             )
 
 
+@picture_filter(
+    "Conversions", kind="conversion", keeps_alpha=False, resizes=True, example="format='nv12'"
+)
 class YuvToRgb(_Video):
-    """Video's luma and chroma to RGB; alpha, where the output has it, is 1
+    """Convert the luma and chroma of video to RGB.
 
     One input: (height, width, 3) is "yuv444"; (height * 3 / 2, width), planes one after another, is
-    "nv12" (Y, then Cb and Cr by turns) or "i420" (Y, then Cb, then Cr), which ``format`` must say.
-    Two inputs: Y and CbCr of NV12, the latter (height / 2, width) or (height / 2, width / 2, 2).
-    Three: Y, Cb and Cr of I420. 4:2:0 is u8 with even height and width; yuv444 is u8 or f32.
+    "nv12" (Y, then interleaved Cb and Cr) or "i420" (Y, then Cb, then Cr), which ``format`` must
+    name. Two inputs: Y and CbCr of NV12, the latter (height / 2, width) or
+    (height / 2, width / 2, 2). Three: Y, Cb and Cr of I420. 4:2:0 is u8 with even height and width;
+    yuv444 is u8 or f32. Alpha, where the output has it, is 1. Reads of chroma beyond the border are
+    clamped.
 
-    ``chroma`` says how 4:2:0 chroma reaches each pixel: "bilinear", or "nearest" (the sample of the
-    2 by 2 square, as OpenCV and other fast converters have it). ``siting`` says where samples are:
-    "left" (MPEG-2, H.264: on the square's left column, between its rows) or "center" (JPEG,
-    MPEG-1). Beyond the border chroma goes on with its outermost samples.
+    Args:
+        matrix: "bt601", "bt709" or "bt2020".
+        range: "limited" or "full".
+        format: "yuv444", "nv12" or "i420"; from the inputs by default.
+        siting: position of 4:2:0 chroma: "left" (MPEG-2, H.264: on the left column, between the
+            rows) or "center" (JPEG, MPEG-1).
+        chroma: upsampling of 4:2:0 chroma: "bilinear", or "nearest" as OpenCV and other fast
+            converters do.
     """
 
     title = "yuv_to_rgb"
     takes = ("yuv", "u", "v")
     optional = 2
-    options = (*_OPTIONS, Option("chroma", "choice", "bilinear", choices=("bilinear", "nearest")))
+    options = (
+        *_OPTIONS,
+        Parameter("chroma", "choice", "bilinear", choices=("bilinear", "nearest")),
+    )
 
     def _format(self, inputs: tuple[Tensor, ...], said: str | None) -> str:
         if len(inputs) > 1:
@@ -200,14 +213,23 @@ class YuvToRgb(_Video):
         return _kernel(self.name, text), numbers
 
 
+@picture_filter(
+    "Conversions", kind="conversion", keeps_alpha=False, resizes=True, example="format='nv12'"
+)
 class RgbToYuv(_Video):
-    """RGB to video's luma and chroma; alpha is left out
+    """Convert RGB to the luma and chroma of video.
 
-    The output is (height, width, 3) for "yuv444", or (height * 3 / 2, width) of u8, planes one
-    after another, for "nv12" and "i420", where height and width must be even. Without ``format`` it
-    is yuv444 if the output has three axes. 4:2:0 chroma is that of a mean: with ``siting`` "left"
-    of the columns 2x - 1, 2x and 2x + 1, weighed 1 2 1, and both rows; with "center" of the 2 by 2
-    square. Beyond the border the picture goes on with its outermost pixels.
+    The result has shape (height, width, 3) for "yuv444", or (height * 3 / 2, width) of u8, planes
+    one after another, for "nv12" and "i420", which need even height and width. 4:2:0 chroma is
+    averaged: with ``siting`` "left" over the columns 2x - 1, 2x and 2x + 1 with weights 1 2 1 and
+    both rows, with "center" over the 2x2 square. Reads beyond the border are clamped. Alpha is
+    dropped.
+
+    Args:
+        matrix: "bt601", "bt709" or "bt2020".
+        range: "limited" or "full".
+        format: "yuv444", "nv12" or "i420"; "yuv444" by default.
+        siting: position of 4:2:0 chroma, "left" or "center".
     """
 
     title = "rgb_to_yuv"

@@ -147,7 +147,7 @@ def _label(node: ast.expr | None) -> str:
 
 def _check_decorators(source: Source, function: ast.FunctionDef) -> None:
     for decorator in function.decorator_list:
-        if _label(decorator) != "kernel":
+        if _label(decorator) not in ("kernel", "picture_filter"):
             source.fail(
                 decorator, "a kernel takes no decorator but @kernel", "Remove the decorator."
             )

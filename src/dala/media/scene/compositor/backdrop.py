@@ -13,7 +13,7 @@ import numpy as np
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.composite import DRAW, FILL, NEAREST, PICTURE, Rect
-from dala.media.language import written
+from dala.media.kernels import kernel_from_text
 from dala.media.scene.boxes import Placed
 from dala.media.scene.compositor.canvas import Surface
 from dala.media.scene.compositor.display import Item, record
@@ -21,7 +21,7 @@ from dala.media.scene.compositor.display import Item, record
 if TYPE_CHECKING:
     from dala.media.scene.compositor.drawing import Drawer
 
-_MIXED = written("""
+_MIXED = kernel_from_text("""
 def replaced(ground: Pixel, made: Pixel, mask: Pixel):
     keep = ground.a * (1.0 - mask.r)
     come = made.a * mask.r

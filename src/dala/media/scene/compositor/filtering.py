@@ -9,7 +9,7 @@ from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernels.blur import radius_for
 from dala.media.filters.pipeline import FramePipeline
-from dala.media.language import written
+from dala.media.kernels import kernel_from_text
 
 if TYPE_CHECKING:
     from dala.media.filters.plans import Filter
@@ -32,10 +32,12 @@ KEEP_ALPHA: Final = frozenset(
 )  # fmt: skip
 
 #: A shadow's shape: how much was drawn (white on black) as alpha.
-LIGHT_AS_ALPHA = written("def light_as_alpha(px: Pixel): return rgba(0.0, 0.0, 0.0, px.r)")
-_MULTIPLIED = written("def multiplied(px: Pixel): return rgba(px.rgb * px.a, 1.0)")
-_ALPHA_AS_LIGHT = written("def alpha_as_light(px: Pixel): return rgba(px.a, px.a, px.a, 1.0)")
-_JOINED = written("""
+LIGHT_AS_ALPHA = kernel_from_text("def light_as_alpha(px: Pixel): return rgba(0.0, 0.0, 0.0, px.r)")
+_MULTIPLIED = kernel_from_text("def multiplied(px: Pixel): return rgba(px.rgb * px.a, 1.0)")
+_ALPHA_AS_LIGHT = kernel_from_text(
+    "def alpha_as_light(px: Pixel): return rgba(px.a, px.a, px.a, 1.0)"
+)
+_JOINED = kernel_from_text("""
 def joined(color: Pixel, alpha: Pixel):
     return rgba(color.rgb / alpha.r if alpha.r > 0.0 else color.rgb, alpha.r)
 """)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dala.errors import ParameterError, UnknownKernel, UnknownParameter, did_you_mean
+from dala.errors import DalaError, ParameterError, UnknownKernel, UnknownParameter, did_you_mean
 from dala.gpu.compute import Buffer, buffer_zeros
 from dala.gpu.compute.kernel import Kernel, find
-from dala.media.filters.blame import blamed
+from dala.media.filters.declarations import declared
 from dala.media.filters.plans import PICTURE, names, plan
 from dala.media.scene.boxes import room
 from dala.media.scene.nodes import properties as p
@@ -124,10 +123,12 @@ class EffectNode(Node):
             plan([(self.filter, made)], _TRIAL, "u8", call, listed=False) if _small(made) else []
         )
         tiny = _tiny()
-        with blamed(steps, _TRIAL, "u8"):
-            for step in steps:
-                if step.shape == _TRIAL and step.inputs == (PICTURE,):
+        for step in steps:
+            if step.shape == _TRIAL and step.inputs == (PICTURE,):
+                try:
                     step.kernel.bind([tiny[0]], tiny[1], step.params)
+                except DalaError as error:
+                    raise step.error(error) from error
         return made
 
     @property
@@ -209,19 +210,10 @@ def parameters(filter: str | Kernel) -> dict[str, Parameter]:
     Raises:
         UnknownKernel: there is no such filter; the nearest name is offered.
     """
-    from dala.media import effects, gpu
-
     if isinstance(filter, str):
-        for home in (gpu, effects):
-            if filter in home.__all__ and filter in names():
-                found = inspect.signature(getattr(home, filter)).parameters
-                return {
-                    name: Parameter(
-                        None if a.default is a.empty else a.default, type(a.default) is int
-                    )
-                    for name, a in found.items()
-                    if name not in ("img", "width", "height", "out", "device")
-                }
+        spec = declared().get(filter)
+        if spec is not None and spec.kind != "conversion":
+            return {p.name: Parameter(p.default, p.type == "int") for p in spec.parameters}
         kernel = find(filter)
         if kernel is None:
             hint = did_you_mean(filter, names()) or "dala.media.gpu.filters() lists all."

@@ -16,10 +16,11 @@ from dala.errors import (
     ShapeMismatch,
     UnknownParameter,
 )
-from dala.gpu.compute import Cube, buffer_zeros, from_array, kernels, run_kernel
+from dala.gpu.compute import Cube, buffer_zeros, from_array, run_kernel
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.media import Frame, gpu
-from dala.media.filters import plans as steps
+from dala.media.filters import plans
+from dala.media.filters.declarations import declared
 from tests.support.filter_twins import neighbours
 from tests.support.tolerances import assert_close
 
@@ -62,7 +63,7 @@ def by_kernel(name, images, params, shape, dtype="u8"):
 
 
 @pytest.mark.parametrize("name", ONE)
-def test_filters_do_what_their_kernels_do(engine_id, name):
+def test_filters_match_their_kernels(engine_id, name):
     for photo in (PHOTO, PHOTO[..., :3], PHOTO[..., 1]):  # the last two are not contiguous
         want = by_kernel(name, [photo], ONE[name], photo.shape)
         got = getattr(gpu, name)(photo, **ONE[name])
@@ -75,7 +76,7 @@ def test_filters_do_what_their_kernels_do(engine_id, name):
 
 
 @pytest.mark.parametrize("name", SHAPED)
-def test_filters_that_make_another_size(engine_id, name):
+def test_filters_that_resize(engine_id, name):
     params, size = SHAPED[name]
     got = getattr(gpu, name)(PHOTO, **params)
     assert got.shape == (*size, 4)
@@ -94,7 +95,7 @@ def test_values_of_a_blur(engine_id):
     assert np.abs(got[..., :3] - want[..., :3] * 255).max() <= 1.5
 
 
-def test_values_of_plain_filters(engine_id):
+def test_values_of_color_filters(engine_id):
     picture = np.array([[[10, 100, 200, 7]]], np.uint8)
     assert gpu.invert(picture).tolist() == [[[245, 155, 55, 7]]]
     assert gpu.brightness(picture, value=0.2).tolist() == [[[61, 151, 251, 7]]]
@@ -119,7 +120,9 @@ def test_two_pictures(engine_id):
     np.testing.assert_array_equal(gpu.video_mix(PHOTO, badge, t=0.0), PHOTO)
     data = gpu.overlay_alpha(PHOTO.tobytes(), badge.tobytes(), 26, 18, opacity=0.8)
     assert data == want.tobytes()
-    with pytest.raises(ShapeMismatch, match="over must have the picture's size, 26 x 18"):
+    with pytest.raises(
+        ShapeMismatch, match="over must be a picture of the same size, 26 x 18, got '26 x 5'"
+    ):
         gpu.overlay_alpha(PHOTO, badge[:5])
 
 
@@ -141,7 +144,7 @@ def test_remap(engine_id):
 
 
 # kinds ------------------------------------------------------------------------------------------
-def test_you_get_back_the_kind_you_gave(engine_id):
+def test_results_have_the_kind_of_the_input(engine_id):
     image = pytest.importorskip("PIL.Image")
     want = gpu.sharpen(PHOTO)
     for kind in (bytes, bytearray, memoryview):
@@ -189,7 +192,7 @@ def test_out_is_written_and_returned(engine_id):
     np.testing.assert_array_equal(own, want)
 
 
-def test_what_is_given_stays(engine_id):
+def test_inputs_are_not_changed(engine_id):
     before = PHOTO.copy()
     before.flags.writeable = False
     got = gpu.brightness(before, value=0.5)
@@ -200,14 +203,14 @@ def test_what_is_given_stays(engine_id):
 
 def test_memory_is_shared_on_the_cpu():
     photo = PHOTO.copy()
-    picture = steps.read(photo, None, None, "test")
+    picture = plans.read(photo, None, None, "test")
     assert np.shares_memory(picture.buffer("cpu").numpy(), photo)
     out = np.empty_like(photo)
-    target = steps._target(picture, picture.buffer("cpu"), out, "cpu")
+    target = plans._target(picture, picture.buffer("cpu"), out, "cpu")
     assert np.shares_memory(target.numpy(), out)
 
 
-def test_device_says_where():
+def test_device_argument():
     assert gpu.invert(from_array(PHOTO, device="cpu"), device="reference").device == "reference"
     assert gpu.invert(from_array(PHOTO, device="reference")).device == "reference"
 
@@ -216,21 +219,41 @@ def test_device_says_where():
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: gpu.blur(PHOTO.astype(float)), DtypeError, "array of float64 came"),
-        (lambda: gpu.blur(PHOTO[..., :2]), ShapeError, r"\(18, 26, 2\) came"),
-        (lambda: gpu.blur([[1, 2]]), DtypeError, "list came"),
-        (lambda: gpu.blur(b"1234"), ParameterError, "bytes need width"),
+        (
+            lambda: gpu.blur(PHOTO.astype(float)),
+            DtypeError,
+            "got an array of float64",
+        ),
+        (lambda: gpu.blur(PHOTO[..., :2]), ShapeError, r"got \(18, 26, 2\)"),
+        (lambda: gpu.blur([[1, 2]]), DtypeError, "got list"),
+        (
+            lambda: gpu.blur(b"1234"),
+            ParameterError,
+            "width must be an int of at least",
+        ),
         (lambda: gpu.blur(b"1234", 2, 3), ShapeError, "24 bytes of RGBA"),
         (lambda: gpu.blur(PHOTO, 18, 26), ShapeMismatch, "the picture is 26 x 18"),
-        (lambda: gpu.blur(PHOTO, radius=-1), ParameterError, r"gpu\.blur: radius must be"),
-        (lambda: gpu.blur(PHOTO, out=PHOTO[:3].copy()), ShapeMismatch, "out must be u8"),
-        (lambda: gpu.blur(PHOTO.tobytes(), 26, 18, out=PHOTO.copy()), ParameterError, "out is an"),
+        (
+            lambda: gpu.blur(PHOTO, radius=-1),
+            ParameterError,
+            "^blur: radius must be an int",
+        ),
+        (
+            lambda: gpu.blur(PHOTO, out=PHOTO[:3].copy()),
+            ShapeMismatch,
+            r"\(18, 26, 4\) and dtype u8",
+        ),
+        (
+            lambda: gpu.blur(PHOTO.tobytes(), 26, 18, out=PHOTO.copy()),
+            ParameterError,
+            "out must be an array",
+        ),
         (lambda: gpu.blur("photo.png"), DtypeError, r"Frame.open\(path\)"),
         (lambda: Frame.open(None), ParameterError, "path is a text"),
-        (lambda: gpu.lut_apply(PHOTO, lut=[["a"]]), DtypeError, "lut must be an array"),
-        (lambda: gpu.remap(PHOTO, map=[["a"]]), DtypeError, "map must be an array"),
-        (lambda: gpu.remap(PHOTO, map=PHOTO), ShapeMismatch, "map has shape"),
-        (lambda: gpu.resize(PHOTO, size=(0, 4)), ParameterError, "size is"),
+        (lambda: gpu.lut_apply(PHOTO, lut=[["a"]]), DtypeError, "lut must be an array of numbers"),
+        (lambda: gpu.remap(PHOTO, map=[["a"]]), DtypeError, "map must be an array of numbers"),
+        (lambda: gpu.remap(PHOTO, map=PHOTO), ShapeMismatch, "map"),
+        (lambda: gpu.resize(PHOTO, size=(0, 4)), ParameterError, "size must be 2 ints from 1"),
         (lambda: gpu.warp_affine(PHOTO, matrix=(1, 2)), ParameterError, "6 numbers"),
     ],
 )
@@ -239,7 +262,7 @@ def test_refusals(call, error, text):
         call()
 
 
-def test_a_read_only_out_is_refused_and_nothing_written(engine_id):
+def test_nothing_is_written_on_errors(engine_id):
     out = np.zeros_like(PHOTO)
     out.flags.writeable = False
     with pytest.raises(ReadOnlyError):
@@ -249,30 +272,68 @@ def test_a_read_only_out_is_refused_and_nothing_written(engine_id):
         gpu.gamma(PHOTO, value=-1.0, out=out)
     assert not out.any()
     with pytest.raises(UnknownParameter, match="anngle"):
-        steps.plan([("overlay", {"picture": PHOTO, "anngle": 3})], PHOTO.shape, "u8", "test")
+        plans.plan([("overlay", {"picture": PHOTO, "anngle": 3})], PHOTO.shape, "u8", "test")
 
 
-def test_every_filter_has_its_call_with_the_kernel_s_parameters():
-    for name in steps.FILTERS:
-        assert name in kernels()
-        call = inspect.signature(getattr(gpu, name))
-        named = {p.name for p in call.parameters.values() if p.kind is p.KEYWORD_ONLY}
-        kernel = find_kernel(name)
-        for p in kernel.params:
-            assert p.name in named, (name, p.name)
-    assert set(ONE) | set(SHAPED) | {
+def test_every_filter_is_tested():
+    tested = set(ONE) | set(SHAPED) | {
         "chroma_key", "lut_apply", "overlay_alpha", "remap", "video_mix"
-    } == set(steps.FILTERS)  # fmt: skip
+    }  # fmt: skip
+    assert tested == {name for name, spec in declared().items() if spec.kind == "filter"}
 
 
 def test_defaults_are_the_kernels():
     for name in ONE:
         call = inspect.signature(getattr(gpu, name)).parameters
-        kernel = find_kernel(name)
-        for p in kernel.params:
+        for p in find_kernel(name).params:
             assert call[p.name].default == p.default, (name, p.name)
 
 
-def test_an_empty_picture_stays_empty(engine_id):
+def test_first_number_by_position(engine_id):
+    rgba = PHOTO.tobytes()
+    assert gpu.brightness(rgba, 26, 18, 0.2) == gpu.brightness(rgba, 26, 18, value=0.2)
+    assert gpu.contrast(rgba, 26, 18, 0.4) == gpu.contrast(rgba, 26, 18, value=0.4)
+    with pytest.raises(TypeError, match="too many positional"):
+        gpu.brightness(rgba, 26, 18, 0.2, 0.3)
+    with pytest.raises(TypeError, match="multiple values"):
+        gpu.brightness(rgba, 26, 18, 0.2, value=0.3)
+    with pytest.raises(TypeError, match="over"):
+        gpu.overlay_alpha(PHOTO)
+
+
+# conversions --------------------------------------------------------------------------------------
+def test_yuv_conversions(engine_id):
+    rgb = np.ascontiguousarray(PHOTO[..., :3])
+    planes = gpu.rgb_to_yuv(rgb, format="nv12", matrix="bt601")
+    assert planes.shape == (27, 26)
+    np.testing.assert_array_equal(
+        planes,
+        by_kernel("rgb_to_yuv", [rgb], {"format": "nv12", "matrix": "bt601"}, (27, 26)),
+    )
+    back = gpu.yuv_to_rgb(planes, format="nv12", matrix="bt601")
+    data = gpu.yuv_to_rgb(planes.tobytes(), 26, 18, format="nv12", matrix="bt601")
+    assert (back.shape, data) == ((18, 26, 3), back.tobytes())
+    assert np.abs(gpu.yuv_to_rgb(gpu.rgb_to_yuv(rgb)).astype(int) - rgb).max() <= 3
+    frame = gpu.rgb_to_yuv(Frame.from_array(rgb, pts=4, matrix="bt601"), format="nv12")
+    assert (frame.format, frame.pts) == ("nv12", 4)
+    np.testing.assert_array_equal(frame.numpy(), planes)
+    shown = gpu.yuv_to_rgb(frame)
+    assert (shown.format, shown.pts) == ("rgb", 4)
+    np.testing.assert_array_equal(shown.numpy(), back)
+    with pytest.raises(ParameterError, match="rgb_to_yuv: format must be 'nv12' or 'i420'"):
+        gpu.rgb_to_yuv(frame.to("rgb"), format="yuv444")
+
+
+def test_preprocess(engine_id):
+    got = gpu.preprocess(PHOTO, size=(8, 10), normalize="unit")
+    want = by_kernel("preprocess", [PHOTO], {"size": (8, 10), "normalize": "unit"}, (1, 3, 8, 10),
+                     "f32")  # fmt: skip
+    np.testing.assert_array_equal(got, want)
+    made = gpu.preprocess(Frame.from_array(PHOTO), size=(8, 10), normalize="unit")
+    np.testing.assert_array_equal(made.numpy(), want)
+    assert gpu.preprocess(PHOTO, normalize=True).shape == (1, 3, 224, 224)
+
+
+def test_empty_and_tiny_pictures(engine_id):
     assert gpu.invert(np.zeros((0, 4, 3), np.uint8)).shape == (0, 4, 3)
     assert_close(gpu.invert(np.zeros((1, 1), np.uint8)), np.full((1, 1), 255, np.uint8), engine_id)

@@ -1,4 +1,4 @@
-"""Pictures one would rather not be given: by file, by Pillow image, and on the command line."""
+"""Damaged, oversized and unusual pictures: files, Pillow images, the command line."""
 
 import os
 import struct
@@ -74,7 +74,7 @@ def test_broken_files(tmp_path, capsys, name):
     assert not os.listdir(tmp_path / "made")
 
 
-def test_the_limit_of_pixels_can_be_raised(tmp_path, capsys):
+def test_max_pixels(tmp_path, capsys):
     path, out = tmp_path / "wide.png", tmp_path / "out.png"
     Image.fromarray(PHOTO).save(path)
     arguments = ["filter", str(path), str(out), "--invert", "--device", "cpu", "--max-pixels"]
@@ -84,7 +84,7 @@ def test_the_limit_of_pixels_can_be_raised(tmp_path, capsys):
     np.testing.assert_array_equal(np.asarray(Image.open(out)), 255 - PHOTO)
 
 
-def test_a_broken_one_does_not_keep_the_others(tmp_path, capsys):
+def test_broken_files_are_skipped(tmp_path, capsys):
     folder, made = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
     for n in range(4):
@@ -107,7 +107,7 @@ MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_odd_modes_become_the_colours_that_pillow_says(mode):
+def test_modes_match_pillow_conversions(mode):
     image = Image.fromarray(PHOTO)
     image = image.convert("RGBA").convert(mode) if mode == "RGBa" else image.convert(mode)
     got = gpu.invert(image, device="cpu")
@@ -116,7 +116,7 @@ def test_odd_modes_become_the_colours_that_pillow_says(mode):
     np.testing.assert_array_equal(shown, 255 - plain)
 
 
-def test_a_palette_with_transparency_keeps_it(tmp_path):
+def test_palette_transparency_is_kept(tmp_path):
     image = Image.fromarray(PHOTO).convert("P")
     image.save(tmp_path / "a.png", transparency=int(np.asarray(image)[0, 0]))
     frame = Frame.open(tmp_path / "a.png", device="cpu")
@@ -125,7 +125,7 @@ def test_a_palette_with_transparency_keeps_it(tmp_path):
     assert frame.numpy()[..., 3].max() == 255
 
 
-def test_sixteen_bits_of_gray_and_of_colour(tmp_path):
+def test_sixteen_bit_gray_and_color(tmp_path):
     deep = (np.arange(600).reshape(20, 30) * 109).astype(np.uint16)
     image = Image.fromarray(deep)
     got = np.asarray(gpu.invert(image, device="cpu"))
@@ -138,7 +138,7 @@ def test_sixteen_bits_of_gray_and_of_colour(tmp_path):
 
 
 @pytest.mark.parametrize("pixels", [np.ones((4, 4), np.float32), np.ones((4, 4), np.int32)])
-def test_numbers_without_a_scale_are_refused_by_name(tmp_path, pixels):
+def test_modes_without_a_scale_are_refused(tmp_path, pixels):
     image = Image.fromarray(pixels)
     with pytest.raises(DtypeError, match=f"mode '{image.mode}'"):
         gpu.invert(image, device="cpu")

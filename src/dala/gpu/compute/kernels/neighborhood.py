@@ -1,28 +1,41 @@
-"""Filters that look at neighbouring pixels.
+"""Filters that read neighboring pixels.
 
-Beyond its border an image goes on with its outermost pixels (clamped). Alpha is kept. Colours are
-those of the stored pixels: the colour of a transparent pixel counts like any other.
+Reads beyond the border are clamped to the nearest pixel. Alpha is kept. Colors are used as stored:
+the color of a transparent pixel counts like any other.
 """
 
 from __future__ import annotations
 
+from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.lang.markers import Image, Within
 
 __all__ = ["beauty", "denoise", "dilate", "edge_detect", "erode", "median", "sharpen"]
 
 
+@picture_filter("Neighborhoods", example="amount=1.0")
 def sharpen(img: Image, *, amount: Within[float, -inf, inf] = 0.5):
-    """centre * (1 + 4 * amount) - amount * (sum of the four neighbours)"""
-    centre = img[0, 0]
+    """Amplify the difference between a pixel and its four neighbors.
+
+    ``center * (1 + 4 * amount) - amount * (sum of the four neighbors)``
+
+    Args:
+        amount: 0 changes nothing; below 0 softens.
+    """
+    center = img[0, 0]
     around = img[-1, 0].rgb + img[1, 0].rgb + img[0, -1].rgb + img[0, 1].rgb
-    return rgba(centre.rgb * (1.0 + 4.0 * amount) - around * amount, centre.a)
+    return rgba(center.rgb * (1.0 + 4.0 * amount) - around * amount, center.a)
 
 
+@picture_filter("Neighborhoods", example="amount=1.0")
 def edge_detect(img: Image, *, amount: Within[float, -inf, inf] = 1.0):
-    """Sobel magnitude of the BT.601 luma, amount * sqrt(gx**2 + gy**2), in all three channels
+    """Compute the Sobel magnitude of luma.
 
-    gx is the 3x3 Sobel sum ``(-1 0 1; -2 0 2; -1 0 1)``, gy its transpose, neither divided: a step
-    from black to white gives 4, stored as white. An amount of 0.25 keeps straight edges in range.
+    ``amount * sqrt(gx**2 + gy**2)`` in all three channels. gx is the 3x3 Sobel sum ``(-1 0 1; -2 0
+    2; -1 0 1)`` of BT.601 luma, gy its transpose. Neither is divided: a step from black to white
+    gives 4, which is stored as white.
+
+    Args:
+        amount: 0.25 keeps horizontal and vertical edges within 0..1.
     """
 
     def luma(px):
@@ -37,6 +50,7 @@ def edge_detect(img: Image, *, amount: Within[float, -inf, inf] = 1.0):
     return rgba(edge, edge, edge, img[0, 0].a)
 
 
+@picture_filter("Neighborhoods", example="radius=3, sigma_color=0.15")
 def denoise(
     img: Image,
     *,
@@ -44,37 +58,48 @@ def denoise(
     sigma_space: Within[float, 0.001, 1000.0] = 2.0,
     sigma_color: Within[float, 0.001, 1000.0] = 0.1,
 ):
-    """Bilateral filter: the mean of the square around, near places and like colours counting most
+    """Smooth noise and keep edges with a bilateral filter.
 
-    A pixel at (dx, dy) weighs
+    The weighted mean over the square of 2 * radius + 1. A pixel at (dx, dy) has the weight
     ``exp(-(dx**2 + dy**2) / (2 * sigma_space**2) - d / (2 * sigma_color**2))``, where d is the mean
-    over r, g and b of its squared difference from the centre. radius within 0..16 (0 changes
-    nothing); sigma_space in pixels, sigma_color of 1.0, both within 0.001..1000.
+    over r, g and b of the squared difference from the center. The cost grows with the square of the
+    radius.
+
+    Args:
+        radius (pixels): 0 changes nothing.
+        sigma_space (pixels): the spatial standard deviation.
+        sigma_color: the color standard deviation, where 1.0 is the full range; about twice the
+            noise.
     """
     by_place = -0.5 / (sigma_space * sigma_space)
     by_color = -0.5 / (sigma_color * sigma_color * 3.0)
-    centre = img[0, 0]
-    total = centre.rgb * 0.0
+    center = img[0, 0]
+    total = center.rgb * 0.0
     weights = 0.0
     for dy in range(-radius, radius + 1):
         for dx in range(-radius, radius + 1):
             c = img[dx, dy].rgb
-            off = c - centre.rgb
+            off = c - center.rgb
             weight = exp(float(dx * dx + dy * dy) * by_place + dot(off, off) * by_color)
             total += c * weight
             weights += weight
-    return rgba(total / weights, centre.a)
+    return rgba(total / weights, center.a)
 
 
+@picture_filter("Neighborhoods", example="amount=1.0")
 def beauty(img: Image, *, amount: Within[float, 0.0, 1.0] = 0.7, radius: Within[int, 0, 32] = 5):
-    """Smooths skin-like colours and keeps edges: mix(c, smooth, amount * skin(smooth))
+    """Smooth skin and keep edges.
 
-    smooth is a bilateral mean as in ``denoise``, with sigma_space = (radius + 1) / 2 and
-    sigma_color = 0.08. From a radius of 3 on it is taken over 7x7 pixels spread over the square (at
-    the nearest of i * radius / 3, i from -3 to 3), so that the work does not grow with the radius.
-    skin is 1 where BT.601 chroma lies within Cb -0.19..-0.03 and Cr 0.035..0.17, falling smoothly
-    to 0 over 0.03 around; gray pictures do not change. amount within 0..1, radius within 0..32; 0
-    changes nothing.
+    ``mix(c, smooth, amount * skin)``. smooth is a bilateral mean as in ``denoise``, with
+    sigma_space = (radius + 1) / 2 and sigma_color = 0.08. From a radius of 3 it is sampled at 7x7
+    pixels spread over the square (nearest to i * radius / 3, i from -3 to 3), so that the cost does
+    not grow with the radius. skin is computed from smooth: 1 where BT.601 Cb is within -0.19..-0.03
+    and Cr within 0.035..0.17, falling smoothly to 0 over 0.03. Other objects of such colors, like
+    wood and sand, are smoothed too; gray pictures do not change.
+
+    Args:
+        amount: 0 changes nothing.
+        radius (pixels): 0 changes nothing.
     """
 
     def window(low, high, v):
@@ -83,8 +108,8 @@ def beauty(img: Image, *, amount: Within[float, 0.0, 1.0] = 0.7, radius: Within[
     near = (float(radius) + 1.0) * 0.5
     by_place = -0.5 / (near * near)
     by_color = -0.5 / (0.08 * 0.08 * 3.0)
-    centre = img[0, 0]
-    total = centre.rgb * 0.0
+    center = img[0, 0]
+    total = center.rgb * 0.0
     weights = 0.0
     side = min(radius, 3)
     spread = max(radius, 3)
@@ -93,7 +118,7 @@ def beauty(img: Image, *, amount: Within[float, 0.0, 1.0] = 0.7, radius: Within[
         for i in range(-side, side + 1):
             dx = (i * spread + 1) // 3
             c = img[dx, dy].rgb
-            off = c - centre.rgb
+            off = c - center.rgb
             weight = exp(float(dx * dx + dy * dy) * by_place + dot(off, off) * by_color)
             total += c * weight
             weights += weight
@@ -102,11 +127,16 @@ def beauty(img: Image, *, amount: Within[float, 0.0, 1.0] = 0.7, radius: Within[
     cb = (smooth.b - luma) / 1.772
     cr = (smooth.r - luma) / 1.402
     skin = window(-0.19, -0.03, cb) * window(0.035, 0.17, cr)
-    return rgba(mix(centre.rgb, smooth, amount * skin), centre.a)
+    return rgba(mix(center.rgb, smooth, amount * skin), center.a)
 
 
+@picture_filter("Neighborhoods", example="radius=2")
 def erode(img: Image, *, radius: Within[int, 0, 32] = 1):
-    """The smallest of each channel within a square, 2 * radius + 1 wide; radius within 0..32"""
+    """Compute the minimum of each channel over a square of 2 * radius + 1.
+
+    Args:
+        radius (pixels): 0 changes nothing.
+    """
     least = img[0, 0].rgb
     for dy in range(-radius, radius + 1):
         for dx in range(-radius, radius + 1):
@@ -114,8 +144,13 @@ def erode(img: Image, *, radius: Within[int, 0, 32] = 1):
     return rgba(least, img[0, 0].a)
 
 
+@picture_filter("Neighborhoods", example="radius=2")
 def dilate(img: Image, *, radius: Within[int, 0, 32] = 1):
-    """The largest of each channel within a square, 2 * radius + 1 wide; radius within 0..32"""
+    """Compute the maximum of each channel over a square of 2 * radius + 1.
+
+    Args:
+        radius (pixels): 0 changes nothing.
+    """
     most = img[0, 0].rgb
     for dy in range(-radius, radius + 1):
         for dx in range(-radius, radius + 1):
@@ -123,8 +158,12 @@ def dilate(img: Image, *, radius: Within[int, 0, 32] = 1):
     return rgba(most, img[0, 0].a)
 
 
+@picture_filter("Neighborhoods")
 def median(img: Image):
-    """The median of each channel over the 3x3 square: exact, the fifth of the nine values"""
+    """Compute the median of each channel over a 3x3 square.
+
+    Exact: the fifth of the nine sorted values.
+    """
 
     def middle(a, b, c):
         return max(min(a, b), min(max(a, b), c))

@@ -1,0 +1,166 @@
+"""The calls of ``dala.media.gpu`` and ``dala.media.effects``, made from the declarations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Final
+
+from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
+from dala.media.filters.conversions import convert
+from dala.media.filters.declarations import declared
+from dala.media.filters.plans import apply
+
+#: Types of parameters, as signatures and stubs show them.
+_TYPES: Final = {
+    "int": "int",
+    "float": "float",
+    "number": "float",
+    "bool": "bool",
+    "ints": "Sequence[int]",
+    "floats": "Sequence[float] | NDArray",
+    "picture": "ImageLike",
+    "background": "ImageLike | Sequence[float]",
+    "lut": "Cube | PathLike | NDArray | Buffer",
+    "map": "NDArray | Buffer",
+    "points": "Sequence[tuple[float, float]]",
+}
+
+
+def module_of(spec: FilterSpec) -> str:
+    """Return the name of the module that has the filter's call."""
+    return "effects" if spec.kind == "effect" else "gpu"
+
+
+def call_names(module: str) -> list[str]:
+    """Return the names of the calls in a module ("gpu" or "effects"), sorted."""
+    return sorted(name for name, spec in declared().items() if module_of(spec) == module)
+
+
+def annotation(p: FilterParam) -> str:
+    """Return a parameter's type as text.
+
+    >>> annotation(FilterParam("sigma", "float"))
+    'float | None'
+    """
+    kind = _TYPES.get(p.type, "")
+    if p.choices:
+        kind = f"Literal[{', '.join(map(repr, p.choices))}]"
+        if p.name == "normalize":
+            kind += " | bool"
+    elif p.spread:
+        kind = f"float | {kind}"
+    return kind if p.required or p.default is not None else f"{kind} | None"
+
+
+def ordered(spec: FilterSpec) -> tuple[list[FilterParam], list[FilterParam], list[FilterParam]]:
+    """Return a filter's parameters as a call takes them.
+
+    Returns:
+        Pictures, which follow the first picture; the first number, which may follow width and
+        height by position; the rest, by keyword.
+    """
+    pictures = [p for p in spec.parameters if p.type == "picture" and p.required]
+    rest = [p for p in spec.parameters if p not in pictures]
+    first = rest[:1] if rest and rest[0].type in ("int", "float") else []
+    return pictures, first, rest[len(first) :]
+
+
+def signature(spec: FilterSpec) -> inspect.Signature:
+    """Return the signature of a filter's call."""
+    by_position, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+
+    def parameter(p: FilterParam, how: Any) -> inspect.Parameter:
+        default = inspect.Parameter.empty if p.required else p.default
+        return inspect.Parameter(p.name, how, default=default, annotation=annotation(p))
+
+    def plain(name: str, kind: str, how: Any) -> inspect.Parameter:
+        return inspect.Parameter(name, how, default=None, annotation=kind)
+
+    pictures, first, rest = ordered(spec)
+    return inspect.Signature(
+        [
+            inspect.Parameter("img", by_position, annotation="ImageLike"),
+            *(parameter(p, by_position) for p in pictures),
+            plain("width", "int | None", by_position),
+            plain("height", "int | None", by_position),
+            *(parameter(p, by_name if p.required else by_position) for p in first),
+            *(parameter(p, by_name) for p in rest),
+            plain("out", "NDArray | None", by_name),
+            plain("device", "str | None", by_name),
+        ],
+        return_annotation="ImageLike",
+    )
+
+
+def docstring(spec: FilterSpec) -> str:
+    """Return the docstring of a filter's call: summary, definition, arguments, an example."""
+    pictures, first, rest = ordered(spec)
+    lines = [spec.summary, ""]
+    if spec.definition:
+        lines += [spec.definition, ""]
+    lines += ["Args:", "    img: the picture."]
+    lines += [_argument(p) for p in pictures]
+    lines += ["    width (pixels): of bytes.", "    height (pixels): of bytes."]
+    lines += [_argument(p) for p in (*first, *rest)]
+    lines += ["    out: an array for the result.", "    device: the device; by default the current"]
+    lines[-1] += " one, or that of a Frame or Buffer."
+    return "\n".join([*lines, "", "Example::", "", f"    {example(spec)}", ""])
+
+
+def _argument(p: FilterParam) -> str:
+    unit = f" ({p.unit})" if p.unit else ""
+    known = f" {p.range.capitalize()}." if p.range and not p.choices else ""
+    return f"    {p.name}{unit}: {p.doc}{known}"
+
+
+def example(spec: FilterSpec) -> str:
+    """Return a line of Python that calls the filter.
+
+    >>> example(declared()["blur"])
+    'result = gpu.blur(picture, radius=8)'
+    """
+    pictures, _, _ = ordered(spec)
+    arguments = ["picture", *(p.name if p.name != "picture" else "badge" for p in pictures)]
+    if spec.example:
+        arguments.append(spec.example)
+    return f"result = {module_of(spec)}.{spec.name}({', '.join(arguments)})"
+
+
+def call(name: str, module: str) -> Callable[..., Any]:
+    """Return the call of a filter in a module.
+
+    Raises:
+        AttributeError: the module has no such filter.
+    """
+    spec = declared().get(name)
+    if spec is None or module_of(spec) != module:
+        raise AttributeError(f"module 'dala.media.{module}' has no attribute {name!r}", name=name)
+    made = signature(spec)
+    pictures, first, _ = ordered(spec)
+    leading = [p.name for p in pictures]
+    positional = [*leading, "width", "height", *(p.name for p in first if not p.required)]
+    run = convert if spec.kind == "conversion" else apply
+
+    def function(
+        img: Any, *args: Any, out: Any = None, device: str | None = None, **given: Any
+    ) -> Any:
+        if args:
+            if len(args) > len(positional) or not given.keys().isdisjoint(positional[: len(args)]):
+                made.bind(img, *args, out=out, device=device, **given)  # raises TypeError
+            given.update(zip(positional, args, strict=False))
+        for required in leading:
+            if required not in given:
+                made.bind(img, **given)  # raises TypeError
+        width, height = given.pop("width", None), given.pop("height", None)
+        return run(img, width, height, name, given, out, device)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = f"dala.media.{module}"
+    function.__doc__ = docstring(spec)
+    function.__signature__ = made  # type: ignore[attr-defined]
+    function.__annotations__ = {
+        **{p.name: p.annotation for p in made.parameters.values()},
+        "return": made.return_annotation,
+    }
+    return function

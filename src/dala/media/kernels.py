@@ -1,0 +1,25 @@
+"""Kernels that the media packages use themselves. They are not registered under a name."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.lang.decl import KernelDecl
+from dala.gpu.compute.lang.declare import declare
+from dala.gpu.compute.lang.source import from_text
+
+
+def kernel_from_text(text: str) -> Kernel:
+    """Return the kernel of a text that begins with ``def name(``; it is parsed when first used.
+
+    >>> kernel_from_text("def half(x): return x * 0.5").name
+    'half'
+    """
+    text = text.strip()
+    name = text[len("def ") : text.index("(")]
+    return Kernel(name, partial(_declare, text, name))
+
+
+def _declare(text: str, name: str) -> KernelDecl:
+    return declare(from_text(text, name))

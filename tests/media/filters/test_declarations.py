@@ -1,0 +1,164 @@
+"""Filters are declared once: calls, options, lists, scenes, stubs and tables are derived."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from dala.cli import main
+from dala.gpu.compute import kernels
+from dala.gpu.compute.kernels.filter import CATEGORIES, FILTERS
+from dala.media import FramePipeline, Scene, effects, gpu
+from dala.media.filters import generate
+from dala.media.filters.declarations import declared
+
+NEW = '''
+from dala.gpu.compute.kernels.filter import picture_filter
+from dala.gpu.compute.lang.markers import Pixel, Within
+
+__all__ = ["fade_to_white"]
+
+
+@picture_filter("Color", example="amount=0.3")
+def fade_to_white(px: Pixel, *, amount: Within[float, 0.0, 1.0] = 0.5):
+    """Mix every color with white.
+
+    Args:
+        amount (share): 1 gives white.
+    """
+    return rgba(mix(px.rgb, (1.0, 1.0, 1.0), amount), px.a)
+'''
+
+
+@pytest.fixture
+def new_filter(tmp_path, monkeypatch):
+    (tmp_path / "new_filters.py").write_text(NEW)
+    monkeypatch.syspath_prepend(tmp_path)
+    declared()
+    importlib.import_module("new_filters")
+    yield "fade_to_white"
+    del FILTERS["fade_to_white"]
+    vars(gpu).pop("fade_to_white", None)
+    sys.modules.pop("new_filters")
+
+
+def test_a_new_filter_is_everywhere(new_filter, tmp_path, capsys):
+    picture = np.full((4, 6, 3), 55, np.uint8)
+    assert new_filter in kernels()
+    assert new_filter in gpu.filters()
+    assert new_filter in gpu.__all__
+    assert new_filter in dir(gpu)
+    # the call
+    assert (gpu.fade_to_white(picture, amount=1.0, device="cpu") == 255).all()
+    assert (gpu.fade_to_white(picture, 6, 4, 0.5, device="cpu") == 155).all()
+    plain = "(img, width=None, height=None, amount=0.5, *, out=None, device=None)"
+    found = inspect.signature(gpu.fade_to_white)
+    unannotated = [p.replace(annotation=p.empty) for p in found.parameters.values()]
+    assert str(inspect.Signature(unannotated)) == plain
+    assert "amount (share): 1 gives white. 0 to 1." in gpu.fade_to_white.__doc__
+    # filter lists
+    with FramePipeline(6, 4, device="cpu") as p:
+        assert (p.process(picture, [(new_filter, {"amount": 1.0})]) == 255).all()
+    # the command line
+    with pytest.raises(SystemExit):
+        main(["filter", "--help"])
+    assert "--fade_to_white [amount=..]" in capsys.readouterr().out
+    assert main(["kernels", new_filter, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["filter"]
+    assert facts["params"][0]["range"] == "0 to 1"
+    # scenes
+    with Scene(6, 4, device="cpu", background="black") as scene:
+        scene.add_effect(new_filter, amount=1.0)
+        assert (np.asarray(scene.render())[..., :3] == 255).all()
+    # stubs and docs
+    assert "def fade_to_white(\n    img: Frame,\n" in generate.stub("gpu")
+    page = "\n".join(generate.reference(("filter",), "filters"))
+    assert "### fade_to_white\n\nMix every color with white." in page
+    assert "| `amount` | 0.5 | 0 to 1 | share; 1 gives white. |" in page
+
+
+def test_a_new_filter_is_in_the_scene_schema(new_filter, capsys):
+    assert main(["compose", "--schema"]) == 0
+    assert new_filter in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", generate.files(), ids=lambda path: path.name)
+def test_generated_files_are_current(path):
+    """Run python -m dala.media.filters.generate after changing a declaration."""
+    current = generate.files()[path](path.read_text(encoding="utf-8"))
+    assert path.read_text(encoding="utf-8") == current
+
+
+@pytest.mark.parametrize("name", declared())
+def test_declarations_are_complete(name):
+    spec = declared()[name]
+    assert spec.summary.endswith(".")
+    assert len(spec.summary) < 90
+    assert spec.category in CATEGORIES
+    assert set(spec._arguments) == spec.names  # every parameter has a description, and no other
+    for p in spec.parameters:
+        assert p.doc.endswith("."), p.name
+    call = getattr(effects if spec.kind == "effect" else gpu, name)
+    named = set(inspect.signature(call).parameters) - {"img", "width", "height", "out", "device"}
+    assert named == spec.names
+    assert "Example::" in call.__doc__
+
+
+TYPED = """
+    from pathlib import Path
+
+    import numpy as np
+    from PIL.Image import Image
+    from typing_extensions import assert_type
+
+    from dala.gpu.compute import Buffer
+    from dala.media import Frame, effects, gpu
+    from dala.typing import NDArray
+
+
+    def check(array: NDArray, frame: Frame, pillow: Image, buffer: Buffer, data: bytes) -> None:
+        assert_type(gpu.blur(array, radius=3, sigma=None, out=array), NDArray)
+        assert_type(gpu.blur(frame), Frame)
+        assert_type(gpu.blur(pillow), Image)
+        assert_type(gpu.blur(buffer, device="cpu"), Buffer)
+        assert_type(gpu.brightness(data, 4, 4, 0.2), bytes)
+        assert_type(gpu.overlay_alpha(frame, array, opacity=0.5), Frame)
+        assert_type(gpu.lut_apply(array, lut=Path("film.cube"), method="trilinear"), NDArray)
+        assert_type(effects.grade(pillow, gain=(1.1, 1.0, 0.9)), Image)
+        assert_type(gpu.preprocess(frame, size=(224, 224)), Buffer)
+        assert_type(gpu.preprocess(array, normalize=True), NDArray)
+        assert_type(gpu.process_frame(gpu.start_pipeline(4, 4), frame, ["sepia"]), Frame)
+        gpu.blur(array, raduis=3)  # error
+        gpu.blur(array, radius="x")  # error
+        gpu.blur(data)  # error
+        gpu.resize(array)  # error
+        gpu.blur(frame, out=array)  # error
+        gpu.warp_affine(array, matrix=(1, 0, 0, 0, 1, 0), method="cubic")  # error
+"""
+
+
+def test_type_checkers_see_overloads(tmp_path):
+    pytest.importorskip("mypy")
+    text = textwrap.dedent(TYPED).lstrip()
+    (tmp_path / "typed.py").write_text(text)
+    (tmp_path / "mypy.ini").write_text("[mypy]\nfollow_imports = silent\npython_version = 3.12\n")
+    cache = tmp_path / "cache"
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file", "mypy.ini", "--no-incremental",
+         "--cache-dir", str(cache), "typed.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={"MYPYPATH": str(generate.MEDIA.parents[1]), "PATH": os.defpath},
+    )  # fmt: skip
+    wrong = [n for n, line in enumerate(text.splitlines(), 1) if line.endswith("# error")]
+    lines = [line for line in done.stdout.splitlines() if ": error:" in line]
+    found = [int(line.split(":")[1]) for line in lines]
+    assert sorted(set(found)) == wrong, done.stdout
