@@ -1,48 +1,55 @@
-"""Writes PNG files, so that pictures can be saved with no extra installed."""
+"""A PNG encoder, so that images can be saved without optional packages."""
 
 from __future__ import annotations
 
-import os
 import struct
 import zlib
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dala.errors import DtypeError, ShapeError
+from dala.typing import PathLike
 
-#: PNG's colour type by number of channels: grey, grey and alpha, RGB, RGBA.
+#: PNG color type by number of channels: gray, gray with alpha, RGB, RGBA.
 _COLOR_TYPES: Final = {1: 0, 2: 4, 3: 2, 4: 6}
 
 
-def encode_png(image: Any) -> bytes:
-    """The PNG file of a picture.
+def encode_png(image: npt.ArrayLike) -> bytes:
+    """Return an image as the bytes of a PNG file.
 
     Args:
-        image: (height, width) or (height, width, channels) of u8, 1 to 4 channels, not empty.
+        image: a u8 array of shape (height, width) or (height, width, channels), with 1 to 4
+            channels.
 
     Raises:
-        DtypeError: the numbers are not u8.
-        ShapeError: the shape is not that of a picture.
+        DtypeError: the dtype is not u8.
+        ShapeError: the shape is not that of an image, or the image is empty.
 
     >>> encode_png(np.zeros((2, 3, 4), np.uint8))[:4]
     b'\\x89PNG'
     """
     pixels = np.asarray(image)
     if pixels.dtype != np.uint8:
-        raise DtypeError(
-            f"encode_png: image is {pixels.dtype}; PNG holds u8, so scale it to 0..255 and "
-            "convert it first"
+        raise DtypeError.invalid(
+            "encode_png",
+            "image",
+            "an array of u8",
+            pixels,
+            "Scale it to 0..255 and convert it: x.astype('uint8').",
         )
     height, width, channels = (*pixels.shape, 1)[:3] if pixels.ndim in (2, 3) else (0, 0, 0)
     if channels not in _COLOR_TYPES or not height or not width:
-        raise ShapeError(
-            f"encode_png: image has shape {pixels.shape}; expected (height, width) or "
-            "(height, width, channels) with 1 to 4 channels and no zero"
+        raise ShapeError.invalid(
+            "encode_png",
+            "image",
+            "of shape (height, width) or (height, width, channels), 1 to 4 channels, not empty",
+            pixels.shape,
         )
-    # Each row begins with its filter; "up" (2) stores the difference to the row above, which
-    # compresses gradients and photographs well and costs one subtraction.
+    # Each row starts with its filter type. "Up" (2) stores the difference to the row above, which
+    # compresses gradients and photographs well.
     rows = np.ascontiguousarray(pixels).reshape(height, width * channels)
     filtered = np.full((height, 1 + width * channels), 2, np.uint8)
     filtered[0, 1:] = rows[0]
@@ -58,8 +65,8 @@ def encode_png(image: Any) -> bytes:
     )
 
 
-def write_png(path: str | os.PathLike[str], image: Any) -> None:
-    """Writes a picture to a file; see :func:`encode_png` for what a picture is."""
+def write_png(path: PathLike, image: npt.ArrayLike) -> None:
+    """Write an image to a PNG file; see :func:`encode_png`."""
     Path(path).write_bytes(encode_png(image))
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa: N803, RET504, F841
-"""What native code refuses: the place and the reason are shown before anything is compiled."""
+"""Errors in native code: the message, and the line it points at."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 LIMIT = 3
 
 
-def refused(function: Any, **statics: Any) -> KernelSyntaxError:
+def error_of(function: Any, **statics: Any) -> KernelSyntaxError:
     with pytest.raises(KernelSyntaxError) as caught:
         compile_native(native(function), **statics)
     return caught.value
@@ -194,7 +194,7 @@ def asserted(n: i64, *, taps: int) -> i64:
     return n
 
 
-def many_turns(n: i64) -> i64:
+def many_iterations(n: i64) -> i64:
     for _ in static(range(5000)):
         n += 1
     return n
@@ -259,55 +259,55 @@ def divided(n: i64) -> i64:
 
 CASES = {
     mixed: ("mixes f32 and f64", "a + b"),
-    bare_float: ("type of 0.5 is not known", "x = 0.5"),
+    bare_float: ("type of 0.5 is unknown", "x = 0.5"),
     changes_type: ("'n' is i64 and cannot hold f32", "n = f32(n)"),
     too_big: ("300 does not fit u8", "a + 300"),
-    whole_quotient: ("'/' divides floats", "a / 2"),
-    float_bits: ("'&' is not for f32", "a & a"),
-    number_as_condition: ("must be a bool, not i64", "if a:"),
-    missing_result: ("ends without its result", "def missing_result"),
-    wrong_result: ("the result is f32, not i64", "return a"),
+    whole_quotient: ("'/' takes floats, got i64", "a / 2"),
+    float_bits: ("'&' does not take f32", "a & a"),
+    number_as_condition: ("must be a bool, got i64", "if a:"),
+    missing_result: ("can end without a result", "def missing_result"),
+    wrong_result: ("the result must be f32, got i64", "return a"),
     no_result: ("has no result", "return a"),
-    unknown_name: ("'nowhere' is not known", "nowhere"),
+    unknown_name: ("'nowhere' is not defined", "nowhere"),
     unknown_call: ("sorted cannot be called", "sorted"),
-    text: ("'text' is no number", "text"),
-    listed: ("List is not part", "[a]"),
-    handled: ("Try is not part", "try:"),
-    starred: (r"no \*args", "def starred"),
-    defaulted: ("no default values", "def defaulted"),
+    text: ("'text' is not a number", "text"),
+    listed: ("List is not supported", "[a]"),
+    handled: ("Try is not supported", "try:"),
+    starred: (r"cannot have \*args", "def starred"),
+    defaulted: ("or default values", "def defaulted"),
     untyped: ("argument a needs a type", "def untyped"),
-    strange_type: ("'str' is no type", "def strange_type"),
+    strange_type: ("'str' is not a native type", "def strange_type"),
     anything: ("argument a needs a type", "def anything"),
     any_array: ("argument a needs a type", "def any_array"),
     pair_argument: ("argument a needs a type", "def pair_argument"),
-    stored_wrongly: ("f32 is stored into an array of u8", "a[0] = v"),
-    float_index: ("whole number is needed", "a[v]"),
+    stored_wrongly: ("cannot store f32 in an array of u8", "a[0] = v"),
+    float_index: ("expected an integer, got f32", "a[v]"),
     loop_over_array: (r"range\(...\)", "for _ in a"),
-    loop_with_else: ("no else", "for _"),
-    step_of_nothing: ("cannot be 0", "range(0, n, 0)"),
-    run_time_static: ("values of the run", "range(n)"),
-    big_local: ("262144 is the most", "local"),
-    run_time_local: ("is a constant", "local"),
-    many_turns: ("5000 turns", "static"),
-    lanes: ("lane 4", "[4]"),
+    loop_with_else: ("for ... else is not supported", "for _"),
+    step_of_nothing: ("must not be 0", "range(0, n, 0)"),
+    run_time_static: ("run-time values", "range(n)"),
+    big_local: ("at most 262144 bytes, got 320000", "local"),
+    run_time_local: ("must be a constant of at least 1", "local"),
+    many_iterations: ("at most 4096 iterations, got 5000", "static"),
+    lanes: ("lane 4 is out of range for 4 lanes", "[4]"),
     lane_mix: ("4 and 8 lanes", "load"),
-    vector_condition: ("one bool", "if v > 0"),
-    bad_shuffle: ("within both vectors", "shuffle"),
-    two_names: ("3 names", "x, y, z"),
+    vector_condition: ("a single bool", "if v > 0"),
+    bad_shuffle: ("lanes of both vectors", "shuffle"),
+    two_names: ("expected 3 values", "x, y, z"),
     array_to_number: ("cannot become", "a = 3"),
     re_viewed: ("array of f32", "a = view"),
     table_of_values: ("constant numbers", "table"),
     bad_option: ("widht", "independent"),
     argument_count: ("lanes", "load"),
-    single_vec: ("two scalars", "vec(a)"),
-    divided: ("cannot be computed", "3 // 0"),
+    single_vec: ("at least two scalars", "vec(a)"),
+    divided: ("cannot compute this constant", "3 // 0"),
 }
 
 
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
-def test_refusals(function):
+def test_errors(function):
     reason, line = CASES[function]
-    error = refused(function)
+    error = error_of(function)
     assert error.filename == __file__
     lines, first = inspect.getsourcelines(function)
     assert first <= (error.lineno or 0) < first + len(lines)
@@ -316,13 +316,15 @@ def test_refusals(function):
         raise error
 
 
-def test_refusals_with_constants():
-    assert "compile-time constant" in str(refused(writes_static, taps=3))
-    assert "does not hold" in str(refused(asserted, taps=4))
+def test_errors_about_constants():
+    assert "compile-time constant" in str(error_of(writes_static, taps=3))
+    assert "assertion failed" in str(error_of(asserted, taps=4))
     compile_native(native(asserted), taps=5)
-    assert "needs the constant taps" in str(refused(asserted))
-    assert "no constant named tap" in str(refused(asserted, taps=3, tap=3))
-    assert "taps is 'three'" in str(refused(asserted, taps="three"))
+    assert "needs the constant taps" in str(error_of(asserted))
+    assert "no constant named tap" in str(error_of(asserted, taps=3, tap=3))
+    assert "taps must be a number, type, tuple or native function, got 'three'" in str(
+        error_of(asserted, taps="three")
+    )
 
 
 @native
@@ -333,6 +335,11 @@ def round_and_round(n: i64) -> i64:
 @native
 def round_and_back(n: i64) -> i64:
     return round_and_round(n - 1) if n > 0 else 0
+
+
+@native
+def countdown(n: i64, *, k: int) -> i64:
+    return countdown(n - 1, k=k) if n > 0 else 0
 
 
 @native
@@ -354,18 +361,26 @@ def calls_wrongly(a: Array[f32], x: f32, *, how: int) -> i64:
 
 
 def test_calls():
-    with pytest.raises(KernelSyntaxError, match="would call itself"):
+    with pytest.raises(KernelSyntaxError, match="calls itself with the same constants"):
         compile_native(round_and_round)
-    reasons = ["is i64, not f32", "needs the constant k", "1 arguments", "compile-time", "of u8"]
+    with pytest.raises(KernelSyntaxError, match="calls itself with the same constants"):
+        compile_native(countdown, k=3)
+    reasons = [
+        "must be i64, got f32",
+        "needs the constant k",
+        "expected 2 arguments .*, got 1",
+        "compile-time",
+        "of u8",
+    ]
     for how, reason in enumerate(reasons):
         with pytest.raises(KernelSyntaxError, match=reason):
             compile_native(calls_wrongly, how=how)
 
 
-def test_functions_without_a_file():
+def test_functions_without_a_source_file():
     scope: dict[str, Any] = {"i64": i64}
     exec("def f(n: i64) -> i64:\n    return n", scope)
-    assert "cannot show the source" in str(refused(scope["f"]))
+    assert "source of this function is not available" in str(error_of(scope["f"]))
 
 
 def test_importing_compiles_nothing():

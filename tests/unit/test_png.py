@@ -1,4 +1,4 @@
-"""The PNG writer, read back by somebody else's reader."""
+"""The PNG writer, read back by Pillow."""
 
 import io
 
@@ -21,12 +21,12 @@ def test_round_trip(size, channels):
     assert np.array_equal(np.asarray(read).reshape(pixels.shape), pixels)
 
 
-def test_two_dimensions_are_grey():
+def test_two_dimensions_are_gray():
     pixels = np.arange(12, dtype=np.uint8).reshape(3, 4)
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(encode_png(pixels)))), pixels)
 
 
-def test_views_are_fine(tmp_path):
+def test_views(tmp_path):
     pixels = np.random.default_rng(2).integers(0, 256, (20, 30, 4), np.uint8)[::-2, 3::3, :3]
     write_png(tmp_path / "a.png", pixels)
     assert np.array_equal(np.asarray(Image.open(tmp_path / "a.png")), pixels)
@@ -36,7 +36,8 @@ def test_wrong_dtype():
     with pytest.raises(DtypeError) as caught:
         encode_png(np.zeros((2, 2, 3), np.float32))
     assert str(caught.value) == (
-        "encode_png: image is float32; PNG holds u8, so scale it to 0..255 and convert it first"
+        "encode_png: image must be an array of u8, got an array of shape (2, 2, 3) and dtype "
+        "float32. Scale it to 0..255 and convert it: x.astype('uint8')."
     )
 
 
@@ -45,6 +46,6 @@ def test_wrong_shape(shape):
     with pytest.raises(ShapeError) as caught:
         encode_png(np.zeros(shape, np.uint8))
     assert str(caught.value) == (
-        f"encode_png: image has shape {shape}; expected (height, width) or "
-        "(height, width, channels) with 1 to 4 channels and no zero"
+        "encode_png: image must be of shape (height, width) or (height, width, channels), "
+        f"1 to 4 channels, not empty, got {shape}."
     )

@@ -1,4 +1,4 @@
-"""Native code in memory: views, vectors, sharing out, checked builds."""
+"""Native code: memory, vectors, parallel calls, arguments, checked builds."""
 
 from __future__ import annotations
 
@@ -124,15 +124,15 @@ def big_scratch(out: Array[i64], start: i64, end: i64) -> None:
         out[i] = scratch[(i * 7919) % 32768] + scratch[32767]
 
 
-def test_scratch_on_every_thread():
+def test_local_arrays_on_every_thread():
     out = np.zeros(16, np.int64)
     compile_native(big_scratch).parallel(16, 1)(out)
     i = np.arange(16)
     np.testing.assert_array_equal(out, i * ((i * 7919) % 32768) + i * 32767)
 
 
-def test_stack_touched_first(monkeypatch):
-    """What Windows needs does no harm here."""
+def test_touching_the_stack_first(monkeypatch):
+    """Needed on Windows, harmless elsewhere."""
     monkeypatch.setattr(compiled, "TOUCH_FROM", 1)
     code = compile_native(native(big_scratch.function))
     assert "call void @dala.touch(i64 68)" in code.text
@@ -153,7 +153,7 @@ def ping_pong(a: Array[f32], b: Array[f32], rounds: i64) -> f32:
     return source[0]
 
 
-def test_arrays_are_named_again():
+def test_reassigned_arrays():
     a, b = np.array([1, 2], np.float32), np.zeros(2, np.float32)
     assert compile_native(ping_pong)(a, b, 5) == 6
     assert compile_native(ping_pong)(a.copy(), b, 0) == a[0]
@@ -213,8 +213,8 @@ def fractions(a: Array[i16], b: Array[i16], out: Array[i16], *, lanes: int) -> N
 
 @pytest.mark.parametrize("cpu", ["", "haswell", "x86-64"])
 @pytest.mark.parametrize("lanes", [8, 16, 32, 64])
-def test_fractions_of_16_bits(lanes, cpu):
-    """With the instruction for as many lanes, cut to several of them, and without it."""
+def test_q15_products(lanes, cpu):
+    """With an instruction for as many lanes, for fewer lanes, and without one."""
     host = Jit(ObjectCache(None))
     if cpu and not (X86 and host.features.get("avx2")):
         pytest.skip("for an x86 processor")
@@ -263,7 +263,7 @@ def streamed(a: Array[f32], out: Array[f32], start: i64, end: i64) -> None:
 
 
 @pytest.mark.parametrize("skew", [0, 1, 4, 15])
-def test_stores_past_the_caches(skew):
+def test_nontemporal_stores(skew):
     a = np.arange(3200, dtype=np.float32)
     space = np.zeros(3200 + 48, np.float32)
     first = (-space.ctypes.data // 4) % 16 + skew
@@ -340,7 +340,7 @@ def packed(code, op):
 
 
 @pytest.mark.skipif(not X86, reason="reads x86 assembly")
-def test_loops_become_vectors():
+def test_loops_are_vectorized():
     assert packed(compile_native(fast_sum), "add")
     assert not re.findall(r"\bv?addps\b", compile_native(exact_sum).assembly())
     assert packed(compile_native(greatest), "max")
@@ -376,7 +376,7 @@ def gathered(a: Array[u8], places: Array[i32], words: Array[u64], floats: Array[
     store(floats, 0, gather(a, load(places, 0, 4), f32))
 
 
-def test_wider_numbers_are_gathered():
+def test_gather_of_wider_numbers():
     a = np.random.default_rng(3).integers(0, 256, 40, np.uint8)
     places = np.array([3, 0, 32, 17], np.int32)
     for checked in (False, True):
@@ -386,7 +386,7 @@ def test_wider_numbers_are_gathered():
         assert floats.tobytes() == b"".join(a[p : p + 4].tobytes() for p in places)
 
 
-# sharing out ----------------------------------------------------------------------------------
+# parallel calls ----------------------------------------------------------------------------------
 @native
 def counted(seen: Array[u8], sizes: Array[i64], chunk: i64, start: i64, end: i64) -> None:
     sizes[start // chunk] = end - start
@@ -396,7 +396,7 @@ def counted(seen: Array[u8], sizes: Array[i64], chunk: i64, start: i64, end: i64
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize(("total", "chunk"), [(0, 4), (1, 4), (1000, 7), (64, 64), (100_000, 333)])
-def test_every_index_once(threads, total, chunk):
+def test_parallel_runs_every_index_once(threads, total, chunk):
     crew = ThreadPool(threads)
     seen = np.zeros(total + 8, np.uint8)
     tiles = -(-total // chunk)
@@ -412,7 +412,7 @@ def test_every_index_once(threads, total, chunk):
         assert sizes[-1] == total - (tiles - 1) * chunk
 
 
-def test_direct_call_of_a_part():
+def test_direct_call_of_a_range():
     seen, sizes = np.zeros(10, np.uint8), np.zeros(4, np.int64)
     compile_native(counted)(seen, sizes, 3, 3, 6)
     assert seen.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 0, 0]
@@ -420,7 +420,7 @@ def test_direct_call_of_a_part():
 
 
 @pytest.mark.parametrize("checked", [False, True])
-def test_calls_with_the_same_arguments(checked):
+def test_calls_with_fixed_arguments(checked):
     seen, sizes = np.zeros(1000, np.uint8), np.zeros(10, np.int64)
     code = compile_native(counted, checked=checked)
     run = code.parallel(1000, 100, fixed=(seen, sizes, 100))
@@ -438,7 +438,7 @@ def test_calls_with_the_same_arguments(checked):
         with pytest.raises(OutOfBounds):
             call()
         at[0] = 6
-        call()  # what was wrong once is not remembered
+        call()  # the fault is reset
         assert seen[6] == 9
 
 
@@ -447,7 +447,7 @@ def marked(seen: Array[u8], at: Array[i64]) -> None:
     seen[at[0]] = 9
 
 
-def test_many_callers_at_once():
+def test_concurrent_callers():
     run = compile_native(counted).parallel(5000, 100)
     arrays = [np.zeros(5000, np.uint8) for _ in range(4)]
 
@@ -470,7 +470,7 @@ def between(a: Array[i64], low: Array[i64], gain: f32, more: i64, start: i64, en
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_arguments_that_stay(threads):
+def test_fixed_last_arguments(threads):
     crew = ThreadPool(threads)
     code = compile_native(between)
     low = np.arange(100, dtype=np.int64)
@@ -486,7 +486,7 @@ def test_arguments_that_stay(threads):
             run(a, *given, 1)
     run = code.parallel(100, 9, threads=crew, fixed=(np.arange(100), 2.0, 7))
     a = np.zeros(100, np.int64)
-    run(a)  # nobody else holds the array of before
+    run(a)  # the call keeps the fixed array alive
     np.testing.assert_array_equal(a, expected)
     with pytest.raises(ParameterError, match="does not fit"):
         code.parallel(100, 9, threads=crew, fixed=(1 << 70,))
@@ -503,7 +503,7 @@ def every_kind(
     return not a, b, c, d, e, f, g, h, i, j, k
 
 
-def test_numbers_in_and_out():
+def test_numbers_as_arguments_and_results():
     given = (True, 200, -100, 60000, -30000, 1 << 31, -5, 1 << 63, -(1 << 62), 0.5, 0.1)
     assert compile_native(every_kind)(*given) == (False, *given[1:])
 
@@ -517,7 +517,7 @@ def test_memory_and_addresses():
     assert code(memory) == 15
 
 
-def test_bad_arguments():
+def test_argument_errors():
     code = compile_native(fast_sum)
     with pytest.raises(
         DtypeMismatch,
@@ -588,7 +588,7 @@ def test_checked_builds(how):
         assert caught.value.function == ("peek" if how == 0 else "poke")
         lines = Path(__file__).read_text().splitlines()
         assert any(w in lines[caught.value.line - 1] for w in ("a[i", "a,", "scratch[i]"))
-        assert b[0] == 1  # left at once
+        assert b[0] == 1  # the function ends at the fault
         np.testing.assert_array_equal(whole, before)
     assert compile_native(poke, how=how)(whole[8:16], np.zeros(2, np.int32), 1) == 7
 
@@ -599,7 +599,7 @@ def tiles_out(a: Array[i32], start: i64, end: i64) -> None:
         a[i] = 1
 
 
-def test_checked_on_threads():
+def test_checked_build_on_threads():
     a = np.zeros(1100, np.int32)
     run = compile_native(tiles_out, checked=True).parallel(2000, 50)
     with pytest.raises(OutOfBounds) as caught:
@@ -618,7 +618,7 @@ def tiles_from(a: Array[i32], b: Array[i32], more: i32, start: i64, end: i64) ->
 
 
 @pytest.mark.parametrize("checked", [False, True])
-def test_all_but_the_first_argument_fixed(checked):
+def test_prepared_call_of_a_range(checked):
     b = np.arange(10, dtype=np.int32)
     run = compile_native(tiles_from, checked=checked).prepare(b, 5)
     for size, start, end in ((10, 0, 10), (7, 2, 5), (9, 9, 9)):
@@ -632,7 +632,7 @@ def test_all_but_the_first_argument_fixed(checked):
             run((a.ctypes.data, 4), 0, 5)
 
 
-def test_ordinary_builds_have_no_checks():
+def test_unchecked_builds_have_no_checks():
     assert "fault" not in compile_native(poke, how=1).text
     assert "fault" in compile_native(poke, how=1, checked=True).text
 
@@ -663,7 +663,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 
 # compiling ------------------------------------------------------------------------------------
-def test_code_is_kept():
+def test_code_is_cached():
     assert compile_native(fast_sum) is compile_native(fast_sum)
     assert compile_native(filtered, taps=2) is not compile_native(filtered, taps=3)
     compiler = jit()
@@ -685,9 +685,9 @@ def times_all(a: Array[i64], out: Array[i64], *, gain: int) -> None:
         out[i] = a[i] * gain
 
 
-def test_code_lives_as_long_as_those_who_call_it(monkeypatch):
-    """Also when it is forgotten, as the oldest is where much has been compiled."""
-    monkeypatch.setattr(compiled, "KEPT", 1)
+def test_prepared_calls_keep_the_code_alive(monkeypatch):
+    """After the code is dropped from the cache too, as the oldest code is."""
+    monkeypatch.setattr(compiled, "MAX_CACHED", 1)
     monkeypatch.setattr(compiled, "_known", {})
     a, out = np.arange(4096), np.zeros(4096, np.int64)
     places = [(address_of(x), x.size) for x in (a, out)]
@@ -712,17 +712,17 @@ def test_code_lives_as_long_as_those_who_call_it(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_fork(tmp_path):
-    """A child that is made while somebody compiles can compile."""
+    """A child forked while another thread compiles can compile."""
     script = tmp_path / "forks.py"
     script.write_text(FORKS)
     done = subprocess.run([sys.executable, script], timeout=60, check=False)
     assert done.returncode == 0
 
 
-def test_words_do_nothing_in_python():
+def test_native_names_raise_in_python():
     with pytest.raises(TypeError, match="compile_native"):
         fast_sum(3)
-    with pytest.raises(TypeError, match="native code only"):
+    with pytest.raises(TypeError, match="works in native code only"):
         local(f32, 3)
     with pytest.raises(TypeError, match="conversion of native code"):
         u64(3)

@@ -1,5 +1,5 @@
 # ruff: noqa: N803
-"""Native code: every statement and operator against Python and NumPy."""
+"""Statements and operators of native code, compared with Python and NumPy."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def functions(a: Array[T], b: Array[T], out: Array[T], n: i64, *, T: type) -> No
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])
-def test_mathematics(kind):
+def test_math_functions(kind):
     rng = np.random.default_rng(3)
     a = rng.uniform(-3, 3, 50).astype(NUMPY[kind])
     b = rng.uniform(0.1, 5, 50).astype(NUMPY[kind])
@@ -278,7 +278,7 @@ def narrowing(a: Array[f32], out: Array[i32], raw: Array[u32]) -> None:
     a[1] = bits(f32, raw[0])
 
 
-def test_bits_and_promised_conversion():
+def test_bits_and_in_range():
     a, out, raw = np.array([-7.75, 0], np.float32), np.zeros(1, np.int32), np.zeros(1, np.uint32)
     compile_native(narrowing)(a, out, raw)
     assert out[0] == -7
@@ -374,7 +374,7 @@ def stepped(n: i64, step: i64) -> i64:
     return total
 
 
-def test_step_of_the_run():
+def test_run_time_step():
     code = compile_native(stepped)
     assert code(20, 3) == sum(range(0, 20, 3))
     assert code(20, 0) == sum(range(20))  # a step gets somewhere, whatever it is
@@ -388,7 +388,7 @@ def test_break_continue_return():
     assert code(a[:2], 9) == (1, False)
 
 
-def test_returns_anywhere():
+def test_early_returns():
     code = compile_native(classified)
     values = [math.nan, -20.0, -2.0, 0.0, 1.0, 6.0]
     assert [code(v) for v in values] == [0, -2, -1, 5, 4, 6]
@@ -409,7 +409,7 @@ def conditional(a: Array[f32], i: i64, n: i64) -> f32:
 
 
 def test_short_circuit():
-    """Reading beyond the end is what the checked build would not allow."""
+    """The checked build would refuse a read past the end."""
     code = compile_native(conditional, checked=True)
     a = np.array([5.0, -3.0, 20.0], np.float32)
     assert code(a, 0, 3) == 5 + 100 + 4
@@ -457,7 +457,7 @@ def filtered(
 
 
 @pytest.mark.parametrize("taps", [1, 3, 5])
-def test_specialisation(taps):
+def test_specialization(taps):
     a = np.arange(20, dtype=np.float32) ** 2
     out = np.zeros(20, np.float32)
     compile_native(filtered, taps=taps, edge=True)(a, out, 0, 20)
@@ -573,7 +573,7 @@ def calls_apart(a: Array[f32], n: i64) -> f32:
     return acc
 
 
-def test_function_out_of_line():
+def test_function_without_inlining():
     code = compile_native(calls_apart)
     assert code(np.arange(5, dtype=np.float32), 5) == 20
     assert re.search(r"define internal float @apart.1\([^)]*\) noinline", code.text)

@@ -1,4 +1,4 @@
-"""Random native programs, compiled, against the same source run by Python on emulated numbers."""
+"""Random native programs, compared with Python running the same source on emulated numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROGRAMS = 24
 
 
 class Int:
-    """A whole number of one kind, with the arithmetic of native code."""
+    """An integer of a native type, with the arithmetic of native code."""
 
     def __init__(self, kind: str, value: int) -> None:
         bits = int(kind[1:])
@@ -101,7 +101,7 @@ class Int:
 
 
 class Writer:
-    """Writes a random program; every name it reads has been assigned on every path."""
+    """Generates a random program that reads only variables assigned on every path."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

@@ -55,7 +55,7 @@ def test_planes_through_filters(engine_id, format, matrix, range):
 
 def test_evicted_native_code(monkeypatch):
     """As the oldest is where much has been compiled; chains call what is compiled elsewhere."""
-    monkeypatch.setattr(compiled, "KEPT", 1)
+    monkeypatch.setattr(compiled, "MAX_CACHED", 1)
     monkeypatch.setattr(compiled, "_known", {})
     with dala.device("cpu"), VideoChain(FILTERS) as chain, Scene(64, 48) as scene:
         node = scene.add_image(np.full((90, 90, 3), 200, np.uint8), size=(31, 17))

@@ -1,4 +1,4 @@
-"""Native code: Python functions in a typed imperative form, compiled by LLVM for the CPU."""
+"""The ``@native`` language: typed, imperative Python functions compiled by LLVM for the CPU."""
 
 from __future__ import annotations
 

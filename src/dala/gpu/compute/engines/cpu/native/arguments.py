@@ -99,7 +99,7 @@ class Arguments:
             raise DtypeMismatch.invalid(self.function, name, f"an array of {element}", arg)
         if not arg.flags.c_contiguous:
             raise ParameterError.invalid(
-                self.function, name, "a contiguous array", f"strides {arg.strides}"
+                self.function, name, "a contiguous array", arg, "Copy it: np.ascontiguousarray(x)."
             )
         return address_of(arg), arg.size
 

@@ -1,4 +1,4 @@
-"""Compiled native code: called from Python with the GIL free, on one thread or shared out."""
+"""Compiled native functions, called from Python without the GIL, on one thread or several."""
 
 from __future__ import annotations
 
@@ -25,33 +25,38 @@ from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.types import Result
 from dala.gpu.compute.engines.cpu.threads import ThreadPool, Tiles, pool
 
-if TYPE_CHECKING:  # what writes code is imported when some has to be written
+if TYPE_CHECKING:  # the emitter is imported only if the cache has no code
     from dala.gpu.compute.engines.cpu.native.emit import EmittedModule
 
-_All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
-#: The same without letting go of the GIL: for calls that are over before anybody else has it.
-_Brief: Final = ctypes.PYFUNCTYPE(None, ctypes.c_char_p)
+_Call: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+#: Keeps the GIL: for calls too short to be worth releasing it.
+_CallWithGil: Final = ctypes.PYFUNCTYPE(None, ctypes.c_char_p)
 _Body: Final = ctypes.CFUNCTYPE(
     None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
 )
 
 
-#: Bytes of local arrays from which pages are touched first, where that is needed.
+#: Size of the local arrays, in bytes, from which their stack pages are touched first. Only Windows
+#: needs this.
 TOUCH_FROM = 1024 if sys.platform == "win32" else 1 << 30
 
 
 class OutOfBounds(DeviceError, IndexError):
-    """Checked native code was about to leave an array: a mistake in that code."""
+    """Raised by checked native code instead of an access outside an array."""
 
     def __init__(self, function: str, line: int, index: int, length: int) -> None:
         super().__init__(
-            f"native code {function}, line {line}: index {index} of an array of {length}"
+            f"native code {function}, line {line}: index {index} is out of bounds for an array of "
+            f"length {length}."
         )
         self.function, self.line, self.index, self.length = function, line, index, length
 
 
 class Native:
-    """A compiled function. Call it, or share its range out with :meth:`parallel`."""
+    """A compiled native function.
+
+    Call it, or run its range on several threads with :meth:`parallel`.
+    """
 
     def __init__(
         self, function: NativeFunction, statics: dict[str, Any], checked: bool, compiler: Jit
@@ -75,14 +80,14 @@ class Native:
                 store_code(key, compiler, self._emitted, exports)
         else:
             self.code = cached.code
-        self._call = self._entry(_All, "all")
+        self._call = self._entry(_Call, "all")
         self._body: Any = self._entry(_Body, "body") if self.shared else None
         given = self.kinds[:-2] if self.shared else self.kinds
         self._given: list[Param] = list(zip(self.params, given, strict=False))
         self._all = Arguments(self.name, self._given)
 
     def _entry(self, kind: Any, name: str) -> Any:
-        """A function of the code, which keeps the code's memory: others may outlive this."""
+        """Return an entry point as a ctypes function, which keeps the code's memory alive."""
         made = kind(self.code.addresses[name])
         made.owner = self.code
         return made
@@ -102,11 +107,11 @@ class Native:
 
     @property
     def text(self) -> str:
-        """The LLVM IR, before it is optimised."""
+        """The LLVM IR before optimization."""
         return self._emitted.text
 
     def assembly(self) -> str:
-        """The machine code, as the assembler writes it."""
+        """Return the machine code as assembly text."""
         return self._compiler.assembly(self.text)
 
     # calls ------------------------------------------------------------------------------------
@@ -133,7 +138,7 @@ class Native:
                 body(pack(_HEAD, 0, 0, args[:-2]), None, *args[-2:])
 
             return run
-        call = self._entry(_Brief, "all") if keep_gil else self._call
+        call = self._entry(_CallWithGil, "all") if keep_gil else self._call
         return self._prepared(arguments, _HEAD, call)
 
     def parallel(
@@ -215,20 +220,20 @@ class Native:
         return self._run(arguments, _HEAD, lambda block: body(block, None, start, end), args[:-2])
 
 
-#: The first words of a block that is not shared out.
+#: The head of a block that runs on one thread.
 _HEAD: Final = struct.pack("=9q", 0, 0, 1, 0, 0, 0, 0, 0, 0)
 _Fault: Final = ctypes.c_int64 * 5
 
 
-#: Compiled functions kept; beyond that the oldest go (and come back from the disk).
-KEPT: Final = 1024
+#: Compiled functions kept in memory. The oldest are dropped, and reloaded from disk when needed.
+MAX_CACHED: Final = 1024
 
 _known: dict[tuple[Any, ...], Native] = {}
 _compiling = threading.Lock()
 
 
 def _after_fork() -> None:
-    # A thread that the child does not have may have held it.
+    # A thread that does not exist in the child may hold the lock.
     global _compiling
     _compiling = threading.Lock()
 
@@ -240,9 +245,13 @@ if hasattr(os, "register_at_fork"):
 def compile_native(
     function: NativeFunction, *, checked: bool = False, compiler: Jit | None = None, **statics: Any
 ) -> Native:
-    """Code for a function and a set of constants; made once, and kept.
+    """Compile a native function for a set of constants, or return the code compiled before.
 
-    ``checked`` builds code that raises OutOfBounds instead of leaving an array.
+    Args:
+        function: the function.
+        checked: whether accesses outside arrays raise OutOfBounds.
+        compiler: the compiler; the process's own by default.
+        **statics: the function's compile-time constants.
     """
     statics = {n: tuple(v) if isinstance(v, list) else v for n, v in sorted(statics.items())}
     key = (function, checked, compiler, *((n, v, type(v)) for n, v in statics.items()))
@@ -252,7 +261,7 @@ def compile_native(
             found = _known.get(key)
             if found is None:
                 found = Native(function, statics, checked, compiler or jit())
-                if len(_known) >= KEPT:
+                if len(_known) >= MAX_CACHED:
                     _known.pop(next(iter(_known)))
                 _known[key] = found
     return found

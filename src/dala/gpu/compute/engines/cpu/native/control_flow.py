@@ -1,4 +1,4 @@
-"""Local variables of native code, and loops over them."""
+"""Local variables, branches and loops of native code."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dala.gpu.compute.engines.cpu.native.names import hinted, independent, stati
 from dala.gpu.compute.engines.cpu.native.operations import describe
 from dala.gpu.compute.engines.cpu.native.types import I64, Operand, Span, Term, Type, is_number
 
-#: Turns of an unrolled loop.
-MOST_TURNS: Final = 4096
+#: Iterations of an unrolled loop at most.
+MAX_UNROLLED: Final = 4096
 
 
 @dataclass(slots=True)
 class _Loop:
-    """Where ``continue`` and ``break`` go, and whether any did."""
+    """The labels that ``continue`` and ``break`` jump to, and whether any statement does."""
 
     again: str
     after: str
@@ -33,7 +33,7 @@ class _Loop:
 
 
 class VariableWriter(ExpressionWriter):
-    """Keeps the variables of one function."""
+    """Emits assignments to the local variables of one function."""
 
     def __init__(
         self, unit: NativeModule, function: NativeFunction, f: FunctionText, statics: dict[str, Any]
@@ -46,12 +46,12 @@ class VariableWriter(ExpressionWriter):
 
     # variables --------------------------------------------------------------------------------
     def assign(self, name: str, term: Term, declared: Type | None = None) -> None:
-        """Gives a name a value; its first one decides the type."""
+        """Assign a value to a name. The first assignment decides its type."""
         found = self.names.get(name)
         if isinstance(term, Span):
             row = found if isinstance(found, ArrayVariable) else self._row(name, term)
             if (row.element, row.align) != (term.element, term.align):
-                self.fail(f"{name!r} is an array of {row.element} (alignment {row.align}) already")
+                self.fail(f"{name!r} is an array of {row.element} (alignment {row.align})")
             self.names[name] = row
             self.f.do(f"store ptr {term.pointer}, ptr {row.pointer}")
             self.f.do(f"store i64 {term.length}, ptr {row.length}")
@@ -75,7 +75,7 @@ class VariableWriter(ExpressionWriter):
         key = (name, kind, 0)
         if key not in self._places:
             place = self.f.alloca(kind.llvm, f"{plain(name)}.{len(self._places)}v")
-            # A name that no path has assigned yet reads as zero, not as anything.
+            # A variable that no path has assigned reads as zero.
             self.f.entry.append(f"  store {kind.llvm} zeroinitializer, ptr {place}")
             self._places[key] = NumberVariable(kind, place)
         found: NumberVariable = self._places[key]
@@ -94,10 +94,10 @@ class VariableWriter(ExpressionWriter):
 
 
 class ControlWriter(VariableWriter):
-    """Writes branches and loops; :class:`~.body.Body` adds the other statements."""
+    """Emits branches and loops; :class:`~.statements.FunctionWriter` adds the other statements."""
 
     def block(self, statements: list[ast.stmt]) -> None:
-        """Writes statements."""
+        """Emit statements."""
         raise NotImplementedError
 
     def _if(self, s: ast.If) -> None:
@@ -124,12 +124,12 @@ class ControlWriter(VariableWriter):
 
     def _single(self, condition: Operand) -> str:
         if condition.type.lanes > 1:
-            self.fail("a condition is one bool", "any_of(mask) and all_of(mask) make one.")
+            self.fail("a condition must be a single bool", "Use any_of(mask) or all_of(mask).")
         return self.truth(condition).name
 
     def _while(self, s: ast.While) -> None:
         if s.orelse:
-            self.fail("while has no else here")
+            self.fail("while ... else is not supported")
         f = self.f
         head, turn, after = f.label("while"), f.label("turn"), f.label("endwhile")
         f.jump(head)
@@ -156,9 +156,9 @@ class ControlWriter(VariableWriter):
 
     def _for(self, s: ast.For) -> None:
         if s.orelse:
-            self.fail("for has no else here")
+            self.fail("for ... else is not supported")
         if not isinstance(s.target, ast.Name):
-            self.fail("the counter of a loop is one name")
+            self.fail("a loop has one counter")
         steps, options, unrolled = s.iter, {}, False
         if isinstance(steps, ast.Call) and isinstance(steps.func, ast.Name):
             marker = self.term(steps.func)
@@ -168,7 +168,7 @@ class ControlWriter(VariableWriter):
                     options[k.arg or ""] = self.term(k.value)
                 options["independent"] = marker is independent
                 if len(steps.args) != 1:
-                    self.fail(f"{steps.func.id} takes one range")
+                    self.fail(f"{steps.func.id}(...) takes one range")
                 steps = steps.args[0]
         if unrolled:
             self._unroll(s, s.target.id, self.term(steps))
@@ -177,14 +177,14 @@ class ControlWriter(VariableWriter):
 
     def _bounds(self, node: ast.expr) -> tuple[str, str, Any]:
         if not is_call(node, "range") or not isinstance(node, ast.Call) or node.keywords:
-            self.fail("a loop counts over range(...)", "Or write a while loop.")
+            self.fail("a for loop iterates over range(...)", "Or use a while loop.")
         terms = [self.term(a) for a in node.args]
         if not 1 <= len(terms) <= 3:
-            self.fail("range takes one to three numbers")
+            self.fail("range takes one to three arguments")
         step = terms[2] if len(terms) == 3 else 1
         first, last = (0, terms[0]) if len(terms) == 1 else terms[:2]
         if isinstance(step, int) and step == 0:
-            self.fail("the step of a range cannot be 0")
+            self.fail("the step of a range must not be 0")
         return self.index(first), self.index(last), step
 
     def _count(
@@ -194,7 +194,7 @@ class ControlWriter(VariableWriter):
         first, last, step = bounds
         down = is_number(step) and step < 0
         stride = self.index(step)
-        if not is_number(step):  # a step that the run decides counts up, and gets somewhere
+        if not is_number(step):  # a step known at run time is at least 1
             stride = self.intrinsic("smax", Operand(I64, stride), Operand(I64, "1")).name
         marks = self._loop_marks(options)
         head, turn, follow, after = (f.label(h) for h in ("for", "turn", "next", "endfor"))
@@ -221,7 +221,7 @@ class ControlWriter(VariableWriter):
     def _loop_marks(self, options: dict[str, Any]) -> str:
         known = {"independent", "width", "interleave", "unroll", "scalar"}
         if unknown := set(options) - known:
-            self.fail(f"loops have no option {sorted(unknown)}")
+            self.fail(f"unknown loop options: {', '.join(sorted(unknown))}")
         marks = []
         if options.get("independent"):
             group = self.unit.meta("distinct !{}")
@@ -245,11 +245,11 @@ class ControlWriter(VariableWriter):
 
     def _unroll(self, s: ast.For, name: str, values: Any) -> None:
         if not isinstance(values, (range, tuple)):
-            self.fail("static(...) unrolls a range or a tuple known at compile time")
-        if len(values) > MOST_TURNS:
-            self.fail(f"an unrolled loop of {len(values)} turns; {MOST_TURNS} is the most")
+            self.fail("static(...) unrolls a range or a tuple of compile-time constants")
+        if len(values) > MAX_UNROLLED:
+            self.fail(f"an unrolled loop has at most {MAX_UNROLLED} iterations, got {len(values)}")
         if isinstance(self.names.get(name), (NumberVariable, ArrayVariable)):
-            self.fail(f"{name!r} is a variable already", "Give the counter another name.")
+            self.fail(f"{name!r} is already a variable", "Give the counter another name.")
         after = self.f.label("unrolled")
         left = False
         for v in values:
@@ -271,7 +271,7 @@ class ControlWriter(VariableWriter):
 
     def _leave_loop(self, out: bool) -> None:
         if not self.loops:
-            self.fail("this stands in no loop")
+            self.fail("break and continue need a loop")
         loop = self.loops[-1]
         if out:
             loop.left = True
@@ -281,10 +281,10 @@ class ControlWriter(VariableWriter):
 
 
 def plain(name: str) -> str:
-    """A name that may stand in LLVM IR."""
+    """Return a name that is valid in LLVM IR."""
     return name if name.isascii() else "name"
 
 
 def is_call(node: ast.expr, name: str) -> bool:
-    """True for a call of a function by this name."""
+    """Return True for a call of the function with this name."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name

@@ -1,9 +1,9 @@
-"""Compiled code found on disk without parsing anything, by what its text would be made from.
+"""The disk cache of native code, which finds compiled code without parsing any source.
 
-An entry is named by the function, its constants, the compiler and the sources of this package. It
-lists all functions that went into the code and the names that they use, with one digest over their
-files and over what these names mean now: if that is no longer so, nothing is found. Functions that
-stand in other functions, and names that mean something unusual, are not remembered at all.
+The key of an entry covers the function, its constants, the compiler and the sources of this
+package. The entry lists every function in the code and the names they use, with a digest of their
+source files and of the current values of these names. If the digest differs, the entry is ignored.
+Nested functions, and names with values that cannot be digested, are not cached.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from dala.gpu.compute.engines.cpu.native import names, types
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction, NotCacheable, file_digest
 from dala.gpu.compute.engines.cpu.native.types import Type
 
-#: A function that went into the code: its module, its name, and the names that it uses.
+#: A function in the code: its module, its name, and the names it uses.
 Used = tuple[str, str, list[str]]
 
-#: Raised when the meaning of an entry changes.
+#: The format of an entry.
 VERSION: Final = 1
 
 _MODULES: Final = (math, names, types)
@@ -35,7 +35,7 @@ _STARTED: Final = time.time()
 
 
 class CachedCode(NamedTuple):
-    """Code from the disk, and what calls of it need to know."""
+    """Code loaded from disk, with its signature."""
 
     code: Code
     params: list[str]
@@ -47,64 +47,66 @@ class CachedCode(NamedTuple):
 def cache_key(
     function: NativeFunction, statics: dict[str, Any], compiler: Jit, *more: object
 ) -> str | None:
-    """What the code of a function is remembered by; None if it cannot be."""
+    """Return the cache key of a function, or None if it cannot be cached."""
     try:
         parts = [str(VERSION), sys.version, compiler._identity, repr(compiler.host), repr(more)]
-        parts += [_package(), _meaning(function), file_digest(_path(function))]
-        parts += [f"{name}={_meaning(value)}" for name, value in sorted(statics.items())]
+        parts += [_package(), _identify(function), file_digest(_path(function))]
+        parts += [f"{name}={_identify(value)}" for name, value in sorted(statics.items())]
     except NotCacheable:
         return None
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def load_code(key: str, compiler: Jit) -> CachedCode | None:
-    """The code remembered under a key, if all that it was made from is as it was."""
+    """Return the code stored under a key, or None if there is none or its sources changed."""
     stored = compiler.cache.get(key)
     if stored is None:
         return None
     try:
-        told = json.loads(stored)
-        if told["digest"] != _digest(told["functions"]):
+        entry = json.loads(stored)
+        if entry["digest"] != _digest(entry["functions"]):
             return None
-        object_code = compiler.cache.get(told["object"])
+        object_code = compiler.cache.get(entry["object"])
         if object_code is None:
             return None
-        code = compiler._link(object_code, tuple(told["exports"]))
+        code = compiler._link(object_code, tuple(entry["exports"]))
         kinds = [
             ("array", types.BY_NAME[k[0]]) if isinstance(k, list) else types.BY_NAME[k]
-            for k in told["kinds"]
+            for k in entry["kinds"]
         ]
-        result = told["result"]
+        result = entry["result"]
         if isinstance(result, list):
             result = tuple(types.BY_NAME[name] for name in result)
         elif result is not None:
             result = types.BY_NAME[result]
-        found = CachedCode(code, told["params"], kinds, result, told["names"])
+        found = CachedCode(code, entry["params"], kinds, result, entry["names"])
     except (NotCacheable, RuntimeError, ValueError, KeyError, TypeError):
-        return None  # an entry of somebody else's making; the full way will write a better one
+        return None  # a damaged entry, which compiling will replace
     compiler.cache_hits += 1
     return found
 
 
 def store_code(key: str, compiler: Jit, emitted: Any, exports: tuple[str, ...]) -> None:
-    """Stores how to find the code of a text that was just compiled."""
+    """Store the entry of code that was just compiled."""
     try:
         used: list[Used] = []
         for function in emitted.functions:
-            _meaning(function)
+            _identify(function)
             used.append((function.function.__module__, function.name, function.used_names()))
             file_digest(_path(function), again=True)
-        kinds = [[_plain(k[1])] if isinstance(k, tuple) else _plain(k) for k in emitted.kinds]
+        kinds = [
+            [_type_name(k[1])] if isinstance(k, tuple) else _type_name(k) for k in emitted.kinds
+        ]
         result = emitted.result
         if isinstance(result, tuple):
-            result = [_plain(t) for t in result]
+            result = [_type_name(t) for t in result]
         elif result is not None:
-            result = _plain(result)
+            result = _type_name(result)
         digest = _digest(used)
     except NotCacheable:
         return
     whole = f"{compiler._identity}\n{emitted.text}"
-    told = {
+    entry = {
         "functions": used,
         "digest": digest,
         "object": hashlib.sha256(whole.encode()).hexdigest(),
@@ -114,23 +116,23 @@ def store_code(key: str, compiler: Jit, emitted: Any, exports: tuple[str, ...]) 
         "result": result,
         "names": emitted.names,
     }
-    compiler.cache.put(key, json.dumps(told).encode())
+    compiler.cache.put(key, json.dumps(entry).encode())
 
 
-def _plain(kind: Any) -> str:
+def _type_name(kind: Any) -> str:
     if not isinstance(kind, Type) or types.BY_NAME.get(kind.name) != kind:
         raise NotCacheable
     return kind.name
 
 
 def _digest(functions: Iterable[Any]) -> str:
-    """Of the files of functions, and of what the names in them mean."""
+    """Return the digest of the functions' files and of the values of the names they use."""
     parts = []
     for module, name, used in functions:
         function = _function(module, name)
         known = function.function.__globals__
-        parts += [_meaning(function), file_digest(_path(function))]
-        parts += [f"{n}={_meaning(known[n])}" if n in known else n for n in used]
+        parts += [_identify(function), file_digest(_path(function))]
+        parts += [f"{n}={_identify(known[n])}" if n in known else n for n in used]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -141,12 +143,12 @@ def _function(module: str, name: str) -> NativeFunction:
     return found
 
 
-def _meaning(value: Any) -> str:
-    """A value as text that differs where the code would, in any process."""
+def _identify(value: Any) -> str:
+    """Return text that identifies a value in every process."""
     if value is None or isinstance(value, (bool, int, float, str, Type)):
         return f"{type(value).__name__} {value!r}"
     if isinstance(value, (tuple, list)):
-        return f"{type(value).__name__} [{', '.join(map(_meaning, value))}]"
+        return f"{type(value).__name__} [{', '.join(map(_identify, value))}]"
     if isinstance(value, range):
         return repr(value)
     if isinstance(value, NativeFunction):
@@ -162,7 +164,7 @@ def _meaning(value: Any) -> str:
     home, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
     for module in (*_MODULES, typing, builtins):
         if isinstance(name, str) and getattr(module, name, None) is value:
-            return f"word {home} {name}"
+            return f"name {home} {name}"
     raise NotCacheable
 
 
@@ -175,9 +177,10 @@ def _path(function: NativeFunction) -> str:
 
 
 def _package() -> str:
-    """Of what writes the text: this package, and the emitters beside it.
+    """Return the digest of the code that emits LLVM IR: this package and the emitters beside it.
 
-    If one of them was edited since it may have been imported, nobody knows what runs here.
+    Raises NotCacheable if a file changed after this process started, since it may have been
+    imported before the change.
     """
     here = os.path.dirname(os.path.abspath(__file__))
     emitters = os.path.join(os.path.dirname(here), "llvm")

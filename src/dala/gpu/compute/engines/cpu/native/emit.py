@@ -1,8 +1,7 @@
-"""What stands between a job block and native code: unpacking, results, faults, tiles.
+"""Emits a whole module: the native functions, and entry points that read a job block.
 
-The block that carries a call is a job of :mod:`dala.gpu.compute.engines.cpu.llvm.tiles`: after its
-head comes a word with the address of the fault report, then the arguments, an array as two words
-(address, length), a number as one. Word 9 holds where the result goes.
+:mod:`~dala.gpu.compute.engines.cpu.native.arguments` describes the block. Word 9 holds the address
+of the result.
 """
 
 from __future__ import annotations
@@ -20,13 +19,14 @@ from dala.gpu.compute.engines.cpu.native.types import BOOL, Result, Type
 
 _FIRST: Final = HEAD_WORDS + 1
 
-# A report has five words: 1, index, length, line, number of the function; the first to write wins.
+# A fault report has five words: 1, index, length, line, number of the function. The first fault is
+# kept.
 FAULT: Final = """\
 define internal void @dala.fault(ptr %f, i64 %index, i64 %length, i64 %line, i64 %name) #0 {
   %put = cmpxchg ptr %f, i64 0, i64 1 acq_rel monotonic
   %first = extractvalue { i64, i1 } %put, 1
-  br i1 %first, label %tell, label %leave
-tell:
+  br i1 %first, label %report, label %leave
+report:
   %p1 = getelementptr i64, ptr %f, i64 1
   store i64 %index, ptr %p1
   %p2 = getelementptr i64, ptr %f, i64 2
@@ -42,7 +42,7 @@ leave:
 """
 
 
-# A body may count on getting one tile at a time, also where there is nobody to share with.
+# A body gets one tile at a time on a single thread too.
 TILE_BY_TILE: Final = """\
 define void @all(ptr %job) #0 {
 entry:
@@ -67,8 +67,8 @@ leave:
 """
 
 
-# Windows grows a stack page by page, in order: before arrays are put on it, somebody must have
-# been on every page. Elsewhere a stack is simply there.
+# Windows commits stack pages one by one, in order, so every page of a large array must be touched
+# before the array is used.
 TOUCH: Final = """\
 define internal void @dala.touch(i64 %pages) noinline #0 {
 entry:
@@ -97,7 +97,7 @@ def entry_points(
     pages: int,
     fence: bool,
 ) -> str:
-    """The exported functions: ``all(job)`` and, where the work is shared out, ``body``."""
+    """Return the exported functions: ``all(job)``, and ``body`` if the function has a range."""
     lines = [f"  call void @dala.touch(i64 {pages})"] if pages else []
     parts: list[str] = []
     at = _FIRST
@@ -117,7 +117,7 @@ def entry_points(
         lines.append(f"  %f.p = getelementptr i64, ptr %job, i64 {HEAD_WORDS}")
         lines.append("  %f = load ptr, ptr %f.p")
         parts.append("ptr %f")
-    if checked and shared:  # after a fault nothing more is begun
+    if checked and shared:  # no tile starts after a fault
         lines.append("  %code = load atomic i64, ptr %f monotonic, align 8")
         lines.append("  %bad = icmp ne i64 %code, 0")
         lines.append("  br i1 %bad, label %leave, label %go\nleave:\n  ret void\ngo:")
@@ -130,7 +130,7 @@ def entry_points(
         lines.append("  %to.p = getelementptr i64, ptr %job, i64 9")
         lines.append("  %to = load ptr, ptr %to.p")
         lines += store_result(entry.result)
-    if fence:  # such stores are not ordered with what tells others that a tile is done
+    if fence:  # nontemporal stores must be visible before the tile is reported as done
         lines.append("  call void @llvm.x86.sse.sfence()")
     text = "\n".join([*lines, "  ret void\n}\n"])
     if not shared:
@@ -141,7 +141,7 @@ def entry_points(
 
 
 def store_result(result: Result) -> list[str]:
-    """Writes the parts of a result to the words it goes to."""
+    """Return the instructions that store a result."""
     lines = []
     several = isinstance(result, tuple)
     types: Sequence[Any] = result if isinstance(result, tuple) else (result,)
@@ -160,28 +160,30 @@ def store_result(result: Result) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class EmittedModule:
-    """The IR of a function for a set of constants, and what calls of it need to know."""
+    """The LLVM IR of a function for a set of constants, with its signature."""
 
     text: str
     params: list[str]
     kinds: list[Any]
     result: Result
-    #: Names of functions, by the number that a fault carries.
+    #: Names of functions, by the number in a fault report.
     names: list[str]
-    #: All functions that went into it.
+    #: Every native function in the module.
     functions: list[NativeFunction]
 
 
 def emit(
     function: NativeFunction, statics: dict[str, Any], *, checked: bool, host: Host, touch_from: int
 ) -> EmittedModule:
-    """Writes a function and all that it calls."""
+    """Emit a function and everything it calls."""
     filled = fill_statics(function, statics)
     kinds = [annotation(function, p.annotation, filled, p) for p in function.params]
     for p, kind in zip(function.params, kinds, strict=True):
         array = isinstance(kind, tuple) and kind[0] == "array"
         if not isinstance(kind[1] if array else kind, Type):
-            function.fail(p, f"argument {p.arg} needs a type", "Annotate it: Array[f32], i64.")
+            function.fail(
+                p, f"argument {p.arg} needs a type", "Annotate it, for example Array[f32] or i64."
+            )
     params = [p.arg for p in function.params]
     unit = NativeModule(checked, host.streams, host.portion, host.portion_lanes)
     if checked:

@@ -1,4 +1,4 @@
-"""Expressions of native code: names, operators, subscripts, calls."""
+"""Expressions of native code: names, operators, subscripts, memory accesses, calls."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from dala.gpu.compute.engines.cpu.native.types import (
     is_number,
 )
 
-#: Ends a function early in a checked build; the type of the result is filled in when it is known.
-LEAVE: Final = "ret $RESULT"
+#: Returns early from a checked function. The result type is filled in when it is known.
+EARLY_RETURN: Final = "ret $RESULT"
 
 
 class MemoryWriter(OperationWriter):
-    """Writes accesses to memory."""
+    """Emits loads and stores, with bounds checks in checked builds."""
 
     unit: NativeModule
     function: NativeFunction
@@ -36,13 +36,13 @@ class MemoryWriter(OperationWriter):
     groups: list[str]
 
     def address(self, array: Span, index: str) -> str:
-        """The address of an element."""
+        """Return the address of an element."""
         return self.f.let(
             f"getelementptr inbounds {array.element.stored}, ptr {array.pointer}, i64 {index}"
         )
 
     def grouped(self) -> str:
-        """What a memory access in independent loops is marked with."""
+        """Return the metadata of a memory access inside independent loops."""
         if not self.groups:
             return ""
         if len(self.groups) == 1:
@@ -51,7 +51,7 @@ class MemoryWriter(OperationWriter):
         return f", !llvm.access.group {both}"
 
     def load(self, array: Span, index: str, lanes: int = 1) -> Operand:
-        """Reads an element, or neighbours as a vector."""
+        """Load an element, or consecutive elements as a vector."""
         self.check_range(index, array.length, width=lanes)
         t = array.element.wide(lanes)
         text = f"load {t.stored}, ptr {self.address(array, index)}, align {array.align}"
@@ -61,13 +61,13 @@ class MemoryWriter(OperationWriter):
         return Operand(t, name)
 
     def store(self, array: Span, index: str, term: Term) -> None:
-        """Writes an element, or a vector to neighbours."""
+        """Store an element, or a vector to consecutive elements."""
         lanes = term.type.lanes if isinstance(term, Operand) else 1
         t = array.element.wide(lanes)
         v = self.value(term, t)
         if v.type != t:
             self.fail(
-                f"{v.type} is stored into an array of {array.element}",
+                f"cannot store {v.type} in an array of {array.element}",
                 f"Convert it: {array.element}(...), or saturate({array.element}, ...).",
             )
         self.check_range(index, array.length, width=lanes)
@@ -78,7 +78,7 @@ class MemoryWriter(OperationWriter):
         self.f.do(f"store {t.stored} {name}, ptr {place}, align {array.align}{self.grouped()}")
 
     def check_range(self, index: str, length: str, *, width: int = 1, more: str = "") -> None:
-        """In a checked build, leaves with a fault unless the access lies within the array."""
+        """Emit a bounds check, in checked builds only."""
         if not self.unit.checked:
             return
         f = self.f
@@ -95,7 +95,7 @@ class MemoryWriter(OperationWriter):
         number, line = self.unit.names.index(self.function.name), self.function.line(self.at)
         report = f"i64 {index}, i64 {length}, i64 {line}, i64 {number}"
         f.do(f"call void @dala.fault(ptr %fault, {report})")
-        f.do(LEAVE)
+        f.do(EARLY_RETURN)
         f.start(fine)
 
 
@@ -118,7 +118,7 @@ class ArrayVariable:
 
 
 class ExpressionWriter(MemoryWriter):
-    """Writes expressions; :class:`~.body.Body` adds statements."""
+    """Emits expressions; :class:`~.statements.FunctionWriter` adds statements."""
 
     statics: dict[str, Any]
 
@@ -128,31 +128,31 @@ class ExpressionWriter(MemoryWriter):
         self.f = f
         self.fast = function.fast
         self.at: ast.AST = function.tree
-        #: Local names: variables of the run, or constants (unrolled counters).
+        #: Local names: variables, or constants (counters of unrolled loops).
         self.names: dict[str, Any] = {}
         #: Access groups of the enclosing independent loops.
         self.groups: list[str] = []
-        #: Arrays on the stack, by the call that makes them.
+        #: Arrays on the stack, by the call that creates them.
         self.locals: dict[tuple[int, Type, int], str] = {}
 
     def fail(self, problem: str, advice: str = "") -> NoReturn:
-        """Raises with the place that is being compiled."""
+        """Raise KernelSyntaxError at the current node."""
         self.function.fail(self.at, problem, advice)
 
     # terms ------------------------------------------------------------------------------------
     def term(self, node: ast.expr) -> Term:
-        """The term of an expression."""
+        """Evaluate an expression: to a constant, or to code that computes it."""
         before, self.at = self.at, node
         handler = _NODES.get(type(node))
         if handler is None:
-            self.fail(f"{type(node).__name__} is not part of native code")
+            self.fail(f"{type(node).__name__} is not supported in native code")
         found = handler(self, node)
         self.at = before
         return found
 
     def _constant(self, node: ast.Constant) -> Term:
         if not is_number(node.value):
-            self.fail(f"{node.value!r} is no number")
+            self.fail(f"{node.value!r} is not a number")
         return node.value
 
     def _name(self, node: ast.Name) -> Term:
@@ -161,11 +161,11 @@ class ExpressionWriter(MemoryWriter):
         try:
             found = lookup(self.function, node.id, self.statics)
         except KeyError:
-            self.fail(f"{node.id!r} is not known", "A local must be assigned before it is used.")
+            self.fail(f"{node.id!r} is not defined", "Assign a local variable before using it.")
         return BOOL if found is bool else found
 
     def read(self, variable: Any) -> Term:
-        """What a local name stands for."""
+        """Return the value of a local name."""
         if isinstance(variable, NumberVariable):
             kind = variable.type
             return Operand(kind, self.f.let(f"load {kind.llvm}, ptr {variable.pointer}"))
@@ -179,7 +179,7 @@ class ExpressionWriter(MemoryWriter):
         owner = self.term(node.value)
         if isinstance(owner, ModuleType) and hasattr(owner, node.attr):
             return getattr(owner, node.attr)
-        self.fail(f"{ast.unparse(node)} is not part of native code")
+        self.fail(f"{ast.unparse(node)} is not supported in native code")
 
     def _tuple(self, node: ast.Tuple) -> Term:
         return tuple(self.term(e) for e in node.elts)
@@ -194,7 +194,7 @@ class ExpressionWriter(MemoryWriter):
     # conditions -------------------------------------------------------------------------------
     def _boolean(self, node: ast.BoolOp) -> Term:
         parts = [lambda n=n: self.term(n) for n in node.values]
-        pure = all(self._harmless(n) for n in node.values[1:])
+        pure = all(self._is_pure(n) for n in node.values[1:])
         return self._chain(parts, isinstance(node.op, ast.And), pure)
 
     def _compare(self, node: ast.Compare) -> Term:
@@ -208,10 +208,10 @@ class ExpressionWriter(MemoryWriter):
                 return self.compare(op, a, last)
 
             parts.append(part)
-        return self._chain(parts, True, all(self._harmless(n) for n in node.comparators[1:]))
+        return self._chain(parts, True, all(self._is_pure(n) for n in node.comparators[1:]))
 
     def _chain(self, parts: Sequence[Callable[[], Term]], every: bool, pure: bool) -> Term:
-        """``and`` (every) or ``or``: what is known now is folded, the rest stops early."""
+        """Emit ``and`` (every) or ``or``, with constants folded and short-circuit evaluation."""
         total: Operand | None = None
         after = self.f.label("known")
         arrivals: list[str] = []
@@ -229,7 +229,7 @@ class ExpressionWriter(MemoryWriter):
             total = v
             if not pure and i < len(parts) - 1:
                 if v.type.lanes > 1:
-                    self.fail("and, or take single bools", "Write & or | for vectors.")
+                    self.fail("and, or take single bools", "Use & or | for vectors.")
                 following = self.f.label("next")
                 arrivals.append(self.f.here)
                 if every:
@@ -253,8 +253,8 @@ class ExpressionWriter(MemoryWriter):
         word = "and" if every else "or"
         return Operand(x.type, self.f.let(f"{word} {x.type.llvm} {x.name}, {y.name}"))
 
-    def _harmless(self, node: ast.expr) -> bool:
-        """True if computing it in vain does no harm: no memory read, no call but of a type."""
+    def _is_pure(self, node: ast.expr) -> bool:
+        """Return True if an expression is safe to evaluate when its value is not needed."""
         for part in ast.walk(node):
             if isinstance(part, ast.Subscript):
                 return False
@@ -275,14 +275,14 @@ class ExpressionWriter(MemoryWriter):
         condition = self.term(node.test)
         if not isinstance(condition, Operand):
             return self.term(node.body if condition else node.orelse)
-        if condition.type.lanes > 1 or (self._harmless(node.body) and self._harmless(node.orelse)):
+        if condition.type.lanes > 1 or (self._is_pure(node.body) and self._is_pure(node.orelse)):
             return self.choose(condition, self.term(node.body), self.term(node.orelse))
         yes, no, after = (self.f.label(h) for h in ("yes", "no", "chosen"))
         self.f.branch(self.truth(condition).name, yes, no)
         self.f.start(yes)
         a = self.term(node.body)
         ends = self.f.here
-        # The other side may be what gives a bare number its type, so both are written first.
+        # The other branch may give a constant its type, so both are emitted first.
         held, self.f.lines = self.f.lines, []
         self.f.start(no)
         b = self.term(node.orelse)
@@ -302,34 +302,34 @@ class ExpressionWriter(MemoryWriter):
         x = self.value(a, b.type if isinstance(b, Operand) else None)
         y = self.value(b, x.type)
         if x.type != y.type:
-            self.fail(f"the choice mixes {x.type} and {y.type}", "Convert one of them.")
+            self.fail(f"the branches have types {x.type} and {y.type}", "Convert one of them.")
         return x, y
 
     # memory -----------------------------------------------------------------------------------
     def _subscript(self, node: ast.Subscript) -> Term:
         owner = self.term(node.value)
         if isinstance(node.slice, ast.Slice):
-            return self._part(owner, node.slice)
+            return self._slice(owner, node.slice)
         index = self.term(node.slice)
         if isinstance(owner, Span):
             return self.load(owner, self.index(index))
         if isinstance(owner, Operand) and owner.type.lanes > 1:
             if isinstance(index, int) and not 0 <= index < owner.type.lanes:
-                self.fail(f"lane {index} of a vector of {owner.type.lanes}")
+                self.fail(f"lane {index} is out of range for {owner.type.lanes} lanes")
             at = self.index(index)
             text = f"extractelement {owner.type.llvm} {owner.name}, i64 {at}"
             return Operand(owner.type.scalar, self.f.let(text))
         if isinstance(owner, (tuple, list, range)):
             if not isinstance(index, int):
-                self.fail("a constant tuple takes constant indexes", "table(f32, X) is an array.")
+                self.fail("a constant tuple needs a constant index", "Use an array: table(f32, X).")
             if not -len(owner) <= index < len(owner):
-                self.fail(f"index {index} of {len(owner)} constants")
+                self.fail(f"index {index} is out of range for {len(owner)} constants")
             return owner[index]
-        self.fail(f"{describe(owner)} has no elements")
+        self.fail(f"{describe(owner)} is not subscriptable")
 
-    def _part(self, owner: Term, piece: ast.Slice) -> Span:
+    def _slice(self, owner: Term, piece: ast.Slice) -> Span:
         if not isinstance(owner, Span) or piece.step is not None:
-            self.fail("only arrays have parts, and a[i:j] is all of it")
+            self.fail("only arrays can be sliced, as a[i:j] without a step")
         first = self.index(self.term(piece.lower)) if piece.lower else "0"
         last = self.index(self.term(piece.upper)) if piece.upper else owner.length
         if self.unit.checked:
@@ -343,7 +343,7 @@ class ExpressionWriter(MemoryWriter):
     # calls ------------------------------------------------------------------------------------
     def _call(self, node: ast.Call) -> Term:
         from dala.gpu.compute.engines.cpu.native.intrinsics import (
-            INTRINSICS,  # they call back into this
+            INTRINSICS,  # imports this module
         )
 
         called = self.term(node.func)
@@ -352,7 +352,7 @@ class ExpressionWriter(MemoryWriter):
         self.at = node
         if isinstance(called, Type):
             if len(args) != 1 or named:
-                self.fail(f"{called}(...) converts one value")
+                self.fail(f"{called}(...) takes one argument")
             return self.convert(args[0], called)
         if isinstance(called, NativeFunction):
             return self.call(called, args, named)
@@ -367,17 +367,17 @@ class ExpressionWriter(MemoryWriter):
                 if error.__traceback__ is not None and error.__traceback__.tb_next is None:
                     self.fail(f"{ast.unparse(node.func)}: {_arguments(error)}")
                 raise
-        # On constants the functions of Python's own maths will do.
+        # Functions of Python's math module work on constants.
         known = getattr(math, getattr(called, "__name__", "?"), None)
         if known is not None and known is called and all(is_number(a) for a in args):
             return known(*args)
         self.fail(f"{ast.unparse(node.func)} cannot be called in native code")
 
     def _star(self) -> NoReturn:
-        self.fail("calls take no * and no **")
+        self.fail("* and ** are not supported in calls")
 
     def call(self, function: NativeFunction, args: list[Term], statics: dict[str, Any]) -> Term:
-        """A call of another native function."""
+        """Emit a call of another native function."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""Native functions: the decorator, their syntax tree, their parameters, mistakes shown in place."""
+"""The ``@native`` decorator, and the source, syntax tree and parameters of a native function."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from dala.errors import KernelSyntaxError
 
-if TYPE_CHECKING:  # what parses is imported when something has to be parsed
+if TYPE_CHECKING:  # ast is imported only when a function is parsed
     import ast
 
 
 class NotCacheable(Exception):
-    """What something depends on cannot be told for certain."""
+    """The sources or names that code depends on cannot be identified reliably."""
 
 
 _digests: dict[str, str] = {}
 
 
 def file_digest(path: str, *, again: bool = False) -> str:
-    """Of a source file as this process first saw it; ``again`` makes sure that it still is so.
+    """Return the digest of a source file as this process first read it.
 
-    Trees are kept, so code made later in a process may come from what a file held earlier.
+    Syntax trees are kept, so code may be compiled from an earlier state of the file. ``again``
+    raises NotCacheable if the file changed since.
     """
     known = _digests.get(path)
     if known is None or again:
@@ -41,11 +42,14 @@ def file_digest(path: str, *, again: bool = False) -> str:
 
 
 class NativeFunction:
-    """A Python function in the typed imperative form: parsed when it is compiled, never executed.
+    """A function of native code: parsed when it is compiled, never executed by Python.
 
-    ``fast`` allows float sums to be reordered and products to be fused into them (reductions
-    become vectors). ``aliasing`` says that arrays of one call may overlap where they are written.
-    ``inline=False`` keeps a big function that is called from several places out of line.
+    Args:
+        function: the Python function.
+        fast: allow reordering of float sums and fusing of products into them, so that reductions
+            use vectors.
+        aliasing: whether written arrays of a call may overlap with others.
+        inline: False keeps a large function with several callers out of line.
     """
 
     def __init__(
@@ -64,10 +68,10 @@ class NativeFunction:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
 
     def __call__(self, *args: Any, **statics: Any) -> Any:
-        """Only from native code; Python calls what compile_native gives."""
+        """Raise TypeError: only native code can call a native function."""
         raise TypeError(
-            f"{self.name} is native code: compile_native({self.name}, ...) gives a function "
-            "that Python can call"
+            f"{self.name} is native code. Compile it: compile_native({self.name}, ...) returns a "
+            "function that Python can call."
         )
 
     def __repr__(self) -> str:
@@ -78,50 +82,50 @@ class NativeFunction:
         import inspect
         import textwrap
 
-        with contextlib.suppress(NotCacheable):  # as it is before it is read
+        with contextlib.suppress(NotCacheable):  # taken before the file is read
             file_digest(self.function.__code__.co_filename)
         try:
             lines, first = inspect.getsourcelines(self.function)
             filename = inspect.getsourcefile(self.function) or "<native>"
         except (OSError, TypeError):
             raise KernelSyntaxError(
-                "Python cannot show the source of this function",
-                advice="Native functions must stand in a file.",
+                "the source of this function is not available",
+                advice="Define native functions in a file.",
                 kernel=self.name,
             ) from None
         return textwrap.dedent("".join(lines)).splitlines(), first, filename
 
     @cached_property
     def tree(self) -> ast.FunctionDef:
-        """The definition."""
+        """The syntax tree of the definition."""
         import ast
 
         node = ast.parse("\n".join(self._source[0])).body[0]
         if not isinstance(node, ast.FunctionDef):
-            self.fail(node, "native code is a plain function", "Write def name(...): ...")
+            self.fail(node, "native code must be a plain function", "Use def name(...): ...")
         a = node.args
         if a.vararg or a.kwarg or a.defaults:
             self.fail(
                 node,
-                "a native function takes no *args, no **kwargs and no default values",
-                "Name every argument; keyword-only ones are compile-time constants.",
+                "a native function cannot have *args, **kwargs or default values",
+                "Name every argument. Keyword-only arguments are compile-time constants.",
             )
         return node
 
     @cached_property
     def params(self) -> list[ast.arg]:
-        """Arguments known when the code runs."""
+        """The run-time arguments."""
         a = self.tree.args
         return [*a.posonlyargs, *a.args]
 
     @cached_property
     def statics(self) -> dict[str, ast.expr | None]:
-        """Compile-time arguments, with the expression of their default if there is one."""
+        """The compile-time arguments, with their default expressions if any."""
         a = self.tree.args
         return {p.arg: d for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)}
 
     def used_names(self) -> list[str]:
-        """All names in the definition, types of arguments written as text among them."""
+        """Return all names in the definition, including those in string annotations."""
         import ast
 
         tree = self.tree
@@ -137,17 +141,17 @@ class NativeFunction:
 
     @cached_property
     def outside(self) -> dict[str, Any]:
-        """Names of the enclosing functions; those of the module are looked up when used."""
+        """Variables of the enclosing functions. Module globals are looked up when used."""
         cells = self.function.__closure__ or ()
         names = self.function.__code__.co_freevars
         return {n: c.cell_contents for n, c in zip(names, cells, strict=True)}
 
     def line(self, node: ast.AST) -> int:
-        """The line of a node in its file."""
+        """Return the line of a node in its file."""
         return int(getattr(node, "lineno", 1)) + self._source[1] - 1
 
     def fail(self, node: ast.AST, problem: str, advice: str = "") -> NoReturn:
-        """Raises KernelSyntaxError that shows the place."""
+        """Raise KernelSyntaxError with the source line of a node."""
         lines, first, filename = self._source
         number = int(getattr(node, "lineno", 1))
         raise KernelSyntaxError(
@@ -168,7 +172,7 @@ def native(
     *, fast: bool = False, aliasing: bool = False, inline: bool = True
 ) -> Callable[[Callable[..., Any]], NativeFunction]: ...
 def native(function: Callable[..., Any] | None = None, /, **options: bool) -> Any:
-    """Marks a function as native code: ``@native`` or ``@native(fast=True)``."""
+    """Declare a function as native code: ``@native`` or ``@native(fast=True)``."""
     if function is not None:
         return NativeFunction(function)
     return lambda f: NativeFunction(f, **options)

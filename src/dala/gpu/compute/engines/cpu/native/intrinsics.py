@@ -1,4 +1,4 @@
-"""What the words of native code write; see :mod:`dala.gpu.compute.engines.cpu.native.names`."""
+"""The code emitted for the functions in :mod:`dala.gpu.compute.engines.cpu.native.names`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _saturate(b: ExpressionWriter, target: Any, value: Any) -> Operand:
 def _add_within(b: ExpressionWriter, *args: Any) -> Operand:
     x, y = b.alike(*args, what="add_within")
     if not x.type.integer:
-        b.fail(f"add_within is for whole numbers, not {x.type}")
+        b.fail(f"add_within takes integers, got {x.type}")
     return b.intrinsic(("s" if x.type.signed else "u") + "add.sat", x, y)
 
 
@@ -37,7 +37,7 @@ def _portion(b: ExpressionWriter, *args: Any) -> Operand:
     x, y = b.alike(*args, what="portion")
     t, lanes = x.type, b.unit.portion_lanes
     if t.scalar != I16:
-        b.fail(f"portion is for vectors of i16, not {t}")
+        b.fail(f"portion takes vectors of i16, got {t}")
     if not lanes or t.lanes % lanes:
         wide = I32.wide(t.lanes)
         longer = [b.f.let(f"sext {t.llvm} {v.name} to {wide.llvm}") for v in (x, y)]
@@ -67,7 +67,7 @@ def _in_range(b: ExpressionWriter, target: Any, value: Any) -> Operand:
 def _bits(b: ExpressionWriter, target: Any, value: Any) -> Operand:
     kind, v = type_of(b, target), b.value(value)
     if kind.bits != v.type.bits:
-        b.fail(f"{kind} has not as many bits as {v.type}")
+        b.fail(f"{kind} and {v.type} have different sizes")
     want = kind.wide(v.type.lanes)
     if want.llvm == v.type.llvm:
         return Operand(want, v.name)
@@ -76,7 +76,7 @@ def _bits(b: ExpressionWriter, target: Any, value: Any) -> Operand:
 
 def _extreme(b: ExpressionWriter, args: tuple[Any, ...], least: bool) -> Term:
     if len(args) < 2:
-        b.fail("min and max take two numbers or more")
+        b.fail("min and max take at least two numbers")
     if all(is_number(a) for a in args):
         return min(args) if least else max(args)
     total = b.alike(*args, what="min or max")
@@ -89,7 +89,7 @@ def _extreme(b: ExpressionWriter, args: tuple[Any, ...], least: bool) -> Term:
             letter = "s" if v.type.signed else "u"
             best = b.intrinsic(letter + ("min" if least else "max"), best, v)
         else:
-            b.fail("min and max are for numbers")
+            b.fail("min and max take numbers")
     return best
 
 
@@ -119,7 +119,7 @@ def _floats(intrinsic: str, folded: Callable[[float], float] | None) -> Callable
             return folded(args[0])
         values = b.alike(*args, what=intrinsic)
         if not values[0].type.floating:
-            b.fail(f"{intrinsic} is for floats, not {values[0].type}")
+            b.fail(f"{intrinsic} takes floats, got {values[0].type}")
         return b.intrinsic(intrinsic, *values, flags=True)
 
     return write
@@ -130,8 +130,8 @@ def _trunc(b: ExpressionWriter, a: Any) -> Term:
         return math.trunc(a)
     v = b.value(a)
     if not v.type.floating:
-        b.fail(f"trunc is for floats, not {v.type}")
-    # Of what every machine rounds without the help of a library, see Jit.
+        b.fail(f"trunc takes floats, got {v.type}")
+    # From operations that need no library function on any machine, see Jit.
     return b.intrinsic("copysign", b.intrinsic("floor", b.intrinsic("fabs", v)), v)
 
 
@@ -143,7 +143,7 @@ def _maths(op: str, count: int, folded: Callable[..., float]) -> Callable[..., T
             try:
                 return folded(*args)
             except (ValueError, OverflowError) as error:
-                b.fail(f"this constant cannot be computed: {error}")
+                b.fail(f"cannot compute this constant: {error}")
         return b.mathematics(op, *b.alike(*args, what=op))
 
     return write
@@ -154,7 +154,7 @@ def _counting(intrinsic: str) -> Callable[..., Term]:
         v = b.value(a)
         t = v.type
         if not t.integer:
-            b.fail(f"whole numbers are counted, not {t}")
+            b.fail(f"bit counts take integers, got {t}")
         if intrinsic == "ctpop":
             return b.intrinsic(intrinsic, v)
         name = b.f.module.intrinsic(f"{intrinsic}.{t.suffix}", t.llvm, t.llvm, "i1")
@@ -166,20 +166,20 @@ def _counting(intrinsic: str) -> Callable[..., Term]:
 def _isnan(b: ExpressionWriter, a: Any) -> Term:
     v = b.value(a)
     if not v.type.floating:
-        b.fail(f"isnan is for floats, not {v.type}")
+        b.fail(f"isnan takes floats, got {v.type}")
     name = b.f.let(f"fcmp uno {v.type.llvm} {v.name}, {v.name}")
     return Operand(BOOL.wide(v.type.lanes), name)
 
 
 def _range(b: ExpressionWriter, *numbers: Any) -> range:
     if not all(isinstance(n, int) for n in numbers):
-        b.fail("a range of values of the run stands only in a for")
+        b.fail("a range of run-time values is allowed only in a for loop")
     return range(*numbers)
 
 
 def _static(b: ExpressionWriter, value: Any) -> Any:
     if isinstance(value, (Operand, Span)):
-        b.fail("static(...) needs what is known at compile time")
+        b.fail("static(...) takes a compile-time constant")
     return value
 
 

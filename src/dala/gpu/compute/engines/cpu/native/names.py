@@ -1,7 +1,7 @@
-"""The words of native code, for import by modules that are written in it.
+"""The names of the native language, for import by modules written in it.
 
-Native functions are parsed, never executed; so here are only names: types, markers and functions
-that the emitter knows by identity. For a type checker numbers are ``int`` and ``float``.
+Native functions are parsed, never executed, so these types, markers and functions do nothing in
+Python: the emitter recognizes them by identity. Type checkers see ``int`` and ``float``.
 """
 
 from __future__ import annotations
@@ -33,276 +33,282 @@ else:
 
 
 class NativeArray(Generic[T]):
-    """``a: Array[f32]``: memory with a length. Read and write ``a[i]``; ``a[i:j]`` is a part."""
+    """An array argument, ``a: Array[f32]``. Read and write ``a[i]``; ``a[i:j]`` is a slice."""
 
     def __getitem__(self, index: Any) -> Any:
-        raise _outside("Array")
+        raise _python_error("Array")
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise _outside("Array")
+        raise _python_error("Array")
 
     def __len__(self) -> int:
-        raise _outside("Array")
+        raise _python_error("Array")
 
 
-#: The name that native code is written with.
+#: The name to use in native code.
 Array = NativeArray
 
 
-def _outside(name: str) -> TypeError:
-    return TypeError(f"{name} has a meaning in native code only, which is parsed, not executed")
+def _python_error(name: str) -> TypeError:
+    return TypeError(f"{name} works in native code only, which is parsed, not executed.")
 
 
-def _word(function: _F) -> _F:
+def _name(function: _F) -> _F:
     def refuse(*args: Any, **named: Any) -> Any:
-        raise _outside(function.__name__)
+        raise _python_error(function.__name__)
 
     refuse.__name__, refuse.__doc__ = function.__name__, function.__doc__
     return refuse  # type: ignore[return-value]
 
 
 # loops and constants --------------------------------------------------------------------------
-@_word
+@_name
 def static(value: Any) -> Any:
-    """``for k in static(range(taps))`` unrolls; ``half = static(taps // 2)`` is a constant."""
+    """Evaluate at compile time.
+
+    ``for k in static(range(taps))`` unrolls a loop; ``half = static(taps // 2)`` is a constant.
+    """
 
 
-@_word
+@_name
 def independent(steps: range, width: int = 0, interleave: int = 0) -> Iterable[int]:
-    """``for i in independent(range(n))``: no step reads or writes what another writes."""
+    """Promise that no iteration of a loop reads or writes memory that another one writes."""
     return ()
 
 
-@_word
+@_name
 def hinted(
     steps: range, width: int = 0, interleave: int = 0, unroll: int = 0, scalar: bool = False
 ) -> Iterable[int]:
-    """A loop with advice: vectors of ``width``, ``interleave`` of them, or no vectors at all."""
+    """Give hints for a loop: vector width, interleave and unroll counts, or no vectors."""
     return ()
 
 
 # memory ---------------------------------------------------------------------------------------
-@_word
+@_name
 def local(element: Any, length: int) -> Array[Any]:
-    """An array on the stack, of constant length, not cleared."""
+    """Allocate an uninitialized array of constant length on the stack."""
     return Array()
 
 
-@_word
+@_name
 def view(array: Array[Any], element: Any, offset: Any = 0) -> Array[Any]:
-    """The memory from a byte offset on as another type, at any alignment."""
+    """Return the memory from a byte offset on as an array of another type, at any alignment."""
     return Array()
 
 
-@_word
+@_name
 def table(element: Any, values: Any) -> Array[Any]:
-    """A constant array, from numbers known at compile time."""
+    """Return a constant array."""
     return Array()
 
 
-@_word
+@_name
 def load(array: Array[Any], index: Any, lanes: int, count: Any = None) -> Any:
-    """``lanes`` neighbours as a vector; with ``count`` only so many are read, the rest are 0."""
+    """Load ``lanes`` consecutive elements as a vector; those from ``count`` on are 0, not read."""
 
 
-@_word
+@_name
 def store(array: Array[Any], index: Any, vector: Any, count: Any = None) -> None:
-    """Writes a vector to neighbours; with ``count`` only its first lanes."""
+    """Store a vector to consecutive elements; with ``count``, only its first lanes."""
 
 
-@_word
+@_name
 def stream(array: Array[Any], index: Any, vector: Any) -> None:
-    """Writes a vector past the caches where its address is a multiple of its size, else as usual.
+    """Store a vector with a nontemporal store if its address is aligned, else normally.
 
-    For big results that nobody reads soon: their memory is then not read before it is written.
+    For large results that are not read soon: the caches are bypassed.
     """
 
 
-@_word
+@_name
 def gather(array: Array[Any], indexes: Any, element: Any = None) -> Any:
-    """The elements at a vector of indexes; of bytes also wider numbers, at any alignment."""
+    """Load the elements at a vector of indexes.
+
+    From an array of bytes, ``element`` loads wider numbers at any alignment.
+    """
 
 
-@_word
+@_name
 def prefetch(array: Array[Any], index: Any) -> None:
-    """Asks for memory ahead of its use; any index will do."""
+    """Prefetch memory into the cache; the index may be out of bounds."""
 
 
 # vectors --------------------------------------------------------------------------------------
-@_word
+@_name
 def splat(value: Any, lanes: int) -> Any:
-    """A vector of one number (scalars beside vectors are spread without it)."""
+    """Return a vector with a number in every lane. Operators do this to scalars by themselves."""
 
 
-@_word
+@_name
 def vec(*values: Any) -> Any:
-    """A vector of these numbers."""
+    """Return a vector of numbers."""
 
 
-@_word
+@_name
 def insert(vector: Any, lane: int, value: Any) -> Any:
-    """The vector with one lane replaced; ``v[lane]`` reads one."""
+    """Return a vector with one lane replaced. ``v[lane]`` reads a lane."""
 
 
-@_word
+@_name
 def shuffle(a: Any, b: Any, lanes: Any) -> Any:
-    """Lanes of ``a`` followed by ``b``, picked by a constant tuple."""
+    """Return lanes of ``a`` and ``b``, selected by a constant tuple of indexes."""
 
 
-@_word
+@_name
 def hsum(vector: Any) -> Any:
-    """The sum of the lanes, in no particular order."""
+    """Return the sum of the lanes, in any order."""
 
 
-@_word
+@_name
 def hmin(vector: Any) -> Any:
-    """The least lane; NaN if there is one."""
+    """Return the minimum of the lanes; NaN if any is NaN."""
 
 
-@_word
+@_name
 def hmax(vector: Any) -> Any:
-    """The greatest lane; NaN if there is one."""
+    """Return the maximum of the lanes; NaN if any is NaN."""
 
 
-@_word
+@_name
 def any_of(mask: Any) -> bool:
-    """True if a lane is."""
+    """Return True if any lane is true."""
     return False
 
 
-@_word
+@_name
 def all_of(mask: Any) -> bool:
-    """True if all lanes are."""
+    """Return True if all lanes are true."""
     return False
 
 
 # numbers --------------------------------------------------------------------------------------
-@_word
+@_name
 def saturate(target: Any, value: Any) -> Any:
-    """A conversion that clamps to the target's range."""
+    """Convert, clamping to the range of the target type."""
 
 
-@_word
+@_name
 def add_within(a: Any, b: Any) -> Any:
-    """The sum of whole numbers, or the nearest that their type has."""
+    """Return the saturating sum of integers."""
 
 
-@_word
+@_name
 def portion(a: Any, b: Any) -> Any:
-    """``a * b / 32768`` of vectors of i16, rounded: one instruction where the machine has it."""
+    """Return the rounded Q15 product ``a * b / 32768`` of vectors of i16."""
 
 
-@_word
+@_name
 def in_range(target: Any, value: Any) -> Any:
-    """Float to whole number with the promise that it fits: fewer instructions."""
+    """Convert a float to an integer type that holds it: fewer instructions than saturating."""
 
 
-@_word
+@_name
 def bits(target: Any, value: Any) -> Any:
-    """The same bits as another type."""
+    """Reinterpret the bits as another type of the same size."""
 
 
-@_word
+@_name
 def select(condition: Any, yes: Any, no: Any) -> Any:
-    """Either, without a branch; both are computed."""
+    """Return ``yes`` or ``no`` without a branch; both are computed."""
 
 
-@_word
+@_name
 def minimum(a: Any, b: Any) -> Any:
-    """The lesser; NaN if either is (``min`` is ``b if b < a else a``, one instruction)."""
+    """Return the minimum; NaN if either is NaN. ``min(a, b)`` is ``b if b < a else a``."""
 
 
-@_word
+@_name
 def maximum(a: Any, b: Any) -> Any:
-    """The greater; NaN if either is."""
+    """Return the maximum; NaN if either is NaN."""
 
 
-@_word
+@_name
 def fma(a: Any, b: Any, c: Any) -> Any:
-    """``a * b + c``, rounded once where the machine has the instruction."""
+    """Return ``a * b + c``, rounded once if the machine has the instruction."""
 
 
-@_word
+@_name
 def copysign(a: Any, b: Any) -> Any:
-    """``a`` with the sign of ``b``."""
+    """Return ``a`` with the sign of ``b``."""
 
 
-@_word
+@_name
 def count_ones(a: Any) -> Any:
-    """The number of bits that are set."""
+    """Return the number of set bits."""
 
 
-@_word
+@_name
 def leading_zeros(a: Any) -> Any:
-    """Zero bits above the highest one; the width for 0."""
+    """Return the number of leading zero bits; the width of the type for 0."""
 
 
-@_word
+@_name
 def trailing_zeros(a: Any) -> Any:
-    """Zero bits below the lowest one; the width for 0."""
+    """Return the number of trailing zero bits; the width of the type for 0."""
 
 
-@_word
+@_name
 def isnan(a: Any) -> bool:
-    """True for NaN."""
+    """Return True for NaN."""
     return False
 
 
-@_word
+@_name
 def floor(a: Any) -> Any:
-    """Down to a whole number; stays a float."""
+    """Round down; the result is a float."""
 
 
-@_word
+@_name
 def ceil(a: Any) -> Any:
-    """Up to a whole number; stays a float."""
+    """Round up; the result is a float."""
 
 
-@_word
+@_name
 def trunc(a: Any) -> Any:
-    """Towards zero to a whole number; stays a float."""
+    """Round toward zero; the result is a float."""
 
 
-@_word
+@_name
 def sqrt(a: Any) -> Any:
-    """The square root."""
+    """Return the square root."""
 
 
-@_word
+@_name
 def exp(a: Any) -> Any:
-    """e to the power."""
+    """Return e raised to a power."""
 
 
-@_word
+@_name
 def log(a: Any) -> Any:
-    """The natural logarithm."""
+    """Return the natural logarithm."""
 
 
-@_word
+@_name
 def sin(a: Any) -> Any:
-    """The sine."""
+    """Return the sine."""
 
 
-@_word
+@_name
 def cos(a: Any) -> Any:
-    """The cosine."""
+    """Return the cosine."""
 
 
-@_word
+@_name
 def tan(a: Any) -> Any:
-    """The tangent."""
+    """Return the tangent."""
 
 
-@_word
+@_name
 def atan(a: Any) -> Any:
-    """The arc tangent."""
+    """Return the arc tangent."""
 
 
-@_word
+@_name
 def atan2(a: Any, b: Any) -> Any:
-    """The angle of the point (b, a)."""
+    """Return the angle of the point (b, a)."""
 
 
-@_word
+@_name
 def power(a: Any, b: Any) -> Any:
-    """``a`` to the power ``b``."""
+    """Return ``a`` raised to the power ``b``."""

@@ -1,8 +1,9 @@
-"""Arithmetic of native code: what each operator and conversion writes.
+"""Operators and conversions of native code.
 
-Whole numbers wrap. ``//`` and ``%`` round down as Python's do, and give 0 where the divisor is 0;
-shifts take the amount modulo the width: nothing in the data can trap. Operands have one type:
-constants take the other operand's, scalars spread over vectors, all else is an explicit conversion.
+Integers wrap. ``//`` and ``%`` round down as in Python, and return 0 for a divisor of 0. Shifts
+take the amount modulo the width. So no operation can trap. Operands must have one type: constants
+take the type of the other operand, scalars are broadcast to vectors, and everything else needs an
+explicit conversion.
 """
 
 from __future__ import annotations
@@ -53,31 +54,31 @@ _RULES: Final = {
 
 
 class OperationWriter:
-    """Writes operations into a function."""
+    """Emits operations into a function."""
 
     f: FunctionText
     fast: bool
 
     def fail(self, problem: str, advice: str = "") -> NoReturn:
-        """Raises with the place that is being compiled."""
+        """Raise KernelSyntaxError at the current node."""
         raise NotImplementedError
 
     # operands ---------------------------------------------------------------------------------
     def literal(self, number: Any, kind: Type) -> Operand:
-        """A constant as a value of a type, which must be able to hold it."""
+        """Return a constant as an operand of a type, which must hold it exactly."""
         scalar = kind.scalar
         if scalar.floating:
             text = constant(float(number), scalar.llvm)
         elif isinstance(number, float):
-            self.fail(f"{number!r} is no {scalar}", f"Write {scalar}(...) where it is meant.")
+            self.fail(f"{number!r} is not a {scalar}", f"Convert it: {scalar}(...).")
         elif scalar is BOOL:
             if not isinstance(number, bool):
-                self.fail(f"{number!r} is no bool", "Compare, or write True or False.")
+                self.fail(f"{number!r} is not a bool", "Use a comparison, True or False.")
             text = "true" if number else "false"
         else:
             low, high = _range(scalar)
             if not low <= int(number) <= high:
-                self.fail(f"{number} does not fit {scalar}", f"{scalar}({number}) wraps it.")
+                self.fail(f"{number} does not fit {scalar}", f"Wrap it: {scalar}({number}).")
             text = constant(int(number), f"i{scalar.bits}")
         if kind.lanes == 1:
             return Operand(kind, text)
@@ -85,34 +86,34 @@ class OperationWriter:
         return Operand(kind, f"<{each}>")
 
     def value(self, term: Term, kind: Type | None = None) -> Operand:
-        """A term as a value; a bare number becomes ``kind``, or i64 where none is known."""
+        """Return a term as an operand. A constant becomes ``kind``, or i64 or bool without one."""
         if isinstance(term, Operand):
             return term
         if not is_number(term):
-            self.fail(f"a number is needed here, not {describe(term)}")
+            self.fail(f"expected a number, got {describe(term)}")
         if kind is None:
             if isinstance(term, float):
                 self.fail(
-                    f"the type of {term!r} is not known here",
-                    f"Write f32({term!r}) or f64({term!r}).",
+                    f"the type of {term!r} is unknown",
+                    f"Use f32({term!r}) or f64({term!r}).",
                 )
             kind = BOOL if isinstance(term, bool) else I64
         return self.literal(term, kind)
 
     def spread(self, v: Operand, lanes: int) -> Operand:
-        """A scalar in every lane of a vector."""
+        """Return a vector with a scalar in every lane."""
         if v.type.lanes == lanes:
             return v
         if v.type.lanes != 1:
-            self.fail(f"vectors of {v.type.lanes} and {lanes} lanes do not go together")
+            self.fail(f"cannot combine vectors of {v.type.lanes} and {lanes} lanes")
         wide = v.type.wide(lanes)
         one = self.f.let(f"insertelement {wide.llvm} poison, {v.type.llvm} {v.name}, i64 0")
         mask = f"<{lanes} x i32> zeroinitializer"
         every = self.f.let(f"shufflevector {wide.llvm} {one}, {wide.llvm} poison, {mask}")
         return Operand(wide, every)
 
-    def alike(self, *terms: Term, what: str = "these") -> list[Operand]:
-        """Values of one type: constants follow the others, scalars spread over vectors."""
+    def alike(self, *terms: Term, what: str = "the expression") -> list[Operand]:
+        """Return operands of one type, with constants converted and scalars broadcast."""
         known = [t for t in terms if isinstance(t, Operand)]
         if not known:
             kind = F64 if any(isinstance(t, float) for t in terms) else None
@@ -131,15 +132,15 @@ class OperationWriter:
         ]
 
     def index(self, term: Term) -> str:
-        """A whole number as an i64 operand."""
+        """Return an integer as an i64 operand."""
         v = self.value(term)
         if not v.type.integer or v.type.lanes != 1:
-            self.fail(f"a whole number is needed here, not {v.type}")
+            self.fail(f"expected an integer, got {v.type}")
         return self.convert(v, I64).name
 
     # operators --------------------------------------------------------------------------------
     def binary(self, op: ast.operator, a: Term, b: Term) -> Term:
-        """An arithmetic or bitwise operator."""
+        """Emit an arithmetic or bitwise operator."""
         kind = type(op)
         if is_number(a) and is_number(b):
             return self.fold(kind, a, b)
@@ -148,18 +149,18 @@ class OperationWriter:
         t = x.type
         if kind in _PLAIN:
             if t.scalar is BOOL:
-                self.fail(f"'{sign}' of bools", "Convert: i32(a) + i32(b).")
+                self.fail(f"'{sign}' does not take bools", "Convert them: i32(a) + i32(b).")
             return self._write(("f" if t.floating else "") + _PLAIN[kind], x, y)
         if kind is ast.Div:
             if not t.floating:
-                self.fail(f"'/' divides floats, not {t}", "Write // for whole numbers.")
+                self.fail(f"'/' takes floats, got {t}", "Use // for integers.")
             return self._write("fdiv", x, y)
         if t.floating:
-            self.fail(f"'{sign}' is not for {t}")
+            self.fail(f"'{sign}' does not take {t}")
         if kind in _BITWISE:
             return self._write(_BITWISE[kind], x, y)
         if not t.integer:
-            self.fail(f"'{sign}' is not for {t}")
+            self.fail(f"'{sign}' does not take {t}")
         if kind in (ast.FloorDiv, ast.Mod):
             return self._divide(kind is ast.Mod, x, y, b)
         if kind in (ast.LShift, ast.RShift):
@@ -167,14 +168,14 @@ class OperationWriter:
                 y = self._write("and", y, self.literal(t.bits - 1, t))
             right = "ashr" if t.signed else "lshr"
             return self._write("shl" if kind is ast.LShift else right, x, y)
-        self.fail(f"'{sign}' is not part of native code", "power(a, b) raises to a power.")
+        self.fail(f"'{sign}' is not supported in native code", "For powers, use power(a, b).")
 
     def fold(self, kind: type, a: Any, b: Any) -> Any:
-        """An operator on two constants: Python's own result."""
+        """Return the result of an operator on two constants, as Python computes it."""
         try:
             return _PYTHON[kind](a, b)
         except (ArithmeticError, TypeError, ValueError, KeyError) as error:
-            self.fail(f"this constant cannot be computed: {error}")
+            self.fail(f"cannot compute this constant: {error}")
 
     def _write(self, op: str, x: Operand, y: Operand) -> Operand:
         flags = FAST if self.fast and x.type.floating else ""
@@ -206,7 +207,7 @@ class OperationWriter:
         return quotient if zero is None else self.choose(zero, self.literal(0, t), quotient)
 
     def unary(self, op: ast.unaryop, a: Term) -> Term:
-        """``-a``, ``+a``, ``~a`` and ``not a``."""
+        """Emit ``-a``, ``+a``, ``~a`` or ``not a``."""
         if isinstance(op, ast.Not):
             if not isinstance(a, Operand):
                 return not a
@@ -219,7 +220,7 @@ class OperationWriter:
             return v
         if isinstance(op, ast.Invert):
             if v.type.floating:
-                self.fail(f"'~' is not for {v.type}")
+                self.fail(f"'~' does not take {v.type}")
             ones = True if v.type.bits == 1 else -1 if v.type.signed else _range(v.type)[1]
             return self._write("xor", v, self.literal(ones, v.type))
         if v.type.floating:
@@ -227,9 +228,9 @@ class OperationWriter:
         return self._write("sub", self.literal(0, v.type), v)
 
     def compare(self, op: ast.cmpop, a: Term, b: Term) -> Any:
-        """A comparison: false for NaN, but for ``!=``."""
+        """Emit a comparison. With NaN, only ``!=`` is true."""
         if type(op) not in _RULES:
-            self.fail("only == != < <= > >= compare here")
+            self.fail("only ==, !=, <, <=, > and >= are supported")
         if not isinstance(a, Operand) and not isinstance(b, Operand):
             return _PYTHON[type(op)](a, b)
         x, y = self.alike(a, b, what="the comparison")
@@ -240,14 +241,14 @@ class OperationWriter:
         return Operand(BOOL.wide(x.type.lanes), name)
 
     def truth(self, term: Term) -> Operand:
-        """A term as a condition, which must be a bool."""
+        """Return a term as a condition, which must be a bool."""
         v = self.value(term)
         if v.type.scalar is not BOOL and v.type.scalar != BOOL:
-            self.fail(f"a condition must be a bool, not {v.type}", "Compare: x != 0.")
+            self.fail(f"a condition must be a bool, got {v.type}", "Compare it: x != 0.")
         return v
 
     def choose(self, condition: Term, yes: Term, no: Term) -> Operand:
-        """A select, lane by lane where the condition is a vector."""
+        """Emit a select; lane by lane if the condition is a vector."""
         c = self.truth(condition)
         x, y = self.alike(yes, no, what="the choice")
         if c.type.lanes > 1:
@@ -258,7 +259,7 @@ class OperationWriter:
 
     # conversions ------------------------------------------------------------------------------
     def convert(self, term: Term, target: Type, *, fits: bool = False) -> Operand:
-        """A conversion: whole numbers wrap, floats are cut and saturate unless they surely fit."""
+        """Emit a conversion. Integers wrap; floats are truncated, and clamped unless ``fits``."""
         if is_number(term):
             return self._convert_number(term, target)
         v = self.value(term)
@@ -295,12 +296,12 @@ class OperationWriter:
         if target == BOOL:
             return self.literal(bool(number), target)
         if isinstance(number, float) and not math.isfinite(number):
-            self.fail(f"{number!r} is no {target}")
+            self.fail(f"{number!r} cannot be converted to {target}")
         low, _ = _range(target)
         return self.literal(((int(number) - low) & ((1 << target.bits) - 1)) + low, target)
 
     def clamp_convert(self, term: Term, target: Type) -> Operand:
-        """A conversion of whole numbers that saturates; of floats, as :meth:`convert`."""
+        """Emit a conversion that clamps integers; floats are converted as by :meth:`convert`."""
         v = self.value(term)
         source = v.type
         if source.floating or not target.integer:
@@ -315,7 +316,7 @@ class OperationWriter:
 
     # functions --------------------------------------------------------------------------------
     def intrinsic(self, name: str, *args: Operand, flags: bool = False) -> Operand:
-        """An intrinsic whose arguments and result have one type."""
+        """Emit an intrinsic whose arguments and result have one type."""
         t = args[0].type
         full = self.f.module.intrinsic(f"{name}.{t.suffix}", t.llvm, *[t.llvm] * len(args))
         given = ", ".join(f"{t.llvm} {a.name}" for a in args)
@@ -323,10 +324,10 @@ class OperationWriter:
         return Operand(t, self.f.let(f"call {fast}{t.llvm} {full}({given})"))
 
     def mathematics(self, op: str, *args: Operand) -> Operand:
-        """A function of the maths library, lane by lane."""
+        """Emit a math function, lane by lane."""
         t = args[0].type
         if op not in FUNCTIONS or not t.floating:
-            self.fail(f"{op} is for floats, not {t}")
+            self.fail(f"{op} takes floats, got {t}")
         name = math_function(self.f.module, op, t.scalar.name)
         scalar = t.scalar.llvm
         if t.lanes == 1:
@@ -347,7 +348,7 @@ def _range(t: Type) -> tuple[int, int]:
 
 
 def describe(term: Term) -> str:
-    """A term in words, for messages."""
+    """Return a description of a term for messages."""
     if isinstance(term, Operand):
         return f"a value ({term.type})"
     if isinstance(term, Span):

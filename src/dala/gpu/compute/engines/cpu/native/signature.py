@@ -1,4 +1,4 @@
-"""Binding a call to a function: argument types, and the constants it is specialised for."""
+"""Signatures: annotations, the types of arguments and results, and the constants of a call."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def bind(
     caller: ExpressionWriter, function: NativeFunction, args: list[Term], statics: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments as their parameters want them, and all constants of the function."""
+    """Return the arguments as operands of the parameters' types, and all constants."""
     for name, value in statics.items():
         if isinstance(value, (Operand, Span)):
-            caller.fail(f"{function.name}: {name} is a compile-time constant, not a value")
+            caller.fail(f"{function.name}: {name} must be a compile-time constant")
     filled = _inferred(function, args, statics)
     filled = fill_statics(function, filled)
     given: list[Any] = []
@@ -27,23 +27,25 @@ def bind(
         kind = annotation(function, param.annotation, filled, param)
         where = f"{function.name}: argument {param.arg}"
         if kind is None:
-            function.fail(param, f"argument {param.arg} has no type", "Annotate it: f32, Any, ...")
+            function.fail(
+                param, f"argument {param.arg} needs a type", "Annotate it, for example f32 or Any."
+            )
         if kind == "any":
             given.append(arg if isinstance(arg, Span) else caller.value(arg))
         elif isinstance(kind, tuple):
             if not isinstance(arg, Span) or (arg.element != kind[1] and kind[1] != "any"):
-                caller.fail(f"{where} is an array of {kind[1]}, not {describe(arg)}")
+                caller.fail(f"{where} must be an array of {kind[1]}, got {describe(arg)}")
             given.append(arg)
         else:
             v = caller.value(arg, kind)
             if v.type != kind:
-                caller.fail(f"{where} is {kind}, not {v.type}", f"Convert it: {kind}(...).")
+                caller.fail(f"{where} must be {kind}, got {v.type}", f"Convert it: {kind}(...).")
             given.append(v)
     return given, filled
 
 
 def fill_statics(function: NativeFunction, given: dict[str, Any]) -> dict[str, Any]:
-    """Constants with defaults filled in; unknown and missing ones are refused."""
+    """Return the constants with defaults filled in; raise for unknown and missing ones."""
     if unknown := sorted(set(given) - set(function.statics)):
         function.fail(
             function.tree,
@@ -63,8 +65,7 @@ def fill_statics(function: NativeFunction, given: dict[str, Any]) -> dict[str, A
         if not isinstance(value, (bool, int, float, Type, tuple, NativeFunction)):
             function.fail(
                 function.tree,
-                f"{name} is {value!r}",
-                "Constants are numbers, types, tuples of them, and native functions.",
+                f"constant {name} must be a number, type, tuple or native function, got {value!r}",
             )
         filled[name] = value
     return filled
@@ -73,7 +74,7 @@ def fill_statics(function: NativeFunction, given: dict[str, Any]) -> dict[str, A
 def _inferred(
     function: NativeFunction, args: list[Term], statics: dict[str, Any]
 ) -> dict[str, Any]:
-    """A type constant that is not given is taken from the arguments annotated with it."""
+    """Return the constants, with missing type constants inferred from the arguments."""
     found = dict(statics)
     for param, arg in zip(function.params, args, strict=True):
         node = param.annotation
@@ -89,7 +90,7 @@ def _inferred(
 
 
 def llvm_result(result: Result) -> str:
-    """LLVM's type for a result."""
+    """Return the LLVM type of a result."""
     if result is None:
         return "void"
     if isinstance(result, tuple):
@@ -98,7 +99,7 @@ def llvm_result(result: Result) -> str:
 
 
 def arg_type(term: Term) -> ArgType | None:
-    """The type of an argument, None if it cannot be one."""
+    """Return the type of an argument, or None if a term cannot be one."""
     if isinstance(term, Operand):
         return term.type
     if isinstance(term, Span):
@@ -109,7 +110,7 @@ def arg_type(term: Term) -> ArgType | None:
 def annotation(
     function: NativeFunction, node: ast.expr | None, statics: dict[str, Any], place: ast.AST
 ) -> Any:
-    """What an annotation names: a Type, ``("array", Type)``, None, or ``"any"``."""
+    """Return the type of an annotation: a Type, ``("array", Type)``, None, or ``"any"``."""
     if node is None or (isinstance(node, ast.Constant) and node.value is None):
         return None
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -130,13 +131,16 @@ def annotation(
             return tuple(annotation(function, p, statics, place) for p in parts)
     function.fail(
         place,
-        f"{ast.unparse(node)!r} is no type of native code",
-        "Types are bool, u8 to u64, i8 to i64, f32, f64, Array[...] of them, and Any.",
+        f"{ast.unparse(node)!r} is not a native type",
+        "Types are bool, u8 to u64, i8 to i64, f32, f64, Array[...] of these, and Any.",
     )
 
 
 def lookup(function: NativeFunction, name: str, statics: dict[str, Any]) -> Any:
-    """What a name means: a static, the enclosing function's, the module's; else KeyError."""
+    """Return the value of a global name: a constant, a variable of an enclosing function, a global.
+
+    Raises KeyError if it is not defined.
+    """
     for names in (statics, function.outside, function.function.__globals__):
         if name in names:
             return names[name]

@@ -1,17 +1,17 @@
-"""Statements of native code, and functions made of them."""
+"""Statements and functions of native code."""
 
 from __future__ import annotations
 
 import ast
-from typing import Any, Final
+from typing import Any
 
 from dala.gpu.compute.engines.cpu.llvm.text import FunctionText
 from dala.gpu.compute.engines.cpu.native.control_flow import ControlWriter, is_call, plain
-from dala.gpu.compute.engines.cpu.native.expressions import LEAVE
+from dala.gpu.compute.engines.cpu.native.expressions import EARLY_RETURN
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.module import (
-    MOST_CALLS,
-    MOST_FUNCTIONS,
+    MAX_CALL_DEPTH,
+    MAX_FUNCTIONS,
     EmittedFunction,
     NativeModule,
 )
@@ -19,16 +19,13 @@ from dala.gpu.compute.engines.cpu.native.operations import describe
 from dala.gpu.compute.engines.cpu.native.signature import annotation, arg_type, bind, llvm_result
 from dala.gpu.compute.engines.cpu.native.types import ArgType, Operand, Span, Term, Type
 
-#: Turns of an unrolled loop.
-MOST_TURNS: Final = 4096
-
 
 class FunctionWriter(ControlWriter):
-    """Writes the statements of one function."""
+    """Emits the statements of one function."""
 
     # statements -------------------------------------------------------------------------------
     def block(self, statements: list[ast.stmt]) -> None:
-        """Writes statements, up to one after which nothing can run."""
+        """Emit statements, up to one that ends the block."""
         for s in statements:
             if self.f.ended:
                 return
@@ -36,7 +33,7 @@ class FunctionWriter(ControlWriter):
             self.statement(s)
 
     def statement(self, s: ast.stmt) -> None:
-        """Writes one statement."""
+        """Emit a statement."""
         if isinstance(s, ast.Assign):
             self._assign(s)
         elif isinstance(s, ast.AugAssign):
@@ -54,16 +51,16 @@ class FunctionWriter(ControlWriter):
         elif isinstance(s, (ast.Break, ast.Continue)):
             self._leave_loop(isinstance(s, ast.Break))
         elif isinstance(s, ast.Expr):
-            if not isinstance(s.value, ast.Constant):  # a docstring is none of our business
+            if not isinstance(s.value, ast.Constant):  # a docstring
                 self.term(s.value)
         elif isinstance(s, ast.Assert):
             self._assert(s)
         elif not isinstance(s, ast.Pass):
-            self.fail(f"{type(s).__name__} is not part of native code")
+            self.fail(f"{type(s).__name__} is not supported in native code")
 
     def _assign(self, s: ast.Assign) -> None:
         if len(s.targets) != 1:
-            self.fail("a = b = c is not part of native code", "Write two assignments.")
+            self.fail("a = b = c is not supported in native code", "Use two assignments.")
         target = s.targets[0]
         if isinstance(target, ast.Name) and is_call(s.value, "static"):
             self.names[target.id] = self._static_value(s.value)
@@ -76,13 +73,13 @@ class FunctionWriter(ControlWriter):
         assert isinstance(node, ast.Call)
         term = self.term(node.args[0])
         if isinstance(term, (Operand, Span)):
-            self.fail("static(...) needs what is known at compile time", "Statics are keywords.")
+            self.fail("static(...) takes a compile-time constant", "Keyword-only arguments are.")
         return term
 
     def _put(self, target: ast.expr, term: Term) -> None:
         if isinstance(target, ast.Tuple):
             if not isinstance(term, tuple) or len(term) != len(target.elts):
-                self.fail(f"{len(target.elts)} names need as many values, not {describe(term)}")
+                self.fail(f"expected {len(target.elts)} values, got {describe(term)}")
             for t, part in zip(target.elts, term, strict=True):
                 self._put(t, part)
         elif isinstance(target, ast.Name):
@@ -92,16 +89,16 @@ class FunctionWriter(ControlWriter):
         elif isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Slice):
             owner = self.term(target.value)
             if not isinstance(owner, Span):
-                self.fail(f"{describe(owner)} has no elements to store to")
+                self.fail(f"cannot store to elements of {describe(owner)}")
             self.store(owner, self.index(self.term(target.slice)), term)
         else:
-            self.fail(f"{ast.unparse(target)} cannot be assigned to")
+            self.fail(f"cannot assign to {ast.unparse(target)}")
 
     def _augment(self, s: ast.AugAssign) -> None:
         if isinstance(s.target, ast.Subscript):
             owner = self.term(s.target.value)
             if not isinstance(owner, Span):
-                self.fail(f"{describe(owner)} has no elements to store to")
+                self.fail(f"cannot store to elements of {describe(owner)}")
             index = self.index(self.term(s.target.slice))
             term = self.term(s.value)
             self.at = s
@@ -117,15 +114,15 @@ class FunctionWriter(ControlWriter):
     def _declare(self, s: ast.AnnAssign) -> None:
         kind = annotation(self.function, s.annotation, self.statics, s)
         if not isinstance(s.target, ast.Name) or s.value is None or not isinstance(kind, Type):
-            self.fail("a declaration is name: type = value")
+            self.fail("a declaration must have the form name: type = value")
         self.assign(s.target.id, self.term(s.value), kind)
 
     def _assert(self, s: ast.Assert) -> None:
         condition = self.term(s.test)
         if isinstance(condition, Operand):
-            self.fail("assert is for what is known at compile time")
+            self.fail("assert takes a compile-time condition")
         if not condition:
-            self.fail(f"the assertion does not hold for {self.statics}")
+            self.fail(f"assertion failed for {self.statics}")
 
     # control flow -----------------------------------------------------------------------------
     def _return(self, s: ast.Return) -> None:
@@ -134,17 +131,17 @@ class FunctionWriter(ControlWriter):
         self.at = s
         if term is None:
             if self.result not in (None, "any"):
-                self.fail("this return has no value, but the function has a result")
+                self.fail("return without a value in a function with a result")
             self.result = None
             self.f.do("ret void")
         elif self.result is None:
-            self.fail("the function has no result", "Annotate it: -> f32, say.")
+            self.fail("the function has no result", "Annotate it, for example -> f32.")
         elif isinstance(term, tuple):
             self._return_several(term)
         else:
             v = self.value(term, self.result if isinstance(self.result, Type) else None)
             if self.result not in ("any", v.type):
-                self.fail(f"the result is {describe_result(self.result)}, not {v.type}")
+                self.fail(f"the result must be {describe_result(self.result)}, got {v.type}")
             self.result = v.type
             self.f.do(f"ret {v.type.llvm} {v.name}")
         self.f.ended = True
@@ -152,11 +149,13 @@ class FunctionWriter(ControlWriter):
     def _return_several(self, terms: tuple[Term, ...]) -> None:
         wanted = self.result if isinstance(self.result, tuple) else (None,) * len(terms)
         if len(wanted) != len(terms):
-            self.fail(f"the result is {describe_result(self.result)}, not {len(terms)} values")
+            self.fail(f"the result must be {describe_result(self.result)}, got {len(terms)} values")
         values = [self.value(t, w) for t, w in zip(terms, wanted, strict=True)]
         found = tuple(v.type for v in values)
         if self.result not in ("any", found):
-            self.fail(f"the result is {describe_result(self.result)}")
+            self.fail(
+                f"the result must be {describe_result(self.result)}, got {describe_result(found)}"
+            )
         self.result = found
         whole = "poison"
         for i, v in enumerate(values):
@@ -166,19 +165,22 @@ class FunctionWriter(ControlWriter):
 
     # calls ------------------------------------------------------------------------------------
     def call(self, function: NativeFunction, args: list[Term], statics: dict[str, Any]) -> Term:
-        """A call of another native function, which is written now if it was not before."""
+        """Emit a call of another native function, which is emitted first if it is new."""
         if len(args) != len(function.params):
             names = ", ".join(p.arg for p in function.params)
-            self.fail(f"{function.name}({names}) is called with {len(args)} arguments")
+            self.fail(
+                f"{function.name}: expected {len(function.params)} arguments ({names}), "
+                f"got {len(args)}"
+            )
         given, filled = bind(self, function, args, statics)
         kinds = [arg_type(g) for g in given]
         if function_key(function, kinds, filled) in self.unit.open:
             self.fail(
-                f"{function.name} would call itself",
-                "Only a function that is written for other constants each time may.",
+                f"{function.name} calls itself with the same constants",
+                "Recursion must change a compile-time constant.",
             )
-        if len(self.unit.open) >= MOST_CALLS:
-            self.fail(f"{MOST_CALLS} calls within calls")
+        if len(self.unit.open) >= MAX_CALL_DEPTH:
+            self.fail(f"more than {MAX_CALL_DEPTH} nested calls")
         written = write_function(self.unit, function, kinds, filled)
         parts = []
         for g in given:
@@ -211,7 +213,7 @@ class FunctionWriter(ControlWriter):
         bad, fine = f.label("faulted"), f.label("went")
         f.branch(f.let(f"icmp ne i64 {code}, 0"), bad, fine)
         f.start(bad)
-        f.do(LEAVE)
+        f.do(EARLY_RETURN)
         f.start(fine)
 
 
@@ -223,18 +225,13 @@ def write_function(
     *,
     entry: bool = False,
 ) -> EmittedFunction:
-    """Writes a function for these argument types and constants, unless the unit has it."""
-    key: tuple[Any, ...] = (
-        function,
-        tuple(kinds),
-        tuple(sorted(statics.items(), key=lambda i: i[0])),
-    )
-    key += tuple(type(v) for v in statics.values())  # 1, 1.0 and True are equal, and differ
+    """Emit a function for argument types and constants, unless the module has it."""
+    key = function_key(function, kinds, statics)
     found = unit.known.get(key)
     if found is not None:
         return found
-    if len(unit.known) >= MOST_FUNCTIONS:
-        function.fail(function.tree, f"more than {MOST_FUNCTIONS} functions in one module")
+    if len(unit.known) >= MAX_FUNCTIONS:
+        function.fail(function.tree, f"more than {MAX_FUNCTIONS} functions in one module")
     name = f"@{plain(function.name)}.{len(unit.known)}"
     written = unit.known[key] = EmittedFunction(name)
     if function.name not in unit.names:
@@ -258,7 +255,7 @@ def write_function(
     body.at = tree
     if not f.ended:
         if body.result not in (None, "any"):
-            body.fail("a path through the function ends without its result")
+            body.fail("the function can end without a result")
         body.result = None
         f.do("ret void")
     unit.open.pop()
@@ -270,8 +267,8 @@ def write_function(
 def function_key(
     function: NativeFunction, kinds: list[Any], statics: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """What tells the written forms of a function apart."""
-    # With the types, since 1, 1.0 and True are equal to Python.
+    """Return the key of a function for argument types and constants."""
+    # Types are part of it, since 1, 1.0 and True are equal in Python.
     constants = tuple((name, v, type(v)) for name, v in statics.items())
     return function, tuple(kinds), constants
 
@@ -279,11 +276,11 @@ def function_key(
 def _finished(text: str, result: Any) -> str:
     kind = llvm_result(result)
     leave = "ret void" if result is None else f"ret {kind} zeroinitializer"
-    return text.replace(LEAVE, leave).replace("$RESULT", kind)
+    return text.replace(EARLY_RETURN, leave).replace("$RESULT", kind)
 
 
 def _heads(function: NativeFunction, kinds: list[ArgType], entry: bool) -> list[str]:
-    # Only the arrays that come from outside need the promise: what is inlined inherits it.
+    # Only the entry function needs noalias; inlined functions inherit it.
     promise = "" if function.aliasing or not entry else " noalias"
     heads = []
     for p, kind in zip(function.params, kinds, strict=True):
@@ -296,7 +293,7 @@ def _heads(function: NativeFunction, kinds: list[ArgType], entry: bool) -> list[
 
 
 def describe_result(result: Any) -> str:
-    """A result in words."""
+    """Return a description of a result type for messages."""
     if isinstance(result, tuple):
         return "(" + ", ".join(str(t) for t in result) + ")"
     return str(result)

@@ -1,4 +1,4 @@
-"""Types and values of native code: scalars, fixed vectors of them, arrays in memory."""
+"""Types and operands of native code: scalars, vectors, arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A number type, or a vector of ``lanes`` numbers; what LLVM calls it and how it behaves."""
+    """A number type, or the type of a vector of ``lanes`` numbers."""
 
     name: str
     llvm_scalar: str
@@ -19,29 +19,29 @@ class Type:
 
     @property
     def llvm(self) -> str:
-        """LLVM's name for the type of a value."""
+        """The LLVM type of a value."""
         return self.llvm_scalar if self.lanes == 1 else f"<{self.lanes} x {self.llvm_scalar}>"
 
     @property
     def stored(self) -> str:
-        """LLVM's name for the type in memory: a bool has a byte there."""
+        """The LLVM type in memory, where a bool takes a byte."""
         scalar = "i8" if self.bits == 1 else self.llvm_scalar
         return scalar if self.lanes == 1 else f"<{self.lanes} x {scalar}>"
 
     @property
     def suffix(self) -> str:
-        """What names of intrinsics end with."""
+        """The suffix of intrinsic names."""
         scalar = f"f{self.bits}" if self.floating else f"i{self.bits}"
         return scalar if self.lanes == 1 else f"v{self.lanes}{scalar}"
 
     @property
     def size(self) -> int:
-        """Bytes of one number in memory."""
+        """The size of one number in bytes."""
         return max(self.bits // 8, 1)
 
     @property
     def integer(self) -> bool:
-        """True for whole numbers; a bool is none."""
+        """True for integer types; bool is not one."""
         return not self.floating and self.bits > 1
 
     @property
@@ -50,15 +50,17 @@ class Type:
         return self if self.lanes == 1 else replace(self, lanes=1)
 
     def wide(self, lanes: int) -> Type:
-        """A vector of this type's numbers."""
+        """Return the type of a vector of such numbers."""
         return replace(self, lanes=lanes)
 
     def __str__(self) -> str:
         return self.name if self.lanes == 1 else f"vector of {self.lanes} {self.name}"
 
     def __call__(self, value: Any) -> Any:
-        """Only in native code, where it is a conversion."""
-        raise TypeError(f"{self.name}(...) is a conversion of native code; it does nothing here")
+        """Raise TypeError: types convert in native code only."""
+        raise TypeError(
+            f"{self.name}(...) is a conversion of native code and does not work in Python."
+        )
 
 
 BOOL: Final = Type("bool", "i1", 1)
@@ -80,7 +82,7 @@ BY_NAME: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A number or vector known when the code runs: its type, and LLVM's operand for it."""
+    """A run-time number or vector: its type, and its operand in LLVM IR."""
 
     type: Type
     name: str
@@ -88,7 +90,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """An array: where it begins, how many elements it has, and how well it is aligned."""
+    """A run-time array: operands for its address and length, and its alignment in bytes."""
 
     element: Type
     pointer: str
@@ -101,10 +103,10 @@ ArgType: TypeAlias = "Type | tuple[Type, int]"
 #: None for no result, a type, or a tuple of them.
 Result: TypeAlias = "Type | tuple[Type, ...] | None"
 
-#: What an expression gives: something of the run, or a Python object known now (a number, a type).
+#: The value of an expression: an Operand, a Span, or a compile-time constant (a number, a type).
 Term: TypeAlias = Any
 
 
 def is_number(term: Term) -> bool:
-    """True for a number known at compile time."""
+    """Return True for a compile-time number."""
     return isinstance(term, (bool, int, float))

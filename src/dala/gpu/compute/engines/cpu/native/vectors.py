@@ -1,4 +1,4 @@
-"""What the words about memory and vectors write."""
+"""The code emitted for the functions that access memory and vectors."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from dala.gpu.compute.engines.cpu.native.types import (
     is_number,
 )
 
-#: Bytes of a local array, and of all of them in one module.
-MOST_LOCAL: Final = 256 << 10
-MOST_STACK: Final = 512 << 10
+#: Bytes of one local array, and of all local arrays in a module, at most.
+MAX_LOCAL_BYTES: Final = 256 << 10
+MAX_STACK_BYTES: Final = 512 << 10
 
 
 # memory ---------------------------------------------------------------------------------------
 def _local(b: ExpressionWriter, element: Any, length: Any) -> Span:
     kind = type_of(b, element)
     if not isinstance(length, int) or length < 1:
-        b.fail("the length of a local array is a constant of 1 or more")
-    if length * kind.size > MOST_LOCAL:
-        b.fail(f"a local array of {length * kind.size} bytes; {MOST_LOCAL} is the most")
+        b.fail("the length of a local array must be a constant of at least 1")
+    if length * kind.size > MAX_LOCAL_BYTES:
+        b.fail(f"a local array has at most {MAX_LOCAL_BYTES} bytes, got {length * kind.size}")
     made = b.locals
-    key = (id(b.at), kind, length)  # the turns of an unrolled loop share one
+    key = (id(b.at), kind, length)  # iterations of an unrolled loop share one
     if key not in made:
         made[key] = b.f.alloca(f"[{length} x {kind.stored}]", f"local.{len(made)}", 64)
         b.unit.stack += length * kind.size
-        if b.unit.stack > MOST_STACK:
-            b.fail(f"local arrays of {b.unit.stack} bytes in all; {MOST_STACK} is the most")
+        if b.unit.stack > MAX_STACK_BYTES:
+            b.fail(f"local arrays have at most {MAX_STACK_BYTES} bytes in all, got {b.unit.stack}")
     return Span(kind, made[key], str(length), kind.size)
 
 
@@ -56,7 +56,7 @@ def _view(b: ExpressionWriter, array: Any, element: Any, offset: Any = 0) -> Spa
 def _table(b: ExpressionWriter, element: Any, values: Any) -> Span:
     kind = type_of(b, element)
     if not isinstance(values, (tuple, list, range)) or not all(is_number(v) for v in values):
-        b.fail(f"table(...) needs constant numbers, not {describe(values)}")
+        b.fail(f"table(...) takes constant numbers, got {describe(values)}")
     stored = kind.stored
     listed = ", ".join(f"{stored} {constant(v, stored)}" for v in values)
     text = f"internal unnamed_addr constant [{len(values)} x {stored}] [{listed}], align 64"
@@ -85,7 +85,7 @@ def _store(b: ExpressionWriter, array: Any, index: Any, vector: Any, count: Any 
         return
     v = vector_of(b, vector)
     if v.type.scalar != target.element:
-        b.fail(f"{v.type} is stored into an array of {target.element}")
+        b.fail(f"cannot store {v.type} in an array of {target.element}")
     m, t = f"<{v.type.lanes} x i1>", v.type.llvm
     mask = _first_lanes(b, target, at, v.type.lanes, count)
     name = b.f.module.intrinsic(f"masked.store.{v.type.suffix}.p0", "void", t, "ptr", "i32", m)
@@ -94,9 +94,9 @@ def _store(b: ExpressionWriter, array: Any, index: Any, vector: Any, count: Any 
 
 
 def _first_lanes(b: ExpressionWriter, array: Span, at: str, lanes: int, count: Any) -> str:
-    """The mask of the first lanes; a checked build sees that they lie within the array."""
+    """Return the mask of the first lanes, with a bounds check in checked builds."""
     if array.element.bits == 1:
-        b.fail("bools are loaded and stored without a count")
+        b.fail("a count is not supported for bools")
     wanted = b.intrinsic("smax", Operand(I64, b.index(count)), Operand(I64, "0"))
     wanted = b.intrinsic("smin", wanted, Operand(I64, str(lanes)))
     if b.unit.checked:
@@ -115,7 +115,7 @@ def _stream(b: ExpressionWriter, array: Any, index: Any, vector: Any) -> None:
         b.store(target, at, v)
         return
     if v.type.scalar != target.element or v.type.bits == 1:
-        b.fail(f"{v.type} is streamed into an array of {target.element}")
+        b.fail(f"cannot stream {v.type} to an array of {target.element}")
     b.check_range(at, target.length, width=v.type.lanes)
     place = b.address(target, at)
     low = f.let(f"and i64 {f.let(f'ptrtoint ptr {place} to i64')}, {size - 1}")
@@ -135,12 +135,12 @@ def _stream(b: ExpressionWriter, array: Any, index: Any, vector: Any) -> None:
 def _gather(b: ExpressionWriter, array: Any, indexes: Any, element: Any = None) -> Operand:
     source, at = span_of(b, array), b.value(indexes)
     if not at.type.integer or at.type.lanes == 1 or source.element.bits == 1:
-        b.fail("gather takes an array of numbers and a vector of whole numbers")
+        b.fail("gather takes an array of numbers and a vector of integers")
     kind, align = source.element, source.align
     if element is not None:
         kind, align = type_of(b, element), 1
         if source.element.size != 1 or kind.bits == 1:
-            b.fail("gather takes numbers of another type from an array of bytes")
+            b.fail("gather with a type takes an array of bytes")
     if b.unit.checked:
         for lane in range(at.type.lanes):
             one = b.f.let(f"extractelement {at.type.llvm} {at.name}, i64 {lane}")
@@ -179,7 +179,7 @@ def _splat(b: ExpressionWriter, value: Any, lanes: Any) -> Operand:
 def _vec(b: ExpressionWriter, *values: Any) -> Operand:
     parts = b.alike(*values, what="vec(...)")
     if len(parts) < 2 or parts[0].type.lanes > 1:
-        b.fail("vec(...) takes two scalars or more")
+        b.fail("vec(...) takes at least two scalars")
     kind = parts[0].type.wide(len(parts))
     name = "poison"
     for i, p in enumerate(parts):
@@ -191,9 +191,9 @@ def _insert(b: ExpressionWriter, vector: Any, lane: Any, value: Any) -> Operand:
     v = vector_of(b, vector)
     one = b.value(value, v.type.scalar)
     if one.type != v.type.scalar:
-        b.fail(f"{one.type} goes into a {v.type}", f"Convert it: {v.type.scalar}(...).")
+        b.fail(f"cannot insert {one.type} into a {v.type}", f"Convert it: {v.type.scalar}(...).")
     if isinstance(lane, int) and not 0 <= lane < v.type.lanes:
-        b.fail(f"lane {lane} of a vector of {v.type.lanes}")
+        b.fail(f"lane {lane} is out of range for {v.type.lanes} lanes")
     at = b.index(lane)
     text = f"insertelement {v.type.llvm} {v.name}, {one.type.llvm} {one.name}, i64 {at}"
     return Operand(v.type, b.f.let(text))
@@ -203,12 +203,12 @@ def _shuffle(b: ExpressionWriter, first: Any, second: Any, lanes: Any) -> Operan
     x, y = b.alike(first, second, what="shuffle")
     ok = isinstance(lanes, tuple) and all(isinstance(i, int) for i in lanes)
     if not ok or not all(0 <= i < 2 * x.type.lanes for i in lanes):
-        b.fail("the lanes of a shuffle are a constant tuple, within both vectors")
+        b.fail("the lanes of a shuffle must be a constant tuple of lanes of both vectors")
     return pick(b, x, y, lanes)
 
 
 def pick(b: ExpressionWriter, x: Operand, y: Operand, lanes: tuple[int, ...]) -> Operand:
-    """Lanes of two vectors as one."""
+    """Return selected lanes of two vectors as one vector."""
     kind, t = x.type.wide(len(lanes)), x.type.llvm
     mask = ", ".join(f"i32 {i}" for i in lanes)
     text = f"shufflevector {t} {x.name}, {t} {y.name}, <{len(lanes)} x i32> <{mask}>"
@@ -238,30 +238,30 @@ def _mask(b: ExpressionWriter, mask: Any, op: str) -> Operand:
 
 # helpers --------------------------------------------------------------------------------------
 def type_of(b: ExpressionWriter, term: Any) -> Type:
-    """A term that must be a type."""
+    """Return a term that must be a type."""
     if not isinstance(term, Type):
-        b.fail(f"a type is needed here, not {describe(term)}")
+        b.fail(f"expected a type, got {describe(term)}")
     return term
 
 
 def span_of(b: ExpressionWriter, term: Any) -> Span:
-    """A term that must be an array."""
+    """Return a term that must be an array."""
     if not isinstance(term, Span):
-        b.fail(f"an array is needed here, not {describe(term)}")
+        b.fail(f"expected an array, got {describe(term)}")
     return term
 
 
 def vector_of(b: ExpressionWriter, term: Any) -> Operand:
-    """A term that must be a vector."""
+    """Return a term that must be a vector."""
     if not isinstance(term, Operand) or term.type.lanes == 1:
-        b.fail(f"a vector is needed here, not {describe(term)}")
+        b.fail(f"expected a vector, got {describe(term)}")
     return term
 
 
 def lanes_of(b: ExpressionWriter, term: Any) -> int:
-    """A number of lanes."""
+    """Return a term that must be a number of lanes."""
     if not isinstance(term, int) or not 2 <= term <= 64:
-        b.fail("the number of lanes is a constant from 2 to 64")
+        b.fail("the number of lanes must be a constant from 2 to 64")
     return term
 
 
