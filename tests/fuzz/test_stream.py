@@ -152,7 +152,9 @@ def test_batches_too_deep_and_too_large() -> None:
         if wanted is None:
             canvas.check(data)
         else:
-            with pytest.raises(ProtocolError, match="batches lie more than 16 deep") as caught:
+            with pytest.raises(
+                ProtocolError, match="batches are nested more than 16 deep"
+            ) as caught:
                 canvas.check(data)
             assert caught.value.offset == wanted.offset
     for data in (

@@ -26,7 +26,7 @@ def test_a_new_canvas_is_transparent_and_aligned() -> None:
 
 @pytest.mark.parametrize("size", [(0, 5), (5, 0), (16385, 1), (1, -1), (2.5, 3), ("4", 4)])
 def test_sizes_that_are_refused(size: tuple[int, int]) -> None:
-    with pytest.raises(CommandError, match=r"is within 1\.\.16384"):
+    with pytest.raises(CommandError, match="must be an int from 1 to 16384"):
         Canvas(*size)
     canvas = Canvas(4, 4)
     with pytest.raises(CommandError, match="resize"):

@@ -449,7 +449,12 @@ def test_kernel_text_after_a_resize(canvas):
         ("def f(px: Pixel): return px", b"1234", ShaderError, "in order: none"),
         ("def f(px: Pixel, *, a=1.0): return px", b"123", ShaderError, "in order: a (4)"),
         ("def f(px: Pixel, *, a=1.0): return px", b"12345", ShaderError, "in order: a (4)"),
-        ("def f(px: Pixel, *, a): return px * a", b"", ParameterError, "needs the parameter 'a'"),
+        (
+            "def f(px: Pixel, *, a): return px * a",
+            b"",
+            ParameterError,
+            "missing required parameter 'a'",
+        ),
         ("def f(px: Pixel, *, w=1.0): return px * w", b"", ShaderError, "'w' has 4 bytes, 8 were"),
         ("neither\nnor", b"", ShaderError, "neither WGSL (a function with @compute) nor kernel"),
     ],

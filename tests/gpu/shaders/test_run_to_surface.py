@@ -231,7 +231,7 @@ def test_wrong_outputs_are_refused_before_anything_runs(engine_id):
 def test_other_mistakes(engine_id):
     a, out = buffer_zeros((2, 2, 4), "u8"), buffer_zeros((2, 2, 4), "u8")
     with create_surface(2, 2) as s:
-        with pytest.raises(UnknownKernel, match="run_to_surface: there is no kernel 'inverd'"):
+        with pytest.raises(UnknownKernel, match="run_to_surface: no kernel 'inverd'"):
             run_to_surface("inverd", [a], out, s)
         with pytest.raises(CommandError, match="a Surface is expected, Buffer came"):
             run_to_surface("invert", [a], out, out)

@@ -210,11 +210,9 @@ class Color(Kind):
         try:
             color_to_rgba(value if self.fits(value) else "")
         except ColorError as error:
-            came = (
-                unprefixed(error)
-                if self.fits(value)
-                else f"a colour is expected, {shown(value)} came."
-            )
+            came = str(error).partition(": ")[2]
+            if not self.fits(value):
+                came = f"a colour is expected, {shown(value)} came."
             told.append(f"{at}: {came}")
 
     def schema(self) -> Schema:
