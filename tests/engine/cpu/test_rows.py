@@ -148,7 +148,7 @@ def picture(shape, dtype, seed=0):
 # programs ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", SOURCES)
 def test_programs(name, monkeypatch):
-    monkeypatch.setattr(cpu, "SOON_NS", 0.0)
+    monkeypatch.setattr(cpu, "SPECIALIZE_NS", 0.0)
     source, count, params = SOURCES[name]
     k = kernel(source)
 
@@ -522,10 +522,10 @@ def run_chain(engine, runner, links, values, outside, stores):
     ]
 
 
-@pytest.mark.parametrize("space", [cpu_rows_plan.SPACE, 30_000])
+@pytest.mark.parametrize("space", [cpu_rows_plan.MAX_STACK, 30_000])
 def test_chains_equal_their_stages(engine, tiny_tiles, monkeypatch, space):
     """To the bit; with little space, tiles are narrow as well."""
-    monkeypatch.setattr(cpu_rows_plan, "SPACE", space)
+    monkeypatch.setattr(cpu_rows_plan, "MAX_STACK", space)
     ran = []
 
     @fixed(30)
@@ -535,7 +535,7 @@ def test_chains_equal_their_stages(engine, tiny_tiles, monkeypatch, space):
         tensors = [Tensor(links[-1].out.shape, links[-1].out.dtype)] * stores
         runner = make_chain(engine, links, tensors)
         if runner is None:
-            assert space < cpu_rows_plan.SPACE or len(links) > 3
+            assert space < cpu_rows_plan.MAX_STACK or len(links) > 3
             return
         got = run_chain(engine, runner, links, values, outside, stores)
         expected = run_chain(engine, one_by_one(engine, links), links, values, outside, stores)

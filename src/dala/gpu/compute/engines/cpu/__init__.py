@@ -1,1 +1,1 @@
-"""The CPU engine: kernels compiled by LLVM, run on our own threads."""
+"""The CPU engine: kernels compiled by LLVM, run on threads of its own."""

@@ -1,8 +1,8 @@
 """The cache of object code on disk.
 
-An entry is a file named by the hash of everything the code depends on. It is written beside its
-place and moved there, so a reader never sees half of one; it starts with a checksum, so a damaged
-one is ignored. Where no folder can be written there is no cache, and nobody is told.
+An entry is a file named by the hash of everything that the code depends on. It is written to a
+temporary file and renamed, so readers never see a partial one. It starts with a checksum, so
+damaged files are ignored. If no folder can be written, nothing is cached, without a warning.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from typing import Final
 _MAGIC: Final = b"dala-o1\n"
 _DIGEST: Final = hashlib.sha256().digest_size
 
-#: Entries are dropped, those unused for longest first, when they exceed this.
+#: The least recently used entries are removed when the total exceeds this.
 CAPACITY_BYTES: Final = 64 << 20
 
 
 def cache_folder() -> str | None:
-    """The folder for object code: DALA_CACHE_DIR, or in the user's cache; None if turned off."""
+    """Return the folder for object code, or None if DALA_CACHE turns caching off.
+
+    It is in DALA_CACHE_DIR, or else in the user's cache folder.
+    """
     if os.environ.get("DALA_CACHE", "").strip().lower() in ("0", "off", "no", "false"):
         return None
     chosen = os.environ.get("DALA_CACHE_DIR")
@@ -34,23 +37,23 @@ def cache_folder() -> str | None:
         base = os.path.expanduser("~/Library/Caches")
     else:
         base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    if base.startswith("~"):  # there is no home
+    if base.startswith("~"):  # there is no home folder
         return None
     return os.path.join(base, "dala", "objects")
 
 
 class ObjectCache:
-    """Object code by key, in a folder; every failure of the file system means "not there"."""
+    """Object code by key, in a folder. File system errors count as missing entries."""
 
     def __init__(
         self, folder: str | os.PathLike[str] | None, capacity: int = CAPACITY_BYTES
     ) -> None:
-        # Text rather than a Path: that module would take longer to import than the code to load.
+        # A str: importing pathlib would take longer than loading the code.
         self.folder = None if folder is None else os.fspath(folder)
         self.capacity = capacity
 
     def get(self, key: str) -> bytes | None:
-        """The code stored under a key, or None."""
+        """Return the code stored under a key, or None."""
         if self.folder is None:
             return None
         path = os.path.join(self.folder, f"{key}.o")
@@ -65,11 +68,11 @@ class ObjectCache:
         except OSError:
             return None
         with contextlib.suppress(OSError):
-            os.utime(path)  # so that eviction knows it is in use
+            os.utime(path)  # marks it as recently used
         return code
 
     def put(self, key: str, code: bytes) -> None:
-        """Stores code under a key, if it can."""
+        """Store code under a key, if possible."""
         if self.folder is None:
             return
         path = os.path.join(self.folder, f"{key}.o")
@@ -89,7 +92,7 @@ class ObjectCache:
         assert self.folder is not None
         entries = []
         for entry in os.scandir(self.folder):
-            with contextlib.suppress(OSError):  # another process may be evicting too
+            with contextlib.suppress(OSError):  # another process may be removing files too
                 found = entry.stat()
                 entries.append((found.st_mtime, found.st_size, entry.path))
         total = sum(size for _, size, _ in entries)
@@ -104,7 +107,7 @@ class ObjectCache:
 
 
 def _trusted(descriptor: int) -> bool:
-    """Whether a file is our own: what it holds will be executed."""
+    """Return whether a file belongs to this user (or root): its contents will be executed."""
     if not hasattr(os, "geteuid"):
         return True
     return os.fstat(descriptor).st_uid in (os.geteuid(), 0)

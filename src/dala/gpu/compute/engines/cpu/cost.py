@@ -1,4 +1,4 @@
-"""What work will cost on this machine, roughly: enough to decide who runs it and in which tiles."""
+"""Estimate the cost of work, to choose the number of threads and the size of tiles."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from dala.gpu.compute.lang.ir import Block, For, If, Program, Value
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.rows.plan import RowStage
 
-#: Work estimated below this runs in the calling thread: sharing it would cost more than it saves.
+#: Less work runs on the calling thread: sharing it would cost more than it saves.
 ALONE_NS: Final = 20_000.0
-#: Work that another thread is worth inviting for.
+#: Work for which another thread is worth inviting.
 HELPER_NS: Final = 10_000.0
-#: Work estimated below this keeps the GIL, which is dearer to get back than the work is to do.
+#: Less work keeps the GIL: getting it back takes longer than the work.
 HELD_NS: Final = 3_000.0
-#: Tiles are at least this much work, so that handing them out does not show.
+#: The least work of a tile, so that claiming tiles costs nothing by comparison.
 TILE_NS: Final = 5_000.0
-#: Tiles for each thread, so that one that starts late or is slowed down can be helped out.
+#: Tiles per thread, so that other threads can take over from a slow one.
 TILES: Final = 32
-#: Outputs of this many bytes go past the caches, which could not hold them anyway.
+#: Outputs of at least this many bytes are written with non-temporal stores: no cache holds them.
 STREAM_BYTES: Final = 32 << 20
 
 _BYTE_NS: Final = 0.03
-#: A tap of a blur, for each byte of a pixel.
+#: A tap of a blur, per byte of a pixel.
 _TAP_NS: Final = 0.03
-#: A pixel from planes, or to them.
+#: A pixel converted from planes, or to them.
 _PLANES_NS: Final = 0.3
 _PLAIN_NS: Final = 0.03
 _COSTLY_NS: Final = {
@@ -37,7 +37,7 @@ _COSTLY_NS: Final = {
     "exp": 0.5, "log": 0.5, "sin": 0.6, "cos": 0.6, "tan": 0.8, "atan": 0.8, "atan2": 1.0,
     "pow": 1.2,
 }  # fmt: skip
-#: Code with loops whose ends are not known does not vectorise, and they go round this often.
+#: Iterations assumed for loops of unknown length; code with such loops does not vectorize.
 _LOOP_TURNS: Final = 16
 _LOOP_FACTOR: Final = 8.0
 
@@ -49,21 +49,21 @@ _NOTABLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TilePlan:
-    """How a runner does its work."""
+    """The threads and tiles that a runner uses."""
 
-    #: Other threads to wake; 0 runs all of it in the calling one.
+    #: Other threads to invite; 0 runs everything on the calling thread.
     helpers: int
     #: Positions in a tile.
     chunk: int
     hold_gil: bool
-    #: Whether the output may bypass the caches.
+    #: Whether the output may be written with non-temporal stores.
     stream: bool
-    #: The estimate all this rests on, for one core.
+    #: The estimated work on one core.
     work_ns: float
 
 
 def plan(program: Program, geometry: Geometry, threads: int) -> TilePlan:
-    """Chooses threads and tiles for a program over a geometry."""
+    """Choose threads and tiles for a program over a geometry."""
     total = geometry.count
     each, loops = _position_ns(program)
     work = total * each
@@ -78,7 +78,7 @@ def plan(program: Program, geometry: Geometry, threads: int) -> TilePlan:
 
 
 def _rounded(chunk: int, geometry: Geometry, out_bytes: int) -> int:
-    """A tile of whole rows where rows are short enough, and of whole cache lines if possible."""
+    """Round a tile up to whole rows, if rows are short, and to whole cache lines."""
     row = geometry.dims[-1] if len(geometry.dims) > 1 else 1
     unit = row if row <= chunk else 1
     unit *= 64 // math.gcd(64, unit * out_bytes)
@@ -86,7 +86,7 @@ def _rounded(chunk: int, geometry: Geometry, out_bytes: int) -> int:
 
 
 def _position_ns(program: Program) -> tuple[float, bool]:
-    """Nanoseconds for one position on one core, and whether loops make that a guess."""
+    """Return nanoseconds per position on one core, and whether loops make that a guess."""
     moved = ITEMSIZE[program.out.dtype] * program.out.channels
     moved += sum(ITEMSIZE[a.dtype] * a.channels for a in program.args if a.kind != "array")
     computed, loops = _block_ns(program.body)
@@ -94,7 +94,7 @@ def _position_ns(program: Program) -> tuple[float, bool]:
 
 
 def stage_ns(stage: RowStage) -> float:
-    """Nanoseconds for one pixel of a stage of a chain on one core."""
+    """Return nanoseconds per pixel of a stage of a chain on one core."""
     if stage.analysis is not None:
         return _position_ns(stage.analysis.program)[0]
     if stage.blur is not None:
@@ -122,5 +122,5 @@ def _block_ns(block: Block) -> tuple[float, bool]:
 
 
 def notable(features: dict[str, bool]) -> tuple[str, ...]:
-    """The vector instructions a machine has, of those that make a difference."""
+    """Return the vector features of a CPU that affect speed."""
     return tuple(name for name in _NOTABLE if features.get(name))

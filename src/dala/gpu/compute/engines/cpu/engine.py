@@ -1,7 +1,7 @@
-"""The CPU engine: kernels compiled with LLVM, their tiles shared out over our own threads.
+"""The CPU engine: kernels compiled with LLVM and run in tiles on the engine's own threads.
 
-Memory is ordinary host memory, so views of it cost nothing and nothing is ever copied that need
-not be. Work is done when a runner returns; there is no queue.
+Memory is ordinary host memory, so views of it are free and nothing is copied without need. Work is
+done when a runner returns; there is no queue.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ctypes
 import math
 import struct
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,7 +33,7 @@ from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
 from dala.gpu.compute.engines.cpu.llvm.kernel import JobLayout, module_text
 from dala.gpu.compute.engines.cpu.llvm.unroll import has_loops, loop_params, unroll, wrap
 from dala.gpu.compute.engines.cpu.llvm.variants import Variants
-from dala.gpu.compute.engines.cpu.memory import HostMemory, Memory, address_of
+from dala.gpu.compute.engines.cpu.memory import Array, HostMemory, Memory, address_of
 from dala.gpu.compute.engines.cpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.cpu.threads import ThreadPool, Tiles, pool, usable_cores
 from dala.gpu.compute.engines.hardware import cpu_name
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
     from dala.gpu.compute.engines.cpu.rows.machine import Machine
 
-# What concerns pictures is imported where it is needed: much else is done without.
+# Modules for images are imported on use: most calls do without.
 
-#: Programs kept compiled; beyond that the oldest go (and come back from the disk).
-KEPT_PROGRAMS: Final = 512
+#: The most programs kept compiled in memory. Older ones are reloaded from disk when needed.
+MAX_PROGRAMS: Final = 512
 
-#: Work after which a program of rows gets code for the values of its parameters.
-SOON_NS: Final = 4e6
+#: Work after which a program of rows is compiled for the values of its parameters.
+SPECIALIZE_NS: Final = 4e6
 
 _PACK: Final = {"f32": "f4x", "f64": "d", "s32": "i4x", "u32": "I4x", "s64": "q", "bool": "?7x"}
 _All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
@@ -60,7 +60,7 @@ _address: Final = attrgetter("address")
 
 
 class CPUEngine(Engine):
-    """Runs programs on the host's cores."""
+    """An engine that runs programs on the host's cores."""
 
     id = "cpu"
     backend = "cpu"
@@ -71,7 +71,7 @@ class CPUEngine(Engine):
         self._pool = threads
         self._memory = HostMemory()
         self._live: dict[int, int] = {}
-        self._codes: dict[tuple[object, ...], Code] = {}
+        self._codes: dict[tuple[Hashable, ...], Code] = {}
         self._compiling = threading.Lock()
 
     @property
@@ -82,25 +82,25 @@ class CPUEngine(Engine):
 
     @property
     def attributes(self) -> str:
-        """Attributes that functions have on this machine."""
+        """LLVM function attributes for this CPU."""
         return self._jit.host.attributes
 
     @property
     def machine(self) -> Machine:
-        """What code of rows depends on."""
+        """The vector size and intrinsics of this CPU."""
         from dala.gpu.compute.engines.cpu.rows.machine import Machine
 
         return Machine.of(self._jit.features)
 
     @property
     def _threads(self) -> ThreadPool:
-        """The threads that share out jobs."""
+        """The threads that run tiles."""
         if self._pool is None:
             self._pool = pool()
         return self._pool
 
     def info(self) -> dict[str, Any]:
-        """Name, cores, threads, vector features, LLVM version and where code is cached."""
+        """Return name, cores, threads, vector features, LLVM version and cache folder."""
         compiler = self._jit
         return {
             "name": cpu_name(),
@@ -116,7 +116,7 @@ class CPUEngine(Engine):
 
     # memory -----------------------------------------------------------------------------------
     def allocate(self, nbytes: int, *, zero: bool) -> Storage:
-        """New memory on a 64-byte boundary."""
+        """Allocate memory on a 64-byte boundary."""
         return self._storage(nbytes, self._memory.allocate(nbytes, zero=zero))
 
     def _storage(self, nbytes: int, memory: Memory, foreign: bool = False) -> Storage:
@@ -125,29 +125,29 @@ class CPUEngine(Engine):
         return storage
 
     def release(self, storage: Storage) -> None:
-        """Lets go of the memory; views of it, and calls at work on it, keep it alive."""
+        """Drop the reference to the memory; views of it and running calls keep it alive."""
         self._live.pop(id(storage), None)
         storage.handle = None
 
     def upload(self, storage: Storage, data: Bytes) -> None:
-        """Copies host bytes in."""
+        """Copy host bytes into a storage."""
         if storage.nbytes:
             np.copyto(_array(storage), np.frombuffer(data, np.uint8))
 
     def download(self, storage: Storage) -> memoryview:
-        """A fresh copy of the bytes."""
+        """Return a copy of the bytes."""
         return memoryview(_array(storage).copy())
 
     def copy(self, source: Storage, target: Storage) -> None:
-        """Copies one storage into another; a storage may be copied to itself."""
+        """Copy one storage to another, which may be the same."""
         np.copyto(_array(target), _array(source))
 
     def host_view(self, storage: Storage) -> memoryview:
-        """The bytes themselves; the view keeps them alive, whatever becomes of the storage."""
+        """Return the bytes without a copy; the view keeps them alive after release."""
         return memoryview(_array(storage))
 
     def adopt(self, memory: memoryview) -> Storage | None:
-        """Storage over the caller's bytes; None if they are scattered or none at all."""
+        """Return a storage over the caller's bytes; None if they are empty or not contiguous."""
         if not memory.c_contiguous or not memory.nbytes:
             return None
         array = np.frombuffer(memory, np.uint8)
@@ -155,7 +155,7 @@ class CPUEngine(Engine):
 
     # work -------------------------------------------------------------------------------------
     def source(self, program: Program, geometry: Geometry) -> str:
-        """The LLVM IR generated for a program, before LLVM optimises it."""
+        """Return the LLVM IR of a program, before optimization."""
         text = None
         if program.out.pixels:
             from dala.gpu.compute.engines.cpu.rows.chain import program_text
@@ -164,11 +164,11 @@ class CPUEngine(Engine):
         return text or self._text(program, geometry, {})
 
     def assembly(self, program: Program, geometry: Geometry) -> str:
-        """The machine code made of a program, as the assembler writes it."""
+        """Return the assembly of a program."""
         return self._jit.assembly(self.source(program, geometry))
 
     def prepare(self, program: Program, geometry: Geometry) -> Runner:
-        """Code for the program, and the runner for this geometry."""
+        """Return the runner of a program for a geometry."""
         if geometry.count == 0:
             return _nothing
         plan = cpu_cost.plan(program, geometry, self._threads.threads)
@@ -181,27 +181,27 @@ class CPUEngine(Engine):
                 if runner is not None:
                     return runner
             if known and has_loops(unroll(program.body, program.result, known)[0]):
-                return None  # where a loop stays, nothing is won
+                return None  # with a loop left, specialized code is no faster
             code = self._code(program, geometry, known)
             return self._runner(program, geometry, code, plan)
 
         wanted = loop_params(program.body)
         if wanted:
-            # Rows need the values, and their code is made quickly.
+            # Code of rows needs the values, and it compiles quickly.
             soon = self._analysis(program, dict.fromkeys(wanted, 1)) is not None
-            return Variants(program, wanted, make, plan.work_ns, SOON_NS if soon else None)
+            return Variants(program, wanted, make, plan.work_ns, SPECIALIZE_NS if soon else None)
         made = make({})
         assert made is not None
         return made
 
     def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
-        """One pass over the picture for a chain of stages."""
+        """Return a runner that runs a chain in one pass over the image, or None."""
         from dala.gpu.compute.engines.cpu.rows.chain import make_chain
 
         return make_chain(self, links, inputs)
 
     def keeps_apart(self, producer: Program, consumer: Program) -> bool:
-        """Where each is written in a form of its own that the two as one would have to give up."""
+        """Return whether the programs run faster each in its own form than fused."""
         if not (producer.out.pixels and consumer.out.pixels):
             return False
         from dala.gpu.compute.engines.cpu.rows.chain import keeps_apart
@@ -209,11 +209,11 @@ class CPUEngine(Engine):
         return keeps_apart(self, producer, consumer)
 
     def operate(self, task: Task) -> Runner | None:
-        """The engine's own code for an operation, if it has some."""
+        """Return a runner for an operation, or None if the engine does not implement it."""
         return IMPLEMENTATIONS.prepare(self, task)
 
     def composer(self) -> Composer:
-        """Draws pictures in native code, tile by tile."""
+        """Return a new compositor that runs native code, tile by tile."""
         from dala.gpu.compute.engines.cpu.compose.composer import CPUComposer
 
         return CPUComposer()
@@ -229,15 +229,15 @@ class CPUEngine(Engine):
         return module_text(program, layout, attributes, known, analysis, machine)
 
     def _analysis(self, program: Program, known: Mapping[int, int]) -> ProgramAnalysis | None:
-        """What vectors need to know of a program, if it is anything for them."""
+        """Return the analysis of a pixel program; None if it cannot be written with vectors."""
         if not program.out.pixels:
             return None
         from dala.gpu.compute.engines.cpu.llvm.analysis import analyze
 
         return analyze(program, known, tables=bool(self.machine.lookup))
 
-    def code_for(self, key: tuple[object, ...], text: Callable[[], str]) -> Code:
-        """Functions ``body`` and ``all`` of a module, compiled unless they are at hand."""
+    def code_for(self, key: tuple[Hashable, ...], text: Callable[[], str]) -> Code:
+        """Return the functions ``body`` and ``all`` of a module, compiled on first use."""
         found = self._codes.get(key)
         if found is not None:
             return found
@@ -246,7 +246,7 @@ class CPUEngine(Engine):
             if found is None:
                 rows = key[0] == "rows"
                 found = self._jit.compile(text(), ("body", "all"), vectors=rows)
-                if len(self._codes) >= KEPT_PROGRAMS:
+                if len(self._codes) >= MAX_PROGRAMS:
                     self._codes.pop(next(iter(self._codes)))
                 self._codes[key] = found
         return found
@@ -258,7 +258,7 @@ class CPUEngine(Engine):
         numbers = job.geometry_values(geometry)
         middle = struct.pack(f"={len(numbers)}q", *numbers)
         size = ITEMSIZE[program.out.dtype] * program.out.channels
-        # All but the addresses and the parameters is the same in every call, and packed here.
+        # Everything but addresses and parameters is the same in every call and packed here.
         total, body = geometry.count, code.addresses["body"]
         plain, stream = (
             struct.pack("=9q", 0, total, plan.chunk, 0, 0, body, size, past, 0) for past in (0, 1)
@@ -270,8 +270,8 @@ class CPUEngine(Engine):
         threads = self._threads
         tiles = self._tiles() if plan.helpers or plan.stream else None
 
-        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-            # Held here, so that nothing is given back while native code works on it.
+        def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
+            # These references keep the memory alive while native code uses it.
             memories, target = list(map(_handle, inputs)), output.handle
             try:
                 # An output that is read too is in the caches already.
@@ -281,40 +281,49 @@ class CPUEngine(Engine):
             except AttributeError:
                 raise _freed() from None
             except (struct.error, OverflowError):
-                params = _fitting(types, params)
+                params = _in_range(types, params)
                 words = pack(head, target.address, *map(_address, memories), middle, *params)
             if tiles is None:
                 whole(words)
             else:
                 threads.run(tiles, words, plan.helpers)
 
-        run.__dict__["code"] = code  # the functions live as long as their runner
+        run.__dict__["code"] = code  # the code must live as long as its runner
         return run
 
     def _tiles(self) -> Tiles:
-        """The functions that threads share a job out with."""
+        """Return the functions that run a job on several threads."""
         code = self._jit.tiles()
         return Tiles(code.addresses, code)
 
     def packer(self, form: str, types: Sequence[str]) -> Callable[..., bytes]:
-        """What packs a job block: head, output, inputs, middle as ``form`` says, parameters."""
+        """Return a function that packs a job block: head, output, inputs, fixed words, parameters.
+
+        Args:
+            form: The ``struct`` format of all but the parameters.
+            types: IR types of the parameters.
+        """
         pack = struct.Struct(form + "".join(_PACK[t] for t in types)).pack
 
         def packed(
-            head: bytes, target: Any, memories: list[Any], middle: bytes, params: tuple[Any, ...]
+            head: bytes,
+            target: Memory,
+            memories: list[Memory],
+            middle: bytes,
+            params: tuple[float, ...],
         ) -> bytes:
             try:
                 return pack(head, target.address, *map(_address, memories), middle, *params)
             except AttributeError:
                 raise _freed() from None
             except (struct.error, OverflowError):
-                params = _fitting(types, params)
+                params = _in_range(types, params)
                 return pack(head, target.address, *map(_address, memories), middle, *params)
 
         return packed
 
     def stats(self) -> dict[str, int]:
-        """Live memory, memory kept for reuse, and what compiling has cost so far."""
+        """Return counts of live memory, memory kept for reuse, and compilations."""
         sizes = list(self._live.values())
         found = {
             "live_buffers": len(sizes),
@@ -331,29 +340,30 @@ class CPUEngine(Engine):
         return found
 
     def close(self) -> None:
-        """Lets go of compiled code and of memory kept for reuse."""
+        """Drop compiled code and memory kept for reuse."""
         self._codes.clear()
         self._memory.clear()
 
 
-def _array(storage: Storage) -> Any:
+def _array(storage: Storage) -> Array:
     try:
-        return storage.handle.array
+        array: Array = storage.handle.array
+        return array
     except AttributeError:
         raise _freed() from None
 
 
 def _freed() -> FreedError:
-    return FreedError("a buffer was freed by one thread while another was about to use it")
+    return FreedError("run_kernel: a buffer was freed by another thread.", call="run_kernel")
 
 
-def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-    """Runs over no positions."""
+def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
+    """Run over no positions."""
 
 
-def _fitting(types: Sequence[str], params: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Parameters that are too large for their type, as that type would hold them."""
-    found: list[Any] = []
+def _in_range(types: Sequence[str], params: tuple[float, ...]) -> tuple[float, ...]:
+    """Wrap or saturate parameters that are out of the range of their type."""
+    found: list[float] = []
     for t, p in zip(types, params, strict=True):
         if t == "f32":
             value = float(p)

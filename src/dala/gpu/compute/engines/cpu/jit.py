@@ -1,7 +1,7 @@
-"""From LLVM IR text to functions in memory: optimise, generate, link, and remember on disk.
+"""Compile LLVM IR text to functions in memory: optimize, generate code, link, and cache on disk.
 
-llvmlite is imported when the first kernel is compiled. It takes one lock for each of its calls and
-releases the GIL in them, so other threads keep running while a kernel is compiled.
+llvmlite is imported when the first kernel is compiled. It holds a lock of its own during each call
+and releases the GIL, so other threads keep running while a kernel compiles.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dala.errors import DeviceError
 from dala.gpu.compute.engines.cpu.cache import ObjectCache, cache_folder
 from dala.gpu.compute.engines.cpu.llvm.tiles import Host, tiles_text
 
-#: Part of every key on disk: raise it when the meaning of stored code changes.
+#: Part of every key on disk. Increase it when the meaning of stored code changes.
 CACHE_VERSION: Final = "1"
 
 _X86: Final = ("x86_64", "amd64")
@@ -30,22 +30,23 @@ _X86: Final = ("x86_64", "amd64")
 
 @dataclass(eq=False, slots=True)
 class Code:
-    """Functions in memory, by name; the memory goes when this does."""
+    """Functions in memory, by name. The memory is freed with this object."""
 
     addresses: dict[str, int]
     _owner: Any = field(repr=False)
 
 
 class Jit:
-    """The compiler for this machine's CPU, or for a lesser one that it can stand in for."""
+    """The compiler for this CPU, or for an older one that this CPU is compatible with."""
 
     def __init__(self, cache: ObjectCache | None = None, cpu: str | None = None) -> None:
         try:
             llvm: Any = importlib.import_module("llvmlite.binding")
         except (ImportError, OSError) as error:
             raise DeviceError(
-                f"the cpu engine needs llvmlite, which could not be loaded: {error}. "
-                "Install it (pip install llvmlite) or choose another device."
+                f"cpu: llvmlite could not be loaded: {error}. "
+                "Install it with 'pip install llvmlite', or choose another device.",
+                call="cpu",
             ) from error
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
@@ -74,7 +75,7 @@ class Jit:
         self.cache_hits = 0
         self.compile_seconds = 0.0
         if hasattr(os, "register_at_fork"):
-            # A child must not inherit the compiler in the middle of somebody's work.
+            # A child must not inherit a compiler that another thread is using.
             os.register_at_fork(
                 before=self._lock.acquire,
                 after_in_parent=self._lock.release,
@@ -83,7 +84,7 @@ class Jit:
 
     @property
     def host(self) -> Host:
-        """What the emitter should know of this machine."""
+        """Properties of this CPU for generated code."""
         machine = platform.machine().lower()
         if machine in _X86:
             wide = self.features.get("avx512f", False)
@@ -95,21 +96,21 @@ class Jit:
                 portion, lanes = "x86.avx2.pmul.hr.sw", 16
             return Host(attributes, True, pause, portion, lanes)
         if machine in ("arm64", "aarch64"):
-            # "yield" does nothing on most of them; a barrier waits about as long as x86's pause.
+            # "yield" does nothing on most of them; a barrier takes about as long as x86's pause.
             return Host(pause="call void @llvm.aarch64.isb(i32 15)")
         return Host()
 
     def tiles(self) -> Code:
-        """The functions that share out a job; see ``tiles``."""
-        with self._making_tiles:  # one for all: its functions live as long as this compiler
+        """Return the functions that run jobs; see ``llvm/tiles.py``."""
+        with self._making_tiles:  # shared by all: the functions live as long as this compiler
             if self._tiles is None:
                 self._tiles = self.compile(tiles_text(self.host), ("share", "wait", "serve"))
             return self._tiles
 
     def compile(self, text: str, exports: tuple[str, ...], *, vectors: bool = False) -> Code:
-        """Functions for a module, from the disk if it was compiled before.
+        """Return the functions of a module, from disk if it was compiled before.
 
-        ``vectors`` says that it is written in vectors already: LLVM need not look for any.
+        With ``vectors``, the module is written in vectors and LLVM does not look for more.
         """
         stored = self.recall(text, exports)
         if stored is not None:
@@ -123,14 +124,14 @@ class Jit:
         return code
 
     def recall(self, text: str, exports: tuple[str, ...]) -> Code | None:
-        """As :meth:`compile`, but None where nothing was stored."""
+        """Return the functions of a module if they are on disk, else None."""
         stored = self.cache.get(self._key(text))
         if stored is None:
             return None
         try:
             code = self._link(stored, exports)
         except RuntimeError:
-            return None  # the checksum was right but the linker disagrees: make it anew
+            return None  # the checksum is valid but linking failed: compile again
         self.cache_hits += 1
         return code
 
@@ -138,20 +139,20 @@ class Jit:
         return hashlib.sha256(f"{self._identity}\n{text}".encode()).hexdigest()
 
     def object_code(self, text: str, *, vectors: bool = False) -> bytes:
-        """Optimised object code of a module."""
+        """Return the optimized object code of a module."""
         with self._lock:
-            code: bytes = self._machine.emit_object(self._optimised(text, vectors))
+            code: bytes = self._machine.emit_object(self._optimized(text, vectors))
             return code
 
     def assembly(self, text: str) -> str:
-        """The machine code of a module, for people to read."""
+        """Return the assembly of a module."""
         with self._lock:
-            listing: str = self._machine.emit_assembly(self._optimised(text))
+            listing: str = self._machine.emit_assembly(self._optimized(text))
             return listing
 
-    def _optimised(self, text: str, vectors: bool = False) -> Any:
+    def _optimized(self, text: str, vectors: bool = False) -> Any:
         llvm = self._llvm
-        # A context of its own, so that what is compiled leaves nothing behind.
+        # A context of its own, so that nothing of the module stays in memory.
         module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
         options = llvm.create_pipeline_tuning_options(speed_level=3)
@@ -174,12 +175,12 @@ class Jit:
 
 
 def _rounding_functions() -> dict[str, int]:
-    """The C library's rounding, for processors without instructions for it."""
+    """Return the C library's rounding functions, for CPUs without such instructions."""
     library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
-    # rint rounds as roundeven does unless somebody changes the mode, and every library has it.
-    twins = {"floor": "floor", "ceil": "ceil", "roundeven": "rint"}
+    # rint equals roundeven in the default rounding mode, and every C library has it.
+    names = {"floor": "floor", "ceil": "ceil", "roundeven": "rint"}
     found = {}
-    for ours, theirs in twins.items():
+    for ours, theirs in names.items():
         for suffix in ("", "f"):
             function = getattr(library, theirs + suffix)
             found[ours + suffix] = ctypes.cast(function, ctypes.c_void_p).value or 0
@@ -191,7 +192,7 @@ _making = threading.Lock()
 
 
 def jit() -> Jit:
-    """The process's compiler, made on first use."""
+    """Return the compiler of the process, created on first use."""
     global _jit
     if _jit is None:
         with _making:

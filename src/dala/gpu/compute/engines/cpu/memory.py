@@ -1,7 +1,7 @@
-"""Host memory for the CPU engine: aligned blocks, and big ones used again.
+"""Host memory for the CPU engine: aligned blocks, and reuse of large ones.
 
-A fresh big block costs a page fault for every page it has, which is more than many kernels cost on
-it; so big blocks that nobody looks at any more are kept, up to a limit, for the next to ask.
+A new large block costs a page fault for each of its pages, which takes longer than many kernels
+run. Large blocks are therefore kept for reuse, up to a limit, once no view of them is left.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import ctypes
 import sys
 import threading
 import weakref
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dala.errors import BufferTooLarge
+from dala.typing import NDArray
 
 ALIGNMENT: Final = 64
-#: Blocks from this size on are kept for reuse; smaller ones the C library handles well.
+#: Blocks of at least this size are kept for reuse; the C library handles smaller ones well.
 REUSE_FROM: Final = 1 << 20
-#: Bytes kept for reuse at most.
+#: The most bytes kept for reuse.
 REUSE_LIMIT: Final = 256 << 20
 
 Array = npt.NDArray[np.uint8]
@@ -28,10 +29,11 @@ Array = npt.NDArray[np.uint8]
 _Byte: Final = ctypes.c_char
 
 
-def address_of(array: np.ndarray[Any, Any]) -> int:
+def address_of(array: NDArray) -> int:
     """Return the address of an array's data.
 
-    Ask once per buffer: NumPy's attributes take about two microseconds.
+    Call it once per buffer rather than once per frame: NumPy's own attributes take two
+    microseconds.
     """
     try:
         return ctypes.addressof(_Byte.from_buffer(array))  # a third of the time of the attribute
@@ -39,12 +41,12 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
         return int(array.ctypes.data)
 
 
-#: An array as native code takes it without asking: its address and length.
+#: An array as native code receives it: address and length.
 Place: TypeAlias = tuple[int, int]
 
 
-def place_of(array: np.ndarray[Any, Any]) -> Place:
-    """Where an array is; whoever uses this keeps the array."""
+def place_of(array: NDArray) -> Place:
+    """Return an array's address and length; the caller keeps the array alive."""
     return address_of(array), array.size
 
 
@@ -61,27 +63,29 @@ class Memory:
         pool: HostMemory | None = None,
     ) -> None:
         self.array = array
-        #: Also where an empty array has its memory, which NumPy does not tell.
+        #: Valid even for an empty array, for which NumPy reports no address.
         self.address = address
         self._whole = whole
         self._pool = pool
 
     def __del__(self) -> None:
-        # Whoever still holds a view holds the array, and then the block cannot be used again.
-        pool = self._pool
-        if pool is not None and sys is not None and self._references() == _UNSHARED:
-            pool._give_back(self._whole)
+        # Views of the memory hold a reference to the array: then the block cannot be reused.
+        pool, whole = self._pool, self._whole
+        if pool is None or whole is None or sys is None:  # sys is None at interpreter exit
+            return
+        if self._references() == _UNSHARED:
+            pool.give_back(whole)
 
     def _references(self) -> int:
         return sys.getrefcount(self.array)
 
 
-#: References that an array nobody else holds has, as this interpreter counts them.
+#: The reference count of an array that has no views.
 _UNSHARED: Final = Memory(np.empty(1, np.uint8), 0)._references()
 
 
 class HostMemory:
-    """Allocates blocks, and keeps big ones that were given back."""
+    """Allocates blocks and keeps released large ones for reuse."""
 
     def __init__(self, limit: int = REUSE_LIMIT) -> None:
         self._limit = limit
@@ -90,7 +94,7 @@ class HostMemory:
         self.kept_bytes = 0
 
     def allocate(self, nbytes: int, *, zero: bool) -> Memory:
-        """A block on a 64-byte boundary; even an empty one has some memory behind it."""
+        """Allocate a block on a 64-byte boundary; even an empty one has some memory."""
         size = max(nbytes, 1)
         if size < REUSE_FROM:
             return Memory(*_aligned(_fresh(size + ALIGNMENT, zero), nbytes))
@@ -103,10 +107,10 @@ class HostMemory:
         return Memory(*_aligned(whole, nbytes), whole, self)
 
     def block(self, nbytes: int) -> Array:
-        """The bytes of a block that comes back by itself when the last view of them is gone."""
+        """Return the bytes of a block, which is released once the last view of them is gone."""
         memory = self.allocate(nbytes, zero=False)
         view = memory.array[:]
-        weakref.finalize(view, _let_go, memory).atexit = False
+        weakref.finalize(view, _release, memory).atexit = False
         return view
 
     def _take(self, size: int) -> Array | None:
@@ -117,8 +121,9 @@ class HostMemory:
             self.kept_bytes -= size
             return blocks.pop()
 
-    def _give_back(self, whole: Any) -> None:
-        # Called by finalizers, which may run while this very thread holds the lock.
+    def give_back(self, whole: Array) -> None:
+        """Keep a block for reuse, up to the limit."""
+        # Finalizers call this, possibly while the current thread holds the lock.
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -130,14 +135,14 @@ class HostMemory:
             self._lock.release()
 
     def clear(self) -> None:
-        """Lets go of everything kept."""
+        """Drop all blocks kept for reuse."""
         with self._lock:
             self._kept.clear()
             self.kept_bytes = 0
 
 
-def _let_go(memory: Memory) -> None:
-    """What held on to the block until now."""
+def _release(memory: Memory) -> None:
+    """Drop the last reference to a block."""
 
 
 def _fresh(size: int, zero: bool) -> Array:
@@ -145,7 +150,8 @@ def _fresh(size: int, zero: bool) -> Array:
         return np.zeros(size, np.uint8) if zero else np.empty(size, np.uint8)
     except MemoryError:
         raise BufferTooLarge(
-            f"allocate: {size} bytes are more than this machine can give; free some buffers first."
+            f"allocate: not enough memory for {size} bytes. Free some buffers first.",
+            call="allocate",
         ) from None
 
 

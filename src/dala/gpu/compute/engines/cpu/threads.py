@@ -1,10 +1,10 @@
-"""The threads that share out a job.
+"""The thread pool of the CPU engine.
 
-A job is one block of memory and one native function. The calling thread makes a single native call,
-which invites helpers, works through tiles beside them, and waits for their last ones; helpers wait
-for invitations in native code too. So the GIL is free throughout, no Python runs for a tile, and a
-helper that is awake is at work within a microsecond. One that has waited for a while goes to sleep,
-and is woken through a queue. Any number of threads may start jobs at the same time.
+A job is a block of memory and a native function. The calling thread makes one native call, which
+invites helpers, runs tiles beside them, and waits for their last ones. Helpers wait for invitations
+in native code too, so the GIL is free throughout, no Python runs per tile, and an idle helper
+starts within a microsecond. A helper that has waited for a while sleeps, and is woken through a
+queue. Any number of threads may start jobs at the same time.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Final
 from dala.errors import ParameterError
 from dala.gpu.compute.engines.cpu.llvm.tiles import MAILBOX_HEAD, SLOTS
 
-#: How often the caller looks for the end of a job before it takes a nap (some 100 us).
-LOOKS: Final = 2000
-#: How often an idle helper looks for another job before it goes to sleep (some 300 us). Whoever
-#: draws frames one after another does so within that time; waking a helper takes some 50 us.
-IDLE_LOOKS: Final = 3000
-#: How long a caller naps while others finish, in seconds.
-NAP: Final = 50e-6
+#: Checks for the end of a job before the caller sleeps (about 100 us).
+SPINS: Final = 2000
+#: Checks for another job before an idle helper sleeps (about 300 us). Drawing one frame after
+#: another takes less than that, and waking a helper takes about 50 us.
+IDLE_SPINS: Final = 3000
+#: Seconds that a caller sleeps while helpers finish.
+SLEEP_SECONDS: Final = 50e-6
 
 _Share: Final = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
@@ -37,7 +37,7 @@ _Serve: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
 
 def usable_cores() -> int:
-    """Cores this process may run on: affinity and container limits count."""
+    """Return the number of cores that this process may use, by affinity and container limits."""
     counted = getattr(os, "process_cpu_count", None)
     if counted is not None:
         cores = counted() or 1
@@ -51,35 +51,34 @@ def usable_cores() -> int:
         if quota != "max":
             cores = min(cores, max(1, -(-int(quota) // int(period))))
     except (OSError, ValueError):
-        pass  # no such limit here
+        pass  # no container limit
     return cores
 
 
 def thread_count() -> int:
-    """Threads to use: DALA_THREADS, or one for each usable core."""
+    """Return the number of threads: DALA_THREADS, or one for each usable core."""
     wanted = os.environ.get("DALA_THREADS", "").strip()
     if not wanted:
         return usable_cores()
     if not wanted.isdecimal() or int(wanted) < 1:
-        raise ParameterError(
-            f"DALA_THREADS must be a whole number of 1 or more, and it is {wanted!r}; "
-            "leave it unset to use every core."
+        raise ParameterError.invalid(
+            "cpu", "DALA_THREADS", "an int of at least 1", wanted, "Unset it to use every core."
         )
     return int(wanted)
 
 
 class Tiles:
-    """The native functions that threads run; see :mod:`dala.gpu.compute.engines.cpu.llvm.tiles`."""
+    """The native functions that run tiles; see ``llvm/tiles.py``."""
 
     def __init__(self, addresses: Mapping[str, int], owner: object) -> None:
         self.share = _Share(addresses["share"])
         self.wait = _Wait(addresses["wait"])
         self.serve = _Serve(addresses["serve"])
-        self.owner = owner  # of the functions' memory
+        self.owner = owner  # keeps the code alive
 
 
 class _Mailbox:
-    """Where jobs wait for helpers: native memory, and a queue for those who sleep."""
+    """Invitations for helpers in native memory, and a queue that wakes sleeping helpers."""
 
     def __init__(self) -> None:
         self.words = (ctypes.c_int64 * (MAILBOX_HEAD + SLOTS))()
@@ -87,13 +86,13 @@ class _Mailbox:
         self.sleepers: SimpleQueue[bool] = SimpleQueue()
 
     def wake(self, wanted: int) -> None:
-        """Sees to it that so many helpers are awake with nothing to do, or will be soon."""
+        """Make sure that a number of helpers are idle, or will be soon."""
         for _ in range(wanted - self.words[1] - self.sleepers.qsize()):
             self.sleepers.put(True)
 
 
 class ThreadPool:
-    """Worker threads, started when the first job needs them."""
+    """Worker threads, started by the first job that needs them."""
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = thread_count() if threads is None else threads
@@ -103,16 +102,16 @@ class ThreadPool:
         atexit.register(self.close)
 
     def _reset(self) -> None:
-        # A forked child has none of its parent's threads, and whatever they held is lost.
+        # A forked child has none of its parent's threads, and their locks may be held forever.
         self._mailbox = _Mailbox()
         self._workers: list[threading.Thread] = []
         self._starting = threading.Lock()
 
     def run(self, tiles: Tiles, block: bytes, helpers: int) -> None:
-        """Runs a job with up to ``helpers`` other threads; returns when all of it is done.
+        """Run a job with up to ``helpers`` other threads; return when it is done.
 
-        ``block`` is copied. Whatever its pointers lead to must stay alive until this returns, which
-        it does not do early: even an interrupt is raised only when no thread works on the job.
+        ``block`` is copied. The memory it points to must stay alive until this returns. An
+        interrupt is raised only when no thread works on the job.
         """
         job = ctypes.create_string_buffer(block, len(block))
         address = ctypes.addressof(job)
@@ -124,7 +123,7 @@ class ThreadPool:
             mailbox.wake(helpers)
         done = 0
         try:
-            done = tiles.share(address, mailbox.address, helpers, LOOKS)
+            done = tiles.share(address, mailbox.address, helpers, SPINS)
         finally:
             if not done:
                 _wait_for(tiles, address)
@@ -142,7 +141,7 @@ class ThreadPool:
                 self._workers.append(worker)
 
     def close(self) -> None:
-        """Ends the workers; the next job starts new ones."""
+        """Stop the workers; the next job starts new ones."""
         with self._starting:
             workers, self._workers = self._workers, []
             mailbox, self._mailbox = self._mailbox, _Mailbox()
@@ -155,18 +154,18 @@ class ThreadPool:
 
 def _work(mailbox: _Mailbox, tiles: Tiles) -> None:
     while True:
-        tiles.serve(mailbox.address, IDLE_LOOKS)
+        tiles.serve(mailbox.address, IDLE_SPINS)
         if not mailbox.sleepers.get():
             return
 
 
 def _wait_for(tiles: Tiles, address: int) -> None:
-    """Waits out the other threads' tiles; an interrupt is kept until then."""
+    """Wait for the tiles of other threads, and delay an interrupt until then."""
     interrupt: BaseException | None = None
     done = False
     while not done:
         try:
-            time.sleep(NAP)
+            time.sleep(SLEEP_SECONDS)
             done = bool(tiles.wait(address, 100))
         except BaseException as error:
             interrupt = error
@@ -179,7 +178,7 @@ _making = threading.Lock()
 
 
 def pool() -> ThreadPool:
-    """The process's pool, made on first use."""
+    """Return the thread pool of the process, created on first use."""
     global _pool
     if _pool is None:
         with _making:

@@ -1,8 +1,8 @@
-"""What must be known of a pixel program before it is written with vectors, one for many pixels.
+"""Analyze a pixel program before it is written with vectors, which hold many pixels.
 
-Values are *even* (the same for every pixel of a vector: parameters, the row, what loops count) or
-not. Even ones stay scalars, so that a loop over even bounds is a plain loop and an image read at an
-even offset a plain load, whether or not the offset is a constant.
+Values are *uniform* (the same for every pixel of a vector: parameters, the row, loop counters) or
+*varying*. Uniform values stay scalars, so a loop over uniform bounds is a plain loop and an image
+read at a uniform offset is a plain load, whether or not the offset is a constant.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from dala.gpu.compute.engines.cpu.llvm.byte_values import kept_channel
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
@@ -31,27 +31,28 @@ from dala.gpu.compute.lang.ir import (
     Program,
     SetSlot,
     Slot,
+    Statement,
     Value,
     statements,
 )
 
-#: Loops are unrolled while the program stays below this many statements: what is beyond takes
-#: longer to compile than it saves.
-LIMIT: Final = 260
-#: Statements beyond which the old way, which gives up vectors of its own accord, compiles sooner.
-MOST: Final = 4000
-#: How far from its pixel a program may read.
-REACH: Final = 64
+#: Loops are unrolled while the program stays below this many statements. Larger ones take longer to
+#: compile than they save.
+UNROLL_LIMIT: Final = 260
+#: Larger programs compile faster position by position, where LLVM may give up on vectorizing.
+MAX_STATEMENTS: Final = 4000
+#: The largest distance from its pixel at which a program may read.
+MAX_REACH: Final = 64
 
 _DTYPES: Final = ("u8", "f32")
 _CHANNELS: Final = (1, 3, 4)
-#: All that a whole number of 32 bits can be.
-_FAR: Final = (-(1 << 31), (1 << 31) - 1)
+#: The range of a 32-bit int.
+_INT32: Final = (-(1 << 31), (1 << 31) - 1)
 
 
 @dataclass
 class Reach:
-    """How far around its pixel an argument is read: least and greatest dx and dy."""
+    """The rectangle around its pixel in which an argument is read: least and greatest dx and dy."""
 
     left: int = 0
     right: int = 0
@@ -59,7 +60,7 @@ class Reach:
     down: int = 0
 
     def include(self, xs: tuple[int, int], ys: tuple[int, int]) -> None:
-        """Makes room for one more read."""
+        """Extend the rectangle to include one more read."""
         self.left, self.right = min(self.left, xs[0]), max(self.right, xs[1])
         self.up, self.down = min(self.up, ys[0]), max(self.down, ys[1])
 
@@ -71,34 +72,34 @@ class Reach:
 
 @dataclass
 class ProgramAnalysis:
-    """A program as the vector emitter takes it."""
+    """A program, the form in which it is written, and the properties that its code depends on."""
 
     program: Program
-    #: The program that is written: itself, or its form for one number of a flat row.
+    #: The program that is emitted: the program itself, or its version for one channel.
     emitted: Program
     block: Block
     result: tuple[Value, ...]
-    #: Channels of the output that are a channel of an argument at the same pixel.
+    #: Output channels that always equal a channel of an argument at the same pixel.
     kept: dict[int, tuple[int, int]] = field(default_factory=dict)
     varying: set[Value] = field(default_factory=set)
     varying_slots: set[Slot] = field(default_factory=set)
     #: For each argument.
     reach: list[Reach] = field(default_factory=list)
-    #: In a flat form: numbers of a pixel, the argument whose every fourth number is kept, and
-    #: whether all of it works on bytes.
+    #: In a per-channel form: numbers of a pixel, the argument that provides alpha, and whether all
+    #: values are bytes.
     scale: int = 1
     alpha: int | None = None
     bytes: bool = False
-    #: Whether a flat form is a costly function of one byte, better looked up.
+    #: Whether each byte maps to another in a way that is faster to look up than to compute.
     table: bool = False
-    #: The flat form as weighted sums of bytes, where it is that: the quicker way for most weights.
+    #: The per-channel form as a weighted sum of bytes, if it is one: faster for most weights.
     weighted_sum: WeightedSum | None = None
-    #: The program as sums of a pixel's own colours, where it is that; likewise.
+    #: The program as a color matrix, if it is one.
     color_matrix: ColorMatrix | None = None
 
     @property
     def form(self) -> str:
-        """The form it is written in."""
+        """The name of the form in which the program is written."""
         if self.weighted_sum is not None or self.color_matrix is not None:
             return "weighted_sum" if self.weighted_sum is not None else "color_matrix"
         if self.table:
@@ -113,25 +114,28 @@ class ProgramAnalysis:
 
     @property
     def costly(self) -> bool:
-        """Whether functions are called on what differs from pixel to pixel."""
+        """Whether math functions are called on varying values."""
         every = statements(self.block)
         return any(isinstance(s, Value) and s.op in FUNCTIONS and s in self.varying for s in every)
 
     @property
     def vectorizable(self) -> bool:
-        """Whether all of it can be written with vectors."""
+        """Whether every statement can be written with vectors."""
         return all(_vectorizable(s, self) for s in statements(self.block))
 
 
 def analyze(
     program: Program, known: Mapping[int, int] | None = None, *, tables: bool = False
 ) -> ProgramAnalysis | None:
-    """What there is to know, or None if the program is nothing for vectors.
+    """Analyze a program; return None if it cannot be written with vectors.
 
-    With ``tables``, looking a byte up is quicker than computing anything of it.
+    Args:
+        program: The program.
+        known: Parameters, by index, whose values may be assumed.
+        tables: Whether a table lookup beats any computation on this CPU.
     """
     out = program.out
-    if sys.byteorder != "little":  # pixels of four bytes come apart by shifts
+    if sys.byteorder != "little":  # pixels of four bytes are taken apart by shifts
         return None
     if not out.pixels or program.rank != 2 or out.dtype not in _DTYPES:
         return None
@@ -142,33 +146,33 @@ def analyze(
             return None
         if arg.channels not in _CHANNELS:
             return None
-    block, result = unroll(program.body, program.result, known, LIMIT)
+    block, result = unroll(program.body, program.result, known, UNROLL_LIMIT)
     every = list(statements(block))
-    if len(every) > MOST or any(isinstance(s, (Break, Continue)) for s in every):
+    if len(every) > MAX_STATEMENTS or any(isinstance(s, (Break, Continue)) for s in every):
         return None
     kept = {c: k for c, v in enumerate(result) if (k := kept_channel(v, program)) is not None}
-    analysis = _flat(program, block, result, kept, tables) or ProgramAnalysis(
+    analysis = _per_channel(program, block, result, kept, tables) or ProgramAnalysis(
         program, program, block, result, kept
     )
     block, result, every = analysis.block, analysis.result, list(statements(analysis.block))
-    while _spread(analysis, block, False):
+    while _mark_varying(analysis, block, False):
         pass
     if not analysis.table and not analysis.vectorizable:
         return None
     if not _find_reach(analysis, every):
         return None
-    analysis.color_matrix = _mix(analysis)
+    analysis.color_matrix = _color_matrix(analysis)
     return analysis
 
 
-def _flat(
+def _per_channel(
     program: Program,
     block: Block,
     result: tuple[Value, ...],
     kept: dict[int, tuple[int, int]],
     tables: bool,
 ) -> ProgramAnalysis | None:
-    """The analysis of a program that is better written for a flat row; None for all others."""
+    """Return the analysis of a program that treats all channels alike; None for others."""
     alpha = kept.get(3) if program.out.channels == 4 else None
     if alpha is not None and alpha[1] != 3:
         return None
@@ -189,8 +193,8 @@ def _flat(
         if _is_table(analysis, tables):
             analysis.table = True
             return analysis
-    sums = _sums(analysis) if of_bytes else None
-    # Four bytes come apart by shifts, which is cheaper than widening and narrowing all of them.
+    sums = _weighted_sum(analysis) if of_bytes else None
+    # Taking four bytes apart by shifts is cheaper than widening and narrowing all of them.
     if of_bytes and program.out.channels in (1, 4):
         if sums is None:
             return None
@@ -199,9 +203,9 @@ def _flat(
     return analysis
 
 
-def _sums(analysis: ProgramAnalysis) -> WeightedSum | None:
-    """A flat program of bytes as weighted sums, where it reads around its pixel."""
-    while _spread(analysis, analysis.block, False):
+def _weighted_sum(analysis: ProgramAnalysis) -> WeightedSum | None:
+    """Return a per-channel program of bytes as a weighted sum, if it reads around its pixel."""
+    while _mark_varying(analysis, analysis.block, False):
         pass
     every = [s for s in statements(analysis.block) if isinstance(s, Value) and s.op == "image"]
     if all(a.op == "const" and a.attr == 0 for s in every for a in s.args):
@@ -211,8 +215,8 @@ def _sums(analysis: ProgramAnalysis) -> WeightedSum | None:
     )
 
 
-def _mix(analysis: ProgramAnalysis) -> ColorMatrix | None:
-    """A program that mixes the colours of its pixel, and keeps its alpha if there is one."""
+def _color_matrix(analysis: ProgramAnalysis) -> ColorMatrix | None:
+    """Return a program as a color matrix if it is one and keeps alpha."""
     program = analysis.program
     if analysis.form != "packed" or len(program.args) != 1 or program.out.dtype != "u8":
         return None
@@ -229,8 +233,8 @@ def _mix(analysis: ProgramAnalysis) -> ColorMatrix | None:
 
 
 def _is_table(analysis: ProgramAnalysis, always: bool) -> bool:
-    """Whether a flat program of bytes makes something costly (or ``always``) of one byte alone."""
-    while _spread(analysis, analysis.block, False):
+    """Return whether a program is a costly function (or ``always``: any function) of one byte."""
+    while _mark_varying(analysis, analysis.block, False):
         pass
     every = list(statements(analysis.block))
     simple = len(analysis.program.args) == 1 and all(
@@ -242,8 +246,8 @@ def _is_table(analysis: ProgramAnalysis, always: bool) -> bool:
     return simple and (analysis.costly or always)
 
 
-def _spread(analysis: ProgramAnalysis, block: Block, masked: bool) -> bool:
-    """Marks what depends on the pixel, once through; whether anything new was found."""
+def _mark_varying(analysis: ProgramAnalysis, block: Block, masked: bool) -> bool:
+    """Mark values that depend on the pixel, in one pass; return whether any were new."""
     before = len(analysis.varying) + len(analysis.varying_slots)
     for s in block.body:
         if isinstance(s, Value):
@@ -256,14 +260,14 @@ def _spread(analysis: ProgramAnalysis, block: Block, masked: bool) -> bool:
                 analysis.varying_slots.add(s.slot)
         elif isinstance(s, If):
             inside = masked or s.condition in analysis.varying
-            _spread(analysis, s.then, inside)
-            _spread(analysis, s.otherwise, inside)
+            _mark_varying(analysis, s.then, inside)
+            _mark_varying(analysis, s.otherwise, inside)
         elif isinstance(s, For):
-            _spread(analysis, s.body, masked)
+            _mark_varying(analysis, s.body, masked)
     return len(analysis.varying) + len(analysis.varying_slots) > before
 
 
-def _vectorizable(s: Any, analysis: ProgramAnalysis) -> bool:
+def _vectorizable(s: Statement, analysis: ProgramAnalysis) -> bool:
     if isinstance(s, For):
         even = s.start not in analysis.varying and s.stop not in analysis.varying
         return even and s.index not in analysis.varying_slots
@@ -282,7 +286,7 @@ def _vectorizable(s: Any, analysis: ProgramAnalysis) -> bool:
 
 
 # where images are read --------------------------------------------------------------------------
-def _find_reach(analysis: ProgramAnalysis, every: list[Any]) -> bool:
+def _find_reach(analysis: ProgramAnalysis, every: list[Statement]) -> bool:
     indexes: dict[Slot, list[For | Value]] = {s.index: [] for s in every if isinstance(s, For)}
     for s in every:
         if isinstance(s, For):
@@ -294,7 +298,7 @@ def _find_reach(analysis: ProgramAnalysis, every: list[Any]) -> bool:
     for s in every:
         if isinstance(s, Value) and s.op == "image":
             spans = [_span(a, indexes, seen) for a in s.args]
-            if any(max(-low, high) > REACH for low, high in spans):
+            if any(max(-low, high) > MAX_REACH for low, high in spans):
                 return False
             analysis.reach[s.attr[0]].include(spans[0], spans[1])
     return True
@@ -304,20 +308,20 @@ _Indexes: TypeAlias = Mapping[Slot, list["For | Value"]]
 
 
 def _span(v: Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]) -> tuple[int, int]:
-    """The least and the greatest number that a whole number can be."""
+    """Return the least and the greatest number that an int may be."""
     if v.op == "const":
         return v.attr, v.attr
     if v not in seen:
-        seen[v] = _FAR  # for those that lead back here
+        seen[v] = _INT32  # in case the value depends on itself
         low, high = _span_of(v, indexes, seen)
-        seen[v] = (low, high) if _FAR[0] <= low <= high <= _FAR[1] else _FAR
+        seen[v] = (low, high) if _INT32[0] <= low <= high <= _INT32[1] else _INT32
     return seen[v]
 
 
 def _index_span(
     what: For | Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]
 ) -> tuple[int, int]:
-    """What a loop counts through, or a number that its index is set to besides."""
+    """Return the range of a loop's counter, or of another value assigned to its index."""
     if isinstance(what, Value):
         return _span(what, indexes, seen)
     start, stop = _span(what.start, indexes, seen), _span(what.stop, indexes, seen)
@@ -328,14 +332,14 @@ def _index_span(
 
 def _span_of(v: Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]) -> tuple[int, int]:
     if v.type != "s32":
-        return _FAR
+        return _INT32
     if v.op == "get":
         if v.attr not in indexes:
-            return _FAR
+            return _INT32
         each = [_index_span(w, indexes, seen) for w in indexes[v.attr]]
         return min(low for low, _ in each), max(high for _, high in each)
     if v.op not in ("add", "sub", "mul", "neg", "min", "max", "idiv"):
-        return _FAR
+        return _INT32
     spans = [_span(a, indexes, seen) for a in v.args]
     (a, b), (c, d) = spans[0], spans[-1]
     if v.op == "add":
@@ -350,4 +354,4 @@ def _span_of(v: Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]) ->
     if v.op == "mul":
         ends = (a * c, a * d, b * c, b * d)
         return min(ends), max(ends)
-    return (a // c, b // c) if c == d > 0 else _FAR
+    return (a // c, b // c) if c == d > 0 else _INT32

@@ -1,8 +1,8 @@
-"""The module of a kernel: its job block, and the functions over it.
+"""The LLVM module of a kernel: the layout of its job block, and its functions.
 
-The module exports ``body(ptr job, ptr out, i64 start, i64 end)``, which does the positions
-[start, end), and ``all(ptr job)``, which does all of them; both only read the job block. A big job
-is shared out by the functions of :mod:`dala.gpu.compute.engines.cpu.llvm.tiles`.
+The module exports ``body(ptr job, ptr out, i64 start, i64 end)``, which computes the positions
+[start, end), and ``all(ptr job)``, which computes all of them. Both only read the job block. Large
+jobs are split into tiles by the functions of :mod:`dala.gpu.compute.engines.cpu.llvm.tiles`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
     from dala.gpu.compute.engines.cpu.rows.machine import Machine
 
-#: A word of the middle of a job block: ("dim" | "stride" | "shape", argument, axis).
+#: A number in the job block: ("dim" | "stride" | "shape", argument, axis).
 Word: TypeAlias = tuple[str, int, int]
 
 _ALL: Final = """\
@@ -34,7 +34,7 @@ define void @all(ptr %job) #0 {
 }
 """
 
-_META: Final = """\
+_METADATA: Final = """\
 !0 = distinct !{}
 !1 = distinct !{!1, !3}
 !2 = distinct !{!2, !3, !4, !5}
@@ -45,7 +45,7 @@ _META: Final = """\
 
 
 class JobLayout:
-    """Where things stand in a job block, in words of eight bytes: head, inputs, shapes, params."""
+    """The layout of a job block, in words of eight bytes: head, inputs, shapes, parameters."""
 
     def __init__(self, program: Program, axes: int) -> None:
         self.inputs = len(program.args)
@@ -55,7 +55,7 @@ class JobLayout:
         self.first_param = first + len(self.words)
 
     def geometry_values(self, geometry: Geometry) -> list[int]:
-        """The numbers of the middle of the block, the same for every call of a runner."""
+        """Return the shapes and strides of the block, which are the same in every call."""
         found = []
         for kind, index, axis in self.words:
             if kind == "dim":
@@ -107,7 +107,7 @@ def module_text(
     module = Module()
     job = JobLayout(program, layout[0])
     if analysis is not None and machine is not None:
-        # Element programs, which most processes begin with, need none of this.
+        # Imported here because element programs, which most processes run first, do not need it.
         from dala.gpu.compute.engines.cpu.rows.forms.pointwise import pointwise_body
         from dala.gpu.compute.engines.cpu.rows.row import RowWords
 
@@ -115,14 +115,14 @@ def module_text(
         body = pointwise_body(module, analysis, words, job.first_input, machine)
     else:
         body = KernelLoops(module, program, layout, job, known or {}).text()
-    return finished(module, _heading(program, job), body, attributes)
+    return assemble(module, _heading(program, job), body, attributes)
 
 
-def finished(module: Module, heading: str, body: str, attributes: str) -> str:
-    """A module's text, once its ``body`` is written."""
-    # Nothing may be called that the linker would have to find: no memset, no stack probe.
+def assemble(module: Module, heading: str, body: str, attributes: str) -> str:
+    """Return the text of a module, given its functions."""
+    # The linker provides no functions, so LLVM must not insert calls of memset or stack probes.
     shared = f'attributes #0 = {{ nounwind "no-builtins" "no-stack-arg-probe" {attributes}}}\n'
-    return "\n".join([heading, body, _ALL, module.text(), shared, _META])
+    return "\n".join([heading, body, _ALL, module.text(), shared, _METADATA])
 
 
 def _heading(p: Program, job: JobLayout) -> str:

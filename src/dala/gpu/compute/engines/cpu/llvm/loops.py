@@ -9,7 +9,7 @@ need no clamping.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
@@ -93,7 +93,7 @@ class KernelLoops(ValueReader):
         self.x = ""
         self.position: list[str] = []
         self.border = False
-        self.loaded: dict[tuple[object, ...], str] = {}
+        self.loaded: dict[tuple[Hashable, ...], str] = {}
 
     def text(self) -> str:
         """Return the finished function."""

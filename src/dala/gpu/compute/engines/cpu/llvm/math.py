@@ -1,11 +1,12 @@
-"""exp, log, sin, cos, tan, atan, atan2 and pow as straight-line LLVM IR, so that loops vectorise.
+"""exp, log, sin, cos, tan, atan, atan2 and pow as straight-line LLVM IR, so that loops vectorize.
 
-There is no branch, no table and no call in them. The f32 functions compute in f64 and round once at
-the end, which makes them right to about half a unit in the last place, subnormal numbers included.
-The f64 functions (``math64``) carry a second word where it counts.
+They contain no branches, tables or calls. The f32 functions compute in f64 and round once at the
+end, which makes them correct to about half a unit in the last place, including subnormal numbers.
+The f64 functions (``math64``) use a second word where precision needs it.
 
-sin, cos and tan are accurate for arguments up to 1.6e9; beyond that they stay within their range
-but mean little. Polynomials are minimax fits (Remez), their relative error stated beside them.
+sin, cos and tan are accurate for arguments up to 1.6e9. Beyond that they stay within their range
+but are not meaningful. Polynomials are minimax fits (Remez); their relative error is stated beside
+them.
 """
 
 from __future__ import annotations
@@ -60,26 +61,26 @@ ATAN: Final = (
 HALF_PI: Final = tuple(
     float.fromhex(h) for h in ("0x1.921fb4p+0", "0x1.4442dp-24", "0x1.8469898cc5170p-48")
 )
-#: What math.pi lacks of pi.
+#: pi - math.pi.
 PI_REST: Final = 1.2246467991473532e-16
 
 
 def power_of_two(shifted: Num) -> Num:
-    """2^k, from k + MAGIC; k must be within the exponents of normal numbers."""
+    """Return 2^k, from k + MAGIC; k must be a normal exponent."""
     return ((shifted.bits() << 52) + ONE_BITS).bits()
 
 
 def exp2_core(t: Num) -> Num:
-    """2^t; overflow and underflow are left to the rounding to f32."""
+    """Return 2^t; overflow and underflow are left to the rounding to f32."""
     t = t.within(-300.0, 300.0)
     shifted = t + MAGIC
     return polynomial(t - (shifted - MAGIC), EXP2) * power_of_two(shifted)
 
 
 def split_exponent(x: Num) -> tuple[Num, Num]:
-    """(e, f) with x = 2^e (1 + f), 1 + f within [sqrt(1/2), sqrt(2)); x positive and normal."""
+    """Return (e, f) with x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)); x positive and normal."""
     offset = x.bits() - SQRT_HALF_BITS
-    # Through i32, since most machines convert only that to f64 in vectors.
+    # Through i32: most CPUs convert no other int to f64 in vectors.
     high = (offset >> 32).to("trunc", "i32")
     exponent = Num(x.f, "i32", x.f.let(f"ashr i32 {high.name}, 20")).to("sitofp", "double")
     mantissa = ((offset & 0x000FFFFFFFFFFFFF) + SQRT_HALF_BITS).bits()
@@ -87,7 +88,7 @@ def split_exponent(x: Num) -> tuple[Num, Num]:
 
 
 def quarter_turns(x: Num) -> tuple[Num, Num]:
-    """(r, n) with x = n pi/2 + r, |r| <= pi/4; n is in the low bits of an i64."""
+    """Return (r, n) with x = n pi/2 + r, |r| <= pi/4; n is in the low bits of an i64."""
     shifted = x.times_plus(2.0 / math.pi, MAGIC)
     count = shifted - MAGIC
     rest = x
@@ -97,54 +98,54 @@ def quarter_turns(x: Num) -> tuple[Num, Num]:
 
 
 def sin_cos(x: Num) -> tuple[Num, Num, Num]:
-    """sin and cos of the rest, and the number of quarter turns."""
+    """Return sin and cos of the remainder, and the number of quarter turns."""
     rest, turns = quarter_turns(x)
     square = rest * rest
     return rest * polynomial(square, SIN), polynomial(square, COS), turns
 
 
 def turned(sine: Num, cosine: Num, turns: Num) -> Num:
-    """The sine after a number of quarter turns."""
+    """Return the sine after a number of quarter turns."""
     value = (turns & 1).equals(0).choose(sine, cosine)
     return (value.bits() ^ ((turns & 2) << 62)).bits()
 
 
 def tangent(sine: Num, cosine: Num, turns: Num) -> Num:
-    """The tangent after a number of quarter turns."""
+    """Return the tangent after a number of quarter turns."""
     odd = (turns & 1).equals(1)
     return odd.choose(-cosine, sine) / odd.choose(sine, cosine)
 
 
 def atan_ratio(low: Num, high: Num, swapped: Num) -> Num:
-    """atan(low / high), or its complement to pi/2 where ``swapped``; 0 <= low <= high."""
+    """Return atan(low / high), or its complement to pi/2 if ``swapped``; 0 <= low <= high."""
     t = low / high
     angle = t * polynomial(t * t, ATAN)
     return swapped.choose(math.pi / 2 - angle, angle)
 
 
 def log_specials(x: Num, value: Num) -> Num:
-    """-inf at zero, NaN below it; infinity and NaN stay as they are."""
+    """Return ``value`` with -inf at zero, NaN below it, and infinity and NaN unchanged."""
     value = (x < math.inf).choose(value, x)
     value = x.equals(0.0).choose(x.of(-math.inf), value)
     return (x < 0.0).choose(x.of(math.nan), value)
 
 
 def atan2_with(ratio: Callable[[Num, Num, Num], Num], y: Num, x: Num) -> Num:
-    """atan2 with all its corners, on a function for atan(low / high)."""
+    """Return atan2 with all its special cases, given a function for atan(low / high)."""
     height, width = y.call("fabs"), x.call("fabs")
     steep = height > width
     low, high = steep.choose(width, height), steep.choose(height, width)
     diagonal = low.equals(math.inf)
     low, high = diagonal.choose(x.of(1.0), low), diagonal.choose(x.of(1.0), high)
     angle = ratio(low, high.equals(0.0).choose(x.of(1.0), high), steep)
-    # The bits tell -0.0 from 0.0, which a comparison does not.
+    # A comparison does not distinguish -0.0 from 0.0; the bits do.
     angle = (x.bits() < 0).choose(math.pi - (angle - PI_REST), angle)
     angle = y.compare("uno", x).choose(y + x, angle)
     return angle.call("copysign", y)
 
 
 def pow_specials(x: Num, y: Num, value: Num) -> Num:
-    """``value``, which is |x|^y, made right for zeros, infinities, negative bases and NaN."""
+    """Return ``value``, which is |x|^y, corrected for zeros, infinities, negative bases and NaN."""
     zero, infinite = x.equals(0.0), x.call("fabs").equals(math.inf)
     edge = (infinite ^ (y < 0.0)).choose(x.of(math.inf), 0.0)
     value = (zero | infinite).choose(edge, value)
@@ -191,13 +192,13 @@ def _atan2(y: Num, x: Num) -> Num:
 
 def _pow(x: Num, y: Num) -> Num:
     exponent, f = split_exponent(x.call("fabs"))
-    # Any larger power of anything but 1 is out of range already; and inf * 0 is avoided.
+    # Any larger power of anything but 1 overflows already. The limit also avoids inf * 0.
     t = (exponent + f * polynomial(f, LOG2)) * y.within(-1e12, 1e12)
     return pow_specials(x, y, exp2_core(t))
 
 
 # exp of a vector of f32, in f32 throughout ------------------------------------------------------
-# Computing in f64 takes twice the vectors, too slow for filters that call exp for each neighbor.
+# Computing in f64 takes twice the vectors: too slow for filters that call exp for each neighbor.
 # Errors stay below four units in the last place, and below 2^-126 where the result is subnormal.
 # The quick version has a relative error of 2^-17 and saturates at the smallest and largest powers
 # of two.
@@ -266,7 +267,7 @@ FUNCTIONS: Final = frozenset(_F32)
 
 
 def math_function(module: Module, op: str, ir_type: str) -> str:
-    """The name of the function for an operation on "f32" or "f64", writing it on first use."""
+    """Return the name of the function for an operation, writing it on first use."""
     name = f"@{op}.{ir_type}"
     if name in module.helpers:
         return name
@@ -280,7 +281,7 @@ def math_function(module: Module, op: str, ir_type: str) -> str:
     if ir_type == "f32":
         result = _F32[op](*(a.to("fpext", "double") for a in args)).to("fptrunc", "float")
     else:
-        from dala.gpu.compute.engines.cpu.llvm.math64 import F64  # rarely needed: loaded on use
+        from dala.gpu.compute.engines.cpu.llvm.math64 import F64  # imported on use: rarely needed
 
         result = F64[op](*args)
     f.do(f"ret {llvm_type} {result.name}")

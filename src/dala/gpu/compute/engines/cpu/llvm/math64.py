@@ -1,7 +1,7 @@
-"""The f64 twins of :mod:`dala.gpu.compute.engines.cpu.llvm.math`, right to one or two units.
+"""Math functions of f64, as in ``math``, correct to one or two units in the last place.
 
-Products that must be exact are made so by clearing the low half of a factor rather than with fused
-instructions, so every machine computes the same thing.
+Products that must be exact are computed by clearing the low half of a factor instead of with fused
+instructions, so that every CPU computes the same.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ HALF_PI: Final = tuple(
 LN2: Final = (float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33"))
 # 2 / (3 log 2) in 25 bits and the rest.
 TWO_THIRDS_LOG2E: Final = (float.fromhex("0x1.ec709ep-1"), -7.028461650952758e-09)
-#: What math.pi / 2 and math.pi / 4 lack.
+#: pi / 2 - math.pi / 2, and pi / 4 - math.pi / 4.
 HALF_PI_REST: Final = 6.123233995736766e-17
 QUARTER_PI_REST: Final = 3.061616997868383e-17
 
 
 def upper(x: Num) -> Num:
-    """x with its low 27 bits cleared, so that products of two such numbers are exact."""
+    """Return x with its low 27 bits cleared, so that products of two such numbers are exact."""
     return (x.bits() & -(1 << 27)).bits()
 
 
 def scaled(x: Num, power: Num) -> Num:
-    """x 2^power in two steps, so that results near the ends of the range round once."""
+    """Return x 2^power in two steps, so that results near the limits of the range round once."""
     half = power.times_plus(0.5, MAGIC)
     rest = (power - (half - MAGIC)) + MAGIC
     return x * power_of_two(half) * power_of_two(rest)
@@ -89,14 +89,14 @@ def _exp(x: Num) -> Num:
     power = x.times_plus(1.0 / math.log(2.0), MAGIC) - MAGIC
     high = power.times_plus(-LN2[0], x)
     r = power.times_plus(-LN2[1], high)
-    # What r lost in rounding belongs to its first-order term.
+    # The rounding error of r belongs to its first-order term.
     lost = power.times_plus(-LN2[1], high - r)
     tail = (r * r).times_plus(polynomial(r, EXP), lost)
     return scaled((r + tail) + 1.0, power)
 
 
 def normal(x: Num) -> tuple[Num, Num]:
-    """A positive x brought among the normal numbers, and the exponent that was added."""
+    """Scale a positive x to a normal number; return it and the exponent that was added."""
     tiny = x < 2.0**-1022
     return tiny.choose(x * 2.0**54, x), tiny.choose(x.of(54.0), 0.0)
 
@@ -113,7 +113,7 @@ def _log(x: Num) -> Num:
 
 
 def sin_cos(x: Num) -> tuple[Num, Num, Num]:
-    """sin and cos of what is left of x after whole quarter turns, and their number."""
+    """Return sin and cos of the remainder after whole quarter turns, and their number."""
     shifted = x.times_plus(2.0 / math.pi, MAGIC)
     count = shifted - MAGIC
     rest = (x - count * HALF_PI[0]) - count * HALF_PI[1]
@@ -124,7 +124,7 @@ def sin_cos(x: Num) -> tuple[Num, Num, Num]:
     low = ((near - r) + last).within(-1e-15, 1e-15)
     z = r * r
     sine = r + (r * (z * polynomial(z, SIN)) + low * (1.0 - z * 0.5))
-    # 1 - z/2 is not exact; what it loses is put back.
+    # 1 - z/2 is not exact; its rounding error is added back.
     most = 1.0 - z * 0.5
     cosine = most + (((1.0 - most) - z * 0.5) + (z * z * polynomial(z, COS) - r * low))
     return x.equals(0.0).choose(x, sine), cosine, shifted.bits()
@@ -144,8 +144,8 @@ def _tan(x: Num) -> Num:
 
 
 def atan_ratio(low: Num, high: Num, swapped: Num) -> Num:
-    """atan(low / high), or its complement to pi/2 where ``swapped``; 0 <= low <= high."""
-    # Keeps the sum below from overflowing.
+    """Return atan(low / high), or its complement to pi/2 if ``swapped``; 0 <= low <= high."""
+    # Prevents overflow of the sum below.
     small = (high > 1e300).choose(high.of(2.0**-60), 1.0)
     low, high = low * small, high * small
     wide = low > high * 0.41421356237309503
@@ -177,7 +177,7 @@ def _atan2(y: Num, x: Num) -> Num:
 
 
 def log2_pair(x: Num) -> tuple[Num, Num]:
-    """log2 of a positive x as a sum of two numbers, the first with its low half clear."""
+    """Return log2 of a positive x as a sum of two numbers, the first with its low half clear."""
     scaled_x, added = normal(x)
     exponent, f = split_exponent(scaled_x)
     exponent = exponent - added
@@ -206,7 +206,7 @@ def log2_pair(x: Num) -> tuple[Num, Num]:
 
 def _pow(x: Num, y: Num) -> Num:
     high, low = log2_pair(x.call("fabs"))
-    # Any larger power of anything but 1 is out of range already; and inf * 0 is avoided.
+    # Any larger power of anything but 1 overflows already. The limit also avoids inf * 0.
     y_near = y.within(-(2.0**66), 2.0**66)
     y_high = upper(y_near)
     t_high = (y_high * high).within(-4400.0, 4400.0)

@@ -1,15 +1,15 @@
-"""Programs that do the same to each channel, written for a row as one flat run of numbers.
+"""Programs that treat all channels alike, reduced to a program for one number.
 
-Then no pixel has to be taken apart: the neighbour dx pixels on stands dx times the channels further
-on. A fourth channel that is kept is put back. Where numbers are only read, compared for the smaller
-and the larger, and stored again, bytes need not even be widened.
+A row is then one run of numbers, and no pixel has to be taken apart: the neighbor at dx is dx times
+the number of channels away. Alpha, where it is kept, is copied afterwards. Where numbers are only
+read, compared by ``min`` and ``max``, and stored, bytes need not be widened either.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from dala.gpu.compute.engines.cpu.llvm.byte_values import scaled_byte
 from dala.gpu.compute.lang.ir import (
@@ -26,17 +26,17 @@ from dala.gpu.compute.lang.ir import (
     statements,
 )
 
-#: The type of a byte that is not widened; only flat programs have it.
-BYTE: Final[Any] = "u8"
+#: The type of a byte that is not widened; only per-channel programs have it.
+BYTE: Final = cast(Type, "u8")
 _UNIT: Final = struct.unpack("f", struct.pack("f", 1.0 / 255.0))[0]
 
 
 def flatten(
     program: Program, block: Block, result: tuple[Value, ...], kept: bool
 ) -> tuple[Program, Block, tuple[Value, ...]] | None:
-    """The program for one number, or None if channels are not all treated alike.
+    """Return the program for one channel, or None if it does not treat all channels alike.
 
-    ``kept`` says that a fourth channel stays as it is.
+    With ``kept``, the fourth channel is left out.
     """
     channels = program.out.channels
     if any(a.channels != channels for a in program.args) or not program.args:
@@ -58,7 +58,7 @@ def flatten(
 
 
 def _slice(block: Block, result: Value, channel: int) -> tuple[Block, Value] | None:
-    """What one channel of the result needs, its channel numbered 0; None if it needs another."""
+    """Return the part of a block that one channel needs; None if it reads another channel."""
     slots: set[Slot] = set()
     needed: set[Value] = set()
 
@@ -125,7 +125,7 @@ def _slice(block: Block, result: Value, channel: int) -> tuple[Block, Value] | N
 
 # bytes ------------------------------------------------------------------------------------------
 class _Bytes:
-    """Finds the values that are bytes scaled to 0..1, in a flat program of u8."""
+    """Finds values that are bytes scaled to 0..1, in a per-channel program of u8."""
 
     def __init__(self, block: Block) -> None:
         self.every = list(statements(block))
@@ -143,7 +143,7 @@ class _Bytes:
         return False
 
     def scaled(self, v: Value) -> bool:
-        """Whether a value is a byte times 1/255."""
+        """Return whether a value is a byte times 1/255."""
         if v.op == "get":
             return v.attr in self.slots
         if v.op not in ("min", "max"):
@@ -153,7 +153,7 @@ class _Bytes:
         return self._known[v]
 
     def read(self, v: Value) -> Value | None:
-        """The read that a value is the scaled form of."""
+        """Return the read whose scaled value this is."""
         if v.op != "mul" or v.args[1].op != "const" or _rounded(v.args[1].attr) != _UNIT:
             return None
         inner = v.args[0]
@@ -168,7 +168,7 @@ def _rounded(number: float) -> float:
 
 
 def to_bytes(block: Block, stored: Value) -> tuple[Block, Value] | None:
-    """The same program on bytes, where all it does is choose among them; None elsewhere."""
+    """Return the program on unscaled bytes, if it only selects among them; else None."""
     found = _Bytes(block)
     leaf = scaled_byte(stored, found.scaled)
     if leaf is None:
@@ -218,7 +218,7 @@ def to_bytes(block: Block, stored: Value) -> tuple[Block, Value] | None:
 
 
 def _slice_bytes(block: Block, result: Value) -> Block:
-    """Drops what the byte does not need: the way from it to the stored number."""
+    """Drop the conversion of the selected byte to the stored number."""
     needed: set[Value] = set()
     todo = [result]
     for s in statements(block):

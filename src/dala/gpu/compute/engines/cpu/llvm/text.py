@@ -25,7 +25,7 @@ STORED: Final = {
     "f32": "float", "f64": "double", "s32": "i32", "s64": "i64", "u32": "i32", "u8": "i8",
 }  # fmt: skip
 
-#: Ends a loop that LLVM should neither vectorize nor unroll; see ``kernel.METADATA``.
+#: Ends a loop that LLVM should neither vectorize nor unroll; ``kernel`` defines the metadata.
 PLAIN_LOOP: Final = ", !llvm.loop !2"
 
 _WIDTH: Final = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
@@ -83,30 +83,30 @@ def constant(value: float, llvm_type: str) -> str:
 
 
 class Module:
-    """Everything a module needs beside its functions: declarations and helper functions."""
+    """The declarations and helper functions of a module."""
 
     def __init__(self) -> None:
         self.declarations: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
 
     def intrinsic(self, name: str, result: str, *args: str) -> str:
-        """Declares an intrinsic once and returns its name, suffixed with the type it works on."""
+        """Declare an intrinsic once; return its name. ``name`` ends with the types it works on."""
         full = f"@llvm.{name}"
         self.declarations.setdefault(full, f"declare {result} {full}({', '.join(args)})")
         return full
 
     def external(self, name: str, result: str, *args: str) -> str:
-        """Declares a function of the C library that the linker will be given the address of."""
+        """Declare a function of the C library, whose address the linker receives."""
         self.declarations.setdefault(f"@{name}", f"declare {result} @{name}({', '.join(args)})")
         return f"@{name}"
 
     def text(self) -> str:
-        """Helpers and declarations, in the order they came up."""
+        """Return helpers and declarations, in the order of their first use."""
         return "\n".join([*self.helpers.values(), *self.declarations.values()]) + "\n"
 
 
 class FunctionText:
-    """The text of one function while it is being written."""
+    """The text of one function, written instruction by instruction."""
 
     def __init__(self, module: Module, head: str) -> None:
         self.module = module
@@ -114,51 +114,51 @@ class FunctionText:
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.here = "entry"
-        #: True after a branch, until the next label: nothing may be written there.
+        #: True after a branch, until the next label: instructions there would be invalid.
         self.ended = False
         self._count = 0
         self._labels = 0
 
     def let(self, text: str, hint: str = "v") -> str:
-        """Writes ``%name = text`` and returns the name."""
+        """Write ``%name = text``; return the name."""
         self._count += 1
         name = f"%{hint if hint.isascii() else 'v'}.{self._count}"
         self.lines.append(f"  {name} = {text}")
         return name
 
     def do(self, text: str) -> None:
-        """Writes one instruction that gives no value."""
+        """Write an instruction that has no value."""
         self.lines.append(f"  {text}")
 
     def note(self, text: str) -> None:
-        """Writes a comment for the reader of the source."""
+        """Write a comment."""
         self.lines.append(f"  ; {text}")
 
     def alloca(self, llvm_type: str, name: str, align: int = 0) -> str:
-        """Reserves a variable in the entry block, where LLVM turns it into registers."""
+        """Reserve a variable in the entry block, where LLVM promotes it to a register."""
         suffix = f", align {align}" if align else ""
         self.entry.append(f"  %{name} = alloca {llvm_type}{suffix}")
         return f"%{name}"
 
     def label(self, hint: str) -> str:
-        """A label not used before; :meth:`start` puts it in place."""
+        """Return an unused label; :meth:`start` places it."""
         self._labels += 1
         return f"{hint}{self._labels}"
 
     def start(self, label: str) -> None:
-        """Begins a block."""
+        """Start a block."""
         self.lines.append(f"{label}:")
         self.here = label
         self.ended = False
 
     def jump(self, label: str, tail: str = "") -> None:
-        """Ends the block by going to another, unless it has ended already."""
+        """End the block with a jump, unless it has ended."""
         if not self.ended:
             self.do(f"br label %{label}{tail}")
             self.ended = True
 
     def branch(self, condition: str, yes: str, no: str) -> None:
-        """Ends the block by a choice."""
+        """End the block with a conditional branch."""
         self.do(f"br i1 {condition}, label %{yes}, label %{no}")
         self.ended = True
 
@@ -225,10 +225,10 @@ Operand: TypeAlias = "Num | float | int"
 
 
 class Num:
-    """An SSA value that writes the instruction when it is calculated with.
+    """An SSA value whose operators write instructions.
 
-    Helper functions (the maths library) are written with it. Comparisons are ordered, so they are
-    false for NaN; shifts of integers are logical.
+    The math functions are written with it. Comparisons are ordered, so they are false for NaN.
+    Shifts are logical.
     """
 
     __slots__ = ("f", "name", "type")
@@ -292,11 +292,11 @@ class Num:
         return Num(self.f, self.type, self.f.let(f"fneg {self.type} {self.name}"))
 
     def of(self, value: float) -> Num:
-        """A constant of this value's type."""
+        """Return a constant of this value's type."""
         return Num(self.f, self.type, constant(value, self.type))
 
     def compare(self, rule: str, other: Operand) -> Num:
-        """``rule`` as LLVM spells it: "olt", "oeq", "uno" for floats, "slt", "eq" for ints."""
+        """Compare by an LLVM predicate: "olt", "oeq", "uno" for floats, "slt", "eq" for ints."""
         op = "icmp" if self.element in _WIDTH else "fcmp"
         text = f"{op} {rule} {self.type} {self.name}, {self._operand(other)}"
         return Num(self.f, type_like(self.type, "i1"), self.f.let(text))
@@ -308,28 +308,28 @@ class Num:
         return self.compare("sgt" if self.element in _WIDTH else "ogt", other)
 
     def equals(self, other: Operand) -> Num:
-        """Equality (``==`` itself keeps Python's meaning)."""
+        """Compare for equality (``==`` keeps Python's meaning)."""
         return self.compare("eq" if self.element in _WIDTH else "oeq", other)
 
     def choose(self, yes: Num, no: Operand) -> Num:
-        """``yes`` where this i1 is true, else ``no``."""
+        """Return ``yes`` where this i1 is true, else ``no``."""
         text = (
             f"select {self.type} {self.name}, {yes.type} {yes.name}, {yes.type} {yes._operand(no)}"
         )
         return Num(yes.f, yes.type, self.f.let(text))
 
     def to(self, op: str, llvm_type: str) -> Num:
-        """A conversion instruction: ``fpext``, ``fptrunc``, ``bitcast``, ``trunc``, ``sitofp``."""
+        """Convert by an LLVM instruction, such as ``fpext``, ``fptrunc`` or ``bitcast``."""
         kind = type_like(self.type, llvm_type)
         return Num(self.f, kind, self.f.let(f"{op} {self.type} {self.name} to {kind}"))
 
     def bits(self) -> Num:
-        """The bits of a float as an integer, or a float from its bits."""
+        """Reinterpret a float as an int, or an int as a float."""
         other = {"double": "i64", "i64": "double", "float": "i32", "i32": "float"}
         return self.to("bitcast", other[self.element])
 
     def call(self, intrinsic: str, *others: Operand) -> Num:
-        """An intrinsic whose arguments all have this value's type."""
+        """Call an intrinsic whose arguments all have this value's type."""
         suffix = {"double": "f64", "float": "f32"}.get(self.element, self.element)
         if self.type != self.element:
             suffix = f"v{self.type[1:].partition(' ')[0]}{suffix}"
@@ -340,17 +340,17 @@ class Num:
         return Num(self.f, self.type, self.f.let(f"call {self.type} {name}({listed})"))
 
     def times_plus(self, factor: Operand, addend: Operand) -> Num:
-        """``self * factor + addend``, fused where the machine has the instruction."""
+        """Return ``self * factor + addend``, fused where the CPU has the instruction."""
         return self.call("fmuladd", factor, addend)
 
     def within(self, low: float, high: float) -> Num:
-        """Clamped to a range; NaN stays NaN."""
+        """Clamp to a range; NaN stays NaN."""
         above = (self < low).choose(self.of(low), self)
         return (above > high).choose(self.of(high), above)
 
 
 def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
-    """``c[0] + c[1] x + c[2] x^2 + ...`` by Horner's rule."""
+    """Evaluate ``c[0] + c[1] x + c[2] x^2 + ...`` by Horner's rule."""
     total: Num = x.times_plus(coefficients[-1], coefficients[-2])
     for c in reversed(coefficients[:-2]):
         total = total.times_plus(x, c)

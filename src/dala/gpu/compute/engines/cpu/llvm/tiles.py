@@ -1,35 +1,37 @@
-"""The native side of sharing out a job, written once, as LLVM IR.
+"""The native functions that run a job on several threads, as LLVM IR.
 
-A job block is made of words of eight bytes. The first ones are
+A job block consists of words of eight bytes. The first ones are
 
 ===  =======  =================================================================================
-0    claimed  tiles that somebody has claimed (atomic)
+0    claimed  tiles claimed so far (atomic)
 1    total    the number of positions
-2    chunk    positions in a tile
-3    left     helpers that have come and gone (atomic)
-4    taken    helpers that have come, known once no more can
+2    chunk    positions per tile
+3    left     helpers that have finished (atomic)
+4    joined   helpers that have joined, set once no more can
 5    body     the function ``body(ptr job, ptr out, i64 start, i64 end)``
-6    size     bytes that the output has for each position
-7    stream   1 to store past the caches; a position of each tile must be on a 64-byte boundary
-8    back     tiles that helpers have claimed (atomic)
+6    size     bytes of the output per position
+7    stream   1 for non-temporal stores; a position of each tile must be on a 64-byte boundary
+8    back     tiles claimed by helpers (atomic)
 9    out      the output
 ===  =======  =================================================================================
 
-and the rest belongs to ``body``, which may not change any of it. The caller takes tiles from the
-front and helpers take them from the back, so that in a chain of jobs each finds in its own cache
-what it wrote there before. A mailbox has a word that tells
-its helpers to stop, a word that counts those awake and idle, and :data:`SLOTS` words for
-invitations: the address of a job with tiles to give away. The module exports
+The other words belong to ``body``, which must not change any. The caller claims tiles from the
+front and helpers claim them from the back, so that over a sequence of jobs each thread finds in its
+cache the part that it wrote before.
 
-``share(ptr job, ptr mailbox, i64 helpers, i64 looks)``
-    invites helpers, takes tiles until none is left, withdraws what invitations are left, and waits
-    for those who came; 1 when all of it is done, 0 if somebody was still at it after ``looks``;
-``wait(ptr job, i64 looks)``
-    goes on waiting for them;
-``serve(ptr mailbox, i64 looks)``
-    a helper's life: takes up invitations until there was none for ``looks``.
+A mailbox has a word that stops its helpers, a word that counts idle helpers, and :data:`SLOTS`
+words for invitations, each the address of a job that has tiles left. The module exports:
 
-A job's memory is the caller's again when ``share`` or ``wait`` has answered 1.
+``share(ptr job, ptr mailbox, i64 helpers, i64 spins)``
+    Invites helpers, runs tiles until none is left, withdraws open invitations and waits for the
+    helpers that joined. Returns 1 when the job is done, 0 if a helper is still busy after
+    ``spins`` checks.
+``wait(ptr job, i64 spins)``
+    Continues to wait; returns the same.
+``serve(ptr mailbox, i64 spins)``
+    The loop of a helper: accepts invitations until there were none for ``spins`` checks.
+
+The caller may free a job block once ``share`` or ``wait`` has returned 1.
 """
 
 from __future__ import annotations
@@ -38,25 +40,25 @@ from dataclasses import dataclass
 from string import Template
 from typing import Final
 
-#: Words that the table above names.
+#: Words listed above.
 HEAD_WORDS: Final = 10
 #: Words of a mailbox before its slots: stop, idle.
 MAILBOX_HEAD: Final = 2
-#: Invitations that can be open at one time.
+#: The most invitations open at one time.
 SLOTS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What generated code depends on of the machine."""
+    """Properties of the CPU that generated code depends on."""
 
     #: Function attributes, such as the vector width to use.
     attributes: str = ""
-    #: True where stores that bypass the caches exist (x86).
+    #: True where non-temporal stores exist (x86).
     streams: bool = False
-    #: The instruction for waiting loops, as LLVM IR.
+    #: The instruction of waiting loops, as LLVM IR.
     pause: str = ""
-    #: The intrinsic for products of signed 16-bit fractions, rounded, and the lanes that it takes.
+    #: The intrinsic for rounded products of signed 16-bit fractions, and its lanes.
     portion: str = ""
     portion_lanes: int = 0
 
@@ -74,7 +76,7 @@ entry:
   %size = load i64, ptr %size.p
   %stream.p = getelementptr i64, ptr %job, i64 7
   %stream = load i64, ptr %stream.p
-  %past = icmp ne i64 %stream, 0
+  %nontemporal = icmp ne i64 %stream, 0
   %back.p = getelementptr i64, ptr %job, i64 8
   %out.p = getelementptr i64, ptr %job, i64 9
   %out = load ptr, ptr %out.p
@@ -99,7 +101,7 @@ tile:
   %start = mul i64 %index, %chunk
   %full = add i64 %start, %chunk
   %end = call i64 @llvm.smin.i64(i64 %full, i64 %total)
-  br i1 %past, label %streaming, label %plain
+  br i1 %nontemporal, label %streaming, label %plain
 streaming:
   $stream
   br label %done
@@ -113,7 +115,7 @@ none:
   ret void
 }
 
-define i32 @share(ptr %job, ptr %mailbox, i64 %helpers, i64 %looks) #0 {
+define i32 @share(ptr %job, ptr %mailbox, i64 %helpers, i64 %spins) #0 {
 entry:
   %me = ptrtoint ptr %job to i64
   %slots = getelementptr i64, ptr %mailbox, i64 2
@@ -154,27 +156,27 @@ drawn:
   %j.next = add i64 %j, 1
   br label %withdraw
 known:
-  %taken = sub i64 %posted, %back
-  %taken.p = getelementptr i64, ptr %job, i64 4
-  store i64 %taken, ptr %taken.p
-  %done = call i32 @wait(ptr %job, i64 %looks)
+  %joined = sub i64 %posted, %back
+  %joined.p = getelementptr i64, ptr %job, i64 4
+  store i64 %joined, ptr %joined.p
+  %done = call i32 @wait(ptr %job, i64 %spins)
   ret i32 %done
 }
 
-define i32 @wait(ptr %job, i64 %looks) #0 {
+define i32 @wait(ptr %job, i64 %spins) #0 {
 entry:
   %left.p = getelementptr i64, ptr %job, i64 3
-  %taken.p = getelementptr i64, ptr %job, i64 4
-  %taken = load i64, ptr %taken.p
+  %joined.p = getelementptr i64, ptr %job, i64 4
+  %joined = load i64, ptr %joined.p
   br label %look
 look:
-  %n = phi i64 [ %looks, %entry ], [ %fewer, %rest ]
+  %n = phi i64 [ %spins, %entry ], [ %fewer, %rest ]
   %left = load atomic i64, ptr %left.p acquire, align 8
-  %done = icmp eq i64 %left, %taken
+  %done = icmp eq i64 %left, %joined
   br i1 %done, label %finished, label %more
 more:
-  %tired = icmp eq i64 %n, 0
-  br i1 %tired, label %unfinished, label %rest
+  %timeout = icmp eq i64 %n, 0
+  br i1 %timeout, label %unfinished, label %rest
 rest:
   $pause
   %fewer = sub i64 %n, 1
@@ -185,18 +187,18 @@ unfinished:
   ret i32 0
 }
 
-define void @serve(ptr %mailbox, i64 %looks) #0 {
+define void @serve(ptr %mailbox, i64 %spins) #0 {
 entry:
   %idle.p = getelementptr i64, ptr %mailbox, i64 1
   %slots = getelementptr i64, ptr %mailbox, i64 2
-  %came = atomicrmw add ptr %idle.p, i64 1 monotonic
+  %entered = atomicrmw add ptr %idle.p, i64 1 monotonic
   br label %round
 round:
-  %n = phi i64 [ %looks, %entry ], [ %fewer, %idle ], [ %looks, %helped ]
+  %n = phi i64 [ %spins, %entry ], [ %fewer, %idle ], [ %spins, %helped ]
   %stop = load atomic i64, ptr %mailbox monotonic, align 8
   %ended = icmp ne i64 %stop, 0
-  %tired = icmp eq i64 %n, 0
-  %go = or i1 %ended, %tired
+  %timeout = icmp eq i64 %n, 0
+  %go = or i1 %ended, %timeout
   br i1 %go, label %leave, label %scan
 scan:
   %i = phi i64 [ 0, %round ], [ %i.next, %next ]
@@ -227,7 +229,7 @@ idle:
   %fewer = sub i64 %n, 1
   br label %round
 leave:
-  %went = atomicrmw sub ptr %idle.p, i64 1 monotonic
+  %left = atomicrmw sub ptr %idle.p, i64 1 monotonic
   ret void
 }
 
@@ -235,8 +237,8 @@ declare i64 @llvm.smin.i64(i64, i64)
 attributes #0 = { nounwind "no-stack-arg-probe" }
 """)
 
-# A tile in pieces: each is computed into the nearest cache and sent on in whole lines. The fence is
-# there because such stores are not ordered with the counter that says a helper has left.
+# Runs a tile in parts: each is computed into the nearest cache and then stored in whole cache
+# lines. The fence is needed because non-temporal stores are not ordered with the atomic counter.
 _STREAM: Final = """\
 define internal void @stream(ptr %job, ptr %body, i64 %size, ptr %out, i64 %start, i64 %end) #0 {
 entry:
@@ -315,7 +317,7 @@ _STREAM_CALL: Final = (
 
 
 def tiles_text(host: Host) -> str:
-    """The module that shares out jobs on this machine."""
+    """Return the module that runs jobs on this CPU."""
     call = _STREAM_CALL if host.streams else _PLAIN_CALL
     parts = [_TILES.substitute(stream=call, pause=host.pause, slots=SLOTS)]
     if host.streams:

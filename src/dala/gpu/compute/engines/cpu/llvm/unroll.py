@@ -1,13 +1,13 @@
-"""Counted loops unrolled and whole numbers folded, IR to IR.
+"""Unroll counted loops and fold constant ints, from IR to IR.
 
-A kernel that walks over its neighbours with ``for dx in range(-3, 4)`` becomes straight-line code
-with constant offsets, which is what lets the loop over positions vectorise.
+A kernel that visits its neighbors with ``for dx in range(-3, 4)`` becomes straight-line code with
+constant offsets, so that the loop over positions vectorizes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from dala.gpu.compute.lang.ir import (
     INTS,
@@ -23,10 +23,13 @@ from dala.gpu.compute.lang.ir import (
     statements,
 )
 
+#: The number that a value is folded to; None if it is not a constant.
+_Number: TypeAlias = "int | float | None"
+
 #: Loops are unrolled while the program stays below this many statements.
 LIMIT: Final = 2500
 
-_FOLD: Final[dict[str, Callable[..., Any]]] = {
+_FOLD: Final[dict[str, Callable[..., int]]] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
     "neg": lambda a: -a, "abs": abs,
     "min": lambda a, b: min(a, b), "max": lambda a, b: max(a, b),
@@ -46,10 +49,13 @@ def unroll(
     params: Mapping[int, int] | None = None,
     limit: int | None = None,
 ) -> tuple[Block, tuple[Value, ...]]:
-    """The same program with its counted loops unrolled, as far as a limit allows.
+    """Return a program with its counted loops unrolled, as far as a limit allows.
 
-    ``params`` gives parameters, by index, whose values may be taken for granted; ``limit`` is
-    :data:`LIMIT` where it is not given.
+    Args:
+        body: The program's block.
+        result: Its results.
+        params: Parameters, by index, whose values may be assumed.
+        limit: The most statements; :data:`LIMIT` by default.
     """
     unroller = _Unroller(params or {}, LIMIT if limit is None else limit)
     new = unroller.block(body)
@@ -57,14 +63,18 @@ def unroll(
 
 
 def wrap(number: int, ir_type: str) -> int:
-    """A whole number as its type holds it."""
+    """Return an int wrapped to the range of its type.
+
+    >>> wrap(2**31, "s32")
+    -2147483648
+    """
     width = 64 if ir_type == "s64" else 32
     number &= (1 << width) - 1
     return number - (1 << width) if ir_type != "u32" and number >> (width - 1) else number
 
 
 def loop_params(body: Block) -> tuple[int, ...]:
-    """Parameters that say how often loops go round; knowing them, the loops can be unrolled."""
+    """Return the parameters that loop bounds depend on, which must be known to unroll."""
     found: set[int] = set()
     seen: set[Value] = set()
     for s in statements(body):
@@ -82,7 +92,7 @@ def loop_params(body: Block) -> tuple[int, ...]:
 
 
 def has_loops(body: Block) -> bool:
-    """Whether any loop is left."""
+    """Return whether a block contains a loop."""
     return any(isinstance(s, For) for s in statements(body))
 
 
@@ -91,7 +101,7 @@ class _Unroller:
         self.params = params
         self.limit = limit
         self.values: dict[Value, Value] = {}
-        #: Loop indexes that stand for a number just now.
+        #: Values of the indexes of loops being unrolled.
         self.known: dict[Slot, int] = {}
         self.count = 0
 
@@ -145,34 +155,36 @@ class _Unroller:
             self.into(out, s.body)
         self.known.pop(s.index, None)
 
-    def size(self, block: Block, seen: dict[Value, Any] | None = None) -> int:
-        """Statements a block becomes once its own counted loops are unrolled."""
+    def size(self, block: Block, seen: dict[Value, _Number] | None = None) -> int:
+        """Return the number of statements of a block once its counted loops are unrolled."""
         seen = {} if seen is None else seen
         total = 0
         for s in block.body:
             if isinstance(s, For):
                 start, stop = self.number(s.start, seen), self.number(s.stop, seen)
-                turns = 1
+                count = 1
                 if start is not None and stop is not None:
-                    turns = len(range(start, stop, s.step))
-                total += turns * self.size(s.body, seen) + 1
+                    count = len(range(int(start), int(stop), s.step))
+                total += count * self.size(s.body, seen) + 1
             elif isinstance(s, If):
                 total += self.size(s.then, seen) + self.size(s.otherwise, seen) + 1
             else:
                 total += 1
         return total
 
-    def number(self, v: Value, seen: dict[Value, Any]) -> Any:
-        """The number that a value yet to be written will be, if it can be told."""
+    def number(self, v: Value, seen: dict[Value, _Number]) -> _Number:
+        """Return the number that a value will be folded to, or None if it is not a constant."""
         v = self.values.get(v, v)
         if v.op == "const":
-            return v.attr
+            constant: _Number = v.attr
+            return constant
         if v.op == "param":
             return self.params.get(v.attr)
         if v not in seen:
             numbers = [self.number(a, seen) for a in v.args]
-            known = bool(numbers) and all(n is not None for n in numbers)
-            seen[v] = _fold(v, numbers, v.args[0].type) if known else None
+            known = [n for n in numbers if n is not None]
+            whole = numbers and len(known) == len(numbers)
+            seen[v] = _fold(v, known, v.args[0].type) if whole else None
         return seen[v]
 
     def folded(self, v: Value) -> Value:
@@ -190,26 +202,26 @@ class _Unroller:
         return Value(v.op, v.type, args, v.attr)
 
 
-def _fold(v: Value, numbers: list[Any], source: str) -> Any:
+def _fold(v: Value, numbers: list[float], source: str) -> _Number:
     if source == "bool":
         return _LOGIC[v.op](*numbers) if v.op in _LOGIC else None
     if source not in INTS:
         return None
-    numbers = [wrap(n, source) for n in numbers]
+    ints = [wrap(int(n), source) for n in numbers]
     if v.op == "cast":
         if v.type == "bool":
-            return numbers[0] != 0
-        # Small enough that any float type holds it exactly.
-        small = abs(numbers[0]) < 1 << 24
-        return wrap(numbers[0], v.type) if v.type in INTS else float(numbers[0]) if small else None
+            return ints[0] != 0
+        # Small enough to be exact in any float type.
+        small = abs(ints[0]) < 1 << 24
+        return wrap(ints[0], v.type) if v.type in INTS else float(ints[0]) if small else None
     if v.op not in _FOLD:
         return None
-    number = _FOLD[v.op](*numbers)
+    number = _FOLD[v.op](*ints)
     return number if v.type == "bool" else wrap(number, v.type)
 
 
 def _jumps(block: Block) -> bool:
-    """Whether a block leaves or restarts the loop it is the body of."""
+    """Return whether a loop body contains ``break`` or ``continue`` of that loop."""
     for s in block.body:
         if isinstance(s, (Break, Continue)):
             return True

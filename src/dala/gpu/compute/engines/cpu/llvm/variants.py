@@ -1,28 +1,28 @@
-"""Code made for the values of parameters that loops depend on.
+"""Code specialized for the values of parameters that loop bounds depend on.
 
-A loop whose length is only known when it runs keeps the loop over positions from vectorising. Where
-that length is a parameter (a radius, a number of steps), a program that has run long enough with
-one value gets code of its own for it, with the loops unrolled; results are the same to the bit.
+A loop whose length is unknown at compile time keeps the loop over positions from vectorizing. Where
+the length is a parameter (a radius, a number of steps), a program that has run long enough with one
+value is compiled again for that value, with its loops unrolled. Results are equal to the bit.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.base import Runner, Storage
 from dala.gpu.compute.engines.cpu.llvm.unroll import wrap
 from dala.gpu.compute.lang.ir import Program
 
-#: Work (estimated) after which code of its own pays for the time it takes to compile.
+#: Estimated work after which specialized code pays for its compile time.
 WORTH_NS: Final = 20e6
-#: Values that one runner makes code for.
-MOST: Final = 32
+#: The most values that one runner compiles code for.
+MAX_VARIANTS: Final = 32
 
 
 class Variants:
-    """A runner that chooses among code for all values and code for this one."""
+    """A runner that selects general code, or code specialized for the current values."""
 
     def __init__(
         self,
@@ -37,15 +37,17 @@ class Variants:
         self._types = [program.params[i].type for i in wanted]
         self._make = make
         self._work = work_ns
-        #: Work after which code of its own is made; WORTH_NS if not given.
+        #: Work after which code is specialized; WORTH_NS by default.
         self._worth = worth_ns
         self._for_all: Runner | None = None
         self._lock = threading.Lock()
-        self._spent: dict[tuple[int, ...], float] = {}
-        self._made: dict[tuple[int, ...], Runner] = {}
+        self._spent: dict[tuple[float, ...], float] = {}
+        self._made: dict[tuple[float, ...], Runner] = {}
 
-    def __call__(self, inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-        """Runs the program."""
+    def __call__(
+        self, inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]
+    ) -> None:
+        """Run the program."""
         values = tuple(params[i] for i in self._wanted)
         runner = self._made.get(values)
         if runner is None:
@@ -54,18 +56,18 @@ class Variants:
 
     @property
     def _general(self) -> Runner:
-        """Code for all values, made when it is first needed."""
+        """Code for all values, compiled on first use."""
         if self._for_all is None:
             self._for_all = self._make({})
             assert self._for_all is not None
         return self._for_all
 
-    def _choose(self, values: tuple[int, ...]) -> Runner:
+    def _choose(self, values: tuple[float, ...]) -> Runner:
         spent = self._spent.get(values, 0.0) + self._work
-        if len(self._made) >= MOST:
+        if len(self._made) >= MAX_VARIANTS:
             return self._general
         if spent < (WORTH_NS if self._worth is None else self._worth):
-            if len(self._spent) > 1000:  # values that keep changing are not worth remembering
+            if len(self._spent) > 1000:  # values that keep changing are not worth counting
                 self._spent.clear()
             self._spent[values] = spent
             return self._general

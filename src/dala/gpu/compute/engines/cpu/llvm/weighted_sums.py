@@ -1,87 +1,87 @@
-"""Programs that weigh bytes and add them up, found in the IR.
+"""Recognize programs that compute weighted sums of bytes.
 
-What a flat program stores is often a sum of neighbouring bytes, each times a number that is the
-same for all pixels: sharpening, embossing, a box blur. Others make each channel such a sum of the
-pixel's own channels: saturation, sepia, a turn of the hue. Neither needs floats. Parameters stay
-parameters: the weights are expressions of them, computed before a row.
+A per-channel program often stores a sum of neighboring bytes, each times a weight that is the same
+for all pixels: sharpen, emboss, a box blur. Other programs compute each channel as such a sum of
+the pixel's own channels: saturation, sepia, hue rotation. Neither needs floats. The weights are
+expressions of the parameters, computed once per row.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from dala.gpu.compute.lang.ir import Block, Program, SetSlot, Slot, Value
 
 #: A byte that is read: argument, dx, dy, channel.
-Read: TypeAlias = "tuple[int, int, int, int]"
-#: Kinds of weights; each costs a multiplication, and half a unit of exactness.
-MOST_GROUPS: Final = 6
-#: Bytes of one weight, so that their sum is a 16-bit number with bits to spare.
-MOST_READS: Final = 64
+ByteRead: TypeAlias = "tuple[int, int, int, int]"
+#: The most different weights. Each costs a multiplication and half a unit of precision.
+MAX_GROUPS: Final = 6
+#: The most bytes of equal weight: their sum must fit in 16 bits, with bits to spare.
+MAX_READS: Final = 64
 
 _ONE: Final = Value("const", "f32", (), 1.0)
 _BYTE: Final = 255.0
 
 
 @dataclass
-class Group:
-    """Bytes of one weight, in units of the stored byte."""
+class WeightGroup:
+    """The bytes that have one weight. The weight is in units of the stored byte."""
 
     weight: Value
-    reads: list[Read] = field(default_factory=list)
+    reads: list[ByteRead] = field(default_factory=list)
 
 
 @dataclass
 class WeightedSum:
-    """A weighted sum of bytes and what is added to it."""
+    """A weighted sum of bytes plus a bias."""
 
-    groups: list[Group]
+    groups: list[WeightGroup]
     bias: Value
-    #: What computes the weights.
+    #: Computes the weights.
     block: Block
-    #: The program for one number of a flat row.
+    #: The program for one channel.
     emitted: Program
-    #: The argument whose every fourth byte is kept.
+    #: The argument that provides alpha.
     alpha: int | None
 
 
 @dataclass
 class ColorMatrix:
-    """Colours as weighted sums of the colours of the same pixel, in units of the stored byte."""
+    """The three colors of a pixel as weighted sums of its colors, in units of the stored byte."""
 
-    #: For each channel of the output: the weights of red, green and blue, and what is added.
+    #: For each output channel: the weights of red, green and blue, and the bias.
     rows: list[tuple[Value, Value, Value, Value]]
     block: Block
 
 
 @dataclass(frozen=True)
 class _Affine:
-    """Weights of bytes, and the rest."""
+    """A sum of weighted bytes and a uniform rest."""
 
-    weights: dict[Read, Value]
+    weights: dict[ByteRead, Value]
     rest: Value
 
 
 def find_weighted_sum(
     emitted: Program, block: Block, stored: Value, varying: set[Value], alpha: int | None
 ) -> WeightedSum | None:
-    """The sum that a flat program of bytes stores, or None if that is not all it does."""
-    total = _before_store(stored)
+    """Return the sum that a per-channel program of bytes stores, if it is one."""
+    total = _stored_value(stored)
     if total is None:
         return None
     finder = _Finder(varying)
     found = finder.run(block).get(total)
     if found is None:
         return None
-    by_weight: dict[object, Group] = {}
+    by_weight: dict[Hashable, WeightGroup] = {}
     for read, weight in found.weights.items():
         weight = finder.binary("mul", weight, _number(_BYTE))
-        by_weight.setdefault(finder.key(weight), Group(weight)).reads.append(read)
+        by_weight.setdefault(finder.key(weight), WeightGroup(weight)).reads.append(read)
     groups = list(by_weight.values())
-    if not 0 < len(groups) <= MOST_GROUPS or max(len(g.reads) for g in groups) > MOST_READS:
+    if not 0 < len(groups) <= MAX_GROUPS or max(len(g.reads) for g in groups) > MAX_READS:
         return None
     bias = finder.binary("mul", found.rest, _number(_BYTE))
     needed = _needed([*(g.weight for g in groups), bias])
@@ -93,12 +93,12 @@ def find_weighted_sum(
 def find_color_matrix(
     block: Block, stored: tuple[Value, ...], varying: set[Value], argument: int
 ) -> ColorMatrix | None:
-    """Three stored colours as sums of those of one argument's pixel, or None."""
+    """Return three stored colors as sums of the colors of one argument's pixel, or None."""
     finder = _Finder(varying)
     every = finder.run(block)
     rows = []
     for channel in range(3):
-        total = _before_store(stored[channel])
+        total = _stored_value(stored[channel])
         found = None if total is None else every.get(total)
         if found is None:
             return None
@@ -122,8 +122,8 @@ def _is(v: Value, number: float) -> bool:
     return v.op == "const" and v.attr == number
 
 
-def _before_store(v: Value) -> Value | None:
-    """What is scaled to a byte, clamped and rounded."""
+def _stored_value(v: Value) -> Value | None:
+    """Return the value that is scaled to a byte, clamped and rounded."""
     if v.op != "cast" or v.attr != "in_range" or v.args[0].op != "add":
         return None
     v, half = v.args[0].args
@@ -144,12 +144,12 @@ def _before_store(v: Value) -> Value | None:
 
 
 class _Finder:
-    """Goes through a block once, keeping what each value is a sum of."""
+    """Visits a block once and records each value as a sum of bytes, where it is one."""
 
     def __init__(self, varying: set[Value]) -> None:
         self.varying = varying
-        self.made: dict[object, Value] = {}
-        self.keys: dict[Value, object] = {}
+        self.made: dict[Hashable, Value] = {}
+        self.keys: dict[Value, Hashable] = {}
 
     def run(self, block: Block) -> dict[Value, _Affine]:
         found: dict[Value, _Affine] = {}
@@ -173,11 +173,11 @@ class _Finder:
         return found
 
     def of(self, v: Value, found: dict[Value, _Affine]) -> _Affine | None:
-        """An operand."""
+        """Return the sum that an operand is."""
         if v in found:
             return found[v]
-        even = v.type == "f32" and v.op != "get" and v not in self.varying
-        return _Affine({}, v) if even else None
+        uniform = v.type == "f32" and v.op != "get" and v not in self.varying
+        return _Affine({}, v) if uniform else None
 
     def value(self, v: Value, found: dict[Value, _Affine]) -> _Affine | None:
         if v.op == "cast":
@@ -188,10 +188,10 @@ class _Finder:
                 dx, dy = (int(a.attr) for a in read.args)
                 return _Affine({(read.attr[0], dx, dy, read.attr[1]): _ONE}, _number(0.0))
         if v.op not in ("add", "sub", "mul", "div", "neg"):
-            return self.even(v)
+            return self.uniform(v)
         args = [self.of(a, found) for a in v.args]
         if any(a is None for a in args):
-            return self.even(v)
+            return self.uniform(v)
         a, b = args[0], args[-1]
         assert a is not None
         assert b is not None
@@ -206,21 +206,21 @@ class _Finder:
         op, factor = v.op, b.rest
         return self.each(a, lambda w: self.binary(op, w, factor))
 
-    def even(self, v: Value) -> _Affine | None:
+    def uniform(self, v: Value) -> _Affine | None:
         return None if v in self.varying else _Affine({}, v)
 
     def each(self, a: _Affine, change: Callable[[Value], Value]) -> _Affine:
         return _Affine({r: change(w) for r, w in a.weights.items()}, change(a.rest))
 
     def joined(self, op: str, a: _Affine, b: _Affine) -> _Affine:
-        """A sum or a difference."""
+        """Add or subtract two sums."""
         weights = dict(a.weights)
         for read, w in b.weights.items():
             weights[read] = self.binary(op, weights.get(read, _number(0.0)), w)
         return _Affine(weights, self.binary(op, a.rest, b.rest))
 
     def binary(self, op: str, a: Value, b: Value) -> Value:
-        """An operation on weights: computed at once if it can be, and equal ones only once."""
+        """Return an operation on weights, folded to a constant or shared where possible."""
         if a.op == "const" and b.op == "const":
             number = _computed(op, float(a.attr), float(b.attr))
             if math.isfinite(number):
@@ -234,10 +234,10 @@ class _Finder:
             self.made[key] = Value(op, "f32", (a, b), None)
         return self.made[key]
 
-    def key(self, v: Value) -> object:
-        """The same for values that are computed alike."""
+    def key(self, v: Value) -> Hashable:
+        """Return a key that is equal for values computed alike."""
         if v.op == "const":
-            return v.attr
+            return float(v.attr)
         if v not in self.keys:
             self.keys[v] = (v.op, v.type, v.attr, *(self.key(a) for a in v.args))
         return self.keys[v]
@@ -254,7 +254,7 @@ def _computed(op: str, a: float, b: float) -> float:
 
 
 def _needed(wanted: list[Value]) -> list[Value]:
-    """All that some values are computed from, in order."""
+    """Return everything that some values are computed from, in order."""
     body: list[Value] = []
     seen: set[Value] = set()
 

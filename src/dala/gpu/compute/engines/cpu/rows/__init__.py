@@ -1,1 +1,1 @@
-"""Pictures processed by rows on the CPU: chains of stages in one pass."""
+"""Images processed by rows on the CPU: chains of stages in one pass."""

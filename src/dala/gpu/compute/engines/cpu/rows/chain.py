@@ -1,15 +1,15 @@
-"""What goes over a picture row by row on the CPU: single programs, blurs, and chains of both.
+"""Prepare work that runs over an image row by row: single programs, blurs, and chains of both.
 
-Code depends on the values of parameters that loops count to; a chain with such parameters gets code
-for each set of values when it first runs with them.
+Code depends on the values of parameters that loops count to. A chain with such parameters is
+compiled for each set of values on first use.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Geometry, Link, Runner, Storage, Task, Tensor
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, analyze
@@ -17,35 +17,35 @@ from dala.gpu.compute.engines.cpu.llvm.unroll import loop_params, wrap
 from dala.gpu.compute.engines.cpu.rows.forms.blur import blur_fits
 from dala.gpu.compute.engines.cpu.rows.neighbor_stages import add_neighbor_stages
 from dala.gpu.compute.engines.cpu.rows.planes import planes_fit
-from dala.gpu.compute.engines.cpu.rows.runner import Planned, plan_rows, rows_runner, rows_text
+from dala.gpu.compute.engines.cpu.rows.runner import PlannedChain, plan_rows, rows_runner, rows_text
 from dala.gpu.compute.lang.ir import Program, statements
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.engine import CPUEngine
 
-#: Sets of values that one chain keeps code for.
-KEPT: Final = 32
-#: Statements of all programs of a chain; longer ones take too long to compile at once.
-LONGEST: Final = 1500
+#: The most sets of values that one chain keeps code for.
+MAX_VARIANTS: Final = 32
+#: The most statements in all programs of a chain; more would take too long to compile.
+MAX_STATEMENTS: Final = 1500
 
 
 def prepare_program(
     engine: CPUEngine, program: Program, geometry: Geometry, known: Mapping[int, int]
 ) -> Runner | None:
-    """A runner for a program that reads around its pixels, or asks where they are."""
-    found = _alone(program, geometry)
+    """Return a runner for a program that reads around its pixels or uses positions."""
+    found = _single(program, geometry)
     return None if found is None else _with_values(engine, *found, known)
 
 
 def program_text(engine: CPUEngine, program: Program, geometry: Geometry) -> str | None:
-    """The code of such a program, for people to read; None for other programs."""
-    found = _alone(program, geometry)
+    """Return the LLVM IR of such a program; None for other programs."""
+    found = _single(program, geometry)
     planned = None if found is None else _planned(engine, *found, {})
     return None if planned is None else rows_text(engine, planned[0])
 
 
-def _alone(program: Program, geometry: Geometry) -> tuple[list[Link], list[Tensor]] | None:
-    """A program as a chain of one, and what it reads."""
+def _single(program: Program, geometry: Geometry) -> tuple[list[Link], list[Tensor]] | None:
+    """Return a program as a chain of one stage, and its inputs."""
     if len(geometry.dims) != 2 or not program.out.pixels:
         return None
     height, width = geometry.dims
@@ -61,7 +61,7 @@ def _alone(program: Program, geometry: Geometry) -> tuple[list[Link], list[Tenso
 
 
 def prepare_blur(engine: CPUEngine, task: Task) -> Runner | None:
-    """A runner for a blur by itself; compiled when it first runs, since most end up in chains."""
+    """Return a runner for a single blur, compiled on first use: most blurs end up in chains."""
     if not blur_fits(task):
         return None
     if 0 in task.output.shape:
@@ -71,7 +71,7 @@ def prepare_blur(engine: CPUEngine, task: Task) -> Runner | None:
         return None
     made: list[Runner] = []
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
         if not made:
             made.append(rows_runner(engine, *found))
         made[0](inputs, output, params)
@@ -80,23 +80,23 @@ def prepare_blur(engine: CPUEngine, task: Task) -> Runner | None:
 
 
 def make_chain(engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
-    """A runner for a chain, or None for what cannot go over the picture in one pass."""
+    """Return a runner for a chain, or None if it cannot run in one pass over the image."""
     if not links or not all(_fits(link, links, inputs) for link in links):
         return None
     wanted = _loop_params(links)
     if not wanted:
         return _with_values(engine, links, inputs, {})
-    # Whether it can be done hardly depends on the values: one stands for all.
+    # Whether a chain is possible hardly depends on the values: test with one set.
     if _analyze_all(engine, links, dict.fromkeys(wanted, 1)) is None:
         return None
     return _ByValues(engine, links, inputs, wanted)
 
 
 def keeps_apart(engine: CPUEngine, producer: Program, consumer: Program) -> bool:
-    """Whether two programs of bytes are better written each in its own form.
+    """Return whether two programs of bytes run faster each in its own form than fused.
 
-    Melted, a table or a flat program becomes part of one that takes pixels apart, and what a
-    stencil reads is computed again for every neighbour.
+    Fused, a table or a per-channel program becomes part of a program that takes pixels apart, and
+    the input of a stencil is computed again for every neighbor.
     """
     if producer.out.dtype != "u8" or consumer.out.dtype != "u8":
         return False
@@ -110,7 +110,7 @@ def keeps_apart(engine: CPUEngine, producer: Program, consumer: Program) -> bool
     first, second = forms
     if not all(r.pointwise for r in second.reach) or first.form != second.form:
         return True
-    return first.form in ("weighted_sum", "color_matrix")  # two of them are no longer one
+    return first.form in ("weighted_sum", "color_matrix")  # fused, it is no longer one of these
 
 
 def _fits(link: Link, links: Sequence[Link], inputs: Sequence[Tensor]) -> bool:
@@ -126,7 +126,7 @@ def _fits(link: Link, links: Sequence[Link], inputs: Sequence[Tensor]) -> bool:
 
 
 def _loop_params(links: Sequence[Link]) -> dict[int, str]:
-    """Parameters of the chain that loops depend on, and their types."""
+    """Return the parameters of a chain that loops depend on, with their types."""
     found: dict[int, str] = {}
     first = 0
     for link in links:
@@ -140,7 +140,7 @@ def _loop_params(links: Sequence[Link]) -> dict[int, str]:
 def _analyze_all(
     engine: CPUEngine, links: Sequence[Link], known: Mapping[int, int]
 ) -> list[ProgramAnalysis | None] | None:
-    """The analysis of each program of a chain, or None if one of them is nothing for rows."""
+    """Analyze each program of a chain; return None if one cannot be written by rows."""
     found: list[ProgramAnalysis | None] = []
     tables = bool(engine.machine.lookup)
     first = 0
@@ -156,34 +156,34 @@ def _analyze_all(
         found.append(analysis)
         first = own.stop
     total = sum(sum(1 for _ in statements(f.block)) for f in found if f is not None)
-    return found if len(links) == 1 or total <= LONGEST else None
+    return found if len(links) == 1 or total <= MAX_STATEMENTS else None
 
 
 @lru_cache(maxsize=256)
 def _analyze(
     program: Program, known: tuple[tuple[int, int], ...], tables: bool
 ) -> ProgramAnalysis | None:
-    """Found once for a program: a new sigma of the blur before it changes nothing about it."""
+    """Analyze a program once: a new sigma of the blur before it changes nothing."""
     return analyze(program, dict(known), tables=tables)
 
 
 def _with_values(
     engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor], known: Mapping[int, int]
 ) -> Runner | None:
-    """A runner for values of the loops' parameters."""
+    """Return a runner for given values of the loops' parameters."""
     found = _planned(engine, links, inputs, known)
     return None if found is None else rows_runner(engine, *found)
 
 
 def _planned(
     engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor], known: Mapping[int, int]
-) -> tuple[Planned, tuple[object, ...]] | None:
-    """A plan and its key, with shared work in stages of its own where those fit."""
+) -> tuple[PlannedChain, tuple[Hashable, ...]] | None:
+    """Return a plan and its key, with neighbor stages where those fit."""
     analysis = _analyze_all(engine, links, known)
     if analysis is None:
         return None
     lanes = engine.machine.vector // 4
-    # Flat rows need no pixel taken apart, so there is little to save in them.
+    # Per-channel rows do not take pixels apart, so neighbor stages would save little.
     worth = [f is not None and f.scale == 1 and f.form == "packed" for f in analysis]
     split = add_neighbor_stages(links, worth)
     if len(split) > len(links):
@@ -195,13 +195,13 @@ def _planned(
     return None if planned is None else (planned, _key(links, known))
 
 
-def _key(links: Sequence[Link], known: Mapping[int, int]) -> tuple[object, ...]:
+def _key(links: Sequence[Link], known: Mapping[int, int]) -> tuple[Hashable, ...]:
     names = tuple(w.work.key if isinstance(w.work, Program) else w.work.op for w in links)
     return names, *known.items()
 
 
 class _ByValues:
-    """A runner that makes code for the values it is called with."""
+    """A runner that compiles code for the values it is called with."""
 
     def __init__(
         self, engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor],
@@ -211,18 +211,20 @@ class _ByValues:
         self._links = links
         self._inputs = inputs
         self._wanted = wanted
-        self._made: dict[tuple[Any, ...], Runner] = {}
+        self._made: dict[tuple[float, ...], Runner] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-        """Runs the chain."""
+    def __call__(
+        self, inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]
+    ) -> None:
+        """Run the chain."""
         values = tuple(params[i] for i in self._wanted)
         runner = self._made.get(values)
         if runner is None:
             runner = self._make(values)
         runner(inputs, output, params)
 
-    def _make(self, values: tuple[Any, ...]) -> Runner:
+    def _make(self, values: tuple[float, ...]) -> Runner:
         with self._lock:
             runner = self._made.get(values)
             if runner is None:
@@ -232,14 +234,14 @@ class _ByValues:
                 }
                 made = _with_values(self._engine, self._links, self._inputs, known)
                 runner = made or one_by_one(self._engine, self._links)
-                if len(self._made) >= KEPT:
+                if len(self._made) >= MAX_VARIANTS:
                     self._made.pop(next(iter(self._made)))
                 self._made[values] = runner
         return runner
 
 
 def one_by_one(engine: CPUEngine, links: Sequence[Link]) -> Runner:
-    """Runs a chain's stages one after another: for values that reach too far for rows at hand."""
+    """Return a runner that runs stages one after another, where a chain's rows do not fit."""
     runners: list[Runner] = []
     counts = []
     for link in links:
@@ -252,7 +254,7 @@ def one_by_one(engine: CPUEngine, links: Sequence[Link]) -> Runner:
             runners.append(engine.prepare(link.work, _geometry(link)))
             counts.append(len(link.work.params))
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
         results: list[Storage] = []
         own: list[Storage] = []
         first = 0
@@ -297,5 +299,5 @@ def _nbytes(tensor: Tensor) -> int:
     return total
 
 
-def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-    """Runs over no pixels."""
+def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
+    """Run over no pixels."""

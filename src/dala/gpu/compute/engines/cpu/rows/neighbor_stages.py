@@ -1,13 +1,13 @@
-"""Work on single neighbours done once a pixel instead of once a neighbour.
+"""Move work on single neighbors into stages of its own, so that it runs once per pixel.
 
-A Sobel filter takes the luma of eight neighbours, a bilateral filter scales the channels of
-twenty-five: each pixel goes through that again for every one that looks at it. Here such an
-expression of one neighbour becomes a stage of its own, whose rows of f32 the rest then reads.
+A Sobel filter computes the luma of eight neighbors, a bilateral filter scales the channels of
+twenty-five. Without this, the same work is repeated for each pixel that reads the neighbor. Such an
+expression of one neighbor becomes a stage, and the program reads its rows of f32.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -27,30 +27,33 @@ from dala.gpu.compute.lang.ir import (
     values,
 )
 
-#: Operations that must be saved for a stage to be worth its rows.
-WORTH: Final = 60
-#: Turns that a loop is taken to make if that is not known.
-_TURNS: Final = 4
+#: The least number of operations that a stage must save to be worth its rows.
+MIN_SAVED: Final = 60
+#: Iterations assumed for a loop of unknown length.
+_LOOP_ITERATIONS: Final = 4
 
 _PURE: Final = frozenset({"add", "sub", "mul", "div", "neg", "abs", "sqrt", "cast", "min", "max"})
 
-#: What is known of each value; see :func:`_describe`.
-_Described: TypeAlias = "dict[Value, tuple[int, object, int] | None]"
+#: The description of each value; see :func:`_describe`.
+_Described: TypeAlias = "dict[Value, tuple[int, Hashable, int] | None]"
 
 
 @dataclass
 class _Group:
-    """One expression of a neighbour, and the values that are it at some neighbour or other."""
+    """One expression of a neighbor, and all values that compute it, at any neighbor."""
 
     size: int
     argument: int
     found: list[Value] = field(default_factory=list)
-    #: How often it is computed for a pixel.
+    #: How often it is computed per pixel.
     times: int = 0
 
 
 def add_neighbor_stages(links: Sequence[Link], worth: Sequence[bool]) -> list[Link]:
-    """The links with such stages put before those that gain by them, where that is ``worth`` it."""
+    """Return the links, with neighbor stages before those that gain by them.
+
+    ``worth`` selects the links to try.
+    """
     made: list[Link] = []
     numbers: list[int] = []
     for link, try_it in zip(links, worth, strict=True):
@@ -71,12 +74,12 @@ def add_neighbor_stages(links: Sequence[Link], worth: Sequence[bool]) -> list[Li
 
 
 def _split(program: Program) -> tuple[Program, list[tuple[Program, int]]] | None:
-    """A program as the rest of it and the programs before it, each with the argument it reads."""
+    """Return the rest of a program, and the programs before it with the argument each reads."""
     if not program.out.pixels or any(a.kind == "array" for a in program.args):
         return None
     groups = _groups(program)
     saved = sum(g.size * (g.times - 1) for g in groups)
-    if not groups or saved < WORTH:
+    if not groups or saved < MIN_SAVED:
         return None
     args, before = list(program.args), []
     replaced: dict[Value, tuple[int, Value]] = {}
@@ -95,7 +98,7 @@ def _split(program: Program) -> tuple[Program, list[tuple[Program, int]]] | None
 
 
 def _read(v: Value) -> Value:
-    """A read in an expression of one neighbour."""
+    """Return the read in an expression of one neighbor."""
     while v.op != "image":
         v = next(a for a in v.args if a.op != "const")
     return v
@@ -103,9 +106,9 @@ def _read(v: Value) -> Value:
 
 # finding --------------------------------------------------------------------------------------
 def _groups(program: Program) -> list[_Group]:
-    """Expressions that are computed for several neighbours."""
+    """Return expressions that are computed for several neighbors."""
     described: _Described = {}
-    numbers: dict[object, int] = {}
+    numbers: dict[Hashable, int] = {}
     every = list(values(program.body))
     for v in every:
         described[v] = _describe(v, described, numbers)
@@ -115,11 +118,11 @@ def _groups(program: Program) -> list[_Group]:
         for a in v.args:
             users.setdefault(a, []).append(v)
     for v, using in users.items():
-        # All that is made of it belongs to a larger expression of the same neighbour.
+        # It is only used in a larger expression of the same neighbor.
         if described.get(v) and all(described[u] for u in using):
             inner.add(v)
     outside = set(program.result) | set(_slotted(program.body))
-    turns = _turns(program.body)
+    counts = _counts(program.body)
     found: dict[int, _Group] = {}
     for v in every:
         about = described[v]
@@ -129,27 +132,27 @@ def _groups(program: Program) -> list[_Group]:
         group = found.setdefault(same, _Group(size, _read(v).attr[0]))
         group.found.append(v)
     for group in found.values():
-        sites = {(_place(described[v]), turns[v]) for v in group.found}
+        sites = {(_offset_of(described[v]), counts[v]) for v in group.found}
         group.times = sum(t for _, t in sites)
     return [g for g in found.values() if g.times > 3]
 
 
-def _place(about: tuple[int, object, int] | None) -> object:
+def _offset_of(about: tuple[int, Hashable, int] | None) -> Hashable:
     return None if about is None else about[1]
 
 
 def _describe(
-    v: Value, described: _Described, numbers: dict[object, int]
-) -> tuple[int, object, int] | None:
-    """An expression of one neighbour: a number that equal ones share, its place, its work."""
+    v: Value, described: _Described, numbers: dict[Hashable, int]
+) -> tuple[int, Hashable, int] | None:
+    """Describe an expression of one neighbor: an id that equal ones share, its offset, its work."""
     if v.op == "image":
         offsets = tuple(("const", a.attr) if a.op == "const" else a for a in v.args)
         same = numbers.setdefault(("image", v.attr), len(numbers))
         return same, (v.attr[0], offsets), 2
     if v.op not in _PURE or v.op in FUNCTIONS:
         return None
-    parts: list[object] = []
-    place: object = None
+    parts: list[Hashable] = []
+    place: Hashable = None
     size = 1
     for a in v.args:
         if a.op == "const":
@@ -178,24 +181,24 @@ def _slotted(block: Block) -> list[Value]:
     return found
 
 
-def _turns(block: Block, times: int = 1) -> dict[Value, int]:
-    """How often each value is computed for a pixel, about."""
+def _counts(block: Block, times: int = 1) -> dict[Value, int]:
+    """Estimate how often each value is computed per pixel."""
     found: dict[Value, int] = {}
     for s in block.body:
         if isinstance(s, Value):
             found[s] = times
         elif isinstance(s, If):
-            found |= _turns(s.then, times) | _turns(s.otherwise, times)
+            found |= _counts(s.then, times) | _counts(s.otherwise, times)
         elif isinstance(s, For):
             counted = s.start.op == "const" and s.stop.op == "const"
-            turns = len(range(s.start.attr, s.stop.attr, s.step)) if counted else _TURNS
-            found |= _turns(s.body, times * turns)
+            counts = len(range(s.start.attr, s.stop.attr, s.step)) if counted else _LOOP_ITERATIONS
+            found |= _counts(s.body, times * counts)
     return found
 
 
 # writing --------------------------------------------------------------------------------------
 def _before(program: Program, group: _Group) -> Program:
-    """The program of one expression, reading the pixel where it stands."""
+    """Return the program of one expression, which reads its own pixel."""
     arg = program.args[group.argument]
     body: list[Statement] = []
     made: dict[Value, Value] = {}
@@ -219,7 +222,7 @@ def _before(program: Program, group: _Group) -> Program:
 
 
 class _Copy:
-    """Copies blocks, some values replaced by reads of the rows made before."""
+    """Copies blocks, replacing some values by reads of the rows of a neighbor stage."""
 
     def __init__(self, replaced: dict[Value, tuple[int, Value]]) -> None:
         self.replaced = replaced

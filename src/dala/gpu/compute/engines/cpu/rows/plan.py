@@ -1,10 +1,10 @@
-"""How a chain of stages goes over a picture in one pass: who reads whose rows, how many are kept.
+"""Plan a chain of stages as one pass over an image: the rows that each stage reads and keeps.
 
-A tile is a strip of rows, or a piece of one. Within it every stage but the last keeps its newest
-rows in a *ring*, as many as its readers reach; they are computed just ahead of the readers. Columns
-and rows around the tile that readers need are computed once more in the tiles beside it. Outside
-inputs that are read around a pixel are copied into a ring too, so that every row read at an offset
-has its edges repeated beyond its ends and no reader has to look where it is.
+A tile is a strip of rows, or a part of one. Within it every stage but the last keeps its newest
+rows in a *ring*, as many as its readers need, and computes them just ahead of its readers. Columns
+and rows around a tile that readers need are computed again in the adjacent tiles. Inputs that are
+read around a pixel are copied into a ring too. Every row read at an offset thus has its edge pixels
+repeated beyond its ends, and no reader has to test its position.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, Reach
 from dala.gpu.compute.engines.cpu.rows.forms.table import SIZE
 from dala.gpu.compute.engines.cpu.rows.planes import PlaneStage, planes_of
 
-#: Rings and other rows of a tile, on the stack of the thread that computes it.
-SPACE: Final = 240 << 10
-#: Rings go to the next cache line, and a vector of the widest pixels beyond the last pixel.
+#: The largest stack space for the rings and scratch rows of a tile.
+MAX_STACK: Final = 240 << 10
+#: Bytes of a cache line. Rows are padded to whole lines, with a vector beyond the last pixel.
 LINE: Final = 64
 
 
 @dataclass
 class RowSource:
-    """Where an input comes from: the ring of a stage, or (stage None) an outside input."""
+    """The source of an input: the ring of a stage, or an input of the chain (``stage`` is None)."""
 
     stage: int | None
     outside: int
@@ -36,28 +36,28 @@ class RowSource:
 
 @dataclass
 class RowStage:
-    """One stage: a program, a blur, planes, or (none of them) a copy of an outside input."""
+    """One stage: a program, a blur, a conversion of planes, or a copy of an input."""
 
     sources: list[RowSource]
     out: Tensor
     analysis: ProgramAnalysis | None = None
     blur: Task | None = None
-    #: Makes rows of an outside picture's planes, or planes of rows.
+    #: Converts between planes of the chain's input or output and rows of RGB.
     planes: PlaneStage | None = None
-    #: Number of the first parameter among the chain's.
+    #: Index of its first parameter among the chain's.
     first_param: int = 0
-    #: Outside output that keeps the rows besides.
+    #: Output of the chain that its rows are stored to as well.
     store: int | None = None
-    #: Whether anybody reads it, that is, whether it has a ring.
+    #: Whether a stage reads its rows, which it then keeps in a ring.
     ring: bool = False
-    #: Rows that the newest one is ahead of the last stage's; rows before a strip that it begins at.
+    #: Rows that it is ahead of the last stage; its first row relative to a strip.
     lead: int = 0
     first: int = 0
     depth: int = 1
     #: Columns computed on either side of a tile.
     around: int = 0
-    #: Whether it asks for the memory of the output ahead of the last stage, which stores there.
-    ahead: bool = False
+    #: Whether it prefetches the output, which the last stage will store.
+    prefetches: bool = False
 
     @property
     def channels(self) -> int:
@@ -70,7 +70,7 @@ class RowStage:
 
     @property
     def scratch(self) -> bool:
-        """Whether its row function is given scratch of its own."""
+        """Whether its row function needs scratch memory."""
         return self.blur is not None or (self.analysis is not None and self.analysis.table)
 
     @property
@@ -85,34 +85,34 @@ class RowStage:
 
 @dataclass
 class RowPlan:
-    """A chain planned for a width."""
+    """A chain planned for an image size."""
 
     stages: list[RowStage]
     height: int
     width: int
     #: Columns of a tile.
     columns: int = 0
-    #: For each stage: where its ring starts and the bytes of a row of it.
+    #: For each stage: the offset of its ring and the bytes of a row.
     rings: list[tuple[int, int]] = field(default_factory=list)
-    #: For each stage: where its own scratch starts (a blur's sums between its passes, a table).
+    #: For each stage: the offset of its scratch memory (a blur's sums between its passes, a table).
     scratch: list[int] = field(default_factory=list)
     space: int = 0
 
     @property
     def halo(self) -> int:
-        """Rows that a strip computes beyond its own, at most."""
+        """The most rows that a strip computes beyond its own."""
         return max(s.lead - s.first for s in self.stages)
 
 
 def blur_radius(task: Task) -> int:
-    """How far a blur reaches."""
+    """Return the radius of a blur."""
     return int(task["radius"])
 
 
 def make_stages(
     links: Sequence[Link], analysis: Sequence[ProgramAnalysis | None], inputs: Sequence[Tensor]
 ) -> list[RowStage]:
-    """The stages of a chain, copies of outside inputs first; what nobody asks for is left out."""
+    """Return the stages of a chain, copies of its inputs first; unused stages are left out."""
     reaches = [_reaches(link, found) for link, found in zip(links, analysis, strict=True)]
     wanted = _wanted(links)
     stages: list[RowStage] = []
@@ -135,27 +135,27 @@ def make_stages(
             planes = None if task is None else planes_of(task, link.sources)
             blur = task if planes is None else None
             if blur is not None and link.sources[0] >= 0:
-                sources[0].stage = None  # a blur looks after the edges itself
+                sources[0].stage = None  # a blur handles edges itself
             made = RowStage(sources, link.out, found, blur, planes, param, link.store)
             if planes is not None and planes.last:
-                made.first = 1  # at every second row, with the one above
+                made.first = 1  # it runs at every second row, with the row above
             stages.append(made)
         param += 0 if isinstance(link.work, Task) else len(link.work.params)
     _connect(stages)
-    _look_ahead(stages)
+    _choose_prefetch(stages)
     return stages
 
 
-def _look_ahead(stages: list[RowStage]) -> None:
-    """Chooses the stage that has the output's lines fetched while it computes.
+def _choose_prefetch(stages: list[RowStage]) -> None:
+    """Choose a stage that prefetches the output while it computes.
 
-    The last stage is often too quick to hide how long memory takes to come.
+    The last stage is often too fast to hide the latency of memory.
     """
     last = stages[-1]
     for s in reversed(stages[:-1]):
         computes = s.analysis is not None and not s.analysis.table
         if computes and s.ring and (s.out.dtype, s.pixel) == (last.out.dtype, last.pixel):
-            s.ahead = True
+            s.prefetches = True
             return
 
 
@@ -179,7 +179,7 @@ def _reaches(link: Link, analysis: ProgramAnalysis | None) -> list[Reach]:
 
 
 def _connect(stages: list[RowStage]) -> None:
-    """Finds how far ahead of its readers each stage must be, from the last one back."""
+    """Compute how far ahead of its readers each stage must be, from the last to the first."""
     low = [0] * len(stages)
     for i in reversed(range(len(stages))):
         s = stages[i]
@@ -197,7 +197,7 @@ def _connect(stages: list[RowStage]) -> None:
 
 
 def lay_out(stages: list[RowStage], height: int, width: int, lanes: int) -> RowPlan | None:
-    """Tiles narrow enough that their rings fit; None if even the narrowest do not."""
+    """Return a plan with tiles narrow enough for their rings to fit; None if none are."""
     columns = max(width, 1)
     while True:
         plan = RowPlan(stages, height, width, columns)
@@ -209,16 +209,16 @@ def lay_out(stages: list[RowStage], height: int, width: int, lanes: int) -> RowP
         for s in stages:
             plan.scratch.append(at)
             if s.blur is not None:
-                # Between the passes a number takes at most four bytes.
+                # A sum between the two passes has at most four bytes.
                 wide = columns + 2 * (s.around + blur_radius(s.blur)) + 4 * LINE
                 at += _line(wide * s.channels * 4)
             elif s.analysis is not None and s.analysis.table:
                 at += SIZE
         plan.space = at
-        if at <= SPACE:
+        if at <= MAX_STACK:
             return plan
         if any(s.planes is not None for s in stages):
-            return None  # they go over whole rows
+            return None  # planes are converted in whole rows
         narrower = LINE * (columns // 2 // LINE)
         if narrower < LINE or narrower < 4 * max(s.around for s in stages):
             return None

@@ -1,15 +1,15 @@
-"""4:2:0 pictures at the ends of a chain: rows of RGB made of planes, and planes of rows.
+"""Stages that convert 4:2:0 planes at the ends of a chain: planes to RGB rows, and back.
 
-Both are native functions of their own (``cpu/ops/yuv.py``), called for one row, or a pair of rows,
-at a time. The chain's job block holds a call of them: the function's address, and the block that it
-reads its arguments from. In it planes are told by how far they begin behind the buffer that holds
-them; every thread makes a copy and puts in where that buffer is, and row by row where the RGB is.
+Both are native functions (``cpu/ops/yuv.py``), called for one row or one pair of rows. The chain's
+job block holds such a call: the function's address and its argument block, in which planes are
+offsets into the buffer that contains them. Every thread copies the block, adds the buffer's
+address, and sets the RGB row for each call.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,43 +20,43 @@ from dala.gpu.compute.engines.cpu.ops import yuv
 
 #: The first argument in the block of a call; an array takes two words.
 _FIRST: Final = HEAD_WORDS + 1
-#: The chain's output, among outside inputs.
+#: The chain's output, as the index of an input.
 _OUTPUT: Final = -1
 
 
 @dataclass(frozen=True)
 class PlaneStage:
-    """A stage that makes rows of planes, or planes of rows."""
+    """A stage that converts planes to RGB rows, or RGB rows to planes."""
 
     op: str
     native: Native
-    #: The address of its code, and the block of its call.
+    #: The address of its code, and its argument block.
     call: bytes
-    #: Words of that block which a buffer's address is added to, and the number of that buffer.
+    #: (word, input) pairs: words of the block to which the address of an input is added.
     based: tuple[tuple[int, int], ...]
-    #: Words of that block which are told a row of RGB for each call.
+    #: Words of the block that receive the address of an RGB row.
     rows: tuple[int, ...]
-    #: Bytes of a pixel of RGB.
+    #: Bytes of an RGB pixel.
     pixel: int
 
     @property
     def last(self) -> bool:
-        """Whether it ends a chain."""
+        """Whether it is the last stage of a chain."""
         return self.op == "rgb_to_yuv"
 
     @property
     def words(self) -> int:
-        """Words that the call takes in a job block."""
+        """Words of the call in a job block."""
         return len(self.call) // 8
 
     @property
-    def described(self) -> tuple[object, ...]:
-        """What the code of a chain depends on."""
+    def described(self) -> tuple[Hashable, ...]:
+        """The properties that a chain's code depends on."""
         return self.op, self.words, self.based, self.rows
 
 
 def planes_fit(link: Link, shape: tuple[int, ...], *, last: bool) -> bool:
-    """Whether a link is such a stage, where it stands, in a chain over pictures of a shape."""
+    """Return whether a link is such a stage, and in a valid position, in a chain over a shape."""
     task = link.work
     assert isinstance(task, Task)
     if task.op not in ("yuv_to_rgb", "rgb_to_yuv") or task["format"] == "yuv444":
@@ -69,10 +69,10 @@ def planes_fit(link: Link, shape: tuple[int, ...], *, last: bool) -> bool:
 
 
 def planes_of(task: Task, sources: Sequence[int]) -> PlaneStage | None:
-    """The stage of a task; None for a blur."""
+    """Return the stage of a task; None for a blur."""
     if task.op == "yuv_to_rgb":
         native, arguments, rgb = *yuv.decode_rows(task), task.output
-        # Luma, Cb and Cr, in as many buffers as there are, then the row.
+        # Luma, Cb and Cr, in one to three buffers, then the row.
         buffers = (sources[0], sources[min(1, len(sources) - 1)], sources[-1])
         based = tuple((_FIRST + 2 * k, n) for k, n in enumerate(buffers))
         rows: tuple[int, ...] = (_FIRST + 6,)

@@ -1,18 +1,18 @@
-"""Chains of stages on the CPU, each in one pass over the picture: code, job block, runner."""
+"""Compile and run chains of stages, each in one pass over the image."""
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Link, Runner, Storage, Tensor
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
 from dala.gpu.compute.engines.cpu.jit import Code
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
-from dala.gpu.compute.engines.cpu.llvm.kernel import finished
+from dala.gpu.compute.engines.cpu.llvm.kernel import assemble
 from dala.gpu.compute.engines.cpu.llvm.text import Module
 from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
 from dala.gpu.compute.engines.cpu.rows.forms.blur import blur_row, blur_weights
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
 
 #: Numbers in a job block before those of the stages: height, width, rows, columns, tiles across.
 _NUMBERS: Final = 5
-#: Stack that code reserves, the smallest of these that is enough.
+#: Stack sizes that code reserves; the smallest sufficient one is used.
 _SPACES: Final = (32 << 10, 64 << 10, 128 << 10, 240 << 10)
-#: Tiles for each thread, so that one that is slowed down can be helped out.
+#: Tiles per thread, so that other threads can take over from a slow one.
 _TILES: Final = 6
 
 _All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A chain that can be done in one pass."""
+class PlannedChain:
+    """A chain that can run in one pass."""
 
     plan: RowPlan
     layout: _Layout
     #: Bytes of stack.
     space: int
-    #: Outside inputs and outputs.
+    #: Inputs and stored outputs.
     pointers: int
     #: Types of the chain's parameters.
     types: tuple[str, ...]
@@ -60,10 +60,14 @@ def plan_rows(
     analysis: Sequence[ProgramAnalysis | None],
     inputs: Sequence[Tensor],
     lanes: int,
-) -> Planned | None:
-    """A plan for a chain; None where its rows are too many or too wide to be kept at hand.
+) -> PlannedChain | None:
+    """Plan a chain; return None if it needs too many or too wide rows.
 
-    ``analysis`` are those of the links that are programs.
+    Args:
+        links: The stages.
+        analysis: The analysis of each link that is a program.
+        inputs: The chain's inputs.
+        lanes: Elements of a vector.
     """
     height, width = links[0].out.shape[:2]
     stages = make_stages(links, analysis, inputs)
@@ -73,35 +77,35 @@ def plan_rows(
     space = next(s for s in _SPACES if s >= plan.space)
     programs = [link.work for link in links if isinstance(link.work, Program)]
     types = tuple(p.type for program in programs for p in program.params)
-    return Planned(plan, _Layout(stages, len(inputs)), space, len(inputs), types)
+    return PlannedChain(plan, _Layout(stages, len(inputs)), space, len(inputs), types)
 
 
-def rows_runner(engine: CPUEngine, planned: Planned, key: tuple[object, ...]) -> Runner:
-    """What runs a chain; ``key`` tells code of other programs apart."""
-    described = [_described(s) for s in planned.plan.stages]
-    full_key = ("rows", key, repr(described), planned.pointers, planned.space)
+def rows_runner(engine: CPUEngine, planned: PlannedChain, key: tuple[Hashable, ...]) -> Runner:
+    """Return the runner of a chain; ``key`` identifies its programs."""
+    described = tuple(_described(s) for s in planned.plan.stages)
+    full_key = ("rows", key, described, planned.pointers, planned.space)
     code = engine.code_for(full_key, lambda: rows_text(engine, planned))
     return _runner(engine, planned, code)
 
 
-def _described(s: RowStage) -> tuple[object, ...]:
-    """What code depends on of a stage, beside its program."""
+def _described(s: RowStage) -> str:
+    """Return the properties of a stage that code depends on, beside its program."""
     sources = [(q.stage, q.outside, q.reach) for q in s.sources]
     radius = blur_radius(s.blur) if s.blur is not None else None
     planes = s.planes.described if s.planes is not None else None
-    return radius, planes, s.out.dtype, s.channels, sources, s.store, s.first_param
+    return repr((radius, planes, s.out.dtype, s.channels, sources, s.store, s.first_param))
 
 
 class _Layout:
-    """Where things stand in the job block of a chain, in words of eight bytes."""
+    """The layout of a chain's job block, in words of eight bytes."""
 
     def __init__(self, stages: Sequence[RowStage], pointers: int) -> None:
         self.first_input = HEAD_WORDS
         self.first_number = HEAD_WORDS + pointers
         at = self.first_number + _NUMBERS + 3 * len(stages)
-        #: The first of each blur's weights.
+        #: The first weight of each blur.
         self.weights: dict[int, int] = {}
-        #: The call of those that make planes of rows, or rows of planes.
+        #: The call of each stage that converts planes.
         self.calls: dict[int, int] = {}
         for i, s in enumerate(stages):
             if s.blur is not None:
@@ -113,8 +117,8 @@ class _Layout:
         self.first_param = at
 
 
-def rows_text(engine: CPUEngine, planned: Planned) -> str:
-    """The module of a chain, as LLVM IR."""
+def rows_text(engine: CPUEngine, planned: PlannedChain) -> str:
+    """Return the module of a chain, as LLVM IR."""
     stages, layout = planned.plan.stages, planned.layout
     module = Module()
     functions, names = [], []
@@ -126,7 +130,7 @@ def rows_text(engine: CPUEngine, planned: Planned) -> str:
             width = layout.first_number + 1
             functions.append(blur_row(module, name, s, first, width, engine.machine, not s.ring))
         elif s.analysis is not None:
-            ahead = table_size(s) - 1 if s.ahead else None
+            ahead = table_size(s) - 1 if s.prefetches else None
             words = RowWords(_dims(layout), layout.first_param + s.first_param, ahead)
             exact = [q.stage is None for q in s.sources]
             spec = RowSpec(module, name, s.analysis, words, engine.machine, exact, not s.ring)
@@ -136,10 +140,10 @@ def rows_text(engine: CPUEngine, planned: Planned) -> str:
     )
     functions.append(window.text())
     heading = "; a chain of " + ", ".join(_name(s) for s in stages) + "\n"
-    return finished(module, heading, "\n".join(functions), engine.attributes)
+    return assemble(module, heading, "\n".join(functions), engine.attributes)
 
 
-def _dims(layout: _Layout) -> Any:
+def _dims(layout: _Layout) -> Callable[[tuple[int, int]], int]:
     return lambda dim: layout.first_number + dim[1]
 
 
@@ -152,7 +156,7 @@ def _name(s: RowStage) -> str:
     return s.blur.op if s.blur is not None else "copy"
 
 
-def _runner(engine: CPUEngine, planned: Planned, code: Code) -> Runner:
+def _runner(engine: CPUEngine, planned: PlannedChain, code: Code) -> Runner:
     plan, pointers = planned.plan, planned.pointers
     stages = plan.stages
     across = -(-plan.width // plan.columns)
@@ -172,15 +176,15 @@ def _runner(engine: CPUEngine, planned: Planned, code: Code) -> Runner:
     whole = _All(code.addresses["all"])
     threads = engine._threads
     tiles = engine._tiles() if helpers else None
-    # One program that reads every pixel by itself may write where it reads.
+    # A single pointwise program may write to its input.
     alone = len(stages) == 1 and all(q.reach.pointwise for q in stages[0].sources)
     stored = sorted({s.store for s in stages if s.store is not None})
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-        # Held here, so that nothing is given back while native code works on it.
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
+        # These references keep the memory alive while native code uses it.
         memories, target = [s.handle for s in inputs], output.handle
-        if not alone and _over_inputs(inputs, output, stored):
-            _run_apart(engine, run, inputs, output, params, stored)
+        if not alone and _overlaps(inputs, output, stored):
+            _run_in_copies(engine, run, inputs, output, params, stored)
             return
         words = pack(head, target, memories, middle, params)
         if tiles is None:
@@ -188,13 +192,13 @@ def _runner(engine: CPUEngine, planned: Planned, code: Code) -> Runner:
         else:
             threads.run(tiles, words, helpers)
 
-    # The functions live as long as their runner: the chain's, and those that it calls.
+    # The code, of the chain and of the functions it calls, must live as long as the runner.
     run.__dict__["code"] = code, [s.planes.native for s in stages if s.planes is not None]
     return run
 
 
 def _share(plan: RowPlan, threads: int, across: int) -> tuple[int, int]:
-    """How many other threads to ask, and the rows of a strip."""
+    """Return the number of helper threads and the rows of a strip."""
     work = plan.height * plan.width * sum(cpu_cost.stage_ns(s) for s in plan.stages)
     if work < cpu_cost.ALONE_NS:
         return 0, plan.height
@@ -212,8 +216,8 @@ def _range(storage: Storage) -> tuple[int, int]:
     return (0, 0) if memory is None else (memory.address, memory.address + storage.nbytes)
 
 
-def _over_inputs(inputs: Sequence[Storage], output: Storage, stored: list[int]) -> bool:
-    """Whether anything that is written lies over something that is read."""
+def _overlaps(inputs: Sequence[Storage], output: Storage, stored: list[int]) -> bool:
+    """Return whether an output overlaps an input."""
     written = [_range(s) for s in (output, *(inputs[i] for i in stored))]
     for i, s in enumerate(inputs):
         if i not in stored:
@@ -223,11 +227,11 @@ def _over_inputs(inputs: Sequence[Storage], output: Storage, stored: list[int]) 
     return False
 
 
-def _run_apart(
+def _run_in_copies(
     engine: CPUEngine, run: Runner, inputs: Sequence[Storage], output: Storage,
-    params: tuple[Any, ...], stored: list[int],
+    params: tuple[float, ...], stored: list[int],
 ) -> None:  # fmt: skip
-    """Runs into memory of its own, then copies: tiles must not see what others have written."""
+    """Run into temporary memory and copy: no tile may read what another has written."""
     given, pairs = list(inputs), []
     for i in stored:
         given[i] = engine.allocate(inputs[i].nbytes, zero=False)

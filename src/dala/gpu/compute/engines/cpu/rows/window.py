@@ -1,7 +1,7 @@
-"""The function that goes over a chain's tiles, row by row; see ``rows/plan.py`` for the idea.
+"""The function that runs a chain over its tiles, row by row; ``plan`` explains the method.
 
-Widths, heights and the places of rings are numbers in the job block, so that one piece of code
-serves pictures of any size.
+Image sizes and the offsets of rings are numbers in the job block, so that one piece of code serves
+images of any size.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dala.gpu.compute.engines.cpu.rows.copies import copy_function, repeat_funct
 from dala.gpu.compute.engines.cpu.rows.plan import RowSource, RowStage
 from dala.gpu.compute.engines.cpu.rows.planes import PlaneStage
 
-#: Rows that pointers are written out for one by one.
-_WRITTEN_OUT: Final = 1
+#: The most rows whose pointers are written without a loop.
+_UNROLLED: Final = 1
 
 
 class SlidingWindow:
-    """Writes ``body(job, out, start, end)`` for the tiles [start, end)."""
+    """Writes ``body(job, out, start, end)`` of a chain, for the tiles [start, end)."""
 
     def __init__(
         self, module: Module, stages: list[RowStage], names: list[str], space: int, first_word: int,
@@ -34,7 +34,7 @@ class SlidingWindow:
         self.space = space
         self.first_word = first_word
         self.first_input = first_input
-        #: For stages of planes: the word where their call begins.
+        #: For stages that convert planes: the first word of their call.
         self.calls = calls
         self.blocks: dict[int, str] = {}
         self.numbers: list[str] = []
@@ -49,7 +49,7 @@ class SlidingWindow:
 
     # the function -------------------------------------------------------------------------------
     def text(self) -> str:
-        """The finished function."""
+        """Return the finished function."""
         f = self.f
         self.base = f.alloca(f"[{self.space} x i8]", "space", 64)
         entries = max((table_size(s) for s in self.stages), default=0) + 1
@@ -84,7 +84,7 @@ class SlidingWindow:
             self.op("mul", count, s.pixel)
             for s, (_, count) in zip(self.stages, self.spans, strict=True)
         ]
-        # Where the first column of each stage stands in its own ring and in those it reads.
+        # Offset of the first column of each stage in its own ring and in those it reads.
         self.places = [self.place(i, s) for i, s in enumerate(self.stages)]
         self.reads = [
             [None if q.stage is None else self.place(i, self.stages[q.stage]) for q in s.sources]
@@ -97,7 +97,7 @@ class SlidingWindow:
         f.branch(f.let(f"icmp slt i64 {self.time}, {self.y1}"), "stage0", "endtile")
         for i in range(len(self.stages)):
             f.start(f"stage{i}")
-            self.guarded(i)
+            self.stage_row(i)
         f.start(f"stage{len(self.stages)}")
         f.jump("endstep")
         f.start("endstep")
@@ -111,7 +111,7 @@ class SlidingWindow:
         return f.text()
 
     def touch(self) -> None:
-        """Touches the stack page by page, from the top: some systems grow it only so."""
+        """Touch the stack page by page, from the top: some systems grow it only that way."""
         f = self.f
         f.jump("touch")
         f.start("touch")
@@ -123,23 +123,23 @@ class SlidingWindow:
         f.start("touched")
 
     def span(self, s: RowStage) -> tuple[str, str]:
-        """The first column a stage computes in this tile, and how many."""
+        """Return the first column that a stage computes in this tile, and the number of columns."""
         first = self.f.larger(self.op("sub", self.c0, s.around), 0)
         last = self.f.smaller(self.op("add", self.c1, s.around), self.width)
         return first, self.op("sub", last, first)
 
     def place(self, i: int, ring: RowStage) -> str:
-        """Bytes from the start of a ring's row to the first column that stage i computes."""
+        """Return the offset in a ring's row of the first column that stage i computes."""
         column = self.op("sub", self.spans[i][0], self.c0)
         return self.op("mul", self.op("add", column, ring.around), ring.pixel)
 
     def limit(self, s: RowStage) -> tuple[str, str]:
-        """The rows a stage computes in this strip."""
+        """Return the rows that a stage computes in this strip."""
         first = self.f.larger(self.op("add", self.y0, s.first), 0)
         return first, self.f.smaller(self.op("add", self.y1, s.lead), self.height)
 
-    def guarded(self, i: int) -> None:
-        """One row of a stage, if the strip needs that row of it."""
+    def stage_row(self, i: int) -> None:
+        """Write one row of a stage, run only if the strip needs it."""
         f, s = self.f, self.stages[i]
         self.row = self.op("add", self.time, s.lead)
         low, high = self.limits[i]
@@ -174,7 +174,7 @@ class SlidingWindow:
 
     # planes -------------------------------------------------------------------------------------
     def block(self, i: int, planes: PlaneStage) -> str:
-        """A copy of a stage's call for this thread, its planes where they really are."""
+        """Copy a stage's argument block for this thread and add its buffers' addresses."""
         f, kind = self.f, f"[{planes.words - 1} x i64]"
         made = f.alloca(kind, f"call{i}", 64)
         given = f.let(f"getelementptr i64, ptr %job, i64 {self.calls[i] + 1}")
@@ -187,20 +187,20 @@ class SlidingWindow:
         return made
 
     def put_row(self, i: int, which: int, row: str) -> None:
-        """Tells a stage's call where one of its rows is."""
+        """Set one of the rows in a stage's argument block."""
         planes = self.stages[i].planes
         assert planes is not None
         where = self.f.let(f"getelementptr i64, ptr {self.blocks[i]}, i64 {planes.rows[which]}")
         self.f.do(f"store ptr {row}, ptr {where}")
 
     def call(self, i: int, number: str) -> None:
-        """Makes a stage's call, for one row or one pair of them."""
+        """Call a stage's function, for one row or one pair of rows."""
         code = self.f.word(self.calls[i], "ptr")
         end = self.op("add", number, 1)
         self.f.do(f"call void {code}(ptr {self.blocks[i]}, ptr null, i64 {number}, i64 {end})")
 
     def to_planes(self, i: int) -> None:
-        """Two rows, the second of which is there now."""
+        """Convert two rows, once the second of them is computed."""
         f, (source,) = self.f, self.stages[i].sources
         odd = f.let(f"trunc i64 {self.row} to i1")
         f.branch(odd, f"pair{i}", f"stage{i + 1}")
@@ -212,7 +212,7 @@ class SlidingWindow:
         self.call(i, self.op("lshr", self.row, 1))
 
     def target(self, i: int, column: str) -> str:
-        """Where the row of a stage without a ring goes: to the chain's output, or another."""
+        """Return the address of a row of a stage without a ring, in an output."""
         s, out = self.stages[i], "%out"
         if i < len(self.stages) - 1:
             assert s.store is not None
@@ -221,25 +221,25 @@ class SlidingWindow:
         return self.at(out, self.op("mul", place, s.pixel))
 
     def slot(self, i: int, row: str) -> str:
-        """The start of a row in the ring of a stage."""
+        """Return the address of a row in the ring of a stage."""
         s, (ring, stride, _) = self.stages[i], self.rings[i]
         if s.depth == 1:
             return ring
         return self.at(ring, self.op("mul", self.op("urem", row, s.depth), stride))
 
     def outside(self, source: RowSource, pixel: int, row: str, column: str) -> str:
-        """A pixel of an outside input."""
+        """Return the address of a pixel of an input."""
         pointer = self.f.word(self.first_input + source.outside, "ptr")
         place = self.op("add", self.op("mul", row, self.width), column)
         return self.at(pointer, self.op("mul", place, pixel))
 
     def fill_table(self, i: int, column: str) -> None:
-        """Pointers to the rows a stage reads."""
+        """Write the pointers to the rows that a stage reads."""
         s, at = self.stages[i], 0
         for source, pixel, place in zip(s.sources, s.read, self.reads[i], strict=True):
             up, down = source.reach.up, source.reach.down
-            if down - up > _WRITTEN_OUT:
-                self.fill_in_turn(i, at, source, pixel, place or column)
+            if down - up > _UNROLLED:
+                self.fill_by_loop(i, at, source, pixel, place or column)
             else:
                 for dy in range(up, down + 1):
                     row = self.clamped(str(dy)) if dy else self.row
@@ -247,12 +247,12 @@ class SlidingWindow:
             at += down - up + 1
         if s.scratch:
             self.put(str(at), self.rings[i][2])
-        if s.ahead:
+        if s.prefetches:
             place = self.op("add", self.op("mul", self.time, self.width), column)
             self.put(str(at), self.at("%out", self.op("mul", place, s.pixel)))
 
-    def fill_in_turn(self, i: int, at: int, source: RowSource, pixel: int, place: str) -> None:
-        """A loop over the rows, for those who read many."""
+    def fill_by_loop(self, i: int, at: int, source: RowSource, pixel: int, place: str) -> None:
+        """Write the pointers in a loop, where a stage reads many rows."""
         f, name, up = self.f, f"table{i}.{at}", source.reach.up
         before = f.here
         f.jump(name)
@@ -266,12 +266,12 @@ class SlidingWindow:
         f.start(f"{name}.done")
 
     def clamped(self, dy: str) -> str:
-        """The row dy below, or the nearest one of the picture."""
+        """Return the row dy below, clamped to the image."""
         row = self.f.smaller(self.op("add", self.row, dy), self.op("sub", self.height, 1))
         return self.f.larger(row, 0)
 
     def pixel(self, source: RowSource, pixel: int, row: str, place: str) -> str:
-        """A pixel of what a stage reads: of a ring, by its place, or of an input, by its column."""
+        """Return the address of a pixel of a ring, by its offset, or of an input, by its column."""
         if source.stage is not None:
             return self.at(self.slot(source.stage, row), place)
         return self.outside(source, pixel, row, place)
@@ -285,7 +285,7 @@ class SlidingWindow:
         self.f.do(f"call void {name}(ptr {to}, ptr {source}, i64 {nbytes})")
 
     def pad(self, i: int, base: str, first: str) -> None:
-        """Repeats the ends of a row beyond the picture's edges."""
+        """Repeat the edge pixels of a row beyond the image."""
         f, s = self.f, self.stages[i]
         column, count = self.spans[i]
         name = repeat_function(self.module, s.pixel)
@@ -297,7 +297,7 @@ class SlidingWindow:
         f.do(f"call void {name}(ptr {after}, ptr {last}, i64 {missing})")
 
     def keep(self, i: int, base: str) -> None:
-        """Copies a row to the outside output that asks for it, if it is one of the strip's own."""
+        """Copy a row to the output that stores it, if it belongs to this strip."""
         f, s = self.f, self.stages[i]
         assert s.store is not None
         inside = f.let(f"icmp sge i64 {self.row}, {self.y0}")
@@ -316,6 +316,6 @@ class SlidingWindow:
 
 
 def table_size(s: RowStage) -> int:
-    """Pointers that a stage's row function is given."""
+    """Return the number of pointers that a stage's row function receives."""
     rows = sum(r.reach.down - r.reach.up + 1 for r in s.sources)
-    return rows + (1 if s.scratch or s.ahead else 0)
+    return rows + (1 if s.scratch or s.prefetches else 0)

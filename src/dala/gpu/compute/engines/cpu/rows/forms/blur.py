@@ -1,11 +1,11 @@
-"""The row function of a Gaussian blur: down the columns into a row of sums, then along that row.
+"""The row function of a Gaussian blur: first down the columns, then along the row of sums.
 
-Colours are not told apart: a row is a flat run of numbers, and the neighbour of a number stands as
-many places on as a pixel has channels. u8 is summed in 16-bit fixed point, as the upper halves of
-products with weights in 1/65536: every product lacks less than 1/256 of a step, which half of the
-taps' number makes up for in the middle. From :data:`WIDEST` on there are too many of them, and u8
-is summed in f32, as f32 is. There every tap counts by its difference from the middle one, so that
-what is constant stays so to the bit. Radius and channels shape the code, weights are in the job
+Channels are not distinguished: a row is a run of numbers, and the neighbor of a number is as many
+places away as a pixel has channels. u8 is summed in 16-bit fixed point, as high halves of products
+with weights in 1/65536. Every product loses less than 1/256 of a step; half the number of taps is
+added to compensate. Beyond a radius of :data:`MAX_FIXED_RADIUS` the loss is too large, and u8 is
+summed in f32, like f32. There every tap counts by its difference from the center, so that constant
+areas stay constant to the bit. Radius and channels determine the code; weights are in the job
 block.
 """
 
@@ -24,17 +24,17 @@ from dala.gpu.compute.engines.cpu.rows.plan import RowStage, blur_radius
 from dala.gpu.compute.engines.cpu.rows.row import row_writer
 
 #: The largest radius for sums in 16 bits.
-WIDEST: Final = 64
-#: The largest radius there is code for.
-FARTHEST: Final = 200
-#: The largest radius whose taps are written out one by one.
+MAX_FIXED_RADIUS: Final = 64
+#: The largest supported radius.
+MAX_RADIUS: Final = 200
+#: The largest radius whose taps are unrolled.
 _UNROLLED: Final = 12
-#: Vectors side by side where taps are looped over, so that a weight is loaded once for all.
-_BLOCK: Final = 4
+#: Vectors per iteration where taps are looped over, so that a weight is loaded once for all.
+_VECTORS: Final = 4
 
 
 def blur_fits(task: Task) -> bool:
-    """Whether a task is a blur that this module has code for."""
+    """Return whether a task is a blur that this module supports."""
     if task.op != "blur" or len(task.inputs) != 1 or task.inputs[0] != task.output:
         return False
     shape = task.output.shape
@@ -42,24 +42,24 @@ def blur_fits(task: Task) -> bool:
         return False
     if len(shape) == 3 and shape[2] not in (1, 3, 4):
         return False
-    return 0 <= blur_radius(task) <= FARTHEST and float(task["sigma"]) > 0.0
+    return 0 <= blur_radius(task) <= MAX_RADIUS and float(task["sigma"]) > 0.0
 
 
 def _fixed(task: Task) -> bool:
-    return task.output.dtype == "u8" and blur_radius(task) <= WIDEST
+    return task.output.dtype == "u8" and blur_radius(task) <= MAX_FIXED_RADIUS
 
 
 def blur_weights(task: Task) -> bytes:
-    """The weights from the middle outwards, a word each; all but the first count twice."""
+    """Return the weights from the center outwards, one per word; all but the first count twice."""
     radius, sigma = blur_radius(task), float(task["sigma"])
-    # Divided first: the square of a small sigma would be 0. Nothing weighs beyond 40 sigmas.
+    # Divide first: the square of a small sigma would be 0. Weights beyond 40 sigmas are 0.
     shares = [math.exp(-0.5 * min(d / sigma, 40.0) ** 2) for d in range(radius + 1)]
     total = math.fsum([shares[0], *(2.0 * s for s in shares[1:])])
     shares = [s / total for s in shares]
     if not _fixed(task):
         return b"".join(struct.pack("=f4x", s) for s in shares)
     doubled = [round(s * 131072.0) for s in shares[1:]]
-    # The middle takes what rounding left over; all of it is one more than 16 bits hold.
+    # The center absorbs rounding errors. A sum of 65536 would exceed 16 bits.
     middle = min(65536 - sum(doubled), 65535)
     return struct.pack(f"={radius + 1}q", middle, *doubled)
 
@@ -68,10 +68,16 @@ def blur_row(
     module: Module, name: str, stage: RowStage, weights: int, width: int, machine: Machine,
     exact_out: bool,
 ) -> str:  # fmt: skip
-    """The row function for a stage that blurs.
+    """Return the row function of a blur, as LLVM IR.
 
-    ``weights`` is the word of the first weight in the job block, ``width`` that of the picture's
-    width.
+    Args:
+        module: Receives helper functions.
+        name: Name of the function.
+        stage: The stage.
+        weights: The word of the first weight in the job block.
+        width: The word of the image's width.
+        machine: The CPU.
+        exact_out: Whether the output's rows end with their last pixel.
     """
     return _Blur(module, name, stage, weights, width, machine, exact_out).text()
 
@@ -95,17 +101,17 @@ class _Blur:
         self.product = machine.upper_product
         self.byte_product = machine.byte_product
         self.looped = self.radius > _UNROLLED
-        self.block = _BLOCK if self.looped else 1
-        # With two taps or more beside the middle none weighs a quarter, so weights can be doubled.
+        self.block = _VECTORS if self.looped else 1
+        # With two or more taps beside the center no weight exceeds a quarter, so it can be doubled.
         self.paired = self.fixed and bool(self.byte_product) and 2 <= self.radius <= _UNROLLED
         self.sum = "i16" if self.fixed else "float"
         self.item = 1 if self.bytes else 4
         self.splats: list[str] = []
-        #: The weights twice as large, for sums of bytes in pairs.
+        #: The doubled weights, for sums of bytes in pairs.
         self.doubled: list[str] = []
 
     def text(self) -> str:
-        """The finished function."""
+        """Return the finished function."""
         f, r, c = self.f, self.radius, self.channels
         self.middle = self.row(str(r))
         at = f.let(f"getelementptr ptr, ptr %rows, i64 {2 * r + 1}")
@@ -119,12 +125,12 @@ class _Blur:
         if self.direct:
             self.down_inside()
         else:
-            # The sums begin a radius before the row, and end one after it.
+            # The sums start a radius before the row and end a radius after it.
             wide = f.let(f"add i64 {self.numbers}, {2 * r * c}")
             self.along("down", "0", self.rounded(wide), lambda x: self.down(x, str(-r * c), "0"))
-        self.block = _BLOCK if self.looped else 1
+        self.block = _VECTORS if self.looped else 1
         if self.exact_out:
-            self.both_rounds()
+            self.whole_and_rest()
         else:
             self.along("across", "0", self.rounded(self.numbers), lambda x: self.across(x, "%out"))
         f.do("ret void")
@@ -137,7 +143,7 @@ class _Blur:
 
     @property
     def stored(self) -> str:
-        """The type of a vector of numbers as they are stored."""
+        """The type of a vector of stored numbers."""
         return f"<{self.lanes} x {'i8' if self.bytes else 'float'}>"
 
     # small things -------------------------------------------------------------------------------
@@ -154,19 +160,19 @@ class _Blur:
         return self.f.let(f"load ptr, ptr {at}", "row")
 
     def weight(self, index: str) -> str:
-        """A weight, in every place of a vector."""
+        """Load a weight into every lane."""
         f = self.f
         first = f.let(f"getelementptr i64, ptr %job, i64 {self.weights}")
         at = f.let(f"getelementptr i64, ptr {first}, i64 {index}")
         return f.splat(self.sum, f.let(f"load {self.sum}, ptr {at}"), self.lanes)
 
     def along(self, name: str, begin: str, stop: str, write: Callable[[str], None]) -> None:
-        """A loop over blocks of vectors."""
+        """Write a loop over blocks of vectors."""
         with self.f.loop(begin, stop, self.step, name) as x:
             write(x)
 
-    def both_rounds(self) -> None:
-        """Along the row in place, then the last numbers, too few for a block, in scratch."""
+    def whole_and_rest(self) -> None:
+        """Write the row in place, then the last numbers, too few for a block, in scratch."""
         f, size = self.f, self.item
         move = move_function(f.module)
         scratch = f.alloca(f"[{self.step * size} x i8]", "scratch", 64)
@@ -194,10 +200,10 @@ class _Blur:
         f.start("leave")
 
     def down_inside(self) -> None:
-        """Down the columns that are in the picture; then their outermost sums stand for the rest.
+        """Sum the columns inside the image, then repeat the outermost sums beyond it.
 
-        The rows are somebody else's memory, so the last block ends where they do: it overlaps the
-        one before, or, if there is none, goes number by number.
+        The rows belong to the caller, so the last block ends where they end: it overlaps the block
+        before it or, if there is none, is computed number by number.
         """
         f, r, c = self.f, self.radius, self.channels
         width = f.word(self.width, hint="width")
@@ -233,9 +239,9 @@ class _Blur:
 
     # the two passes -----------------------------------------------------------------------------
     def down(self, x: str, back: str, skip: str) -> None:
-        """A block of sums over the column: rows above and below in pairs.
+        """Sum a block of columns: rows above and below in pairs.
 
-        The numbers to sum begin ``back`` from where the rows point to, their sums at ``skip``.
+        The numbers start at offset ``back`` of the rows, their sums at ``skip``.
         """
         f, r = self.f, self.radius
         at = f.let(f"mul nsw i64 {f.let(f'add nsw i64 {x}, {back}')}, {self.item}")
@@ -244,24 +250,24 @@ class _Blur:
             for k, value in enumerate(self.down_in_pairs(at)):
                 self.store(self.kind, value, self.sums, x, k)
             return
-        centre = self.load_all(self.middle, at)
+        center = self.load_all(self.middle, at)
 
         def pair(weight: str, upper: str, lower: str, sums: list[str]) -> list[str]:
             above, below = self.load_all(upper, at), self.load_all(lower, at)
             return [
                 self.add_pair(s, a, b, m, weight, first=True)
-                for s, a, b, m in zip(sums, above, below, centre, strict=True)
+                for s, a, b, m in zip(sums, above, below, center, strict=True)
             ]
 
-        sums = [self.begin(m, first=True) for m in centre]
+        sums = [self.begin(m, first=True) for m in center]
         if self.looped:
 
-            def turn(i: str, sums: list[str]) -> list[str]:
+            def tap_pair(i: str, sums: list[str]) -> list[str]:
                 upper = self.row(f.let(f"sub i64 {r}, {i}"))
                 lower = self.row(f.let(f"add i64 {i}, {r}"))
                 return pair(self.weight(i), upper, lower, sums)
 
-            sums = self.taps(f.label("down.taps"), sums, turn)
+            sums = self.taps(f.label("down.taps"), sums, tap_pair)
         else:
             for i in range(1, r + 1):
                 sums = pair(self.splats[i], self.pointers[r - i], self.pointers[r + i], sums)
@@ -270,17 +276,18 @@ class _Blur:
             self.store(self.kind, value, self.sums, x, k)
 
     def down_in_pairs(self, at: str) -> list[str]:
-        """Two vectors of sums over the column, the same to the bit; nothing is widened.
+        """Sum two vectors of columns without widening; equal to the bit.
 
-        The bytes of the rows above and below stand side by side, and the machine adds neighbours
-        up, each times 64. That leaves them in its own order, which the sums are taken out of.
+        The bytes of the rows above and below are interleaved, and one instruction adds adjacent
+        ones, each times 64. The result is in the order of that instruction and is shuffled at the
+        end.
         """
         f, r, n = self.f, self.radius, self.lanes
         kind, pixels = self.kind, f"<{2 * n} x i8>"
         name = f.module.intrinsic(self.byte_product, kind, pixels, pixels)
 
-        def beside(a: str, b: str) -> list[str]:
-            """Bytes of two vectors by turns, within pieces of 16."""
+        def interleave(a: str, b: str) -> list[str]:
+            """Interleave the bytes of two vectors, within groups of 16."""
             found = []
             for half in (0, 8):
                 pieces = [p + half + i for p in range(0, 2 * n, 16) for i in range(8)]
@@ -294,12 +301,12 @@ class _Blur:
             return f.let(f"load {pixels}, ptr {pointer}, align 1")
 
         sums = []
-        for part in beside("zeroinitializer", bytes_of(self.middle)):
-            centre = f.let(f"bitcast {pixels} {part} to {kind}")
+        for part in interleave("zeroinitializer", bytes_of(self.middle)):
+            center = f.let(f"bitcast {pixels} {part} to {kind}")
             more = f"splat (i16 {(r + 1) // 2})"
-            sums.append(f.let(f"add {kind} {self.upper(centre, self.splats[0])}, {more}"))
+            sums.append(f.let(f"add {kind} {self.upper(center, self.splats[0])}, {more}"))
         for i in range(1, r + 1):
-            both = beside(bytes_of(self.pointers[r - i]), bytes_of(self.pointers[r + i]))
+            both = interleave(bytes_of(self.pointers[r - i]), bytes_of(self.pointers[r + i]))
             for k, part in enumerate(both):
                 added = f.let(f"call {kind} {name}({pixels} {part}, {pixels} splat (i8 64))")
                 product = self.upper(added, self.doubled[i])
@@ -315,47 +322,47 @@ class _Blur:
         return ordered
 
     def across(self, x: str, out: str) -> None:
-        """A block of the output: sums before and after in pairs."""
+        """Write a block of the output: sums before and after in pairs."""
         f, r, c = self.f, self.radius, self.channels
-        centre = self.load_sums(x, str(r * c))
+        center = self.load_sums(x, str(r * c))
 
         def pair(weight: str, before: str, after: str, sums: list[str]) -> list[str]:
             left, right = self.load_sums(x, before), self.load_sums(x, after)
             return [
                 self.add_pair(s, a, b, m, weight, first=False)
-                for s, a, b, m in zip(sums, left, right, centre, strict=True)
+                for s, a, b, m in zip(sums, left, right, center, strict=True)
             ]
 
-        sums = [self.begin(m, first=False) for m in centre]
+        sums = [self.begin(m, first=False) for m in center]
         if self.looped:
 
-            def turn(i: str, sums: list[str]) -> list[str]:
+            def tap_pair(i: str, sums: list[str]) -> list[str]:
                 offset = f.let(f"mul nsw i64 {i}, {c}")
                 before = f.let(f"sub nsw i64 {r * c}, {offset}")
                 return pair(self.weight(i), before, f.let(f"add nsw i64 {offset}, {r * c}"), sums)
 
-            sums = self.taps(f.label("across.taps"), sums, turn)
+            sums = self.taps(f.label("across.taps"), sums, tap_pair)
         else:
             for i in range(1, r + 1):
                 sums = pair(self.splats[i], str((r - i) * c), str((r + i) * c), sums)
         for k, value in enumerate(sums):
-            value = self.finished(value)
+            value = self.to_stored(value)
             if c == 4:
                 value = self.with_alpha(value, x, k)
             self.store(self.stored, value, out, x, k)
 
     def taps(
-        self, name: str, sums: list[str], turn: Callable[[str, list[str]], list[str]]
+        self, name: str, sums: list[str], tap_pair: Callable[[str, list[str]], list[str]]
     ) -> list[str]:
-        """A loop over the taps, from the nearest pair outwards."""
+        """Write a loop over the taps, from the center outwards."""
         f, before = self.f, self.f.here
         f.jump(name)
         f.start(name)
         i = f.let(f"phi i64 [ 1, %{before} ], [ %{name}.next, %{name} ]", "tap")
         first = len(f.lines)
         held = [f.let(f"phi {self.kind} [ {s}, %{before} ], [ ?, %{name} ]") for s in sums]
-        sums = turn(i, held)
-        for k, s in enumerate(sums):  # known only now
+        sums = tap_pair(i, held)
+        for k, s in enumerate(sums):  # the name is known only now
             f.lines[first + k] = f.lines[first + k].replace("?", s)
         f.do(f"%{name}.next = add nuw nsw i64 {i}, 1")
         done = f.let(f"icmp sgt i64 %{name}.next, {self.radius}")
@@ -364,18 +371,18 @@ class _Blur:
         return sums
 
     # sums ---------------------------------------------------------------------------------------
-    def begin(self, centre: str, first: bool) -> str:
-        """The middle tap by itself, and what makes up for rounding."""
+    def begin(self, center: str, first: bool) -> str:
+        """Return the center tap and the compensation for rounding."""
         if not self.fixed:
-            return centre
+            return center
         more = (self.radius + 1) // 2 + (0 if first else 128)
         if first:
-            centre = self.f.let(f"shl {self.kind} {centre}, splat (i16 8)")
-        product = self.upper(centre, self.splats[0])
+            center = self.f.let(f"shl {self.kind} {center}, splat (i16 8)")
+        product = self.upper(center, self.splats[0])
         return self.f.let(f"add {self.kind} {product}, splat (i16 {more})")
 
     def add_pair(self, s: str, a: str, b: str, middle: str, weight: str, first: bool) -> str:
-        """A sum with two more taps that weigh the same."""
+        """Add two taps of equal weight."""
         f, kind = self.f, self.kind
         if not self.fixed:
             both = f.let(f"fadd {kind} {a}, {b}")
@@ -395,7 +402,7 @@ class _Blur:
         return f.let(f"add {kind} {s}, {self.upper(mean, weight)}")
 
     def upper(self, a: str, b: str) -> str:
-        """The upper half of a product of 16-bit numbers."""
+        """Return the high half of a product of 16-bit numbers."""
         f, kind, wide = self.f, self.kind, f"<{self.lanes} x i32>"
         if self.product and self.lanes > 1:
             name = f.module.intrinsic(self.product, kind, kind, kind)
@@ -404,8 +411,8 @@ class _Blur:
         product = f.let(f"lshr {wide} {f.let(f'mul {wide} {x}, {y}')}, splat (i32 16)")
         return f.let(f"trunc {wide} {product} to {self.kind}")
 
-    def finished(self, value: str) -> str:
-        """A sum as it is stored."""
+    def to_stored(self, value: str) -> str:
+        """Convert a sum to the stored type."""
         f, n = self.f, self.lanes
         if self.fixed:
             value = f.let(f"lshr {self.kind} {value}, splat (i16 8)")
@@ -416,7 +423,7 @@ class _Blur:
         return f.let(f"fptoui {self.kind} {value} to <{n} x i8>")
 
     def with_alpha(self, value: str, x: str, k: int) -> str:
-        """Every fourth number as it is in the picture."""
+        """Replace every fourth number by that of the image."""
         f, n = self.f, self.lanes
         at = f.let(f"mul nsw i64 {x}, {self.item}")
         old = self.loaded(self.middle, at, k)
@@ -426,7 +433,7 @@ class _Blur:
 
     # memory -------------------------------------------------------------------------------------
     def loaded(self, row: str, offset: str, k: int) -> str:
-        """A vector of a row as it is stored."""
+        """Load a vector of a row as it is stored."""
         f = self.f
         at = f.let(f"getelementptr i8, ptr {row}, i64 {offset}")
         if k:
@@ -434,7 +441,7 @@ class _Blur:
         return f.let(f"load {self.stored}, ptr {at}, align 1")
 
     def load_all(self, row: str, offset: str) -> list[str]:
-        """A block of a row, as numbers to sum."""
+        """Load a block of a row, converted for summing."""
         found = [self.loaded(row, offset, k) for k in range(self.block)]
         if not self.bytes:
             return found
@@ -442,7 +449,7 @@ class _Blur:
         return [self.f.let(f"{op} {self.stored} {v} to {self.kind}") for v in found]
 
     def load_sums(self, x: str, offset: str) -> list[str]:
-        """A block of the sums between the passes."""
+        """Load a block of the sums between the passes."""
         f = self.f
         at = f.let(f"add nsw i64 {x}, {offset}")
         found = []
@@ -453,7 +460,7 @@ class _Blur:
         return found
 
     def store(self, kind: str, value: str, base: str, x: str, k: int) -> None:
-        """Stores one vector of a block."""
+        """Store one vector of a block."""
         f = self.f
         item = element_type(kind)
         place = f.let(f"add nsw i64 {x}, {k * self.lanes}") if k else x
