@@ -49,7 +49,7 @@ def spec(kernel, inputs, output, params=None):
 def hooked(name, inputs, output, before, text="def f(x):\n    return x + 1"):
     """A kernel whose runner, for buffers like these, first calls ``before()``."""
     made = Kernel.register(name, text)
-    plan = made.check(inputs, output)[0]
+    plan = made.plan(inputs, output)[0]
 
     def run(*args):
         before()
@@ -486,7 +486,7 @@ def refusals():
         "slope must be a number, got nan",
     )
     yield {**good, "params": [1]}, dala.ParameterError, "must be a dict"
-    yield {"op": "run_kernel", "kernel": "relu"}, dala.ParameterError, "needs 'inputs', 'output'"
+    yield {"op": "run_kernel", "kernel": "relu"}, dala.ParameterError, "requires 'inputs'"
     yield {**good, "param": {}}, dala.ParameterError, "run_kernel has no 'param'"
     yield {"op": "jump"}, dala.ParameterError, "'jump' came"
     yield {"op": ["barrier"]}, dala.ParameterError, "came"
@@ -687,7 +687,7 @@ def busy(x, *, n: s32 = 1):
     with dala.device("cpu"):
         a, out = buffer(np.linspace(0, 1, 1 << 14, dtype="<f4")), buffer_zeros((1 << 14,))
     k = Kernel.register("busy", text)
-    plan, storages, target, values = k.check([a], out, {"n": 1000})
+    plan, storages, target, values = k.plan([a], out, {"n": 1000})
     plan.run(storages, target, values)  # compiled before anything is counted
     (key,) = k._plans
     count, meanwhile = [0], []

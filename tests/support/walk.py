@@ -72,9 +72,11 @@ def main() -> None:
             entered, calls = walk(make())
         again = sum(count - 1 for count in Counter(entered).values())
         modules = len(set(entered))
-        print(f"{title}: {modules} modules, {len(entered)} entries ({again} again), {calls} calls")
-        for name in entered:
-            print(f"  {name.removeprefix('dala.')}")
+        lines = [
+            f"{title}: {modules} modules, {len(entered)} entries ({again} again), {calls} calls"
+        ]
+        lines += [f"  {name.removeprefix('dala.')}" for name in entered]
+        sys.stdout.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -70,13 +70,13 @@ def _names() -> list[str]:
 
 
 def _kernel(name: str, option: str) -> Kernel:
-    from dala.gpu.compute.kernel import find
+    from dala.gpu.compute.kernel import Kernel, find
 
     kernel = find(name)
     if kernel is None:
         _check_name(name)
         raise ParameterError(f"{option}: {name!r} consists of several kernels.")
-    if not kernel.language:
+    if not isinstance(kernel, Kernel):
         raise ParameterError(f"{option}: {name!r} has separate code for each engine.")
     return kernel
 

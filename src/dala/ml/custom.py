@@ -9,7 +9,7 @@ import numpy as np
 
 from dala.errors import DalaError, ModelError, ParameterError, did_you_mean
 from dala.gpu.compute.kernels.resize import Preprocess
-from dala.gpu.compute.params import check_options
+from dala.gpu.compute.params import check_values
 from dala.ml.models import deeplab, mobilenet_v2, u2netp, yolo_v5
 from dala.ml.prepare import Placement
 from dala.ml.results import Tensors
@@ -147,7 +147,7 @@ def _prepare(session: Session, given: Mapping[str, Any] | None) -> dict[str, Any
                 f"load_model: {name} is an argument of load_model itself, not of preprocess."
             )
     try:
-        check_options("preprocess", Preprocess.options, given)
+        check_values("preprocess", Preprocess.options, given)
     except DalaError as error:
         raise error.within("load_model: preprocess") from error
     return dict(given)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dala.errors import ModelError
 from dala.gpu.compute.operation import Operation, Task, Tensor
-from dala.gpu.compute.params import Option
+from dala.gpu.compute.params import Parameter
 from dala.ml.model import Model
 from dala.ml.models import NAMES, find_model
 from dala.ml.spec import ModelSpec
@@ -66,13 +66,13 @@ class ModelOperation(Operation):
 
 
 def _operation(spec: ModelSpec) -> type[ModelOperation]:
-    listed: tuple[Option, ...] = ()
+    listed: tuple[Parameter, ...] = ()
     if spec.outputs:
-        listed = (Option("output", "choice", spec.outputs[0], choices=spec.outputs),)
+        listed = (Parameter("output", "choice", spec.outputs[0], choices=spec.outputs),)
 
     class Declared(ModelOperation):
         title = spec.name
-        options: ClassVar[tuple[Option, ...]] = listed
+        options: ClassVar[tuple[Parameter, ...]] = listed
 
     text = f"""The model {spec.name!r} on a tensor that ``preprocess`` made
 

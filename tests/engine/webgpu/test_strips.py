@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import dala
 from dala.gpu.compute import buffer_zeros, from_array, kernel, run_kernel
-from dala.gpu.compute.call.bind import describe
+from dala.gpu.compute.call.geometry import program_for
 from dala.gpu.compute.engines.webgpu.wgsl.shader import choose_way, write_shader
 from dala.gpu.compute.kernel import get
 from tests.support.engines import NO_ADAPTER, run
@@ -59,7 +59,7 @@ def on_reference(*args):
 def way(made, images, shape, dtype):
     with dala.device("reference"):
         buffers = [from_array(image) for image in images]
-        program, geometry = describe(made.decl, buffers, shape, dtype)
+        program, geometry = program_for(made.decl, buffers, shape, dtype)
     return choose_way(program, geometry)
 
 
@@ -138,5 +138,5 @@ def test_numbers_become_bytes_as_defined(device):
 def test_alpha_is_not_computed():
     with dala.device("reference"):
         buffer = buffer_zeros((8, 8, 4), "u8")
-        program, geometry = describe(get("grayscale").decl, [buffer], (8, 8, 4), "u8")
+        program, geometry = program_for(get("grayscale").decl, [buffer], (8, 8, 4), "u8")
     assert "px.w);" in write_shader(program, geometry).source

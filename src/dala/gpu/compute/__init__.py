@@ -1,4 +1,4 @@
-"""Compute: buffers of numbers, kernels that run over them, on any device.
+"""Buffers, and kernels that run over them, on any device.
 
 >>> from dala.gpu.compute import buffer, buffer_zeros, run_kernel, read_list
 >>> a, b = buffer([1.0, 2.0, 3.0], device="cpu"), buffer([4.0, 5.0, 6.0], device="cpu")
@@ -10,9 +10,10 @@
 
 from __future__ import annotations
 
-# A submodule named like a call (buffer, kernel, kernels) is loaded before the call takes the name.
+# Submodules with the name of a function (buffer, kernel, kernels) are imported before it is bound.
 import dala.gpu.compute.kernels  # noqa: F401
 from dala.gpu.compute.buffer import Buffer
+from dala.gpu.compute.call.spec import Spec
 from dala.gpu.compute.create import (
     buffer,
     buffer_from_binary,
@@ -70,6 +71,7 @@ from dala.gpu.compute.lang.markers import (
     vec3,
     vec4,
 )
+from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.pipeline.pipeline import (
     Pipeline,
     free_pipeline,
@@ -78,6 +80,7 @@ from dala.gpu.compute.pipeline.pipeline import (
     pipeline_run,
     pipeline_run_async,
 )
+from dala.gpu.compute.runnable import Runnable
 from dala.gpu.compute.stream.command import Command, poll, wait
 from dala.gpu.compute.stream.stream import Stream, submit
 
@@ -89,8 +92,11 @@ __all__ = [
     "Future",
     "Image",
     "Kernel",
+    "Operation",
     "Pipeline",
     "Pixel",
+    "Runnable",
+    "Spec",
     "Stream",
     "Within",
     "add",

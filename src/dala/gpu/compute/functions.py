@@ -1,8 +1,8 @@
-"""The compute calls that are not about making buffers: running, reading, asking."""
+"""Functions of ``dala.gpu.compute`` that run kernels, read buffers and query devices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dala
@@ -15,24 +15,30 @@ from dala.gpu.compute.future import Future
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.kernel import names as kernel_names
+from dala.gpu.compute.runnable import NO_PARAMS, Runnable
 from dala.gpu.compute.stream import stream
+from dala.typing import Params
 
 if TYPE_CHECKING:
     from dala.gpu.surface import Surface
 
-_NO_PARAMS: Mapping[str, Any] = {}
-
 
 def run_kernel(
-    kernel: Kernel | str,
+    kernel: Runnable | str,
     inputs: Sequence[Buffer],
     output: Buffer,
-    params: Mapping[str, Any] = _NO_PARAMS,
+    params: Params = NO_PARAMS,
 ) -> None:
-    """Runs a kernel, by name or itself, over some inputs into an output.
+    """Run a kernel over some inputs into an output.
 
-    Everything is checked before anything is written. On a device with a queue of its own the call
+    Everything is checked before anything is written. On a device with its own queue the call
     returns when the work is enqueued; reading waits for it.
+
+    Args:
+        kernel: a name from :func:`kernels`, or a kernel object.
+        inputs: the input buffers, in the order of the kernel's arguments.
+        output: the buffer to write.
+        params: the kernel's parameters, by name.
 
     >>> from dala.gpu.compute import buffer
     >>> a = buffer([-1.0, 2.0], device="cpu")
@@ -40,18 +46,17 @@ def run_kernel(
     >>> a.read_list()
     [-0.5, 2.0]
     """
-    if type(kernel) is not Kernel:
-        kernel = find_kernel(kernel)
-    kernel.run(inputs, output, params)
+    found = kernel if isinstance(kernel, Kernel) else find_kernel(kernel)
+    found.run(inputs, output, params)
 
 
 async def run_kernel_async(
-    kernel: Kernel | str,
+    kernel: Runnable | str,
     inputs: Sequence[Buffer],
     output: Buffer,
-    params: Mapping[str, Any] = _NO_PARAMS,
+    params: Params = NO_PARAMS,
 ) -> None:
-    """As :func:`run_kernel`, awaited: the event loop goes on until the output is written.
+    """Run a kernel without blocking the event loop; return when the output is written.
 
     >>> import asyncio
     >>> from dala.gpu.compute import buffer
@@ -72,24 +77,24 @@ async def run_kernel_async(
 
 
 def run_to_surface(
-    kernel: Kernel | str,
+    kernel: Runnable | str,
     inputs: Sequence[Buffer],
     output: Buffer,
     surface: Surface,
-    params: Mapping[str, Any] = _NO_PARAMS,
+    params: Params = NO_PARAMS,
 ) -> None:
-    """As :func:`run_kernel`, and what it made becomes the picture of a surface.
+    """Run a kernel and put its output on a surface.
 
-    The picture comes in order with the surface's other commands and replaces all pixels, whatever
-    the clip. The output may be written again at once.
+    The image replaces all pixels of the surface, in order with its other commands and regardless
+    of the clip. The output buffer may be written again at once.
 
     Args:
-        kernel: by name or itself.
-        inputs: its inputs.
-        output: (height, width, 4) of u8, the size of the surface; or of f32 within 0..1; with three
-            channels or none (gray) it is opaque.
+        kernel: a name from :func:`kernels`, or a kernel object.
+        inputs: the input buffers.
+        output: an image of the surface's size: (height, width, 4) u8, or f32 from 0 to 1. Images
+            with three channels, or with two axes (gray), are opaque.
         surface: from ``dala.gpu.create_surface``.
-        params: its parameters.
+        params: the kernel's parameters.
 
     Raises:
         ShapeMismatch: the output does not have the surface's size.
@@ -108,148 +113,289 @@ def run_to_surface(
 
 
 # elementwise ----------------------------------------------------------------------------------
-def add(a: Buffer, b: Buffer, out: Buffer) -> None:
-    """Out = a + b"""
-    find_kernel("elementwise_add").run([a, b], out)
+def _apply(
+    kernel: str, inputs: list[Buffer], out: Buffer | None, params: Params = NO_PARAMS
+) -> Buffer:
+    found = find_kernel(kernel)
+    if out is None:
+        out = found.new_output(inputs, params)
+    found.run(inputs, out, params)
+    return out
 
 
-def subtract(a: Buffer, b: Buffer, out: Buffer) -> None:
-    """Out = a - b"""
-    find_kernel("elementwise_sub").run([a, b], out)
+def add(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
+    """Return a + b, in ``out`` or in a new buffer.
+
+    >>> from dala.gpu.compute import add, buffer
+    >>> a, b = buffer([6.0, 8.0], device="cpu"), buffer([2.0, 4.0], device="cpu")
+    >>> add(a, b).read_list()
+    [8.0, 12.0]
+    """
+    return _apply("elementwise_add", [a, b], out)
 
 
-def multiply(a: Buffer, b: Buffer, out: Buffer) -> None:
-    """Out = a * b"""
-    find_kernel("elementwise_mul").run([a, b], out)
+def subtract(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
+    """Return a - b, in ``out`` or in a new buffer.
+
+    >>> from dala.gpu.compute import buffer, subtract
+    >>> a, b = buffer([6.0, 8.0], device="cpu"), buffer([2.0, 4.0], device="cpu")
+    >>> subtract(a, b).read_list()
+    [4.0, 4.0]
+    """
+    return _apply("elementwise_sub", [a, b], out)
 
 
-def divide(a: Buffer, b: Buffer, out: Buffer) -> None:
-    """Out = a / b; floor division for integers"""
-    find_kernel("elementwise_div").run([a, b], out)
+def multiply(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
+    """Return a * b, in ``out`` or in a new buffer.
+
+    >>> from dala.gpu.compute import buffer, multiply
+    >>> a, b = buffer([6.0, 8.0], device="cpu"), buffer([2.0, 4.0], device="cpu")
+    >>> multiply(a, b).read_list()
+    [12.0, 32.0]
+    """
+    return _apply("elementwise_mul", [a, b], out)
 
 
-def relu(a: Buffer, out: Buffer, slope: float = 0.0) -> None:
-    """Out = a where above zero, else slope * a"""
-    find_kernel("relu").run([a], out, {"slope": slope})
+def divide(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
+    """Return a / b, in ``out`` or in a new buffer; integers use floor division.
+
+    >>> from dala.gpu.compute import buffer, divide
+    >>> a, b = buffer([6.0, 8.0], device="cpu"), buffer([2.0, 4.0], device="cpu")
+    >>> divide(a, b).read_list()
+    [3.0, 2.0]
+    """
+    return _apply("elementwise_div", [a, b], out)
 
 
-def sigmoid(a: Buffer, out: Buffer) -> None:
-    """Out = 1 / (1 + exp(-a))"""
-    find_kernel("sigmoid").run([a], out)
+def relu(a: Buffer, out: Buffer | None = None, slope: float = 0.0) -> Buffer:
+    """Return a where positive, else slope * a, in ``out`` or in a new buffer.
+
+    >>> from dala.gpu.compute import buffer, relu
+    >>> relu(buffer([-1.0, 2.0], device="cpu"), slope=0.5).read_list()
+    [-0.5, 2.0]
+    """
+    return _apply("relu", [a], out, {"slope": slope})
 
 
-def tanh(a: Buffer, out: Buffer) -> None:
-    """Out = tanh(a)"""
-    find_kernel("tanh").run([a], out)
+def sigmoid(a: Buffer, out: Buffer | None = None) -> Buffer:
+    """Return 1 / (1 + exp(-a)), in ``out`` or in a new buffer.
+
+    >>> from dala.gpu.compute import buffer, sigmoid
+    >>> sigmoid(buffer([0.0], device="cpu")).read_list()
+    [0.5]
+    """
+    return _apply("sigmoid", [a], out)
 
 
-def scale(a: Buffer, scalar: float, out: Buffer) -> None:
-    """Out = a * scalar"""
-    find_kernel("scalar_mul").run([a], out, {"scalar": scalar})
+def tanh(a: Buffer, out: Buffer | None = None) -> Buffer:
+    """Return tanh(a), in ``out`` or in a new buffer.
+
+    >>> from dala.gpu.compute import buffer, tanh
+    >>> tanh(buffer([0.0], device="cpu")).read_list()
+    [0.0]
+    """
+    return _apply("tanh", [a], out)
 
 
-def softmax(a: Buffer, out: Buffer, axis: int = -1) -> None:
-    """Out = exp(a) / sum of exp(a) along an axis, the largest number taken off first"""
-    find_kernel("softmax").run([a], out, {"axis": axis})
+def scale(a: Buffer, scalar: float, out: Buffer | None = None) -> Buffer:
+    """Return a * scalar, in ``out`` or in a new buffer.
+
+    >>> from dala.gpu.compute import buffer, scale
+    >>> scale(buffer([1.0, 2.0], device="cpu"), 10).read_list()
+    [10.0, 20.0]
+    """
+    return _apply("scalar_mul", [a], out, {"scalar": scalar})
 
 
-def matmul(a: Buffer, b: Buffer, out: Buffer) -> None:
-    """Out = the matrix product of a and b, as ``np.matmul``
+def softmax(a: Buffer, out: Buffer | None = None, axis: int = -1) -> Buffer:
+    """Return exp(a) / sum(exp(a)) along an axis, in ``out`` or in a new buffer.
 
-    >>> from dala.gpu.compute import buffer, buffer_zeros
+    >>> from dala.gpu.compute import buffer, softmax
+    >>> softmax(buffer([1.0, 1.0], device="cpu")).read_list()
+    [0.5, 0.5]
+    """
+    return _apply("softmax", [a], out, {"axis": axis})
+
+
+def matmul(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
+    """Return the matrix product of a and b, as ``np.matmul``, in ``out`` or in a new buffer.
+
+    >>> from dala.gpu.compute import buffer, matmul
     >>> a, b = buffer([[1.0, 2.0]], device="cpu"), buffer([[3.0], [4.0]], device="cpu")
-    >>> out = buffer_zeros((1, 1), device="cpu")
-    >>> matmul(a, b, out)
-    >>> out.read_list()
+    >>> matmul(a, b).read_list()
     [11.0]
     """
-    find_kernel("matmul").run([a, b], out)
+    return _apply("matmul", [a, b], out)
 
 
 # buffers --------------------------------------------------------------------------------------
-def _checked(b: Any, call: str) -> Buffer:
+def _checked(b: Buffer, call: str) -> Buffer:
     if not isinstance(b, Buffer):
-        raise ArityError(f"{call}: a Buffer is expected, {type(b).__name__} came.")
+        raise ArityError.invalid(call, "b", "a Buffer", b)
     return b
 
 
 def shape(b: Buffer) -> tuple[int, ...]:
-    """The buffer's shape."""
+    """Return the buffer's shape.
+
+    >>> from dala.gpu.compute import buffer_zeros, shape
+    >>> shape(buffer_zeros((2, 3), device="cpu"))
+    (2, 3)
+    """
     _checked(b, "shape").storage("shape")
     return b.shape
 
 
 def dtype(b: Buffer) -> str:
-    """The buffer's dtype, such as "f32"."""
+    """Return the buffer's dtype, such as "f32".
+
+    >>> from dala.gpu.compute import buffer_zeros, dtype
+    >>> dtype(buffer_zeros(2, "u8", device="cpu"))
+    'u8'
+    """
     _checked(b, "dtype").storage("dtype")
     return b.dtype
 
 
 def size(b: Buffer) -> int:
-    """The buffer's size in bytes."""
+    """Return the buffer's size in bytes.
+
+    >>> from dala.gpu.compute import buffer_zeros, size
+    >>> size(buffer_zeros((2, 3), device="cpu"))
+    24
+    """
     _checked(b, "size").storage("size")
     return b.nbytes
 
 
 def read(b: Buffer) -> bytes:
-    """A copy of the buffer's bytes, little-endian."""
+    """Return a copy of the buffer's bytes, little-endian.
+
+    >>> from dala.gpu.compute import buffer, read
+    >>> read(buffer([1, 2], dtype="u8", device="cpu"))
+    b'\\x01\\x02'
+    """
     return _checked(b, "read").read()
 
 
 def read_binary(b: Buffer) -> memoryview:
-    """The buffer's bytes without a copy on the cpu and reference devices, else a copy."""
+    """Return the buffer's bytes: its own memory on the cpu and reference devices, else a copy.
+
+    >>> from dala.gpu.compute import buffer, read_binary
+    >>> bytes(read_binary(buffer([1, 2], dtype="u8", device="cpu")))
+    b'\\x01\\x02'
+    """
     return _checked(b, "read_binary").read_binary()
 
 
-def read_list(b: Buffer) -> list[Any]:
-    """The buffer's numbers in one flat list."""
+def read_list(b: Buffer) -> list[float]:
+    """Return the buffer's elements in one flat list.
+
+    >>> from dala.gpu.compute import buffer, read_list
+    >>> read_list(buffer([[1, 2], [3, 4]], dtype="s32", device="cpu"))
+    [1, 2, 3, 4]
+    """
     return _checked(b, "read_list").read_list()
 
 
 def read_async(b: Buffer) -> Future[bytes]:
-    """As :func:`read` without waiting: a future to wait for or to await."""
+    """Start to read the buffer's bytes; return a future to wait for or to await.
+
+    >>> from dala.gpu.compute import buffer, read_async
+    >>> read_async(buffer([1, 2], dtype="u8", device="cpu")).result()
+    b'\\x01\\x02'
+    """
     return _checked(b, "read_async").read_async()
 
 
 def free(b: Buffer) -> None:
-    """Gives a buffer's memory back. Freeing twice is fine; any other use after it raises."""
+    """Free a buffer's memory. Freeing twice is allowed; any other use after it raises.
+
+    >>> from dala.gpu.compute import buffer_zeros, free
+    >>> b = buffer_zeros(2, device="cpu")
+    >>> free(b)
+    >>> b.freed
+    True
+    """
     _checked(b, "free").free()
 
 
 def free_many(buffers: Iterable[Buffer]) -> None:
-    """Frees several buffers."""
+    """Free several buffers.
+
+    >>> from dala.gpu.compute import buffer_zeros, free_many
+    >>> a, b = buffer_zeros(2, device="cpu"), buffer_zeros(3, device="cpu")
+    >>> free_many([a, b])
+    >>> a.freed, b.freed
+    (True, True)
+    """
     for b in [_checked(b, "free_many") for b in buffers]:
         b.free()
 
 
 # the device -----------------------------------------------------------------------------------
 def device_info() -> dict[str, Any]:
-    """What the current device is: ``name``, ``gpu``, ``backend``, ``version`` and more."""
+    """Return facts about the current device: ``name``, ``gpu``, ``backend``, ``version`` and more.
+
+    >>> import dala
+    >>> from dala.gpu.compute import device_info
+    >>> with dala.device("cpu"):
+    ...     device_info()["backend"]
+    'cpu'
+    """
     engine = auto.current()
     return {"id": engine.id, **engine.info(), "version": version()}
 
 
 def gpu_available() -> bool:
-    """True where a real GPU can be used; False on the CPU and on software adapters."""
+    """Return True if there is a hardware GPU; False with only a CPU or software adapters.
+
+    >>> from dala.gpu.compute import gpu_available
+    >>> gpu_available() in (True, False)
+    True
+    """
     return bool(machine.gpus()[0])
 
 
 def device_count() -> int:
-    """How many devices :func:`dala.devices` lists."""
+    """Return the number of devices that :func:`dala.devices` lists.
+
+    >>> from dala.gpu.compute import device_count
+    >>> device_count() >= 1
+    True
+    """
     return len(auto.devices())
 
 
 def supported_dtypes() -> list[str]:
-    """The dtypes the current device computes with."""
+    """Return the dtypes that the current device supports.
+
+    >>> import dala
+    >>> from dala.gpu.compute import supported_dtypes
+    >>> with dala.device("cpu"):
+    ...     supported_dtypes()
+    ['f32', 'f64', 's32', 's64', 'u32', 'u8']
+    """
     engine = auto.current()
     return [d for d in DTYPES if d in engine.dtypes]
 
 
 def kernels() -> list[str]:
-    """Names of all kernels, custom ones included."""
+    """Return the names of all kernels, custom ones included.
+
+    >>> from dala.gpu.compute import kernels
+    >>> "blur" in kernels()
+    True
+    """
     return kernel_names()
 
 
 def version() -> str:
-    """The library's version."""
+    """Return the library's version.
+
+    >>> import dala
+    >>> from dala.gpu.compute import version
+    >>> version() == dala.__version__
+    True
+    """
     return dala.__version__

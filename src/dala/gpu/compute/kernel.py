@@ -1,10 +1,12 @@
-"""Kernels: declared once, run anywhere, found by name."""
+"""Kernels of the language: declared once, run on every device, found by name."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias, overload
+from typing import Any, overload
+
+import numpy as np
 
 from dala.errors import (
     FreedError,
@@ -12,53 +14,42 @@ from dala.errors import (
     KernelSyntaxError,
     ParameterError,
     UnknownKernel,
+    describe,
     did_you_mean,
 )
-from dala.errors import describe as describe_value
 from dala.gpu.compute.buffer import Buffer, allocate
-from dala.gpu.compute.call.bind import (
-    Call,
-    Plan,
-    check_alias,
-    check_call,
-    describe,
-    make_plan,
-    number_kinds,
-    pack,
-)
-from dala.gpu.compute.engines.base import Storage
+from dala.gpu.compute.call.arguments import number_kinds, pack
+from dala.gpu.compute.call.checks import check_alias, check_buffers, check_types
+from dala.gpu.compute.call.geometry import program_for
+from dala.gpu.compute.call.plans import BoundCall, ReadyCall, Values
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.declare import declare
 from dala.gpu.compute.params import check_params
-
-_MAX_PLANS = 1024
-_NO_PARAMS: Mapping[str, Any] = {}
-
-#: A run that was checked: its plan, the inputs' and the output's memory, the parameters.
-Checked: TypeAlias = tuple[Plan, list[Storage], Storage, tuple[int | float, ...]]
+from dala.gpu.compute.runnable import NO_PARAMS, Runnable
+from dala.typing import Params
 
 
-class Kernel:
-    """A function that runs at every position of an output, on any device.
+class Kernel(Runnable):
+    """A function of the kernel language: it runs at every position of an output, on any device.
 
-    Make one with :func:`kernel` or :meth:`Kernel.register`; run it by calling it, or with
-    ``run_kernel``. ``kernel.source("wgsl")`` and ``kernel.source("llvm")`` show generated code.
+    Make one with :func:`kernel` or :meth:`Kernel.register`. Run it by calling it, or with
+    ``run_kernel``. ``kernel.source("wgsl")`` and ``kernel.source("llvm")`` return generated code.
+
+    >>> from dala.gpu.compute import buffer, kernel
+    >>> double = kernel("def double(x): return x + x")
+    >>> double(buffer([1.0, 2.0], device="cpu")).read_list()
+    [2.0, 4.0]
     """
-
-    #: How many of the last inputs may be left out.
-    optional: ClassVar[int] = 0
-    #: False for operations, which have code of their own and cannot be called from other kernels.
-    language: ClassVar[bool] = True
 
     def __init__(self, name: str, decl: KernelDecl | Callable[[], KernelDecl]) -> None:
         self.name = name
         self._decl = decl
-        self._plans: dict[Any, Plan] = {}
+        self._plans = {}
 
     @property
     def decl(self) -> KernelDecl:
-        """The checked declaration. Built-in kernels are read when first asked for."""
+        """The checked declaration. Built-in kernels are parsed on first use."""
         if not isinstance(self._decl, KernelDecl):
             self._decl = self._decl()
         return self._decl
@@ -70,7 +61,7 @@ class Kernel:
 
     @property
     def params(self) -> tuple[ParamDecl, ...]:
-        """The parameters, with types and defaults."""
+        """The parameters, with types, ranges and defaults."""
         return self.decl.params
 
     @property
@@ -83,45 +74,41 @@ class Kernel:
         return f"<Kernel {self.name}({', '.join([*inputs, *(['*', *params] if params else [])])})>"
 
     # running ----------------------------------------------------------------------------------
-    def check(
-        self, inputs: Sequence[Buffer], output: Buffer, params: Mapping[str, Any] = _NO_PARAMS
-    ) -> Checked:
-        """Checks a run without running it; ``plan.run(storages, target, values)`` runs it."""
-        found: list[Checked] = []
-        self.run(inputs, output, params, found)
-        return found[0]
-
     def bind(
-        self, inputs: Sequence[Any], output: Any, params: Mapping[str, Any]
-    ) -> tuple[Call, tuple[int | float, ...]]:
-        """Checks a call; gives it ready to be prepared, and the values to run it with."""
-        call = check_call(self, inputs, output, number_kinds(self.decl, params))
+        self, inputs: Sequence[Buffer], output: Buffer, params: Params
+    ) -> tuple[BoundCall, Values]:
+        """Check a call; return it ready to be compiled, and its parameter values."""
+        call = self._bind(inputs, output, number_kinds(self.decl, params))
         assert call.program is not None
         return call, pack(self.decl, call.program.params, params)
 
-    def run(
-        self,
-        inputs: Sequence[Buffer],
-        output: Buffer,
-        params: Mapping[str, Any] = _NO_PARAMS,
-        _checked: list[Checked] | None = None,  # here and not around: a call within costs 5%
-    ) -> None:
-        """Runs the kernel: checks everything, then writes ``output``."""
+    def _bind(
+        self, inputs: Sequence[Buffer], output: Buffer, numbers: tuple[tuple[str, str], ...]
+    ) -> BoundCall:
+        engine = check_buffers(self, inputs, output)
+        program, geometry = program_for(self.decl, inputs, output.shape, output.dtype, numbers)
+        check_types(engine, program)
+        distinct = tuple(i for i, arg in enumerate(program.args) if arg.kind in ("image", "array"))
+        check_alias(self.name, program, inputs, output)
+        shared = any(b.storage(self.name).foreign for b in (*inputs, output))
+        return BoundCall(engine, program, geometry, distinct, shared)
+
+    def plan(
+        self, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS
+    ) -> ReadyCall:
+        """Check a call and compile it, or find its plan; nothing is run."""
         decl = self.decl
         if params and not isinstance(params, Mapping):
             check_params(self.name, params, ())
-        numbers = number_kinds(decl, params) if decl.params and params else ()
+        numbers = number_kinds(decl, params) if decl.generic else ()
         try:
             key = (numbers, output._key, *[b._key for b in inputs])
             plan = self._plans.get(key)
         except (AttributeError, TypeError):
-            plan = None  # something is not a buffer; the checks below say what
+            plan = None  # not a buffer; the checks below raise
         if plan is None or output._key is None:
-            numbers = numbers or number_kinds(decl, params)
-            plan = make_plan(self, inputs, output, numbers)
-            if len(self._plans) >= _MAX_PLANS:
-                self._plans.clear()
-            self._plans[(numbers if params else (), output._key, *[b._key for b in inputs])] = plan
+            plan = self._bind(inputs, output, numbers).plan()
+            self._keep((numbers, output._key, *[b._key for b in inputs]), plan)
         program = plan.program
         assert program is not None
         values = pack(decl, program.params, params)
@@ -132,32 +119,20 @@ class Kernel:
         for i in plan.distinct:
             if storages[i] is target:
                 check_alias(self.name, program, inputs, output)
-        if plan.shared:  # what memory a buffer lies over is no part of the plan
+        if plan.shared:  # a plan does not depend on where foreign memory is
             output.check_writable(self.name)
             check_alias(self.name, program, inputs, output)
-        if _checked is None:
-            plan.run(storages, target, values)  # type: ignore[arg-type]
-        else:
-            _checked.append((plan, storages, target, values))  # type: ignore[arg-type]
+        return plan, storages, target, values  # type: ignore[return-value]
 
-    def __call__(self, *inputs: Buffer, out: Buffer | None = None, **params: Any) -> Buffer:
-        """Runs the kernel on buffers and returns the output, a new one unless ``out`` is given.
-
-        A new output has the inputs' broadcast shape and the dtype of the result.
-        """
-        if out is None:
-            out = self._new_output(inputs, params)
-        self.run(list(inputs), out, params)
-        return out
-
-    def _new_output(self, inputs: Sequence[Buffer], params: Mapping[str, Any]) -> Buffer:
-        import numpy as np
-
+    def new_output(self, inputs: Sequence[Buffer], params: Params) -> Buffer:
+        """Return a new buffer of the inputs' broadcast shape and the dtype of the result."""
         buffers = [b for b in inputs if isinstance(b, Buffer)]
         if not buffers or len(buffers) != len(self.decl.args):
             raise ParameterError(
-                f"{self.name}: the output's shape cannot be told from the inputs. "
-                "Give it: out=buffer_zeros(shape, dtype)."
+                f"{self.name}: the output's shape does not follow from the inputs. "
+                "Pass it: out=buffer_zeros(shape, dtype).",
+                call=self.name,
+                argument="out",
             )
         engine = buffers[0].engine
         for b in buffers:
@@ -167,22 +142,22 @@ class Kernel:
         try:
             shape = images[0].shape if images else np.broadcast_shapes(*(b.shape for b in buffers))
         except ValueError:
-            shape = buffers[0].shape  # the run below says which input does not fit
-        program, _ = describe(self.decl, buffers, shape, None, number_kinds(self.decl, params))
+            shape = buffers[0].shape  # running it names the input that does not fit
+        program, _ = program_for(self.decl, buffers, shape, None, number_kinds(self.decl, params))
         return allocate(engine, shape, program.out.dtype, zero=False, call=self.name)
 
     # showing ----------------------------------------------------------------------------------
     def source(self, target: str = "python", *, dtype: str | None = None) -> str:
-        """The kernel as "python", as "ir", or as generated "wgsl" or "llvm" code.
+        """Return the kernel as "python", as "ir", or as generated "wgsl" or "llvm" code.
 
         Args:
-            target: which form.
-            dtype: dtype of the buffers it is shown for; f32 for elements and arrays, u8 for images
-                where left out.
+            target: "python", "ir", "wgsl" or "llvm".
+            dtype: dtype of the buffers that code is generated for. The default is f32 for elements
+                and arrays, and u8 for images.
         """
-        from dala.gpu.compute.listing import show
+        from dala.gpu.compute.codegen import generate
 
-        return show(self.decl, target, dtype)
+        return generate(self.decl, target, dtype)
 
     # the registry -----------------------------------------------------------------------------
     @staticmethod
@@ -192,17 +167,17 @@ class Kernel:
         inputs: int | None = None,
         params: Sequence[str] | None = None,
     ) -> Kernel:
-        """Declares a kernel under a name, from text or from a function, and returns it.
+        """Declare a kernel under a name, from text or from a function, and return it.
 
         Args:
-            name: the name ``run_kernel`` finds it by. A custom kernel of that name is replaced;
-                the name of a built-in one is refused.
+            name: the name that ``run_kernel`` finds it by. A custom kernel of that name is
+                replaced; the name of a built-in kernel is refused.
             source: a Python function, or the text of one. Text is parsed and never executed.
-            inputs: how many inputs it has; checked against the function where given.
-            params: names of its parameters; checked against the function where given.
+            inputs: the number of inputs; checked against the function if given.
+            params: names of the parameters; checked against the function if given.
 
         Raises:
-            KernelSyntaxError: the source is outside the language; shows line, caret and advice.
+            KernelSyntaxError: the source is outside the language. The message shows the line.
             KernelExists: a built-in kernel has this name.
 
         >>> twice = Kernel.register("twice", "def twice(x): return x + x")
@@ -231,7 +206,7 @@ class Kernel:
 
     @staticmethod
     def unregister(name: str) -> None:
-        """Forgets a custom kernel; unknown and built-in names are refused."""
+        """Remove a custom kernel. Unknown and built-in names are refused."""
         _refuse_builtin(name)
         with _lock:
             gone = _custom.pop(name, None)
@@ -250,7 +225,7 @@ def kernel(*, name: str | None = None) -> Callable[[Callable[..., Any]], Kernel]
 def kernel(
     source: Callable[..., Any] | str | None = None, *, name: str | None = None
 ) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
-    """Turns a Python function (or its text) into a kernel, registered under the function's name.
+    """Make a kernel from a Python function or its text, registered under the function's name.
 
     >>> from dala.gpu.compute import buffer
     >>> wave = kernel("def wave(x, *, amount=2.0): return x * amount + 1")
@@ -265,13 +240,13 @@ def kernel(
 
 
 def _name_in(text: str) -> str:
-    """The name of the last function in a text."""
+    """Return the name of the last function in a text."""
     import ast
 
     try:
         tree = sources.from_text(text, "kernel").parse()
     except KernelSyntaxError:
-        return "kernel"  # declaring it says what is wrong
+        return "kernel"  # declaring it raises
     names = [s.name for s in tree.body if isinstance(s, ast.FunctionDef)]
     return names[-1] if names else "kernel"
 
@@ -288,7 +263,7 @@ def _declare(
         )
     if not callable(source) or getattr(source, "__name__", "") == "<lambda>":
         raise KernelSyntaxError(
-            f"a kernel is a function or its text, {getattr(source, '__name__', source)!r} came",
+            f"a kernel must be a function or its text, got {getattr(source, '__name__', source)!r}",
             advice="Write def name(x): return ...",
             kernel=name,
         )
@@ -301,7 +276,7 @@ def declare_function(
     inputs: int | None = None,
     params: Sequence[str] | None = None,
 ) -> KernelDecl:
-    """The declaration of a Python function; free names mean what they mean in its module."""
+    """Return the declaration of a Python function; its module resolves free names."""
     code = getattr(function, "__code__", None)
     cells = getattr(function, "__closure__", None) or ()
     closed = {}
@@ -314,9 +289,9 @@ def declare_function(
 
     def lookup(free: str) -> Any:
         found = closed.get(free, names.get(free))
-        if isinstance(found, Kernel) and found.language:
+        if isinstance(found, Kernel):
             return found.decl
-        # A plain function beside it is a built-in kernel, or nothing the language can call.
+        # A plain function stands for the built-in kernel of its name.
         return _registered(free) if found is None or callable(found) else found
 
     return declare(
@@ -325,9 +300,9 @@ def declare_function(
 
 
 def _registered(name: str) -> KernelDecl | None:
-    """What a free name means in kernel text: a registered kernel, or nothing."""
+    """Return the declaration of a registered kernel of the language, or None."""
     found = find(name)
-    return found.decl if found is not None and found.language else None
+    return found.decl if isinstance(found, Kernel) else None
 
 
 def _refuse_builtin(name: str) -> None:
@@ -338,27 +313,27 @@ def _refuse_builtin(name: str) -> None:
         )
 
 
-def builtins() -> Mapping[str, Kernel]:
-    """The built-in kernels by name."""
+def builtins() -> Mapping[str, Runnable]:
+    """Return the built-in kernels and operations, by name."""
     from dala.gpu.compute.kernels import BUILTINS
 
     return BUILTINS
 
 
-def find(name: str) -> Kernel | None:
-    """The kernel of a name, or None."""
+def find(name: str) -> Runnable | None:
+    """Return the kernel or operation of a name, or None."""
     return _custom.get(name) or builtins().get(name)
 
 
 def names() -> list[str]:
-    """Names of all kernels, custom ones included, sorted."""
+    """Return the names of all kernels, custom ones included, sorted."""
     with _lock:
         return sorted({*builtins(), *_custom})
 
 
-def get(kernel: Kernel | str, call: str = "run_kernel") -> Kernel:
-    """The kernel, by name or itself; UnknownKernel with the nearest names otherwise."""
-    if isinstance(kernel, Kernel):
+def get(kernel: Runnable | str, call: str = "run_kernel") -> Runnable:
+    """Return the kernel of a name, or the kernel itself; raise UnknownKernel for other names."""
+    if isinstance(kernel, Runnable):
         return kernel
     found = find(kernel) if isinstance(kernel, str) else None
     if found is None:
@@ -369,7 +344,7 @@ def get(kernel: Kernel | str, call: str = "run_kernel") -> Kernel:
 def _unknown(call: str, name: object) -> UnknownKernel:
     if not isinstance(name, str):
         return UnknownKernel(
-            f"{call}: kernel must be a name or a Kernel, got {describe_value(name)}.", call=call
+            f"{call}: kernel must be a name or a Kernel, got {describe(name)}.", call=call
         )
     hint = did_you_mean(name, names()) or "kernels() lists all."
     return UnknownKernel(f"{call}: no kernel {name!r}. {hint}", call=call)

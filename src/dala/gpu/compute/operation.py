@@ -1,14 +1,14 @@
-"""Operations: kernels that the language cannot say well, with code of their own on each engine.
+"""Operations: kernels that need engine code, because the language cannot express them well.
 
-To a user they are kernels like any other: run by name, in pipelines, asynchronously. Each has a
-definition in NumPy (what the reference engine runs), and engine code under ``engines/cpu/ops`` and
-``engines/webgpu/ops``, or a kernel of the language that it is *lowered* to, or both: lowered ones
-melt into their neighbours in a pipeline, and engine code runs where they stand alone.
+Users run them like any other kernel: by name, in pipelines, asynchronously. Each has a definition
+in NumPy, which the reference engine runs, and engine code under ``engines/cpu/ops`` and
+``engines/webgpu/ops``, or a kernel of the language that it is *lowered* to, or both. Lowered
+operations are fused with their neighbors in a pipeline; engine code runs where they stand alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dala.errors import (
@@ -20,44 +20,40 @@ from dala.errors import (
     UnsupportedDtype,
 )
 from dala.gpu.compute.buffer import Buffer, allocate, overlap
-from dala.gpu.compute.call.bind import (
-    IMAGE_SHAPES,
-    Call,
-    Plan,
-    check_buffers,
-    check_types,
-    describe,
-    in_place_error,
-    pack,
-)
+from dala.gpu.compute.call.arguments import pack
+from dala.gpu.compute.call.checks import IMAGE_SHAPES, check_buffers, check_types, in_place_error
+from dala.gpu.compute.call.geometry import program_for
+from dala.gpu.compute.call.plans import BoundCall, ReadyCall, Values
 from dala.gpu.compute.convert import count_of
 from dala.gpu.compute.engines.base import Engine, Task, Tensor
-from dala.gpu.compute.kernel import _MAX_PLANS, Checked, Kernel
-from dala.gpu.compute.lang.decl import KernelDecl
-from dala.gpu.compute.params import Option, check_options
+from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.params import CheckedValues, Parameter, check_values
+from dala.gpu.compute.runnable import NO_PARAMS, Runnable
+from dala.typing import Params
 
 __all__ = ["Operation", "Task", "Tensor", "elements"]
 
-_NO_PARAMS: Mapping[str, Any] = {}
 
+class Operation(Runnable):
+    """A kernel with engine code. Subclass it and list an instance in its module's ``OPERATIONS``.
 
-class Operation(Kernel):
-    """A kernel with code of its own. Subclass it and list an instance in its module's ``__all__``.
+    A subclass declares its inputs and parameters (class attributes), the output that fits
+    (:meth:`result`, or :meth:`fit` where several do), and its meaning (:meth:`define`).
 
-    A subclass says what it takes (class attributes), which output fits (:meth:`result`, or
-    :meth:`fit` where more than one does), and what it means (:meth:`define`).
+    >>> from dala.gpu.compute.kernel import get
+    >>> blur = get("blur")
+    >>> blur.inputs, [p.name for p in blur.params]
+    (('img',), ['radius', 'sigma'])
     """
 
-    #: The name users know it by.
+    #: The name that users run it by.
     title: ClassVar[str]
     #: Names of the inputs; the last ``optional`` of them may be left out.
     takes: ClassVar[tuple[str, ...]] = ("a",)
-    optional: ClassVar[int] = 0
-    options: ClassVar[tuple[Option, ...]] = ()
+    options: ClassVar[tuple[Parameter, ...]] = ()
     #: dtypes that inputs may have.
     dtypes: ClassVar[tuple[str, ...]] = ("f32", "f64", "s32", "s64", "u32", "u8")
-    language: ClassVar[bool] = False
-    #: What engines know it by, where that is another operation's name.
+    #: The operation whose engine code runs this one; empty for its own.
     code: ClassVar[str] = ""
     #: True where every engine runs the definition on the host, as models do. Otherwise an engine
     #: without code for the operation raises UnsupportedOperation.
@@ -65,46 +61,46 @@ class Operation(Kernel):
 
     def __init__(self) -> None:
         self.name = self.title
-        self._plans: dict[Any, Plan] = {}
+        self._plans = {}
         required = any(option.required for option in self.options)
-        #: The values of a call without parameters, where there is such a call.
-        self._defaults = () if required else check_options(self.name, self.options, {})
+        #: The values of a call without parameters; empty where one is required.
+        self._defaults = () if required else self.check_params({})
 
-    # to be written by each ----------------------------------------------------------------------
+    # for subclasses -----------------------------------------------------------------------------
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor | None:
-        """The output that a plain call makes; None where it must be given.
+        """Return the shape and dtype of the output that a call makes; None if it must be given.
 
-        Raises what is wrong with the inputs (use :meth:`shape_error` and its like).
+        Raises an error if the inputs do not fit; use :meth:`shape_error` and the like.
         """
         return inputs[0]
 
     def fit(
         self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
     ) -> dict[str, Any]:
-        """Refuses an output that does not fit; gives the values with what depends on shapes."""
+        """Check an output; return the values, completed with those that depend on shapes."""
         wanted = self.result(inputs, values)
         if wanted is not None:
             self.want(output, wanted)
         return values
 
     def define(self, task: Task, *arrays: Any) -> Any:
-        """What it computes, in NumPy: arrays as stored, and the numbers to store.
+        """Compute the result with NumPy: the definition, which the reference engine runs.
 
-        Results for u8 may be floats: they are rounded (halves up) and saturated.
+        Arrays are as stored. A u8 result may be floats, which are rounded (halves up) and clamped.
         """
         raise NotImplementedError
 
     def lower(self, task: Task) -> tuple[Kernel, dict[str, Any]] | None:
-        """The kernel of the language, and its parameters, that does the same; None if none does."""
+        """Return an equivalent kernel of the language and its parameters, or None."""
         return None
 
     # errors -------------------------------------------------------------------------------------
     def shape_error(self, text: str) -> ShapeMismatch:
-        """An error about shapes, to be raised."""
+        """Return an error about shapes, to be raised."""
         return ShapeMismatch(f"{self.name}: {text}", call=self.name)
 
     def want(self, output: Tensor, wanted: Tensor) -> None:
-        """Refuses an output that is not as wanted."""
+        """Raise if an output does not have the wanted shape and dtype."""
         if output.shape != wanted.shape:
             raise ShapeMismatch.invalid(
                 self.name,
@@ -119,7 +115,7 @@ class Operation(Kernel):
             )
 
     def same_dtype(self, inputs: Sequence[Tensor]) -> str:
-        """The dtype that all inputs have."""
+        """Return the dtype of all inputs; raise if they differ."""
         for name, t in zip(self.takes, inputs, strict=False):
             if t.dtype != inputs[0].dtype:
                 raise DtypeMismatch.invalid(
@@ -131,7 +127,7 @@ class Operation(Kernel):
         return inputs[0].dtype
 
     def want_rank(self, inputs: Sequence[Tensor], index: int, *ranks: int) -> tuple[int, ...]:
-        """The shape of an input, its number of axes checked."""
+        """Return the shape of an input; raise unless it has one of the numbers of axes."""
         shape = inputs[index].shape
         if len(shape) not in ranks:
             axes = f"{' or '.join(map(str, ranks))} {'axis' if ranks == (1,) else 'axes'}"
@@ -139,7 +135,7 @@ class Operation(Kernel):
         return shape
 
     def want_image(self, inputs: Sequence[Tensor], index: int = 0) -> tuple[int, int, int]:
-        """Height, width and channels of an input that is a picture, u8 or f32."""
+        """Return height, width and channels of an input; raise unless it is a u8 or f32 image."""
         t, name = inputs[index], self.takes[index]
         channels = t.shape[2] if len(t.shape) == 3 else 1
         if len(t.shape) not in (2, 3) or channels not in (1, 3, 4):
@@ -148,22 +144,14 @@ class Operation(Kernel):
             raise DtypeMismatch.invalid(self.name, name, "an image of dtype 'u8' or 'f32'", t.dtype)
         return t.shape[0], t.shape[1], channels
 
-    # a kernel like any other --------------------------------------------------------------------
-    @property
-    def decl(self) -> KernelDecl:
-        """Operations are not written in the language."""
-        raise ParameterError(
-            f"{self.name}: this kernel has code of its own on each device and no declaration. "
-            "Run it by its name, or as a stage of a pipeline."
-        )
-
+    # the interface of kernels --------------------------------------------------------------------
     @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the inputs."""
         return self.takes
 
     @property
-    def params(self) -> tuple[Option, ...]:  # type: ignore[override]
+    def params(self) -> tuple[Parameter, ...]:
         """The parameters, with types, ranges and defaults."""
         return self.options
 
@@ -177,29 +165,35 @@ class Operation(Kernel):
         params = [p.name if p.required else f"{p.name}={p.default!r}" for p in self.options]
         return f"<Kernel {self.name}({', '.join([*inputs, *(['*', *params] if params else [])])})>"
 
+    def check_params(self, params: Params) -> CheckedValues:
+        """Return every parameter with its checked value, in order of declaration."""
+        return check_values(self.name, self.options, params)
+
     def bind(
-        self, inputs: Sequence[Any], output: Any, params: Mapping[str, Any]
-    ) -> tuple[Call, tuple[int | float, ...]]:
-        """Checks a call; gives it ready to be prepared, and the values to run it with."""
+        self, inputs: Sequence[Buffer], output: Buffer, params: Params
+    ) -> tuple[BoundCall, Values]:
+        """Check a call; return it ready to be compiled, and its program's parameter values."""
         engine = check_buffers(self, inputs, output)
-        checked = dict(check_options(self.name, self.options, params))
-        task = self._task(engine, inputs, output, checked)
-        for b in inputs:
+        task = self._task(engine, inputs, output, dict(self.check_params(params)))
+        for name, b in zip(self.takes, inputs, strict=False):
             if overlap(b, output):
-                name = self.takes[next(i for i, x in enumerate(inputs) if x is b)]
                 raise in_place_error(self.name, name)
         shared = any(b.storage(self.name).foreign for b in (*inputs, output))
         lowered = None if engine.backend == "reference" else self.lower(task)
         if lowered is None:
-            return Call(engine, None, None, (), shared, task), ()
+            return BoundCall(engine, None, None, (), shared, task), ()
         kernel, values = lowered
-        program, over = describe(kernel.decl, inputs, output.shape, output.dtype)
+        program, geometry = program_for(kernel.decl, inputs, output.shape, output.dtype)
         check_types(engine, program)
-        call = Call(engine, program, over, (), shared, task)
+        call = BoundCall(engine, program, geometry, (), shared, task)
         return call, pack(kernel.decl, program.params, values)
 
     def _task(
-        self, engine: Engine, inputs: Sequence[Any], output: Any, values: dict[str, Any]
+        self,
+        engine: Engine,
+        inputs: Sequence[Buffer],
+        output: Buffer,
+        values: dict[str, Any],
     ) -> Task:
         tensors = tuple(Tensor(b.shape, b.dtype) for b in inputs)
         target = Tensor(output.shape, output.dtype)
@@ -229,72 +223,69 @@ class Operation(Kernel):
                     self.name, name, f"of dtype {' or '.join(self.dtypes)}", t.dtype
                 )
 
-    def run(
-        self,
-        inputs: Sequence[Buffer],
-        output: Buffer,
-        params: Mapping[str, Any] = _NO_PARAMS,
-        _checked: list[Checked] | None = None,
-    ) -> None:
-        """Runs it: checks everything, then writes ``output``."""
-        values = check_options(self.name, self.options, params) if params else self._defaults
+    def plan(
+        self, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS
+    ) -> ReadyCall:
+        """Check a call and prepare it, or find its plan; nothing is run."""
+        values = self.check_params(params) if params else self._defaults
         try:
             key = (values, output._key, *[b._key for b in inputs])
             plan = self._plans.get(key)
         except (AttributeError, TypeError):
-            plan = None  # something is not a buffer; the checks below say what
+            plan = None  # not a buffer; the checks below raise
         if (
             plan is None
             or output._key is None
             or (plan.shared and any(overlap(b, output) for b in inputs))
         ):
-            values = check_options(self.name, self.options, params)
             call, numbers = self.bind(inputs, output, params)
-            plan = Plan(call.program, call.geometry, call.prepare(), (), call.shared, numbers)
-            if len(self._plans) >= _MAX_PLANS:
-                self._plans.clear()
-            self._plans[(values, output._key, *[b._key for b in inputs])] = plan
+            values = values or self.check_params(params)
+            key = (values, output._key, *[b._key for b in inputs])
+            plan = self._keep(key, call.plan(numbers))
         target = output._storage
         storages = [b._storage for b in inputs]
         if target is None or None in storages:
             raise FreedError(f"{self.name}: a buffer was freed during the call.", call=self.name)
         if target in storages:
-            self.bind(inputs, output, params)  # says what is wrong
-        if _checked is None:
-            plan.run(storages, target, plan.values)  # type: ignore[arg-type]
-        else:
-            _checked.append((plan, storages, target, plan.values))  # type: ignore[arg-type]
+            self.bind(inputs, output, params)  # raises
+        return plan, storages, target, plan.values  # type: ignore[return-value]
 
-    def _new_output(self, inputs: Sequence[Buffer], params: Mapping[str, Any]) -> Buffer:
+    def new_output(self, inputs: Sequence[Buffer], params: Params) -> Buffer:
+        """Return a new buffer of the shape and dtype that the operation makes from the inputs."""
         buffers = [b for b in inputs if isinstance(b, Buffer)]
         if not len(self.takes) - self.optional <= len(buffers) <= len(self.takes):
-            check_buffers(self, inputs, None)  # says what is wrong
+            check_buffers(self, inputs, buffers[0] if buffers else None)  # type: ignore[arg-type]
         for b in buffers:
             b.storage(self.name)
-        values = dict(check_options(self.name, self.options, params))
+        values = dict(self.check_params(params))
         tensors = tuple(Tensor(b.shape, b.dtype) for b in buffers)
         self._check_dtypes(tensors)
         made = self.result(tensors, values)
         if made is None:
             raise ParameterError(
-                f"{self.name}: the output's shape cannot be told from the inputs. "
-                "Give it: out=buffer_zeros(shape, dtype)."
+                f"{self.name}: the output's shape does not follow from the inputs. "
+                "Pass it: out=buffer_zeros(shape, dtype).",
+                call=self.name,
+                argument="out",
             )
         return allocate(buffers[0].engine, made.shape, made.dtype, zero=False, call=self.name)
 
     def source(self, target: str = "python", *, dtype: str | None = None) -> str:
-        """The definition, as "python"; engine code has no single text."""
+        """Return the definition in Python, the only target: engine code has no single text."""
         import inspect
         import textwrap
 
         if target != "python":
-            raise ParameterError(
-                f"Kernel.source: {self.name!r} has code of its own on each device, so target must "
-                f"be 'python' (its definition); {target!r} came."
+            raise ParameterError.invalid(
+                "Kernel.source",
+                "target",
+                f"'python' for the operation {self.name!r}",
+                target,
+                "Each device has its own code for it.",
             )
         return textwrap.dedent(inspect.getsource(type(self).define))
 
 
 def elements(t: Tensor) -> int:
-    """How many numbers a buffer holds."""
+    """Return the number of elements of a buffer."""
     return count_of(t.shape)

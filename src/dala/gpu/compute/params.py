@@ -1,15 +1,16 @@
-"""Parameters of operations: declared with their ranges, checked before anything runs."""
+"""Parameters of operations: their declarations, and the checks of their values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
 from dala.gpu.compute.lang.decl import expected_numbers
+from dala.typing import Params
 
 _PLAIN: Final = frozenset({int, float})
 
@@ -18,9 +19,19 @@ _PLAIN: Final = frozenset({int, float})
 class Parameter:
     """One parameter of an operation.
 
-    ``type`` "ints" and "floats" are a fixed number of them (``size``; a single number stands for
-    all where ``spread``). ``low`` and ``high`` are the least and the largest value that is taken.
-    ``default`` None means that the operation chooses, unless ``required``.
+    Attributes:
+        name: its name.
+        type: the type of its value. "ints" and "floats" are several numbers.
+        default: the value where it is left out. None means that the operation chooses.
+        low: the least accepted number, or None.
+        high: the largest accepted number, or None.
+        choices: the accepted strings of a "choice".
+        size: the length of "ints" and "floats"; 0 accepts any length.
+        spread: True where one number may stand for all ``size`` numbers.
+        required: True where it must be given.
+
+    >>> Parameter("radius", "int", 3, low=0, high=200).expected
+    'an int from 0 to 200'
     """
 
     name: str
@@ -46,28 +57,26 @@ class Parameter:
         return expected_numbers(whole, self.low, self.high, self.size, spread=self.spread)
 
 
-#: The former name; use :class:`Parameter`.
-Option = Parameter
+#: Every parameter of an operation with its checked value, in order of declaration.
+CheckedValues: TypeAlias = tuple[tuple[str, Any], ...]
 
 
-class Settled(dict[str, Any]):
-    """Parameters of a kernel that were checked, for calls that come again with the same ones.
+class CheckedParams(dict[str, Any]):
+    """Parameters of one operation that were checked once, for many calls.
 
-    They stand for any other mapping of them, but are not to be changed.
+    A call accepts them like any other mapping and does not check them again. Do not change them.
     """
 
     __slots__ = ("kernel", "pairs")
 
-    def __init__(
-        self, kernel: str, options: Sequence[Parameter], params: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, kernel: str, options: Sequence[Parameter], params: Params) -> None:
         self.kernel = kernel
-        #: What :func:`check_options` gives.
-        self.pairs = check_options(kernel, options, params)
+        #: The result of :func:`check_values`.
+        self.pairs = check_values(kernel, options, params)
         super().__init__((name, value) for name, value in self.pairs if value is not None)
 
 
-def check_params(kernel: str, params: Mapping[str, Any], known: Iterable[str]) -> None:
+def check_params(kernel: str, params: Params, known: Iterable[str]) -> None:
     """Raise if the parameters are not a mapping, or hold a name that the kernel does not have."""
     if not isinstance(params, Mapping):
         raise ParameterError.invalid(
@@ -96,11 +105,9 @@ def missing(kernel: str, name: str) -> ParameterError:
     )
 
 
-def check_options(
-    kernel: str, options: Sequence[Parameter], params: Mapping[str, Any]
-) -> tuple[tuple[str, Any], ...]:
+def check_values(kernel: str, options: Sequence[Parameter], params: Params) -> CheckedValues:
     """Return every parameter with its checked value, in order of declaration."""
-    if type(params) is Settled and params.kernel == kernel:
+    if type(params) is CheckedParams and params.kernel == kernel:
         return params.pairs
     if params and not (isinstance(params, Mapping) and params.keys() <= {o.name for o in options}):
         check_params(kernel, params, [o.name for o in options])

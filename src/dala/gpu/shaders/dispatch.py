@@ -246,7 +246,7 @@ def _kernel(source: str, name: str) -> Kernel:
 
 def _registered(name: str) -> KernelDecl | None:
     found = find(name)
-    return found.decl if found is not None and found.language else None
+    return found.decl if isinstance(found, Kernel) else None
 
 
 def _values(kernel: Kernel, params: bytes, uniforms: dict[str, bytes]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from dala.gpu.compute.create import from_dlpack
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.lang.declare import declare
 from dala.gpu.compute.lang.source import from_text
+from dala.gpu.compute.runnable import Runnable
 from dala.gpu.render.thread import Renderer
 from dala.gpu.surface import Surface
 
@@ -36,7 +37,7 @@ _DTYPES: Final = ("u8", "f32", "f64")
 
 
 def run_and_put(
-    kernel: Kernel,
+    kernel: Runnable,
     inputs: Sequence[Buffer],
     output: Buffer,
     surface: Surface,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dala.errors import DalaError
-from dala.gpu.compute import Buffer, Pipeline, buffer_zeros
+from dala.gpu.compute import Buffer, Pipeline, Spec, buffer_zeros
 from dala.gpu.compute.buffer import allocate
 from dala.media.filters.plans import PICTURE, Step
 from dala.media.images import SourceImage, dtype_of
@@ -112,7 +112,7 @@ class CompiledChain:
         pipeline = Pipeline()
         for step, given, output in zip(steps, self.given, made, strict=True):
             inputs = [self._input(i, g, made) for i, g in zip(step.inputs, given, strict=True)]
-            stage = {
+            stage: Spec = {
                 "op": "run_kernel",
                 "kernel": step.kernel,
                 "inputs": inputs,

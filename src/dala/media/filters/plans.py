@@ -25,10 +25,11 @@ from dala.errors import (
 )
 from dala.gpu.compute import Buffer, Cube, buffer_zeros, from_dlpack, load_cube
 from dala.gpu.compute.buffer import allocate
-from dala.gpu.compute.kernel import Kernel, builtins, find
+from dala.gpu.compute.kernel import builtins, find
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
 from dala.gpu.compute.operation import Operation, Tensor
-from dala.gpu.compute.params import check_options, check_params, missing
+from dala.gpu.compute.params import check_params, check_values, missing
+from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared, filter_names
 from dala.media.images import Shape, SourceImage, check_out, dtype_of, host_memory, read, second
 from dala.typing import NDArray
@@ -37,7 +38,7 @@ from dala.typing import NDArray
 PICTURE: Final = -1
 
 #: An item of a list of filters: a name or a kernel, alone or with its parameters.
-Filter: TypeAlias = "str | Kernel | tuple[str | Kernel, Mapping[str, Any]]"
+Filter: TypeAlias = "str | Runnable | tuple[str | Runnable, Mapping[str, Any]]"
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Step:
     Inputs are PICTURE, the number of an earlier step, or an array or buffer of the user's.
     """
 
-    kernel: Kernel
+    kernel: Runnable
     inputs: tuple[int | NDArray | Buffer, ...]
     shape: Shape
     dtype: str
@@ -90,12 +91,12 @@ def plan(
 
 def _origin(item: object, number: int, call: str) -> str:
     name = item[0] if isinstance(item, tuple | list) and item else item
-    name = name.name if isinstance(name, Kernel) else name
+    name = name.name if isinstance(name, Runnable) else name
     return f"{call}: filters[{number}]" + (f" ({name!r})" if isinstance(name, str) else "")
 
 
 def _steps(item: Filter, shape: Shape, dtype: str, origin: str) -> list[Step]:
-    name, params = (item, {}) if isinstance(item, str | Kernel) else _pair(item, origin)
+    name, params = (item, {}) if isinstance(item, str | Runnable) else _pair(item, origin)
     given = {str(key): value for key, value in params.items() if value is not None}
     spec = declared().get(name) if isinstance(name, str) else None
     if spec is not None and spec.kind != "conversion":
@@ -103,7 +104,7 @@ def _steps(item: Filter, shape: Shape, dtype: str, origin: str) -> list[Step]:
             return declared_steps(spec, shape, dtype, given, origin)
         except DalaError as error:
             raise error.within(origin) from error
-    kernel = name if isinstance(name, Kernel) else _custom(name, origin)
+    kernel = name if isinstance(name, Runnable) else _custom(name, origin)
     if len(kernel.inputs) != 1:
         raise ParameterError(
             f"{origin}: a custom filter must be a kernel of one input, the picture; got one of "
@@ -112,10 +113,10 @@ def _steps(item: Filter, shape: Shape, dtype: str, origin: str) -> list[Step]:
     return [Step(kernel, (PICTURE,), shape, dtype, given)]
 
 
-def _pair(item: object, origin: str) -> tuple[str | Kernel, Mapping[str, Any]]:
+def _pair(item: object, origin: str) -> tuple[str | Runnable, Mapping[str, Any]]:
     if isinstance(item, tuple | list) and len(item) == 2:
         name, params = item
-        if isinstance(name, str | Kernel) and isinstance(params, Mapping):
+        if isinstance(name, str | Runnable) and isinstance(params, Mapping):
             return name, params
     raise ParameterError(
         f"{origin}: a filter must be a name, or a name and its parameters such as "
@@ -123,7 +124,7 @@ def _pair(item: object, origin: str) -> tuple[str | Kernel, Mapping[str, Any]]:
     )
 
 
-def _custom(name: str, origin: str) -> Kernel:
+def _custom(name: str, origin: str) -> Runnable:
     kernel = find(name)
     if kernel is not None and name not in builtins():
         return kernel
@@ -160,7 +161,7 @@ def declared_steps(
     _check_names(spec, given)
     if spec.is_recipe:
         numbers = {o.name: given.pop(o.name) for o in spec.options if o.name in given}
-        values = dict(check_options(spec.name, spec.options, numbers))
+        values = dict(check_values(spec.name, spec.options, numbers))
         steps: list[Step] = spec.source(shape, dtype, {**values, **given})
         return steps
     kernel = spec.kernel
@@ -175,7 +176,7 @@ def declared_steps(
     made = Tensor(shape, dtype)
     if spec.resizes and isinstance(kernel, Operation):
         tensors = (made, *(_tensor(i) for i in inputs[1:] if not isinstance(i, int)))
-        values = dict(check_options(spec.name, kernel.params, given))
+        values = dict(check_values(spec.name, kernel.params, given))
         made = kernel.result(tensors, values) or made
     elif spec.channels is not None:
         made = Tensor((*shape[:2], spec.channels), dtype)

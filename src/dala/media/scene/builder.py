@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dala.errors import ParameterError, did_you_mean
-from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.runnable import Runnable
 from dala.media.scene.boxes import pip
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Adding:
         return scene._enter(SubtitlesNode(scene, self._into(), cues, start, given))
 
     def add_effect(
-        self, type: str | Kernel, input: Node | str | None = None, **params: Any
+        self, type: str | Runnable, input: Node | str | None = None, **params: Any
     ) -> EffectNode:
         """A filter over a node, or over everything below.
 
@@ -158,7 +158,7 @@ class Adding:
 
         scene = self._scene_of()
         scene._check_open("add_effect")
-        if not isinstance(type, str | Kernel):
+        if not isinstance(type, str | Runnable):
             raise ParameterError(f"add_effect: type is a filter's name or a kernel, {type!r} came.")
         target = None if input is None else scene._find(input, "add_effect")
         if isinstance(target, EffectNode):

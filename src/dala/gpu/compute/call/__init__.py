@@ -1,1 +1,4 @@
-"""One call of a kernel: its checks, its geometry, and a plan that can be run again."""
+"""One call of a kernel: its checks, its geometry, its parameters and its plan.
+
+Every refusal happens here, before anything is written.
+"""

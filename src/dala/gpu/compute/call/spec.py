@@ -1,9 +1,9 @@
-"""Specs: the dicts that ``submit`` and ``Pipeline.add`` take, checked in one place."""
+"""Specs: the dicts that ``submit`` and ``Pipeline.add`` accept."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
 from dala.errors import (
     ArityError,
@@ -14,62 +14,100 @@ from dala.errors import (
     did_you_mean,
 )
 from dala.gpu.compute.buffer import Buffer
+from dala.typing import Params
 
-#: What a spec of each operation must hold, and what it may hold besides.
+if TYPE_CHECKING:
+    from dala.gpu.compute.runnable import Runnable
+
+
+class Spec(TypedDict):
+    """A command or a stage: a kernel, a copy or a barrier.
+
+    >>> from dala.gpu.compute import Spec, buffer, submit
+    >>> a = buffer([-1.0, 2.0], device="cpu")
+    >>> spec: Spec = {"op": "run_kernel", "kernel": "relu", "inputs": [a], "output": a}
+    >>> submit(spec).result()
+    >>> a.read_list()
+    [0.0, 2.0]
+    """
+
+    op: str
+    kernel: NotRequired[Runnable | str | None]
+    inputs: NotRequired[Sequence[Buffer]]
+    output: NotRequired[Buffer | None]
+    params: NotRequired[Params | None]
+    src: NotRequired[Buffer]
+    dst: NotRequired[Buffer]
+
+
+#: The keys that each operation requires, and those it accepts besides.
 _KEYS: Final = {
     "run_kernel": (("kernel", "inputs", "output"), ("params",)),
     "copy_buffer": (("src", "dst"), ()),
     "barrier": ((), ()),
 }
 
+#: Keys that any spec may hold if they are empty.
+_EMPTY_KEYS: Final = ("kernel", "inputs", "output", "params", "src", "dst")
 
-def operation(spec: Mapping[str, Any], call: str) -> str:
-    """The spec's operation, once its keys are the ones it needs."""
+
+def read_spec(spec: Spec, call: str) -> dict[str, Any]:
+    """Check the keys of a spec and return it in its full form.
+
+    ``copy_buffer`` may name its buffers ``inputs`` (a list of one) and ``output`` in place of
+    ``src`` and ``dst``. Keys that an operation does not use may be present if they are empty.
+    """
     if not isinstance(spec, Mapping):
-        raise ParameterError(
-            f"{call}: a spec is a dict such as {{'op': 'run_kernel', ...}}, "
-            f"{type(spec).__name__} came."
+        raise ParameterError.invalid(
+            call, "spec", "a dict such as {'op': 'run_kernel', ...}", type(spec)
         )
     op = spec.get("op")
     if not isinstance(op, str) or op not in _KEYS:
-        came = f"{op!r} came" if "op" in spec else "'op' is missing"
-        raise ParameterError(
-            f"{call}: the op of a spec is one of {', '.join(map(repr, _KEYS))}; {came}."
-        )
+        expected = f"one of {', '.join(map(repr, _KEYS))}"
+        raise ParameterError.invalid(call, "op", expected, op)
     needed, optional = _KEYS[op]
+    given: dict[str, Any] = {key: spec[key] for key in spec}  # type: ignore[literal-required]
+    if op == "copy_buffer" and "src" not in given and "dst" not in given and "inputs" in given:
+        inputs = given.pop("inputs")
+        if not isinstance(inputs, Sequence) or len(inputs) != 1:
+            raise ArityError.invalid(call, "inputs of copy_buffer", "a list of one buffer", inputs)
+        given["src"], given["dst"] = inputs[0], given.pop("output", None)
     known = {"op", *needed, *optional}
-    for key in spec:
-        if key not in known:
-            hint = did_you_mean(str(key), known) or f"It takes: {', '.join(sorted(known))}."
-            raise ParameterError(f"{call}: {op} has no {key!r}. {hint}")
-    missing = [repr(key) for key in needed if key not in spec]
+    for key in [key for key in given if key not in known]:
+        if key in _EMPTY_KEYS and (given[key] is None or _is_empty(given[key])):
+            del given[key]
+            continue
+        advice = did_you_mean(str(key), known) or f"It takes: {', '.join(sorted(known))}."
+        raise ParameterError(f"{call}: {op} has no key {key!r}. {advice}", call=call)
+    missing = [repr(key) for key in needed if key not in given]
     if missing:
-        raise ParameterError(f"{call}: {op} needs {', '.join(missing)} as well.")
-    return op
+        raise ParameterError(f"{call}: {op} requires {' and '.join(missing)}.", call=call)
+    if op == "run_kernel":
+        params = given.get("params")
+        given["params"] = {} if params is None else params
+    return given
 
 
-def check_copy(source: Any, target: Any, call: str) -> None:
-    """Checks the two buffers of a copy: alive, alike, on one device."""
+def _is_empty(value: object) -> bool:
+    return isinstance(value, Sequence | Mapping) and not len(value)
+
+
+def check_copy(source: Buffer, target: Buffer, call: str) -> None:
+    """Check the two buffers of a copy: not freed, on one device, of one dtype and shape."""
     for which, given in (("src", source), ("dst", target)):
         if not isinstance(given, Buffer):
-            raise ArityError(
-                f"{call}: {which!r} of copy_buffer must be a Buffer, {type(given).__name__} came. "
-                "Make one with buffer(...) or from_array(...)."
-            )
-        given.storage(f"{call}(copy_buffer), {which!r}")
+            advice = "Make one with buffer(...) or from_array(...)."
+            raise ArityError.invalid(call, f"{which} of copy_buffer", "a Buffer", given, advice)
+        given.storage(call, f"{which} of copy_buffer")
+    name = "dst of copy_buffer"
     if target.engine is not source.engine:
-        raise DeviceMismatch(
-            f"{call}: copy_buffer has 'src' on {source.engine.id} and 'dst' on {target.engine.id}. "
-            f"Move one: src.to({target.engine.id!r})."
-        )
+        expected = f"on the device of src, {source.engine.id!r}"
+        advice = f"Move one: src.to({target.engine.id!r})."
+        raise DeviceMismatch.invalid(call, name, expected, target.engine.id, advice)
     if source.dtype != target.dtype:
-        raise DtypeMismatch(
-            f"{call}: copy_buffer has 'src' of dtype {source.dtype!r} and 'dst' of dtype "
-            f"{target.dtype!r}; they must be the same."
-        )
+        expected = f"of the dtype of src, {source.dtype!r}"
+        raise DtypeMismatch.invalid(call, name, expected, target.dtype)
     if source.shape != target.shape:
-        raise ShapeMismatch(
-            f"{call}: copy_buffer has 'src' of {source.shape} and 'dst' of {target.shape}; they "
-            "must be the same."
-        )
+        expected = f"of the shape of src, {source.shape}"
+        raise ShapeMismatch.invalid(call, name, expected, target.shape)
     target.check_writable(f"{call}(copy_buffer)")

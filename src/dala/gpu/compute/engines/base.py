@@ -138,6 +138,8 @@ class Engine(ABC):
     fuses_operations: bool = False
     #: True where work is enqueued and runners return before it is done.
     queued: bool = False
+    #: How :meth:`chain` runs its stages, for ``Pipeline.explain()``.
+    chain_method: str = "one pass"
     #: Largest buffer in bytes, or None where only memory is the limit.
     max_buffer_bytes: int | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling.taps import METHODS, task_axes
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Parameter, Settled
+from dala.gpu.compute.params import CheckedParams, CheckedValues, Parameter
 
 #: Mean and standard deviation, on the scale of 0 to 1, that each way of normalising stands for.
 NORMALIZE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -179,29 +179,19 @@ class Preprocess(_Resampling):
         Parameter("antialias", "bool", True),
     )
 
-    def settle(self, params: Mapping[str, Any]) -> Settled:
+    def settle(self, params: Mapping[str, Any]) -> CheckedParams:
         """Parameters checked once for many calls."""
-        return Settled(self.name, self.options, _named(params))
+        return CheckedParams(self.name, self.options, _named(params))
 
     def make(self, image: Buffer, params: Mapping[str, Any], out: Buffer | None = None) -> Buffer:
         """As a call of it, but the parameters may be settled."""
-        made = self._new_output([image], params) if out is None else out
+        made = self.new_output([image], params) if out is None else out
         self.run([image], made, params)
         return made
 
-    # True and False are names too, of the first and the last way to normalise.
-    def bind(self, inputs: Sequence[Any], output: Any, params: Mapping[str, Any]) -> Any:
-        """Checks a call; gives it ready to be prepared, and the values to run it with."""
-        return super().bind(inputs, output, _named(params))
-
-    def run(
-        self, inputs: Sequence[Buffer], output: Buffer, params: Any = None, _checked: Any = None
-    ) -> None:
-        """Runs it: checks everything, then writes ``output``."""
-        super().run(inputs, output, _named(params or {}), _checked)
-
-    def _new_output(self, inputs: Sequence[Buffer], params: Mapping[str, Any]) -> Buffer:
-        return super()._new_output(inputs, _named(params))
+    def check_params(self, params: Mapping[str, Any]) -> CheckedValues:
+        """Return every parameter with its checked value; ``normalize`` may be True or False."""
+        return super().check_params(_named(params))
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
         self._image(inputs)
@@ -270,7 +260,7 @@ class Preprocess(_Resampling):
 
 
 def _named(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    if type(params) is Settled:
+    if type(params) is CheckedParams:
         return params
     if isinstance(params, Mapping) and isinstance(params.get("normalize"), (bool, np.bool_)):
         return {**params, "normalize": "imagenet" if params["normalize"] else "raw"}

@@ -233,6 +233,7 @@ class RgbToYuv(_Video):
     """
 
     title = "rgb_to_yuv"
+    ends_chain = True
     takes = ("rgb",)
     options = _OPTIONS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from dala.gpu.compute.lang.ir import Type
@@ -117,9 +118,19 @@ class KernelDecl:
     #: Numbers (or tuples of numbers) the body refers to by name.
     constants: dict[str, Number | tuple[Number, ...]] = field(default_factory=dict)
 
+    @cached_property
+    def param_names(self) -> frozenset[str]:
+        """Names of the parameters."""
+        return frozenset(p.name for p in self.params)
+
+    @cached_property
+    def generic(self) -> tuple[ParamDecl, ...]:
+        """Parameters that accept ints and floats and keep the kind of the value given."""
+        return tuple(p for p in self.params if p.type == "number")
+
     @property
     def pixels(self) -> bool:
-        """True when positions are certainly pixels."""
+        """True if the declaration shows that the kernel runs once per pixel."""
         return self.returns_pixel or any(a.kind in ("pixel", "image") for a in self.args)
 
 

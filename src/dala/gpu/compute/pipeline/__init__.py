@@ -1,4 +1,4 @@
-"""Pipelines: stages checked when added, fused, run as often as you like."""
+"""Pipelines: stages that are checked when added, fused, and run any number of times."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Neighbouring passes that an engine can run as one, their rows staying in its caches.
+"""Chains: adjacent passes that an engine runs as one, keeping intermediate rows in its caches.
 
-Melting makes one *program* of two; a chain keeps the programs and runs them in step: the CPU
-engine slides a window over the rows, a GPU puts the work that follows a blur inside its dispatch.
-A chain may hold results that are wanted besides: those are stored on the way.
+Fusing makes one *program* of two. A chain keeps the programs and runs them in step: the CPU engine
+slides a window over the rows, a GPU runs the stages after a blur inside the blur's dispatch. A
+chain stores intermediate results that are read elsewhere.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from dala.gpu.compute.buffer import Buffer, overlap
 from dala.gpu.compute.engines.base import Engine, Link, Runner, Task, Tensor
 from dala.gpu.compute.lang.ir import Program
-from dala.gpu.compute.pipeline.fuse import Node
+from dala.gpu.compute.pipeline.fuse import Pass
 
-#: Passes in one chain at most; engines say no to what is too long for them.
-LONGEST = 16
+#: The most passes in one chain. Engines refuse chains that are too long for them.
+MAX_LENGTH = 16
 
 
-class Chain(Node):
+class Chain(Pass):
     """Several passes run as one."""
 
-    def __init__(self, nodes: Sequence[Node], outside: list[Buffer], stores: list[Buffer]) -> None:
+    def __init__(self, nodes: Sequence[Pass], outside: list[Buffer], stores: list[Buffer]) -> None:
         self.op = "run_kernel"
         self.nodes = list(nodes)
         self.stages = [stage for node in nodes for stage in node.stages]
@@ -33,7 +33,7 @@ class Chain(Node):
 
     @property
     def label(self) -> str:
-        """The passes in it, in order."""
+        """The labels of its passes, in order."""
         return " > ".join(node.label for node in self.nodes)
 
     @property
@@ -45,8 +45,14 @@ class Chain(Node):
                 found += node.values
         return found
 
+    def rebind(self, old: Buffer, new: Buffer) -> None:
+        """Use another buffer in place of one of its buffers."""
+        super().rebind(old, new)
+        for node in self.nodes:
+            node.rebind(old, new)
+
     def renew(self) -> bool:
-        """Asks the engine for one pass; False if it has none."""
+        """Ask the engine for one pass; return False if it has none."""
         assert self.output is not None
         made: dict[int, int] = {}
         links = []
@@ -67,16 +73,16 @@ class Chain(Node):
         return run is not None
 
     def prepare(self, engine: Engine) -> None:
-        """It was prepared when the engine agreed to it."""
+        """Do nothing: ``renew`` has prepared it."""
 
 
 def _place(b: Buffer, among: list[Buffer]) -> int:
     return next(i for i, other in enumerate(among) if other is b)
 
 
-def chain(nodes: list[Node]) -> list[Node]:
-    """The passes, with neighbours chained where their engine can."""
-    found: list[Node] = []
+def chain(nodes: list[Pass]) -> list[Pass]:
+    """Return the passes, adjacent ones chained where their engine can."""
+    found: list[Pass] = []
     at = 0
     while at < len(nodes):
         end = _reach(nodes, at)
@@ -89,8 +95,8 @@ def chain(nodes: list[Node]) -> list[Node]:
     return found
 
 
-def _reach(nodes: list[Node], at: int) -> int:
-    """Where the longest run of passes that might be one chain ends."""
+def _reach(nodes: list[Pass], at: int) -> int:
+    """Return the end of the longest run of passes that may be one chain."""
     first = nodes[at]
     if _work(first) is None:
         return at + 1
@@ -100,7 +106,7 @@ def _reach(nodes: list[Node], at: int) -> int:
     if any(overlap(b, first.output) for b in first.inputs):
         return at + 1
     end = at + 1
-    while end < len(nodes) and end - at < LONGEST:
+    while end < len(nodes) and end - at < MAX_LENGTH:
         node = nodes[end]
         if _work(node) is None or node.output is None:
             break
@@ -109,7 +115,7 @@ def _reach(nodes: list[Node], at: int) -> int:
         if not inside:
             break
         other = node.output.shape[:2] != first.output.shape[:2]
-        if other and not _ends(node):
+        if other and not (node.stages[0].kernel and node.stages[0].kernel.ends_chain):
             break
         if any(overlap(node.output, b) for b in (*written, *read, *outside)):
             break
@@ -123,14 +129,8 @@ def _reach(nodes: list[Node], at: int) -> int:
     return end
 
 
-def _ends(node: Node) -> bool:
-    """Whether a pass can be the last of a chain though it makes something of another size."""
-    work = _work(node)
-    return isinstance(work, Task) and work.op == "rgb_to_yuv"
-
-
-def _work(node: Node) -> Program | Task | None:
-    """What a pass does, if it could be part of a chain: pictures in, a picture out."""
+def _work(node: Pass) -> Program | Task | None:
+    """Return the work of a pass if it can be part of a chain: images in, an image out."""
     if node.op != "run_kernel" or node.output is None or len(node.output.shape) not in (2, 3):
         return None
     if node.program is not None:
@@ -139,7 +139,7 @@ def _work(node: Node) -> Program | Task | None:
     return call.task if call is not None else None
 
 
-def _chained(nodes: list[Node], at: int, end: int) -> Chain | None:
+def _chained(nodes: list[Pass], at: int, end: int) -> Chain | None:
     group, rest = nodes[at:end], nodes[:at] + nodes[end:]
     output = group[-1].output
     outside: list[Buffer] = []

@@ -1,39 +1,41 @@
-"""Which stages of a pipeline melt together, and the passes that remain.
+"""Fuse the stages of a pipeline into passes.
 
-A stage whose output is a transient buffer, written once and read by one other pass, moves into
-that pass if the language can say the two as one program (``lang.fuse``), nothing in between
-overwrites what it reads, and the engine has no quicker way to run the two in step. Barriers are
-never crossed.
+A stage moves into the pass that reads its output if that output is a transient buffer, written
+once and read by that pass alone, the language can express the two as one program
+(:mod:`dala.gpu.compute.lang.inline`), no pass in between overwrites the stage's inputs, and the
+engine has no faster way to run the two in step. Barriers are never crossed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from dala.gpu.compute.buffer import Buffer, overlap
-from dala.gpu.compute.call.bind import Call, geometry
-from dala.gpu.compute.engines.base import Engine, Runner
-from dala.gpu.compute.lang.fuse import can_fuse, fuse, pointwise, share_args
+from dala.gpu.compute.call.geometry import geometry
+from dala.gpu.compute.call.plans import BoundCall, Values
+from dala.gpu.compute.engines.base import Engine, Runner, Storage
+from dala.gpu.compute.lang.inline import can_inline, inline, pointwise, share_args
 from dala.gpu.compute.lang.ir import Program
 
 if TYPE_CHECKING:
-    from dala.gpu.compute.pipeline.pipeline import Stage
+    from dala.gpu.compute.pipeline.stage import Stage
 
 
-class Node:
-    """One pass: the stages melted into it, its program and its buffers."""
+class Pass:
+    """One pass over memory: the stages fused into it, its program and its buffers."""
 
     def __init__(self, stage: Stage) -> None:
         self.op = stage.op
         self.stages: list[Stage] = [stage]
         self.inputs = list(stage.inputs)
         self.output = stage.output
-        #: Further outputs, of a chain.
+        #: Further outputs; only chains have them.
         self.stores: list[Buffer] = []
         self.program: Program | None = None
         self._run: Runner | None = None
+        self._takes_params = True
         call = stage.call
         if call is not None and (call.engine.fuses_operations or call.code is None):
             self.program = call.program
@@ -46,21 +48,22 @@ class Node:
 
     @property
     def label(self) -> str:
-        """The stages in it, in a few words."""
+        """The names of its stages."""
         task = self.stages[0].call.task if self.stages[0].call is not None else None
         host = " on the host" if task is not None and task.host else ""
         return " + ".join(stage.name for stage in self.stages) + host
 
     @property
-    def values(self) -> tuple[int | float, ...]:
-        """Parameters of its program."""
-        found: tuple[int | float, ...] = ()
-        for stage in self.stages:
-            found += stage.values
+    def values(self) -> Values:
+        """Parameters of its program; empty where engine code runs."""
+        found: Values = ()
+        if self._takes_params:
+            for stage in self.stages:
+                found += stage.values
         return found
 
-    def settle(self) -> None:
-        """Makes arguments that are one buffer one, once nothing more melts."""
+    def share_inputs(self) -> None:
+        """Merge arguments that are one buffer. Done once no more stages are fused."""
         if self.program is None or len(self.stages) == 1:
             return
         numbers: dict[tuple[int, str], int] = {}
@@ -74,64 +77,71 @@ class Node:
             same.append(numbers[key])
         self.program, self.inputs = share_args(self.program, tuple(same)), inputs
 
+    def rebind(self, old: Buffer, new: Buffer) -> None:
+        """Use another buffer in place of one of its buffers."""
+        self.inputs = [new if b is old else b for b in self.inputs]
+        self.stores = [new if b is old else b for b in self.stores]
+        if self.output is old:
+            self.output = new
+
     def renew(self) -> bool:
-        """Prepares it anew after a parameter of an operation has changed; False if it cannot."""
+        """Prepare it again after a parameter of an operation changed; return False if it cannot."""
         if self.output is None or len(self.stages) > 1 or self.program is not None:
             return False
         self.prepare(self.output.engine)
         return True
 
     def prepare(self, engine: Engine) -> None:
-        """Prepares the code of the pass."""
+        """Compile the pass, or find its code."""
         if self.op != "run_kernel" or self.output is None:
             return
         call = self.stages[0].call
         if len(self.stages) == 1 and call is not None:
             self._run = call.prepare()
+            self._takes_params = call.code is None
             return
         assert self.program is not None
         shapes = tuple(b.shape for b in self.inputs)
         over = geometry(self.program, shapes, self.output.shape)
-        self._run = Call(engine, self.program, over, ()).prepare()
+        self._run = BoundCall(engine, self.program, over).prepare()
 
     def check(self) -> None:
-        """Raises FreedError if a buffer of the pass was freed; before anything runs."""
+        """Raise FreedError if a buffer of the pass was freed; called before anything runs."""
         for b in self.inputs:
             if b._storage is None:
-                b.storage(f"Pipeline.run, stage {self.stages[0].name!r}")
+                b.storage("Pipeline.run", f"an input of stage {self.stages[0].name!r}")
         written = [*self.stores, *([self.output] if self.output is not None else [])]
         for b in written:
             if b._storage is None:
-                b.storage(f"Pipeline.run, stage {self.stages[-1].name!r}")
+                b.storage("Pipeline.run", f"the output of stage {self.stages[-1].name!r}")
 
     def run(self, engine: Engine) -> None:
-        """Runs the pass."""
+        """Run the pass."""
         if self.op != "barrier":
             self.freeze(engine)()
 
     def freeze(self, engine: Engine) -> Callable[[], None]:
-        """One run of the pass, with the memory and the parameters of this moment."""
+        """Return a function that runs the pass with its present buffers and parameters."""
         assert self.output is not None
-        target: Any = self.output._storage
-        storages: list[Any] = [b._storage for b in self.inputs]
-        storages += [b._storage for b in self.stores]
+        target = cast(Storage, self.output._storage)  # check() raises for freed buffers
+        storages = cast(list[Storage], [b._storage for b in (*self.inputs, *self.stores)])
         if self.op == "copy_buffer":
             return partial(engine.copy, storages[0], target)
         assert self._run is not None
         return partial(self._run, storages, target, self.values)
 
 
-def melt(stages: list[Stage]) -> list[Node]:
-    """The passes for some stages, not prepared yet."""
-    nodes = [Node(stage) for stage in stages]
-    while _melt_one(nodes):
+def fuse(stages: list[Stage]) -> list[Pass]:
+    """Return the passes for some stages, not prepared yet."""
+    nodes = [Pass(stage) for stage in stages]
+    while _fuse_one(nodes):
         pass
     for node in nodes:
-        node.settle()
+        node.share_inputs()
     return nodes
 
 
-def _melt_one(nodes: list[Node]) -> bool:
+def _fuse_one(nodes: list[Pass]) -> bool:
     for i, producer in enumerate(nodes):
         j = _reader(nodes, i)
         if j is None:
@@ -142,7 +152,7 @@ def _melt_one(nodes: list[Node]) -> bool:
             continue
         assert producer.program is not None
         assert consumer.program is not None
-        consumer.program = fuse(producer.program, consumer.program, readers)
+        consumer.program = inline(producer.program, consumer.program, readers)
         kept = [b for n, b in enumerate(consumer.inputs) if n not in readers]
         consumer.inputs = producer.inputs + kept
         consumer.stages = producer.stages + consumer.stages
@@ -151,8 +161,8 @@ def _melt_one(nodes: list[Node]) -> bool:
     return False
 
 
-def _reader(nodes: list[Node], i: int) -> int | None:
-    """The one pass that reads what pass i writes, if it is transient and nobody else touches it."""
+def _reader(nodes: list[Pass], i: int) -> int | None:
+    """Return the one pass that reads the output of pass i, if no other pass uses that buffer."""
     out = nodes[i].output
     if out is None or not out.transient or nodes[i].program is None:
         return None
@@ -167,14 +177,14 @@ def _reader(nodes: list[Node], i: int) -> int | None:
     return readers[0]
 
 
-def _fits(nodes: list[Node], i: int, j: int, readers: tuple[int, ...]) -> bool:
+def _fits(nodes: list[Pass], i: int, j: int, readers: tuple[int, ...]) -> bool:
     producer, consumer = nodes[i], nodes[j]
     between = nodes[i + 1 : j]
     if any(node.op == "barrier" for node in between):
         return False
     written = [node.output for node in between if node.output is not None]
     if any(overlap(w, b) for w in written for b in producer.inputs):
-        return False  # what the producer reads would have changed by then
+        return False  # the producer's inputs would have changed by then
     assert producer.output is not None
     assert consumer.output is not None
     assert producer.program is not None
@@ -182,14 +192,14 @@ def _fits(nodes: list[Node], i: int, j: int, readers: tuple[int, ...]) -> bool:
     both = pointwise(producer.program) and pointwise(consumer.program)
     for b in producer.inputs:
         if overlap(b, consumer.output) and not (both and b is consumer.output):
-            return False  # the consumer would read elsewhere what it is writing
+            return False  # the consumer would read at other positions than it writes
     pixels = consumer.program.out.pixels
     shape, wanted = producer.output.shape, consumer.output.shape
     if (shape[:2] != wanted[:2]) if pixels else (shape != wanted):
         return False
-    if not can_fuse(producer.program, consumer.program, readers):
+    if not can_inline(producer.program, consumer.program, readers):
         return False
     every = (*producer.inputs, *consumer.inputs)
     if any(overlap(b, consumer.output) or b.shape[:2] != wanted[:2] for b in every):
-        return True  # no chain: those neither write where they read nor read other sizes
+        return True  # not possible in a chain: in place, or another size
     return not consumer.output.engine.keeps_apart(producer.program, consumer.program)

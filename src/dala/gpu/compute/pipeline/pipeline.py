@@ -1,87 +1,63 @@
-"""Pipelines: stages checked when added, melted together, run as often as you like."""
+"""Pipelines: stages that are checked when added, fused, and run any number of times."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from dala import resources
-from dala.errors import DeviceMismatch, FreedError, ParameterError
-from dala.gpu.compute.buffer import Buffer
-from dala.gpu.compute.call.bind import Call, number_kinds, pack
-from dala.gpu.compute.call.spec import check_copy, operation
+from dala.errors import (
+    DeviceMismatch,
+    DtypeMismatch,
+    FreedError,
+    ParameterError,
+    ShapeMismatch,
+)
+from dala.gpu.compute.buffer import Buffer, overlap
+from dala.gpu.compute.call.arguments import number_kinds, pack
+from dala.gpu.compute.call.spec import Spec
 from dala.gpu.compute.engines.base import Engine
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.kernel import get as find_kernel
-from dala.gpu.compute.pipeline.chain import Chain, chain
-from dala.gpu.compute.pipeline.fuse import Node, melt
+from dala.gpu.compute.pipeline.chain import chain
+from dala.gpu.compute.pipeline.explain import explain
+from dala.gpu.compute.pipeline.fuse import Pass, fuse
+from dala.gpu.compute.pipeline.stage import Stage
 from dala.gpu.compute.stream.job import Job
 from dala.resources import Closing
+from dala.typing import ParamValue
 
 if TYPE_CHECKING:
     from dala.gpu.compute.stream.command import Command
     from dala.gpu.compute.stream.stream import Priority
 
 
-class Stage:
-    """One checked step of a pipeline."""
+class _Count(int):
+    """An int that may also be called, for ``pipeline.stage_count()``."""
 
-    def __init__(self, spec: Mapping[str, Any]) -> None:
-        self.op = operation(spec, "Pipeline.add")
-        self.kernel: Kernel | None = None
-        self.inputs: list[Buffer] = []
-        self.output: Buffer | None = None
-        self.params: dict[str, Any] = {}
-        self.call: Call | None = None
-        self.values: tuple[int | float, ...] = ()
-        if self.op == "run_kernel":
-            self._kernel_stage(spec)
-        elif self.op == "copy_buffer":
-            check_copy(spec["src"], spec["dst"], "Pipeline.add")
-            self.inputs, self.output = [spec["src"]], spec["dst"]
+    def __call__(self) -> int:
+        return int(self)
 
-    def _kernel_stage(self, spec: Mapping[str, Any]) -> None:
-        kernel = find_kernel(spec["kernel"], "Pipeline.add")
-        params = dict(spec.get("params") or {})
-        inputs = spec["inputs"]
-        self.call, self.values = kernel.bind(inputs, spec["output"], params)
-        self.kernel, self.params = kernel, params
-        self.inputs, self.output = list(inputs), spec["output"]
 
-    @property
-    def name(self) -> str:
-        """What the stage does, in a word."""
-        return self.kernel.name if self.kernel is not None else self.op
+class _Specs(list[dict[str, Any]]):
+    """A list that may also be called, for ``pipeline.stages()``."""
 
-    def spec(self) -> dict[str, Any]:
-        """The stage as it was given."""
-        if self.op == "copy_buffer":
-            return {"op": self.op, "src": self.inputs[0], "dst": self.output}
-        if self.kernel is None:
-            return {"op": self.op}
-        return {
-            "op": self.op,
-            "kernel": self.kernel.name,
-            "inputs": list(self.inputs),
-            "output": self.output,
-            "params": dict(self.params),
-        }
+    def __call__(self) -> list[dict[str, Any]]:
+        return list(self)
 
 
 class Pipeline(Closing):
-    """Stages that run one after another, melted into as few passes as possible.
+    """Stages that run one after another, fused into as few passes as possible.
 
-    ``add`` checks a stage; ``run`` runs all of them, as often as you like. Buffers that you pass in
-    are always written; buffers made with ``transient=True`` may vanish into the pass that reads
-    them. ``explain`` says what was made of the stages.
+    ``add`` checks a stage, ``run`` runs all of them, any number of times. Buffers that you pass in
+    are always written. Buffers made with ``transient=True`` only carry data between stages and may
+    never be written. ``explain`` returns the plan.
 
     >>> from dala.gpu.compute import buffer, buffer_zeros
     >>> a, out = buffer([-1.0, 2.0], device="cpu"), buffer_zeros(2, device="cpu")
-    >>> between = buffer_zeros(2, device="cpu", transient=True)
+    >>> middle = buffer_zeros(2, device="cpu", transient=True)
     >>> p = Pipeline()
-    >>> p = p.add({"op": "run_kernel", "kernel": "relu", "inputs": [a], "output": between})
-    >>> p = p.add({"op": "run_kernel", "kernel": "scalar_mul", "inputs": [between], "output": out,
+    >>> p = p.add({"op": "run_kernel", "kernel": "relu", "inputs": [a], "output": middle})
+    >>> p = p.add({"op": "run_kernel", "kernel": "scalar_mul", "inputs": [middle], "output": out,
     ...            "params": {"scalar": 10}})
     >>> p.run()
     >>> out.read_list(), p.passes
@@ -90,33 +66,50 @@ class Pipeline(Closing):
 
     def __init__(self) -> None:
         self._stages: list[Stage] = []
-        self._nodes: list[Node] | None = None
+        self._passes: list[Pass] | None = None
         self._engine: Engine | None = None
         self._closed = False
         self._seconds: list[float] = []
         resources.track("pipeline", "any", 0)
 
+    @classmethod
+    def new(cls) -> Self:
+        """Return a new, empty pipeline.
+
+        >>> Pipeline.new().stage_count
+        0
+        """
+        return cls()
+
     # building ---------------------------------------------------------------------------------
-    def add(self, spec: Mapping[str, Any]) -> Self:
-        """Adds a stage, checked now; a stage that is refused leaves the pipeline as it was."""
+    def add(self, spec: Spec) -> Self:
+        """Check a stage and append it; a refused stage leaves the pipeline unchanged.
+
+        Args:
+            spec: a dict as for :func:`~dala.gpu.compute.submit`. ``kernel`` may be None, and the
+                other fields empty, for stages that do not use them.
+        """
         self._check_open("Pipeline.add")
         stage = Stage(spec)
         if stage.output is not None:
             engine = stage.output.engine
             if self._engine is not None and engine is not self._engine:
-                raise DeviceMismatch(
-                    f"Pipeline.add: the pipeline runs on {self._engine.id}, stage {stage.name!r} "
-                    f"on {engine.id}. Move its buffers, or make a second pipeline."
+                raise DeviceMismatch.invalid(
+                    "Pipeline.add",
+                    f"stage {stage.name!r}",
+                    f"on the pipeline's device {self._engine.id!r}",
+                    engine.id,
+                    "Move its buffers, or make a second pipeline.",
                 )
         self._check_cycle(stage)
         if stage.output is not None:
             self._engine = stage.output.engine
         self._stages.append(stage)
-        self._nodes = None
+        self._passes = None
         return self
 
     def _check_cycle(self, stage: Stage) -> None:
-        """Refuses a stage that closes a circle of buffers, unless a barrier opens it."""
+        """Raise if a stage closes a cycle of buffers that no barrier opens."""
         made: dict[int, set[int]] = {}
         for earlier in self._stages:
             if earlier.op == "barrier":
@@ -131,48 +124,113 @@ class Pipeline(Closing):
                 continue
             if id(stage.output) in made.get(id(b), ()):
                 raise ParameterError(
-                    f"Pipeline.add: stage {stage.name!r} closes a cycle: it writes the buffer "
-                    f"{_described(stage.output)} that what it reads was made from. Give it another "
-                    "output, or add a barrier before it if each run shall go on from the last."
+                    f"Pipeline.add: stage {stage.name!r} closes a cycle: its inputs are computed "
+                    f"from its output {_described(stage.output)}. Give it another output, or add a "
+                    "barrier before it if each run continues from the last."
                 )
             if b.transient and id(b) not in written:
                 raise ParameterError(
                     f"Pipeline.add: stage {stage.name!r} reads the transient buffer "
-                    f"{_described(b)}, which no stage before it writes; a transient buffer holds "
+                    f"{_described(b)}, which no earlier stage writes. Transient buffers hold "
                     "nothing between runs. Add the stage that writes it first."
                 )
 
     @property
-    def stages(self) -> list[dict[str, Any]]:
-        """The stages as they were given."""
-        return [stage.spec() for stage in self._stages]
+    def stages(self) -> _Specs:
+        """The stages as dicts. May also be called: ``stages()``."""
+        return _Specs(stage.spec() for stage in self._stages)
 
     @property
-    def stage_count(self) -> int:
-        """How many stages there are."""
-        return len(self._stages)
+    def stage_count(self) -> _Count:
+        """The number of stages. May also be called: ``stage_count()``."""
+        return _Count(len(self._stages))
 
     @property
     def passes(self) -> int:
-        """How many passes over memory (dispatches on a GPU) one run makes."""
-        return sum(node.op != "barrier" for node in self._plan())
+        """The number of passes over memory (dispatches on a GPU) in one run."""
+        return sum(item.op != "barrier" for item in self._plan())
 
-    def set_params(self, stage: int, **params: Any) -> None:
-        """Changes parameters of a stage for the next runs.
+    def rebind(self, old: Buffer, new: Buffer) -> Self:
+        """Use another buffer in place of one of the pipeline's, without planning again.
+
+        A pipeline that is built once can so process any number of frames, each in its own buffer.
+
+        Args:
+            old: an input or output of the stages. Transient buffers cannot be replaced.
+            new: a buffer of the same shape, dtype and device. It must not share memory with
+                another buffer of the pipeline if a stage writes one of the two.
+
+        Raises:
+            ParameterError: no stage uses ``old``, or it is transient.
+            ShapeMismatch, DtypeMismatch, DeviceMismatch: the two differ.
+
+        >>> from dala.gpu.compute import buffer, buffer_zeros
+        >>> a, b = buffer([1.0], device="cpu"), buffer([-3.0], device="cpu")
+        >>> out = buffer_zeros(1, device="cpu")
+        >>> p = Pipeline().add({"op": "run_kernel", "kernel": "relu", "inputs": [a], "output": out})
+        >>> p.run()
+        >>> p.rebind(a, b).run()
+        >>> out.read_list()
+        [0.0]
+        """
+        self._check_open("Pipeline.rebind")
+        if new is old:
+            return self
+        self._check_rebind(old, new)
+        for stage in self._stages:
+            stage.rebind(old, new)
+        for item in self._passes or ():
+            item.rebind(old, new)
+        return self
+
+    def _check_rebind(self, old: Buffer, new: Buffer) -> None:
+        call = "Pipeline.rebind"
+        if not isinstance(new, Buffer):
+            raise ParameterError.invalid(call, "new", "a Buffer", new)
+        read = [b for stage in self._stages for b in stage.inputs]
+        written = [stage.output for stage in self._stages if stage.output is not None]
+        writes = any(b is old for b in written)
+        if not writes and not any(b is old for b in read):
+            raise ParameterError(f"{call}: old must be a buffer of a stage.", call=call)
+        if old.transient or new.transient:
+            raise ParameterError(f"{call}: transient buffers cannot be replaced.", call=call)
+        if new.engine is not old.engine:
+            raise DeviceMismatch.invalid(call, "new", f"on {old.engine.id!r}", new.engine.id)
+        if new.dtype != old.dtype:
+            raise DtypeMismatch.invalid(call, "new", f"of dtype {old.dtype!r}", new.dtype)
+        if new.shape != old.shape:
+            raise ShapeMismatch.invalid(call, "new", f"of shape {old.shape}", new.shape)
+        if writes:
+            new.check_writable(call)
+        others = (*read, *written) if writes else written
+        if any(b is not old and overlap(b, new) for b in others):
+            raise ShapeMismatch(
+                f"{call}: new must not share memory with another buffer that a stage uses.",
+                call=call,
+                argument="new",
+            )
+
+    def set_params(self, stage: int, **params: ParamValue) -> None:
+        """Change parameters of a stage for the next runs.
 
         Nothing is compiled again unless the code depends on them, as a blur's does on its radius.
+
+        Args:
+            stage: the stage's index; negative ones count from the end.
+            params: the new values; other parameters stay.
         """
         self._check_open("Pipeline.set_params")
         if not -len(self._stages) <= stage < len(self._stages):
-            raise ParameterError(
-                f"Pipeline.set_params: stage must be below {len(self._stages)}, {stage} came."
-            )
+            expected = f"an index below {len(self._stages)}"
+            raise ParameterError.invalid("Pipeline.set_params", "stage", expected, stage)
         changed = self._stages[stage]
-        if changed.kernel is None or changed.call is None:
-            raise ParameterError(f"Pipeline.set_params: stage {stage} ({changed.name}) has none.")
+        if changed.kernel is None or changed.call is None or changed.output is None:
+            raise ParameterError(
+                f"Pipeline.set_params: stage {stage} ({changed.name}) has no parameters."
+            )
         merged = {**changed.params, **params}
         kernel, program = changed.kernel, changed.call.program
-        if kernel.language and program is not None:
+        if isinstance(kernel, Kernel) and program is not None:
             kinds = number_kinds(kernel.decl, merged)
             if kinds == number_kinds(kernel.decl, changed.params):
                 changed.values = pack(kernel.decl, program.params, merged)
@@ -180,19 +238,21 @@ class Pipeline(Closing):
                 return
         call, changed.values = kernel.bind(changed.inputs, changed.output, merged)
         changed.call, changed.params = call, merged
-        # An operation that no program says stays the pass, or the part of a chain, that it is.
-        for node in self._nodes or []:
-            if program is None and call.program is None and changed in node.stages and node.renew():
+        # Without a program there is nothing to fuse: the passes stay as they are.
+        for item in self._passes or []:
+            if program is None and call.program is None and changed in item.stages and item.renew():
                 return
-        self._nodes = None
+        self._passes = None
 
     # running ----------------------------------------------------------------------------------
     def run(self, *, profile: bool = False) -> None:
-        """Runs every stage in order.
+        """Run every stage in order.
 
-        On a device with a queue of its own the whole pipeline goes there at once and the call
-        returns; reading waits for it. Such a device tells how long each pass took only when asked:
-        with ``profile``. Then the call waits for the end.
+        A device with its own queue receives the whole pipeline in one submission, and the call
+        returns; reading a buffer waits for the work.
+
+        Args:
+            profile: measure each pass on such a device too, and wait for the end.
         """
         self._check_open("Pipeline.run")
         nodes = self._plan()
@@ -222,13 +282,13 @@ class Pipeline(Closing):
         self._seconds = seconds if times is None else times.passes
 
     def submit(self, priority: Priority = "realtime") -> Command:
-        """Runs it while the program goes on; a command like any other, see :func:`submit`."""
+        """Run it in the background and return a command, see :func:`~dala.gpu.compute.submit`."""
         from dala.gpu.compute.stream import stream
 
         return stream.default().begin(self._job(stream.is_background(priority)))
 
     async def run_async(self, priority: Priority = "realtime") -> None:
-        """As :meth:`run`, awaited: the event loop goes on until every output is written."""
+        """Run it without blocking the event loop; return when every output is written."""
         from dala.gpu.compute.stream import stream
 
         await stream.default().finish(self._job(stream.is_background(priority)))
@@ -259,42 +319,31 @@ class Pipeline(Closing):
             (reads, writes),
         )
 
-    def _plan(self) -> list[Node]:
-        if self._nodes is None:
-            nodes = chain(melt(self._stages))
+    def _plan(self) -> list[Pass]:
+        if self._passes is None:
+            nodes = chain(fuse(self._stages))
             for node in nodes:
                 if node.output is not None:
                     node.prepare(node.output.engine)
-            self._nodes, self._seconds = nodes, []
-        return self._nodes
+            self._passes, self._seconds = nodes, []
+        return self._passes
 
-    # showing ----------------------------------------------------------------------------------
     def explain(self) -> str:
-        """The plan in words: stages, passes, bytes moved and, after a run, the time of each.
+        """Return the plan as text: stages, passes, bytes moved and, after a run, their times.
 
-        On a device with a queue of its own the times are those of the last profiled run.
+        On a device with its own queue the times are those of the last profiled run.
         """
-        nodes = self._plan()
-        where = self._engine.id if self._engine is not None else "no device yet"
-        lines = [f"pipeline on {where}: {self.stage_count} stages in {self.passes} passes"]
-        for number, stage in enumerate(self._stages):
-            shape = stage.output.shape if stage.output is not None else ""
-            lines.append(f"  stage {number}: {stage.name} {shape}{_fate(stage, nodes)}")
-        for number, node in enumerate(nodes):
-            took = f", {self._seconds[number] * 1e3:.3f} ms" if self._seconds else ""
-            lines.append(f"  pass {number}: {node.label}, {node.moved:,} bytes{took}")
-        return "\n".join(lines)
+        return explain(self._engine, self._stages, self._plan(), self._seconds)
 
-    # end --------------------------------------------------------------------------------------
     def _check_open(self, call: str) -> None:
         if self._closed:
             raise FreedError(f"{call}: the pipeline was closed. Make a new one.")
 
     def close(self) -> None:
-        """Lets go of the stages and their buffers. Closing twice is fine."""
+        """Release the stages and their buffers. Closing twice is allowed."""
         if not self._closed:
             self._closed = True
-            self._stages, self._nodes = [], []
+            self._stages, self._passes = [], []
             resources.untrack("pipeline", "any", 0)
 
     def __del__(self) -> None:
@@ -309,37 +358,55 @@ def _described(b: Buffer | None) -> str:
     return f"{b.dtype} {b.shape}" if b is not None else ""
 
 
-def _fate(stage: Stage, nodes: list[Node]) -> str:
-    """What became of a stage, where it is no pass of its own."""
-    for node in nodes:
-        members = node.nodes if isinstance(node, Chain) else [node]
-        if any(stage in member.stages[:-1] for member in members):
-            return ", melted"
-        if len(members) > 1 and any(stage in member.stages for member in members):
-            return ", in a window"
-    return ""
-
-
 def pipeline() -> Pipeline:
-    """A new, empty pipeline."""
+    """Return a new, empty pipeline.
+
+    >>> from dala.gpu.compute import pipeline
+    >>> pipeline().stage_count
+    0
+    """
     return Pipeline()
 
 
-def pipeline_add(p: Pipeline, spec: Mapping[str, Any]) -> Pipeline:
-    """Adds a stage and returns the pipeline."""
+def pipeline_add(p: Pipeline, spec: Spec) -> Pipeline:
+    """Add a stage and return the pipeline.
+
+    >>> from dala.gpu.compute import pipeline, pipeline_add
+    >>> pipeline_add(pipeline(), {"op": "barrier"}).stage_count
+    1
+    """
     return p.add(spec)
 
 
 def pipeline_run(p: Pipeline) -> None:
-    """Runs a pipeline."""
+    """Run a pipeline.
+
+    >>> from dala.gpu.compute import buffer, pipeline, pipeline_add, pipeline_run
+    >>> a = buffer([-1.0, 2.0], device="cpu")
+    >>> p = pipeline_add(
+    ...     pipeline(), {"op": "run_kernel", "kernel": "relu", "inputs": [a], "output": a}
+    ... )
+    >>> pipeline_run(p)
+    >>> a.read_list()
+    [0.0, 2.0]
+    """
     p.run()
 
 
 async def pipeline_run_async(p: Pipeline) -> None:
-    """Runs a pipeline, awaited."""
+    """Run a pipeline without blocking the event loop.
+
+    >>> import asyncio
+    >>> from dala.gpu.compute import pipeline, pipeline_run_async
+    >>> asyncio.run(pipeline_run_async(pipeline()))
+    """
     await p.run_async()
 
 
 def free_pipeline(p: Pipeline) -> None:
-    """Closes a pipeline. Doing it twice is fine."""
+    """Close a pipeline. Doing it twice is allowed.
+
+    >>> from dala.gpu.compute import free_pipeline, pipeline
+    >>> free_pipeline(pipeline())
+    """
     p.close()

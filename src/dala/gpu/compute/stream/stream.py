@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from time import monotonic
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from dala import resources
 from dala.errors import ParameterError
 from dala.gpu.compute.buffer import Buffer
-from dala.gpu.compute.call.spec import check_copy, operation
+from dala.gpu.compute.call.spec import Spec, check_copy, read_spec
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.stream.command import Command, seconds
 from dala.gpu.compute.stream.job import Job
@@ -67,7 +66,7 @@ class Stream(Closing):
         resources.track("stream", "host", 0)
         self._counted = [True]  # emptied once: a finalizer may come in the middle of close()
 
-    def submit(self, spec: Mapping[str, Any], priority: Priority = "realtime") -> Command:
+    def submit(self, spec: Spec, priority: Priority = "realtime") -> Command:
         """Checks a command, takes it and returns at once; see :func:`submit`."""
         return self.begin(check(spec, priority))
 
@@ -76,7 +75,7 @@ class Stream(Closing):
         self._own().put(job)
         return Command(job.progress)
 
-    async def run_async(self, spec: Mapping[str, Any], priority: Priority = "realtime") -> None:
+    async def run_async(self, spec: Spec, priority: Priority = "realtime") -> None:
         """Submits a command and awaits its end; where the queue is full, it awaits room too."""
         await self.finish(check(spec, priority))
 
@@ -139,7 +138,7 @@ class Stream(Closing):
         return f"<Stream {state}, workers={queue.workers}, limit={queue.limit}>"
 
 
-def submit(spec: Mapping[str, Any], priority: Priority = "realtime") -> Command:
+def submit(spec: Spec, priority: Priority = "realtime") -> Command:
     """Takes a command and returns at once; it is done while the program goes on.
 
     Everything is checked here, as by ``run_kernel``; what is refused is not begun. Commands that
@@ -193,18 +192,17 @@ def is_background(priority: str) -> bool:
     return priority == "background"
 
 
-def check(spec: Mapping[str, Any], priority: str = "realtime") -> Job:
+def check(spec: Spec, priority: str = "realtime") -> Job:
     """A checked command, not begun; or the error that names what is wrong."""
     background = is_background(priority)
-    op = operation(spec, "submit")
-    if op == "barrier":
+    given = read_spec(spec, "submit")
+    if given["op"] == "barrier":
         return Job("barrier", background)
-    if op == "copy_buffer":
-        return _copy(spec["src"], spec["dst"], background)
-    kernel = find_kernel(spec["kernel"], "submit")
-    inputs, output = spec["inputs"], spec["output"]
-    params = spec.get("params")
-    plan, storages, target, values = kernel.check(inputs, output, {} if params is None else params)
+    if given["op"] == "copy_buffer":
+        return _copy(given["src"], given["dst"], background)
+    kernel = find_kernel(given["kernel"], "submit")
+    inputs, output = given["inputs"], given["output"]
+    plan, storages, target, values = kernel.plan(inputs, output, given["params"])
     return Job(
         f"run_kernel({kernel.name!r})",
         background,

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dala.errors import SceneFileError
-from dala.gpu.compute.kernel import Kernel, find
+from dala.gpu.compute.kernel import find
+from dala.gpu.compute.runnable import Runnable
 from dala.media.scene.boxes import room
 from dala.media.scene.file.record import Record, is_file_param, is_font_file, record_of, state
 from dala.media.scene.file.table import VERSION
@@ -224,7 +225,7 @@ class _Saver:
             made["canvas"] = _plain(node.canvas)
         if isinstance(node, EffectNode):
             made["filter"] = node.name
-            if isinstance(node.filter, Kernel) and find(node.name) is not node.filter:
+            if isinstance(node.filter, Runnable) and find(node.name) is not node.filter:
                 self._tell(node, f"the kernel {node.name!r} is not registered under its name.")
             if node.input is not None:
                 made["input"] = node.input.id

@@ -10,7 +10,8 @@ import numpy as np
 
 from dala.errors import DalaError, ParameterError, UnknownKernel, UnknownParameter, did_you_mean
 from dala.gpu.compute import Buffer, buffer_zeros
-from dala.gpu.compute.kernel import Kernel, find
+from dala.gpu.compute.kernel import find
+from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared
 from dala.media.filters.plans import PICTURE, names, plan
 from dala.media.scene.boxes import room
@@ -44,14 +45,14 @@ class EffectNode(Node):
         self,
         scene: Scene,
         parent: GroupNode,
-        filter: str | Kernel,
+        filter: str | Runnable,
         input: Node | None,
         given: dict[str, Any],
     ) -> None:
         known = parameters(filter)
         own = {name: given.pop(name) for name in list(given) if name in known}
         unknown = [k for k in given if k not in self.PROPERTIES and k not in ("id", "margin")]
-        name = filter.name if isinstance(filter, Kernel) else filter
+        name = filter.name if isinstance(filter, Runnable) else filter
         if unknown:
             hint = did_you_mean(unknown[0], known) or (
                 f"It takes: {', '.join(known)}." if known else "It takes none."
@@ -134,7 +135,7 @@ class EffectNode(Node):
     @property
     def name(self) -> str:
         """The filter's name."""
-        return self.filter.name if isinstance(self.filter, Kernel) else self.filter
+        return self.filter.name if isinstance(self.filter, Runnable) else self.filter
 
     # drawing ----------------------------------------------------------------------------------
     def _touch(self) -> None:
@@ -204,7 +205,7 @@ class Parameter(NamedTuple):
 
 
 @lru_cache(256)
-def parameters(filter: str | Kernel) -> dict[str, Parameter]:
+def parameters(filter: str | Runnable) -> dict[str, Parameter]:
     """The parameters of a filter by name.
 
     Raises:
@@ -224,4 +225,4 @@ def parameters(filter: str | Kernel) -> dict[str, Parameter]:
             f"add_effect: kernel {filter.name!r} has {len(filter.inputs)} inputs; an effect takes "
             "one, the picture."
         )
-    return {a.name: Parameter(a.default, a.type == "int") for a in filter.decl.params}
+    return {a.name: Parameter(a.default, a.type == "int") for a in filter.params}

@@ -64,6 +64,7 @@ class CPUEngine(Engine):
 
     id = "cpu"
     backend = "cpu"
+    chain_method = "one sliding window"
     dtypes = frozenset(DTYPES)
 
     def __init__(self, *, compiler: Jit | None = None, threads: ThreadPool | None = None) -> None:

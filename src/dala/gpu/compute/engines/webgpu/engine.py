@@ -66,6 +66,7 @@ class WebGPUEngine(Engine):
     """
 
     backend = "webgpu"
+    chain_method = "one dispatch"
     fuses_operations = True
     queued = True
 

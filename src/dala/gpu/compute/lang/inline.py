@@ -1,9 +1,9 @@
-"""Two programs melted into one: what the first would store, the second computes where it reads it.
+"""Inline one program into another: the consumer computes the producer where it reads its result.
 
-A consumer that reads the intermediate at its own position (an element or a pixel) takes the
-producer's values as they are. A consumer that reads it as an image takes in a pointwise producer
-by computing it again at every offset. The rounding and saturation of the store in between are part
-of the producer's values, so the result is exactly what two passes would give.
+A consumer that reads the intermediate at its own position (an element or a pixel) uses the
+producer's values directly. A consumer that reads it as an image computes a pointwise producer again
+at every offset. Rounding and clamping of the intermediate store are part of the producer's values,
+so the result equals that of two passes.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from dala.gpu.compute.lang.ir import (
     values,
 )
 
-#: A stencil may not grow beyond this many operations by taking in what it reads.
+#: The most operations of a stencil after inlining.
 MAX_FUSED_VALUES = 4000
 
 
 def pointwise(program: Program) -> bool:
-    """True when a program reads its inputs at its own position only."""
+    """Return True if a program reads its inputs at its own position only."""
     return all(arg.kind in ("element", "pixel") for arg in program.args)
 
 
-def can_fuse(producer: Program, consumer: Program, readers: tuple[int, ...]) -> bool:
-    """Whether a consumer can compute a producer where it reads it, through these arguments."""
+def can_inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -> bool:
+    """Return True if a consumer can compute a producer in place of these arguments."""
     if producer.rank != consumer.rank or producer.out.pixels != consumer.out.pixels:
         return False
     kinds = {consumer.args[i].kind for i in readers}
@@ -60,8 +60,8 @@ def _offset(value: Value) -> int | None:
     return int(value.attr) if value.op == "const" else None
 
 
-def fuse(producer: Program, consumer: Program, readers: tuple[int, ...]) -> Program:
-    """The consumer with the producer computed inside; see :func:`can_fuse`.
+def inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -> Program:
+    """Return the consumer with the producer computed inside; see :func:`can_inline`.
 
     Its inputs are the producer's, then the consumer's without the readers; its parameters likewise.
     """

@@ -1,4 +1,4 @@
-"""Generated code for people to read: ``kernel.source("wgsl")`` and its like."""
+"""Generated code of a kernel, for reading: ``kernel.source("wgsl")`` and the like."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import ast
 from dataclasses import dataclass
 
 from dala.errors import ParameterError
-from dala.gpu.compute.call.bind import describe
+from dala.gpu.compute.call.geometry import program_for
 from dala.gpu.compute.dtypes import dtype_name
 from dala.gpu.compute.lang.decl import KernelDecl
 
+#: Height and width of the buffers that code is generated for.
 _SIDE = 64
 
 
@@ -19,13 +20,13 @@ class _Shape:
     dtype: str
 
 
-def show(decl: KernelDecl, target: str, dtype: str | None) -> str:
-    """A kernel as "python", "ir", "llvm" or "wgsl", for plausible buffers."""
+def generate(decl: KernelDecl, target: str, dtype: str | None) -> str:
+    """Return a kernel as "python", "ir", "llvm" or "wgsl", for typical buffers."""
     if target == "python":
         return decl.source.text
     if target not in ("ir", "llvm", "wgsl"):
-        raise ParameterError(
-            f"Kernel.source: target must be 'python', 'ir', 'llvm' or 'wgsl', {target!r} came."
+        raise ParameterError.invalid(
+            "Kernel.source", "target", "'python', 'ir', 'llvm' or 'wgsl'", target
         )
     name = None if dtype is None else dtype_name(dtype, call="Kernel.source")
     inputs = []
@@ -40,7 +41,7 @@ def show(decl: KernelDecl, target: str, dtype: str | None) -> str:
     others = [i.shape for i in inputs]
     wide = (_SIDE, _SIDE, 4)
     candidates = images or others or [wide]
-    program, geometry = describe(decl, inputs, candidates[0], None)
+    program, geometry = program_for(decl, inputs, candidates[0], None)
     if target == "ir":
         return program.key
     if target == "llvm":
@@ -53,7 +54,7 @@ def show(decl: KernelDecl, target: str, dtype: str | None) -> str:
 
 
 def _rank(decl: KernelDecl, name: str) -> int:
-    """How many indexes the body reads an array with."""
+    """Return the number of indexes that the body reads an array with."""
     for node in ast.walk(decl.function):
         if (
             isinstance(node, ast.Subscript)

@@ -1,0 +1,98 @@
+"""Parameter values of a kernel of the language: checked and packed for its program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dala.errors import ParameterError
+from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl, expected_numbers
+from dala.gpu.compute.lang.ir import FLOATS, Param
+from dala.gpu.compute.lang.scalars import RANGES
+from dala.gpu.compute.params import check_params, missing, python_number
+from dala.typing import Params
+
+#: The largest number an f32 holds.
+_F32_MAX: Final = 3.4028234663852886e38
+
+
+def number_kinds(decl: KernelDecl, params: Params) -> tuple[tuple[str, str], ...]:
+    """Return "int" or "float" for each parameter that accepts both, by the value given."""
+    found = []
+    for p in decl.generic:
+        value = params.get(p.name, p.default)
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        found.append((p.name, "int" if whole else "float"))
+    return tuple(found)
+
+
+def pack(
+    decl: KernelDecl, slots: tuple[Param, ...], params: Mapping[str, Any]
+) -> tuple[int | float, ...]:
+    """Check parameters and return their values in the order of the program's parameters."""
+    if not decl.params and not params:
+        return ()
+    if params and not params.keys() <= decl.param_names:
+        check_params(decl.name, params, [p.name for p in decl.params])
+    values: list[int | float] = []
+    place = 0
+    for p in decl.params:
+        value = params.get(p.name, p.default)
+        if value is None:
+            raise missing(decl.name, p.name)
+        for item in _components(decl, p, value):
+            number = _number(p, item, slots[place])
+            if number is None:
+                raise _refused(decl, p, slots[place], value)
+            values.append(number)
+            place += 1
+    return tuple(values)
+
+
+def _components(decl: KernelDecl, p: ParamDecl, value: Any) -> Sequence[Any]:
+    if not p.size:
+        return (value,)
+    try:
+        items = tuple(value)
+    except TypeError:
+        items = ()
+    if len(items) != p.size:
+        raise ParameterError.invalid(decl.name, p.name, p.expected, value)
+    return items
+
+
+def _refused(decl: KernelDecl, p: ParamDecl, slot: Param, value: Any) -> ParameterError:
+    """Return the error for a value that a parameter does not accept."""
+    expected = p.expected
+    if p.low is None and slot.type not in FLOATS and p.type != "bool":
+        expected = expected_numbers(True, *RANGES[slot.type], p.size)
+    elif slot.type == "f32" and isinstance(value, int | float) and abs(value) > _F32_MAX:
+        expected = f"{expected} that fits f32" if p.allows(value) else expected
+    return ParameterError.invalid(decl.name, p.name, expected, python_number(value))
+
+
+def _number(p: ParamDecl, value: Any, slot: Param) -> int | float | None:
+    """Return a number in the slot's type, or None if it is refused."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, bool | int | float):
+        return None
+    if slot.type in FLOATS:
+        try:
+            number = float(value)
+        except OverflowError:
+            return None
+        if math.isnan(number) or not p.allows(number):
+            return None
+        if p.low is not None and slot.type == "f32" and abs(number) > _F32_MAX:
+            return None
+        return number
+    if isinstance(value, float):
+        if not value.is_integer():
+            return None
+        value = int(value)
+    low, high = RANGES[slot.type]
+    return int(value) if p.allows(value) and low <= value <= high else None

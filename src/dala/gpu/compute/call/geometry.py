@@ -1,0 +1,172 @@
+"""The program of one call, and the positions it runs over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dala.errors import DtypeMismatch, ShapeError, ShapeMismatch
+from dala.gpu.compute.call.checks import IMAGE_SHAPES
+from dala.gpu.compute.engines.base import Geometry
+from dala.gpu.compute.lang.decl import KernelDecl
+from dala.gpu.compute.lang.frontend import Signature, specialise
+from dala.gpu.compute.lang.ir import Arg, Program
+
+
+class Shaped(Protocol):
+    """An input with a shape and a dtype: a buffer, or a description of one."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+
+
+def program_for(
+    decl: KernelDecl,
+    inputs: Sequence[Shaped],
+    out_shape: tuple[int, ...],
+    out_dtype: str | None,
+    numbers: tuple[tuple[str, str], ...] = (),
+) -> tuple[Program, Geometry]:
+    """Return a kernel's program and geometry for some inputs and an output.
+
+    Args:
+        decl: the kernel's declaration.
+        inputs: the input buffers, or descriptions of them.
+        out_shape: the output's shape.
+        out_dtype: the output's dtype; None for the dtype of the result.
+        numbers: "int" or "float" for each parameter that accepts both, see
+            :func:`~dala.gpu.compute.call.arguments.number_kinds`.
+    """
+    args = tuple(_arg(decl, i, inputs[i]) for i in range(len(inputs)))
+    _check_shared_dtype(decl, args)
+    last = out_shape[2] if len(out_shape) == 3 else 0
+    program = specialise(decl, Signature(args, out_dtype, len(out_shape), last, numbers))
+    shapes = tuple(tuple(b.shape) for b in inputs)
+    return program, geometry(program, shapes, out_shape)
+
+
+def _arg(decl: KernelDecl, index: int, given: Shaped) -> Arg:
+    declared = decl.args[index]
+    shape, dtype = given.shape, given.dtype
+    if declared.dtype is not None and dtype != declared.dtype:
+        raise DtypeMismatch.invalid(
+            decl.name, declared.name, f"of dtype {declared.dtype!r}, as declared", dtype
+        )
+    channels = 1
+    if declared.kind in ("pixel", "image"):
+        if len(shape) == 3:
+            channels = shape[2]
+        if len(shape) not in (2, 3) or channels not in (1, 3, 4):
+            raise ShapeError.invalid(decl.name, declared.name, IMAGE_SHAPES, shape)
+    elif declared.kind == "array" and not shape:
+        raise ShapeError.invalid(
+            decl.name, declared.name, "of at least one axis", shape, "Give it shape (1,)."
+        )
+    return Arg(declared.name, declared.kind, dtype, len(shape), channels)  # type: ignore[arg-type]
+
+
+def _check_shared_dtype(decl: KernelDecl, args: tuple[Arg, ...]) -> None:
+    free = [
+        a for a, d in zip(args, decl.args, strict=True) if a.kind == "element" and d.dtype is None
+    ]
+    for a in free[1:]:
+        if a.dtype != free[0].dtype:
+            raise DtypeMismatch.invalid(
+                decl.name,
+                a.name,
+                f"of dtype {free[0].dtype!r}, as {free[0].name!r} is",
+                a.dtype,
+                f"Convert one, or annotate the argument in the kernel ({a.name}: {a.dtype}).",
+            )
+
+
+def geometry(
+    program: Program, shapes: tuple[tuple[int, ...], ...], out_shape: tuple[int, ...]
+) -> Geometry:
+    """Return the positions a program runs over; check the inputs' shapes against them."""
+    domain = out_shape[:2] if program.out.pixels else (out_shape or (1,))
+    empty = 0 in domain
+    strides: list[tuple[int, ...]] = []
+    for arg, shape in zip(program.args, shapes, strict=True):
+        if arg.kind == "element":
+            strides.append(_broadcast(program.name, arg.name, shape, domain, out_shape))
+            continue
+        strides.append(())
+        if arg.kind in ("pixel", "image") and shape[:2] != domain:
+            raise ShapeMismatch.invalid(
+                program.name,
+                arg.name,
+                f"an image of the output's height and width {domain}",
+                shape,
+                "Use the 'resize' kernel, or make the output of that size.",
+            )
+        if arg.kind == "array" and 0 in shape and not empty:
+            raise ShapeMismatch.invalid(
+                program.name, arg.name, f"an array with elements to fill {out_shape}", shape
+            )
+    dims = tuple(domain)
+    if not program.uses_position:
+        dims, strides = _merge(dims, strides)
+    return Geometry(dims, tuple(strides), shapes, out_shape)
+
+
+def _broadcast(
+    kernel: str,
+    arg: str,
+    shape: tuple[int, ...],
+    domain: tuple[int, ...],
+    out_shape: tuple[int, ...],
+) -> tuple[int, ...]:
+    """Return an element argument's stride along each axis of the domain, 0 where it repeats."""
+    padded = (1,) * (len(domain) - len(shape)) + shape
+    fits = len(padded) == len(domain) and all(
+        a in (1, d) for a, d in zip(padded, domain, strict=True)
+    )
+    if not fits:
+        raise ShapeMismatch.invalid(
+            kernel,
+            arg,
+            f"of a shape that broadcasts to the output's {out_shape}",
+            shape,
+            "Axes must be equal or 1, counted from the last.",
+        )
+    strides: list[int] = []
+    stride = 1
+    for size in reversed(padded):
+        strides.append(stride if size > 1 else 0)
+        stride *= size
+    return tuple(reversed(strides))
+
+
+def _merge(
+    dims: tuple[int, ...], strides: list[tuple[int, ...]]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Merge adjacent axes that every argument crosses with one stride; drop axes of size one.
+
+    >>> _merge((2, 3, 4), [(12, 4, 1), (0, 4, 1)])
+    ((2, 12), [(12, 1), (0, 1)])
+    """
+    axes = [axis for axis, size in enumerate(dims) if size != 1] or [len(dims) - 1]
+    sizes: list[int] = []
+    merged: list[list[int]] = []
+    for axis in axes:
+        here = [s[axis] for s in strides if s]
+        if sizes and all(
+            outer == inner * dims[axis] for outer, inner in zip(merged[-1], here, strict=True)
+        ):
+            sizes[-1] *= dims[axis]
+            merged[-1] = here
+        else:
+            sizes.append(dims[axis])
+            merged.append(here)
+    found: list[tuple[int, ...]] = []
+    number = 0
+    for s in strides:
+        if not s:
+            found.append(())
+            continue
+        found.append(tuple(row[number] for row in merged))
+        number += 1
+    return tuple(sizes), found

@@ -1,0 +1,83 @@
+"""A checked call, and the plan that runs it again without checking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from dala.gpu.compute.engines.base import Engine, Geometry, Runner, Storage, Task
+from dala.gpu.compute.engines.registry import run_on_host, unsupported
+from dala.gpu.compute.lang.ir import Program
+
+#: Parameter values as an engine takes them.
+Values: TypeAlias = tuple[int | float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CallPlan:
+    """A kernel prepared for one engine and one set of dtypes and shapes."""
+
+    run: Runner
+    #: The program; None for an operation.
+    program: Program | None = None
+    #: Inputs that must not be the output: they are read at more than one position.
+    distinct: tuple[int, ...] = ()
+    #: True when a buffer is a view of foreign memory, so that two buffers may share memory.
+    shared: bool = False
+    #: The runner's parameters, where the plan determines them.
+    values: Values = ()
+
+
+#: A call that is ready to run: ``plan.run(inputs, output, values)``.
+ReadyCall: TypeAlias = tuple[CallPlan, list[Storage], Storage, Values]
+
+
+@dataclass(frozen=True, eq=False)
+class BoundCall:
+    """A kernel bound to buffers and checked, but not compiled yet."""
+
+    engine: Engine
+    #: None for an operation that only engine code can run.
+    program: Program | None
+    geometry: Geometry | None
+    #: Inputs that must not be the output: they are read at more than one position.
+    distinct: tuple[int, ...] = ()
+    #: True when a buffer is a view of foreign memory, so that two buffers may share memory.
+    shared: bool = False
+    #: The operation's task. Engine code for it has precedence over the program.
+    task: Task | None = None
+
+    @cached_property
+    def code(self) -> Runner | None:
+        """The engine's own code for the operation, which takes no parameters, or None."""
+        task = self.task
+        if task is None:
+            return None
+        if 0 in task.output.shape:
+            return _nothing
+        if any(0 in t.shape for t in task.inputs):
+            return run_on_host(self.engine, task)
+        return self.engine.operate(task)
+
+    def prepare(self) -> Runner:
+        """Return the runner of the call; compile it where needed."""
+        if self.code is not None:
+            return self.code
+        if self.program is None or self.geometry is None:
+            assert self.task is not None
+            raise unsupported(self.engine, self.task)
+        if self.geometry.count == 0:
+            return _nothing
+        return self.engine.prepare(self.program, self.geometry)
+
+    def plan(self, values: Values = ()) -> CallPlan:
+        """Return the plan of the call; ``values`` are the parameters of an operation's program."""
+        run = self.prepare()
+        values = () if self.code is not None else values
+        return CallPlan(run, self.program, self.distinct, self.shared, values)
+
+
+def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    """Do nothing: an empty output needs no work."""

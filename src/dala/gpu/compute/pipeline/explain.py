@@ -1,0 +1,38 @@
+"""The text of ``Pipeline.explain()``: stages, passes, bytes and times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dala.gpu.compute.engines.base import Engine
+from dala.gpu.compute.pipeline.chain import Chain
+from dala.gpu.compute.pipeline.fuse import Pass
+from dala.gpu.compute.pipeline.stage import Stage
+
+
+def explain(
+    engine: Engine | None, stages: Sequence[Stage], passes: Sequence[Pass], times: Sequence[float]
+) -> str:
+    """Return the plan of a pipeline as text; ``times`` are the seconds of each pass, if known."""
+    where = engine.id if engine is not None else "no device yet"
+    count = sum(item.op != "barrier" for item in passes)
+    lines = [f"pipeline on {where}: {len(stages)} stages in {count} passes"]
+    for number, stage in enumerate(stages):
+        shape = stage.output.shape if stage.output is not None else ""
+        lines.append(f"  stage {number}: {stage.name} {shape}{_fusion(stage, passes)}")
+    for number, item in enumerate(passes):
+        time = f", {times[number] * 1e3:.3f} ms" if times else ""
+        lines.append(f"  pass {number}: {item.label}, {item.moved:,} bytes{time}")
+    return "\n".join(lines)
+
+
+def _fusion(stage: Stage, passes: Sequence[Pass]) -> str:
+    """Return how a stage was fused, or an empty string for a pass of its own."""
+    for item in passes:
+        members = item.nodes if isinstance(item, Chain) else [item]
+        if any(stage in member.stages[:-1] for member in members):
+            return ", fused"
+        if len(members) > 1 and any(stage in member.stages for member in members):
+            assert item.output is not None
+            return f", in {item.output.engine.chain_method}"
+    return ""
