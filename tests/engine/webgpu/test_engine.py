@@ -752,13 +752,13 @@ def test_a_callback_of_a_read_may_use_the_engine(engine):
     engine.release(storage)
 
 
-def test_work_in_the_inbox_is_bounded(engine):
+def test_the_queue_is_bounded(engine):
     """More work than the inbox and the device may hold, brought as fast as can be."""
     runner = engine.prepare(affine(), flat(64))
     x, y = engine.allocate(256, zero=True), engine.allocate(256, zero=True)
     for _ in range(3000):
         runner([x], y, (1.0,))
-    assert engine._owner._inbox.qsize() <= 256 + 1
+    assert engine._owner._queue.qsize() <= 256 + 1
     engine.synchronize()
     assert engine._device.done.in_flight == 0
     engine.release(x)
@@ -768,7 +768,7 @@ def test_work_in_the_inbox_is_bounded(engine):
 # errors ---------------------------------------------------------------------------------------
 
 
-def test_a_failure_nobody_waited_for_is_raised_by_the_next_wait(engine):
+def test_the_error_of_an_enqueued_call_is_raised_by_the_next_wait(engine):
     def fails() -> None:
         raise RuntimeError("out of luck")
 

@@ -111,7 +111,7 @@ def test_closing_waits_for_a_thread_that_copies(engine):
         time.sleep(0.05)
         room.memory[:] = 7  # would be somebody else's memory by now
         seen.append(engine._device.native is not None)
-        room.left = True
+        room.released = True
 
     thread = threading.Thread(target=copy)
     thread.start()

@@ -12,7 +12,7 @@ import dala
 from dala.gpu.compute import buffer_zeros, from_array, run_kernel
 from dala.gpu.compute.engines.webgpu import adapters
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
-from dala.gpu.compute.engines.webgpu.timing import SET, DispatchTimes
+from dala.gpu.compute.engines.webgpu.timing import QUERY_SET_SIZE, DispatchTimes
 from tests.support.engines import NO_ADAPTER
 
 ADAPTERS = {a.backend.lower(): a for a in adapters.list_adapters()}
@@ -93,7 +93,7 @@ def test_an_error_inside_ends_it(given):
 def test_more_launches_than_one_set_of_stamps_holds(given):
     engine, _, _ = given
     image, out = from_array(np.zeros(4, np.float32)), buffer_zeros((4,))
-    count = SET // 2 + 3
+    count = QUERY_SET_SIZE // 2 + 3
     with engine.profile() as times:
         for _ in range(count):
             run_kernel("relu", [image], out)

@@ -1,1 +1,1 @@
-"""Engines: what runs programs. ``auto`` chooses one; ``base`` is their contract."""
+"""Engines: the CPU, WebGPU, the NumPy reference and the null engine, under one contract."""

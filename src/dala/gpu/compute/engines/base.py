@@ -1,7 +1,7 @@
-"""The contract of an engine: memory, and programs prepared for a geometry. Nothing else.
+"""The contract of an engine: it allocates memory, and prepares and runs programs and operations.
 
-Everything above an engine has checked the call before it gets here: shapes fit, dtypes are
-supported, buffers are alive and live on this engine. Engines know IR and storage only.
+Callers have checked everything before: shapes fit, dtypes are supported, and buffers are alive and
+belong to this engine. Engines know the IR, storage and operations, and nothing above them.
 """
 
 from __future__ import annotations
@@ -19,39 +19,43 @@ if TYPE_CHECKING:
 
     from dala.gpu.compute.engines.compositing import Composer
 
-#: Anything with the buffer protocol, C-contiguous.
-Bytes: TypeAlias = Any
+#: C-contiguous host memory.
+Bytes: TypeAlias = bytes | bytearray | memoryview
+
+#: Parameter values in the order of ``Program.params``.
+Values: TypeAlias = tuple[int | float, ...]
 
 
 @dataclass(eq=False)
 class Storage:
-    """Memory on an engine. ``handle`` is the engine's own; ``nbytes`` what the buffer asked for."""
+    """Memory on an engine: ``nbytes`` bytes, behind a handle that only the engine understands."""
 
     nbytes: int
     handle: Any
-    #: True when the memory belongs to somebody else (shared through DLPack or the buffer protocol).
+    #: True if the memory is shared with other code, through DLPack or the buffer protocol.
     foreign: bool = False
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """The positions a program runs over, and how each element argument walks along them.
+    """The positions a program runs over, and the strides of each element argument.
 
-    ``dims`` are the positions' extents, outermost first, never empty; axes that walk alike have
-    been merged unless the program uses positions, so a plain elementwise call has one axis.
-    ``strides[i]`` belongs to argument i: for an *element* argument its step in elements along each
-    of ``dims`` (0 where it is broadcast), ending in 0 or 1; for every other kind, ``()``.
-    The output is always dense over ``dims`` (times its channels).
+    ``dims`` are the extents, outermost first, never empty. Axes are merged where every argument is
+    contiguous along them, unless the program uses positions, so a plain elementwise call has one
+    axis. ``strides[i]`` belongs to argument i: for an *element* argument, its stride in elements
+    along each of ``dims`` (0 where it is broadcast), the last one 0 or 1; for every other kind,
+    ``()``. The output is dense over ``dims`` (times its channels).
     """
 
     dims: tuple[int, ...]
     strides: tuple[tuple[int, ...], ...]
-    #: Full shapes of the inputs and the output, as ``dim`` operations and image reads see them.
+    #: Shapes of the inputs and the output before merging, for ``dim`` operations and image reads.
     shapes: tuple[tuple[int, ...], ...]
     out_shape: tuple[int, ...]
 
     @property
     def count(self) -> int:
+        """The number of positions."""
         total = 1
         for d in self.dims:
             total *= d
@@ -59,13 +63,13 @@ class Geometry:
 
     @property
     def layout(self) -> tuple[int, tuple[int, ...]]:
-        """What generated code depends on: number of axes, and each element's innermost step."""
+        """The part that generated code depends on: the number of axes and innermost strides."""
         return len(self.dims), tuple(s[-1] if s else -1 for s in self.strides)
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """What an engine needs to know of a buffer before it sees one."""
+    """The shape and dtype of a buffer."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -73,11 +77,11 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One call of an operation (a kernel with code of its own on each engine), checked.
+    """One checked call of an operation, a kernel with its own code on each engine.
 
-    ``values`` are its parameters, in the order the operation declares them, every one checked and
-    filled in. ``define`` is the definition: arrays in, the output's array out (NumPy, any float
-    precision at least the output's); the reference engine runs it.
+    ``values`` are all its parameters, in the order of the declaration. ``define`` is the
+    definition that the reference engine runs: it takes NumPy arrays and returns the output's
+    array, with at least the output's precision.
     """
 
     op: str
@@ -85,13 +89,14 @@ class Task:
     output: Tensor
     values: tuple[tuple[str, Any], ...]
     define: Callable[..., Any]
-    #: The module that declares the operation, without its package; engines look there for code.
+    #: The module that declares the operation, without its package. An engine's code for it is in
+    #: the module of that name, or of the operation's own name.
     domain: str = ""
     #: True for an operation that every engine runs on the host, by its definition.
     host: bool = False
 
     def __getitem__(self, param: str) -> Any:
-        """The value of a parameter."""
+        """Return the value of a parameter."""
         for name, value in self.values:
             if name == param:
                 return value
@@ -99,18 +104,18 @@ class Task:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Equal exactly for tasks that do the same work."""
+        """A key that is equal for tasks that do the same work."""
         return self.op, self.inputs, self.output, self.values
 
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """One stage of a chain: pixel and image programs, or tasks, over one height and width.
+    """One stage of a chain: a pixel or image program, or a task. All have one height and width.
 
-    ``sources[i]`` says where input i comes from: a number n from 0 on is the chain's n-th outside
-    input; -1 - j is what stage j made. ``store`` is where the result is kept besides: the number of
-    an outside *output*, which the runner finds among its inputs, or None if nobody asks for it. The
-    last stage's result is the chain's output.
+    ``sources[i]`` is the source of input i: the chain's input of that number if it is not
+    negative, else ``-1 - j`` for the result of stage j. ``store`` is the number of an additional
+    output of the chain that receives the stage's result (the runner finds it among its inputs), or
+    None. The last stage's result is the chain's output.
     """
 
     work: Program | Task
@@ -119,12 +124,12 @@ class Link:
     store: int | None = None
 
 
-#: Runs prepared work: (inputs, output, parameter values in the order of ``Program.params``).
-Runner: TypeAlias = Callable[[Sequence[Storage], Storage, tuple[Any, ...]], None]
+#: Runs prepared work: (inputs, output, parameter values).
+Runner: TypeAlias = Callable[[Sequence[Storage], Storage, Values], None]
 
 
 class Engine(ABC):
-    """One device: allocates, moves bytes, prepares and runs programs."""
+    """A device: allocates memory, moves bytes, prepares and runs programs and operations."""
 
     #: "cpu", "reference", "null" or "webgpu:N".
     id: str
@@ -132,15 +137,15 @@ class Engine(ABC):
     backend: str
     #: dtypes that buffers and programs may use.
     dtypes: frozenset[str]
-    #: True for real graphics hardware.
+    #: True for graphics hardware.
     gpu: bool = False
-    #: True where an operation that melts into its neighbours beats the engine's own code for it.
+    #: True if fusing an operation with its neighbors is faster than the engine's code for it.
     fuses_operations: bool = False
-    #: True where work is enqueued and runners return before it is done.
+    #: True if runners enqueue work and return before it is done.
     queued: bool = False
     #: How :meth:`chain` runs its stages, for ``Pipeline.explain()``.
     chain_method: str = "one pass"
-    #: Largest buffer in bytes, or None where only memory is the limit.
+    #: The largest buffer in bytes, or None if only memory limits it.
     max_buffer_bytes: int | None = None
 
     @property
@@ -150,27 +155,27 @@ class Engine(ABC):
 
     @abstractmethod
     def info(self) -> dict[str, Any]:
-        """At least ``name``, ``gpu``, ``backend``; whatever else is known about the device."""
+        """Return ``name``, ``gpu``, ``backend`` and other facts about the device."""
 
     # memory -----------------------------------------------------------------------------------
     @abstractmethod
     def allocate(self, nbytes: int, *, zero: bool) -> Storage:
-        """New memory, zeroed if asked. ``nbytes`` may be 0."""
+        """Return new memory; its content is undefined unless ``zero``. ``nbytes`` may be 0."""
 
     @abstractmethod
     def release(self, storage: Storage) -> None:
-        """Gives memory back. Safe from any thread and finalizer; never blocks, never raises."""
+        """Release memory. Safe from any thread and finalizer; never blocks, never raises."""
 
     @abstractmethod
     def upload(self, storage: Storage, data: Bytes) -> None:
-        """Fills the storage from host bytes (length equals ``nbytes``). Ordered with other work."""
+        """Fill the storage with ``nbytes`` bytes of host memory, ordered with other work."""
 
     @abstractmethod
     def download(self, storage: Storage) -> memoryview:
-        """The bytes once all earlier work on them is done: a fresh host copy ("B" format)."""
+        """Return a host copy of the bytes (format "B"), after all earlier work on them."""
 
     def download_async(self, storage: Storage) -> ConcurrentFuture[memoryview]:
-        """As :meth:`download`, without waiting; taken after the work enqueued so far."""
+        """Start a :meth:`download` after the work enqueued so far, and return its future."""
         from concurrent.futures import Future
 
         done: ConcurrentFuture[memoryview] = Future()
@@ -179,78 +184,78 @@ class Engine(ABC):
 
     @abstractmethod
     def copy(self, source: Storage, target: Storage) -> None:
-        """Copies all of ``source`` into ``target`` (same nbytes), ordered with other work."""
+        """Copy all of ``source`` into ``target`` (same nbytes), ordered with other work."""
 
     def host_view(self, storage: Storage) -> memoryview | None:
-        """The storage's own bytes as writable host memory ("B" format), or None if not shared."""
+        """Return the memory as a writable view (format "B"), or None if it is not on the host."""
         return None
 
     def adopt(self, memory: memoryview) -> Storage | None:
-        """Storage over the caller's host memory without a copy, or None where that cannot be.
+        """Return storage over the caller's host memory, or None if that needs a copy.
 
-        Read-only memory may be adopted: whoever asks sees to it that it is never an output.
+        The memory may be read-only if the caller never uses the storage as an output.
         """
         return None
 
     # work -------------------------------------------------------------------------------------
     @abstractmethod
     def prepare(self, program: Program, geometry: Geometry) -> Runner:
-        """Compiles (or finds) code for the program and returns what runs it over the geometry.
+        """Compile the program, or find its code, and return what runs it over the geometry.
 
         A runner may be called from any thread, any number of times. Element arguments may be the
-        output itself; image, pixel-with-other-channels and array arguments never are. It returns
-        when the work is done, or, on engines with a queue of their own, when it is enqueued.
+        output itself; image and array arguments and pixels of other channels never are. The runner
+        returns when the work is done or, on engines with a queue, when it is enqueued.
         """
 
     @abstractmethod
     def operate(self, task: Task) -> Runner | None:
-        """As :meth:`prepare` for an operation; its runner takes no parameters, the task has them.
+        """Return what runs an operation, or None if the engine has no code for this task.
 
-        None where the engine has no code of its own for it. Preparing the same operation with
-        other values compiles nothing anew unless the code depends on them.
+        The runner ignores its parameters: the task has them. Other values of the same operation
+        compile nothing new unless the code depends on them.
         """
 
     def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
-        """One pass for a chain of stages, what lies between them never leaving the caches.
+        """Return one pass for a chain of stages that keeps intermediate results in the caches.
 
-        ``inputs`` describes the outside inputs and then the outside outputs that links store to.
-        The runner's parameters are those of the links' programs, one after another. None where the
-        engine has no such pass or would gain nothing; the stages are then run one by one.
+        ``inputs`` describes the chain's inputs, followed by the outputs that links store to. The
+        runner's parameters are those of the links' programs, concatenated. Returns None if the
+        engine has no such pass or gains nothing by it; the stages then run one by one.
         """
         return None
 
     def keeps_apart(self, producer: Program, consumer: Program) -> bool:
-        """Whether two programs run sooner as links of a chain than melted into one."""
+        """Return True if two programs are faster as links of a chain than fused into one."""
         return False
 
     @abstractmethod
     def source(self, program: Program, geometry: Geometry) -> str:
-        """The code generated for a program, for people to read."""
+        """Return the code generated for a program, to be read by people."""
 
     def composer(self) -> Composer:
-        """Draws pictures onto pictures; each call gives a new one."""
+        """Return a new composer, which draws pictures onto pictures."""
         from dala.gpu.compute.engines.reference.compositor import HostComposer
 
         return HostComposer(self)
 
     def together(self) -> AbstractContextManager[None]:
-        """Work begun inside a ``with`` block of this goes to the device at once, if it can."""
+        """Return a context manager that submits the work begun inside its block together."""
         return nullcontext()
 
     def profile(self) -> AbstractContextManager[Any]:
-        """Times the work begun inside a ``with`` block of this by the device's own clock.
+        """Return a context manager that times the work begun inside its block on the device.
 
-        Gives None where the device cannot; else ``mark()`` ends a pass, and ``passes`` holds the
-        seconds of each when the block has ended.
+        Its value is None if the device cannot. Otherwise ``mark()`` ends a pass, and ``passes``
+        has the seconds of each pass after the block.
         """
         return nullcontext()
 
-    def synchronize(self) -> None:  # noqa: B027 - nothing to wait for unless an engine has a queue
-        """Waits for all enqueued work; raises what went wrong in it."""
+    def synchronize(self) -> None:  # noqa: B027 - most engines have no queue
+        """Wait for all enqueued work, and raise the first error in it."""
 
     def stats(self) -> dict[str, int]:
-        """Counters for ``dala.diagnostics()``: at least ``live_buffers`` and ``live_bytes``."""
+        """Return counters for ``dala.diagnostics()``, such as ``live_buffers``, ``live_bytes``."""
         return {}
 
     def close(self) -> None:  # noqa: B027 - most engines hold nothing
-        """Gives back everything; used at interpreter exit."""
+        """Release everything; called at interpreter exit."""

@@ -1,7 +1,7 @@
-"""The null engine: writes down what it is asked to do and does none of it.
+"""The null engine: records calls and runs nothing.
 
-Tests of plans run on it: which programs are prepared, how many runs a pipeline makes, what is
-copied and read. It needs no device and no memory; everything it is asked to read is zeros.
+For tests of plans: which programs are prepared, how many passes a pipeline runs, which buffers are
+copied and read. It needs neither a device nor memory. Downloads return zeros.
 """
 
 from __future__ import annotations
@@ -12,25 +12,24 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-import numpy as np
-
 from dala.gpu.compute.dtypes import DTYPES
-from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.compositing import Composer, Rect
 from dala.gpu.compute.lang.ir import Program, format_program
+from dala.typing import NDArray
 
-#: The log forgets its oldest calls beyond this many.
+#: The number of calls that the log keeps.
 LOG_LENGTH: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One thing the engine was asked to do.
+    """One call of the engine.
 
     ``name`` is allocate, upload, prepare, run, copy, download, put or compose. ``storages`` are the
-    serial numbers of the memory involved, an output last; ``program``, ``dims`` and ``params``
-    belong to prepare and run. For put ``dims`` is the picture's shape and ``params`` its number;
-    for compose they are the target's shape, and the draws, the rectangles and the background.
+    serial numbers of the storages, the output last. ``program``, ``dims`` and ``params`` belong to
+    prepare and run. For put, ``dims`` is the picture's shape and ``params`` its number. For
+    compose, ``dims`` is the target's shape and ``params`` the draws, rectangles and background.
     """
 
     name: str
@@ -38,11 +37,11 @@ class RecordedCall:
     nbytes: int = 0
     program: str = ""
     dims: tuple[int, ...] = ()
-    params: tuple[Any, ...] = ()
+    params: tuple[object, ...] = ()
 
 
 class NullEngine(Engine):
-    """Records every call in ``log``, newest last."""
+    """An engine that records every call in ``log``, newest last."""
 
     id = "null"
     backend = "null"
@@ -55,7 +54,7 @@ class NullEngine(Engine):
         self._live: dict[int, int] = {}
 
     def calls(self, name: str) -> list[RecordedCall]:
-        """The logged calls of one name, oldest first."""
+        """Return the logged calls of one name, oldest first."""
         return [call for call in self.log if call.name == name]
 
     def info(self) -> dict[str, Any]:
@@ -83,7 +82,7 @@ class NullEngine(Engine):
     def prepare(self, program: Program, geometry: Geometry) -> Runner:
         self.log.append(RecordedCall("prepare", program=program.name, dims=geometry.dims))
 
-        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
             serials = (*(s.handle for s in inputs), output.handle)
             nbytes = output.nbytes
             self.log.append(
@@ -95,7 +94,7 @@ class NullEngine(Engine):
     def operate(self, task: Task) -> Runner:
         self.log.append(RecordedCall("prepare", program=task.op, dims=task.output.shape))
 
-        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
             serials = (*(s.handle for s in inputs), output.handle)
             dims, values = task.output.shape, tuple(value for _, value in task.values)
             self.log.append(RecordedCall("run", serials, output.nbytes, task.op, dims, values))
@@ -114,7 +113,7 @@ class NullEngine(Engine):
 
 
 class _NullComposer(Composer):
-    """Writes down pictures and drawings."""
+    """A composer that records pictures and draws."""
 
     def __init__(self, engine: NullEngine) -> None:
         self._engine = engine
@@ -126,7 +125,7 @@ class _NullComposer(Composer):
         self._sizes[number] = height, width
         return number
 
-    def put(self, picture: int, source: Storage | Any, channels: int) -> None:
+    def put(self, picture: int, source: Storage | NDArray, channels: int) -> None:
         serials = (source.handle,) if isinstance(source, Storage) else ()
         dims = (*self._sizes[picture], channels)
         nbytes = dims[0] * dims[1] * channels
@@ -140,7 +139,7 @@ class _NullComposer(Composer):
         target: Storage,
         width: int,
         height: int,
-        draws: np.ndarray[Any, Any],
+        draws: NDArray,
         rects: Sequence[Rect],
         background: tuple[int, int, int, int] | None,
     ) -> None:

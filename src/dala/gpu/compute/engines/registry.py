@@ -22,7 +22,7 @@ import numpy as np
 
 from dala.errors import UnsupportedOperation
 from dala.gpu.compute.dtypes import NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Bytes, Engine, Runner, Storage, Task, Values
 from dala.typing import NDArray
 
 #: Prepares one call of an operation on an engine; None if it has no code for these shapes or
@@ -104,7 +104,7 @@ def run_definition(task: Task, arrays: Sequence[NDArray], out: NDArray) -> None:
         out[...] = result.astype(out.dtype, copy=False).reshape(out.shape)
 
 
-def as_array(memory: Any, shape: tuple[int, ...], dtype: str) -> NDArray:
+def as_array(memory: Bytes | NDArray, shape: tuple[int, ...], dtype: str) -> NDArray:
     """Return an array over the given bytes, without a copy."""
     return np.frombuffer(memory, NUMPY[dtype]).reshape(shape)
 
@@ -115,7 +115,7 @@ def run_on_host(engine: Engine, task: Task) -> Runner:
     For operations that declare themselves host operations, and for tasks without input elements.
     """
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         arrays = [
             as_array(engine.download(s), t.shape, t.dtype)
             for s, t in zip(inputs, task.inputs, strict=True)

@@ -1,10 +1,10 @@
-"""Compositing as ``composing`` defines it, in NumPy: what other engines are tested against."""
+"""The NumPy definition of compositing, which the other engines are tested against."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -20,31 +20,35 @@ from dala.gpu.compute.engines.compositing import (
     Composer,
     Rect,
 )
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from dala.typing import NDArray
 
 
 class HostComposer(Composer):
-    """For engines whose memory the host can see."""
+    """A composer for engines whose memory is on the host."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._numbers = count()
-        self._pictures: dict[int, tuple[int, int, Array]] = {}
+        self._pictures: dict[int, tuple[int, int, NDArray]] = {}
 
     def picture(self, width: int, height: int) -> int:
         number = next(self._numbers)
         self._pictures[number] = width, height, np.zeros((height, width, 4), np.uint8)
         return number
 
-    def put(self, picture: int, source: Storage | Any, channels: int) -> None:
+    def put(self, picture: int, source: Storage | NDArray, channels: int) -> None:
         width, height, _ = self._pictures[picture]
-        memory: Any = self._engine.host_view(source) if isinstance(source, Storage) else source
+        memory = self._host(source) if isinstance(source, Storage) else source
         pixels = np.frombuffer(memory, np.uint8).reshape(height, width, channels)
         if channels < 4:
             colors = np.broadcast_to(pixels, (height, width, 3))
             pixels = np.concatenate([colors, np.full((height, width, 1), 255, np.uint8)], axis=2)
         self._pictures[picture] = width, height, pixels
+
+    def _host(self, storage: Storage) -> memoryview:
+        view = self._engine.host_view(storage)
+        assert view is not None, f"{self._engine.id} has no composer of its own"
+        return view
 
     def drop(self, picture: int) -> None:
         self._pictures.pop(picture, None)
@@ -54,12 +58,11 @@ class HostComposer(Composer):
         target: Storage,
         width: int,
         height: int,
-        draws: Array,
+        draws: NDArray,
         rects: Sequence[Rect],
         background: tuple[int, int, int, int] | None,
     ) -> None:
-        view: Any = self._engine.host_view(target)
-        pixels = np.frombuffer(view, np.uint8).reshape(height, width, 4)
+        pixels = np.frombuffer(self._host(target), np.uint8).reshape(height, width, 4)
         for x0, y0, x1, y1 in rects:
             if background is not None:
                 pixels[y0:y1, x0:x1] = background
@@ -74,7 +77,7 @@ class HostComposer(Composer):
     def nbytes(self) -> int:
         return 0
 
-    def _drawn(self, under: Array, draw: Any, left: int, top: int) -> Array:
+    def _drawn(self, under: NDArray, draw: np.void, left: int, top: int) -> NDArray:
         height, width = under.shape[:2]
         dx = np.arange(left, left + width)[None, :] + 0.5 - float(draw["cx"])
         dy = np.arange(top, top + height)[:, None] + 0.5 - float(draw["cy"])
@@ -93,11 +96,11 @@ class HostComposer(Composer):
         made = blend(int(draw["blend"]), back, source[..., :3], alpha, bool(draw["flags"] & LINEAR))
         return np.floor(np.clip(made, 0, 1) * 255 + 0.5).astype(np.uint8)
 
-    def _sampled(self, draw: Any, u: Array, v: Array) -> Array:
-        """Straight RGBA, 0..1, of the draw's picture at positions in its box."""
+    def _sampled(self, draw: np.void, u: NDArray, v: NDArray) -> NDArray:
+        """Sample the draw's picture at positions in its box: straight RGBA, 0 to 1."""
         pixels = self._pictures[int(draw["picture"])][2] / 255.0
         across, down = max(1, int(draw["taps_x"])), max(1, int(draw["taps_y"]))
-        total: Any = 0.0
+        total = np.zeros((*u.shape, 4))
         for j in range(down):
             for i in range(across):
                 at_u = u + (i + 0.5) / across - 0.5
@@ -113,16 +116,16 @@ class HostComposer(Composer):
         return np.concatenate([colors, alpha], axis=2)
 
 
-def texels(pixels: Array, draw: Any, s: Array, t: Array) -> Array:
-    """Premultiplied samples at texel positions."""
+def texels(pixels: NDArray, draw: np.void, s: NDArray, t: NDArray) -> NDArray:
+    """Sample at texel positions: premultiplied RGBA."""
     height, width = pixels.shape[:2]
     u0, u1 = float(draw["u0"]), float(draw["u1"])
     v0, v1 = float(draw["v0"]), float(draw["v1"])
     premultiplied = np.concatenate([pixels[..., :3] * pixels[..., 3:], pixels[..., 3:]], axis=2)
 
-    def at(x: Array, y: Array) -> Array:
+    def at(x: NDArray, y: NDArray) -> NDArray:
         x, y = np.broadcast_arrays(x, y)
-        found: Array = premultiplied[
+        found: NDArray = premultiplied[
             np.clip(y, 0, height - 1).astype(int), np.clip(x, 0, width - 1).astype(int)
         ]
         return found
@@ -145,8 +148,8 @@ def texels(pixels: Array, draw: Any, s: Array, t: Array) -> Array:
 # shapes ------------------------------------------------------------------------------------------
 
 
-def coverage(draw: Any, u: Array, v: Array) -> Array:
-    """How much of each pixel the draw covers, 0..1."""
+def coverage(draw: np.void, u: NDArray, v: NDArray) -> NDArray:
+    """Return the coverage of each pixel, 0 to 1."""
     hw, hh, radius = (float(draw[name]) for name in ("hw", "hh", "radius"))
     width = float(draw["width"])
     if draw["kind"] == SHADOW and width > 0:
@@ -158,8 +161,8 @@ def coverage(draw: Any, u: Array, v: Array) -> Array:
     return np.asarray(np.maximum(outer - inner, 0.0))
 
 
-def covered(u: Array, v: Array, hw: float, hh: float, radius: float) -> Array:
-    """Coverage of a rounded box around the origin."""
+def covered(u: NDArray, v: NDArray, hw: float, hh: float, radius: float) -> NDArray:
+    """Return the coverage of a rounded box around the origin."""
     if hw <= 0 or hh <= 0:
         return np.zeros(np.broadcast_shapes(u.shape, v.shape))
     radius = min(radius, hw, hh)
@@ -169,18 +172,19 @@ def covered(u: Array, v: Array, hw: float, hh: float, radius: float) -> Array:
     return np.clip(0.5 - distance, 0.0, 1.0)
 
 
-def erf(x: Array) -> Array:
-    """The error function, within 5e-4: a quotient that every engine computes alike."""
+def erf(x: NDArray) -> NDArray:
+    """Approximate the error function within 5e-4, as every engine does."""
     a = np.abs(x)
     q = 1 + a * (0.278393 + a * (0.230389 + a * (0.000972 + a * 0.078108)))
     return np.asarray(np.sign(x) * (1 - 1 / (q * q) ** 2))
 
 
-def shadow(u: Array, v: Array, hw: float, hh: float, radius: float, sigma: float) -> Array:
-    """A rounded box blurred by a Gaussian: closed across, summed in steps down.
+def shadow(u: NDArray, v: NDArray, hw: float, hh: float, radius: float, sigma: float) -> NDArray:
+    """Return the coverage of a rounded box blurred by a Gaussian.
 
-    The sum runs over the part of the box within three deviations of the pixel, midpoints of
-    SHADOW_STEPS equal steps; a corner narrows the box at each by its circle.
+    The integral is exact along x. Along y it is a sum over the part of the box within three
+    standard deviations of the pixel, at the midpoints of SHADOW_STEPS equal steps; rounded corners
+    narrow the box at each step.
     """
     radius = min(radius, hw, hh)
     u, v = np.broadcast_arrays(u, v)
@@ -202,27 +206,27 @@ def shadow(u: Array, v: Array, hw: float, hh: float, radius: float, sigma: float
 # blending ----------------------------------------------------------------------------------------
 
 
-def _overlay(b: Array, s: Array) -> Array:
+def _overlay(b: NDArray, s: NDArray) -> NDArray:
     return np.where(b <= 0.5, 2 * b * s, 1 - 2 * (1 - b) * (1 - s))
 
 
-def _dodge(b: Array, s: Array) -> Array:
+def _dodge(b: NDArray, s: NDArray) -> NDArray:
     quotient = np.divide(b, 1 - s, out=np.ones_like(b), where=s < 1)
     return np.where(b <= 0, 0.0, np.where(s >= 1, 1.0, np.minimum(1, quotient)))
 
 
-def _burn(b: Array, s: Array) -> Array:
+def _burn(b: NDArray, s: NDArray) -> NDArray:
     quotient = np.divide(1 - b, s, out=np.ones_like(b), where=s > 0)
     return np.where(b >= 1, 1.0, np.where(s <= 0, 0.0, 1 - np.minimum(1, quotient)))
 
 
-def _soft(b: Array, s: Array) -> Array:
+def _soft(b: NDArray, s: NDArray) -> NDArray:
     d = np.where(b <= 0.25, ((16 * b - 12) * b + 4) * b, np.sqrt(b))
     return np.asarray(np.where(s <= 0.5, b - (1 - 2 * s) * b * (1 - b), b + (2 * s - 1) * (d - b)))
 
 
-#: The mixing function of each blend mode by its number; "add" has none.
-MIXES: Final[tuple[Callable[[Array, Array], Array] | None, ...]] = (
+#: The blend function of each mode by number; None for "add".
+MIXES: Final[tuple[Callable[[NDArray, NDArray], NDArray] | None, ...]] = (
     lambda b, s: s,
     None,
     lambda b, s: b * s,
@@ -239,8 +243,8 @@ MIXES: Final[tuple[Callable[[Array, Array], Array] | None, ...]] = (
 )
 
 
-def blend(mode: int, back: Array, source: Array, alpha: Array, linear: bool) -> Array:
-    """Straight RGBA of a source with this alpha over a backdrop, all 0..1."""
+def blend(mode: int, back: NDArray, source: NDArray, alpha: NDArray, linear: bool) -> NDArray:
+    """Blend a source with an alpha over a backdrop: straight RGBA, 0 to 1."""
     under, below = back[..., :3], back[..., 3:]
     above = alpha[..., None]
     if linear:
@@ -258,11 +262,11 @@ def blend(mode: int, back: Array, source: Array, alpha: Array, linear: bool) -> 
     return np.concatenate([encoded(colors) if linear else colors, result], axis=2)
 
 
-def decoded(x: Array) -> Array:
-    """Light of an sRGB value."""
+def decoded(x: NDArray) -> NDArray:
+    """Convert sRGB values to linear light."""
     return np.where(x <= 0.04045, x / 12.92, ((np.maximum(x, 0) + 0.055) / 1.055) ** 2.4)
 
 
-def encoded(x: Array) -> Array:
-    """The sRGB value of light."""
+def encoded(x: NDArray) -> NDArray:
+    """Convert linear light to sRGB values."""
     return np.where(x <= 0.0031308, x * 12.92, 1.055 * np.maximum(x, 1e-9) ** (1 / 2.4) - 0.055)

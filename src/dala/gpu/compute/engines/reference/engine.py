@@ -1,24 +1,33 @@
-"""The reference engine: interprets a program with NumPy, over many positions at once.
+"""The reference engine: interprets programs with NumPy, over many positions at once.
 
-This is the definition of the language. Every operation is one row of ``OPERATIONS``, written to be
-read; the other engines are tested against it. It is correct first and fast never.
+This is the definition of the kernel language, which the other engines are tested against. Every
+operation is one row of ``OPERATIONS``. The code is written for clarity, not for speed.
 
-Each value is a one-dimensional array with a number for each position of a block, or of length 1
-where all positions share it (constants, parameters, shapes). Nothing is ever a NumPy scalar, so
-NumPy never promotes: f32 stays f32. Control flow works with masks: ``live`` says which positions
-are running, a loop turns until none is left, and a slot changes only where its position is live.
+A value is a one-dimensional array with a number for each position of a block, or of length 1 if all
+positions share it (constants, parameters, shapes). No value is a NumPy scalar, so that NumPy never
+promotes: f32 stays f32. Control flow uses masks. ``live`` marks the positions that are running: a
+loop ends when none is left, and a slot changes only at live positions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
 from dala.gpu.compute.dtypes import DTYPES, NUMPY
-from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage, Task, Tensor
+from dala.gpu.compute.engines.base import (
+    Bytes,
+    Engine,
+    Geometry,
+    Runner,
+    Storage,
+    Task,
+    Tensor,
+    Values,
+)
 from dala.gpu.compute.engines.registry import as_array, run_definition
 from dala.gpu.compute.lang.ir import (
     Block,
@@ -32,10 +41,9 @@ from dala.gpu.compute.lang.ir import (
     Value,
     format_program,
 )
+from dala.typing import NDArray
 
-Array: TypeAlias = np.ndarray[Any, Any]
-
-#: Positions interpreted together; bounds the memory that intermediate values take.
+#: Positions interpreted together, which bounds the memory of intermediate values.
 BLOCK: Final = 1 << 18
 
 TYPES: Final[dict[str, np.dtype[Any]]] = {
@@ -47,63 +55,63 @@ TYPES: Final[dict[str, np.dtype[Any]]] = {
 # operations -----------------------------------------------------------------------------------
 
 
-def floor_divide(a: Array, b: Array) -> Array:
-    """Rounds towards minus infinity; by zero gives 0; the most negative by -1 gives itself."""
+def floor_divide(a: NDArray, b: NDArray) -> NDArray:
+    """Divide, rounding down. By zero gives 0; the most negative number by -1 gives itself."""
     special = (b == 0) | (b == -1)
     quotient = np.floor_divide(a, np.where(special, np.ones_like(b), b))
     return np.where(b == 0, np.zeros_like(a), np.where(b == -1, np.negative(a), quotient))
 
 
-def floor_remainder(a: Array, b: Array) -> Array:
-    """What floor division leaves, with the sign of the divisor; by zero and by -1 it is 0."""
+def floor_remainder(a: NDArray, b: NDArray) -> NDArray:
+    """Return the remainder of floor division; 0 for a divisor of 0 or -1."""
     special = (b == 0) | (b == -1)
     remainder = np.remainder(a, np.where(special, np.ones_like(b), b))
     return np.where(special, np.zeros_like(a), remainder)
 
 
-def shift_left(a: Array, amount: Array) -> Array:
-    """Shifts by the amount modulo the width."""
+def shift_left(a: NDArray, amount: NDArray) -> NDArray:
+    """Shift left by the amount modulo the number of bits."""
     return np.asarray(np.left_shift(a, amount & (a.itemsize * 8 - 1)))
 
 
-def shift_right(a: Array, amount: Array) -> Array:
-    """Shifts by the amount modulo the width; a signed number keeps its sign."""
+def shift_right(a: NDArray, amount: NDArray) -> NDArray:
+    """Shift right by the amount modulo the number of bits; signed numbers keep their sign."""
     return np.asarray(np.right_shift(a, amount & (a.itemsize * 8 - 1)))
 
 
-def minimum(a: Array, b: Array) -> Array:
-    """b where it is smaller or NaN, else a: a NaN on either side spreads."""
+def minimum(a: NDArray, b: NDArray) -> NDArray:
+    """Return b where it is smaller or NaN, else a. NaN propagates from both sides."""
     return np.where((b < a) | np.isnan(b), b, a)
 
 
-def maximum(a: Array, b: Array) -> Array:
-    """b where it is larger or NaN, else a: a NaN on either side spreads."""
+def maximum(a: NDArray, b: NDArray) -> NDArray:
+    """Return b where it is larger or NaN, else a. NaN propagates from both sides."""
     return np.where((a < b) | np.isnan(b), b, a)
 
 
-def in_double(function: Callable[..., Any]) -> Callable[..., Array]:
-    """The function computed in f64 and rounded once, so f32 results are the nearest there are."""
+def in_double(function: Callable[..., Any]) -> Callable[..., NDArray]:
+    """Return the function computed in f64 and rounded once, so that f32 results are exact."""
 
-    def rounded(*args: Array) -> Array:
+    def rounded(*args: NDArray) -> NDArray:
         wide = function(*(a.astype(np.float64) for a in args))
         return np.asarray(wide).astype(args[0].dtype)
 
     return rounded
 
 
-def saturate(x: Array, target: np.dtype[Any]) -> Array:
-    """Float to int: drops the fraction, stops at the ends of the range, NaN becomes 0."""
+def saturate(x: NDArray, target: np.dtype[Any]) -> NDArray:
+    """Convert floats to ints: truncate, clamp to the range; NaN becomes 0."""
     ends = np.iinfo(target)
     too_low = x < float(ends.min)
-    too_high = x >= 2.0 ** (ends.bits - (target.kind == "i"))  # the first that does not fit
+    too_high = x >= 2.0 ** (ends.bits - (target.kind == "i"))  # the first one that overflows
     inside = np.where(too_low | too_high | np.isnan(x), np.zeros_like(x), x)
     whole = inside.astype(target)
     whole = np.where(too_low, np.array(ends.min, target), whole)
     return np.where(too_high, np.array(ends.max, target), whole)
 
 
-def cast(x: Array, target: np.dtype[Any]) -> Array:
-    """Between any two types; ints wrap, floats saturate into ints, numbers are True unless 0."""
+def cast(x: NDArray, target: np.dtype[Any]) -> NDArray:
+    """Convert between any two types: ints wrap, floats saturate to ints, nonzero is True."""
     if target == np.bool_:
         return np.not_equal(x, 0)
     if x.dtype.kind == "f" and target.kind in "iu":
@@ -111,7 +119,7 @@ def cast(x: Array, target: np.dtype[Any]) -> Array:
     return x.astype(target)
 
 
-#: What each pure operation means. ``cast`` and ``bits`` also need the type they go to.
+#: The definition of each pure operation, except ``cast`` and ``bits``, which need a target type.
 OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -162,8 +170,8 @@ class Interpreter:
         self,
         program: Program,
         geometry: Geometry,
-        inputs: Sequence[Array],
-        params: tuple[Any, ...],
+        inputs: Sequence[NDArray],
+        params: Values,
         first: int,
         last: int,
     ) -> None:
@@ -172,18 +180,18 @@ class Interpreter:
         self.inputs = inputs
         self.params = params
         self.flat = np.arange(first, last, dtype=np.int64)
-        self.values: dict[Value, Array] = {}
-        self.slots: dict[Slot, Array] = {}
-        self.broken: list[Array] = []
+        self.values: dict[Value, NDArray] = {}
+        self.slots: dict[Slot, NDArray] = {}
+        self.broken: list[NDArray] = []
 
-    def run(self) -> list[Array]:
-        """The numbers to store: one array for each channel."""
+    def run(self) -> list[NDArray]:
+        """Return the numbers to store: one array for each channel."""
         self.block(self.program.body, np.array([True]))
         return [self.value(v) for v in self.program.result]
 
-    # statements: each takes the positions that are live and says which still are afterwards
+    # statements: each takes the live positions and returns those that are live afterwards
 
-    def block(self, block: Block, live: Array) -> Array:
+    def block(self, block: Block, live: NDArray) -> NDArray:
         for statement in block.body:
             if not live.any():
                 break
@@ -206,7 +214,7 @@ class Interpreter:
                     live = np.array([False])
         return live
 
-    def loop(self, loop: For, live: Array) -> None:
+    def loop(self, loop: For, live: NDArray) -> None:
         counter = self.value(loop.start).astype(np.int64)
         stop = self.value(loop.stop)
         while True:
@@ -219,20 +227,20 @@ class Interpreter:
             live = live & ~self.broken.pop()
             counter = counter + loop.step
 
-    def set(self, slot: Slot, value: Array, live: Array) -> None:
+    def set(self, slot: Slot, value: NDArray, live: NDArray) -> None:
         self.slots[slot] = value if live.all() else np.where(live, value, self.get(slot))
 
     # values
 
-    def get(self, slot: Slot) -> Array:
+    def get(self, slot: Slot) -> NDArray:
         return self.slots.get(slot, np.zeros(1, TYPES[slot.type]))
 
-    def value(self, value: Value) -> Array:
+    def value(self, value: Value) -> NDArray:
         if value.op == "const":
             return np.array([value.attr], TYPES[value.type])
         return self.values[value]
 
-    def operation(self, value: Value) -> Array:
+    def operation(self, value: Value) -> NDArray:
         args = [self.value(a) for a in value.args]
         match value.op:
             case "param":
@@ -266,34 +274,34 @@ class Interpreter:
         return np.asarray(OPERATIONS[value.op](*args))
 
     @cached_property
-    def positions(self) -> tuple[Array, ...]:
+    def positions(self) -> tuple[NDArray, ...]:
         """The index along each axis of every position in this block."""
         shape = self.geometry.out_shape[: self.program.rank]
         return np.unravel_index(self.flat, shape or (1,))
 
-    def walk(self, strides: tuple[int, ...]) -> Array:
-        """Where each position finds its element; broadcast axes have stride 0."""
+    def walk(self, strides: tuple[int, ...]) -> NDArray:
+        """Return the index of each position's element; broadcast axes have stride 0."""
         along = np.unravel_index(self.flat, self.geometry.dims)
         return np.asarray(sum(i * s for i, s in zip(along, strides, strict=True)))
 
-    def image(self, value: Value, dx: Array, dy: Array) -> Array:
-        """The pixel ``dx`` to the right and ``dy`` below, or the nearest one on the edge."""
+    def image(self, value: Value, dx: NDArray, dy: NDArray) -> NDArray:
+        """Return the pixel ``dx`` to the right and ``dy`` below, clamped to the edge."""
         argument, channel = value.attr
         channels = self.program.args[argument].channels
         y, x = self.positions
         pixel = clamped_index(self.geometry.shapes[argument][:2], [y + dy, x + dx])
         return self.load(value, argument, pixel * channels + channel)
 
-    def load(self, value: Value, argument: int, index: Array) -> Array:
-        """Numbers from memory, u8 widened to s32. An array with nothing in it gives zeros."""
+    def load(self, value: Value, argument: int, index: NDArray) -> NDArray:
+        """Read numbers from memory, u8 widened to s32. An empty array gives zeros."""
         memory = self.inputs[argument]
         if memory.size == 0:
             return np.zeros(1, TYPES[value.type])
         return memory[index].astype(TYPES[value.type])
 
 
-def clamped_index(shape: tuple[int, ...], indexes: Sequence[Array]) -> Array:
-    """The flat index of an element, each index first clamped to its axis."""
+def clamped_index(shape: tuple[int, ...], indexes: Sequence[NDArray]) -> NDArray:
+    """Return the flat index of an element, each index clamped to its axis."""
     flat = np.zeros(1, np.int64)
     for extent, index in zip(shape, indexes, strict=True):
         flat = flat * extent + np.clip(index.astype(np.int64), 0, max(extent - 1, 0))
@@ -304,7 +312,7 @@ def clamped_index(shape: tuple[int, ...], indexes: Sequence[Array]) -> Array:
 
 
 class ReferenceEngine(Engine):
-    """Plain NumPy memory and the interpreter above: the definition the others are held to."""
+    """The engine that defines every kernel and operation, in NumPy."""
 
     id = "reference"
     backend = "reference"
@@ -329,7 +337,7 @@ class ReferenceEngine(Engine):
 
     def release(self, storage: Storage) -> None:
         self._live.pop(id(storage), None)
-        storage.handle = None  # views given out keep the memory itself alive
+        storage.handle = None  # views of the memory keep it alive
 
     def upload(self, storage: Storage, data: Bytes) -> None:
         storage.handle[:] = as_bytes(memoryview(data))
@@ -347,7 +355,7 @@ class ReferenceEngine(Engine):
         return self._keep(Storage(memory.nbytes, as_bytes(memory), foreign=True))
 
     def prepare(self, program: Program, geometry: Geometry) -> Runner:
-        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
             out = output.handle.view(NUMPY[program.out.dtype])
             out = out.reshape(geometry.count, program.out.channels)
             arrays = [
@@ -366,7 +374,7 @@ class ReferenceEngine(Engine):
         return run
 
     def operate(self, task: Task) -> Runner:
-        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
             arrays = [
                 as_array(apart(s.handle, output.handle, False), t.shape, t.dtype)
                 for s, t in zip(inputs, task.inputs, strict=True)
@@ -391,18 +399,18 @@ def _described(t: Tensor) -> tuple[tuple[int, ...], str]:
     return t.shape, t.dtype
 
 
-def as_bytes(memory: memoryview) -> Array:
-    """The bytes of contiguous memory as an array over the same memory."""
+def as_bytes(memory: memoryview) -> NDArray:
+    """Return contiguous memory as an array of bytes, without a copy."""
     if memory.nbytes == 0:
         return np.empty(0, np.uint8)
     return np.frombuffer(memory, np.uint8)
 
 
-def apart(source: Array, output: Array, in_step: bool) -> Array:
-    """The input, copied if writing the output in blocks could change what is still to be read.
+def apart(source: NDArray, output: NDArray, in_step: bool) -> NDArray:
+    """Return the input, or a copy if writing the output in blocks could overwrite unread data.
 
-    An input read in step with the output may be the output itself: each position is read before
-    it is written. Memory adopted from the caller may also overlap in part; that needs the copy.
+    An input that is read in step with the output may be the output itself. Memory adopted from the
+    caller may also overlap in part, which needs the copy.
     """
     same = source.__array_interface__["data"] == output.__array_interface__["data"]
     if np.may_share_memory(source, output) and not (in_step and same):

@@ -1,6 +1,6 @@
-"""The WebGPU adapters of this machine, each with an id that stays the same from run to run.
+"""The WebGPU adapters of this machine, with ids that are the same in every process.
 
-wgpu is imported inside functions: importing this module loads no driver.
+wgpu is imported inside functions, so that importing this module loads no driver.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-#: Kinds of adapter, best first, by what wgpu calls them.
+#: Kinds of adapter, best first, by wgpu's name for them.
 _KINDS: Final = {
     "DiscreteGPU": "discrete",
     "IntegratedGPU": "integrated",
@@ -22,7 +22,7 @@ _KINDS: Final = {
     "CPU": "software",
 }
 
-#: Names that give away a rasteriser running on the CPU, whatever kind it claims to be.
+#: Parts of the names of software rasterizers; some report another kind.
 _SOFTWARE: Final = ("llvmpipe", "lavapipe", "softpipe", "swiftshader", "basic render driver")
 
 _NATIVE_BACKENDS: Final = ("Vulkan", "Metal", "D3D12")
@@ -30,7 +30,7 @@ _NATIVE_BACKENDS: Final = ("Vulkan", "Metal", "D3D12")
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """One way to one graphics device: the same GPU may be there for Vulkan and for OpenGL."""
+    """A graphics device through one API. One GPU may have a Vulkan and an OpenGL adapter."""
 
     #: "webgpu:0", "webgpu:1", ...: best first.
     id: str
@@ -60,7 +60,10 @@ _error = ""
 
 
 def list_adapters() -> list[Adapter]:
-    """Every adapter, best first; looked for once. Empty if wgpu or its drivers cannot be loaded."""
+    """Return every adapter, best first, or an empty list if wgpu or its drivers do not load.
+
+    Adapters are enumerated once a process.
+    """
     global _found, _error
     with _lock:
         if _found is None:
@@ -72,13 +75,13 @@ def list_adapters() -> list[Adapter]:
 
 
 def enumeration_error() -> str:
-    """Why :func:`list_adapters` could not look, or "" if it could."""
+    """Return the error of :func:`list_adapters`, or an empty string."""
     list_adapters()
     return _error
 
 
 def largest_buffer(limits: Mapping[str, int]) -> int:
-    """The largest buffer under these limits; shaders count bytes in u32."""
+    """Return the largest buffer under these limits; shaders count bytes in u32."""
     limit = min(limits["max-buffer-size"], limits["max-storage-buffer-binding-size"], (1 << 32) - 1)
     return limit & ~15
 
@@ -134,9 +137,9 @@ def _describe(id: str, native: Any) -> Adapter:
 
 @contextmanager
 def _quiet_wayland() -> Iterator[None]:
-    """Keeps Wayland's client library from complaining on stderr where there is no Wayland.
+    """Keep Wayland's client library from printing errors on machines without Wayland.
 
-    Mesa's EGL asks it for a display; without XDG_RUNTIME_DIR it prints a line for each try.
+    Mesa's EGL asks it for a display. Without XDG_RUNTIME_DIR it prints a line for each attempt.
     """
     name = "XDG_RUNTIME_DIR"
     if not sys.platform.startswith("linux") or name in os.environ:

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from dala.gpu.compute.engines.webgpu.pool import PoolSlot
 
-#: Bind groups kept for later dispatches with the same buffers.
-KEPT: Final = 512
+#: The number of bind groups that are kept.
+MAX_GROUPS: Final = 512
 
 
 class Bindings:
-    """Layouts and bind groups of one device; for the owner's thread."""
+    """Layouts and bind groups of one device. For the owner's thread only."""
 
     def __init__(self, device: Any, uniform: Any) -> None:
         self._device = device
@@ -29,11 +29,11 @@ class Bindings:
         return len(self._groups)
 
     def pipeline_layout(self, inputs: int) -> Any:
-        """The layout of a pipeline with so many inputs."""
+        """Return the layout of a pipeline with this number of inputs."""
         return self._layout(inputs)[1]
 
     def group(self, slots: list[PoolSlot], window: int) -> Any:
-        """The bind group of these buffers, the output last, seeing so much of the block."""
+        """Return the bind group of buffers (the output last) and a window of uniform bytes."""
         key = (window, *(slot.id for slot in slots))
         group = self._groups.get(key)
         if group is not None:
@@ -48,18 +48,18 @@ class Bindings:
         self._groups[key] = group
         for id in key[1:]:
             self._groups_of.setdefault(id, set()).add(key)
-        if len(self._groups) > KEPT:
+        if len(self._groups) > MAX_GROUPS:
             self._forget(next(iter(self._groups)))
         return group
 
     def forget(self, slots: list[PoolSlot]) -> None:
-        """Lets go of all bind groups that hold any of these buffers."""
+        """Release all bind groups that hold any of these buffers."""
         for slot in slots:
             for key in list(self._groups_of.get(slot.id, ())):
                 self._forget(key)
 
     def clear(self) -> None:
-        """Lets go of everything."""
+        """Release everything."""
         self._layouts.clear()
         self._groups.clear()
         self._groups_of.clear()

@@ -1,17 +1,16 @@
-"""Chains on WebGPU: a blur and the programs that follow it, in one dispatch.
+"""Chains on WebGPU: a blur and the programs after it, in one dispatch.
 
-The programs run on the blurred pixels while these are in workgroup memory (``wgsl_blur.py``). The
-first of them may look at neighbours at fixed distances; all may read other pictures at their own
-place. Between two stages a pixel is rounded as if it were stored, so that the result is that of the
-stages run one by one.
+The programs run on blurred pixels in workgroup memory (``wgsl/blur.py``). The first one may read
+neighbors at fixed offsets; all may read the pixel of another image at the same position. Pixels are
+rounded between two stages as if they were stored, so that the result is that of separate passes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dala.gpu.compute.engines.base import Link, Runner, Storage, Task, Tensor
+from dala.gpu.compute.engines.base import Link, Runner, Storage, Task, Tensor, Values
 from dala.gpu.compute.engines.sampling.gauss import gaussian_weights
 from dala.gpu.compute.engines.webgpu.wgsl.blur import (
     TILE_RADIUS,
@@ -31,17 +30,17 @@ from dala.gpu.compute.lang.ir import LOADED, Program, values
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: The bindings a chain may read: what every device has, less the output.
-MOST_INPUTS = 7
+#: The bindings a chain may read: those that every device has, without the output's.
+MAX_INPUTS = 7
 
-#: What a pass through memory costs, about, in the units of ``BlurTile.work``.
-MORE_WORK = 25
+#: The approximate cost of a pass through memory, in the units of ``BlurTile.work``.
+PASS_COST = 25
 
 
 def make_chain(
     engine: WebGPUEngine, links: Sequence[Link], inputs: Sequence[Tensor]
 ) -> Runner | None:
-    """What runs the chain, or None if it is not one of these."""
+    """Return what runs the chain, or None if it is not a blur followed by programs."""
     task = links[0].work
     if len(links) < 2 or not isinstance(task, Task) or task.op != "blur":
         return None
@@ -51,7 +50,7 @@ def make_chain(
     if any(link.store is not None for link in links):
         return None
     programs = [link.work for link in links[1:] if isinstance(link.work, Program)]
-    if len(programs) < len(links) - 1 or len(inputs) > MOST_INPUTS:
+    if len(programs) < len(links) - 1 or len(inputs) > MAX_INPUTS:
         return None
     height, width = links[0].out.shape[:2]
     picture, out = _picture(links[0].out), _picture(links[-1].out)
@@ -74,7 +73,7 @@ def make_chain(
     numbers = shader.numbers(weights, height, width)
     groups = shader.groups(height, width)
 
-    def run(given: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(given: Sequence[Storage], output: Storage, params: Values) -> None:
         block = shader.block.pack(numbers, params)
         engine.dispatch(pipeline, [*(given[n] for n in order), output], block, groups)
 
@@ -82,9 +81,9 @@ def make_chain(
 
 
 def _pays(picture: ImageFormat, radius: int, reach: int) -> bool:
-    """Whether a tile that is blurred further than itself costs less than another pass."""
+    """Return True if blurring a margin around each tile costs less than another pass."""
     alone, wider = choose_tile(picture, radius, 0), choose_tile(picture, radius, reach)
-    return alone is not None and wider is not None and wider.work - alone.work <= MORE_WORK
+    return alone is not None and wider is not None and wider.work - alone.work <= PASS_COST
 
 
 def _picture(tensor: Tensor) -> ImageFormat:
@@ -92,7 +91,7 @@ def _picture(tensor: Tensor) -> ImageFormat:
 
 
 class _Writer:
-    """Writes the programs of a chain as functions, and the calls that run them on one pixel."""
+    """A writer of a chain's programs: WGSL functions, and the calls that run them on a pixel."""
 
     def __init__(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> None:
         self._links = links
@@ -103,11 +102,11 @@ class _Writer:
         self._functions: list[str] = []
         self._params: list[tuple[str, str]] = []
         self._length = 0
-        #: Outside inputs that programs read, besides what is blurred.
+        #: Inputs of the chain that programs read, other than the blurred image.
         self.beside: list[int] = []
 
     def write(self) -> Finish | None:
-        """All of them, or None if one cannot be had so."""
+        """Write all programs, or return None if one cannot be part of a chain."""
         calls: list[str] = []
         for number in range(1, len(self._links)):
             call = self._program(number)
@@ -172,7 +171,7 @@ class _Writer:
         return f"{name}({', '.join(given)})"
 
     def _value(self, source: int, offset: Offset) -> str | None:
-        """What a program is given: a blurred pixel, an earlier result, a pixel of a picture."""
+        """Return an argument: a blurred pixel, an earlier result, or a pixel of another image."""
         if source == -1:
             self._offsets.add(offset)
             return f"{{{offset[0]},{offset[1]}}}"
@@ -182,7 +181,7 @@ class _Writer:
             return f"{{{-1 - source}}}"
         picture = _picture(self._inputs[source])
         if picture.words or (picture.dtype == "f32" and picture.channels == 3):
-            return None  # not one item of memory each
+            return None  # a pixel is not one element of the buffer
         item = f"given_{source}[{{e}}]"
         if source == self._links[0].sources[0]:
             item = "source[{e}]"

@@ -1,9 +1,9 @@
-"""A device as its owner's thread sees it: commands, submits, memory. Nobody else may call this.
+"""A native device: commands, submits and memory. For the owner's thread only.
 
-Launches are recorded into one command buffer while there is more to do, and submitted when the
-inbox is empty, so a burst of them costs one submit. The numbers that a dispatch is given lie in one
-uniform buffer, each dispatch of a batch at its own offset; they are written just before the
-submit. Writes to a queue are ordered with its submits, so the next batch may use the same places.
+Dispatches are recorded into one command buffer while more work is enqueued, and submitted when the
+queue is empty, so that a burst costs one submit. The uniform blocks of a batch are in one uniform
+buffer, each dispatch at its own offset, and are written just before the submit. Writes to a queue
+are ordered with its submits, so the next batch can use the same offsets.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ from dala.gpu.compute.engines.webgpu.staging import MappedRead, Staging
 from dala.gpu.compute.engines.webgpu.timing import Timer
 from dala.gpu.compute.engines.webgpu.upload import MappedWrite, Uploads
 
-#: Bytes for the numbers of one batch of dispatches.
+#: Bytes for the uniform blocks of one batch of dispatches.
 UNIFORM_BYTES: Final = 65536
 
-#: How much of them one dispatch sees; kernels with more parameters see more.
+#: The smallest window of them that a dispatch binds; kernels with more parameters bind more.
 MIN_WINDOW: Final = 512
 
-#: Launches in one submit: few while the device has nothing to do, more while it is busy.
+#: Dispatches in one submit: few while the device is idle, more while it is busy.
 FIRST_BATCH: Final = 4
 MAX_BATCH: Final = 32
 
-#: Copies from this size on are dispatches, which move several times more bytes a second.
+#: Copies from this size on are done by a shader, which is several times faster.
 LARGE_COPY: Final = 1 << 20
 
-#: Submits under way at once; beyond this the owner waits for half of them.
+#: Submits in flight; beyond this the owner waits for half of them.
 MAX_IN_FLIGHT: Final = 64
 
-#: Bytes written in one piece, and bytes of writes under way before the owner waits.
+#: Bytes of one write, and bytes of writes in flight before the owner waits.
 WRITE_BYTES: Final = 64 << 20
 MAX_WRITE_BYTES: Final = 256 << 20
 
-#: How long a wait only polls before it begins to sleep in between.
+#: How long a wait polls without sleeping.
 SPIN_SECONDS: Final = 150e-6
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ComputePipeline:
-    """A compiled shader, by number: what others may hold without holding native things."""
+    """The number of a compiled shader, which other threads may hold."""
 
     id: int
-    #: How much of the uniform buffer a dispatch sees.
+    #: Bytes of the uniform buffer that a dispatch binds.
     window: int
 
 
@@ -91,7 +91,7 @@ class NativeDevice:
     # memory -----------------------------------------------------------------------------------
 
     def allocate(self, buffer: DeviceBuffer, zero: bool) -> None:
-        """Finds memory for a buffer: some that was used before, or new memory, which is zeroed."""
+        """Assign memory to a buffer, from the pool or new. New memory is always zero."""
         if self.pool.take(buffer):
             if zero:
                 self.encoder().clear_buffer(self.native_buffer(buffer))
@@ -107,34 +107,34 @@ class NativeDevice:
         self.pool.give(buffer, PoolSlot(native, buffer.size))
 
     def release(self, buffer: DeviceBuffer) -> None:
-        """Takes a buffer's memory back into the pool."""
+        """Return a buffer's memory to the pool."""
         self.discard(self.pool.put(buffer))
 
     def discard(self, slots: list[PoolSlot]) -> None:
-        """Lets go of memory for good; what is recorded or under way with it goes on."""
+        """Release memory. Recorded and submitted commands that use it still run."""
         if slots:
             self._bindings.forget(slots)
             for slot in slots:
                 slot.native = None
 
     def write(self, buffer: DeviceBuffer, data: memoryview) -> None:
-        """Writes bytes at the buffer's beginning, in turn with the commands so far."""
+        """Write bytes to the beginning of a buffer, in order with the commands so far."""
         self.flush()
         native = self.native_buffer(buffer)
         whole = data.nbytes & ~3
         for start in range(0, whole, WRITE_BYTES):
             piece = data[start : min(start + WRITE_BYTES, whole)]
             self._write(native, start, piece)
-        if whole < data.nbytes:  # only whole words can be written; what pads them is never read
+        if whole < data.nbytes:  # only whole words can be written; the padding is never read
             self._write(native, whole, bytes(data[whole:]).ljust(4, b"\0"))
 
     def request_upload(self, nbytes: int, future: Future[MappedWrite]) -> None:
-        """Gives mapped memory for a large write to the thread that waits for the future."""
+        """Set the future to mapped memory for a large upload, when there is some."""
         self._start_waiting()
-        self.uploads.ask(nbytes, future)
+        self.uploads.request(nbytes, future)
 
     def write_upload(self, room: MappedWrite, buffer: DeviceBuffer, nbytes: int) -> None:
-        """Writes what was filled in, in turn with the commands so far."""
+        """Copy filled memory to a buffer, in order with the commands so far."""
         try:
             native = self.native_buffer(buffer)
         except DeviceError:
@@ -143,7 +143,7 @@ class NativeDevice:
         self.uploads.send(room, native, nbytes)
 
     def write_unordered(self, buffer: DeviceBuffer, data: bytes, start: int) -> None:
-        """Writes whole words where no command recorded so far looks: without a submit before it."""
+        """Write whole words that no recorded command reads, so that no submit is needed first."""
         self._write(self.native_buffer(buffer), start, data)
 
     def copy(
@@ -154,7 +154,7 @@ class NativeDevice:
         source_start: int = 0,
         target_start: int = 0,
     ) -> None:
-        """Records a copy, from and to bytes on which a vec4 begins; a large one as a dispatch."""
+        """Record a copy. Starts are multiples of 16 bytes. Large copies are dispatches."""
         size = -(-nbytes // 4) * 4
         if not size or source is target:
             return
@@ -176,13 +176,13 @@ class NativeDevice:
             self.encoder().copy_buffer_to_buffer(*natives)
 
     def read_mapped(self, buffer: DeviceBuffer, nbytes: int, future: Future[MappedRead]) -> None:
-        """As :meth:`read`, but the thread that waits copies the bytes itself."""
+        """Start a :meth:`read` whose bytes the waiting thread copies out of mapped memory."""
         self.read(buffer, nbytes, future, read_mapped=True)
 
     def read(
         self, buffer: DeviceBuffer, nbytes: int, future: Future[Any], *, read_mapped: bool = False
     ) -> None:
-        """Begins a read; raises what has gone wrong so far instead, if anything has."""
+        """Start a read, or raise the first error of earlier work."""
         failure = self._owner.take_failure()
         if failure is not None:
             raise failure
@@ -192,7 +192,7 @@ class NativeDevice:
     # work -------------------------------------------------------------------------------------
 
     def compile(self, source: str, inputs: int, block: int) -> ComputePipeline:
-        """Compiles a shader with so many inputs and a uniform block of so many bytes."""
+        """Compile a shader with a number of inputs and a uniform block of ``block`` bytes."""
         module = self.native.create_shader_module(code=source)
         native = self.native.create_compute_pipeline(
             layout=self._bindings.pipeline_layout(inputs),
@@ -210,7 +210,7 @@ class NativeDevice:
         block: bytes,
         groups: int,
     ) -> None:
-        """Records a dispatch; the last of the buffers is the output."""
+        """Record a dispatch; the last buffer is the output."""
         if self._used + pipeline.window > UNIFORM_BYTES:
             self.flush()
         group = self._bindings.group([self._slot(b) for b in buffers], pipeline.window)
@@ -230,7 +230,7 @@ class NativeDevice:
             self.flush()
 
     def encoder(self) -> Any:
-        """The encoder that commands are recorded with, outside a compute pass."""
+        """Return the command encoder, outside any compute pass."""
         if self._pass is not None:
             self._end_pass()
         if self._encoder is None:
@@ -238,13 +238,13 @@ class NativeDevice:
         return self._encoder
 
     def flush(self) -> None:
-        """Submits what has been recorded and written."""
+        """Submit the recorded commands and writes."""
         if self._encoder is None and not self._dirty:
             return
         encoder, self._dispatches = self.encoder(), 0
         self._encoder = None
         used, self._used = self._used, 0
-        commands = encoder.finish()  # raises if anything recorded was wrong, or the device is lost
+        commands = encoder.finish()  # raises if a command was invalid or the device is lost
         if used:
             self.native.queue.write_buffer(self._uniform, 0, memoryview(self._blocks)[:used])
         number = self.done.submit(self.native, commands)
@@ -257,19 +257,19 @@ class NativeDevice:
                 self.wait_for(number - MAX_IN_FLIGHT // 2)
 
     def hold(self, more: int) -> None:
-        """Puts off submits while the sum of these is above zero; a wait submits all the same."""
+        """Defer submits while the sum of ``more`` is positive; a wait submits anyway."""
         self._held += more
 
     def start_timing(self) -> Timer | None:
-        """Times the dispatches from now on; None if that is being done already, or cannot be."""
+        """Time dispatches from now on; None if a timer is running or there are no timestamps."""
         if self._timer is not None or "timestamp-query" not in self._adapter.features:
             return None
-        self.encoder()  # ends the pass of the dispatches so far
+        self.encoder()  # ends the current pass
         self._timer = Timer(self.native)
         return self._timer
 
     def stop_timing(self, timer: Timer, future: Future[memoryview] | None = None) -> None:
-        """Times no longer; fulfils the future with the time stamps once all dispatches are done."""
+        """Stop timing, and set the future to the timestamps once all dispatches are done."""
         self._timer = None
         if future is None:
             return
@@ -280,7 +280,7 @@ class NativeDevice:
         self.staging.read(timer.resolve(self.encoder()), timer.nbytes, future)
 
     def sync(self, future: Future[None]) -> None:
-        """Fulfils the future when all work so far is done, or with what went wrong in it."""
+        """Set the future when all work so far is done, or to the first error in it."""
         try:
             self.flush()
         except Exception as error:
@@ -288,10 +288,10 @@ class NativeDevice:
         self._start_waiting()
         self._syncs.append((self.done.submitted, future))
 
-    # moving on --------------------------------------------------------------------------------
+    # progress ---------------------------------------------------------------------------------
 
     def on_idle(self) -> float | None:
-        """Submits, polls, fulfils; says when to look again: soon if somebody waits."""
+        """Submit, poll and set futures; return the seconds until the next call, or None."""
         if not self._held:
             self.flush()
         if not self.done.in_flight and not self._awaited:
@@ -303,11 +303,11 @@ class NativeDevice:
         waited = time.monotonic() - self._since
         if settled:
             self._since = time.monotonic()
-        # An eighth of the time waited so far: late by that much at most, and never busy for long.
+        # An eighth of the time waited so far: adds little latency without spinning for long.
         return 0 if waited < SPIN_SECONDS else min(waited / 8, 0.002)
 
     def poll(self) -> None:
-        """Lets the device report what it has finished; notices its loss."""
+        """Process finished work; raises if the device is lost."""
         poll(self.native)
         while self._writes and self._writes[0][0] <= self.done.finished:
             self._writes.popleft()
@@ -315,7 +315,7 @@ class NativeDevice:
             raise self._owner.lost
 
     def settle(self) -> bool:
-        """Fulfils what has come about; says whether anything had."""
+        """Set the futures of finished work; return True if there were any."""
         settled = self.staging.collect(self._owner.translate)
         settled = self.uploads.collect() or settled
         while self._syncs and self._syncs[0][0] <= self.done.finished:
@@ -329,7 +329,7 @@ class NativeDevice:
         return settled
 
     def wait_for(self, number: int, seconds: float = 1e9) -> bool:
-        """Waits until a submit is done, or so many seconds; says whether it is."""
+        """Wait for a submit, at most ``seconds``; return True if it is done."""
         started = time.monotonic()
         while self.done.finished < number:
             self.poll()
@@ -341,10 +341,10 @@ class NativeDevice:
                 time.sleep(min(waited / 8, 0.002))
         return True
 
-    # ends -------------------------------------------------------------------------------------
+    # closing ----------------------------------------------------------------------------------
 
     def lost(self, error: DeviceLostError) -> None:
-        """Tells all who wait that the device is lost."""
+        """Set an error on everything that waits for the device."""
         self._encoder = self._pass = self._timer = None
         self._used = self._dirty = self._dispatches = 0
         self.done.finished = self.done.submitted
@@ -354,7 +354,7 @@ class NativeDevice:
             self._syncs.popleft()[1].set_exception(error)
 
     def stop(self) -> None:
-        """Waits for work under way, then gives everything back."""
+        """Wait for work in flight, then release everything."""
         self._encoder = self._pass = self._timer = None
         self._dirty = 0
         if self._owner.lost is None:
@@ -369,17 +369,17 @@ class NativeDevice:
         self._copying = None
         until = time.monotonic() + 5.0
         while (self.staging.busy or self.uploads.busy) and time.monotonic() < until:
-            time.sleep(0.001)  # mapped memory goes when nobody looks at it
+            time.sleep(0.001)  # mapped memory must not be in use when it is released
         self.staging.clear()
         self.uploads.clear()
         self.pool.clear()
         self._uniform = None
         if self._owner.lost is None:
             self.native.destroy()
-        self.native = None  # the last native object, gone on this thread like all the others
+        self.native = None  # released on this thread, like all native objects
 
     def stats(self) -> dict[str, int]:
-        """Counts of what the device holds."""
+        """Return counts and bytes of the device's resources."""
         return {
             **self.pool.stats(),
             "staging_buffers": self.staging.count,
@@ -394,8 +394,8 @@ class NativeDevice:
     def _slot(self, buffer: DeviceBuffer) -> PoolSlot:
         if buffer.slot is None:
             raise DeviceError(
-                f"{self._owner.name}: a buffer of {buffer.nbytes} bytes was used, but it has no "
-                "memory: it was given back, or there was none to be had."
+                f"{self._owner.name}: a buffer of {buffer.nbytes} bytes has no memory. It was "
+                "released, or allocating it failed."
             )
         return buffer.slot
 
@@ -426,7 +426,7 @@ class NativeDevice:
 
     @property
     def _awaited(self) -> bool:
-        """Whether somebody waits for the device."""
+        """True while a thread waits for the device."""
         return bool(self._syncs) or self.staging.waiting or self.uploads.waiting
 
     def _start_waiting(self) -> None:

@@ -1,7 +1,8 @@
-"""The WebGPU engine: Vulkan, Metal, Direct3D 12 and OpenGL through wgpu.
+"""The WebGPU engine: Vulkan, Metal, Direct3D 12 and OpenGL through wgpu-py.
 
-The engine is what other threads talk to. It checks, writes shaders and packs numbers on the
-caller's thread; everything native is left to the device's owner (``owner.py``, ``device.py``).
+The engine may be used from any thread. It checks arguments, writes shaders and packs uniform blocks
+on the caller's thread. All native calls are made on the device's owner thread (``owner.py``,
+``device.py``).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dala.gpu.compute.engines.base import (
     Storage,
     Task,
     Tensor,
+    Values,
 )
 from dala.gpu.compute.engines.compositing import Composer
 from dala.gpu.compute.engines.cpu.memory import HostMemory
@@ -43,26 +45,26 @@ from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, MappedWrite
 from dala.gpu.compute.engines.webgpu.wgsl.shader import Shader, shader_key, write_shader
 from dala.gpu.compute.lang.ir import Program
 
-#: Buffers up to this size are taken to fit: if one does not, the next wait for the device says so.
+#: Allocations up to this size do not wait for the owner; a failure is raised by the next wait.
 UNCHECKED_BYTES = 1 << 24
 
-#: Uploads up to this size are copied at once and left to the owner; larger ones are waited for.
+#: Uploads up to this size are copied and enqueued; larger ones wait for the owner.
 QUEUED_BYTES = 1 << 16
 
-#: From this size on the caller's thread copies to and from mapped memory itself.
+#: From this size on, the caller's thread copies to and from mapped memory.
 MAPPED_BYTES = 1 << 20
 
 
 class WebGPUEngine(Engine):
-    """One adapter, opened.
+    """The engine of one WebGPU adapter.
 
     Args:
-        adapter: From :func:`~dala.gpu.compute.engines.webgpu.adapters.list_adapters`.
-        pool_bytes: Memory kept for later buffers; ``DALA_POOL_BYTES`` or 512 MiB if not given.
-        staging_bytes: Memory for reads under way.
+        adapter: from :func:`~dala.gpu.compute.engines.webgpu.adapters.list_adapters`.
+        pool_bytes: released memory that is kept; by default ``DALA_POOL_BYTES``, or 512 MiB.
+        staging_bytes: memory for downloads in flight.
 
     Raises:
-        DeviceError: the adapter gives no device.
+        DeviceError: the adapter provides no device.
     """
 
     backend = "webgpu"
@@ -131,7 +133,7 @@ class WebGPUEngine(Engine):
 
     @property
     def workgroup(self) -> int:
-        """Invocations in a workgroup: 256 where the device allows so many."""
+        """Invocations in a workgroup: 256, or the device's limit if that is lower."""
         return self._workgroup
 
     @property
@@ -145,11 +147,11 @@ class WebGPUEngine(Engine):
         limit = self.adapter.max_buffer_bytes
         if nbytes > limit:
             raise BufferTooLarge(
-                f"allocate: {nbytes} bytes were asked for, but a buffer on {self._owner.name} has "
-                f"at most {limit}. Split the data, or use device 'cpu'."
+                f"allocate: nbytes must be at most {limit} on {self._owner.name}, got {nbytes}. "
+                "Split the data, or use device 'cpu'."
             )
         buffer = DeviceBuffer(nbytes, size_class(nbytes, limit))
-        zero = zero or nbytes == 0  # something empty reads as zeros
+        zero = zero or nbytes == 0  # empty buffers read as zeros
         if nbytes <= UNCHECKED_BYTES:
             self._owner.post(self._device.allocate, buffer, zero)
         else:
@@ -175,17 +177,17 @@ class WebGPUEngine(Engine):
             self._write(buffer, view)
 
     def _write(self, buffer: DeviceBuffer, view: memoryview) -> None:
-        """Fills mapped memory on this thread, so that the owner's is free meanwhile."""
+        """Upload through mapped memory that this thread fills, while the owner goes on."""
         future: Future[MappedWrite] = Future()
         self._owner.promise(future, self._device.request_upload, view.nbytes, future)
         room = self._owner.wait(future)
         try:
-            np.copyto(room.memory, np.frombuffer(view, np.uint8))  # leaves the GIL free
+            np.copyto(room.memory, np.frombuffer(view, np.uint8))  # releases the GIL
         except BaseException:
-            room.left = True
+            room.released = True
             self._owner.post_from_finalizer(self._device.uploads.give_back, room)
             raise
-        room.left = True
+        room.released = True
         self._owner.post(self._device.write_upload, room, buffer, view.nbytes)
 
     def download(self, storage: Storage) -> memoryview:
@@ -200,7 +202,7 @@ class WebGPUEngine(Engine):
             data = self._host.block(storage.nbytes)
             np.copyto(data, np.frombuffer(lent.view, np.uint8))
         finally:
-            lent.left = True
+            lent.released = True
             self._owner.post_from_finalizer(self._device.staging.give_back, lent)
         return memoryview(data)
 
@@ -223,7 +225,7 @@ class WebGPUEngine(Engine):
         if missing:
             raise UnsupportedDtype(
                 f"kernel {program.name!r} computes with {' and '.join(missing)}, which "
-                f"{self._owner.name} does not have. Use 32-bit types, or device 'cpu'."
+                f"{self._owner.name} does not support. Use 32-bit types, or device 'cpu'."
             )
         return _Dispatcher(self, program, geometry)
 
@@ -236,7 +238,7 @@ class WebGPUEngine(Engine):
         return make_chain(self, links, inputs)
 
     def shader(self, source: str, inputs: int, block: int) -> ComputePipeline:
-        """A complete shader with so many inputs, compiled once for the same text."""
+        """Return a pipeline for a complete shader; the same text is compiled once."""
         key = (source, inputs, block)
         found = self._shaders.get(key)
         if found is None:
@@ -252,7 +254,7 @@ class WebGPUEngine(Engine):
     def dispatch(
         self, pipeline: ComputePipeline, buffers: Sequence[Storage], block: bytes, groups: int
     ) -> None:
-        """Leaves a dispatch in the owner's inbox; the last of the buffers is the output."""
+        """Enqueue a dispatch; the last buffer is the output."""
         bound = tuple(_buffer(storage) for storage in buffers)
         self._owner.post(self._device.dispatch, pipeline, bound, block, groups)
 
@@ -263,7 +265,7 @@ class WebGPUEngine(Engine):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Launches inside a ``with`` block of this go to the device in as few submits as can be."""
+        """Return a context manager that gathers dispatches in as few submits as possible."""
         self._owner.post(self._device.hold, 1)
         try:
             yield
@@ -272,10 +274,10 @@ class WebGPUEngine(Engine):
 
     @contextmanager
     def profile(self) -> Iterator[DispatchTimes | None]:
-        """Times every dispatch inside a ``with`` block of this, whoever makes it, without waiting.
+        """Return a context manager that times every dispatch in its block, of any thread.
 
-        The times are there when the block has ended, which waits for the device. None where the
-        device has no time stamps, or while somebody else is profiling.
+        The durations are available after the block, whose end waits for the device. The value is
+        None if the device has no timestamps, or while another thread is profiling.
         """
         timer = self._owner.call(self._device.start_timing)
         if timer is None:
@@ -303,7 +305,7 @@ class WebGPUEngine(Engine):
     def stats(self) -> dict[str, int]:
         try:
             counts = self._owner.call(self._device.stats)
-        except (DeviceError, FreedError):  # lost or closed: what is left, without asking it
+        except (DeviceError, FreedError):  # lost or closed: the last known counts
             counts = self._device.stats()
         return {**counts, "pipelines": len(self._compiled) + len(self._shaders)}
 
@@ -313,7 +315,7 @@ class WebGPUEngine(Engine):
     def compiled(
         self, program: Program, geometry: Geometry, aliased: tuple[int, ...]
     ) -> tuple[Shader, ComputePipeline]:
-        """The shader for a dispatch, written and compiled if there is none yet."""
+        """Return the shader and the pipeline of a program, compiled on first use."""
         key = shader_key(program, geometry, aliased)
         found = self._compiled.get(key)
         if found is None:
@@ -338,19 +340,19 @@ class WebGPUEngine(Engine):
         most = limits["max-storage-buffers-per-shader-stage"]
         if len(shader.bound) + 1 > most:
             raise DeviceError(
-                f"kernel {program.name!r} has {len(program.args)} inputs, {self._owner.name} "
+                f"kernel {program.name!r} has {len(program.args)} inputs, but {self._owner.name} "
                 f"allows {most - 1}. Split the kernel."
             )
         room = min(limits["max-uniform-buffer-binding-size"], UNIFORM_BYTES)
         if shader.block.packer.size > room:
             raise DeviceError(
-                f"kernel {program.name!r}: its parameters take {shader.block.packer.size} bytes, "
+                f"kernel {program.name!r} has {shader.block.packer.size} bytes of parameters, but "
                 f"{self._owner.name} allows {room}. Pass large tables as an array."
             )
 
 
 class _Dispatcher:
-    """A program prepared for a geometry; calling it leaves one dispatch in the owner's inbox."""
+    """A program prepared for a geometry; a call enqueues one dispatch."""
 
     __slots__ = ("_engine", "_geometry", "_program", "_variants")
 
@@ -358,13 +360,13 @@ class _Dispatcher:
         self._engine = engine
         self._program = program
         self._geometry = geometry
-        #: By the arguments that are the output: shader, pipeline, the geometry's numbers, groups.
+        #: By the arguments that alias the output: shader, pipeline, geometry's numbers, groups.
         self._variants: dict[
             tuple[int, ...], tuple[Shader, ComputePipeline, tuple[int, ...], int]
         ] = {}
         self._variant(())
 
-    def __call__(self, inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def __call__(self, inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         out = _buffer(output)
         buffers = [_buffer(storage) for storage in inputs]
         aliased: tuple[int, ...] = ()
@@ -389,7 +391,7 @@ class _Dispatcher:
 def _buffer(storage: Storage) -> DeviceBuffer:
     buffer = storage.handle
     if buffer is None:
-        raise FreedError("this memory was given back; it cannot be used any more.")
+        raise FreedError("this memory was released and cannot be used any more.")
     assert isinstance(buffer, DeviceBuffer)
     return buffer
 

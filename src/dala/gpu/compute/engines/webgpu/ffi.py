@@ -1,9 +1,9 @@
-"""The few things that wgpu's own Python calls do not do, or not the way we need; nowhere else.
+"""The only module that uses private attributes and native calls of wgpu-py.
 
-- ``wgpu`` polls on a thread of its own that blocks, and on Vulkan a blocked poll holds up every
-  submit. So that thread is stopped, and the device's owner polls without blocking.
-- ``on_submitted_work_done`` has a callback of the wrong signature in wgpu 0.32.
-- An error in a submit ends the process. What can be known before is found out before.
+- wgpu-py polls on a thread that blocks, and on Vulkan a blocked poll delays every submit. That
+  thread is stopped here; the device's owner polls without blocking.
+- ``on_submitted_work_done`` has a callback with the wrong signature in wgpu 0.32.
+- An error in a submit aborts the process, so errors are found before the submit.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 from dala.errors import DeviceError
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
 
-#: Features that are of use to kernels, where an adapter has them.
+#: Features that are requested if the adapter has them.
 FEATURES = ("shader-f64", "shader-int64", "shader-f16", "subgroup", "timestamp-query")
 
 
 class MapToken:
-    """Becomes ``done`` when the mapping it was made for has come about, or failed."""
+    """The state of a request to map a buffer: ``done`` once it has succeeded or failed."""
 
     __slots__ = ("done",)
 
@@ -27,12 +27,12 @@ class MapToken:
         self.done = False
 
     def set_done(self) -> None:
-        """Called by wgpu from within a poll."""
+        """Mark as done. wgpu-py calls this during a poll."""
         self.done = True
 
 
 class _TokenSource:
-    """Stands in for wgpu's polling thread: hands out tokens and polls nothing."""
+    """A replacement for wgpu-py's polling thread that creates tokens and does not poll."""
 
     def __init__(self) -> None:
         self.last = MapToken()
@@ -46,49 +46,49 @@ class _TokenSource:
 
 
 def request_device(adapter: Adapter) -> Any:
-    """A ``wgpu.GPUDevice`` with all the adapter allows, that nobody polls but :func:`poll`."""
+    """Return a ``wgpu.GPUDevice`` with the adapter's limits, polled by :func:`poll` only."""
     device = adapter.native.request_device_sync(
         label=adapter.id, required_features=[f for f in FEATURES if f in adapter.features]
-    )  # no required_limits: then they are the adapter's own
+    )  # without required_limits they are the adapter's own
     take_polling_over(device)
     return device
 
 
 def take_polling_over(device: Any) -> None:
-    """Ends wgpu's polling thread; from now on nothing is reported but by :func:`poll`."""
+    """Stop wgpu-py's polling thread; afterwards only :func:`poll` runs callbacks."""
     if not hasattr(device, "_poller") or not hasattr(device, "_poll"):
         import wgpu
 
         raise DeviceError(
-            f"wgpu {wgpu.__version__} polls devices in a way this version of dala does not know. "
-            "Install wgpu 0.32, or use device 'cpu'."
+            f"wgpu {wgpu.__version__} polls devices in a way that this version of dala does not "
+            "support. Install wgpu 0.32, or use device 'cpu'."
         )
     device._poller.stop()
     device._poller = _TokenSource()
 
 
 def poll(device: Any) -> None:
-    """Lets callbacks of finished work run; never waits."""
+    """Run the callbacks of finished work without waiting."""
     device._poll(False)
 
 
 def map_to_read(device: Any, buffer: Any, size: int) -> tuple[MapToken, Any]:
-    """Begins to map a staging buffer; gives a token to watch and the promise to resolve."""
-    # READ_NOSYNC: without it wgpu submits an empty command buffer first. Ours is submitted.
+    """Start to map a staging buffer; return a token to watch and the promise to resolve."""
+    # READ_NOSYNC: "READ" would submit an empty command buffer first.
     promise = buffer.map_async("READ_NOSYNC", 0, size)
     return device._poller.last, promise
 
 
 def map_to_write(device: Any, buffer: Any) -> tuple[MapToken, Any]:
-    """Begins to map a whole buffer to be written; likewise."""
+    """Start to map a whole buffer for writing; return its token and promise."""
     promise = buffer.map_async("WRITE", 0, buffer.size)
     return device._poller.last, promise
 
 
 def mapped_bytes(buffer: Any, nbytes: int) -> Any:
-    """The memory of a mapped buffer, as an array that may be written; until it is unmapped.
+    """Return the memory of a mapped buffer as a writable array, valid until it is unmapped.
 
-    wgpu's own ``write_mapped`` copies with the interpreter's lock held.
+    wgpu-py's ``write_mapped`` holds the GIL while it copies.
     """
     import ctypes
 
@@ -110,7 +110,7 @@ def timestamp_period(device: Any) -> float:
 
 
 class WorkDone:
-    """Counts submits, and tells how many of them the device has finished."""
+    """Counters of submits and of those that the device has finished."""
 
     def __init__(self) -> None:
         from wgpu.backends.wgpu_native import ffi, lib
@@ -135,10 +135,9 @@ class WorkDone:
         return self.submitted - self.finished
 
     def submit(self, device: Any, commands: Any) -> int:
-        """Submits finished commands and gives the submit's number.
+        """Submit a finished command buffer and return the number of the submit.
 
-        Finishing them has just shown that the device is there: a lost one refuses that, and only
-        that can be caught.
+        A lost device raises when commands are finished, which can be caught; a submit would abort.
         """
         device.queue.submit([commands])
         self.submitted += 1

@@ -1,10 +1,10 @@
-"""The thread that owns a device: every native call is made on it, in the order of asking.
+"""The thread that owns a device: it makes all native calls, in the order they were enqueued.
 
-Other threads leave work in its inbox and go on, or wait for the answer. Finalizers only ever leave
-work there, which neither waits nor takes a lock.
+Other threads enqueue work and go on, or wait for the result. Finalizers only enqueue, which neither
+waits nor takes a lock.
 
-Work that nobody waits for may fail too. Such an error is kept and raised by the next call that does
-wait for the device.
+An error in work that no thread waits for is kept, and raised by the next call that waits for the
+device.
 """
 
 from __future__ import annotations
@@ -26,31 +26,30 @@ from dala.errors import DalaError, DeviceError, DeviceLostError, FreedError
 
 T = TypeVar("T")
 
-#: How much work may wait in the inbox before those who bring more are made to wait.
+#: The number of jobs in the queue from which on threads wait before they enqueue another.
 MAX_QUEUED: Final = 256
 
-#: How long leaving the interpreter may wait for a device.
+#: The longest time that interpreter exit waits for a device.
 CLOSE_SECONDS: Final = 10.0
 
 
 class _Job(NamedTuple):
     work: Callable[..., Any]
     args: tuple[Any, ...]
-    #: Who is told how it went.
+    #: Receives the result or the error.
     future: Future[Any] | None = None
-    #: True if the work itself fulfils the future, later on.
+    #: True if the work itself sets the future, later.
     later: bool = False
-    #: True if it takes up room in the inbox.
+    #: True if it counts towards MAX_QUEUED.
     counted: bool = False
 
 
 class Owner:
-    """One thread, its inbox, and what went wrong on it.
+    """One thread, its queue of jobs, and the errors of jobs that no thread waited for.
 
-    ``name`` is the device's, for messages. ``on_idle`` is called on the thread whenever the
-    inbox is empty: it moves things on and says after how many seconds to look again (None: when
-    there is more work). ``on_lost`` is called there when the device is lost, ``on_stop`` at the
-    very end.
+    ``name`` is the device's, for messages. The thread calls ``on_idle`` when the queue is empty; it
+    returns the seconds until the next call, or None for "when there is more work". The thread calls
+    ``on_lost`` when the device is lost, and ``on_stop`` when it ends.
     """
 
     def __init__(self, name: str) -> None:
@@ -59,7 +58,7 @@ class Owner:
         self.on_lost: Callable[[DeviceLostError], None] = lambda error: None
         self.on_stop: Callable[[], None] = lambda: None
         self.lost: DeviceLostError | None = None
-        self._inbox: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._room = threading.Semaphore(MAX_QUEUED)
         self._failures: list[DeviceError] = []
         self._ended = ""
@@ -72,56 +71,56 @@ class Owner:
     # for any thread ---------------------------------------------------------------------------
 
     def post(self, work: Callable[..., Any], *args: Any) -> None:
-        """Leaves work to be done; waits only while too much of it is waiting."""
+        """Enqueue work; waits only while the queue is full."""
         self._put(work, args, None)
 
     def promise(self, future: Future[Any], work: Callable[..., Any], *args: Any) -> None:
-        """As :meth:`post`, for work that fulfils a future some time; if it fails, so does that."""
-        future.set_running_or_notify_cancel()  # from now on it cannot be cancelled
+        """Enqueue work that sets a future later; if it raises, the error is set."""
+        future.set_running_or_notify_cancel()  # it can no longer be cancelled
         self._put(work, args, future)
 
     def post_from_finalizer(self, work: Callable[..., Any], *args: Any) -> None:
-        """Leaves work to be done and never waits or raises."""
+        """Enqueue work; never waits or raises."""
         if not self._ended:
-            self._inbox.put(_Job(work, args))
+            self._queue.put(_Job(work, args))
 
     def call(self, work: Callable[..., T], *args: Any) -> T:
-        """Has work done and gives its result, or raises what it raised."""
+        """Run work on the thread and return its result, or raise its error."""
         self.check()
         future: Future[T] = Future()
-        self._inbox.put(_Job(work, args, future))
+        self._queue.put(_Job(work, args, future))
         if self._gone:
-            self._refuse_the_rest()
+            self._reject_queued()
         return self.wait(future)
 
     def wait(self, future: Future[T]) -> T:
-        """The result of something that the thread will fulfil."""
+        """Wait for a future that the thread sets, and return its result."""
         if threading.get_ident() == self._thread.ident:
-            while not future.done():  # asked on the thread itself, from a callback
+            while not future.done():  # on the thread itself, in a callback
                 self._turn(future)
         return future.result()
 
     def check(self) -> None:
-        """Raises if the device can take no more work."""
+        """Raise if the device is lost or closed."""
         if self.lost is not None:
             raise DeviceLostError(str(self.lost))
         if self._ended:
             raise FreedError(self._ended)
 
     def close(self) -> None:
-        """Ends the thread; work that has not begun is dropped."""
+        """Stop the thread; work that has not started is dropped."""
         self.close_soon()
-        for _ in range(MAX_QUEUED):  # let go of those who wait for room
+        for _ in range(MAX_QUEUED):  # wake the threads that wait to enqueue
             self._room.release()
         if threading.get_ident() != self._thread.ident:
             self._thread.join(CLOSE_SECONDS)
         atexit.unregister(self.close)
 
     def close_soon(self) -> None:
-        """As :meth:`close`, without waiting: for finalizers."""
+        """Stop the thread without waiting for it; for finalizers."""
         if not self._ended:
-            self._ended = f"{self.name} was closed; ask for the device again to get a new one."
-            self._inbox.put(None)
+            self._ended = f"{self.name} was closed. Choose the device again to open a new one."
+            self._queue.put(None)
 
     def _put(
         self, work: Callable[..., Any], args: tuple[Any, ...], future: Future[Any] | None
@@ -130,18 +129,18 @@ class Owner:
         here = threading.get_ident() == self._thread.ident
         if not here:
             self._room.acquire()
-        self._inbox.put(_Job(work, args, future, future is not None, not here))
+        self._queue.put(_Job(work, args, future, future is not None, not here))
         if self._gone:
-            self._refuse_the_rest()
+            self._reject_queued()
 
     # for the thread itself --------------------------------------------------------------------
 
     def fail(self, error: BaseException) -> None:
-        """Keeps the error of work that nobody waits for."""
+        """Keep the error of work that no thread waits for."""
         self._failures.append(self.translate(error))
 
     def take_failure(self) -> DeviceError | None:
-        """The first error kept, if any; all are forgotten."""
+        """Return the first kept error, or None, and drop the others."""
         if self.lost is not None:
             return DeviceLostError(str(self.lost))
         if not self._failures:
@@ -153,7 +152,7 @@ class Owner:
         return first
 
     def translate(self, error: BaseException) -> DeviceError:
-        """What a native call raised, as one of our errors; notices that the device is lost."""
+        """Convert the error of a native call to a DeviceError; detects a lost device."""
         if isinstance(error, DeviceError):
             return error
         text = str(error) or type(error).__name__
@@ -164,11 +163,11 @@ class Owner:
         return ours
 
     def mark_lost(self, why: str) -> DeviceLostError:
-        """Marks the device as lost; all that wait for it are told."""
+        """Mark the device as lost, and raise in all threads that wait for it."""
         if self.lost is None:
             self.lost = DeviceLostError(
-                f"{self.name} was lost ({why.strip().splitlines()[-1].strip()}); its buffers are "
-                "gone. Make them anew: the next call gets a new device."
+                f"{self.name} was lost ({why.strip().splitlines()[-1].strip()}). Its buffers are "
+                "gone. Create them again: the next call opens a new device."
             )
             self.on_lost(self.lost)
         return self.lost
@@ -178,7 +177,7 @@ class Owner:
     def _run(self) -> None:
         _watch_log(self)
         try:
-            while not self._ended or not self._inbox.empty():
+            while not self._ended or not self._queue.empty():
                 self._turn()
         finally:
             try:
@@ -187,21 +186,21 @@ class Owner:
                 logging.getLogger("dala").exception("%s could not be closed", self.name)
             _owner_of_thread.pop(threading.get_ident(), None)
             self._gone = True
-            self._refuse_the_rest()
+            self._reject_queued()
             atexit.unregister(self.close)
 
-    def _refuse_the_rest(self) -> None:
-        """Tells those whose work came too late; whoever sees the end first does this."""
+    def _reject_queued(self) -> None:
+        """Set an error on jobs that were enqueued after the end."""
         with suppress(queue.Empty):
             while True:
-                job = self._inbox.get_nowait()
+                job = self._queue.get_nowait()
                 if job is not None and job.future is not None:
                     job.future.set_exception(FreedError(self._ended))
 
     def _turn(self, awaited: Future[Any] | None = None) -> None:
-        """Does one piece of work; without any, looks round and waits."""
+        """Run one job; if there is none, call ``on_idle`` and wait."""
         try:
-            job = self._inbox.get_nowait()
+            job = self._queue.get_nowait()
         except queue.Empty:
             try:
                 pause = self.on_idle()
@@ -211,10 +210,10 @@ class Owner:
             if awaited is not None and awaited.done():
                 return
             if pause is not None and sys.platform == "win32":
-                time.sleep(pause)  # waiting for a lock is only exact to 16 ms there
+                time.sleep(pause)  # lock timeouts have a resolution of 16 ms there
                 pause = 0
             try:
-                job = self._inbox.get(timeout=pause) if pause != 0 else None
+                job = self._queue.get(timeout=pause) if pause != 0 else None
             except queue.Empty:
                 return
         if job is not None:
@@ -243,7 +242,7 @@ _owner_of_thread: dict[int, Owner] = {}
 
 
 class _ErrorFilter(logging.Filter):
-    """Hears what wgpu logs on our threads instead of raising it: a lost device, stray errors."""
+    """A log filter that catches errors which wgpu-py logs instead of raising them."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         owner = _owner_of_thread.get(record.thread or 0)
@@ -262,7 +261,7 @@ _error_filter = _ErrorFilter()
 
 def _watch_log(owner: Owner) -> None:
     _owner_of_thread[threading.get_ident()] = owner
-    import wgpu  # noqa: F401 - makes the logger, of a class of its own
+    import wgpu  # noqa: F401 - creates the logger, with a class of its own
 
     logger = logging.getLogger("wgpu")
     if _error_filter not in logger.filters:
@@ -273,16 +272,16 @@ def _watch_log(owner: Owner) -> None:
 
 _owners: weakref.WeakSet[Owner] = weakref.WeakSet()
 
-#: In a forked child, what must not be given back there: drivers do not survive a fork.
-_left_behind: list[Owner] = []
+#: Owners from before a fork, kept in the child: drivers do not survive a fork.
+_inherited: list[Owner] = []
 
 
 def _after_fork() -> None:
     for owner in _owners:
-        _left_behind.append(owner)
+        _inherited.append(owner)
         owner._ended = (
-            f"{owner.name} stayed behind in the parent process: GPUs cannot be used across fork(). "
-            "Start processes with multiprocessing.get_context('spawn')."
+            f"{owner.name} belongs to the parent process: GPUs cannot be used across fork(). Start "
+            " processes with multiprocessing.get_context('spawn')."
         )
         atexit.unregister(owner.close)
 

@@ -1,8 +1,8 @@
-"""Device memory: buffers are made once and used again by others of about their size.
+"""A pool of device memory: released buffers are reused for others of about their size.
 
-Who allocates gets a :class:`DeviceBuffer` at once; the memory behind it is found on the owner's
-thread, in turn with the other work. Memory that is given back may be used again by the next work,
-even while the device is still busy with it: all work on a device is done in order.
+Allocating returns a :class:`DeviceBuffer` at once; the owner's thread finds memory for it later, in
+order with the other work. Released memory can be reused while the device still works on it, because
+a device does all work in order.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import os
 from collections import OrderedDict
 from typing import Any, Final
 
-#: Memory kept for later use, unless ``DALA_POOL_BYTES`` says otherwise.
+#: Released memory that is kept by default; ``DALA_POOL_BYTES`` overrides it.
 POOL_BYTES: Final = 512 << 20
 
 _ids = itertools.count(1)
 
 
 class PoolSlot:
-    """A native buffer. Only the owner's thread holds these."""
+    """A native buffer of the pool. For the owner's thread only."""
 
     __slots__ = ("id", "native", "size")
 
@@ -30,20 +30,20 @@ class PoolSlot:
 
 
 class DeviceBuffer:
-    """A buffer as other threads hold it: the memory is in ``slot`` while it has any."""
+    """A buffer as other threads see it; ``slot`` is its memory, or None."""
 
     __slots__ = ("nbytes", "size", "slot")
 
     def __init__(self, nbytes: int, size: int) -> None:
-        #: Bytes that were asked for.
+        #: Requested bytes.
         self.nbytes = nbytes
-        #: Bytes on the device.
+        #: Allocated bytes.
         self.size = size
         self.slot: PoolSlot | None = None
 
 
 def size_class(nbytes: int, limit: int) -> int:
-    """The size to allocate: at least 16 bytes, whole vec4, at most an eighth larger than asked."""
+    """Return the size to allocate: whole vec4, at most an eighth larger than requested."""
     padded = max(16, -(-nbytes // 16) * 16)
     step = max(16, 1 << (padded - 1).bit_length() >> 4)
     rounded = -(-padded // step) * step
@@ -51,7 +51,7 @@ def size_class(nbytes: int, limit: int) -> int:
 
 
 def pool_bytes_from_environment() -> int:
-    """The cap that ``DALA_POOL_BYTES`` sets, or the usual one."""
+    """Return the cap from ``DALA_POOL_BYTES``, or the default."""
     text = os.environ.get("DALA_POOL_BYTES", "")
     try:
         return max(int(text), 0)
@@ -60,11 +60,11 @@ def pool_bytes_from_environment() -> int:
 
 
 class BufferPool:
-    """Free memory by size, the oldest let go beyond the cap, and counts of all there is."""
+    """Free memory by size, with a cap on its total, and counts of all memory."""
 
     def __init__(self, cap: int) -> None:
         self.cap = cap
-        #: Slots in use, so that the last reference to native memory is always here.
+        #: Slots in use. The pool holds the last reference to native memory.
         self._used: dict[int, PoolSlot] = {}
         self._free: dict[int, OrderedDict[int, PoolSlot]] = {}
         self._age: OrderedDict[int, PoolSlot] = OrderedDict()
@@ -72,24 +72,24 @@ class BufferPool:
         self._live_bytes = 0
 
     def take(self, buffer: DeviceBuffer) -> bool:
-        """Gives a buffer free memory of just its size; says whether there was any."""
+        """Assign free memory of the buffer's size to it; return False if there is none."""
         free = self._free.get(buffer.size)
         if not free:
             return False
-        id, slot = free.popitem()  # the last one given back: likeliest to be in a cache
+        id, slot = free.popitem()  # the most recent one: likeliest to be in a cache
         del self._age[id]
         self._pooled_bytes -= slot.size
         self.give(buffer, slot)
         return True
 
     def give(self, buffer: DeviceBuffer, slot: PoolSlot) -> None:
-        """Puts memory behind a buffer."""
+        """Assign memory to a buffer."""
         buffer.slot = slot
         self._used[slot.id] = slot
         self._live_bytes += buffer.nbytes
 
     def put(self, buffer: DeviceBuffer) -> list[PoolSlot]:
-        """Takes a buffer's memory back; gives what must go to stay under the cap."""
+        """Take a buffer's memory back; return the slots to discard to stay below the cap."""
         slot, buffer.slot = buffer.slot, None
         if slot is None or self._used.pop(slot.id, None) is None:
             return []
@@ -100,7 +100,7 @@ class BufferPool:
         return self.trim(self.cap)
 
     def trim(self, cap: int) -> list[PoolSlot]:
-        """Takes out the oldest free memory until what is kept is under ``cap`` bytes."""
+        """Remove and return the oldest free slots until the rest is below ``cap`` bytes."""
         out = []
         while self._pooled_bytes > cap and self._age:
             id, slot = self._age.popitem(last=False)
@@ -110,7 +110,7 @@ class BufferPool:
         return out
 
     def clear(self) -> None:
-        """Lets go of everything."""
+        """Release everything."""
         for slot in (*self._used.values(), *self._age.values()):
             slot.native = None
         self._used.clear()
@@ -119,7 +119,7 @@ class BufferPool:
         self._pooled_bytes = self._live_bytes = 0
 
     def stats(self) -> dict[str, int]:
-        """Counts and bytes of buffers in use and of memory kept."""
+        """Return counts and bytes of buffers in use and of free memory."""
         return {
             "live_buffers": len(self._used),
             "live_bytes": self._live_bytes,

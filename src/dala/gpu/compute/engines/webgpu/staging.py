@@ -1,9 +1,9 @@
-"""Reading back: a ring of mappable buffers, so that many reads are under way at once.
+"""Downloads: a ring of staging buffers, so that many reads can be in flight.
 
-A read copies into a staging buffer in its turn among the other work, then asks for it to be
-mapped. When that has come about, the bytes are copied out and the buffer is free for another read.
-The owner copies what is small; large memory is lent to the thread that waits for it, which copies
-while the owner goes on. Everything here but :class:`MappedRead` is for the owner's thread alone.
+A read records a copy into a staging buffer, in order with the other work, and requests to map it.
+Once mapped, its bytes are copied out and the buffer is free for another read. The owner's thread
+copies small reads. Large ones are copied by the thread that waits, while the owner goes on. All but
+:class:`MappedRead` is for the owner's thread only.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from dala.gpu.compute.engines.webgpu.pool import size_class
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.device import NativeDevice
 
-#: Memory that staging buffers may take together; a read that needs more has its own for once.
+#: The total size of staging buffers that are kept. A larger read gets a temporary one.
 STAGING_BYTES: Final = 256 << 20
 
-#: The smallest staging buffer.
-SMALLEST: Final = 4096
+#: The smallest staging buffer in bytes.
+MIN_BYTES: Final = 4096
 
 _NO_LIMIT: Final = 1 << 62
 _keys = count(1)
@@ -37,11 +37,11 @@ _keys = count(1)
 
 @dataclass(eq=False, slots=True)
 class MappedRead:
-    """Mapped memory that another thread may read until it says that it has left it."""
+    """Mapped memory that another thread reads until it sets ``released``."""
 
     key: int
     view: memoryview
-    left: bool = False
+    released: bool = False
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class _Read:
 
 
 class Staging:
-    """The ring. ``cap`` is in bytes; reads beyond it wait for earlier ones to finish."""
+    """The ring of staging buffers. Reads beyond ``cap`` bytes wait for earlier ones."""
 
     def __init__(self, device: NativeDevice, cap: int = STAGING_BYTES) -> None:
         self.cap = cap
@@ -68,34 +68,35 @@ class Staging:
 
     @property
     def busy(self) -> bool:
-        """Whether some thread is reading mapped memory."""
-        return any(not lent.left for _, lent in self._lent.values())
+        """True while a thread reads mapped memory."""
+        return any(not lent.released for _, lent in self._lent.values())
 
     @property
     def waiting(self) -> bool:
-        """Whether any read is under way."""
+        """True while any read is in flight."""
         return bool(self._reads)
 
     def read(
         self, source: Any, nbytes: int, future: Future[Any], *, read_mapped: bool = False
     ) -> None:
-        """Begins a read of a native buffer's first bytes; it is fulfilled by :meth:`collect`.
+        """Start to read the first bytes of a native buffer; :meth:`collect` sets the future.
 
-        The future gets the bytes, or a :class:`MappedRead` to be handed to :meth:`give_back`.
+        Its result is a copy of the bytes, or with ``read_mapped`` a :class:`MappedRead`, which the
+        reader passes to :meth:`give_back`.
         """
         padded = _padded(nbytes)
-        buffer = self._take(max(SMALLEST, size_class(padded, _NO_LIMIT)))
+        buffer = self._take(max(MIN_BYTES, size_class(padded, _NO_LIMIT)))
         try:
             self._device.encoder().copy_buffer_to_buffer(source, 0, buffer, 0, padded)
             self._device.flush()
             token, promise = map_to_read(self._device.native, buffer, padded)
         except BaseException:
-            self._drop(buffer)  # in whatever state it is, nobody will use it again
+            self._drop(buffer)  # its state is unknown, so it is not reused
             raise
         self._reads.append(_Read(future, buffer, nbytes, token, promise, read_mapped))
 
     def collect(self, translate: Callable[[BaseException], Exception]) -> bool:
-        """Fulfils the reads that have come about; says whether there were any."""
+        """Set the futures of finished reads; return True if there were any."""
         any_done = False
         while self._reads and self._reads[0].token.done:
             read = self._reads.popleft()
@@ -110,19 +111,19 @@ class Staging:
         return any_done
 
     def fail(self, error: Exception) -> None:
-        """Ends all reads under way with an error."""
+        """Set an error on all reads in flight."""
         while self._reads:
             self._reads.popleft().future.set_exception(error)
 
     def clear(self) -> None:
-        """Lets go of every buffer."""
+        """Release every buffer."""
         self._free.clear()
         self._reads.clear()
         self._lent.clear()
         self.bytes = self.count = 0
 
     def _finish(self, read: _Read) -> memoryview:
-        read.promise.sync_wait()  # has come about: does not wait
+        read.promise.sync_wait()  # it is mapped: does not wait
         data = np.empty(read.nbytes, np.uint8)
         mapped = read.buffer.read_mapped(0, _padded(read.nbytes), copy=False)
         np.copyto(data, np.frombuffer(mapped, np.uint8)[: read.nbytes])  # leaves the GIL free
@@ -137,9 +138,9 @@ class Staging:
         return lent
 
     def give_back(self, lent: MappedRead) -> None:
-        """Memory that was lent and has been read."""
+        """Take back mapped memory that has been read."""
         buffer, _ = self._lent.pop(lent.key)
-        with suppress(BufferError):  # an error on its thread may still look there
+        with suppress(BufferError):  # a traceback on its thread may still hold a view
             lent.view.release()
         self._put(buffer)
 
@@ -153,7 +154,7 @@ class Staging:
     def _take(self, size: int) -> Any:
         started = time.monotonic()
         while not self._free.get(size) and self.bytes + size > self.cap and self._reads:
-            self._device.poll()  # too much is under way: the oldest read must finish first
+            self._device.poll()  # at the cap: the oldest read must finish first
             if not self._device.settle():
                 time.sleep(min((time.monotonic() - started) / 8, 0.002))
         if free := self._free.get(size):
@@ -175,5 +176,5 @@ class Staging:
 
 
 def _padded(nbytes: int) -> int:
-    """Whole words, and at least one: nothing can be copied or mapped that is empty."""
+    """Round up to whole words, at least one: empty ranges cannot be copied or mapped."""
     return max(4, -(-nbytes // 4) * 4)

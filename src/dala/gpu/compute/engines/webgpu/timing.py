@@ -1,8 +1,7 @@
-"""How long dispatches take, by the device's own clock.
+"""Durations of dispatches, from device timestamps.
 
-While a device is timed every dispatch is a pass of its own, with a time stamp at its beginning and
-one at its end. Nobody waits: the stamps are read when the timing ends. A device that is not timed
-does nothing of this.
+While a device is timed, every dispatch is a compute pass of its own with a timestamp at its
+beginning and one at its end. They are read when the timing ends, so timing adds no waits.
 """
 
 from __future__ import annotations
@@ -15,47 +14,47 @@ import numpy as np
 
 from dala.gpu.compute.engines.webgpu.ffi import timestamp_period
 
-#: Time stamps in one set of them; devices allow 4096.
-SET: Final = 2048
+#: Timestamps in a query set; devices allow 4096.
+QUERY_SET_SIZE: Final = 2048
 
 
 class DispatchTimes:
-    """What ``WebGPUEngine.profile()`` gives; filled in when its block ends."""
+    """Durations of dispatches and passes, filled in when ``WebGPUEngine.profile()`` ends."""
 
     def __init__(self, mark: Callable[[], None]) -> None:
-        #: Of each dispatch, in order.
+        #: The duration of each dispatch, in order.
         self.seconds: list[float] = []
-        #: Of the dispatches before each :meth:`mark`, back to the one before it.
+        #: The duration of each pass: of the dispatches between two marks.
         self.passes: list[float] = []
         self._mark = mark
 
     def mark(self) -> None:
-        """Ends a pass: the dispatches since the last mark are one."""
+        """End a pass, which consists of the dispatches since the previous mark."""
         self._mark()
 
     def fill(self, seconds: list[float], marks: Sequence[int]) -> None:
-        """Keeps the times; ``marks`` are numbers of dispatches."""
+        """Set the durations; ``marks`` are numbers of dispatches."""
         self.seconds = seconds
         self.passes = [sum(seconds[first:last]) for first, last in pairwise([0, *marks])]
 
 
 class Timer:
-    """The time stamps of one timing; for the owner's thread."""
+    """The timestamps of one timing. For the owner's thread only."""
 
     def __init__(self, device: Any) -> None:
         self.dispatches = 0
-        #: How many dispatches there were at each mark.
+        #: The number of dispatches at each mark.
         self.marks: list[int] = []
-        #: Seconds a tick.
+        #: Seconds per tick.
         self.tick = timestamp_period(device)
         self._device = device
         self._sets: list[Any] = []
 
     def begin(self, encoder: Any) -> Any:
-        """A compute pass for one dispatch."""
-        number, first = divmod(2 * self.dispatches, SET)
+        """Begin a compute pass for one dispatch."""
+        number, first = divmod(2 * self.dispatches, QUERY_SET_SIZE)
         if number == len(self._sets):
-            self._sets.append(self._device.create_query_set(type="timestamp", count=SET))
+            self._sets.append(self._device.create_query_set(type="timestamp", count=QUERY_SET_SIZE))
         self.dispatches += 1
         return encoder.begin_compute_pass(
             timestamp_writes={
@@ -66,26 +65,26 @@ class Timer:
         )
 
     def mark(self) -> None:
-        """Remembers how many dispatches there were."""
+        """Record the number of dispatches so far."""
         self.marks.append(self.dispatches)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all stamps."""
+        """The size of all timestamps in bytes."""
         return 16 * self.dispatches
 
     def resolve(self, encoder: Any) -> Any:
-        """Has all stamps written into a buffer of their own."""
+        """Write all timestamps to a new buffer and return it."""
         import wgpu
 
         usage = wgpu.BufferUsage.QUERY_RESOLVE | wgpu.BufferUsage.COPY_SRC
-        buffer = self._device.create_buffer(size=8 * SET * len(self._sets), usage=usage)
+        buffer = self._device.create_buffer(size=8 * QUERY_SET_SIZE * len(self._sets), usage=usage)
         for number, stamps in enumerate(self._sets):
-            count = min(2 * self.dispatches - number * SET, SET)
-            encoder.resolve_query_set(stamps, 0, count, buffer, 8 * SET * number)
+            count = min(2 * self.dispatches - number * QUERY_SET_SIZE, QUERY_SET_SIZE)
+            encoder.resolve_query_set(stamps, 0, count, buffer, 8 * QUERY_SET_SIZE * number)
         return buffer
 
     def seconds(self, data: memoryview) -> list[float]:
-        """The dispatches' times from the stamps; a clock that was set back gives 0."""
+        """Return the durations of the dispatches, not below 0 even if the clock went back."""
         stamps = np.frombuffer(data, np.uint64).reshape(-1, 2).astype(np.int64)
         return [max(0.0, int(ticks) * self.tick) for ticks in stamps[:, 1] - stamps[:, 0]]

@@ -1,8 +1,8 @@
-"""Writing large data: a ring of mapped buffers, which the thread that has the data fills itself.
+"""Large uploads: a ring of mapped buffers that the calling thread fills.
 
-The owner hands out mapped memory, the other thread copies into it while the owner goes on, and
-then leaves word; the copy on the device is recorded in its turn. So several threads copy at once,
-and no memory is made and mapped anew for every write. All but
+The owner provides mapped memory, the caller copies its data there while the owner goes on, and the
+owner then records a copy on the device, in order with the other work. Several threads can copy at
+once, and buffers are reused instead of created and mapped for every upload. All but
 :class:`MappedWrite` is for the owner's thread only.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from dala.gpu.compute.engines.webgpu.device import NativeDevice
 
-#: Memory that the ring may take; who needs more waits, but one room there always is.
+#: The total size of the ring's buffers. Requests beyond it wait; there is always one buffer.
 UPLOAD_BYTES: Final = 256 << 20
 
 _NO_LIMIT: Final = 1 << 62
@@ -32,16 +32,16 @@ _keys = count(1)
 
 @dataclass(eq=False, slots=True)
 class MappedWrite:
-    """Mapped memory for one write. Whoever holds it says when it is filled, or not needed."""
+    """Mapped memory for one upload."""
 
     key: int
     memory: npt.NDArray[np.uint8]
-    #: True once nobody writes there any more.
-    left: bool = False
+    #: True once the caller has finished writing.
+    released: bool = False
 
 
 @dataclass(eq=False, slots=True)
-class _Asked:
+class _Request:
     nbytes: int
     future: Future[MappedWrite]
 
@@ -55,7 +55,7 @@ class _Mapping:
 
 @dataclass(eq=False, slots=True)
 class Uploads:
-    """The ring: free buffers are mapped, others are being filled, or are on their way back."""
+    """The ring: free buffers are mapped; others are being filled or mapped again."""
 
     device: NativeDevice
     cap: int = UPLOAD_BYTES
@@ -64,28 +64,28 @@ class Uploads:
     _free: list[Any] = field(default_factory=list)
     _out: dict[int, tuple[Any, MappedWrite]] = field(default_factory=dict)
     _mapping: deque[_Mapping] = field(default_factory=deque)
-    _asked: deque[_Asked] = field(default_factory=deque)
+    _requests: deque[_Request] = field(default_factory=deque)
 
     @property
     def waiting(self) -> bool:
-        """Whether somebody waits for a buffer to come back."""
-        return bool(self._asked)
+        """True while a caller waits for a buffer."""
+        return bool(self._requests)
 
-    def ask(self, nbytes: int, future: Future[MappedWrite]) -> None:
-        """Gives mapped memory of so many bytes, at once or when some comes back."""
-        self._asked.append(_Asked(nbytes, future))
+    def request(self, nbytes: int, future: Future[MappedWrite]) -> None:
+        """Request mapped memory; the future is set at once, or when a buffer is free."""
+        self._requests.append(_Request(nbytes, future))
         if self._mapping:
             self.device.poll()
         self.collect()
 
     def send(self, room: MappedWrite, target: Any, nbytes: int) -> None:
-        """Records the copy of what was filled in, and has the memory mapped again after it."""
+        """Record the copy of filled memory to a native buffer, and map the memory again."""
         buffer, _ = self._out.pop(room.key)
         try:
             buffer.unmap()
             size = -(-nbytes // 4) * 4
             self.device.encoder().copy_buffer_to_buffer(buffer, 0, target, 0, size)
-            self.device.flush()  # a buffer may not be mapped while commands with it wait
+            self.device.flush()  # a buffer of recorded commands cannot be mapped
             token, promise = map_to_write(self.device.native, buffer)
         except BaseException:
             self._drop(buffer)
@@ -93,45 +93,45 @@ class Uploads:
         self._mapping.append(_Mapping(buffer, token, promise))
 
     def give_back(self, room: MappedWrite) -> None:
-        """Memory that was not filled after all."""
+        """Take back memory that was not filled."""
         buffer, _ = self._out.pop(room.key)
         self._free.append(buffer)
         self.collect()
 
     def collect(self) -> bool:
-        """Serves those who asked, as far as memory has come back; says whether anybody was."""
+        """Set the futures of requests for which there is memory; return True if any was set."""
         while self._mapping and self._mapping[0].token.done:
             one = self._mapping.popleft()
             try:
-                one.promise.sync_wait()  # has come about: does not wait
+                one.promise.sync_wait()  # it is mapped: does not wait
             except Exception:
                 self._drop(one.buffer)
             else:
                 self._free.append(one.buffer)
         served = False
-        while self._asked:
-            buffer = self._find(self._asked[0].nbytes)
+        while self._requests:
+            buffer = self._find(self._requests[0].nbytes)
             if buffer is None:
                 break
-            asked = self._asked.popleft()
-            room = MappedWrite(next(_keys), mapped_bytes(buffer, asked.nbytes))
+            request = self._requests.popleft()
+            room = MappedWrite(next(_keys), mapped_bytes(buffer, request.nbytes))
             self._out[room.key] = buffer, room
-            asked.future.set_result(room)
+            request.future.set_result(room)
             served = True
         return served
 
     def fail(self, error: Exception) -> None:
-        """Tells those who wait."""
-        while self._asked:
-            self._asked.popleft().future.set_exception(error)
+        """Set an error on all waiting requests."""
+        while self._requests:
+            self._requests.popleft().future.set_exception(error)
 
     @property
     def busy(self) -> bool:
-        """Whether some thread is copying into memory of the ring."""
-        return any(not room.left for _, room in self._out.values())
+        """True while a thread copies into memory of the ring."""
+        return any(not room.released for _, room in self._out.values())
 
     def clear(self) -> None:
-        """Lets go of every buffer; nobody may be copying any more."""
+        """Release every buffer. No thread may be copying."""
         self._free.clear()
         self._out.clear()
         self._mapping.clear()

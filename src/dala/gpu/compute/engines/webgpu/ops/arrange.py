@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dala.gpu.compute.engines.base import Runner, Storage, Task
+from dala.gpu.compute.engines.base import Runner, Storage, Task, Values
 from dala.gpu.compute.engines.webgpu.ops import implements
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def make_reshape(engine: WebGPUEngine, task: Task) -> Runner:
     """Return what copies the input's bytes to the output."""
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         engine.copy(inputs[0], output)
 
     return run

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Runner, Storage, Task
+from dala.gpu.compute.engines.base import Runner, Storage, Task, Values
 from dala.gpu.compute.engines.sampling.gauss import MAX_RADIUS, gaussian_weights
 from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
@@ -49,7 +49,7 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
     radius = task["radius"]
     if radius == 0:
 
-        def copy(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        def copy(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
             engine.copy(inputs[0], output)
 
         return copy

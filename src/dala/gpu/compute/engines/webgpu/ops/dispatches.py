@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from dala.gpu.compute.engines.base import Runner, Storage
+from dala.gpu.compute.engines.base import Runner, Storage, Values
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Dispatches:
         engine, steps, sizes = self._engine, self._steps, self._temporaries
         constants = self._constants
 
-        def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+        def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
             temporaries = [engine.allocate(n, zero=False) for n in sizes]
             try:
                 for pipeline, places, numbers, groups in steps:
