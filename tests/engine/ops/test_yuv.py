@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 import dala
 from dala.gpu import compute
 from dala.gpu.compute.engines.cpu.native import compile_native
-from dala.gpu.compute.engines.cpu.ops import yuv as native
-from dala.gpu.compute.engines.cpu.ops import yuv_fixed as fixed
+from dala.gpu.compute.engines.cpu.native.names import f32, i16, u8
+from dala.gpu.compute.engines.cpu.ops.yuv.decode import decode
+from dala.gpu.compute.engines.cpu.ops.yuv.encode import encode
 from dala.gpu.compute.kernel import get
 from tests.support.engines import run
 from tests.support.tolerances import assert_close
@@ -324,21 +325,21 @@ def test_native_code_stays_within_its_arrays(size, channels, step):
     video, image = noise(area * 3 // 2), noise(area * channels)
     luma, u = video[:area], video[area : area + area // 4 * step]
     v = video[area + 1 :] if step == 2 else video[area + area // 4 :]
-    for bilinear, decode in ((True, fixed), (False, fixed), (True, native)):
+    for bilinear, fixed in ((True, True), (False, True), (True, False)):
         for rows in (False, True):
             code = compile_native(
-                decode.decode, checked=True, step=step, stored=channels, rows=rows,
-                bilinear=bilinear, centered=True,
+                decode, checked=True, T=i16 if fixed else f32, S=u8 if fixed else f32, step=step,
+                stored=channels, rows=rows, bilinear=bilinear, centered=True,
             )  # fmt: skip
-            out = image if decode is fixed else image.astype("<f4")
-            given = [1000] * 6 if decode is fixed else numbers
+            out = image if fixed else image.astype("<f4")
+            given = [1000] * 7 if fixed else numbers
             code(luma, u, v, out, width, height, *given, 0, height)
         line = out[: width * channels]
         code(luma, u, v, line, width, height, *given, height - 1, height)
     upper, lower = image, image[width * channels :]
     for rows in (False, True):
         code = compile_native(
-            fixed.encode, checked=True, step=step, channels=channels, centered=False, rows=rows
+            encode, checked=True, step=step, channels=channels, centered=False, rows=rows
         )
         code(upper, lower, luma, u, v, width, *([1000] * 10), 0, height // 2)
     upper, lower = upper[: width * channels], lower[: width * channels]

@@ -28,7 +28,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 )
 from dala.gpu.compute.engines.cpu.native.types import BY_NAME, I64
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.rows import (
+from dala.gpu.compute.engines.cpu.ops.shared import (
     BLOCK,
     MAX,
     PIECE,

@@ -29,7 +29,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u64,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.rows import memories, native_type
+from dala.gpu.compute.engines.cpu.ops.shared import memories, native_type
 from dala.gpu.compute.engines.cpu.threads import pool
 
 #: Numbers whose bins are guessed before they are counted.

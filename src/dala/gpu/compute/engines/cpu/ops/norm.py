@@ -28,7 +28,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     store,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.rows import (
+from dala.gpu.compute.engines.cpu.ops.shared import (
     BLOCK,
     MAX,
     PIECE,

@@ -25,7 +25,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 )
 from dala.gpu.compute.engines.cpu.native.types import U8, Type
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.rows import (
+from dala.gpu.compute.engines.cpu.ops.shared import (
     MAX,
     MIN,
     PIECE,

@@ -30,7 +30,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.compute.engines.cpu.native.types import I64, U8, U32
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.reduce import pieces_of_columns, pieces_of_rows
-from dala.gpu.compute.engines.cpu.ops.rows import (
+from dala.gpu.compute.engines.cpu.ops.shared import (
     PIECE,
     SUM,
     memories,

@@ -1,0 +1,223 @@
+"""4:2:0 bytes to RGB: bytes in 16-bit fixed point, or f32.
+
+A row is decoded in blocks that stay in the nearest cache: chroma is first interpolated between two
+rows, then between columns. In fixed point a step of 255 is 128 units. Sums of chroma bytes are
+exact and every product is rounded to a unit, so a result is at most 0.52 steps from the exact one.
+RGB values are held around the middle of the range, so that they fit 16 bits with chroma added; sums
+saturate at its ends, which are beyond 0 and 255.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.names import (
+    Array,
+    S,
+    T,
+    add_within,
+    f32,
+    i16,
+    i64,
+    independent,
+    load,
+    local,
+    portion,
+    shuffle,
+    splat,
+    u8,
+)
+from dala.gpu.compute.engines.cpu.ops.yuv.lanes import (
+    INTERLEAVE_HALVES,
+    LANES,
+    byte_around_middle,
+    store_rgb,
+)
+
+#: Chroma samples of a block, and the room that a block needs.
+BLOCK: Final = 512
+_ROOM: Final = BLOCK + LANES
+
+
+@native
+def interpolate_rows(
+    plane: Array[u8], near: i64, far: i64, out: Array[T], count: i64, middle: Any,
+    *, T: type, step: int, bilinear: bool,  # noqa: N803
+) -> None:  # fmt: skip
+    """Write chroma samples less their middle, three quarters of each from the nearer row.
+
+    Samples are ``step`` bytes apart. In fixed point they are multiplied by 64.
+    """
+    for k in independent(range(count)):
+        if i16 == T and bilinear:
+            a, b = i16(plane[near + k * step]), i16(plane[far + k * step])
+            out[k] = (a * 3 + b - (middle << 2)) << 4
+        elif i16 == T:
+            out[k] = (i16(plane[near + k * step]) - middle) << 6
+        elif bilinear:
+            out[k] = f32(plane[near + k * step]) * 0.75 + f32(plane[far + k * step]) * 0.25 - middle
+        else:
+            out[k] = f32(plane[near + k * step]) - middle
+
+
+# bytes ----------------------------------------------------------------------------------------
+@native
+def interpolate_columns(c: Array[i16], k: i64, *, bilinear: bool, centered: bool) -> Any:
+    """Return the chroma of 64 pixels from sample k on, times 256; one sample precedes the block."""
+    near = load(c, k + 1, LANES // 2)
+    even, odd = near << 2, near << 2
+    if bilinear and centered:
+        even, odd = near * 3 + load(c, k, LANES // 2), near * 3 + load(c, k + 2, LANES // 2)
+    elif bilinear:
+        odd = (near + load(c, k + 2, LANES // 2)) << 1
+    return shuffle(even, odd, INTERLEAVE_HALVES)
+
+
+@native
+def to_rgb(
+    luma: Any, u: Any, v: Any, gain: i16, bias: i16, rv: i16, gu: i16, gv: i16, bu: i16
+) -> Any:
+    """Return red, green and blue of 64 pixels."""
+    wide = i16(luma) << 7
+    y = wide + portion(wide, splat(gain, LANES)) + bias
+    r = add_within(y, portion(v, splat(rv, LANES)))
+    g = add_within(y, portion(u, splat(gu, LANES)) + portion(v, splat(gv, LANES)))
+    half = portion(u, splat(bu, LANES))  # all of blue's share may exceed 16 bits
+    b = add_within(add_within(y, half), half)
+    return byte_around_middle(r), byte_around_middle(g), byte_around_middle(b)
+
+
+@native
+def write_bytes(
+    luma: Array[u8], cu: Array[i16], cv: Array[i16], out: Array[u8], count: i64, gain: i16,
+    bias: i16, rv: i16, gu: i16, gv: i16, bu: i16, *, stored: int, bilinear: bool, centered: bool,
+) -> None:  # fmt: skip
+    """Write the pixels of ``count`` chroma samples as bytes, 64 pixels at a time."""
+    k = 0
+    while k < count:
+        n = min(2 * (count - k), LANES)
+        u = interpolate_columns(cu, k, bilinear=bilinear, centered=centered)
+        v = interpolate_columns(cv, k, bilinear=bilinear, centered=centered)
+        if n == LANES:
+            r, g, b = to_rgb(load(luma, 2 * k, LANES), u, v, gain, bias, rv, gu, gv, bu)
+            store_rgb(out, 2 * k * stored, r, g, b, LANES, stored=stored, whole=True)
+        else:
+            r, g, b = to_rgb(load(luma, 2 * k, LANES, n), u, v, gain, bias, rv, gu, gv, bu)
+            store_rgb(out, 2 * k * stored, r, g, b, n, stored=stored, whole=False)
+        k += LANES // 2
+
+
+# floats ---------------------------------------------------------------------------------------
+@native(fast=True)
+def pair(c: Array[f32], k: i64, *, bilinear: bool, centered: bool) -> tuple[f32, f32]:
+    """Return the chroma of the two pixels of sample k; one sample precedes the block."""
+    near = c[k + 1]
+    if bilinear and centered:
+        return near * 0.75 + c[k] * 0.25, near * 0.75 + c[k + 2] * 0.25
+    elif bilinear:
+        return near, (near + c[k + 2]) * 0.5
+    else:
+        return near, near
+
+
+@native(fast=True)
+def write_floats(
+    luma: Array[u8], cu: Array[f32], cv: Array[f32], out: Array[f32], count: i64, gain: f32,
+    bias: f32, rv: f32, gu: f32, gv: f32, bu: f32, *, stored: int, bilinear: bool, centered: bool,
+) -> None:  # fmt: skip
+    """Write the pixels of ``count`` chroma samples as f32."""
+    for k in independent(range(count)):
+        y0, y1 = f32(luma[2 * k]) * gain + bias, f32(luma[2 * k + 1]) * gain + bias
+        u0, u1 = pair(cu, k, bilinear=bilinear, centered=centered)
+        v0, v1 = pair(cv, k, bilinear=bilinear, centered=centered)
+        at = 2 * k * stored
+        out[at], out[at + 1], out[at + 2] = y0 + v0 * rv, y0 + u0 * gu + v0 * gv, y0 + u0 * bu
+        at += stored
+        out[at], out[at + 1], out[at + 2] = y1 + v1 * rv, y1 + u1 * gu + v1 * gv, y1 + u1 * bu
+        if stored == 4:
+            out[at - 1], out[at + 3] = f32(1), f32(1)
+
+
+# rows -----------------------------------------------------------------------------------------
+@native
+def decode(
+    luma: Array[u8],
+    u: Array[u8],
+    v: Array[u8],
+    out: Array[S],
+    width: i64,
+    height: i64,
+    gain: T,
+    bias: T,
+    middle: T,
+    rv: T,
+    gu: T,
+    gv: T,
+    bu: T,
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+    S: type,  # noqa: N803
+    step: int,
+    stored: int,
+    bilinear: bool,
+    centered: bool,
+    rows: bool,
+) -> None:
+    """Decode rows [start, end); with ``rows`` the output begins at the first of them.
+
+    Arithmetic is in ``T``: i16 for bytes, f32 for floats.
+    """
+    cu, cv = local(T, _ROOM), local(T, _ROOM)
+    half = width // 2
+    first = start if rows else 0
+    for y in range(start, end):
+        j = y // 2
+        other = max(min(j + y % 2 * 2 - 1, height // 2 - 1), 0)
+        at = 0
+        while at < half:
+            count = min(half - at, BLOCK)
+            # With a sample on either side, repeated at the edges.
+            before, after = min(at, 1), min(half - at - count, 1)
+            near, far = (j * half + at - before) * step, (other * half + at - before) * step
+            skip, total = 1 - before, count + before + after
+            interpolate_rows(u, near, far, cu[skip:], total, middle, step=step, bilinear=bilinear)
+            interpolate_rows(v, near, far, cv[skip:], total, middle, step=step, bilinear=bilinear)
+            if before == 0:
+                cu[0], cv[0] = cu[1], cv[1]
+            if after == 0:
+                cu[count + 1], cv[count + 1] = cu[count], cv[count]
+            row, target = luma[y * width + 2 * at :], out[((y - first) * width + 2 * at) * stored :]
+            if i16 == T:
+                write_bytes(
+                    row, cu, cv, target, count, gain, bias, rv, gu, gv, bu,
+                    stored=stored, bilinear=bilinear, centered=centered,
+                )  # fmt: skip
+            else:
+                write_floats(
+                    row, cu, cv, target, count, gain, bias, rv, gu, gv, bu,
+                    stored=stored, bilinear=bilinear, centered=centered,
+                )  # fmt: skip
+            at += count
+
+
+# numbers --------------------------------------------------------------------------------------
+def fraction(x: float) -> int:
+    """Return a share of 1 as a 16-bit fraction."""
+    return min(max(round(x * 32768.0), -32768), 32767)
+
+
+def fixed_numbers(numbers: Sequence[float]) -> tuple[int, ...]:
+    """Return gain beyond 1, bias, middle, and the shares of Cb and Cr, for bytes."""
+    black, gain, _, rv, gu, gv, bu = numbers
+    bias = round((0.5 - black * gain * 255.0 - 128.0) * 128.0)
+    return (fraction(gain - 1.0), bias, 128, *(fraction(k / 2.0) for k in (rv, gu, gv, bu / 2.0)))
+
+
+def float_numbers(numbers: Sequence[float]) -> tuple[float, ...]:
+    """Return gain, bias, middle, and the shares of Cb and Cr, for floats."""
+    black, gain, middle, *shares = numbers
+    return (gain / 255.0, -black * gain, middle * 255.0, *(s / 255.0 for s in shares))

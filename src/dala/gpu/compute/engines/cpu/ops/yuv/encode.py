@@ -1,0 +1,165 @@
+"""RGB bytes to 4:2:0 bytes in 16-bit fixed point; see ``decode.py`` for the units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.names import (
+    Array,
+    i16,
+    i64,
+    load,
+    local,
+    portion,
+    shuffle,
+    splat,
+    store,
+    u8,
+)
+from dala.gpu.compute.engines.cpu.ops.yuv.decode import BLOCK, fraction
+from dala.gpu.compute.engines.cpu.ops.yuv.lanes import (
+    EVENS,
+    INTERLEAVE_HALVES,
+    LANES,
+    byte_around_middle,
+    load_rgb,
+)
+
+_ROOM: Final = 2 * BLOCK + 2 * LANES
+
+
+@native
+def weighted(r: Any, g: Any, b: Any, kr: i16, kg: i16, kb: i16, bias: i16, *, lanes: int) -> Any:
+    """Return a weighted sum of red, green and blue."""
+    a, c = portion(r, splat(kr, lanes)), portion(g, splat(kg, lanes))
+    return a + c + portion(b, splat(kb, lanes)) + bias
+
+
+@native
+def encode_luma(
+    rgb: Array[u8],
+    luma: Array[u8],
+    sr: Array[i16],
+    sg: Array[i16],
+    sb: Array[i16],
+    black: i16,
+    yr: i16,
+    yg: i16,
+    yb: i16,
+    count: i64,
+    *,
+    channels: int,
+    second: bool,
+) -> None:
+    """Write the luma of a row, and its colors to the sums; a ``second`` row is added to them."""
+    k = 0
+    while k < count:
+        n = min(count - k, LANES)
+        if n == LANES:
+            r, g, b = load_rgb(rgb, k * channels, LANES, channels=channels, whole=True)
+        else:
+            r, g, b = load_rgb(rgb, k * channels, n, channels=channels, whole=False)
+        wr, wg, wb = i16(r) << 7, i16(g) << 7, i16(b) << 7
+        y = u8(weighted(wr, wg, wb, yr, yg, yb, black, lanes=LANES) >> 7)
+        if n == LANES:
+            store(luma, k, y)
+        else:
+            store(luma, k, y, n)
+        # Sixteenths: chroma is the sum of eight of them.
+        wr, wg, wb = wr >> 3, wg >> 3, wb >> 3
+        if second:
+            wr += load(sr, k + 1, LANES)
+            wg += load(sg, k + 1, LANES)
+            wb += load(sb, k + 1, LANES)
+        store(sr, k + 1, wr)
+        store(sg, k + 1, wg)
+        store(sb, k + 1, wb)
+        k += LANES
+
+
+@native
+def mean_around(s: Array[i16], k: i64, *, centered: bool) -> Any:
+    """Return the means of two rows over the pixels of 32 samples, times 128."""
+    here, after = load(s, 2 * k + 1, LANES), load(s, 2 * k + 2, LANES)
+    if centered:
+        total = (here + after) << 1
+    else:
+        total = load(s, 2 * k, LANES) + (here << 1) + after
+    return shuffle(total, total, EVENS)
+
+
+@native
+def encode(
+    upper: Array[u8],
+    lower: Array[u8],
+    luma: Array[u8],
+    u: Array[u8],
+    v: Array[u8],
+    width: i64,
+    black: i16,
+    yr: i16,
+    yg: i16,
+    yb: i16,
+    ur: i16,
+    ug: i16,
+    ub: i16,
+    vr: i16,
+    vg: i16,
+    vb: i16,
+    start: i64,
+    end: i64,
+    *,
+    step: int,
+    channels: int,
+    centered: bool,
+    rows: bool,
+) -> None:
+    """Encode pairs of rows [start, end); with ``rows`` the input begins at the first of them."""
+    sr, sg, sb = local(i16, _ROOM), local(i16, _ROOM), local(i16, _ROOM)
+    half = width // 2
+    first = start if rows else 0
+    for j in range(start, end):
+        at = 0
+        while at < half:
+            count = min(half - at, BLOCK)
+            above = (2 * (j - first) * width + 2 * at) * channels
+            place = 2 * j * width + 2 * at
+            # The last column of the previous block precedes this one.
+            left_r, left_g, left_b = sr[2 * BLOCK], sg[2 * BLOCK], sb[2 * BLOCK]
+            encode_luma(
+                upper[above:], luma[place:], sr, sg, sb, black, yr, yg, yb, 2 * count,
+                channels=channels, second=False,
+            )  # fmt: skip
+            encode_luma(
+                lower[above:], luma[place + width :], sr, sg, sb, black, yr, yg, yb, 2 * count,
+                channels=channels, second=True,
+            )  # fmt: skip
+            if at > 0:
+                sr[0], sg[0], sb[0] = left_r, left_g, left_b
+            else:
+                sr[0], sg[0], sb[0] = sr[1], sg[1], sb[1]
+            k = 0
+            while k < count:
+                r = mean_around(sr, k, centered=centered)
+                g = mean_around(sg, k, centered=centered)
+                b = mean_around(sb, k, centered=centered)
+                wu = weighted(r, g, b, ur, ug, ub, i16(64), lanes=LANES // 2)
+                wv = weighted(r, g, b, vr, vg, vb, i16(64), lanes=LANES // 2)
+                cu, cv = byte_around_middle(wu), byte_around_middle(wv)
+                n = min(count - k, LANES // 2)
+                to = j * half + at + k
+                if step == 2:
+                    store(u, 2 * to, shuffle(cu, cv, INTERLEAVE_HALVES), 2 * n)
+                else:
+                    store(u, to, cu, n)
+                    store(v, to, cv, n)
+                k += LANES // 2
+            at += count
+
+
+def encoding_numbers(numbers: Sequence[float]) -> tuple[int, ...]:
+    """Return black and the shares of red, green and blue in Y, Cb and Cr."""
+    black, _, *shares = numbers
+    return (round((black * 255.0 + 0.5) * 128.0), *(fraction(k) for k in shares))

@@ -1,0 +1,131 @@
+"""Vectors of 64 bytes: planes to and from interleaved pixels of three or four bytes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.names import (
+    Array,
+    bits,
+    i8,
+    i64,
+    load,
+    saturate,
+    shuffle,
+    splat,
+    store,
+    u8,
+)
+
+#: Pixels of a vector.
+LANES: Final = 64
+#: Lanes of two half vectors in turn.
+INTERLEAVE_HALVES: Final = tuple(k // 2 + LANES // 2 * (k % 2) for k in range(LANES))
+#: Every other lane.
+EVENS: Final = tuple(range(0, LANES, 2))
+
+#: Lanes of two vectors in turn, their lower and their upper halves; then pairs of lanes in turn.
+_BYTES_1: Final = tuple(k // 2 + LANES * (k % 2) for k in range(LANES))
+_BYTES_2: Final = tuple(LANES // 2 + lane for lane in _BYTES_1)
+_PAIRS_1: Final = tuple(k // 4 * 2 + k % 2 + LANES * (k // 2 % 2) for k in range(LANES))
+_PAIRS_2: Final = tuple(LANES // 2 + lane for lane in _PAIRS_1)
+
+
+def _interleave_three(first: int, *, third: bool) -> tuple[int, ...]:
+    """Return lanes of RGB bytes from ``first`` on: red and green first, then with blue."""
+    lanes = []
+    for k in range(first, first + LANES):
+        pixel, channel = divmod(k, 3)
+        if third:
+            lanes.append(LANES + pixel if channel == 2 else k - first)
+        else:
+            lanes.append(pixel + LANES * min(channel, 1))
+    return tuple(lanes)
+
+
+_RG_1, _RG_2, _RG_3 = (_interleave_three(n * LANES, third=False) for n in range(3))
+_RGB_1, _RGB_2, _RGB_3 = (_interleave_three(n * LANES, third=True) for n in range(3))
+
+
+def _separate_three(channel: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return lanes of a channel in three vectors: of the first two, then with the third."""
+    where = [3 * k + channel for k in range(LANES)]
+    first = tuple(w if w < 2 * LANES else 0 for w in where)
+    second = tuple(k if w < 2 * LANES else w - LANES for k, w in enumerate(where))
+    return first, second
+
+
+(_R_1, _R_2), (_G_1, _G_2), (_B_1, _B_2) = (_separate_three(c) for c in range(3))
+#: Lanes of a channel in two vectors of four-byte pixels; then both halves.
+_WORD_R, _WORD_G, _WORD_B = (tuple(4 * k + c for k in range(LANES // 2)) for c in range(3))
+_BOTH: Final = tuple(range(LANES))
+
+
+@native
+def byte_around_middle(x: Any) -> Any:
+    """Return bytes of 16-bit numbers around 128, in units of 1 / 128."""
+    return bits(u8, saturate(i8, x >> 7)) ^ 128
+
+
+@native
+def store_rgb(
+    out: Array[u8], at: i64, r: Any, g: Any, b: Any, count: i64, *, stored: int, whole: bool
+) -> None:
+    """Store 64 pixels of three or four bytes, or the first ``count`` of them."""
+    if stored == 3:
+        one = shuffle(shuffle(r, g, _RG_1), b, _RGB_1)
+        two = shuffle(shuffle(r, g, _RG_2), b, _RGB_2)
+        three = shuffle(shuffle(r, g, _RG_3), b, _RGB_3)
+        if whole:
+            store(out, at, one)
+            store(out, at + LANES, two)
+            store(out, at + 2 * LANES, three)
+        else:
+            store(out, at, one, 3 * count)
+            store(out, at + min(3 * count, LANES), two, 3 * count - LANES)
+            store(out, at + min(3 * count, 2 * LANES), three, 3 * count - 2 * LANES)
+    else:
+        full = splat(u8(255), LANES)
+        rg, ba = shuffle(r, g, _BYTES_1), shuffle(b, full, _BYTES_1)
+        more_rg, more_ba = shuffle(r, g, _BYTES_2), shuffle(b, full, _BYTES_2)
+        one, two = shuffle(rg, ba, _PAIRS_1), shuffle(rg, ba, _PAIRS_2)
+        three, four = shuffle(more_rg, more_ba, _PAIRS_1), shuffle(more_rg, more_ba, _PAIRS_2)
+        if whole:
+            store(out, at, one)
+            store(out, at + LANES, two)
+            store(out, at + 2 * LANES, three)
+            store(out, at + 3 * LANES, four)
+        else:
+            store(out, at, one, 4 * count)
+            store(out, at + min(4 * count, LANES), two, 4 * count - LANES)
+            store(out, at + min(4 * count, 2 * LANES), three, 4 * count - 2 * LANES)
+            store(out, at + min(4 * count, 3 * LANES), four, 4 * count - 3 * LANES)
+
+
+@native
+def load_rgb(rgb: Array[u8], at: i64, count: i64, *, channels: int, whole: bool) -> Any:
+    """Return red, green and blue of 64 pixels, or of the first ``count`` of them."""
+    if channels == 3:
+        if whole:
+            a, b = load(rgb, at, LANES), load(rgb, at + LANES, LANES)
+            c = load(rgb, at + 2 * LANES, LANES)
+        else:
+            n = 3 * count
+            a, b = load(rgb, at, LANES, n), load(rgb, at + min(n, LANES), LANES, n - LANES)
+            c = load(rgb, at + min(n, 2 * LANES), LANES, n - 2 * LANES)
+        r = shuffle(shuffle(a, b, _R_1), c, _R_2)
+        g = shuffle(shuffle(a, b, _G_1), c, _G_2)
+        return r, g, shuffle(shuffle(a, b, _B_1), c, _B_2)
+    else:
+        if whole:
+            a, b = load(rgb, at, LANES), load(rgb, at + LANES, LANES)
+            c, d = load(rgb, at + 2 * LANES, LANES), load(rgb, at + 3 * LANES, LANES)
+        else:
+            n = 4 * count
+            a, b = load(rgb, at, LANES, n), load(rgb, at + min(n, LANES), LANES, n - LANES)
+            c = load(rgb, at + min(n, 2 * LANES), LANES, n - 2 * LANES)
+            d = load(rgb, at + min(n, 3 * LANES), LANES, n - 3 * LANES)
+        r = shuffle(shuffle(a, b, _WORD_R), shuffle(c, d, _WORD_R), _BOTH)
+        g = shuffle(shuffle(a, b, _WORD_G), shuffle(c, d, _WORD_G), _BOTH)
+        return r, g, shuffle(shuffle(a, b, _WORD_B), shuffle(c, d, _WORD_B), _BOTH)

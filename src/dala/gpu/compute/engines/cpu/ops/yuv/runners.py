@@ -1,0 +1,121 @@
+"""Runners of the YUV operations: rows of 4:2:0 pictures on threads.
+
+4:4:4 pictures, and floats to 4:2:0, have no code here: the kernels of the language compute them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.cpu.native import Native, compile_native
+from dala.gpu.compute.engines.cpu.native.names import f32, i16, u8
+from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.ops.shared import memories
+from dala.gpu.compute.engines.cpu.ops.yuv.decode import decode, fixed_numbers, float_numbers
+from dala.gpu.compute.engines.cpu.ops.yuv.encode import encode, encoding_numbers
+from dala.typing import ParamValue
+
+#: Pixels of a tile, roughly.
+TILE: Final = 1 << 15
+
+#: Arguments of native code: numbers, and arrays as address and length.
+Arguments: TypeAlias = tuple[int | float | tuple[int, int], ...]
+
+
+@implements("yuv_to_rgb")
+def make_yuv_to_rgb(engine: Engine, task: Task) -> Runner | None:
+    """Return the runner that decodes 4:2:0 bytes to bytes or floats."""
+    if task["format"] == "yuv444":
+        return None
+    height, width, _ = task.output.shape
+    native, numbers = _decoder(task, rows=False)
+    run_all = native.parallel(height, max(1, TILE // width))
+    pairs = task["format"] == "nv12"
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[ParamValue, ...]) -> None:
+        planes, out = memories(inputs, output)
+        run_all(*_planes([m.address for m in planes], height, width, pairs), out, *numbers)
+
+    return run
+
+
+def decode_rows(task: Task) -> tuple[Native, Arguments]:
+    """Return code that decodes one row of bytes, and its arguments.
+
+    Planes are given by their offset in the buffer that holds them; callers add its address, and
+    set the address of the row for each call.
+    """
+    height, width, stored = task.output.shape
+    native, numbers = _decoder(task, rows=True)
+    planes = _planes([0] * len(task.inputs), height, width, task["format"] == "nv12")
+    return native, (*planes, (0, width * stored), *numbers)
+
+
+def _decoder(task: Task, *, rows: bool) -> tuple[Native, Arguments]:
+    height, width, stored = task.output.shape
+    fixed = task.output.dtype == "u8"
+    native = compile_native(
+        decode,
+        T=i16 if fixed else f32,
+        S=u8 if fixed else f32,
+        step=2 if task["format"] == "nv12" else 1,
+        stored=stored,
+        bilinear=task["chroma"] == "bilinear",
+        centered=task["siting"] == "center",
+        rows=rows,
+    )
+    numbers = fixed_numbers(task["numbers"]) if fixed else float_numbers(task["numbers"])
+    return native, (width, height, *numbers)
+
+
+@implements("rgb_to_yuv")
+def make_rgb_to_yuv(engine: Engine, task: Task) -> Runner | None:
+    """Return the runner that encodes bytes to 4:2:0 bytes."""
+    if task["format"] == "yuv444" or task.inputs[0].dtype != "u8":
+        return None
+    height, width, channels = task.inputs[0].shape
+    native, numbers = _encoder(task, rows=False)
+    run_all = native.parallel(height // 2, max(1, TILE // width // 2))
+    pairs, row = task["format"] == "nv12", width * channels
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[ParamValue, ...]) -> None:
+        (rgb,), out = memories(inputs, output)
+        size = height * row
+        both = (rgb.address, size), (rgb.address + row, size - row)
+        run_all(*both, *_planes([out.address], height, width, pairs), *numbers)
+
+    return run
+
+
+def encode_rows(task: Task) -> tuple[Native, Arguments]:
+    """Return code that encodes two rows, and its arguments; see :func:`decode_rows`."""
+    height, width, channels = task.inputs[0].shape
+    native, numbers = _encoder(task, rows=True)
+    row = (0, width * channels)
+    return native, (row, row, *_planes([0], height, width, task["format"] == "nv12"), *numbers)
+
+
+def _encoder(task: Task, *, rows: bool) -> tuple[Native, Arguments]:
+    _, width, channels = task.inputs[0].shape
+    native = compile_native(
+        encode,
+        step=2 if task["format"] == "nv12" else 1,
+        channels=channels,
+        centered=task["siting"] == "center",
+        rows=rows,
+    )
+    return native, (width, *encoding_numbers(task["numbers"]))
+
+
+def _planes(addresses: list[int], height: int, width: int, pairs: bool) -> list[tuple[int, int]]:
+    """Return address and length of Y, Cb and Cr; interleaved ones begin a byte apart."""
+    area, quarter = height * width, height * width // 4
+    first = addresses[0]
+    if len(addresses) == 3:
+        return [(first, area), (addresses[1], quarter), (addresses[2], quarter)]
+    chroma = addresses[1] if len(addresses) == 2 else first + area
+    if pairs:
+        return [(first, area), (chroma, 2 * quarter), (chroma + 1, 2 * quarter - 1)]
+    return [(first, area), (chroma, quarter), (chroma + quarter, quarter)]
