@@ -1,4 +1,4 @@
-"""Programs built by hand, so that nothing but an engine is tested, and what their tests share."""
+"""Programs built by hand, to test an engine alone, and helpers for their tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLOATS = [0.0, -0.0, 1.0, -1.0, 1.5, 2.5, -2.5, 1e30, np.inf, -np.inf, np.nan, 1
 
 
 class Builder:
-    """Writes a block of IR."""
+    """Builds a block of IR."""
 
     def __init__(self):
         self.body = []
@@ -50,7 +50,7 @@ def elements(*dtypes):
 
 
 def pointwise(make, *dtypes, out=None, params=()):
-    """A program of element arguments: make(b, a, ...) gives the stored value."""
+    """Return a program of element arguments; make(b, a, ...) returns the stored value."""
     b = Builder()
     values = [b("element", LOADED[d], attr=i) for i, d in enumerate(dtypes)]
     stored = make(b, *values)
@@ -68,7 +68,7 @@ def store(engine, array):
 
 
 def execute(engine, p, geometry, inputs, params=()):
-    """Runs a program on arrays; the output starts as noise."""
+    """Run a program on arrays; the output starts as noise."""
     shape = geometry.dims + ((p.out.channels,) if p.out.channels > 1 else ())
     dtype = np.dtype(NUMPY[p.out.dtype])
     count = int(np.prod(shape))
@@ -93,25 +93,25 @@ def fused(b, x, y, z):
 
 @pytest.fixture(scope="module")
 def engine():
-    """An engine whose jobs go through the pool even on a machine with one core."""
+    """An engine whose jobs use the thread pool even on a machine with one core."""
     return CPUEngine(threads=ThreadPool(4))
 
 
 @pytest.fixture
 def tiny_tiles(monkeypatch):
-    """Makes even small work a job of many tiles."""
+    """Split even small work into many tiles."""
     monkeypatch.setattr(cpu_cost, "ALONE_NS", 0.001)
     monkeypatch.setattr(cpu_cost, "TILE_NS", 1.0)
 
 
 def exact(function, *arrays):
-    """The function in extended precision, rounded to f64."""
+    """Return the function in extended precision, rounded to f64."""
     with np.errstate(all="ignore"):
         return function(*(a.astype(np.longdouble) for a in arrays))
 
 
 def ulps(got, function, *arrays):
-    """Errors in units in the last place; infinities, NaN and signs of zero must be right."""
+    """Return errors in units in the last place; infinities, NaN and signs of zero must be equal."""
     true = exact(function, *arrays)
     with np.errstate(all="ignore"):
         near = true.astype(got.dtype)

@@ -1,4 +1,4 @@
-"""What the CPU engine's code computes: positions, values, control flow; and how it looks."""
+"""The code of the CPU engine: positions, values, control flow, and its LLVM IR."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_positions_and_dims(engine, tiny_tiles):
 
 
 def image_program(offsets, dtype="u8", channels=1, dynamic=False):
-    """The sum over offsets of the pixel there times 1, 2, 3, ..."""
+    """Return a program that sums the pixels at some offsets, times 1, 2, 3, ..."""
     b, params, stored = Builder(), [], []
     where = []
     for n, (dx, dy) in enumerate(offsets):
@@ -193,7 +193,7 @@ def test_array_indexes_are_clamped(engine):
 
 # values ---------------------------------------------------------------------------------------
 def every_pair(numbers, dtype):
-    """All pairs of numbers, repeated until vectors and their remainders are both used."""
+    """Return all pairs of numbers, repeated so that both vectors and remainders are covered."""
     x, y = np.meshgrid(np.array(numbers, dtype), np.array(numbers, dtype))
     return np.tile(x.ravel(), 3), np.tile(y.ravel(), 3)
 
@@ -207,7 +207,7 @@ EDGES = {
 
 @pytest.mark.parametrize("dtype", ["s32", "u32", "s64"])
 @pytest.mark.parametrize("op", ["idiv", "mod", "shl", "shr", "add", "mul", "min", "max"])
-def test_whole_numbers(engine, dtype, op):
+def test_int_operations(engine, dtype, op):
     width = 64 if dtype == "s64" else 32
 
     def expected(a, b):
@@ -236,14 +236,14 @@ def test_division_by_a_constant(engine, dtype, divisor):
 
 
 def same(a, b):
-    """Equal, NaN to NaN and zero to zero of the same sign."""
+    """Return whether arrays are equal, including NaN and the signs of zeros."""
     return np.array_equal(a, b, equal_nan=True) and np.array_equal(
         np.signbit(a) & ~np.isnan(a), np.signbit(b) & ~np.isnan(b)
     )
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_extremes_of_floats(engine, dtype):
+def test_min_and_max_of_floats(engine, dtype):
     x, y = every_pair(FLOATS, NUMPY[dtype])
     beyond = {"max": x < y, "min": x > y}
     for op, rule in beyond.items():
@@ -316,7 +316,7 @@ def test_parameters_out_of_range(engine):
 
 # control flow ---------------------------------------------------------------------------------
 def loop_program(start, stop, step, body=None, params=()):
-    """``total = a; for i in range(...): total = total * 3 + i`` (and what body adds)."""
+    """``total = a; for i in range(...): total = total * 3 + i`` (and ``body``)."""
     b, total, index = Builder(), Slot("total", "s32"), Slot("i", "s32")
     b.add(SetSlot(total, b("element", "s32", attr=0)))
     bounds = [b("param", "s32", attr=n) if params else n for n in (start, stop)]
@@ -373,10 +373,10 @@ def test_break_and_continue(engine):
     assert [int(n) for n in got] == [loop_reference(int(n), 0, 20, 1, skip=3, leave=7) for n in a]
 
 
-def test_loops_over_parameters_get_code_of_their_own(engine, monkeypatch):
+def test_loops_over_parameters_are_specialized(engine, monkeypatch):
     made = loop_program(0, 1, 2, params=[Param("a", None, "s32"), Param("b", None, "s32")])
     a = np.arange(40, dtype="<i4")
-    for worth in (1e18, 0.0):  # never, and at once
+    for worth in (1e18, 0.0):  # never, and immediately
         monkeypatch.setattr(variants, "WORTH_NS", worth)
         for bounds in [(0, 9), (0, 9), (3, 30), (5, 1), (0, 100_000)]:
             got = run_line(engine, made, a, params=bounds)
@@ -384,7 +384,7 @@ def test_loops_over_parameters_get_code_of_their_own(engine, monkeypatch):
 
 
 def test_branches(engine):
-    """Nested ifs with loads inside them, on a length that leaves a remainder."""
+    """Nested ifs with loads inside them, over a length that leaves a remainder."""
     b, out = Builder(), Slot("out", "f32")
     x = b("element", "f32", attr=0)
     yes, no, deep = Builder(), Builder(), Builder()
@@ -449,24 +449,24 @@ def bytes_through_floats(b, x):
     ],
     ids=["fused", "bytes", "exp", "pow", "idiv"],
 )
-def test_loops_are_vectorised(engine, made, instruction):
+def test_loops_are_vectorized(engine, made, instruction):
     listing = engine.assembly(made, line(100, len(made.args)))
     assert re.search(rf"\t{instruction}\t", listing)
     assert "call" not in listing.replace("@all", "")
 
 
-def test_the_middle_of_an_image_has_a_loop_of_its_own(engine):
+def test_only_the_middle_of_a_row_is_vectorized(engine):
     p = image_program([(-1, 0), (1, 0), (0, 1)], dtype="f32")
     geometry = Geometry((4, 100), ((),), ((4, 100),), (4, 100))
     source = engine.source(p, geometry)
     assert source.count(", !llvm.loop !1") == 1  # the middle of a row
-    assert source.count(", !llvm.loop !2") == 1  # its edges, which are not worth vectorising
+    assert source.count(", !llvm.loop !2") == 1  # its edges, which are not worth vectorizing
     assert "; kernel test" in source
 
 
 @pytest.mark.skipif(not X86, reason="these are x86 processors")
 @pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v2", "x86-64-v3"])
-def test_code_for_lesser_processors(cpu):
+def test_code_for_older_cpus(cpu):
     host = Jit(ObjectCache(None)).features
     if cpu == "x86-64-v3" and not (host.get("avx2") and host.get("fma")):
         pytest.skip("this machine cannot run it")
@@ -477,3 +477,12 @@ def test_code_for_lesser_processors(cpu):
         with np.errstate(over="ignore"):
             want = numpy(x.astype("<f8")).astype("<f4")
         assert np.array_equal(got, want, equal_nan=True) or ulps(got, numpy, x).max() <= 0.51
+
+
+def test_max_of_a_product_that_is_nan(engine):
+    def largest(b, x):
+        infinite = b("max", "f32", const(np.inf), b("cast", "f32", b("cast", "s32", x)))
+        return b("max", "f32", b("mul", "f32", infinite, const(0.0)), const(1.0))
+
+    x = np.arange(20, dtype="<f4")
+    assert np.isnan(run_line(engine, pointwise(largest, "f32"), x)).all()

@@ -1,4 +1,4 @@
-"""The CPU engine's own affairs: code on disk, threads, memory."""
+"""The CPU engine's code cache, threads and memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = ["engine", "tiny_tiles"]
 USER = os.geteuid() if hasattr(os, "geteuid") else None
 
 
-# code on disk ---------------------------------------------------------------------------------
+# object code on disk --------------------------------------------------------------------------
 def compiled_with(cache):
     engine = CPUEngine(compiler=Jit(cache), threads=ThreadPool(1))
     a = np.arange(100, dtype="<f4")
@@ -56,11 +56,13 @@ def entries(folder):
     return sorted(p for p in folder.iterdir() if p.suffix == ".o")
 
 
-def test_second_process_finds_the_code_on_disk(tmp_path):
+def test_second_process_loads_code_from_disk(tmp_path):
     cache = ObjectCache(tmp_path / "new" / "folder")
     assert compiled_with(cache) == (1, 0)
     assert compiled_with(cache) == (0, 1)
-    assert [p.suffix for p in (tmp_path / "new" / "folder").iterdir()] == [".o"]  # nothing else
+    assert [p.suffix for p in (tmp_path / "new" / "folder").iterdir()] == [
+        ".o"
+    ]  # no temporary file is left
 
 
 @pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "foreign"])
@@ -82,7 +84,7 @@ def test_damaged_code_is_ignored_and_replaced(tmp_path, damage):
     assert compiled_with(cache) == (0, 1)
 
 
-def test_no_writable_folder_means_no_cache(tmp_path):
+def test_no_cache_without_a_writable_folder(tmp_path):
     in_the_way = tmp_path / "file"
     in_the_way.write_text("not a folder")
     cache = ObjectCache(in_the_way / "objects")
@@ -94,7 +96,7 @@ def test_no_writable_folder_means_no_cache(tmp_path):
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere"
 )
-def test_read_only_folder_is_read(tmp_path):
+def test_read_only_cache_folder(tmp_path):
     cache = ObjectCache(tmp_path)
     assert compiled_with(cache) == (1, 0)
     tmp_path.chmod(0o500)
@@ -117,18 +119,18 @@ def test_code_of_another_user_is_not_run(tmp_path):
     assert cache.get("key") is None
 
 
-def test_oldest_entries_go_first(tmp_path):
+def test_least_recently_used_entries_are_removed(tmp_path):
     cache = ObjectCache(tmp_path, capacity=4200)
     for n in range(4):
         cache.put(f"k{n}", bytes(1000))
         os.utime(tmp_path / f"k{n}.o", (1000 + n, 1000 + n))
     assert cache.get("k0") is not None  # used just now, so k1 is the oldest
-    cache.put("k4", bytes(1000))  # too much: down to three quarters
+    cache.put("k4", bytes(1000))  # over capacity: removes entries down to three quarters
     there = [cache.get(f"k{n}") is not None for n in range(5)]
     assert there == [True, False, False, True, True]
 
 
-def test_folder_comes_from_the_environment(monkeypatch, tmp_path):
+def test_cache_folder_from_the_environment(monkeypatch, tmp_path):
     for name in ("DALA_CACHE", "DALA_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     default = cache_folder()
@@ -140,15 +142,19 @@ def test_folder_comes_from_the_environment(monkeypatch, tmp_path):
 
 
 # threads --------------------------------------------------------------------------------------
-def test_thread_count_comes_from_the_environment(monkeypatch):
+def test_thread_count_from_the_environment(monkeypatch):
     monkeypatch.setenv("DALA_THREADS", "3")
     assert threads.thread_count() == 3
     monkeypatch.delenv("DALA_THREADS")
     assert threads.thread_count() == threads.usable_cores() >= 1
     for wrong in ("0", "-1", "many", "1.5"):
         monkeypatch.setenv("DALA_THREADS", wrong)
-        with pytest.raises(ParameterError, match="DALA_THREADS"):
+        with pytest.raises(ParameterError) as raised:
             threads.thread_count()
+        assert str(raised.value) == (
+            f"cpu: DALA_THREADS must be an int of at least 1, got {wrong!r}. "
+            "Unset it to use every core."
+        )
 
 
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 1000, 12345])
@@ -160,7 +166,7 @@ def test_tiles_cover_every_position_once(tiny_tiles, count, workers):
     twice = pointwise(lambda b, x: b("add", "f32", x, x), "f32")
     storage = store(engine, a)
     runner = engine.prepare(twice, line(count, 1))
-    for turn in range(1, 6):  # in place: a position done twice would be doubled twice
+    for turn in range(1, 6):  # in place: a position computed twice would be doubled twice
         runner([storage], storage, ())
         assert np.array_equal(np.frombuffer(engine.download(storage), "<f4"), a * 2.0**turn)
     pool.close()
@@ -185,7 +191,7 @@ def test_many_callers_at_once(engine, tiny_tiles):
         assert all(callers.map(work, range(8)))
 
 
-def test_pool_can_be_used_after_it_was_closed(tiny_tiles):
+def test_pool_restarts_after_close(tiny_tiles):
     pool = ThreadPool(3)
     engine = CPUEngine(threads=pool)
     a = np.ones(5000, "<f4")
@@ -218,12 +224,12 @@ PRELUDE = """
 """
 
 
-def test_process_ends_cleanly():
+def test_process_exits_cleanly():
     code = PRELUDE + "    assert work()\n    print('done')"
     assert in_new_process(code, DALA_THREADS="4") == (0, "done\n", "")
 
 
-def test_process_ends_cleanly_while_daemon_threads_compute():
+def test_process_exits_cleanly_while_daemon_threads_compute():
     code = (
         PRELUDE
         + """
@@ -242,7 +248,7 @@ def test_process_ends_cleanly_while_daemon_threads_compute():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_child_process_has_threads_of_its_own():
+def test_forked_process_starts_its_own_threads():
     code = (
         PRELUDE
         + """
@@ -280,7 +286,7 @@ def test_memory_is_aligned_and_counted():
         engine.prepare(pointwise(add, "f32", "f32"), line(1, 2))(made[:2], made[2], ())
 
 
-def test_big_blocks_are_used_again_unless_somebody_looks_at_them():
+def test_large_blocks_are_reused_unless_a_view_is_left():
     engine = CPUEngine()
     size = host_memory.REUSE_FROM
 
@@ -291,7 +297,7 @@ def test_big_blocks_are_used_again_unless_somebody_looks_at_them():
     assert engine.stats()["kept_bytes"] >= size
     again = engine.allocate(size, zero=True)
     assert again.handle.address == address
-    assert not any(engine.host_view(again)[:4])  # zeroed, though it was used
+    assert not any(engine.host_view(again)[:4])  # zeroed, although it was used
 
     view = engine.host_view(again)
     engine.release(again)
@@ -317,8 +323,8 @@ def test_memory_kept_for_reuse_is_limited():
     assert memory.kept_bytes == 0
 
 
-def test_a_call_keeps_its_memory(engine, tiny_tiles, monkeypatch):
-    """A buffer freed by another thread in the middle of a call stays until the call is over."""
+def test_running_call_keeps_its_memory(engine, tiny_tiles, monkeypatch):
+    """A buffer freed by another thread during a call stays alive until the call returns."""
     a = np.ones(2_000_000, "<f4")
     inputs, out = [store(engine, a), store(engine, a)], engine.allocate(a.nbytes, zero=False)
     kept = engine.host_view(out)
@@ -335,7 +341,7 @@ def test_a_call_keeps_its_memory(engine, tiny_tiles, monkeypatch):
     assert (np.frombuffer(kept, "<f4") == 2).all()
 
 
-def test_adopted_memory_is_worked_on_in_place(engine):
+def test_adopted_memory_is_modified_in_place(engine):
     a = np.arange(1000, dtype="<f4")
     storage = engine.adopt(memoryview(a).cast("B"))
     assert storage.foreign
@@ -356,7 +362,7 @@ def test_adopted_memory_is_worked_on_in_place(engine):
 @pytest.mark.parametrize("offset", [1, 2, 4, 60])
 @pytest.mark.parametrize("dtype", ["f32", "f64", "s64"])
 def test_unaligned_memory(engine, tiny_tiles, monkeypatch, offset, dtype):
-    monkeypatch.setattr(cpu_cost, "STREAM_BYTES", 0)  # which needs alignment, so must be declined
+    monkeypatch.setattr(cpu_cost, "STREAM_BYTES", 0)  # must be declined: it needs alignment
     count, numpy = 10_007, np.dtype(NUMPY[dtype])
     nbytes = count * numpy.itemsize
     spaces = [memoryview(bytearray(nbytes + 64))[offset : offset + nbytes] for _ in range(3)]
@@ -368,15 +374,15 @@ def test_unaligned_memory(engine, tiny_tiles, monkeypatch, offset, dtype):
     assert (out == count - 1).all()
 
 
-# stores past the caches -----------------------------------------------------------------------
+# non-temporal stores -----------------------------------------------------------------------
 @pytest.mark.parametrize("count", [1, 64, 1000, 4096, 50_001])
-def test_streaming_gives_the_same(engine, tiny_tiles, monkeypatch, count):
+def test_streaming_equals_plain_stores(engine, tiny_tiles, monkeypatch, count):
     monkeypatch.setattr(cpu_cost, "STREAM_BYTES", 0)
     x, y, z = np.random.default_rng(0).standard_normal((3, count)).astype("<f4")
     p = pointwise(fused, "f32", "f32", "f32")
     assert cpu_cost.plan(p, line(count, 3), 4).stream
     assert np.array_equal(run_line(engine, p, x, y, z), np.maximum(x * y + z, 0) * 2 - 1)
-    # Right into an input, and right beside the end of the output.
+    # Partly over an input, and directly before and after the output.
     storages = [store(engine, a) for a in (x, y, z)]
     engine.prepare(p, line(count, 3))(storages, storages[1], ())
     got = np.frombuffer(engine.download(storages[1]), "<f4")
@@ -426,15 +432,15 @@ def test_info(engine):
     assert re.fullmatch(r"\d+\.\d+\.\d+", info["llvm"])
 
 
-class Own(np.ndarray):
-    """An array of another class."""
+class ArraySubclass(np.ndarray):
+    """An array subclass."""
 
 
 def test_address_of_agrees_with_numpy():
     whole = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
     frozen = np.frombuffer(b"some bytes", np.uint8)
     arrays = [
-        whole, whole[1], whole[:, 1:, 2:], whole[::-1], whole.T, frozen, whole.view(Own),
+        whole, whole[1], whole[:, 1:, 2:], whole[::-1], whole.T, frozen, whole.view(ArraySubclass),
         np.zeros(()), np.zeros(0), np.zeros(1 << 22, np.uint8)[12345:],
         np.lib.stride_tricks.as_strided(whole),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""How right the CPU engine's functions are, in units in the last place, everywhere."""
+"""Accuracy of the CPU engine's math functions, in units in the last place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SPECIAL = np.array(
 
 
 def sweep(dtype, seed=0):
-    """Numbers of every size and sign, and more of those where functions are used."""
+    """Return numbers of every magnitude and sign, with more in the common ranges."""
     rng = np.random.default_rng(seed)
     bits, edges = ("<u4", []) if dtype == "f32" else ("<u8", [5e-324, 1e308, 709.78, -745.13])
     anything = rng.integers(0, 2 ** (32 if dtype == "f32" else 64) - 1, 200_000, bits, True)
@@ -33,7 +33,7 @@ extended = pytest.mark.skipif(
     np.finfo(np.longdouble).nmant < 60, reason="needs a wider float to compare with"
 )
 
-#: Units in the last place that each function may be wrong by; f32 is all but correctly rounded.
+#: The largest error of each function in units in the last place; f32 is almost correctly rounded.
 LIMITS = {"f32": 0.51, "f64": 2.5}
 
 
@@ -50,7 +50,7 @@ def test_functions(engine, dtype, op):
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_sine_of_anything_is_a_sine(engine, dtype):
+def test_sine_stays_in_range(engine, dtype):
     x = sweep(dtype, 5)
     for op in ("sin", "cos"):
         got = run_line(engine, pointwise(lambda b, p, op=op: b(op, dtype, p), dtype), x)
@@ -61,7 +61,7 @@ def test_sine_of_anything_is_a_sine(engine, dtype):
 @extended
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("op", ["atan2", "pow"])
-def test_functions_of_two(engine, dtype, op):
+def test_functions_of_two_arguments(engine, dtype, op):
     rng = np.random.default_rng(2)
     special = np.concatenate([SPECIAL, [3.0, -3.0, 2.5, -2.0, 33.0, 1e30, 0.9999, 2.0**25 + 1]])
     x, y = (g.ravel() for g in np.meshgrid(special, special))

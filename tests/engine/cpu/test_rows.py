@@ -1,4 +1,4 @@
-"""Rows on the CPU engine: vectors of pixels, chains in one pass, and the blur."""
+"""Rows on the CPU engine: vectors of pixels, chains in one pass, and blurs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.tolerances import assert_close
 __all__ = ["engine", "tiny_tiles"]
 
 
-# The same examples in every run: a failure is a change in the code, never in the dice.
+# The same examples in every run, so that a failure is always a change in the code.
 def fixed(examples):
     return settings(
         derandomize=True, database=None, deadline=None, max_examples=examples,
@@ -34,7 +34,7 @@ def fixed(examples):
     )  # fmt: skip
 
 
-#: Every way a row is written, by name: (source, inputs, parameters).
+#: Programs for every form of a row, by name: (source, inputs, parameters).
 SOURCES = {
     "alike": ("def k(px: Pixel, *, v=0.1): return rgba(px.rgb * 1.5 - v, px.a)", 1, {"v": 0.25}),
     "mixed": ("def k(px: Pixel): return rgba(px.g, px.b, px.r * 0.5 + px.g * 0.25, px.a)", 1, {}),
@@ -138,7 +138,7 @@ shapes = st.tuples(
 ).map(lambda s: s[:2] if s[2] is None else s)
 
 
-def picture(shape, dtype, seed=0):
+def image_of(shape, dtype, seed=0):
     random = np.random.default_rng(seed)
     if dtype == "u8":
         return random.integers(0, 256, shape, dtype=np.uint8)
@@ -155,7 +155,7 @@ def test_programs(name, monkeypatch):
     @fixed(15)
     @given(shapes, st.sampled_from(["u8", "f32"]), st.integers(0, 99))
     def check(shape, dtype, seed):
-        given = [picture(shape, dtype, seed + i) for i in range(count)]
+        given = [image_of(shape, dtype, seed + i) for i in range(count)]
         with dala.device("cpu"):
             got = run(k, given, shape, dtype, params)
         with dala.device("reference"):
@@ -173,7 +173,7 @@ def test_other_channels_and_dtypes(source, into):
     def shape(channels):
         return (21, 50) if channels is None else (21, 50, channels)
 
-    given = [picture(shape(source[1]), source[0])]
+    given = [image_of(shape(source[1]), source[0])]
     with dala.device("cpu"):
         got = run(k, given, shape(into[1]), into[0])
     with dala.device("reference"):
@@ -182,7 +182,7 @@ def test_other_channels_and_dtypes(source, into):
 
 
 def programs_of(source, shape, dtype, count=1, params=None):
-    """A program as it is specialised for pictures, and the values of its parameters."""
+    """Return a program specialized for images, and the values of its parameters."""
     with dala.device("cpu"):
         given = [buffer_zeros(shape, dtype) for _ in range(count)]
         out = buffer_zeros(shape, dtype)
@@ -216,7 +216,7 @@ def programs_of(source, shape, dtype, count=1, params=None):
         ("loop", "f32", 3, "per_channel"),
     ],
 )
-def test_the_form_a_program_is_written_in(name, dtype, channels, form):
+def test_form_of_a_program(name, dtype, channels, form):
     source, count, params = SOURCES[name]
     program, _ = programs_of(source, (4, 4, channels), dtype, count, params)
     known = {i: 2 for i, p in enumerate(program.params) if p.type == "s32"}
@@ -227,10 +227,10 @@ def test_the_form_a_program_is_written_in(name, dtype, channels, form):
 
 
 @pytest.mark.parametrize("channels", [None, 3, 4])
-def test_sums_with_any_weights(channels):
-    """In 16 bits where there is room for the weights, in floats elsewhere: one step at most."""
+def test_weighted_sums_with_any_weights(channels):
+    """Sums are in 16 bits where the weights fit, else in floats; errors are at most one step."""
     shape = (9, 67) if channels is None else (9, 67, channels)
-    data = [picture(shape, "u8", i) for i in range(2)]
+    data = [image_of(shape, "u8", i) for i in range(2)]
     for name, weights in (
         ("weights", [0.0, 1e-6, 0.25, -0.5, 1.0, 2.9, 7.0, -31.0, 1e4, -1e30, np.inf]),
         ("stencil", [0.0, -0.1, 0.5, 3.0, 60.0, np.inf]),
@@ -247,14 +247,14 @@ def test_sums_with_any_weights(channels):
 
 
 @pytest.mark.parametrize("channels", [3, 4])
-def test_mixes_with_any_weights(channels):
-    """As above: in fixed point where there is room for the weights, in floats elsewhere."""
+def test_color_matrices_with_any_weights(channels):
+    """Matrices are in fixed point where the weights fit, else in floats."""
     k = kernel(
         "def k(px: Pixel, *, a=0.5, b=0.0):\n"
         "    sum = px.r * 0.5 - px.g * a + b\n"
         "    return rgba(sum, px.b / (a + 2.0) + px.r * 0.25, (sum - px.b) * a + px.b, px.a)"
     )
-    data = picture((9, 67, channels), "u8")
+    data = image_of((9, 67, channels), "u8")
     for a in (0.0, -0.7, 1.0, 3.9, 31.5, -32.5, 1e3, 1e30, -np.inf):
         for b in (0.0, 0.3, -150.0, 1e9):
             params = {"a": a, "b": b}
@@ -267,15 +267,15 @@ def test_mixes_with_any_weights(channels):
 
 @fixed(60)
 @given(st.floats(-40, 40, width=32), st.integers(0, 255))
-def test_sums_keep_what_is_constant(amount, level):
+def test_weighted_sums_keep_constant_areas(amount, level):
     data = np.full((3, 70), level, np.uint8)
     with dala.device("cpu"):
         got = run("sharpen", [data], data.shape, "u8", {"amount": amount})
     assert np.array_equal(got, data)
 
 
-def test_shared_work_is_a_stage_of_its_own():
-    """The luma of a neighbour is computed once a pixel; loops and few neighbours alike."""
+def test_neighbor_stages():
+    """The luma of a neighbor is computed once per pixel, in loops and without."""
     shape = (6, 7, 4)
     tensor = Tensor(shape, "u8")
     shared, _ = programs_of(SOURCES["shared work"][0], shape, "u8")
@@ -287,8 +287,8 @@ def test_shared_work_is_a_stage_of_its_own():
     assert len(add_neighbor_stages(links, [True, False, True])) == 3
 
 
-def test_values_used_twice_are_looked_at_once():
-    """Sixty lines that double a value are no 2**60 expressions."""
+def test_neighbor_stages_visit_shared_values_once():
+    """Sixty lines that double a value must not become 2**60 expressions."""
     lines = [
         f"    a{i + 1} = max(min(a{i}, b{i}), min(max(a{i}, b{i}), img[1, 0].r))\n"
         f"    b{i + 1} = min(a{i}, b{i})\n    n{i + 1} = n{i} + n{i}"
@@ -319,7 +319,7 @@ def test_values_used_twice_are_looked_at_once():
         "def k(px: Pixel): return px.r / px.width + exp(px.r) * 0.25",
     ],
 )
-def test_tables_of_any_function_of_a_byte(source):
+def test_tables_of_functions_of_a_byte(source):
     k, given = kernel(source), np.arange(256, dtype=np.uint8).repeat(3)[None, :-5]
     with dala.device("cpu"):
         got = run(k, [given], given.shape, "u8")
@@ -333,7 +333,7 @@ def test_tables_of_any_function_of_a_byte(source):
     assert analysis.table
 
 
-def test_what_is_no_work_for_vectors():
+def test_programs_that_are_not_vectorized():
     refused = {
         "a read at a varying offset": "def k(img: Image): return img[int(img[0, 0].r), 0]",
         "break": (
@@ -346,7 +346,7 @@ def test_what_is_no_work_for_vectors():
         ),
         "too far away": "def k(img: Image): return img[200, 0]",
     }
-    given = picture((9, 40, 4), "u8")
+    given = image_of((9, 40, 4), "u8")
     for why, source in refused.items():
         assert analyze(programs_of(source, (4, 4, 4), "u8")[0]) is None, why
         k = kernel(source)
@@ -358,7 +358,7 @@ def test_what_is_no_work_for_vectors():
 
 
 def test_exp_of_floats():
-    """In f32 throughout, within four ulps, right at the ends of the range."""
+    """In f32 throughout, within four ulps, and correct at the limits of the range."""
     x = np.concatenate(
         [
             np.linspace(-88, 88.7, 20_000), np.linspace(-1, 1, 5000), [0.0, -0.0, 1e-30],
@@ -381,11 +381,11 @@ def test_exp_of_floats():
     assert np.array_equal(got[~np.isfinite(near)], near[~np.isfinite(near)], equal_nan=True)
 
 
-def test_in_place():
-    """A picture may be written over where each pixel is read by itself."""
+def test_pointwise_programs_run_in_place():
+    """A pointwise program may write to its input."""
     for name in ("alike", "mixed", "table", "place"):
         source, _, params = SOURCES[name]
-        given = picture((13, 37, 4), "u8")
+        given = image_of((13, 37, 4), "u8")
         with dala.device("cpu"):
             k, buffer = kernel(source), from_array(given.copy())
             expected = run(k, [given], given.shape, "u8", params)
@@ -401,7 +401,7 @@ def blur(shape, dtype, radius, sigma):
 
 
 def blurred(a, radius, sigma):
-    """The definition, in f64."""
+    """Return the blur by its definition, in f64."""
     d = np.arange(-radius, radius + 1) / sigma
     weights = np.exp(-0.5 * d * d)
     weights /= weights.sum()
@@ -427,7 +427,7 @@ def test_blur(engine, tiny_tiles, radius):
     @fixed(8)
     @given(shapes, st.sampled_from(["u8", "f32"]), st.sampled_from([0.2, 0.5, 1.0]), st.booleans())
     def check(shape, dtype, share, harsh):
-        a = picture(shape, dtype, radius)
+        a = image_of(shape, dtype, radius)
         if harsh:
             a = np.round(a / a.dtype.type(255 if dtype == "u8" else 1)).astype(a.dtype)
             a *= a.dtype.type(255 if dtype == "u8" else 1)
@@ -444,7 +444,7 @@ def test_blur(engine, tiny_tiles, radius):
 
 @pytest.mark.parametrize("radius", [1, 5, 30, 64, 65])
 @pytest.mark.parametrize("dtype", ["u8", "f32"])
-def test_blur_keeps_what_is_constant(engine, dtype, radius):
+def test_blur_keeps_constant_areas(engine, dtype, radius):
     for value in (0, 1, 127, 254, 255) if dtype == "u8" else (0.0, 0.1, 1.0, 1e30):
         for sigma in (0.05, radius / 3, radius * 4.0):
             a = np.full((9, 40, 3), value, NUMPY[dtype])
@@ -453,7 +453,7 @@ def test_blur_keeps_what_is_constant(engine, dtype, radius):
 
 def test_blur_with_another_sigma_compiles_nothing():
     engine = CPUEngine(compiler=Jit(ObjectCache(None)), threads=ThreadPool(1))
-    a = picture((20, 30, 4), "u8")
+    a = image_of((20, 30, 4), "u8")
     first = operate(engine, blur(a.shape, "u8", 4, 1.0), a)
     made = engine.stats()["compiled"]
     second = operate(engine, blur(a.shape, "u8", 4, 2.5), a)
@@ -462,7 +462,7 @@ def test_blur_with_another_sigma_compiles_nothing():
     assert not np.array_equal(first, second)
 
 
-def test_blur_of_nothing(engine):
+def test_blur_of_an_empty_image(engine):
     task = blur((0, 5, 4), "u8", 3, 1.0)
     empty = engine.allocate(0, zero=False)
     made = engine.stats()["compiled"]
@@ -479,7 +479,7 @@ STAGES = (
 
 @st.composite
 def chains(draw):
-    """Links over one size, each reading any picture there is; some are stored besides."""
+    """Links over one size, each reading any image available; some are stored."""
     height, width = draw(st.integers(1, 60)), draw(st.sampled_from([1, 7, 16, 33, 70, 150]))
     shape = (height, width, 4)
     dtype = draw(st.sampled_from(["u8", "u8", "f32"]))
@@ -509,9 +509,9 @@ def chains(draw):
 
 
 def run_chain(engine, runner, links, values, outside, stores):
-    """The output and everything stored, the outputs starting as noise."""
+    """Return the output and all stored outputs, which start as noise."""
     shape, dtype = links[-1].out.shape, links[-1].out.dtype
-    given = [store(engine, picture(shape, dtype, i)) for i in range(outside)]
+    given = [store(engine, image_of(shape, dtype, i)) for i in range(outside)]
     blank = np.full(shape, 0xA5, NUMPY[dtype])
     given += [store(engine, blank) for _ in range(stores - outside)]
     out = store(engine, blank)
@@ -524,7 +524,7 @@ def run_chain(engine, runner, links, values, outside, stores):
 
 @pytest.mark.parametrize("space", [cpu_rows_plan.MAX_STACK, 30_000])
 def test_chains_equal_their_stages(engine, tiny_tiles, monkeypatch, space):
-    """To the bit; with little space, tiles are narrow as well."""
+    """Chains equal their stages to the bit; with little stack, tiles are narrow as well."""
     monkeypatch.setattr(cpu_rows_plan, "MAX_STACK", space)
     ran = []
 
@@ -548,7 +548,7 @@ def test_chains_equal_their_stages(engine, tiny_tiles, monkeypatch, space):
 
 
 def three(shape=(50, 90, 4)):
-    """blur -> sharpen-like stencil -> brightness-like program."""
+    """Return blur -> a stencil like sharpen -> a program like brightness."""
     tensor = Tensor(shape, "u8")
     stencil, first = programs_of(SOURCES["stencil"][0], shape, "u8")
     alike, second = programs_of(SOURCES["alike"][0], shape, "u8")
@@ -560,7 +560,7 @@ def three(shape=(50, 90, 4)):
     return links, first + second, tensor
 
 
-def test_a_chain_is_one_pass(engine, tiny_tiles, monkeypatch):
+def test_chain_is_one_pass(engine, tiny_tiles, monkeypatch):
     links, values, tensor = three()
     jobs = []
     run_job = engine._threads.run
@@ -569,8 +569,8 @@ def test_a_chain_is_one_pass(engine, tiny_tiles, monkeypatch):
     allocate = engine.allocate
     runner = engine.chain(links, [tensor])
     given, out = (
-        store(engine, picture(tensor.shape, "u8")),
-        store(engine, picture(tensor.shape, "u8")),
+        store(engine, image_of(tensor.shape, "u8")),
+        store(engine, image_of(tensor.shape, "u8")),
     )
     monkeypatch.setattr(
         engine, "allocate", lambda n, *, zero: (allocated.append(n), allocate(n, zero=zero))[1]
@@ -594,19 +594,19 @@ def test_results_do_not_depend_on_threads(threads, tiny_tiles):
     assert np.array_equal(*results)
 
 
-def test_an_output_over_an_input(engine, tiny_tiles):
-    """What is written must not be seen by those who still read."""
+def test_output_that_overlaps_an_input(engine, tiny_tiles):
+    """No tile may read what another has written."""
     links, values, tensor = three()
     runner = engine.chain(links, [tensor])
-    a = picture(tensor.shape, "u8")
+    a = image_of(tensor.shape, "u8")
     apart, same = store(engine, a), store(engine, a)
     runner([store(engine, a)], apart, values)
     runner([same], same, values)
     assert bytes(engine.download(same)) == bytes(engine.download(apart))
 
 
-def test_more_inputs_are_another_job(engine):
-    """The same links among more pictures: every number of the job stands elsewhere."""
+def test_same_links_with_more_inputs(engine):
+    """The same links with more inputs have another job layout."""
     links, values, tensor = three()
     expected = run_chain(engine, engine.chain(links, [tensor]), links, values, 1, 1)[0]
     for count in (2, 3):
@@ -615,7 +615,7 @@ def test_more_inputs_are_another_job(engine):
 
 
 def test_chains_with_loops(engine):
-    """Code for each value, and stage by stage where a value reaches too far."""
+    """Each value has its own code, and values that reach too far run stage by stage."""
     shape = (40, 60, 4)
     tensor = Tensor(shape, "u8")
     looped, _ = programs_of(SOURCES["bytes in a loop"][0], shape, "u8")
@@ -627,7 +627,7 @@ def test_chains_with_loops(engine):
         assert np.array_equal(got, expected)
 
 
-def test_what_is_no_chain(engine):
+def test_chains_that_are_refused(engine):
     shape = (8, 8, 4)
     tensor = Tensor(shape, "u8")
     alike, _ = programs_of(SOURCES["alike"][0], shape, "u8")
@@ -642,7 +642,7 @@ def test_what_is_no_chain(engine):
 def test_freed_memory_is_refused(engine):
     links, values, tensor = three()
     runner = engine.chain(links, [tensor])
-    given, out = (store(engine, picture(tensor.shape, "u8")) for _ in range(2))
+    given, out = (store(engine, image_of(tensor.shape, "u8")) for _ in range(2))
     engine.release(given)
     with pytest.raises(dala.FreedError):
         runner([given], out, values)
@@ -660,8 +660,8 @@ def test_freed_memory_is_refused(engine):
     ],
     ids=str,
 )
-def test_lesser_processors(cpu, features):
-    """Narrow vectors, no fused operations; the same results within the table's tolerance."""
+def test_older_cpus(cpu, features):
+    """Narrow vectors and no fused operations give results within the table's tolerance."""
     host = Jit(ObjectCache(None)).features
     needed = {"haswell": "avx2", "skylake-avx512": "avx512bw"}
     if cpu in needed and not host.get(needed[cpu]):

@@ -1,4 +1,4 @@
-"""Random programs give the same answers on every engine as on the reference engine."""
+"""Random programs give the same results on every engine as on the reference engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.engines import run
 from tests.support.programs import Program, Stencil, inputs, programs, stencils
 from tests.support.tolerances import assert_close, family
 
-# The same programs in every run: a failure is a change in the code, never in the dice.
+# The same programs in every run, so that a failure is always a change in the code.
 FIXED = settings(
     derandomize=True,
     database=None,
@@ -95,7 +95,7 @@ def test_many_random_programs(engine_id):
     every()
 
 
-def test_the_bounds_are_worth_having():
+def test_error_bounds_are_tight():
     """A bound so wide that anything passes would test nothing."""
     seen = []
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.operations import OperationWriter
+from dala.gpu.compute.engines.cpu.llvm.operations import InstructionWriter
 from dala.gpu.compute.engines.cpu.llvm.text import TYPES, FunctionText
 from dala.gpu.compute.lang.ir import (
     Block,
@@ -24,7 +24,7 @@ from dala.gpu.compute.lang.ir import (
     statements,
 )
 
-#: OperationWriter that read something other than their operands.
+#: InstructionWriter that read something other than their operands.
 READS: Final = frozenset({"param", "position", "dim", "element", "pixel", "image", "array"})
 
 
@@ -42,7 +42,7 @@ class ValueReader:
         """Leave the innermost scope."""
 
 
-class Emitter(OperationWriter):
+class Emitter(InstructionWriter):
     """Writes blocks for ``lanes`` positions at a time.
 
     Args:

@@ -45,7 +45,7 @@ _METADATA: Final = """\
 
 
 class JobLayout:
-    """The layout of a job block, in words of eight bytes: head, inputs, shapes, parameters."""
+    """The layout of a job block, as eight-byte words: head, inputs, shapes, parameters."""
 
     def __init__(self, program: Program, axes: int) -> None:
         self.inputs = len(program.args)

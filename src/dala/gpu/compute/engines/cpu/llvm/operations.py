@@ -34,7 +34,7 @@ _UNSIGNED: Final = frozenset({"u32", "bool", "u8"})
 _BITS: Final = {"bool": 1, "s32": 32, "u32": 32, "s64": 64, "f32": 32, "f64": 64}
 
 
-class OperationWriter:
+class InstructionWriter:
     """Writes operations for ``lanes`` positions at a time.
 
     Args:
@@ -301,20 +301,20 @@ def _finite(v: Value, depth: int = 8) -> bool:
     return False
 
 
-_Writer = Callable[[OperationWriter, Value, list[str], bool], str]
+_Writer = Callable[[InstructionWriter, Value, list[str], bool], str]
 
 _WRITERS: Final[dict[str, _Writer]] = {
-    **dict.fromkeys(_ARITHMETIC, OperationWriter._arithmetic),
-    **dict.fromkeys(_COMPARE, OperationWriter._compare),
-    **dict.fromkeys(_ROUNDING, OperationWriter._round),
-    **dict.fromkeys(FUNCTIONS, OperationWriter._function),
-    **dict.fromkeys(("min", "max"), OperationWriter._min_max),
-    **dict.fromkeys(("idiv", "mod"), OperationWriter._divide),
-    **dict.fromkeys(("shl", "shr"), OperationWriter._shift),
-    "neg": OperationWriter._negate,
-    "not": OperationWriter._invert,
-    "abs": OperationWriter._absolute,
-    "isnan": OperationWriter._isnan,
-    "cast": OperationWriter._cast,
-    "bits": OperationWriter._bits,
+    **dict.fromkeys(_ARITHMETIC, InstructionWriter._arithmetic),
+    **dict.fromkeys(_COMPARE, InstructionWriter._compare),
+    **dict.fromkeys(_ROUNDING, InstructionWriter._round),
+    **dict.fromkeys(FUNCTIONS, InstructionWriter._function),
+    **dict.fromkeys(("min", "max"), InstructionWriter._min_max),
+    **dict.fromkeys(("idiv", "mod"), InstructionWriter._divide),
+    **dict.fromkeys(("shl", "shr"), InstructionWriter._shift),
+    "neg": InstructionWriter._negate,
+    "not": InstructionWriter._invert,
+    "abs": InstructionWriter._absolute,
+    "isnan": InstructionWriter._isnan,
+    "cast": InstructionWriter._cast,
+    "bits": InstructionWriter._bits,
 }

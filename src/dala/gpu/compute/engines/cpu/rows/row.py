@@ -30,7 +30,7 @@ _Loaded: TypeAlias = "tuple[int | str, ...]"
 
 @dataclass(frozen=True)
 class RowWords:
-    """Where a row function finds its numbers in the job block, in words of eight bytes."""
+    """Where a row function finds its numbers in the job block, as indexes of eight-byte words."""
 
     #: The word of an extent: ``attr`` of a ``dim`` operation -> its index.
     dims: Callable[[tuple[int, int]], int]

@@ -97,7 +97,7 @@ def _described(s: RowStage) -> str:
 
 
 class _Layout:
-    """The layout of a chain's job block, in words of eight bytes."""
+    """The layout of a chain's job block, as indexes of eight-byte words."""
 
     def __init__(self, stages: Sequence[RowStage], pointers: int) -> None:
         self.first_input = HEAD_WORDS
