@@ -16,7 +16,7 @@ from dala.gpu import compute
 from dala.gpu.compute import buffer_zeros, from_array, run_kernel
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.names import u8
-from dala.gpu.compute.engines.cpu.ops.resize import resize as cpu_resize
+from dala.gpu.compute.engines.cpu.ops.resize import runners as cpu_resize
 from dala.gpu.compute.engines.cpu.ops.resize.sparse import tensor_sparse
 from dala.gpu.compute.engines.sampling.taps import Axis
 from dala.gpu.compute.kernel import get

@@ -14,7 +14,7 @@ import dala
 from dala.gpu import compute
 from dala.gpu.compute import buffer_zeros, from_array, run_kernel
 from dala.gpu.compute.engines.cpu.native import compile_native
-from dala.gpu.compute.engines.cpu.ops.warp import warp as cpu_warp
+from dala.gpu.compute.engines.cpu.ops.warp import runners as cpu_warp
 from dala.gpu.compute.kernel import get
 from tests.support import opencv_goldens
 from tests.support.engines import run

@@ -20,8 +20,7 @@ from dala.gpu.compute.engines.cpu.compose.plans import (
     NARROW,
     make_plans,
 )
-from dala.gpu.compute.engines.cpu.compose.tiles import draw_tiles
-from dala.gpu.compute.engines.cpu.compose.words import (
+from dala.gpu.compute.engines.cpu.compose.records import (
     ADDRESS,
     CHANNELS,
     DRAWS,
@@ -35,6 +34,7 @@ from dala.gpu.compute.engines.cpu.compose.words import (
     SIZED,
     WRONG,
 )
+from dala.gpu.compute.engines.cpu.compose.tiles import draw_tiles
 from dala.gpu.compute.engines.cpu.memory import address_of, place_of
 from dala.gpu.compute.engines.cpu.native import compile_native
 

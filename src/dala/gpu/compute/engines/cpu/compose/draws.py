@@ -5,19 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.compositing import LINEAR, OPAQUE, PICTURE, RING, TINT
-from dala.gpu.compute.engines.cpu.compose.expand import spread_row
-from dala.gpu.compute.engines.cpu.compose.halve import halve_narrow, halve_row
-from dala.gpu.compute.engines.cpu.compose.modes import blend_light, blend_plain
-from dala.gpu.compute.engines.cpu.compose.rows import (
-    all_opaque,
-    cover_color,
-    cover_planes,
-    cover_row,
-    cover_sums,
-    tint_row,
-)
-from dala.gpu.compute.engines.cpu.compose.samples import sample_row, unpack_row
-from dala.gpu.compute.engines.cpu.compose.shapes import (
+from dala.gpu.compute.engines.cpu.compose.blend_modes import blend_light, blend_plain
+from dala.gpu.compute.engines.cpu.compose.coverage import (
     box_coverage,
     draw_coverage,
     field,
@@ -26,7 +15,9 @@ from dala.gpu.compute.engines.cpu.compose.shapes import (
     turned_span,
     wide,
 )
-from dala.gpu.compute.engines.cpu.compose.words import (
+from dala.gpu.compute.engines.cpu.compose.expand import spread_row
+from dala.gpu.compute.engines.cpu.compose.halve import halve_narrow, halve_row
+from dala.gpu.compute.engines.cpu.compose.records import (
     BLEND,
     BOTTOM,
     COLOR,
@@ -57,6 +48,15 @@ from dala.gpu.compute.engines.cpu.compose.words import (
     WEIGHTS,
     WIDTH,
 )
+from dala.gpu.compute.engines.cpu.compose.rows import (
+    all_opaque,
+    cover_color,
+    cover_planes,
+    cover_row,
+    cover_sums,
+    tint_row,
+)
+from dala.gpu.compute.engines.cpu.compose.sampling import sample_row, unpack_row
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,

@@ -15,8 +15,8 @@ from dala.gpu.compute.engines.compositing import (
     SHADOW,
     TINT,
 )
-from dala.gpu.compute.engines.cpu.compose.shapes import field, wide
-from dala.gpu.compute.engines.cpu.compose.words import (
+from dala.gpu.compute.engines.cpu.compose.coverage import field, wide
+from dala.gpu.compute.engines.cpu.compose.records import (
     ADDRESS,
     ANYTHING,
     BLEND,

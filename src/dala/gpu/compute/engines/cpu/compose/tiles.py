@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.compositing import PICTURE, TINT
+from dala.gpu.compute.engines.cpu.compose.coverage import (
+    field,
+)
 from dala.gpu.compute.engines.cpu.compose.draws import (
     ROOM,
     draw_copy,
@@ -16,10 +19,7 @@ from dala.gpu.compute.engines.cpu.compose.draws import (
     draw_scaled,
     fill_part,
 )
-from dala.gpu.compute.engines.cpu.compose.shapes import (
-    field,
-)
-from dala.gpu.compute.engines.cpu.compose.words import (
+from dala.gpu.compute.engines.cpu.compose.records import (
     ADDRESS,
     ANYTHING,
     BACKGROUND,

@@ -1,3 +1,3 @@
 """Resizing on the CPU."""
 
-import dala.gpu.compute.engines.cpu.ops.resize.resize  # noqa: F401 - registers the operations
+import dala.gpu.compute.engines.cpu.ops.resize.runners  # noqa: F401 - registers the operations

@@ -1,3 +1,3 @@
 """Warps on the CPU."""
 
-import dala.gpu.compute.engines.cpu.ops.warp.warp  # noqa: F401 - registers the operations
+import dala.gpu.compute.engines.cpu.ops.warp.runners  # noqa: F401 - registers the operations

@@ -27,7 +27,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u32,
     view,
 )
-from dala.gpu.compute.engines.cpu.ops.warp.places import add_places, map_places, seen_places
+from dala.gpu.compute.engines.cpu.ops.warp.coordinates import add_places, map_places, seen_places
 from dala.gpu.compute.engines.cpu.pixels.gather import (
     bicubic,
     bicubic_gray,

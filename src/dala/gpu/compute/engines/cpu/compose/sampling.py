@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dala.gpu.compute.engines.compositing import NEAREST
-from dala.gpu.compute.engines.cpu.compose.shapes import below, beside, field
-from dala.gpu.compute.engines.cpu.compose.words import (
+from dala.gpu.compute.engines.cpu.compose.coverage import below, beside, field
+from dala.gpu.compute.engines.cpu.compose.records import (
     COS,
     FLAGS,
     HH,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dala.gpu.compute.engines.compositing import RING, SHADOW, SHADOW_STEPS
-from dala.gpu.compute.engines.cpu.compose.words import (
+from dala.gpu.compute.engines.cpu.compose.records import (
     COS,
     CX,
     CY,

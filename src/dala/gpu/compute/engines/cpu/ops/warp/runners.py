@@ -12,7 +12,7 @@ from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, u8
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.resize.resize import rows_of_tile
+from dala.gpu.compute.engines.cpu.ops.resize.runners import rows_of_tile
 from dala.gpu.compute.engines.cpu.ops.warp.sample import AFFINE, MAP, PERSPECTIVE, warp
 from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS, affine_tables
 
