@@ -39,7 +39,7 @@ _RANGES: Final = {
 _LENGTH: Final = struct.Struct("<I")
 
 
-class Row:
+class CommandRow:
     """One row of the protocol table.
 
     Args:
@@ -87,48 +87,48 @@ class Row:
 
 #: The drawing commands.
 COMMANDS: Final = (
-    Row(0x01, "clear", "color:rgba"),
-    Row(0x02, "fill_rect", "x:u32 y:u32 w:u32 h:u32 color:rgba"),
-    Row(0x03, "draw_line", "x1:i32 y1:i32 x2:i32 y2:i32 color:rgba"),
-    Row(0x04, "blit", "id:u64 x:i32 y:i32"),
-    Row(0x05, "present", ""),
-    Row(0x06, "resize", "w:u32 h:u32"),
-    Row(
+    CommandRow(0x01, "clear", "color:rgba"),
+    CommandRow(0x02, "fill_rect", "x:u32 y:u32 w:u32 h:u32 color:rgba"),
+    CommandRow(0x03, "draw_line", "x1:i32 y1:i32 x2:i32 y2:i32 color:rgba"),
+    CommandRow(0x04, "blit", "id:u64 x:i32 y:i32"),
+    CommandRow(0x05, "present", ""),
+    CommandRow(0x06, "resize", "w:u32 h:u32"),
+    CommandRow(
         0x07, "load_sprite", "id:u64 w:u32 h:u32 pixels:pixels",
         arguments="id pixels w h", call_arguments="id rgba w h",
     ),
-    Row(0x08, "remove_sprite", "id:u64"),
-    Row(
+    CommandRow(0x08, "remove_sprite", "id:u64"),
+    CommandRow(
         0x09, "dispatch_compute", "shader:text params:data x:u32 y:u32 z:u32",
         arguments="shader params workgroups",
     ),
-    Row(0x0A, "read_pixels", "x:u32 y:u32 w:u32 h:u32"),
-    Row(0x0B, "load_shader", "name:text source:text"),
-    Row(0x0C, "set_uniform", "name:text data:data"),
-    Row(
+    CommandRow(0x0A, "read_pixels", "x:u32 y:u32 w:u32 h:u32"),
+    CommandRow(0x0B, "load_shader", "name:text source:text"),
+    CommandRow(0x0C, "set_uniform", "name:text data:data"),
+    CommandRow(
         0x0D, "draw_circle", "cx:i32 cy:i32 radius:u32 color:rgba",
         call_arguments="cx cy r color",
     ),
-    Row(
+    CommandRow(
         0x0E, "fill_circle", "cx:i32 cy:i32 radius:u32 color:rgba",
         call_arguments="cx cy r color",
     ),
-    Row(0x0F, "draw_triangle", "x1:i32 y1:i32 x2:i32 y2:i32 x3:i32 y3:i32 color:rgba"),
-    Row(0x10, "fill_triangle", "x1:i32 y1:i32 x2:i32 y2:i32 x3:i32 y3:i32 color:rgba"),
-    Row(0x11, "draw_round_rect", "x:u32 y:u32 w:u32 h:u32 radius:u32 color:rgba"),
-    Row(0x12, "fill_round_rect", "x:u32 y:u32 w:u32 h:u32 radius:u32 color:rgba"),
-    Row(0x13, "set_clip", "x:u32 y:u32 w:u32 h:u32 enabled:u8"),
-    Row(0x14, "reset_clip", ""),
-    Row(0x15, "batch", "commands:commands"),
-    Row(
+    CommandRow(0x0F, "draw_triangle", "x1:i32 y1:i32 x2:i32 y2:i32 x3:i32 y3:i32 color:rgba"),
+    CommandRow(0x10, "fill_triangle", "x1:i32 y1:i32 x2:i32 y2:i32 x3:i32 y3:i32 color:rgba"),
+    CommandRow(0x11, "draw_round_rect", "x:u32 y:u32 w:u32 h:u32 radius:u32 color:rgba"),
+    CommandRow(0x12, "fill_round_rect", "x:u32 y:u32 w:u32 h:u32 radius:u32 color:rgba"),
+    CommandRow(0x13, "set_clip", "x:u32 y:u32 w:u32 h:u32 enabled:u8"),
+    CommandRow(0x14, "reset_clip", ""),
+    CommandRow(0x15, "batch", "commands:commands"),
+    CommandRow(
         0x16, "image_blit", "id:u64 x:i32 y:i32 w:u32 h:u32",
         function="draw_image", call_arguments="id x y dest_w dest_h",
     ),
-    Row(
+    CommandRow(
         0x17, "load_image", "id:u64 w:u32 h:u32 pixels:pixels",
         arguments="id pixels w h", call_arguments="id rgba w h",
     ),
-    Row(0x18, "remove_image", "id:u64"),
+    CommandRow(0x18, "remove_image", "id:u64"),
 )  # fmt: skip
 
 BY_NAME: Final = MappingProxyType({row.name: row for row in COMMANDS})
@@ -278,14 +278,14 @@ def decode(data: BytesLike) -> list[DrawCommand]:
     Raises:
         ProtocolError: The bytes are malformed. It has the offset and opcode of the command.
     """
-    decoder = Decoder(as_bytes("decode", "data", data))
+    decoder = CommandDecoder(as_bytes("decode", "data", data))
     commands = []
     while decoder.offset < len(decoder.data):
         commands.append(decoder.command(0))
     return commands
 
 
-class Decoder:
+class CommandDecoder:
     """Reads commands from bytes, one after another."""
 
     def __init__(self, data: bytes, offset: int = 0) -> None:

@@ -39,7 +39,7 @@ COMMANDS = st.one_of(
 
 @pytest.fixture(autouse=True)
 def _all_kinds(monkeypatch):
-    monkeypatch.setattr(Canvas, "_kinds", stream.ALL)
+    monkeypatch.setattr(Canvas, "_families", stream.ALL)
 
 
 def drawn(data: bytes, *, banded: bool, checked: bool = False, picks: int = 1 << 10) -> Any:
@@ -51,15 +51,15 @@ def drawn(data: bytes, *, banded: bool, checked: bool = False, picks: int = 1 <<
         canvas.load_sprite(id, rng.integers(0, 256, (h, w, 4), np.uint8), w, h)
     canvas.load_image(1, rng.integers(0, 256, (20, 30, 4), np.uint8), 30, 20)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bands, "LARGE", 0 if banded else 1 << 40)
-        patch.setattr(bands, "PLENTY", 0)
+        patch.setattr(bands, "MIN_CANVAS_BYTES", 0 if banded else 1 << 40)
+        patch.setattr(bands, "MIN_COMMAND_BYTES", 0)
         patch.setattr(bands, "BAND_BYTES", 1 << 13)
-        patch.setattr(bands, "PICKS", picks)
+        patch.setattr(bands, "MAX_PICKS", picks)
         stop = canvas.run(data)
     images = {"image_blit"} >= {c.name for c in command.decode(data)}  # which need no bands
     assert (canvas._bands is not None) == (banded and not images)
     pixels = canvas.pixels.copy()
-    return pixels, canvas.take_dirty(), canvas.take_faults(), canvas._frame[X0 : Y1 + 1], stop
+    return pixels, canvas.take_damage(), canvas.take_faults(), canvas._frame[X0 : Y1 + 1], stop
 
 
 def assert_same(data: bytes, **options: Any) -> None:
@@ -99,9 +99,9 @@ def test_more_commands_than_room():
 
 
 def test_more_faults_than_room():
-    data = b"".join(command.encode_blit(9 + n, n, n) for n in range(stream.FAULTS + 20))
+    data = b"".join(command.encode_blit(9 + n, n, n) for n in range(stream.MAX_FAULTS + 20))
     _, _, faults, _, _ = drawn(data, banded=True)
-    assert [fault.id for fault in faults] == list(range(9, 29 + stream.FAULTS))
+    assert [fault.id for fault in faults] == list(range(9, 29 + stream.MAX_FAULTS))
     assert_same(data)
 
 
@@ -115,23 +115,23 @@ def test_stops_at_what_does_not_draw():
 
 
 def test_a_family_that_there_is_no_code_for_yet(monkeypatch):
-    monkeypatch.setattr(Canvas, "_kinds", stream.DISCS)
+    monkeypatch.setattr(Canvas, "_families", stream.DISCS)
     data = command.encode_fill_circle(40, 70, 60, "red") + command.encode_draw_line(
         0, 0, 80, 149, "blue"
     )
     found = drawn(data, banded=True)[0]
-    assert Canvas._kinds == stream.ALL
+    assert Canvas._families == stream.ALL
     np.testing.assert_array_equal(found, drawn(data, banded=False)[0])
 
 
 def test_another_canvas_meets_more_meanwhile(monkeypatch):
-    monkeypatch.setattr(Canvas, "_kinds", stream.DISCS)
+    monkeypatch.setattr(Canvas, "_families", stream.DISCS)
 
     def late(*args: Any) -> bool:
-        Canvas._kinds = stream.ALL  # as a thread of its own would do
-        return bands.worth(*args)
+        Canvas._families = stream.ALL  # as a thread of its own would do
+        return bands.worth_banding(*args)
 
-    monkeypatch.setattr("dala.gpu.raster.canvas.worth", late)
+    monkeypatch.setattr("dala.gpu.raster.canvas.worth_banding", late)
     data = b"".join(
         (
             command.encode_fill_circle(40, 70, 60, "red"),
@@ -170,11 +170,11 @@ def test_outlines_in_bands_that_the_clip_leaves_out(checked, alpha, before):
 def test_bands_of_a_canvas(size):
     made = bands.Bands(*size)
     assert (made.count - 1) << made.shift < size[1] <= made.count << made.shift
-    assert made.count <= bands.MOST_BANDS
+    assert made.count <= bands.MAX_BANDS
 
 
 def test_a_large_canvas_uses_them_after_its_first_command(monkeypatch):
-    monkeypatch.setattr(Canvas, "_kinds", None)
+    monkeypatch.setattr(Canvas, "_families", None)
     canvas = Canvas(1024, 600)
     canvas.run(command.encode_clear("green"))
     canvas.run(command.encode_clear("blue"))

@@ -106,4 +106,4 @@ def test_alpha_zero_changes_nothing_not_even_what_is_dirty() -> None:
         + command.encode_fill_round_rect(0, 0, 9, 9, 3, none)
     )
     assert (canvas.pixels == 9).all()
-    assert canvas.take_dirty() == []
+    assert canvas.take_damage() == []

@@ -136,7 +136,7 @@ def test_huge_and_empty_sizes(opaque: bool, nearest: bool) -> None:
         canvas.run(command.encode_image_blit(1, *place))
     canvas.run(command.encode_image_blit(2, 0, 0, 30, 20))
     assert not canvas.pixels.any()
-    assert canvas.take_dirty() == []
+    assert canvas.take_damage() == []
     assert not canvas.take_faults()
     # So large that the canvas lies within one pixel of the image.
     canvas.run(command.encode_image_blit(1, -(2**31), -(2**31), U32, U32))

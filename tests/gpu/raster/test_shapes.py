@@ -79,10 +79,10 @@ def test_lines_of_all_octants_around_a_centre() -> None:
 
 
 def test_slopes_of_tiny_lines_reach_every_step_when_the_exact_ones_do() -> None:
-    for dx in range(1, shapes.TINY):
+    for dx in range(1, shapes.MAX_TINY):
         j = np.arange(dx + 1)
         for dy in range(dx + 1):
-            way = (shapes.HALF + dy * shapes.SHARES[dx] * j) >> 32
+            way = (shapes.HALF + dy * shapes.RECIPROCALS[dx] * j) >> 32
             assert np.array_equal(way, (2 * dy * j + dx) // (2 * dx)), (dx, dy)
 
 

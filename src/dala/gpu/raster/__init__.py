@@ -1,4 +1,4 @@
-"""Drawing by command bytes, on the CPU: the canvas, and its executor in native code."""
+"""The rasterizer: a canvas, and the native code that executes command bytes on it."""
 
 from __future__ import annotations
 

@@ -1,27 +1,28 @@
-"""Sprites: all their pixels in one arena, and a table by id that native code looks them up in."""
+"""The sprite atlas: pixels in one arena, and a hash table by id that native code reads."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from dala.errors import BufferTooLarge
-from dala.gpu.raster.stream import SLOT, USED
+from dala.gpu.raster.stream import SLOT_USED, SLOT_WORDS
+from dala.typing import NDArray
 
-#: Words of the arena to begin with; it doubles.
-FIRST: Final = 1 << 14
-#: Words that sprites begin at multiples of: a vector of 64 bytes.
-GRAIN: Final = 16
-#: A slot whose sprite was removed: looked past, and used again.
-DEAD: Final = 2
+#: The initial size of the arena in words (pixels). It doubles when it is full.
+INITIAL_WORDS: Final = 1 << 14
+#: Sprites begin at multiples of this many words, which are 64 bytes.
+ALIGN_WORDS: Final = 16
+#: The state of a slot whose sprite was removed: lookups skip it, new sprites reuse it.
+REMOVED: Final = 2
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 _WORD: Final = (1 << 64) - 1
 
 
-class Place(NamedTuple):
-    """A sprite: where its pixels begin in the arena, its size, its slot in the table."""
+class Sprite(NamedTuple):
+    """Where a sprite is: its start in the arena, its size, its slot in the table."""
 
     start: int
     width: int
@@ -29,153 +30,162 @@ class Place(NamedTuple):
     slot: int
 
     @property
-    def room(self) -> int:
-        """The words it takes in the arena."""
-        return -(-self.width * self.height // GRAIN) * GRAIN
+    def size_words(self) -> int:
+        """The words it occupies in the arena."""
+        return -(-self.width * self.height // ALIGN_WORDS) * ALIGN_WORDS
 
 
 class Atlas:
-    """Sprites by id."""
+    """Stores sprites by id."""
 
     def __init__(self) -> None:
         self.words = np.zeros(0, np.uint32)
-        self._places: dict[int, Place] = {}
-        self._free: list[tuple[int, int]] = []  # (start, room), in order, never touching
+        self._sprites: dict[int, Sprite] = {}
+        self._free: list[tuple[int, int]] = []  # (start, size), sorted, never adjacent
         self._bits = 4
-        self.slots = np.zeros(SLOT << self._bits, np.uint64)
-        self._taken = 0  # slots that are not empty, dead ones too
+        self.slots = np.zeros(SLOT_WORDS << self._bits, np.uint64)
+        self._taken = 0  # slots that are not empty, removed ones included
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._sprites)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the arena."""
+        """The size of the arena in bytes."""
         return self.words.nbytes
 
     @property
     def shift(self) -> int:
-        """How far the hash of an id is shifted for its slot."""
+        """The right shift from the hash of an id to its slot."""
         return 64 - self._bits
 
-    def put(self, id: int, pixels: np.ndarray[Any, Any], width: int, height: int) -> None:
-        """Copies the words of a sprite; another one of this id goes."""
-        old = self._places.get(id)
+    def put(self, id: int, pixels: NDArray, width: int, height: int) -> None:
+        """Store the pixels of a sprite, which replaces one of the same id."""
+        old = self._sprites.get(id)
         if old is not None and old.width * old.height == pixels.size:
-            place = old._replace(width=width, height=height)
+            sprite = old._replace(width=width, height=height)
         else:
             if old is not None:
                 self.remove(id)
-            room = -(-pixels.size // GRAIN) * GRAIN
-            place = Place(self._allocate(room), width, height, self._new_slot(id))
-        self.words[place.start : place.start + pixels.size] = pixels
-        self._places[id] = place
-        self._write(id, place)
+            size_words = -(-pixels.size // ALIGN_WORDS) * ALIGN_WORDS
+            sprite = Sprite(self._allocate(size_words), width, height, self._new_slot(id))
+        self.words[sprite.start : sprite.start + pixels.size] = pixels
+        self._sprites[id] = sprite
+        self._write(id, sprite)
 
     def remove(self, id: int) -> bool:
-        """Forgets a sprite; False if there was none."""
-        place = self._places.pop(id, None)
-        if place is None:
+        """Remove a sprite. Return False if there is none with this id."""
+        sprite = self._sprites.pop(id, None)
+        if sprite is None:
             return False
-        self.slots[SLOT * place.slot + 3] = DEAD
-        self._release(place.start, place.room)
-        if self.words.size > FIRST and 4 * sum(r for _, r in self._free) > 3 * self.words.size:
+        self.slots[SLOT_WORDS * sprite.slot + 3] = REMOVED
+        self._release(sprite.start, sprite.size_words)
+        if (
+            self.words.size > INITIAL_WORDS
+            and 4 * sum(r for _, r in self._free) > 3 * self.words.size
+        ):
             self._compact()
         return True
 
     def clear(self) -> None:
-        """Forgets all of them, and their memory."""
+        """Remove all sprites and free their memory."""
         self.__init__()  # type: ignore[misc]
 
     # the arena --------------------------------------------------------------------------------
-    def _allocate(self, room: int) -> int:
-        if room == 0:
+    def _allocate(self, size_words: int) -> int:
+        if size_words == 0:
             return 0
-        fitting = [(r, n) for n, (_, r) in enumerate(self._free) if r >= room]
+        fitting = [(r, n) for n, (_, r) in enumerate(self._free) if r >= size_words]
         if not fitting:
-            self._grow(room)
-            return self._allocate(room)
+            self._grow(size_words)
+            return self._allocate(size_words)
         size, n = min(fitting)
         start = self._free[n][0]
-        if size == room:
+        if size == size_words:
             del self._free[n]
         else:
-            self._free[n] = (start + room, size - room)
+            self._free[n] = (start + size_words, size - size_words)
         return start
 
-    def _grow(self, room: int) -> None:
+    def _grow(self, size_words: int) -> None:
         old = self.words.size
-        size = max(2 * old, FIRST)
-        while size - old < room:
+        size = max(2 * old, INITIAL_WORDS)
+        while size - old < size_words:
             size *= 2
         try:
             words = _aligned(size)
         except MemoryError:
             raise BufferTooLarge(
-                f"load_sprite: the atlas would take {4 * size} bytes, which cannot be had. "
-                "Remove sprites that are not drawn any more."
+                f"load_sprite: cannot allocate {4 * size} bytes of atlas. Remove unused sprites."
             ) from None
         words[:old] = self.words
         self.words = words
         self._release(old, size - old)
 
-    def _release(self, start: int, room: int) -> None:
-        if room == 0:
+    def _release(self, start: int, size_words: int) -> None:
+        if size_words == 0:
             return
         n = bisect_left(self._free, (start, 0))
-        if n < len(self._free) and self._free[n][0] == start + room:
-            room += self._free.pop(n)[1]
+        if n < len(self._free) and self._free[n][0] == start + size_words:
+            size_words += self._free.pop(n)[1]
         if n > 0 and sum(self._free[n - 1]) == start:
             start, more = self._free.pop(n - 1)
-            room += more
-        insort(self._free, (start, room))
+            size_words += more
+        insort(self._free, (start, size_words))
 
     def _compact(self) -> None:
-        """Moves all sprites to the front of a smaller arena."""
-        needed = sum(p.room for p in self._places.values())
-        size = FIRST
+        """Move all sprites to the front of a smaller arena."""
+        needed = sum(p.size_words for p in self._sprites.values())
+        size = INITIAL_WORDS
         while size < 2 * needed:
             size *= 2
         words = _aligned(size)
         at = 0
-        for id, place in self._places.items():
-            words[at : at + place.room] = self.words[place.start : place.start + place.room]
-            self._places[id] = place._replace(start=at)
-            at += place.room
+        for id, sprite in self._sprites.items():
+            words[at : at + sprite.size_words] = self.words[
+                sprite.start : sprite.start + sprite.size_words
+            ]
+            self._sprites[id] = sprite._replace(start=at)
+            at += sprite.size_words
         self.words = words
         self._free = [(at, size - at)] if at < size else []
-        for id, place in self._places.items():
-            self._write(id, place)
+        for id, sprite in self._sprites.items():
+            self._write(id, sprite)
 
     # the table --------------------------------------------------------------------------------
     def _new_slot(self, id: int) -> int:
         if 2 * (self._taken + 1) > 1 << self._bits:
             self._rebuild()
         slot = self._probe(id)
-        self._taken += int(self.slots[SLOT * slot + 3] == 0)
+        self._taken += int(self.slots[SLOT_WORDS * slot + 3] == 0)
         return slot
 
     def _probe(self, id: int) -> int:
         slot = ((id * _GOLDEN) & _WORD) >> self.shift
-        while self.slots[SLOT * slot + 3] == USED:
+        while self.slots[SLOT_WORDS * slot + 3] == SLOT_USED:
             slot = (slot + 1) & ((1 << self._bits) - 1)
         return slot
 
     def _rebuild(self) -> None:
-        self._bits = max(4, (4 * len(self._places)).bit_length())
-        self.slots = np.zeros(SLOT << self._bits, np.uint64)
-        self._taken = len(self._places)
-        for id, place in self._places.items():
-            self._places[id] = place._replace(slot=self._probe(id))
-            self._write(id, self._places[id])
+        self._bits = max(4, (4 * len(self._sprites)).bit_length())
+        self.slots = np.zeros(SLOT_WORDS << self._bits, np.uint64)
+        self._taken = len(self._sprites)
+        for id, sprite in self._sprites.items():
+            self._sprites[id] = sprite._replace(slot=self._probe(id))
+            self._write(id, self._sprites[id])
 
-    def _write(self, id: int, place: Place) -> None:
-        at = SLOT * place.slot
-        self.slots[at : at + SLOT] = id, place.start, place.width | place.height << 32, USED
+    def _write(self, id: int, sprite: Sprite) -> None:
+        at = SLOT_WORDS * sprite.slot
+        self.slots[at : at + SLOT_WORDS] = (
+            id,
+            sprite.start,
+            sprite.width | sprite.height << 32,
+            SLOT_USED,
+        )
 
 
-def _aligned(size: int) -> np.ndarray[Any, Any]:
-    """Words at an address that is a multiple of a vector's size."""
-    room = np.zeros(size + GRAIN, np.uint32)
-    skip = -room.ctypes.data % (4 * GRAIN) // 4
-    return room[skip : skip + size]
+def _aligned(size: int) -> NDArray:
+    """Return words at an address that is a multiple of 64."""
+    size_words = np.zeros(size + ALIGN_WORDS, np.uint32)
+    skip = -size_words.ctypes.data % (4 * ALIGN_WORDS) // 4
+    return size_words[skip : skip + size]

@@ -1,8 +1,8 @@
-"""Much to draw, band by band: a band of rows stays in a core's own cache, and several cores share.
+"""Drawing of large streams in bands of rows that fit a core's cache, on several threads.
 
-One walk over the commands notes for each band which of them may reach it. Then every band is drawn
-by whoever is free, its commands in their order, clipped to it: the very pixels that drawing all of
-them in one go would make, since all shapes are clipped exactly.
+One pass over the commands records which of them may touch each band. Then the threads draw the
+bands, each with its commands in order, clipped to the band. Shapes are clipped exactly, so the
+pixels are the same as without bands.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.compute.engines.cpu.threads import pool
 from dala.gpu.raster.frame import (
     AT,
-    BAND,
+    BAND_SHIFT,
     CODE,
     SHIFT,
     WIDTH,
@@ -48,81 +48,93 @@ from dala.gpu.raster.stream import (
     DRAW_TRIANGLE,
     END,
     FAMILIES,
-    FAULT,
-    FAULTS,
+    FAULT_WORDS,
     FILL_CIRCLE,
     FILL_RECT,
     FILL_ROUND,
     FILL_TRIANGLE,
     FULL,
+    MAX_FAULTS,
     RESET_CLIP,
     SET_CLIP,
-    plain,
-    signed,
-    slot_of,
+    find_sprite,
+    read_i32,
+    read_u32,
 )
 
-#: Bytes of pixels in a band at most, which a core's own cache should hold, and how many bands
-#: there are for each thread if rows allow it, and in all.
+#: The largest size of a band's pixels in bytes, the number of bands per thread where there are
+#: enough rows, and the largest number of bands.
 BAND_BYTES: Final = 1 << 20
-EACH: Final = 4
-MOST_BANDS: Final = 64
-#: Commands that are noted before they are drawn.
-PICKS: Final = 1 << 17
-#: Bytes of commands, and of the canvas, from which bands are worth their while.
-PLENTY: Final = 1 << 15
-LARGE: Final = 1 << 21
+BANDS_PER_THREAD: Final = 4
+MAX_BANDS: Final = 64
+#: Commands that are recorded, over all bands, before they are drawn.
+MAX_PICKS: Final = 1 << 17
+#: Bytes of commands, and of the canvas, from which on bands are faster.
+MIN_COMMAND_BYTES: Final = 1 << 15
+MIN_CANVAS_BYTES: Final = 1 << 21
 
-#: Bytes of a clear.
+#: The size of a clear command in bytes.
 CLEAR_SIZE: Final = 5
 
-#: Families by opcode.
-KINDS: Final = tuple(FAMILIES.get(opcode, 0) for opcode in range(256))
-#: There was no room to note more commands.
-MORE: Final = -3
+#: The family of each opcode.
+FAMILY_OF_OPCODE: Final = tuple(FAMILIES.get(opcode, 0) for opcode in range(256))
+#: The stop code of ``plan`` when a band has no room for another command.
+PICKS_FULL: Final = -3
 
 
 class Bands:
-    """The bands of a canvas of one size, and room for what is drawn on them."""
+    """The bands of a canvas of one size, with room for the commands of each."""
 
     def __init__(self, width: int, height: int) -> None:
-        shift, wanted = BAND, min(EACH * pool().threads, MOST_BANDS)
-        while -(-height >> shift) > MOST_BANDS or (
+        shift, wanted = BAND_SHIFT, min(BANDS_PER_THREAD * pool().threads, MAX_BANDS)
+        while -(-height >> shift) > MAX_BANDS or (
             (width * 8 << shift) <= BAND_BYTES and -(-height >> (shift + 1)) >= wanted
         ):
             shift += 1
         self.shift = shift
         self.count = -(-height >> shift)
         self._frames = np.zeros((self.count, WORDS), np.int64)
-        self._picks = np.empty((self.count, PICKS // self.count), np.int32)
+        self._picks = np.empty((self.count, MAX_PICKS // self.count), np.int32)
         self._places = place_of(self._frames), place_of(self._picks)
 
     def draw(
         self, execute: Native, where: Place, places: tuple[Place, ...], frame: Any, at: int,
-        *, kinds: int,
+        *, families: int,
     ) -> None:  # fmt: skip
-        """What ``execute`` does from a byte on; the frame tells how far that was."""
-        pixels, own, dirty, widths, sizes, slots, atlas, faults = places
+        """Do the work of ``execute`` from a byte on; the frame says where it stopped."""
+        pixels, own, damage, widths, sizes, slots, atlas, faults = places
         frames, picks = self._places
-        note = compile_native(plan, checked=execute.checked)
+        plan_bands = compile_native(plan, checked=execute.checked)
         while True:
             self._frames[:] = frame
             self._picks[:, 0] = 0
-            note(where, pixels, own, sizes, slots, faults, picks, self.shift, at, kinds)
+            plan_bands(where, pixels, own, sizes, slots, faults, picks, self.shift, at, families)
             execute.parallel(self.count, 1)(
-                where, pixels, frames, dirty, widths, sizes, slots, atlas, faults, picks, self.shift
+                where,
+                pixels,
+                frames,
+                damage,
+                widths,
+                sizes,
+                slots,
+                atlas,
+                faults,
+                picks,
+                self.shift,
             )
-            if frame[CODE] != MORE:
+            if frame[CODE] != PICKS_FULL:
                 return
             at = int(frame[AT])
 
 
-def worth(given: np.ndarray[Any, Any], at: int, size: int) -> bool:
-    """Whether bands pay for commands from a byte on, on a canvas of so many bytes."""
-    if size < LARGE or not at < given.size < 1 << 31:  # picks are of 32 bits
+def worth_banding(data: np.ndarray[Any, Any], at: int, size: int) -> bool:
+    """Return True if bands are faster for the commands from a byte on."""
+    if size < MIN_CANVAS_BYTES or not at < data.size < 1 << 31:  # picks are 32-bit offsets
         return False
-    # A clear alone is only memory, which one thread writes as fast as all of them.
-    return given.size - at >= PLENTY or bool(given[at] == CLEAR and given.size - at > CLEAR_SIZE)
+    # One thread clears memory as fast as several.
+    return data.size - at >= MIN_COMMAND_BYTES or bool(
+        data[at] == CLEAR and data.size - at > CLEAR_SIZE
+    )
 
 
 @native
@@ -136,18 +148,18 @@ def plan(
     picks: Array[i32],
     shift: i64,
     at: i64,
-    kinds: i64,
+    families: i64,
 ) -> None:
-    """Notes commands from a byte on in the bands that they may reach, and follows the clip.
+    """Record the commands from a byte on in the bands that they may touch, and track the clip.
 
-    Ends where ``execute`` would, or when a band has no more room.
+    Stops where ``execute`` would, or when a band has no room for another command.
     """
     size = len(data)
     width = frame[WIDTH]
     height = len(pixels) // width
     bands = (height + (1 << shift) - 1) >> shift
     room = len(picks) // bands
-    family = table(u8, KINDS)
+    family = table(u8, FAMILY_OF_OPCODE)
     code = END
     while at < size:
         opcode = i64(data[at])
@@ -155,43 +167,43 @@ def plan(
         if at + length > size:
             code = BROKEN
             break
-        if i64(family[opcode]) & ~kinds != 0:
+        if i64(family[opcode]) & ~families != 0:
             code = opcode
             break
         y, below = 0, height
         if opcode == FILL_RECT or DRAW_ROUND <= opcode <= FILL_ROUND:
-            y = plain(data, at + 5)
-            below = y + plain(data, at + 13)
+            y = read_u32(data, at + 5)
+            below = y + read_u32(data, at + 13)
         elif opcode == DRAW_LINE:
-            a, b = signed(data, at + 5), signed(data, at + 13)
+            a, b = read_i32(data, at + 5), read_i32(data, at + 13)
             y, below = min(a, b), max(a, b) + 1
         elif DRAW_CIRCLE <= opcode <= FILL_CIRCLE:
-            y, r = signed(data, at + 5), plain(data, at + 9)
+            y, r = read_i32(data, at + 5), read_u32(data, at + 9)
             y, below = y - r, y + r + 1
         elif DRAW_TRIANGLE <= opcode <= FILL_TRIANGLE:
-            a, b, c = signed(data, at + 5), signed(data, at + 13), signed(data, at + 21)
+            a, b, c = read_i32(data, at + 5), read_i32(data, at + 13), read_i32(data, at + 21)
             y, below = min(min(a, b), c), max(max(a, b), c) + 1
         elif opcode == BLIT:
             id = view(data, u64, at + 1)[0]
-            found = slot_of(slots, frame[SHIFT], id)
-            y = signed(data, at + 13)
+            found = find_sprite(slots, frame[SHIFT], id)
+            y = read_i32(data, at + 13)
             below = y
             if found >= 0:
                 below += i64(slots[found + 2] >> 32)
             else:
                 n = faults[0]
-                if n >= FAULTS:
+                if n >= MAX_FAULTS:
                     code = FULL
                     break
-                faults[1 + FAULT * n] = opcode
-                faults[2 + FAULT * n] = at
-                faults[3 + FAULT * n] = i64(id)
+                faults[1 + FAULT_WORDS * n] = opcode
+                faults[2 + FAULT_WORDS * n] = at
+                faults[3 + FAULT_WORDS * n] = i64(id)
                 faults[0] = n + 1
         elif SET_CLIP <= opcode <= RESET_CLIP:
             cx, cy, w, h = 0, 0, width, height
             if opcode == SET_CLIP and data[at + 17] != 0:
-                cx, cy = plain(data, at + 1), plain(data, at + 5)
-                w, h = plain(data, at + 9), plain(data, at + 13)
+                cx, cy = read_u32(data, at + 1), read_u32(data, at + 5)
+                w, h = read_u32(data, at + 9), read_u32(data, at + 13)
             frame[X0], frame[Y0] = min(cx, width), min(cy, height)
             frame[X1], frame[Y1] = min(cx + w, width), min(cy + h, height)
         elif opcode == BATCH:
@@ -209,6 +221,6 @@ def plan(
                 full = full or n >= room - 1
         at += length
         if full:
-            code = MORE
+            code = PICKS_FULL
             break
     frame[CODE], frame[AT] = code, at

@@ -1,4 +1,4 @@
-"""The compiler of the executor, for those who have to have it before they start threads."""
+"""Early creation of the native compiler."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from dala.gpu.compute.engines.cpu.jit import jit
 
 
 def prepare() -> None:
-    """Imports and makes it: a fork in the middle of that would leave the child with half of it."""
+    """Create the compiler before threads start: a fork meanwhile would break the child."""
     jit()

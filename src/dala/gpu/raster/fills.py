@@ -1,4 +1,4 @@
-"""Filled shapes: rectangles, triangles, and sprites."""
+"""Filled shapes: clears, rectangles, triangles and sprites."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, VISIBLE, fill_row, 
 from dala.gpu.raster.blend import SPANS, over_block, over_spans
 from dala.gpu.raster.frame import ALIGN, WIDTH, X0, X1, Y0, Y1, mark
 
-#: Pixels of a canvas, and of a row of it, from which that is stored past the caches.
-MANY: Final = 1 << 22
-LONG: Final = 1 << 16
+#: Pixels of a canvas, and of a row, from which on a clear bypasses the caches.
+STREAM_CANVAS_PIXELS: Final = 1 << 22
+STREAM_ROW_PIXELS: Final = 1 << 16
 
 
 @native(inline=False)
 def replace(pixels: Array[u32], at: i64, count: i64, color: u32) -> None:
-    """A row of one colour, alpha too."""
+    """Fill a row with a color, alpha included."""
     fill_row(pixels, at, count, color)
 
 
 @native(inline=False)
-def clear(pixels: Array[u32], frame: Array[i64], dirty: Array[i32], color: u32) -> None:
-    """One colour within the clip, which replaces, alpha too."""
+def clear(pixels: Array[u32], frame: Array[i64], damage: Array[i32], color: u32) -> None:
+    """Fill the clip with a color, alpha included."""
     width = frame[WIDTH]
     x0 = frame[X0]
     count = frame[X1] - x0
     rows = frame[Y1] - frame[Y0]
     if count <= 0 or rows <= 0:
         return
-    mark(dirty, x0, frame[Y0], frame[X1], frame[Y1])
+    mark(damage, x0, frame[Y0], frame[X1], frame[Y1])
     at = frame[Y0] * width + x0
-    if count == width:  # whole rows are one long one
+    if count == width:  # whole rows are contiguous
         count *= rows
         rows = 1
-    if len(pixels) >= MANY and count >= LONG:
+    if len(pixels) >= STREAM_CANVAS_PIXELS and count >= STREAM_ROW_PIXELS:
         v = splat(color, 16)
         head = 16 - ((at + frame[ALIGN]) & 15)
         replace(pixels, at, head, color)
@@ -62,19 +62,19 @@ def clear(pixels: Array[u32], frame: Array[i64], dirty: Array[i32], color: u32) 
 def rect(
     pixels: Array[u32],
     frame: Array[i64],
-    dirty: Array[i32],
+    damage: Array[i32],
     left: i64,
     top: i64,
     right: i64,
     bottom: i64,
     color: u32,
 ) -> None:
-    """A filled rectangle, up to but not with its right and bottom."""
+    """Fill a rectangle; right and bottom are exclusive."""
     x0, y0 = max(left, frame[X0]), max(top, frame[Y0])
     x1, y1 = min(right, frame[X1]), min(bottom, frame[Y1])
     if x0 >= x1 or y0 >= y1 or color < VISIBLE:
         return
-    mark(dirty, x0, y0, x1, y1)
+    mark(damage, x0, y0, x1, y1)
     width = frame[WIDTH]
     if color >= OPAQUE:
         for at in hinted(range(y0 * width + x0, y1 * width, width), scalar=True):
@@ -93,10 +93,10 @@ def rect(
 
 @native(inline=False)
 def edge(x0: i64, y0: i64, x1: i64, y1: i64, y: i64) -> tuple[i64, i64, i64, i64]:
-    """An edge downwards, at a row: its column rounded up, what that is too much, and the steps.
+    """Return a downward edge at row y: its column rounded up, the remainder, and their steps.
 
-    Columns are ``x0 + (x1 - x0) * (y - y0) / (y1 - y0)``. The product of two extents of 32 bits
-    has 64, so everything is exact in u64 with the sign kept apart.
+    Columns are ``x0 + (x1 - x0) * (y - y0) / (y1 - y0)``. The product of two 32-bit extents has 64
+    bits, so everything is exact in u64 with a separate sign.
     """
     tall = u64(y1 - y0)
     wide = u64(abs(x1 - x0))
@@ -117,7 +117,7 @@ def edge(x0: i64, y0: i64, x1: i64, y1: i64, y: i64) -> tuple[i64, i64, i64, i64
 
 
 @native(inline=False)
-def slab(
+def fill_between(
     pixels: Array[u32],
     frame: Array[i64],
     ax: i64,
@@ -130,7 +130,7 @@ def slab(
     dy: i64,
     color: u32,
 ) -> None:
-    """The pixels between the edges a-b and c-d, on the rows that both of them have."""
+    """Fill the pixels between the edges a-b and c-d, on the rows that both cover."""
     y0 = max(max(ay, cy), frame[Y0])
     y1 = min(min(by, dy), frame[Y1])
     if y0 >= y1:
@@ -172,7 +172,7 @@ def slab(
 def triangle(
     pixels: Array[u32],
     frame: Array[i64],
-    dirty: Array[i32],
+    damage: Array[i32],
     ax: i64,
     ay: i64,
     bx: i64,
@@ -181,7 +181,7 @@ def triangle(
     cy: i64,
     color: u32,
 ) -> None:
-    """A filled triangle: centres inside it, or on a left or top edge."""
+    """Fill a triangle: pixels whose center is inside, or on a left or top edge."""
     if ay > by:
         ax, bx = bx, ax
         ay, by = by, ay
@@ -195,16 +195,16 @@ def triangle(
     x1, y1 = min(max(max(ax, bx), cx), frame[X1]), min(cy, frame[Y1])
     if x0 >= x1 or y0 >= y1 or color < VISIBLE:
         return
-    mark(dirty, x0, y0, x1, y1)
-    slab(pixels, frame, ax, ay, cx, cy, ax, ay, bx, by, color)
-    slab(pixels, frame, ax, ay, cx, cy, bx, by, cx, cy, color)
+    mark(damage, x0, y0, x1, y1)
+    fill_between(pixels, frame, ax, ay, cx, cy, ax, ay, bx, by, color)
+    fill_between(pixels, frame, ax, ay, cx, cy, bx, by, cx, cy, color)
 
 
 @native(inline=False)
 def sprite(
     pixels: Array[u32],
     frame: Array[i64],
-    dirty: Array[i32],
+    damage: Array[i32],
     atlas: Array[u32],
     start: i64,
     w: i64,
@@ -213,16 +213,16 @@ def sprite(
     y: i64,
     ahead: i64,
 ) -> None:
-    """Rows of the atlas, one to one.
+    """Draw rows of the atlas, one to one.
 
-    Where the next sprite goes, from the pixel ``ahead`` on, memory is asked for meanwhile: sprites
-    all over a picture would otherwise wait for it more than half of the time.
+    Meanwhile the memory of the next sprite's target, from the pixel ``ahead`` on, is prefetched:
+    scattered sprites would otherwise spend more than half of the time on cache misses.
     """
     x0, y0 = max(x, frame[X0]), max(y, frame[Y0])
     x1, y1 = min(x + w, frame[X1]), min(y + h, frame[Y1])
     if x0 >= x1 or y0 >= y1:
         return
-    mark(dirty, x0, y0, x1, y1)
+    mark(damage, x0, y0, x1, y1)
     width = frame[WIDTH]
     at = y0 * width + x0
     source = start + (y0 - y) * w + x0 - x
@@ -234,7 +234,7 @@ def sprite(
             pixels, place, width, atlas, word, w, full, y1 - y0 - row, ahead + row * width
         )
         row += done // full
-        if row < y1 - y0:  # the rest of a row that is not all opaque
+        if row < y1 - y0:  # the rest of a row that is not fully opaque
             for k in hinted(range(done % full, full, 16), scalar=True):
                 over_some(pixels, at + row * width + k, atlas, source + row * w + k, 16)
             row += 1

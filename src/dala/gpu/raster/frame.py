@@ -1,4 +1,4 @@
-"""What all drawing shares: the words of a canvas that native code reads, and what was changed."""
+"""The drawing state that native code reads and writes, and the damage of a canvas."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Final
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import Array, hinted, i32, i64
 
-#: Words of a frame: the width in pixels, then the clip, from (X0, Y0) up to but not (X1, Y1).
+#: Indices into the state: the width in pixels, and the clip; X1 and Y1 are exclusive.
 WIDTH, X0, Y0, X1, Y1 = 0, 1, 2, 3, 4
-#: How far to shift an id's hash for its slot in the table of sprites.
+#: The right shift from the hash of a sprite id to its slot in the sprite table.
 SHIFT: Final = 5
-#: How many words the first pixel is behind an address that is a multiple of 64.
+#: The offset of the first pixel from an address that is a multiple of 64, in pixels.
 ALIGN: Final = 6
-#: Where drawing came to, and what is there: the opcode of a command that is for others.
+#: Where execution stopped, and why: an opcode that the caller executes, or a code of ``stream``.
 AT: Final = 7
 CODE: Final = 8
 WORDS: Final = 9
 
-#: Rows of a band, as a power of two: changes are kept as the columns touched in each band.
-BAND: Final = 4
-#: The first column of a band that nothing touched.
-NOWHERE: Final = 1 << 30
+#: log2 of the rows of a band. Damage is kept as the range of changed columns of each band.
+BAND_SHIFT: Final = 4
+#: The first changed column of a band without changes.
+UNTOUCHED: Final = 1 << 30
 
 
 @native(inline=False)
-def mark(dirty: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64) -> None:
-    """Remembers that pixels from (x0, y0) up to but not (x1, y1) changed."""
-    for band in hinted(range(y0 >> BAND, ((y1 - 1) >> BAND) + 1), scalar=True):
-        dirty[2 * band] = min(dirty[2 * band], i32(x0))
-        dirty[2 * band + 1] = max(dirty[2 * band + 1], i32(x1))
+def mark(damage: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64) -> None:
+    """Add the rectangle from (x0, y0) to (x1, y1), exclusive, to the damage."""
+    for band in hinted(range(y0 >> BAND_SHIFT, ((y1 - 1) >> BAND_SHIFT) + 1), scalar=True):
+        damage[2 * band] = min(damage[2 * band], i32(x0))
+        damage[2 * band + 1] = max(damage[2 * band + 1], i32(x1))

@@ -1,17 +1,18 @@
-"""Circles, discs and round rectangles: four quarters of a circle around the corners of a core.
+"""Circles and round rectangles: four quarter circles around the corners of a core rectangle.
 
-The outline is the midpoint circle with ``d = 1 - r``, in a closed form: in the column ``x`` away
-from the centre, while ``x <= y``, its row is the largest ``y`` with
-``y * (y - 1) < r * r - x * x``. So a circle of any size costs what is seen of it. A disc is as
-wide on a row as the outline is.
+The outline is the midpoint circle with ``d = 1 - r`` in closed form: at the column ``x`` from the
+center, while ``x <= y``, its row is the largest ``y`` with ``y * (y - 1) < r * r - x * x``. So the
+cost of a circle depends on its visible part only. A filled circle is as wide on each row as its
+outline.
 """
 
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
@@ -31,16 +32,16 @@ from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, VISIBLE, fill_row, 
 from dala.gpu.raster.blend import SPANS, over_pixels, over_span, over_spans
 from dala.gpu.raster.frame import WIDTH, X0, X1, Y0, Y1, mark
 
-#: Radii up to this one have their half-widths in a table.
-TABLED: Final = 64
-#: Single pixels that are collected before they are drawn.
-PLACES: Final = 512
+#: The half-widths of circles up to this radius are read from a table.
+MAX_TABLE_RADIUS: Final = 64
+#: Single pixels that are collected before they are blended.
+MAX_PLACES: Final = 512
 
 
-def half_widths() -> np.ndarray[Any, Any]:
-    """Half-widths of discs by row: those of radius r begin at r * (r + 1) / 2."""
+def half_widths() -> npt.NDArray[np.uint8]:
+    """Return the half-widths of filled circles by row; radius r begins at r * (r + 1) / 2."""
     made: list[int] = []
-    for r in range(TABLED + 1):
+    for r in range(MAX_TABLE_RADIUS + 1):
         rows = []
         for x in range(r):
             y = isqrt(r * r - x * x)
@@ -52,8 +53,8 @@ def half_widths() -> np.ndarray[Any, Any]:
 
 
 @native(inline=False)
-def root(n: u64) -> u64:
-    """The whole part of a square root."""
+def isqrt_u64(n: u64) -> u64:
+    """Return the integer square root."""
     s = min(u64(sqrt(f64(n))), 0xFFFFFFFF)
     while s * s > n:
         s -= 1
@@ -64,15 +65,15 @@ def root(n: u64) -> u64:
 
 @native
 def row_of(r: u64, x: u64) -> u64:
-    """The largest y with y * (y - 1) < r * r - x * x, for x < r."""
+    """Return the largest y with y * (y - 1) < r * r - x * x, for x < r."""
     left = r * r - x * x
-    y: u64 = root(left)
+    y: u64 = isqrt_u64(left)
     return y + u64((y + 1) * y < left)
 
 
 @native(inline=False)
 def diagonal(r: u64) -> u64:
-    """The last x whose row is not above it: the largest with x * (x - 1) < r * r - x * x."""
+    """Return the x of the diagonal: the largest with x * (x - 1) < r * r - x * x."""
     x = u64(f64(r) * f64(0.7071067811865476)) + 2
     x = min(x, r)
     while x > 0 and x * (x - 1) >= r * r - x * x:
@@ -82,18 +83,18 @@ def diagonal(r: u64) -> u64:
 
 @native(inline=False)
 def half_width(r: i64, knee: i64, row: i64) -> i64:
-    """How far a big disc goes to either side on a row; ``knee`` is its diagonal."""
+    """Return the half-width of a large circle on a row; ``knee`` is the x of its diagonal."""
     if row <= knee:
         return i64(row_of(u64(r), u64(row)))
     rest = u64(r) * u64(r) - u64(row) * u64(row - 1) - 1
-    return min(knee, i64(root(rest)))
+    return min(knee, i64(isqrt_u64(rest)))
 
 
 @native(inline=False)
-def solid(
+def fill_round(
     pixels: Array[u32],
     frame: Array[i64],
-    dirty: Array[i32],
+    damage: Array[i32],
     widths: Array[u8],
     left: i64,
     top: i64,
@@ -102,16 +103,16 @@ def solid(
     r: i64,
     color: u32,
 ) -> None:
-    """All pixels within r of the core, whose corners are the centres of the quarters."""
+    """Fill all pixels within r of the core rectangle."""
     low, high = frame[X0], frame[X1]
     x0, y0 = max(left - r, low), max(top - r, frame[Y0])
     x1, y1 = min(right + r + 1, high), min(bottom + r + 1, frame[Y1])
     if x0 >= x1 or y0 >= y1 or color < VISIBLE:
         return
-    mark(dirty, x0, y0, x1, y1)
+    mark(damage, x0, y0, x1, y1)
     width = frame[WIDTH]
     knee = 0
-    if r > TABLED:
+    if r > MAX_TABLE_RADIUS:
         knee = i64(diagonal(u64(r)))
     places, counts = local(i32, SPANS), local(i32, SPANS)
     n = 0
@@ -119,7 +120,7 @@ def solid(
         away = max(max(top - y, y - bottom), 0)
         half = r
         if away > 0:
-            if r <= TABLED:
+            if r <= MAX_TABLE_RADIUS:
                 half = i64(widths[((r * (r + 1)) >> 1) + away])
             else:
                 half = half_width(r, knee, away)
@@ -138,10 +139,10 @@ def solid(
 
 
 @native(inline=False)
-def outline(
+def draw_round(
     pixels: Array[u32],
     frame: Array[i64],
-    dirty: Array[i32],
+    damage: Array[i32],
     widths: Array[u8],
     left: i64,
     top: i64,
@@ -150,12 +151,12 @@ def outline(
     r: i64,
     color: u32,
 ) -> None:
-    """Four quarters of a circle and the lines between them, each pixel once."""
+    """Draw four quarter circles and the lines between them, each pixel once."""
     x0, y0, x1, y1 = frame[X0], frame[Y0], frame[X1], frame[Y1]
     if left - r >= x1 or right + r < x0 or top - r >= y1 or bottom + r < y0 or color < VISIBLE:
         return
     mark(
-        dirty,
+        damage,
         max(left - r, x0),
         max(top - r, y0),
         min(right + r + 1, x1),
@@ -169,7 +170,7 @@ def outline(
             over_span(pixels, (top - r) * width + first, count, color)
         if bottom + r < y1 and (bottom != top or r > 0):
             over_span(pixels, (bottom + r) * width + first, count, color)
-    inner = i64(r == 0)  # without a radius the corners are drawn by now
+    inner = i64(r == 0)  # with radius 0 the corners are already drawn
     first = max(top + inner, y0)
     count = min(bottom + 1 - inner, y1) - first
     if count > 0:
@@ -177,24 +178,24 @@ def outline(
             column(pixels, first * width + left - r, width, count, color)
         if right + r < x1 and (right != left or r > 0):
             column(pixels, first * width + right + r, width, count, color)
-    if r > TABLED:
+    if r > MAX_TABLE_RADIUS:
         knee = i64(diagonal(u64(r)))
         for sign in static((-1, 1)):
             x = left if sign < 0 else right
             y = top if sign < 0 else bottom
-            far_arc(pixels, x, sign, x0, x1, 1, top, bottom, y0, y1, width, r, knee, 0, color)
-            far_arc(pixels, y, sign, y0, y1, width, left, right, x0, x1, 1, r, knee, 1, color)
+            large_arcs(pixels, x, sign, x0, x1, 1, top, bottom, y0, y1, width, r, knee, 0, color)
+            large_arcs(pixels, y, sign, y0, y1, width, left, right, x0, x1, 1, r, knee, 1, color)
     elif r > 0:
         inside = left - r >= x0 and right + r < x1 and top - r >= y0 and bottom + r < y1
         if inside and color >= OPAQUE:
-            whole_arcs(pixels, width, widths, left, top, right, bottom, r, color)
+            visible_arcs(pixels, width, widths, left, top, right, bottom, r, color)
         else:
             arcs(pixels, frame, widths, left, top, right, bottom, r, color)
 
 
 @native(inline=False)
 def column(pixels: Array[u32], at: i64, width: i64, count: i64, color: u32) -> None:
-    """A vertical line."""
+    """Draw a vertical line."""
     for i in hinted(range(at, at + count * width, width), scalar=True):
         if color >= OPAQUE:
             pixels[i] = color
@@ -203,7 +204,7 @@ def column(pixels: Array[u32], at: i64, width: i64, count: i64, color: u32) -> N
 
 
 @native(inline=False)
-def whole_arcs(
+def visible_arcs(
     pixels: Array[u32],
     width: i64,
     widths: Array[u8],
@@ -214,7 +215,7 @@ def whole_arcs(
     r: i64,
     color: u32,
 ) -> None:
-    """As ``arcs`` where all of them is seen, and opaque: most circles are."""
+    """Draw opaque arcs that lie inside the clip, which is the common case."""
     rows = widths[(r * (r + 1)) >> 1 :]
     for x in hinted(range(1, r + 1), scalar=True):
         y = i64(rows[x])
@@ -241,11 +242,11 @@ def arcs(
     r: i64,
     color: u32,
 ) -> None:
-    """Quarters of a circle whose radius is in the table, but for the pixels on its axes."""
+    """Draw quarter circles of a radius in the table, without the pixels on the axes."""
     x0, y0, width = frame[X0], frame[Y0], frame[WIDTH]
     across, down = u64(frame[X1] - x0), u64(frame[Y1] - y0)
     rows = widths[(r * (r + 1)) >> 1 :]
-    places = local(i32, PLACES)
+    places = local(i32, MAX_PLACES)
     n = 0
     x = 1
     y = i64(rows[1])
@@ -269,9 +270,9 @@ def arcs(
 
 
 @native(inline=False)
-def far_arc(
+def large_arcs(
     pixels: Array[u32],
-    centre: i64,
+    center: i64,
     sign: i64,
     low: i64,
     high: i64,
@@ -283,28 +284,28 @@ def far_arc(
     stride: i64,
     r: i64,
     knee: i64,
-    twin: i64,
+    skip_diagonal: i64,
     color: u32,
 ) -> None:
-    """The flat eighths on one side of a big circle, as far as they are seen.
+    """Draw the visible part of the flat eighths on one side of a large circle.
 
-    They run along one axis, from ``centre`` on in the direction of ``sign`` between low and high;
-    across it they lie their distance before ``near`` and behind ``far``, between least and most. A
-    ``twin`` leaves the pixel on the diagonal to the other.
+    They run along one axis from ``center`` in the direction of ``sign``, between low and high.
+    Across it they are at their distance before ``near`` and behind ``far``, between least and most.
+    ``skip_diagonal`` leaves the pixels on the diagonal to the other call.
     """
-    first = max(1, low - centre if sign > 0 else centre - high + 1)
-    last = min(knee, high - 1 - centre if sign > 0 else centre - low)
-    places = local(i32, PLACES)
+    first = max(1, low - center if sign > 0 else center - high + 1)
+    last = min(knee, high - 1 - center if sign > 0 else center - low)
+    places = local(i32, MAX_PLACES)
     n = 0
     for x in hinted(range(first, last + 1), scalar=True):
         y = i64(row_of(u64(r), u64(x)))
-        if x < y or twin == 0:
-            at = (centre + sign * x) * step
+        if x < y or skip_diagonal == 0:
+            at = (center + sign * x) * step
             places[n] = i32(at + (near - y) * stride)
             n += i64(least <= near - y < most)
             places[n] = i32(at + (far + y) * stride)
             n += i64(least <= far + y < most)
-            if n > PLACES - 3:
+            if n > MAX_PLACES - 3:
                 over_pixels(pixels, places, n, color)
                 n = 0
     over_pixels(pixels, places, n, color)

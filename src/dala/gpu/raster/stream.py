@@ -1,4 +1,4 @@
-"""The byte protocol in native code: one walk that checks, one that draws."""
+"""The command protocol in native code: ``check`` validates a stream, ``execute`` draws it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.protocol import COMMANDS, MAX_DEPTH, OPCODES
 from dala.gpu.raster.fills import clear, rect, sprite, triangle
 from dala.gpu.raster.frame import AT, CODE, SHIFT, WIDTH, WORDS, X0, X1, Y0, Y1
-from dala.gpu.raster.rounds import outline, solid
-from dala.gpu.raster.shapes import line, wire
+from dala.gpu.raster.rounds import draw_round, fill_round
+from dala.gpu.raster.shapes import line, triangle_outline
 
 CLEAR: Final = OPCODES["clear"]
 FILL_RECT: Final = OPCODES["fill_rect"]
@@ -46,22 +46,22 @@ BATCH: Final = OPCODES["batch"]
 IMAGE_BLIT: Final = OPCODES["image_blit"]
 LOAD_IMAGE: Final = OPCODES["load_image"]
 
-#: What execute gives besides opcodes: it is at the end, the bytes are not what was checked, or
-#: there is no room for another fault.
+#: Stop codes of ``execute`` besides opcodes: the end of the stream, a command that was not checked,
+#: and no room for another fault.
 END: Final = 0
 BROKEN: Final = -1
 FULL: Final = -2
 
-#: Words of a fault, and how many are kept before the caller has to take them.
-FAULT: Final = 3
-FAULTS: Final = 64
+#: The words of a fault, and how many faults fit before the caller has to take them.
+FAULT_WORDS: Final = 3
+MAX_FAULTS: Final = 64
 
-#: Words of a sprite in the table: id, start in the atlas, width and height, state.
-SLOT: Final = 4
-USED: Final = 1
+#: The words of a slot in the sprite table: id, start in the atlas, width and height, state.
+SLOT_WORDS: Final = 4
+SLOT_USED: Final = 1
 
 
-#: Families of commands that code can be compiled without: what is needed first comes sooner so.
+#: Families of commands. Code is first compiled for those in use only: the first frame is sooner.
 LINES, TRIANGLES, OUTLINES, DISCS, SPRITES = (1 << n for n in range(5))
 ALL: Final = 31
 FAMILIES: Final = {
@@ -74,16 +74,16 @@ FAMILIES: Final = {
     FILL_ROUND: DISCS,
     BLIT: SPRITES,
 }
-#: Commands of a band from which all its memory is asked for beforehand.
-CROWDED: Final = 300
-#: How many commands are looked at for them.
-LOOKED_AT: Final = 64
+#: Commands of a band from which on all its memory is prefetched.
+PREFETCH_COMMANDS: Final = 300
+#: Commands that are inspected for the families in use.
+SAMPLED_COMMANDS: Final = 64
 
 
-def families(data: np.ndarray[Any, Any], at: int) -> int:
-    """The families that the first commands from a byte on are of."""
+def families_of(data: np.ndarray[Any, Any], at: int) -> int:
+    """Return the families of the first commands from a byte on."""
     found = 0
-    for _ in range(LOOKED_AT):
+    for _ in range(SAMPLED_COMMANDS):
         if at >= data.size or _SIZES[data[at]] == 0:
             break
         found |= FAMILIES.get(int(data[at]), 0)
@@ -92,12 +92,12 @@ def families(data: np.ndarray[Any, Any], at: int) -> int:
 
 
 def command_sizes() -> np.ndarray[Any, Any]:
-    """Bytes of each command of a fixed size by its opcode; 0 for all others."""
+    """Return the sizes of fixed-size commands in bytes by opcode; 0 for all others."""
     sizes = np.zeros(256, np.uint8)
     for row in COMMANDS:
         if row.struct is not None:
             sizes[row.opcode] = row.struct.size
-    sizes[BATCH] = 5  # what it holds are commands themselves
+    sizes[BATCH] = 5  # without its commands
     return sizes
 
 
@@ -107,9 +107,9 @@ _SIZES: Final = command_sizes()
 # checking -------------------------------------------------------------------------------------
 @native
 def check(data: Array[u8], sizes: Array[u8]) -> tuple[i64, i64]:
-    """Where the first malformed command is, and how many batches it is in; -1 if there is none.
+    """Return the offset of the first malformed command and its batch depth; -1 if all are valid.
 
-    Commands are looked at as ``dala.gpu.command.decode`` does, and refused in its order.
+    Commands are validated in the order of ``dala.gpu.protocol.decode``.
     """
     left = local(i64, MAX_DEPTH + 1)
     depth = 0
@@ -139,15 +139,15 @@ def check(data: Array[u8], sizes: Array[u8]) -> tuple[i64, i64]:
                 left[depth] = count
             at += fixed
         else:
-            end = ending(data, opcode, at)
+            end = command_end(data, opcode, at)
             if end < 0:
                 return at, depth
             at = end
 
 
 @native(inline=False)
-def ending(data: Array[u8], opcode: i64, at: i64) -> i64:
-    """Where a command ends that has no fixed size; -1 if it is malformed."""
+def command_end(data: Array[u8], opcode: i64, at: i64) -> i64:
+    """Return the end of a command of variable size; -1 if it is malformed."""
     size = len(data)
     if opcode == LOAD_SPRITE or opcode == LOAD_IMAGE:  # noqa: SIM109 (native code has no `in`)
         if at + 17 > size:
@@ -157,19 +157,19 @@ def ending(data: Array[u8], opcode: i64, at: i64) -> i64:
             return -1
         return at + 17 + i64(count) * 4
     if opcode == DISPATCH:
-        last: i64 = field(data, field(data, at + 1, True), False) + 12
+        last: i64 = field_end(data, field_end(data, at + 1, True), False) + 12
         return -1 if last < 12 or last > size else last
     end: i64 = -1
     if opcode == LOAD_SHADER:
-        end = field(data, field(data, at + 1, True), True)
+        end = field_end(data, field_end(data, at + 1, True), True)
     if opcode == SET_UNIFORM:
-        end = field(data, field(data, at + 1, True), False)
+        end = field_end(data, field_end(data, at + 1, True), False)
     return end
 
 
 @native(inline=False)
-def field(data: Array[u8], at: i64, text: bool) -> i64:
-    """Where a field ends that carries its length; -1 if it is malformed, or began so."""
+def field_end(data: Array[u8], at: i64, text: bool) -> i64:
+    """Return the end of a field with a length prefix; -1 if it is malformed, or begins at -1."""
     if at < 0 or at + 4 > len(data):
         return -1
     end = at + 4 + i64(view(data, u32, at)[0])
@@ -180,7 +180,7 @@ def field(data: Array[u8], at: i64, text: bool) -> i64:
 
 @native
 def utf8(data: Array[u8], at: i64, end: i64) -> bool:
-    """Whether bytes are UTF-8: shortest forms only, no surrogates, nothing above U+10FFFF."""
+    """Return True if bytes are UTF-8: shortest forms, no surrogates, nothing above U+10FFFF."""
     while at < end:
         lead = data[at]
         at += 1
@@ -213,32 +213,32 @@ def utf8(data: Array[u8], at: i64, end: i64) -> bool:
 
 # drawing --------------------------------------------------------------------------------------
 @native
-def signed(data: Array[u8], at: i64) -> i64:
-    """An i32 field."""
+def read_i32(data: Array[u8], at: i64) -> i64:
+    """Return an i32 field."""
     return i64(view(data, i32, at)[0])
 
 
 @native
-def plain(data: Array[u8], at: i64) -> i64:
-    """A u32 field."""
+def read_u32(data: Array[u8], at: i64) -> i64:
+    """Return a u32 field."""
     return i64(view(data, u32, at)[0])
 
 
 @native
-def shade(data: Array[u8], at: i64) -> u32:
-    """A colour."""
+def read_color(data: Array[u8], at: i64) -> u32:
+    """Return a color field."""
     color: u32 = view(data, u32, at)[0]
     return color
 
 
 @native
-def slot_of(slots: Array[u64], shift: i64, id: u64) -> i64:
-    """The place of a sprite in the table, -1 if there is none of this id."""
+def find_sprite(slots: Array[u64], shift: i64, id: u64) -> i64:
+    """Return the index of a sprite's slot in the table, or -1."""
     mask = (len(slots) >> 2) - 1
     at = i64((id * u64(0x9E3779B97F4A7C15)) >> u64(shift)) & mask
-    while slots[SLOT * at + 3] != 0:
-        if slots[SLOT * at] == id and slots[SLOT * at + 3] == USED:
-            return SLOT * at
+    while slots[SLOT_WORDS * at + 3] != 0:
+        if slots[SLOT_WORDS * at] == id and slots[SLOT_WORDS * at + 3] == SLOT_USED:
+            return SLOT_WORDS * at
         at = (at + 1) & mask
     return -1
 
@@ -248,7 +248,7 @@ def execute(
     data: Array[u8],
     pixels: Array[u32],
     frame: Array[i64],
-    dirty: Array[i32],
+    damage: Array[i32],
     widths: Array[u8],
     sizes: Array[u8],
     slots: Array[u64],
@@ -259,19 +259,19 @@ def execute(
     start: i64,
     end: i64,
     *,
-    kinds: int,
+    families: int,
 ) -> None:
-    """Draws the bytes from start to end, or until a command that is for others.
+    """Execute the bytes from start to end, or until a command that the caller has to execute.
 
-    The frame then tells where that is, and its opcode. With ``picks`` the range is one of bands:
-    for each there is a frame, and a row of picks, which are the places of the commands to draw and
-    before them how many there are. All but the families in ``kinds`` are for others, too.
+    The frame then holds its offset and opcode. With ``picks``, start and end are bands instead:
+    each band has a frame and a row of picks, a count and the offsets of the commands to draw.
+    Commands of families that are not in ``families`` are left to the caller, too.
     """
-    lines = static(kinds & LINES != 0)
-    filled = static(kinds & TRIANGLES != 0)
-    outlines = static(kinds & OUTLINES != 0)
-    discs = static(kinds & DISCS != 0)
-    sprites = static(kinds & SPRITES != 0)
+    lines = static(families & LINES != 0)
+    filled = static(families & TRIANGLES != 0)
+    outlines = static(families & OUTLINES != 0)
+    discs = static(families & DISCS != 0)
+    sprites = static(families & SPRITES != 0)
     size = len(data)
     width = frame[WIDTH]
     top, low = 0, len(pixels) // width
@@ -284,9 +284,9 @@ def execute(
         frame = frame[start * WORDS :]
         top, low = start << shift, min(end << shift, low)
         frame[Y0] = max(frame[Y0], top)
-        frame[Y1] = max(min(frame[Y1], low), frame[Y0])  # a clip beside the band leaves nothing
+        frame[Y1] = max(min(frame[Y1], low), frame[Y0])  # empty where the clip misses the band
         at, last = 0, i64(picks[0])
-        if last >= CROWDED:  # most of its memory will be needed, and comes quickest in order
+        if last >= PREFETCH_COMMANDS:  # most of its memory is needed
             for i in hinted(range(top * width, low * width, 16), scalar=True):
                 prefetch(pixels, i)
     code = END
@@ -304,70 +304,70 @@ def execute(
             code = BROKEN
             break
         if opcode == FILL_RECT:
-            x, y = plain(data, at + 1), plain(data, at + 5)
-            w, h = plain(data, at + 9), plain(data, at + 13)
-            rect(pixels, frame, dirty, x, y, x + w, y + h, shade(data, at + 17))
+            x, y = read_u32(data, at + 1), read_u32(data, at + 5)
+            w, h = read_u32(data, at + 9), read_u32(data, at + 13)
+            rect(pixels, frame, damage, x, y, x + w, y + h, read_color(data, at + 17))
         elif lines and opcode == DRAW_LINE:
-            x, y = signed(data, at + 1), signed(data, at + 5)
-            w, h = signed(data, at + 9), signed(data, at + 13)
-            line(pixels, frame, dirty, x, y, w, h, shade(data, at + 17), 1)
+            x, y = read_i32(data, at + 1), read_i32(data, at + 5)
+            w, h = read_i32(data, at + 9), read_i32(data, at + 13)
+            line(pixels, frame, damage, x, y, w, h, read_color(data, at + 17), 1)
         elif outlines and opcode == DRAW_CIRCLE:
-            x, y, r = signed(data, at + 1), signed(data, at + 5), plain(data, at + 9)
-            outline(pixels, frame, dirty, widths, x, y, x, y, r, shade(data, at + 13))
+            x, y, r = read_i32(data, at + 1), read_i32(data, at + 5), read_u32(data, at + 9)
+            draw_round(pixels, frame, damage, widths, x, y, x, y, r, read_color(data, at + 13))
         elif discs and opcode == FILL_CIRCLE:
-            x, y, r = signed(data, at + 1), signed(data, at + 5), plain(data, at + 9)
-            solid(pixels, frame, dirty, widths, x, y, x, y, r, shade(data, at + 13))
+            x, y, r = read_i32(data, at + 1), read_i32(data, at + 5), read_u32(data, at + 9)
+            fill_round(pixels, frame, damage, widths, x, y, x, y, r, read_color(data, at + 13))
         elif (lines and opcode == DRAW_TRIANGLE) or (filled and opcode == FILL_TRIANGLE):
-            ax, ay = signed(data, at + 1), signed(data, at + 5)
-            bx, by = signed(data, at + 9), signed(data, at + 13)
-            cx, cy = signed(data, at + 17), signed(data, at + 21)
-            color = shade(data, at + 25)
+            ax, ay = read_i32(data, at + 1), read_i32(data, at + 5)
+            bx, by = read_i32(data, at + 9), read_i32(data, at + 13)
+            cx, cy = read_i32(data, at + 17), read_i32(data, at + 21)
+            color = read_color(data, at + 25)
             if filled and opcode == FILL_TRIANGLE:
-                triangle(pixels, frame, dirty, ax, ay, bx, by, cx, cy, color)
+                triangle(pixels, frame, damage, ax, ay, bx, by, cx, cy, color)
             elif lines:
-                wire(pixels, frame, dirty, ax, ay, bx, by, cx, cy, color)
+                triangle_outline(pixels, frame, damage, ax, ay, bx, by, cx, cy, color)
         elif (outlines and opcode == DRAW_ROUND) or (discs and opcode == FILL_ROUND):
-            x, y = plain(data, at + 1), plain(data, at + 5)
-            w, h = plain(data, at + 9), plain(data, at + 13)
-            color = shade(data, at + 21)
+            x, y = read_u32(data, at + 1), read_u32(data, at + 5)
+            w, h = read_u32(data, at + 9), read_u32(data, at + 13)
+            color = read_color(data, at + 21)
             if w > 0 and h > 0:
-                r = min(plain(data, at + 17), (min(w, h) - 1) >> 1)
+                r = min(read_u32(data, at + 17), (min(w, h) - 1) >> 1)
                 w += x - 1 - r
                 h += y - 1 - r
                 if outlines and opcode == DRAW_ROUND:
-                    outline(pixels, frame, dirty, widths, x + r, y + r, w, h, r, color)
+                    draw_round(pixels, frame, damage, widths, x + r, y + r, w, h, r, color)
                 elif discs:
-                    solid(pixels, frame, dirty, widths, x + r, y + r, w, h, r, color)
+                    fill_round(pixels, frame, damage, widths, x + r, y + r, w, h, r, color)
         elif sprites and opcode == BLIT:
             id = view(data, u64, at + 1)[0]
-            found = slot_of(slots, frame[SHIFT], id)
+            found = find_sprite(slots, frame[SHIFT], id)
             if found >= 0:
                 start, wide = i64(slots[found + 1]), slots[found + 2]
                 w, h = i64(wide & 0xFFFFFFFF), i64(wide >> 32)
-                x, y = signed(data, at + 9), signed(data, at + 13)
+                x, y = read_i32(data, at + 9), read_i32(data, at + 13)
                 ahead = 0
                 after = at + length
                 if banded and k < last:
                     after = i64(picks[k + 1])
                 if after + length <= size:
-                    ahead = signed(data, after + 13) * width + signed(data, after + 9)
-                sprite(pixels, frame, dirty, atlas, start, w, h, x, y, ahead)
+                    ahead = read_i32(data, after + 13) * width + read_i32(data, after + 9)
+                sprite(pixels, frame, damage, atlas, start, w, h, x, y, ahead)
             else:
                 n = faults[0]
-                if n >= FAULTS:
+                if n >= MAX_FAULTS:
                     code = FULL
                     break
-                faults[1 + FAULT * n] = opcode
-                faults[2 + FAULT * n] = at
-                faults[3 + FAULT * n] = i64(id)
+                faults[1 + FAULT_WORDS * n] = opcode
+                faults[2 + FAULT_WORDS * n] = at
+                faults[3 + FAULT_WORDS * n] = i64(id)
                 faults[0] = n + 1
         elif opcode == CLEAR:
-            clear(pixels, frame, dirty, shade(data, at + 1))
+            clear(pixels, frame, damage, read_color(data, at + 1))
         elif SET_CLIP <= opcode <= RESET_CLIP:
             x, y, w, h = 0, 0, width, low
             if opcode == SET_CLIP and data[at + 17] != 0:
-                x, y = plain(data, at + 1), plain(data, at + 5)
-                w, h = plain(data, at + 9), plain(data, at + 13)
+                x, y = read_u32(data, at + 1), read_u32(data, at + 5)
+                w, h = read_u32(data, at + 9), read_u32(data, at + 13)
             frame[X0], frame[Y0] = min(x, width), min(max(y, top), low)
             frame[X1], frame[Y1] = min(x + w, width), max(min(y + h, low), frame[Y0])
         elif opcode != BATCH:

@@ -197,7 +197,7 @@ class Renderer(Worker):
 
     def _do_present(self) -> None:
         canvas = self.canvas
-        changed = _merge_bands(canvas.take_dirty())
+        changed = _merge_bands(canvas.take_damage())
         with self.front_lock:
             self.front = canvas.swap(self.front)
             front, back = self.front, canvas.pixels
@@ -255,7 +255,7 @@ class Renderer(Worker):
         canvas = self.canvas
         check_pixels(call, pixels, canvas.width, canvas.height)
         canvas.pixels[...] = pixels.reshape(canvas.pixels.shape)
-        canvas.touch()
+        canvas.damage_all()
 
 
 def check_pixels(call: str, pixels: NDArray, width: int, height: int) -> None:

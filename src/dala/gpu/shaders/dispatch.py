@@ -158,7 +158,7 @@ class Shade:
         data = self._data(found, name, engine, (canvas.width, canvas.height), command.params)
         launch = Launch(name, found, pixels, data, (command.x, command.y, command.z))
         canvas.swap(launch_on(engine, launch, canvas.pixels))
-        canvas.touch()
+        canvas.damage_all()
 
     def _data(
         self,
@@ -218,7 +218,7 @@ class Shade:
         kernel.run(inputs, target, values)
         if not shared:
             canvas.swap(np.array(target.numpy()))
-        canvas.touch()
+        canvas.damage_all()
 
     def _other(self, like: Buffer) -> Buffer:
         kept = self._before

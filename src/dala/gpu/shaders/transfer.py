@@ -123,7 +123,7 @@ def _copy(renderer: Renderer, output: Buffer, view: memoryview) -> None:
         np.copyto(pixels, np.frombuffer(view, np.uint8).reshape(pixels.shape))
     else:
         _rgba().run([output], from_dlpack(pixels, device=output.engine.id))
-    canvas.touch()
+    canvas.damage_all()
 
 
 def _show(
@@ -138,7 +138,7 @@ def _show(
         canvas = renderer.canvas
         _check_shape(shape, (canvas.height, canvas.width))
         canvas.swap(data.reshape(canvas.pixels.shape))
-        canvas.touch()
+        canvas.damage_all()
     finally:
         room.release()
 
