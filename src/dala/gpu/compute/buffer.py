@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from dala import resources
 from dala.errors import BufferTooLarge, FreedError, ReadOnlyError, ShapeError, UnsupportedDtype
-from dala.gpu.compute.convert import as_array, checked_shape, count_of, to_dtype
+from dala.gpu.compute.convert import as_array, checked_shape, to_dtype
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, dtype_name
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines.base import Engine, Storage
@@ -69,7 +70,7 @@ class Buffer(Closing):
     @property
     def size(self) -> int:
         """Number of elements."""
-        return count_of(self.shape)
+        return math.prod(self.shape)
 
     @property
     def ndim(self) -> int:
@@ -134,7 +135,7 @@ class Buffer(Closing):
         array = self.numpy()
         if shape is not None:
             wanted = checked_shape(shape, "to_array")
-            if count_of(wanted) != array.size:
+            if math.prod(wanted) != array.size:
                 raise ShapeError(f"to_array: {array.size} numbers do not fill shape {wanted}.")
             array = array.reshape(wanted)
         if dtype is not None:
@@ -264,7 +265,7 @@ def allocate(
     engine: Engine, shape: tuple[int, ...], dtype: str, *, zero: bool, call: str
 ) -> Buffer:
     """A new buffer on an engine, or BufferTooLarge naming the limit."""
-    nbytes = count_of(shape) * ITEMSIZE[dtype]
+    nbytes = math.prod(shape) * ITEMSIZE[dtype]
     limit, what = engine.max_buffer_bytes, "allows buffers of"
     if limit is None:
         limit, what = _host_limit(), "has memory for"

@@ -12,7 +12,6 @@ from dala.gpu.compute.dtypes import DTYPES
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines import devices as machine
 from dala.gpu.compute.future import Future
-from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.kernel import names as kernel_names
 from dala.gpu.compute.runnable import NO_PARAMS, Runnable
@@ -46,8 +45,7 @@ def run_kernel(
     >>> a.read_list()
     [-0.5, 2.0]
     """
-    found = kernel if isinstance(kernel, Kernel) else find_kernel(kernel)
-    found.run(inputs, output, params)
+    find_kernel(kernel).run(inputs, output, params)
 
 
 async def run_kernel_async(

@@ -333,12 +333,14 @@ def names() -> list[str]:
 
 def get(kernel: Runnable | str, call: str = "run_kernel") -> Runnable:
     """Return the kernel of a name, or the kernel itself; raise UnknownKernel for other names."""
-    if isinstance(kernel, Runnable):
-        return kernel
-    found = find(kernel) if isinstance(kernel, str) else None
-    if found is None:
+    if isinstance(kernel, str):  # first: an ABC's isinstance is slow
+        found = find(kernel)
+        if found is None:
+            raise _unknown(call, kernel)
+        return found
+    if not isinstance(kernel, Runnable):
         raise _unknown(call, kernel)
-    return found
+    return kernel
 
 
 def _unknown(call: str, name: object) -> UnknownKernel:
