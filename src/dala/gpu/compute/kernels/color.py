@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.lang.markers import Pixel, Within
+from dala.gpu.compute.language import max, pow
 
 __all__ = [
     "brightness",

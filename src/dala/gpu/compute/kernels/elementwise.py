@@ -5,7 +5,7 @@ Integers wrap around; u8 is computed wider and saturates when stored.
 
 from __future__ import annotations
 
-from dala.gpu.compute.lang.markers import Number
+from dala.gpu.compute.lang.markers import IntOrFloat
 
 __all__ = [
     "elementwise_add",
@@ -39,7 +39,7 @@ def elementwise_div(a, b):
     return div(a, b)
 
 
-def scalar_mul(x, *, scalar: Number):
+def scalar_mul(x, *, scalar: IntOrFloat):
     """x * scalar; for integers exact with a whole scalar, else rounded and saturated"""
     return like(x, x * scalar)
 

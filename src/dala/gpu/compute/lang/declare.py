@@ -235,7 +235,7 @@ def _param(
     exact = EXACT_TYPES.get(label)
     if label in ("int", "float", "bool"):
         kind = label
-    elif label == "Number":
+    elif label == "IntOrFloat":
         kind = "number"
     elif exact is not None:
         kind = "float" if exact in ("f32", "f64") else "int"

@@ -1,90 +1,243 @@
-"""Names that mark a kernel's arguments. They are never instantiated; the front end reads them."""
+"""The types that annotate a kernel's arguments. The front end reads their names.
+
+To a type checker they have the operators that kernels use. At run time they hold nothing, and
+making one raises.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Self
+
+from dala.errors import DalaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
-    "Array", "Image", "Number", "Pixel", "Within", "f32", "f64", "rgba", "s32", "s64", "u8", "u32",
-    "vec2", "vec3", "vec4",
+    "Array", "Image", "IntOrFloat", "Pixel", "Vector", "Within", "f32", "f64", "outside_kernel",
+    "rgba", "s32", "s64", "u8", "u32", "vec2", "vec3", "vec4",
 ]  # fmt: skip
 
 
-class Pixel:
-    """Marks an input as pixels: ``px.r px.g px.b px.a``, u8 images as 0..1."""
+def outside_kernel(name: str) -> NoReturn:
+    """Raise the error for a name of the language that is used outside a kernel."""
+    raise DalaError(
+        f"{name}: this name of the kernel language works only inside a kernel. "
+        "Decorate the function with @dala.gpu.compute.kernel.",
+        call=name,
+    )
 
-    r: Any
-    g: Any
-    b: Any
-    a: Any
-    rgb: Any
+
+class Vector:
+    """Two to four numbers; arithmetic works component by component.
+
+    >>> Vector()
+    Traceback (most recent call last):
+    dala.errors.DalaError: Vector: this name of the kernel language works only inside a kernel. ...
+    """
+
+    def __init__(self, *components: float | Vector) -> None:
+        outside_kernel(type(self).__name__)
+
+    if TYPE_CHECKING:
+        x: float
+        y: float
+        z: float
+        w: float
+        r: float
+        g: float
+        b: float
+        a: float
+        xy: vec2
+        rg: vec2
+        xyz: vec3
+        rgb: vec3
+        bgr: vec3
+
+        def __add__(self, other: Vector | float) -> Self: ...
+        def __radd__(self, other: float) -> Self: ...
+        def __sub__(self, other: Vector | float) -> Self: ...
+        def __rsub__(self, other: float) -> Self: ...
+        def __mul__(self, other: Vector | float) -> Self: ...
+        def __rmul__(self, other: float) -> Self: ...
+        def __truediv__(self, other: Vector | float) -> Self: ...
+        def __rtruediv__(self, other: float) -> Self: ...
+        def __floordiv__(self, other: Vector | float) -> Self: ...
+        def __mod__(self, other: Vector | float) -> Self: ...
+        def __pow__(self, other: Vector | float) -> Self: ...
+        def __neg__(self) -> Self: ...
+        def __abs__(self) -> Self: ...
+        def __lt__(self, other: Vector | float) -> bool: ...
+        def __gt__(self, other: Vector | float) -> bool: ...
+        def __le__(self, other: Vector | float) -> bool: ...
+        def __ge__(self, other: Vector | float) -> bool: ...
+        def __getitem__(self, index: int) -> float: ...
+        def __iter__(self) -> Iterator[float]: ...
+
+
+class vec2(Vector):  # noqa: N801 - the name that shading languages use
+    """Two numbers: ``vec2(x, y)`` in a kernel, or the type of a parameter.
+
+    >>> from dala.gpu.compute import kernel, vec2
+    >>> @kernel
+    ... def distance(x, *, to: vec2 = (3.0, 4.0)):
+    ...     return length(to)
+    >>> distance.params[0].size
+    2
+    """
+
+
+class vec3(Vector):  # noqa: N801
+    """Three numbers: ``vec3(x, y, z)`` in a kernel, or the type of a parameter.
+
+    >>> from dala.gpu.compute import kernel, vec3
+    >>> @kernel
+    ... def luma(x, *, color: vec3 = (1.0, 0.5, 0.0)):
+    ...     return dot(color, (0.2126, 0.7152, 0.0722))
+    >>> luma.params[0].size
+    3
+    """
+
+
+class vec4(Vector):  # noqa: N801
+    """Four numbers: ``vec4(x, y, z, w)`` in a kernel, or the type of a parameter.
+
+    >>> from dala.gpu.compute import kernel, vec4
+    >>> @kernel
+    ... def total(x, *, v: vec4 = (1.0, 2.0, 3.0, 4.0)):
+    ...     return x + dot(v, (1.0, 1.0, 1.0, 1.0))
+    >>> total.params[0].size
+    4
+    """
+
+
+class Pixel(Vector):
+    """An input read as the pixel at this position: ``px.r px.g px.b px.a``, u8 images as 0 to 1.
+
+    >>> from dala.gpu.compute import Pixel, buffer, kernel, rgba
+    >>> @kernel
+    ... def swap(px: Pixel):
+    ...     return rgba(px.b, px.g, px.r, px.a)
+    >>> swap(buffer([[[255, 0, 9, 255]]], dtype="u8", device="cpu")).read_list()
+    [9, 0, 255, 255]
+    """
+
     width: int
     height: int
     shape: tuple[int, ...]
 
 
 class Image:
-    """Marks an input as an image read at relative offsets: ``img[dx, dy]``, edges clamped."""
+    """An input read as an image at relative offsets: ``img[dx, dy]``, clamped at the edges.
+
+    >>> from dala.gpu.compute import Image, buffer, kernel
+    >>> @kernel
+    ... def shift(img: Image):
+    ...     return img[1, 0]
+    >>> shift(buffer([[10, 20, 30]], dtype="u8", device="cpu")).read_list()
+    [20, 30, 30]
+    """
 
     width: int
     height: int
     shape: tuple[int, ...]
 
-    def __getitem__(self, offset: tuple[int, int]) -> Any:
-        raise TypeError("Image marks an argument of a kernel; it holds no pixels")
+    def __init__(self) -> None:
+        outside_kernel("Image")
+
+    def __getitem__(self, offset: tuple[float, float]) -> Pixel:
+        outside_kernel("Image")
 
 
 class Array:
-    """Marks an input as an array read at any index: ``a[i, j]``, indexes clamped."""
+    """An input read as an array at any index: ``a[i, j]``, each index clamped to the array.
+
+    >>> from dala.gpu.compute import Array, buffer, kernel
+    >>> @kernel
+    ... def backwards(a: Array):
+    ...     return a[len(a) - 1 - position(0)]
+    >>> x = buffer([1.0, 2.0, 3.0], device="cpu")
+    >>> backwards(x).read_list()
+    [3.0, 2.0, 1.0]
+    """
 
     shape: tuple[int, ...]
 
-    def __getitem__(self, index: Any) -> Any:
-        raise TypeError("Array marks an argument of a kernel; it holds no numbers")
+    def __init__(self) -> None:
+        outside_kernel("Array")
 
+    def __getitem__(self, index: int | tuple[int, ...]) -> float:
+        outside_kernel("Array")
 
-#: dtypes, to annotate elements with (``mask: u8``) or to pass as ``dtype=``.
-f32, f64, s32, s64, u32, u8 = "f32", "f64", "s32", "s64", "u32", "u8"
-
-
-class Number:
-    """Marks a parameter that is computed as an int where the caller gives one, else as a float."""
+    def __len__(self) -> int:
+        outside_kernel("Array")
 
 
 if TYPE_CHECKING:
     from typing import Annotated as Within  # to a type checker, Within[int, 0, 16] is an int
+
+    class f32(float):  # noqa: N801
+        """A 32-bit float."""
+
+    class f64(float):  # noqa: N801
+        """A 64-bit float."""
+
+    class s32(int):  # noqa: N801
+        """A signed 32-bit integer."""
+
+    class s64(int):  # noqa: N801
+        """A signed 64-bit integer."""
+
+    class u32(int):  # noqa: N801
+        """An unsigned 32-bit integer."""
+
+    class u8(int):  # noqa: N801
+        """An unsigned 8-bit integer."""
+
+    #: A parameter that is an int where the caller passes an int, else a float.
+    IntOrFloat = float
 else:
 
-    class Within:
-        """Marks a parameter with the range it must lie in, both ends included.
+    class _Dtype(str):
+        """The name of a dtype; inside a kernel also a cast."""
 
-        ``radius: Within[int, 0, 16] = 2``. At an end of ``inf`` or ``-inf`` any finite number goes.
+        __slots__ = ()
+
+        def __call__(self, value: float) -> NoReturn:
+            outside_kernel(str(self))
+
+    #: dtypes: to annotate elements with (``mask: u8``), to cast with, and to pass as ``dtype=``.
+    f32, f64, s32, s64, u32, u8 = map(_Dtype, ("f32", "f64", "s32", "s64", "u32", "u8"))
+
+    class IntOrFloat:
+        """The type of a parameter that is an int where the caller passes an int, else a float."""
+
+    class Within:
+        """The type of a parameter with a range: ``radius: Within[int, 0, 16] = 2``.
+
+        Both ends are included. An end of ``inf`` or ``-inf`` accepts every finite number on that
+        side.
+
+        >>> from dala.gpu.compute import Within, kernel
+        >>> @kernel
+        ... def dim(x, *, amount: Within[float, 0, 1] = 0.5):
+        ...     return x * amount
+        >>> dim.params[0].expected
+        'a number from 0 to 1'
         """
 
         def __class_getitem__(cls, given: tuple[Any, ...]) -> Any:
             return Annotated[given]
 
 
-class vec2:  # noqa: N801 - named as in every shading language
-    """Marks a parameter of two numbers; inside a kernel, ``vec2(x, y)`` makes one."""
-
-
-class vec3:  # noqa: N801
-    """Marks a parameter of three numbers; inside a kernel, ``vec3(x, y, z)`` makes one."""
-
-    r: Any
-    g: Any
-    b: Any
-
-
-class vec4:  # noqa: N801
-    """Marks a parameter of four numbers; inside a kernel, ``vec4(x, y, z, w)`` makes one."""
-
-
-def rgba(r: Any, g: Any = None, b: Any = None, a: Any = 1.0) -> Any:
-    """Builds a pixel inside a kernel; outside, a tuple.
+def rgba(
+    r: float | Vector, g: float | None = None, b: float | None = None, a: float = 1.0
+) -> Pixel:
+    """Make a pixel inside a kernel. Outside a kernel, return a tuple of four numbers.
 
     >>> rgba(1, 0, 0)
     (1, 0, 0, 1.0)
     """
-    return (r, r if g is None else g, r if b is None else b, a)
+    made: Any = (r, r if g is None else g, r if b is None else b, a)
+    pixel: Pixel = made
+    return pixel
