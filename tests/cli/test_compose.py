@@ -143,11 +143,11 @@ def test_the_schema(capsys):
     (["SCENE", "-o", "out.mp4", "--seconds", "0"], "'0' is not above 0"),
     (["SCENE", "-o", "out.mp4", "--size", "12"], "'12' is no size such as 1280x720"),
     (["SCENE", "-o", "out.mp4", "--size", "13x13"], "13"),
-    (["SCENE", "-o", "out.mp4", "--fps", "much"], "fps is a number above 0"),
-    (["SCENE", "-o", "out.mp4", "--audio", "bx"], "there is no file 'bx'"),
+    (["SCENE", "-o", "out.mp4", "--fps", "much"], "fps must be a number above 0"),
+    (["SCENE", "-o", "out.mp4", "--audio", "bx"], "no such file: 'bx'"),
     (["SCENE", "-o", "out.mp4", "--show", "window"], "--show goes with --watch"),
     (["SCENE", "-o", "out.mp4", "--watch"], "leave out -o and --frame"),
-    (["no.json", "-o", "out.mp4"], "the file 'no.json' is not there"),
+    (["no.json", "-o", "out.mp4"], "the file 'no.json' does not exist"),
 ])  # fmt: skip
 def test_refused(file, capsys, monkeypatch, arguments, words):
     monkeypatch.chdir(file.parent)
@@ -161,9 +161,9 @@ def test_a_file_that_is_wrong(file, capsys, tmp_path):
     file.write_text(json.dumps(scene(BOX | {"position": [1, "left"]}, {"type": "txt"})))
     told = fails(capsys, file, "-o", tmp_path / "out.mp4").splitlines()
     assert told[0] == (
-        "dala compose: scene.json: nodes[0].position[1]: a number is expected, 'left' came."
+        "dala compose: scene.json: nodes[0].position[1]: must be a number, got 'left'."
     )
-    assert told[1].startswith("scene.json: nodes[1].type: one of 'video'")
+    assert told[1].startswith("scene.json: nodes[1].type: must be one of 'animation'")
 
 
 def test_what_is_read_is_not_overwritten(tmp_path, capsys):
@@ -255,7 +255,7 @@ def test_a_file_that_is_edited_is_shown_anew(file, capsys):
     told = capsys.readouterr().err.splitlines()
     assert told == [
         "dala compose: scene.json: line 1, column 20: expecting ':' delimiter.",
-        f"dala compose: load_scene: the file {str(file)!r} is not there.",
+        f"dala compose: load_scene: the file {str(file)!r} does not exist.",
     ]
 
 
@@ -267,7 +267,7 @@ def test_a_picture_that_changes_is_shown_anew(file, tmp_path, capsys):
     node = {"type": "image", "source": "a.png", "size": [48, 32]}
     file.write_text(json.dumps(scene(node)))
     editor = Editor(
-        # It is not there at first: nothing is shown, and it is waited for.
+        # It does not exist at first: nothing is shown, and it is waited for.
         (lambda s: s is None and watch.failures == 1, lambda: paint("red")),
         (color(5, 5, (255, 0, 0)), lambda: paint("lime")),
         (color(5, 5, (0, 255, 0)), nothing),
@@ -276,7 +276,7 @@ def test_a_picture_that_changes_is_shown_anew(file, tmp_path, capsys):
     watch.run(None, 60, on_frame=editor)
     watch.close()
     assert (watch.loads, watch.failures) == (2, 1)
-    assert "nodes[0].source: the file 'a.png' is not there" in capsys.readouterr().err
+    assert "nodes[0].source: the file 'a.png' does not exist" in capsys.readouterr().err
 
 
 def test_a_scene_goes_on_where_it_was(file):

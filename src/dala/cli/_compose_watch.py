@@ -172,10 +172,10 @@ class Watch:
 
     def _player(self, shown: Any, surface: Any, elapsed: float) -> Any:
         """Goes on at the time that it was shown at; at its end it begins again."""
-        from dala.media.scene.output import Player
+        from dala.media.scene.output import ScenePlayer
 
         start = self.start + elapsed
-        return Player(shown, surface, start=start, fps=self.fps, loop=self.scene.duration)
+        return ScenePlayer(shown, surface, start=start, fps=self.fps, loop=self.scene.duration)
 
     def close(self) -> None:
         """Closes the scene."""

@@ -116,8 +116,9 @@ class Film(Closing):
         )  # fmt: skip
         seconds = count / fps
         self.scene.add_animation(small, "opacity", 0, 1, min(0.4, seconds), "sine-out")
-        bar = {"color": (255, 214, 128, 255), "position": (0, height - 2 * thin)}
-        line = self.scene.add_overlay(size=(width, 2 * thin), **bar)
+        line = self.scene.add_overlay(
+            color=(255, 214, 128, 255), position=(0, height - 2 * thin), size=(width, 2 * thin)
+        )
         self.scene.add_animation(line, "width", 0, width, seconds)
         self._caption = None
         if written("dala", self.scene, margin, margin, height / 16, "bold"):

@@ -58,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
     """Composes, and says what came of it."""
     if args.schema:
         from dala.media.scene.file.load import schema
-        from dala.media.scene.file.save import written
+        from dala.media.scene.file.save import format_json
 
-        print(written(schema()))
+        print(format_json(schema()))
         return 0
     _check(args)
     if args.watch:

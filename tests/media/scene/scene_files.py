@@ -6,20 +6,20 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dala.media.scene.file.table import node_kinds
-from dala.media.scene.file.values import (
-    Above,
-    Color,
-    Either,
-    Kind,
-    Many,
-    Null,
-    Number,
-    Row,
-    Text,
-    Tried,
-    Truth,
-    Word,
+from dala.media.scene.file.schema import node_object
+from dala.media.scene.nodes.json_types import (
+    FixedList,
+    JsonBoolean,
+    JsonChoice,
+    JsonColor,
+    JsonNull,
+    JsonNumber,
+    JsonString,
+    JsonType,
+    ListOf,
+    OneOf,
+    ParsedString,
+    PositiveNumber,
 )
 
 #: Keys that have a meaning beyond their kind, and are made by hand below.
@@ -51,31 +51,31 @@ def numbers(low: float, high: float) -> st.SearchStrategy[Any]:
     ).filter(lambda n: low <= n <= high)
 
 
-def values(kind: Kind) -> st.SearchStrategy[Any]:
+def values(kind: JsonType) -> st.SearchStrategy[Any]:
     """Any value of a kind."""
     match kind:
-        case Above():
+        case PositiveNumber():
             return st.sampled_from([1, 0.5, 2, 7.25])
-        case Number():
-            return st.integers(int(kind.low), 5) if kind.whole else numbers(kind.low, kind.high)
-        case Truth():
+        case JsonNumber():
+            return st.integers(int(kind.low), 5) if kind.integer else numbers(kind.low, kind.high)
+        case JsonBoolean():
             return st.booleans()
-        case Null():
+        case JsonNull():
             return st.none()
-        case Word():
-            return st.sampled_from(kind.known)
-        case Tried():
+        case JsonChoice():
+            return st.sampled_from(kind.choices)
+        case ParsedString():
             return st.sampled_from(kind.examples or ("30000/1001",))
-        case Text():
-            return st.text(min_size=max(kind.least, 1), max_size=5)
-        case Color():
+        case JsonString():
+            return st.text(min_size=max(kind.shortest, 1), max_size=5)
+        case JsonColor():
             return st.sampled_from(["red", "#12345678", "#abc", [1, 2, 3], [9, 8, 7, 128]])
-        case Row():
-            return st.tuples(*map(values, kind.kinds)).map(list)
-        case Many():
-            return st.lists(values(kind.kind), min_size=max(kind.least, 1), max_size=2)
-        case Either():
-            return st.one_of([values(k) for k in kind.kinds if not isinstance(k, Null)])
+        case FixedList():
+            return st.tuples(*map(values, kind.items)).map(list)
+        case ListOf():
+            return st.lists(values(kind.item), min_size=max(kind.shortest, 1), max_size=2)
+        case OneOf():
+            return st.one_of([values(k) for k in kind.options if not isinstance(k, JsonNull)])
     raise AssertionError(kind)
 
 
@@ -83,7 +83,7 @@ def values(kind: Kind) -> st.SearchStrategy[Any]:
 def node(draw: Any, type: str, id: str, before: list[str], depth: int) -> dict[str, Any]:
     """A node of a type; ``before`` are ids that it may name."""
     made: dict[str, Any] = {"type": type, "id": id}
-    fields = node_kinds()[type].fields
+    fields = node_object(type).fields
     free = sorted(set(fields) - _BY_HAND)
     for name in draw(st.lists(st.sampled_from(free), max_size=4, unique=True)):
         if not any(name in row and row & made.keys() for row in _ROWS):
@@ -152,7 +152,7 @@ def files(draw: Any) -> dict[str, Any]:
     """A whole file."""
     made = {"dala": 1, **draw(inside())}
     if draw(st.booleans()):
-        made["$schema"] = "scene_schema.json"
+        made["$schema"] = "scene.schema.json"
     return made
 
 

@@ -352,35 +352,39 @@ def test_a_long_show_does_not_grow(dot):
         (("size", 0, 1, 1), {}, "no property 'size'"),
         (("x", 0, 1), {}, "duration is missing"),
         (("x", 0, None, 1), {}, "to is missing"),
-        (("width", None, 1, 1), {}, "has no value now"),
-        (("x", 0, 1, -1), {}, "duration is a number of seconds from 0"),
-        (("x", 0, 1, float("nan")), {}, "duration is a number of seconds"),
-        (("x", 0, 1, "2"), {}, "duration is a number of seconds"),
-        (("x", 0, 1, 1), {"delay": -1}, "delay is"),
-        (("x", 0, 1, 1), {"repeat": -2}, "repeat is"),
-        (("x", 0, 1, 1), {"repeat": 1.5}, "repeat is"),
+        (("width", None, 1, 1), {}, "has no value yet"),
+        (("x", 0, 1, -1), {}, "duration must be a number of seconds of at least 0, got -1."),
+        (("x", 0, 1, float("nan")), {}, "duration must be a number of seconds, got nan."),
+        (("x", 0, 1, "2"), {}, "duration must be a number of seconds, got '2'."),
+        (("x", 0, 1, 1), {"delay": -1}, "delay must be a number of seconds of at least 0, got -1."),
+        (("x", 0, 1, 1), {"repeat": -2}, "or -1 for no end, got -2."),
+        (("x", 0, 1, 1), {"repeat": 1.5}, "or -1 for no end, got 1.5."),
         (("x", 0, 1, 0), {"repeat": 1}, "cannot be repeated"),
-        (("x", 0, 1, 1), {"on_end": 3}, "on_end is a function"),
-        (("x", 0, 1, 1), {"start": "now"}, "start is"),
+        (("x", 0, 1, 1), {"on_end": 3}, "on_end must be a function, got 3."),
+        (("x", 0, 1, 1), {"start": "now"}, "start must be a number of seconds, got 'now'."),
         (("x", 0, 1, 1, "qaud"), {}, "Did you mean 'quad'"),
         (("x", 0, (1, 2), 1), {}, "all of one kind"),
-        (("x", (0, 0), (1, 2), 1), {}, "do not fit it"),
-        (("position", 0, 1, 1), {}, "do not fit it"),
-        (("position", (0, 0, 0), (1, 2, 3), 1), {}, "do not fit it"),
+        (("x", (0, 0), (1, 2), 1), {}, "must be like the current one"),
+        (("position", 0, 1, 1), {}, "must be like the current one"),
+        (("position", (0, 0, 0), (1, 2, 3), 1), {}, "must be like the current one"),
         (("position", (0, 0), (1, 2, 3), 1), {}, "all of one kind"),
         (("position", "left", (1, 2), 1), {}, "numbers, tuples"),
-        (("x", 0, float("inf"), 1), {}, "is no number"),
+        (("x", 0, float("inf"), 1), {}, "must be a finite number, got inf."),
         (("color", "rde", "blue", 1), {}, "Did you mean 'red'"),
-        (("color", 3, 4, 1), {}, "no colour"),
+        (("color", 3, 4, 1), {}, "a value of 'color' must be"),
         (("x", 0, 1, 1), {"keyframes": [(0, 1)]}, "not both"),
-        (("x",), {"keyframes": []}, "keyframes is a list"),
-        (("x",), {"keyframes": {0: 1}}, "keyframes is a list"),
-        (("x",), {"keyframes": [(0, 1), (2,)]}, "keyframe 1 is"),
-        (("x",), {"keyframes": [(0, 1), (2, None)]}, "keyframe 1 is"),
+        (("x",), {"keyframes": []}, "keyframes must be a list of"),
+        (("x",), {"keyframes": {0: 1}}, "keyframes must be a list of"),
+        (("x",), {"keyframes": [(0, 1), (2,)]}, "keyframe 1 must be"),
+        (("x",), {"keyframes": [(0, 1), (2, None)]}, "keyframe 1 must be"),
         (("x",), {"keyframes": [(0, 1), (2, 1), (1, 1)]}, "number 2 is at 1 s"),
         (("x",), {"keyframes": [(-1, 1)]}, "keyframe 0"),
-        (("x",), {"keyframes": [(0, 1), (2, 1)], "duration": 1}, "last keyframe is at 2 s"),
-        (("x",), {"keyframes": [(0, 1, "nope")]}, "none of the name"),
+        (
+            ("x",),
+            {"keyframes": [(0, 1), (2, 1)], "duration": 1},
+            "duration must be at least 2, the time of the last keyframe, got 1.",
+        ),
+        (("x",), {"keyframes": [(0, 1, "nope")]}, "there is no easing 'nope'"),
     ],
 )
 def test_refusals(dot, args, options, said):
@@ -402,9 +406,9 @@ def test_nodes_may_check_values_beforehand(dot):
 def test_animators_refuse(dot):
     animator = Animator()
     made = animator.add(Animation(dot, "x", 0, 1, 1))
-    with pytest.raises(ParameterError, match="added before"):
+    with pytest.raises(ParameterError, match="already added"):
         animator.add(made)
-    with pytest.raises(ParameterError, match="an Animation is expected"):
+    with pytest.raises(ParameterError, match="animation must be an Animation, got 'x'"):
         animator.add("x")
     with pytest.raises(ParameterError, match="number of seconds"):
         animator.advance(float("nan"))

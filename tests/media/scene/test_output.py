@@ -10,7 +10,7 @@ import pytest
 from dala import gpu
 from dala.errors import FreedError, ParameterError, ShapeError, VideoError
 from dala.media import Scene, video
-from dala.media.scene.output import Player, play
+from dala.media.scene.output import ScenePlayer, play
 from tests.support.tolerances import COMPOSED_STEPS
 
 av = pytest.importorskip("av")
@@ -219,7 +219,7 @@ def test_a_still_scene_is_put_once():
     time = Time()
     with Scene(8, 8, fps=10, device="cpu") as scene, gpu.create_surface(8, 8) as surface:
         scene.add_overlay(color="red")
-        player = Player(scene, surface, clock=time.clock, pause=time.pause)
+        player = ScenePlayer(scene, surface, clock=time.clock, pause=time.pause)
         for _ in range(5):
             assert player.step()
         surface.synchronize()
@@ -237,7 +237,7 @@ def test_a_show_in_real_time():
 def test_a_show_that_begins_again():
     time, seen = Time(), []
     with moving() as scene, gpu.create_surface(32, 24) as surface:
-        player = Player(scene, surface, loop=0.3, clock=time.clock, pause=time.pause)
+        player = ScenePlayer(scene, surface, loop=0.3, clock=time.clock, pause=time.pause)
         for _ in range(5):
             player.step()
             seen.append(round(scene.time * 10))
@@ -256,13 +256,13 @@ def test_onto_a_surface(engine_id):
 
 # what is refused --------------------------------------------------------------------------------
 @pytest.mark.parametrize(("call", "words"), [
-    (lambda s: s.render_to("x.mp4", -1), "seconds is a number above 0, -1 came"),
-    (lambda s: s.render_to("x.mp4", 1, fps="fast"), "fps is a number above 0"),
-    (lambda s: s.render_to("x.mp4", 1, start="now"), "start is a number of seconds, 'now' came"),
-    (lambda s: s.render_to("x.mp4", 1, progress=3), "progress is True, False or a function"),
-    (lambda s: s.play(None), "without a window to close, seconds must be given"),
-    (lambda s: s.play(None, 0), "seconds is a number above 0, 0 came"),
-    (lambda s: s.to("here"), "a Surface is expected, str came"),
+    (lambda s: s.render_to("x.mp4", -1), "seconds must be a number above 0, got -1"),
+    (lambda s: s.render_to("x.mp4", 1, fps="fast"), "fps must be a number above 0"),
+    (lambda s: s.render_to("x.mp4", 1, start="now"), "start must be a number of seconds, got"),
+    (lambda s: s.render_to("x.mp4", 1, progress=3), "progress must be True, False or a function"),
+    (lambda s: s.play(None), "seconds is required if there is no window to close"),
+    (lambda s: s.play(None, 0), "seconds must be a number above 0, got 0"),
+    (lambda s: s.to("here"), "surface must be a Surface, got 'here'"),
 ])  # fmt: skip
 def test_refused(call, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -272,7 +272,7 @@ def test_refused(call, words, tmp_path, monkeypatch):
 
 
 def test_a_scene_that_no_video_takes_is_told_how_large_to_be(tmp_path):
-    words = "Scene.render_to: .* even; the scene is 31 x 24. Make it 32 x 24"
+    words = "must be even, .* got 31 x 24. Make it 32 x 24"
     with Scene(31, 24, device="cpu") as scene, pytest.raises(ShapeError, match=words):
         scene.render_to(tmp_path / "odd.mp4", seconds=1)
     assert list(tmp_path.iterdir()) == []
@@ -280,16 +280,16 @@ def test_a_scene_that_no_video_takes_is_told_how_large_to_be(tmp_path):
 
 def test_a_surface_of_another_size_is_refused():
     with moving() as scene, gpu.create_surface(8, 8) as surface:
-        with pytest.raises(ParameterError, match=r"the scene is 32x24, the surface 8x8\. Make it"):
+        with pytest.raises(ParameterError, match=r"must be 32x24 like the scene, got 8x8\. Call"):
             scene.to(surface)
-        with pytest.raises(ParameterError, match="the surface 8x8"):
+        with pytest.raises(ParameterError, match="got 8x8"):
             scene.play(surface, 1)
 
 
 def test_nothing_says_how_long(tmp_path):
     with Scene(8, 8, device="cpu") as scene:
         scene.add_overlay(color="red")
-        with pytest.raises(ParameterError, match="say how long it is: seconds=10"):
+        with pytest.raises(ParameterError, match="a duration is required: seconds=10"):
             scene.render_to(tmp_path / "x.mp4")
 
 
@@ -297,5 +297,5 @@ def test_a_closed_scene(tmp_path):
     scene = moving()
     scene.close()
     for call in (lambda: scene.render_to(tmp_path / "x.mp4", 1), lambda: scene.play(None, 1)):
-        with pytest.raises(FreedError, match="the scene was closed"):
+        with pytest.raises(FreedError, match="the scene is closed"):
             call()

@@ -92,14 +92,14 @@ def test_every_scene_is_stored_and_every_stored_picture_has_a_scene() -> None:
 
 
 def test_every_kind_of_node_is_shown() -> None:
-    from dala.media.scene.builder import TYPES
+    from dala.media.scene.file.schema import type_names
 
     seen = {"animation"}
     for item in SCENES.values():
         with Scene(**item.options, device="null") as scene:
             item.build(scene)
             seen |= {node.type for node in scene.nodes.values()}
-    assert seen == set(TYPES)
+    assert seen == set(type_names())
 
 
 def test_a_difference_is_noticed_and_kept(tmp_path, monkeypatch) -> None:

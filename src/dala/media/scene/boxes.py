@@ -1,13 +1,13 @@
-"""Where things lie: boxes of nodes, content fitted into them, corners, and whole layouts."""
+"""Geometry of nodes: boxes, content fitted into them, named positions, and grids."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dala.errors import ParameterError
-from dala.media.scene.nodes.properties import PLACES, number, one_of
+from dala.media.scene.nodes.property_types import PLACES, ChoiceType, NumberType
 
 if TYPE_CHECKING:
     from dala.media.scene.nodes.node import Content, Node
@@ -15,35 +15,33 @@ if TYPE_CHECKING:
 #: Left, top, width, height.
 Box = tuple[float, float, float, float]
 
-#: A picture in a picture where nothing is said.
-PIP_PLACE: Final = "top-right"
-PIP_SIZE: Final = (200.0, 150.0)
-PIP_MARGIN: Final = 20.0
 
+class PlacedBox(NamedTuple):
+    """Content placed in the scene: a rotated box about its center, and the texels it shows."""
 
-class Placed(NamedTuple):
-    """Content as it lies: the drawn box around its middle, and which texels it shows."""
-
+    #: Center of the box.
     cx: float
     cy: float
+    #: Half of its width and height.
     hw: float
     hh: float
+    #: Cosine and sine of the rotation.
     cos: float
     sin: float
-    #: Left, top, right, bottom of what is shown, in texels.
+    #: Left, top, right, bottom of the visible part, in texels.
     crop: tuple[float, float, float, float]
 
 
 def box(node: Node, width: float, height: float) -> Box:
-    """The node's box before rotation, of content of this size."""
-    values = node._values
-    w, h = node.sides(width, height)
+    """Return the node's box before rotation, for content of this size."""
+    values = node.property_values
+    w, h = node.box_size(width, height)
     across, down = values["anchor"]
     return values["x"] - across * w, values["y"] - down * h, w, h
 
 
-def sides(values: dict[str, Any], width: float, height: float) -> tuple[float, float]:
-    """Width and height of a box; what is left out follows from the content's shape."""
+def box_size(values: dict[str, Any], width: float, height: float) -> tuple[float, float]:
+    """Return width and height of a box; what is not set follows from the content's proportions."""
     if (crop := values.get("crop")) is not None:
         width, height = crop[2], crop[3]
     w, h, scale = values["width"], values["height"], values.get("scale", 1.0)
@@ -56,11 +54,11 @@ def sides(values: dict[str, Any], width: float, height: float) -> tuple[float, f
     return w * scale, h * scale
 
 
-def placed(node: Node, content: Content) -> Placed | None:
-    """Content fitted into the node's box and turned; None where nothing is left to see."""
-    values = node._values
+def place_content(node: Node, content: Content) -> PlacedBox | None:
+    """Return content fitted into the node's box and rotated; None if nothing is visible."""
+    values = node.property_values
     width, height = content.width, content.height
-    w, h = node.sides(width, height)
+    w, h = node.box_size(width, height)
     u0, v0, u1, v1 = 0.0, 0.0, float(width), float(height)
     if (crop := values.get("crop")) is not None:
         u0, v0 = min(crop[0], u1), min(crop[1], v1)
@@ -78,16 +76,20 @@ def placed(node: Node, content: Content) -> Placed | None:
         u0, u1, v0, v1 = u_mid - u_half, u_mid + u_half, v_mid - v_half, v_mid + v_half
     across, down = values["anchor"]
     dx, dy = w * (0.5 - across), h * (0.5 - down)
-    x, y, turn = values["x"], values["y"], values.get("rotation", 0.0)
+    x, y, angle = values["x"], values["y"], values.get("rotation", 0.0)
     cos, sin = 1.0, 0.0
-    if turn:
-        cos, sin = turned(turn)
+    if angle:
+        cos, sin = cos_sin(angle)
         dx, dy = dx * cos - dy * sin, dx * sin + dy * cos
-    return Placed(x + dx, y + dy, inner_w / 2, inner_h / 2, cos, sin, (u0, v0, u1, v1))
+    return PlacedBox(x + dx, y + dy, inner_w / 2, inner_h / 2, cos, sin, (u0, v0, u1, v1))
 
 
-def turned(degrees: float) -> tuple[float, float]:
-    """Cosine and sine; exact at right angles, so that edges stay on pixels."""
+def cos_sin(degrees: float) -> tuple[float, float]:
+    """Return cosine and sine, exact at right angles so that edges stay on pixel boundaries.
+
+    >>> cos_sin(90.0)
+    (0.0, 1.0)
+    """
     quarters, rest = divmod(degrees, 90.0)
     if rest == 0:
         return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[int(quarters) % 4]
@@ -99,58 +101,29 @@ def _factor(fit: str, w: float, h: float, cw: float, ch: float) -> float:
     return min(w / cw, h / ch) if fit == "contain" else max(w / cw, h / ch)
 
 
-# places -----------------------------------------------------------------------------------------
-def named_place(node: Node, name: str, call: str) -> tuple[float, float]:
-    """Where the anchor lies when the box is in a corner, at an edge or in the middle."""
-    across, down = PLACES[one_of(PLACES)(name, call)]
-    room_w, room_h = room(node)
-    w, h = node.sides(*node.natural())
-    left = whole((room_w - w) * across + node.margin * (1 - 2 * across))
-    top = whole((room_h - h) * down + node.margin * (1 - 2 * down))
-    anchor = node._values["anchor"]
+def named_position(node: Node, name: str, call: str) -> tuple[float, float]:
+    """Return the anchor's position for a box in a corner, at an edge or in the center."""
+    across, down = PLACES[ChoiceType(PLACES).convert(name, call, "position")]
+    outer_w, outer_h = container_size(node)
+    w, h = node.box_size(*node.natural())
+    left = round_half_up((outer_w - w) * across + node.margin * (1 - 2 * across))
+    top = round_half_up((outer_h - h) * down + node.margin * (1 - 2 * down))
+    anchor = node.property_values["anchor"]
     return left + anchor[0] * w, top + anchor[1] * h
 
 
-def room(node: Node) -> tuple[float, float]:
-    """Width and height of what the node lies in: its group, or the scene."""
+def container_size(node: Node) -> tuple[float, float]:
+    """Return width and height of the node's group, or of the scene."""
     if node.parent is None or node.parent.parent is None:
         return float(node.scene.width), float(node.scene.height)
     return node.parent.canvas
 
 
-def pip(given: dict[str, Any], call: str) -> dict[str, Any]:
-    """Properties of a node that is a picture in a picture: pip, pip_position, pip_size, margin."""
-    wanted = given.pop("pip", None)
-    place, size = given.pop("pip_position", None), given.pop("pip_size", None)
-    if wanted is None:
-        wanted = place is not None or size is not None
-    if not isinstance(wanted, bool):
-        raise ParameterError(f"{call}: pip is True or False, {wanted!r} came.")
-    if not wanted:
-        if place is not None or size is not None:
-            raise ParameterError(
-                f"{call}: pip_position and pip_size are for a picture in a picture, pip=False "
-                "came. Leave it out, or use position and size."
-            )
-        return given
-    if place is not None and given.get("position") is not None:
-        raise ParameterError(f"{call}: give position or pip_position, not both.")
-    if size is not None and given.get("size") is not None:
-        raise ParameterError(f"{call}: give size or pip_size, not both.")
-    given.setdefault("margin", PIP_MARGIN)
-    if size is not None or not {"size", "width", "height"} & given.keys():
-        given["size"] = PIP_SIZE if size is None else size
-    if place is not None or not {"position", "x", "y"} & given.keys():
-        given["position"] = PIP_PLACE if place is None else place
-    return given
-
-
-# layouts ----------------------------------------------------------------------------------------
 def cells(count: int, columns: int, area: Box, gap: float) -> list[Box]:
-    """Boxes of equal size in rows from the top left; a last row that is not full is centred.
+    """Return boxes of equal size in rows from the top left; an incomplete last row is centered.
 
-    Their edges lie on whole pixels, so that neighbours without a gap leave no seam; for that, some
-    are a pixel larger than others where the room cannot be divided.
+    Edges are on pixel boundaries, so that neighbors without a gap leave no seam. Some boxes are
+    therefore a pixel larger than others if the area cannot be divided evenly.
     """
     left, top, width, height = area
     rows = -(-count // columns)
@@ -159,7 +132,7 @@ def cells(count: int, columns: int, area: Box, gap: float) -> list[Box]:
     if w < 1 or h < 1:
         raise ParameterError(
             f"layout: {columns} x {rows} boxes with gaps of {gap:g} do not fit into "
-            f"{width:g} x {height:g}. Make the gap smaller."
+            f"{width:g} x {height:g}. Use a smaller gap."
         )
     found: list[Box] = []
     for i in range(count):
@@ -167,26 +140,36 @@ def cells(count: int, columns: int, area: Box, gap: float) -> list[Box]:
         missing = columns - min(columns, count - row * columns)
         shift = missing * (w + gap) / 2
         x, y = left + shift + column * (w + gap), top + row * (h + gap)
-        x0, y0 = whole(x), whole(y)
-        found.append((x0, y0, whole(x + w) - x0, whole(y + h) - y0))
+        x0, y0 = round_half_up(x), round_half_up(y)
+        found.append((x0, y0, round_half_up(x + w) - x0, round_half_up(y + h) - y0))
     return found
 
 
-def whole(x: float) -> float:
-    """The nearest whole number, halves up."""
+def round_half_up(x: float) -> float:
+    """Return the nearest integer, as a float.
+
+    >>> round_half_up(2.5), round_half_up(-0.5)
+    (3.0, 0.0)
+    """
     return float(math.floor(x + 0.5))
 
 
 def columns_for(count: int) -> int:
-    """How many columns make a grid about as many cells across as down."""
+    """Return the number of columns that makes a grid of so many cells about square."""
     return math.ceil(math.sqrt(count))
 
 
 def arrange(
-    nodes: Sequence[Node], count: int, columns: int, area: Box, gap: Any, fit: str | None, call: str
+    nodes: Sequence[Node],
+    count: int,
+    columns: int,
+    area: Box,
+    gap: float,
+    fit: str | None,
+    call: str,
 ) -> list[Box]:
-    """Lays nodes into equal cells; gives the cells' boxes."""
-    space = number(0.0)(gap, f"{call}: gap")
+    """Move nodes into equal cells; return the cells."""
+    space = NumberType(0.0).convert(gap, call, "gap")
     found = cells(count, columns, area, space)
     for node, cell in zip(nodes, found, strict=False):
         if fit is not None:

@@ -1,7 +1,7 @@
-"""Where a scene's frames go: into a video file, onto a screen, onto a surface.
+"""Output of a scene: to a video file, to the screen, to a surface.
 
-All of them ask for the same times, ``start`` and one frame of the rate after another, so a file and
-a show have the same frames; only a show may leave some out when it is late.
+All outputs render the same times, from ``start`` on at the frame rate, so a file and a live
+presentation have the same frames. Only a presentation drops frames when it is late.
 """
 
 from __future__ import annotations
@@ -12,53 +12,61 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from fractions import Fraction
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dala.errors import ParameterError, ShapeError
 from dala.media.scene.clock import frame_rate
 from dala.media.scene.nodes.text import SubtitlesNode
 from dala.media.scene.nodes.video import VideoNode
 from dala.media.sources.feed import exact
+from dala.typing import PathLike
 
 if TYPE_CHECKING:
     from dala.gpu.surface import Surface
     from dala.media.frame import Frame
+    from dala.media.scene.nodes.node import Node
     from dala.media.scene.scene import Scene
 
+#: A frame rate: 30, 29.97 or "30000/1001".
+FrameRate: TypeAlias = "float | str | Fraction"
 
-class Output:
-    """``render_to``, ``play``, ``to``, ``save``."""
 
-    __slots__ = ()
+class SceneOutput:
+    """The methods ``render_to``, ``play``, ``to`` and ``save`` of scenes."""
+
+    __slots__: tuple[str, ...] = ()
 
     def render_to(
         self,
-        path: str | os.PathLike[str],
+        path: PathLike,
         seconds: float | None = None,
         *,
-        fps: Any = None,
+        fps: FrameRate | None = None,
         start: float = 0.0,
         progress: bool | Callable[[int, int], object] = True,
         codec: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        audio_from: Any = None,
+        options: Mapping[str, str | float] | None = None,
+        audio_from: Node | PathLike | None = None,
     ) -> int:
-        """Renders the scene into a video file, whole or not at all; gives the number of frames.
+        """Render the scene to a video file; return the number of frames.
+
+        The file appears under its name once it is complete.
 
         Args:
             path: the file; its suffix names the container.
-            seconds: how long; left out, ``duration``, or until everything in it has ended.
-            fps: frames a second; the scene's where left out.
+            seconds: duration; by default ``duration``, or until everything in it has ended.
+            fps: frames per second; by default those of the scene.
             start: the scene's time of the first frame.
-            progress: True draws a line on the terminal; or a function of frames done and total.
+            progress: True for a progress bar on the terminal, or a function of the number of
+                finished frames and their total.
             codec: see ``dala.media.video.writer``.
-            options: for the encoder, such as ``{"crf": 18}``.
-            audio_from: a video node (or its id), or a file, whose sound is carried through, moved
-                as its pictures are.
+            options: options of the encoder, such as ``{"crf": 18}``.
+            audio_from: a video node (or its id), or a file, whose sound is copied in sync with its
+                pictures.
 
         Raises:
-            ParameterError: an argument is not one it takes, or nothing says how long it is.
-            VideoError: the file cannot be made.
+            ParameterError: an argument is invalid, or the duration is unknown.
+            VideoError: the file cannot be written.
         """
         return render_to(
             _scene(self), path, seconds, fps=fps, start=start, progress=progress, codec=codec,
@@ -67,62 +75,62 @@ class Output:
 
     def play(
         self,
-        show: Any = "window",
+        show: str | Surface | None = "window",
         seconds: float | None = None,
         *,
         start: float = 0.0,
         title: str = "dala",
         on_frame: Callable[[float], object] | None = None,
-    ) -> dict[str, Any]:
-        """Shows the scene at its clock until the window is closed; gives ``stats``.
+    ) -> dict[str, float]:
+        """Present the scene in real time until the window is closed; return ``stats``.
 
-        Frames that are late are left out and counted: ``frames_dropped``.
+        Late frames are dropped and counted in ``frames_dropped``.
 
         Args:
-            show: "window", "browser", "notebook", "terminal", a Surface, or None for nowhere.
-            seconds: how long; left out, until it is closed.
+            show: "window", "browser", "notebook", "terminal", a Surface, or None for no display.
+            seconds: duration; by default until the window is closed.
             start: the scene's time of the first frame.
-            title: of the window.
+            title: title of the window.
             on_frame: called after each frame with its time; it may change the scene.
         """
         return play(_scene(self), show, seconds, start=start, title=title, on_frame=on_frame)
 
     def to(self, surface: Surface, time: float | None = None) -> Frame:
-        """Renders a frame onto a surface, into its back framebuffer; ``present`` shows it.
+        """Render a frame to the back framebuffer of a surface; ``surface.present()`` shows it.
 
-        ``time`` is as of :meth:`render`.
+        ``time`` is that of :meth:`render`.
         """
         return put_on(_scene(self), surface, time)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the scene to a scene file (JSON); ``load_scene`` reads it.
+    def save(self, path: PathLike) -> None:
+        """Write the scene to a scene file (JSON), which ``load_scene`` reads.
 
         Raises:
-            SceneFileError: something in it cannot be named in a file, such as an array.
+            SceneFileError: something in it, such as an array, cannot be named in a file.
         """
         from dala.media.scene.file.save import save_scene
 
         save_scene(_scene(self), path)
 
 
-def _scene(home: Any) -> Scene:
-    return home  # type: ignore[no-any-return]
+def _scene(output: SceneOutput) -> Scene:
+    return output  # type: ignore[return-value]
 
 
 def render_to(
     scene: Scene,
-    path: str | os.PathLike[str],
+    path: PathLike,
     seconds: float | None = None,
     *,
-    fps: Any = None,
+    fps: FrameRate | None = None,
     start: float = 0.0,
     progress: bool | Callable[[int, int], object] = True,
     codec: str | None = None,
-    options: Mapping[str, Any] | None = None,
-    audio_from: Any = None,
+    options: Mapping[str, str | float] | None = None,
+    audio_from: Node | PathLike | None = None,
     length_of: Scene | None = None,
 ) -> int:
-    """See :meth:`Output.render_to`. ``length_of`` is the scene that says how long it is."""
+    """See :meth:`SceneOutput.render_to`. ``length_of`` is a scene that decides the duration."""
     from dala.media import video
     from dala.media.progress import Progress
     from dala.media.scene.sound import sound_of
@@ -130,19 +138,18 @@ def render_to(
     call = "Scene.render_to"
     scene._check_open(call)
     if not callable(progress) and not isinstance(progress, bool):
-        raise ParameterError(
-            f"{call}: progress is True, False or a function of (done, total), {progress!r} came."
-        )
+        expected = "True, False or a function of (done, total)"
+        raise ParameterError.invalid(call, "progress", expected, progress)
     width, height = scene.width, scene.height
     if width % 2 or height % 2:
         raise ShapeError(
-            f"{call}: video has chroma for each 2 by 2 pixels, so width and height must be even; "
-            f"the scene is {width} x {height}. Make it {width + width % 2} x {height + height % 2}."
+            f"{call}: width and height must be even, because video stores chroma for 2x2 pixels, "
+            f"got {width} x {height}. Make it {width + width % 2} x {height + height % 2}."
         )
-    rate = scene._clock.rate if fps is None else frame_rate(fps)
+    rate = scene.frame_rate if fps is None else frame_rate(fps)
     begin = _seconds(call, start)
     if seconds is not None:
-        length = _above_0(call, "seconds", seconds)
+        length = _positive(call, "seconds", seconds)
     else:
         length = _length(length_of or scene, begin)
     total = max(1, round(length * rate))
@@ -169,7 +176,7 @@ def render_to(
 
 
 def put_on(scene: Scene, surface: Surface, time: float | None = None) -> Frame:
-    """See :meth:`Output.to`."""
+    """See :meth:`SceneOutput.to`."""
     from dala.gpu.shaders.transfer import put
 
     scene._check_open("Scene.to")
@@ -179,11 +186,11 @@ def put_on(scene: Scene, surface: Surface, time: float | None = None) -> Frame:
     return frame
 
 
-class Player:
-    """Frames of a scene onto a surface, each when its time has come.
+class ScenePlayer:
+    """Presents frames of a scene on a surface, each at its time.
 
-    ``clock`` and ``pause`` are those of the system; a test has others. ``loop`` is the scene's time
-    at which it begins again.
+    ``clock`` and ``pause`` default to the system's. ``loop`` is the scene's time at which it
+    starts over.
     """
 
     def __init__(
@@ -192,16 +199,16 @@ class Player:
         surface: Surface,
         *,
         start: float = 0.0,
-        fps: Any = None,
+        fps: FrameRate | None = None,
         loop: float | None = None,
         clock: Callable[[], float] = monotonic,
         pause: Callable[[float], object] = sleep,
     ) -> None:
         self.scene = scene
         self.surface = surface
-        self._rate = scene._clock.rate if fps is None else frame_rate(fps)
+        self._rate = scene.frame_rate if fps is None else frame_rate(fps)
         self._loop = None if loop is None else exact("loop", loop)
-        self._shown = 0
+        self._presented = 0
         self._start = _seconds("Scene.play", start)
         self._clock = clock
         self._pause = pause
@@ -210,9 +217,9 @@ class Player:
         self.next = 0
 
     def step(self, last: int | None = None) -> bool:
-        """Waits for the next frame's time and shows it; late, it shows the newest that is due.
+        """Wait for the next frame's time and present it; if late, present the newest due frame.
 
-        False where there is none before ``last``.
+        Return False if there is no frame before number ``last``.
         """
         if last is not None and self.next >= last:
             return False
@@ -233,20 +240,20 @@ class Player:
         self.next += 1
         return True
 
-    def _show(self, time: Any) -> None:
+    def _show(self, time: Fraction) -> None:
         from dala.gpu.shaders.transfer import put
 
         skipped = self.scene.frames_skipped
         frame = self.scene.render(time)
-        if self.scene.frames_skipped == skipped or not self._shown:
+        if self.scene.frames_skipped == skipped or not self._presented:
             put(frame.pixels, self.surface)
             self.surface.present()
-            self._shown += 1
+            self._presented += 1
 
 
 def play(
     scene: Scene,
-    show: Any = "window",
+    show: str | Surface | None = "window",
     seconds: float | None = None,
     *,
     start: float = 0.0,
@@ -254,25 +261,25 @@ def play(
     on_frame: Callable[[float], object] | None = None,
     clock: Callable[[], float] = monotonic,
     pause: Callable[[float], object] = sleep,
-) -> dict[str, Any]:
-    """See :meth:`Output.play`."""
+) -> dict[str, float]:
+    """See :meth:`SceneOutput.play`."""
     from dala import gpu
     from dala.gpu.surface import Surface
 
     call = "Scene.play"
     scene._check_open(call)
     if show is None and seconds is None:
-        raise ParameterError(f"{call}: without a window to close, seconds must be given.")
+        raise ParameterError(f"{call}: seconds is required if there is no window to close.")
     last = None
     if seconds is not None:
-        last = max(1, round(_above_0(call, "seconds", seconds) * scene._clock.rate))
+        last = max(1, round(_positive(call, "seconds", seconds) * scene.frame_rate))
     if isinstance(show, Surface):
         _check_surface(scene, show, call)
         surface = show
     else:
         surface = gpu.create_surface(scene.width, scene.height, show=show, title=title)
     try:
-        player = Player(scene, surface, start=start, clock=clock, pause=pause)
+        player = ScenePlayer(scene, surface, start=start, clock=clock, pause=pause)
         while player.step(last):
             if on_frame is not None:
                 on_frame(scene.time)
@@ -285,42 +292,45 @@ def play(
     return scene.stats
 
 
-def _check_surface(scene: Scene, surface: Any, call: str) -> None:
+def _check_surface(scene: Scene, surface: Surface, call: str) -> None:
     from dala.gpu.surface import Surface
 
     if not isinstance(surface, Surface):
-        raise ParameterError(
-            f"{call}: a Surface is expected, {type(surface).__name__} came. "
-            f"dala.gpu.create_surface({scene.width}, {scene.height}) makes one."
+        raise ParameterError.invalid(
+            call,
+            "surface",
+            "a Surface",
+            surface,
+            f"dala.gpu.create_surface({scene.width}, {scene.height}) creates one.",
         )
     if surface.size != (scene.width, scene.height):
         width, height = surface.size
         raise ParameterError(
-            f"{call}: the scene is {scene.width}x{scene.height}, the surface {width}x{height}. "
-            f"Make it so: surface.resize({scene.width}, {scene.height})."
+            f"{call}: the surface must be {scene.width}x{scene.height} like the scene, got "
+            f"{width}x{height}. Call surface.resize({scene.width}, {scene.height})."
         )
 
 
-def _seconds(call: str, value: Any) -> Fraction:
+def _seconds(call: str, value: float) -> Fraction:
     number = not isinstance(value, bool | str) and hasattr(value, "__float__")
     if not number or not abs(float(value)) < 1e9:
-        raise ParameterError(f"{call}: start is a number of seconds, {value!r} came.")
+        raise ParameterError.invalid(call, "start", "a number of seconds", value)
     return exact("start", value)
 
 
-def _above_0(call: str, name: str, value: Any) -> Fraction:
+def _positive(call: str, name: str, value: float) -> Fraction:
     number = not isinstance(value, bool | str) and hasattr(value, "__float__")
     if not number or not 0 < float(value) < 1e9:
-        raise ParameterError(f"{call}: {name} is a number above 0, {value!r} came.")
+        raise ParameterError.invalid(call, name, "a number above 0", value)
     return exact(name, value)
 
 
 def _length(scene: Scene, start: Fraction) -> Fraction:
-    """How long a scene is where nobody says: to the end of what ends last, if anything does."""
+    """Return the duration of a scene: its own, or until the last animation, cue or video ends."""
     from dala.media.video.reader import Reader
 
     if scene.duration is not None:
-        return _above_0("Scene", "duration", scene.duration)
+        return _positive("Scene", "duration", scene.duration)
     ends = [a.end for a in scene.animator if math.isfinite(a.end)]
     for node in scene.nodes.values():
         if isinstance(node, SubtitlesNode):
@@ -335,14 +345,14 @@ def _length(scene: Scene, start: Fraction) -> Fraction:
     length = exact("seconds", max(ends, default=0.0)) - start
     if length <= 0:
         raise ParameterError(
-            "Scene.render_to: nothing in the scene ends, so say how long it is: seconds=10, or "
+            "Scene.render_to: nothing in the scene ends, so a duration is required: seconds=10, or "
             "scene.duration = 10."
         )
     return length
 
 
 def _duration(stream: Any) -> float | None:
-    """Seconds of a video file; None for what has no end or is no file."""
+    """Return the duration of a video file in seconds; None if it is unknown or not a file."""
     from dala.media import video
 
     if not isinstance(stream, str | os.PathLike) or "://" in os.fspath(stream):

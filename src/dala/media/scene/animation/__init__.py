@@ -1,1 +1,1 @@
-"""Animation of node properties: keyframes, easings, interpolation."""
+"""Animations of node properties: easing, keyframes, interpolation."""

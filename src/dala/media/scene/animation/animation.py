@@ -1,8 +1,8 @@
-"""Animations: properties of nodes as functions of the scene's time, and who applies them.
+"""Animations: node properties as functions of the scene's time.
 
-An :class:`Animation` says what a property is at each time and knows nothing of frames: any frame
-rate, a file or a live show, forwards or backwards, the value at a time is the same. The
-:class:`Animator` of a scene sets the properties when the scene's time moves.
+An :class:`Animation` defines the value of a property at each time. It does not depend on frames:
+the value at a time is the same at any frame rate, in a file or live, forwards or backwards. The
+:class:`Animator` of a scene sets the properties when the scene's time changes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from dala.errors import DalaError, ParameterError
-from dala.media.scene.animation.easing import Curve
+from dala.media.scene.animation.easing import EasingLike
+from dala.media.scene.animation.interpolation import AnimatedValue
 from dala.media.scene.animation.keyframes import (
     CALL,
     DIGITS,
-    Course,
+    KeyframeCurve,
     check_duration,
     check_keyframes,
     check_seconds,
@@ -27,44 +28,44 @@ from dala.media.scene.animation.keyframes import (
     two_keyframes,
 )
 
-#: Ended animations of a property that are kept, for when the scene's time goes back.
+#: Ended animations of a property that are kept in case the scene's time goes back.
 _KEPT: Final = 64
 _UNSET: Final = object()
 
 
-class Animated(Protocol):
-    """What can be animated: nodes of a scene."""
+class Animatable(Protocol):
+    """An object with properties that can be animated, such as a node."""
 
     def get(self, name: str) -> Any:
-        """The value of a property."""
+        """Return the value of a property."""
 
     def set(self, name: str, value: Any) -> None:
-        """Gives a property a value, or refuses it."""
+        """Set a property, or raise an error."""
 
 
 class Animation:
-    """A property on its way: from one value to another, or through keyframes.
+    """The animation of a property from one value to another, or through keyframes.
 
     Args:
-        node: whose property.
-        property: its name.
-        from_: the value at first; left out, the one it has now.
-        to: the value at last.
-        duration: seconds of one run. With keyframes the time of the last one, where left out.
-        easing: see the module ``easing``. With keyframes that of every part which has
-            none of its own.
+        node: the node, or another object with ``get`` and ``set``.
+        property: name of the property.
+        from_: the first value; by default the current one.
+        to: the last value.
+        duration: seconds of one run. With keyframes, by default the time of the last one.
+        easing: an easing function, see the module ``easing``. With keyframes, that of every part
+            without one of its own.
         delay: seconds before the first run; until then the property has its first value.
-        repeat: how often it runs again; -1 for ever.
-        yoyo: every second run goes backwards.
-        on_end: called once when the last run has ended, by the render call, with the animation if
+        repeat: number of further runs; -1 for no end.
+        yoyo: whether every second run goes backwards.
+        on_end: called once by the render call after the last run has ended, with the animation if
             it takes an argument.
         keyframes: ``(seconds, value)`` or ``(seconds, value, easing)`` in order, instead of
-            ``from_`` and ``to``; the easing is that of the way to the next. Two at one time are a
-            jump.
-        start: the scene's time that ``delay`` counts from; left out, that of when it is added.
+            ``from_`` and ``to``; the easing applies up to the next keyframe. Two keyframes at the
+            same time are a jump.
+        start: the scene's time that ``delay`` counts from; by default the time of adding.
 
     Raises:
-        ParameterError: a number is out of range, or the values do not go together.
+        ParameterError: a number is out of range, or the values are of different kinds.
 
     >>> class Dot:
     ...     x = 0.0
@@ -77,12 +78,12 @@ class Animation:
 
     def __init__(
         self,
-        node: Animated,
+        node: Animatable,
         property: str,
-        from_: Any = None,
-        to: Any = None,
+        from_: AnimatedValue | None = None,
+        to: AnimatedValue | None = None,
         duration: float | None = None,
-        easing: str | Curve | Sequence[Any] = "linear",
+        easing: EasingLike = "linear",
         *,
         delay: float = 0.0,
         repeat: int = 0,
@@ -99,13 +100,15 @@ class Animation:
         else:
             frames = check_keyframes(keyframes)
         if on_end is not None and not callable(on_end):
-            raise ParameterError(f"{CALL}: on_end is a function, {on_end!r} came.")
+            raise ParameterError.invalid(CALL, "on_end", "a function", on_end)
         run = check_duration(duration, frames[-1][0])
-        self._course = Course(property, frames, run, easing, repeat, yoyo)
-        self._course.check_against(now)
+        is_color = getattr(node, "is_color", None)
+        colors = is_color(property) if callable(is_color) else None
+        self._curve = KeyframeCurve(property, frames, run, easing, repeat, yoyo, colors)
+        self._curve.check_against(now)
         check = getattr(node, "check", None)
         if callable(check):
-            for value in self._course.values:
+            for value in self._curve.values:
                 check(property, value)
         self.node = node
         self.property = property
@@ -114,52 +117,53 @@ class Animation:
         self.keyframes = keyframes
         self.on_end = on_end
         self._set_start(None if start is None else check_time("start", start))
-        #: What went wrong in it or in ``on_end``; None if nothing did.
+        #: The error of the animation or of ``on_end``, if any.
         self.error: Exception | None = None
         self._number = 0
         self._fired = False
-        self._muted = False
+        #: Whether a later animation of the property was cancelled while it ran; it has no effect.
+        self.muted = False
         self._done = False
         self._animator: weakref.ref[Animator] | None = None
 
     # facts ------------------------------------------------------------------------------------
     @property
     def from_(self) -> Any:
-        """The first value, in the form that the property gets it."""
-        return self._course.values[0]
+        """The first value, in the form that is set."""
+        return self._curve.values[0]
 
     @property
     def to(self) -> Any:
-        """The last value, in the form that the property gets it."""
-        return self._course.values[-1]
+        """The last value, in the form that is set."""
+        return self._curve.values[-1]
 
     @property
     def duration(self) -> float:
-        """Seconds of one run."""
-        return self._course.duration
+        """Duration of one run, in seconds."""
+        return self._curve.duration
 
     @property
     def repeat(self) -> int:
-        """How often it runs again; -1 for ever."""
-        return self._course.repeat
+        """Number of further runs; -1 for no end."""
+        return self._curve.repeat
 
     @property
     def yoyo(self) -> bool:
         """Whether every second run goes backwards."""
-        return self._course.yoyo
+        return self._curve.yoyo
 
     # time -------------------------------------------------------------------------------------
     @property
     def done(self) -> bool:
-        """True when it has ended at the scene's present time, was cancelled, or has failed."""
+        """Whether it has ended at the scene's current time, was cancelled, or has failed."""
         return self._done
 
     def value_at(self, time: float) -> Any:
-        """The value at a time of the scene. Depends on nothing else."""
-        return self._course.value(float(time) - self.begin)
+        """Return the value at a time of the scene."""
+        return self._curve.value(float(time) - self.begin)
 
     def cancel(self) -> None:
-        """Ends it where it is: the property keeps its value, ``on_end`` is not called."""
+        """Stop the animation: the property keeps its value, and ``on_end`` is not called."""
         animator = None if self._animator is None else self._animator()
         if animator is not None:
             animator._cancel([self])
@@ -175,11 +179,11 @@ class Animation:
         self.start = start
         #: The scene's time at which the first run begins.
         self.begin = round((start or 0.0) + self.delay, DIGITS)
-        #: The scene's time at which the last run ends; infinite if it runs for ever.
-        self.end = round(self.begin + self._course.length, DIGITS)
+        #: The scene's time at which the last run ends; infinite if it never does.
+        self.end = round(self.begin + self._curve.length, DIGITS)
 
     def _finish(self) -> None:
-        """Calls ``on_end``, once; what goes wrong in it is kept."""
+        """Call ``on_end``, once."""
         if self._fired or self.on_end is None:
             return
         self._fired = True
@@ -190,32 +194,32 @@ class Animation:
 
 
 class _Track:
-    """The animations of one property of one node, in the order in which they begin."""
+    """The animations of one property of one node, in order of their beginning."""
 
     __slots__ = ("animations", "last", "node", "property", "quiet")
 
-    def __init__(self, node: Animated, property: str) -> None:
+    def __init__(self, node: Animatable, property: str) -> None:
         self.node = node
         self.property = property
         self.animations: list[Animation] = []
-        #: What was set last, so that nothing is set again that has not changed.
+        #: The value set last, so that an unchanged value is not set again.
         self.last: Any = _UNSET
-        #: From this time on all have ended and are set.
+        #: From this time on all animations have ended.
         self.quiet = math.inf
 
     def winner(self, time: float) -> Animation | None:
-        """The last that has begun; before any has, the first to begin."""
+        """Return the animation that began last; before any has, the one that begins first."""
         first = None
         for animation in reversed(self.animations):
-            if not animation._muted:
+            if not animation.muted:
                 if animation.begin <= time:
                     return animation
                 first = animation
         return first
 
     def prune(self, time: float) -> None:
-        """Forgets what has ended and will hardly be asked for again."""
-        gone = [a for a in self.animations if a._muted and a.end <= time]
+        """Drop ended animations beyond the number that is kept."""
+        gone = [a for a in self.animations if a.muted and a.end <= time]
         if len(self.animations) - len(gone) > _KEPT:
             ended = [a for a in self.animations[:-1] if a.end <= time and a._done]
             gone += ended[: len(self.animations) - _KEPT]
@@ -224,26 +228,26 @@ class _Track:
 
 
 class Animator:
-    """Sets what is animated when the scene's time moves.
+    """Sets animated properties when the scene's time changes.
 
-    Where several animations are of one property, the one that began last has it, and of those that
-    began together the one added last; it keeps it after its end. Between animations, and after
-    them, a property may be set by hand.
+    If several animations have the same property, the one that began last applies, and of those
+    that began together the one added last. It still applies after its end. Between animations, and
+    after them, the property can be set by hand.
     """
 
     def __init__(self) -> None:
-        #: The scene's time it was last advanced to.
+        #: The scene's time at the last call of ``advance``.
         self.time = 0.0
-        #: What went wrong last in an animation or its ``on_end``.
+        #: The last error of an animation or its ``on_end``.
         self.error: Exception | None = None
-        #: How often something went wrong.
+        #: Number of errors.
         self.errors = 0
         self._tracks: dict[tuple[int, str], _Track] = {}
         self._count = 0
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
-        """How many are waiting or running."""
+        """Return the number of animations that have not ended."""
         return sum(1 for animation in self if not animation._done)
 
     def __bool__(self) -> bool:
@@ -255,12 +259,12 @@ class Animator:
         return iter(sorted(found, key=_by_number))
 
     def add(self, animation: Animation) -> Animation:
-        """Takes an animation in; without a ``start`` of its own it starts at the present time."""
+        """Add an animation. Without a ``start`` of its own it starts at the current time."""
         if not isinstance(animation, Animation):
-            raise ParameterError(f"{CALL}: an Animation is expected, {animation!r} came.")
+            raise ParameterError.invalid(CALL, "animation", "an Animation", animation)
         with self._lock:
             if animation._animator is not None or animation._done:
-                raise ParameterError(f"{CALL}: {animation!r} was added before. Make a new one.")
+                raise ParameterError(f"{CALL}: {animation!r} was already added. Create a new one.")
             if animation.start is None:
                 animation._set_start(self.time)
             self._count += 1
@@ -273,10 +277,10 @@ class Animator:
         return animation
 
     def advance(self, time: float) -> bool:
-        """Goes to a time of the scene, forwards or backwards; True if a property has changed.
+        """Set all animated properties for a time; return True if one has changed.
 
-        Then calls ``on_end`` of those that have ended. Nothing that goes wrong in an animation is
-        raised: ``error`` has it, and ``errors`` counts.
+        Then call ``on_end`` of the animations that have ended. Errors of animations are not
+        raised: ``error`` has the last one, and ``errors`` counts them.
         """
         if not self._tracks and type(time) is float and math.isfinite(time):
             self.time = time
@@ -290,13 +294,13 @@ class Animator:
                 try:
                     animation._finish()
                 except Exception as error:
-                    self._note(animation, error)
+                    self._record_error(animation, error)
             with self._lock:
-                changed = self._apply(time)[0] or changed  # what they may have added
+                changed = self._apply(time)[0] or changed  # on_end may have added animations
         return changed
 
-    def cancel_all(self, node: Animated | None = None) -> None:
-        """Cancels all of a node, or all; and forgets those that have ended."""
+    def cancel_all(self, node: Animatable | None = None) -> None:
+        """Cancel and drop all animations, or all of one node."""
         with self._lock:
             found = [a for a in self if node is None or a.node is node]
             for animation in found:
@@ -333,12 +337,12 @@ class Animator:
                 try:
                     track.node.set(track.property, value)
                 except DalaError:
-                    # An easing may lead beyond what a property can be: then only as far as it can.
+                    # The easing may overshoot the property's range: clamp it to the keyframes.
                     track.node.set(
-                        track.property, winner._course.value(time - winner.begin, inside=True)
+                        track.property, winner._curve.value(time - winner.begin, inside=True)
                     )
             except Exception as error:
-                self._note(winner, error)
+                self._record_error(winner, error)
                 winner._done = True
                 track.animations.remove(winner)
                 continue
@@ -354,14 +358,14 @@ class Animator:
                 if track is None or animation not in track.animations:
                     continue
                 if track.winner(self.time) is animation and animation.begin <= self.time:
-                    # Those it had taken the property from do not get it back: it would jump.
+                    # Earlier animations must not apply again: the value would jump.
                     for other in track.animations[: track.animations.index(animation)]:
-                        other._muted = True
+                        other.muted = True
                 track.animations.remove(animation)
                 if not track.animations:
                     del self._tracks[key]
 
-    def _note(self, animation: Animation, error: Exception) -> None:
+    def _record_error(self, animation: Animation, error: Exception) -> None:
         animation.error = self.error = error
         self.errors += 1
 
@@ -379,7 +383,7 @@ def _by_end(animation: Animation) -> tuple[float, int]:
 
 
 def _takes_one(function: Callable[..., object]) -> bool:
-    """Whether it can be called with one argument; what cannot be told of is called with one."""
+    """Return True if a function takes one argument, or if its signature is unknown."""
     from inspect import signature
 
     try:

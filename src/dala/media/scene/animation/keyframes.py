@@ -1,4 +1,4 @@
-"""The way of a value through time: keyframes, runs, easings. Seconds in, a value out, no state."""
+"""The value of an animated property as a function of time: keyframes, runs and easings."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from numbers import Real
 from typing import Any, Final
 
 from dala.errors import ParameterError
-from dala.media.scene.animation.easing import Curve
+from dala.media.scene.animation.easing import EasingLike
 from dala.media.scene.animation.easing import easing as find_easing
-from dala.media.scene.animation.mixing import mix_colors, mixing
+from dala.media.scene.animation.interpolation import interpolation, mix_colors
 
 CALL: Final = "add_animation"
-#: Times are told apart to the nanosecond: sums of decimal fractions are then what they should be.
+#: Times are rounded to nanoseconds, so that sums of decimal fractions are exact.
 DIGITS: Final = 9
 
 
-class Course:
-    """What a property is at each second since it set out.
+class KeyframeCurve:
+    """The value of a property at each time since the animation began.
 
-    ``times`` and ``values`` are the keyframes; before the first its value holds, after the last
-    the last one's.
+    ``times`` and ``values`` are the keyframes. The first value applies before the first keyframe,
+    the last value after the last.
     """
 
     def __init__(
@@ -30,28 +30,34 @@ class Course:
         property: str,
         keyframes: Sequence[tuple[float, Any, Any]],
         duration: float,
-        easing: str | Curve | Sequence[Any],
+        easing: EasingLike,
         repeat: int,
         yoyo: bool,
+        colors: bool | None = None,
     ) -> None:
         whole = find_easing(easing)
         self.property = property
         self.times = [time for time, _, _ in keyframes]
-        self.values, self._mix = mixing(CALL, property, [value for _, value, _ in keyframes])
-        self._curves = [whole if way is None else find_easing(way) for _, _, way in keyframes]
+        self.values, self._mix = interpolation(
+            CALL, property, [value for _, value, _ in keyframes], colors=colors
+        )
+        self._curves = [whole if own is None else find_easing(own) for _, _, own in keyframes]
         self.duration = duration
         self.repeat = check_repeat(repeat)
         self.yoyo = bool(yoyo)
         if duration == 0.0 and repeat:
-            raise ParameterError(f"{CALL}: what takes 0 seconds cannot be repeated.")
+            raise ParameterError(f"{CALL}: an animation of 0 seconds cannot be repeated.")
 
     @property
     def length(self) -> float:
-        """Seconds of all runs; infinite if they never end."""
+        """Duration of all runs in seconds; infinite if they never end."""
         return math.inf if self.repeat < 0 else round(self.duration * (self.repeat + 1), DIGITS)
 
     def value(self, since: float, *, inside: bool = False) -> Any:
-        """The value some seconds after the beginning; ``inside``: never beyond a keyframe."""
+        """Return the value some seconds after the beginning.
+
+        With ``inside``, easings that overshoot are clamped to the keyframes.
+        """
         since = round(since, DIGITS)
         if since < 0.0:
             return self.values[0]
@@ -66,13 +72,13 @@ class Course:
             return self.values[part]
         eased = self._curves[part]((at - begin) / (end - begin))
         if not math.isfinite(eased):
-            raise ParameterError(f"animation of {self.property!r}: its easing gives {eased!r}.")
+            raise ParameterError(f"animation of {self.property!r}: its easing returned {eased!r}.")
         if inside:
             eased = min(max(eased, 0.0), 1.0)
         return self._mix(self.values[part], self.values[part + 1], eased)
 
     def _position(self, since: float) -> float:
-        """Seconds into a run."""
+        """Return the time within a run, in seconds."""
         if since >= self.length:
             return 0.0 if self.yoyo and self.repeat % 2 else self.duration
         run = math.floor(since / self.duration)
@@ -82,87 +88,83 @@ class Course:
         return round(self.duration - at, DIGITS) if self.yoyo and run % 2 else at
 
     def check_against(self, now: Any) -> None:
-        """Refuses a number for a pair or a pair for a number, as far as the present value tells."""
+        """Raise an error if the values do not have the form of the current value."""
         new = self.values[0]
         wrong = isinstance(now, Real) and isinstance(new, tuple)
         if isinstance(now, list | tuple) and self._mix is not mix_colors:
             wrong = not isinstance(new, tuple) or len(now) != len(new)
         if wrong:
             raise ParameterError(
-                f"{CALL}: {self.property!r} is {now!r} now; values like {new!r} do not fit it."
+                f"{CALL}: values of {self.property!r} must be like the current one, {now!r}, "
+                f"got {new!r}.",
+                argument=self.property,
             )
 
 
 def two_keyframes(
     property: str, from_: Any, to: Any, duration: Any
 ) -> list[tuple[float, Any, Any]]:
-    """The keyframes of a way from one value to another."""
+    """Return the keyframes of an animation from one value to another."""
     if duration is None:
-        raise ParameterError(f"{CALL}: duration is missing: how many seconds it takes.")
+        raise ParameterError(f"{CALL}: duration is missing. Give the number of seconds.")
     if from_ is None or (isinstance(from_, tuple) and None in from_):
-        raise ParameterError(f"{CALL}: {property!r} has no value now; say from which: from_=...")
+        raise ParameterError(
+            f"{CALL}: {property!r} has no value yet. Give the first one: from_=..."
+        )
     if to is None:
-        raise ParameterError(f"{CALL}: to is missing: the value that {property!r} goes to.")
+        raise ParameterError(f"{CALL}: to is missing. Give the last value of {property!r}.")
     return [(0.0, from_, None), (check_seconds("duration", duration), to, None)]
 
 
 def check_keyframes(keyframes: Any) -> list[tuple[float, Any, Any]]:
-    """Keyframes as they are given, checked: (seconds, value, easing or None)."""
+    """Return checked keyframes as (seconds, value, easing or None)."""
     if not isinstance(keyframes, list | tuple) or not keyframes:
-        raise ParameterError(
-            f"{CALL}: keyframes is a list of (seconds, value) or (seconds, value, easing), "
-            f"{keyframes!r} came."
-        )
+        expected = "a list of (seconds, value) or (seconds, value, easing)"
+        raise ParameterError.invalid(CALL, "keyframes", expected, keyframes)
     frames = [_keyframe(frame, i) for i, frame in enumerate(keyframes)]
     for i in range(1, len(frames)):
         if frames[i][0] < frames[i - 1][0]:
             raise ParameterError(
-                f"{CALL}: keyframes come in order; number {i} is at {frames[i][0]:g} s, after one "
-                f"at {frames[i - 1][0]:g} s."
+                f"{CALL}: keyframes must be in order; number {i} is at {frames[i][0]:g} s, after "
+                f"one at {frames[i - 1][0]:g} s."
             )
     return frames
 
 
 def _keyframe(frame: Any, index: int) -> tuple[float, Any, Any]:
     if not isinstance(frame, list | tuple) or len(frame) not in (2, 3) or frame[1] is None:
-        raise ParameterError(
-            f"{CALL}: keyframe {index} is (seconds, value) or (seconds, value, easing), "
-            f"{frame!r} came."
-        )
+        expected = "(seconds, value) or (seconds, value, easing)"
+        raise ParameterError.invalid(CALL, f"keyframe {index}", expected, frame)
     time = check_seconds(f"the time of keyframe {index}", frame[0])
     return time, frame[1], frame[2] if len(frame) == 3 else None
 
 
 def check_duration(value: Any, last: float) -> float:
-    """Seconds of a run; not before the last keyframe."""
+    """Return the duration of a run, which cannot end before the last keyframe."""
     whole = last if value is None else check_seconds("duration", value)
     if whole < last:
-        raise ParameterError(
-            f"{CALL}: the last keyframe is at {last:g} s, duration={value!r} came. Leave it out, "
-            "or make it longer."
-        )
+        expected = f"at least {last:g}, the time of the last keyframe"
+        raise ParameterError.invalid(CALL, "duration", expected, value)
     return whole
 
 
 def check_time(name: str, value: Any) -> float:
-    """A finite number of seconds."""
+    """Return a finite number of seconds."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise ParameterError(f"{CALL}: {name} is a number of seconds, {value!r} came.")
+        raise ParameterError.invalid(CALL, name, "a number of seconds", value)
     return float(value)
 
 
 def check_seconds(name: str, value: Any) -> float:
-    """A finite number of seconds from 0 on."""
+    """Return a finite number of seconds that is not negative."""
     if check_time(name, value) < 0:
-        raise ParameterError(f"{CALL}: {name} is a number of seconds from 0 on, {value!r} came.")
+        raise ParameterError.invalid(CALL, name, "a number of seconds of at least 0", value)
     return round(float(value), DIGITS)
 
 
 def check_repeat(value: Any) -> int:
-    """How often it runs again."""
+    """Return the number of further runs."""
     if isinstance(value, bool) or not isinstance(value, int) or value < -1:
-        raise ParameterError(
-            f"{CALL}: repeat is how often it runs again, a whole number, or -1 for ever; "
-            f"{value!r} came."
-        )
+        expected = "the number of further runs, an int of at least 0, or -1 for no end"
+        raise ParameterError.invalid(CALL, "repeat", expected, value)
     return value

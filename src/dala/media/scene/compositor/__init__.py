@@ -1,1 +1,1 @@
-"""The compositor of a scene: from nodes to draws, damage to frames."""
+"""The compositor of a scene: nodes become draws, changes become damage, damage is painted."""

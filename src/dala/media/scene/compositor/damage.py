@@ -1,4 +1,4 @@
-"""What changed in a layer, as rectangles."""
+"""Damage: the rectangles of a display list that changed."""
 
 from __future__ import annotations
 
@@ -10,30 +10,28 @@ import numpy as np
 from dala.gpu.compute.composite import Rect
 
 if TYPE_CHECKING:
-    from dala.media.scene.compositor.display import Draw
+    from dala.media.scene.compositor.display_list import Draw
 
-#: Rectangles that are fitted exactly, at most; of more, whole tiles are drawn.
-_FEW: Final = 16
+#: Up to this many rectangles are kept exact; more are rounded to tiles.
+_MOST_EXACT: Final = 16
 _TILE: Final = 32
-#: Rectangles that are drawn apart, at most; more become the one around them.
-_MOST: Final = 96
-#: The share of the whole that is not worth leaving anything out for.
-_NEARLY: Final = 0.8
-#: Two rectangles become one where that is at most this much larger than both together.
-_LOOSE: Final = 1.2
+#: Up to this many rectangles are drawn separately; more become their bounding rectangle.
+_MOST_RECTANGLES: Final = 96
+#: If this fraction of the picture is damaged, all of it is drawn.
+_NEARLY_ALL: Final = 0.8
+#: Two rectangles are merged if their bounding rectangle is at most this much larger than both.
+_MERGE_LIMIT: Final = 1.2
 
-#: What a draw is known by: its node's serial number, and which part of it it is.
+#: Identifies a draw: the serial number of its node, and the part.
 Key: TypeAlias = tuple[int, str]
-
-
-#: A draw (its number in the list; -1 if it is gone) that shows something else, and where.
+#: The index of a changed draw (-1 if it was removed), and its rectangle.
 Change: TypeAlias = tuple[int, Rect]
 
 
 def rearranged(
     before: list[Key], old_draws: list[Draw], keys: list[Key], draws: list[Draw]
 ) -> list[Change]:
-    """Draws came, went or changed places in a list."""
+    """Return the changes between two lists: draws that were added, removed, moved or changed."""
     places = {key: i for i, key in enumerate(before)}
     found: list[Change] = []
     latest = -1
@@ -44,7 +42,7 @@ def rearranged(
             continue
         old = old_draws[j]
         same = draw is old or (draw.record == old.record and draw.version == old.version)
-        if not same or j < latest:  # one that was below a draw that it is above now
+        if not same or j < latest:  # it is above a draw now that was above it
             found += [(i, draw.rect), (i, old.rect)]
         latest = max(latest, j)
     found += [(-1, old_draws[j].rect) for j in places.values()]
@@ -52,7 +50,7 @@ def rearranged(
 
 
 def crossed(before: list[Key] | None, keys: list[Key], number: int) -> bool:
-    """Whether a draw is above another now that was below it, or the other way round."""
+    """Return True if the set of draws below a draw changed by reordering."""
     if before is None:
         return False
     key = keys[number]
@@ -64,27 +62,30 @@ def crossed(before: list[Key] | None, keys: list[Key], number: int) -> bool:
 
 # rectangles ---------------------------------------------------------------------------------------
 def area(rect: Rect) -> int:
-    """Pixels in a rectangle."""
+    """Return the number of pixels in a rectangle."""
     return (rect[2] - rect[0]) * (rect[3] - rect[1])
 
 
 def meet(a: Rect, b: Rect) -> bool:
-    """True where two rectangles share a pixel."""
+    """Return True if two rectangles overlap."""
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def around(a: Rect, b: Rect) -> Rect:
-    """The rectangle around two."""
+def union(a: Rect, b: Rect) -> Rect:
+    """Return the bounding rectangle of two."""
     return min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3])
 
 
-def apart(rects: list[Rect], whole: Rect, *, coarse: bool = False) -> list[Rect]:
-    """Rectangles that do not overlap and cover the given ones, as far as they lie in the whole.
+def disjoint(rects: list[Rect], whole: Rect, *, coarse: bool = False) -> list[Rect]:
+    """Return rectangles that do not overlap and cover the given ones inside ``whole``.
 
-    With ``coarse`` the one around them all is taken where they are many and large: a GPU draws it
-    sooner than it is found out what could be left out.
+    With ``coarse``, many large rectangles become their bounding rectangle: a GPU draws it faster
+    than the exact region can be computed.
+
+    >>> disjoint([(0, 0, 4, 4), (2, 0, 6, 4)], (0, 0, 8, 8))
+    [(0, 0, 6, 4)]
     """
-    if len(rects) == 2:  # where something moved, and where it moved in the frame before
+    if len(rects) == 2:  # the usual case: something moved in this frame and in the last
         one = _joined(*rects)
         rects = rects if one is None else [one]
     if len(rects) == 1:
@@ -93,7 +94,7 @@ def apart(rects: list[Rect], whole: Rect, *, coarse: bool = False) -> list[Rect]
             return rects
     if whole in rects:
         return [whole]
-    if len(rects) > _FEW:
+    if len(rects) > _MOST_EXACT:
         corners = np.fromiter(chain.from_iterable(rects), np.int64, 4 * len(rects)).reshape(-1, 4)
         np.clip(corners, (*whole[:2], *whole[:2]), (*whole[2:], *whole[2:]), out=corners)
         sides = corners[:, 2:] - corners[:, :2]
@@ -101,7 +102,7 @@ def apart(rects: list[Rect], whole: Rect, *, coarse: bool = False) -> list[Rect]
         if coarse and areas.sum() >= area(whole):
             corners = corners[areas > 0]
             return [(*corners[:, :2].min(axis=0).tolist(), *corners[:, 2:].max(axis=0).tolist())]
-        if np.count_nonzero(areas) > _FEW:
+        if np.count_nonzero(areas) > _MOST_EXACT:
             return _tiles(corners[areas > 0], whole)
     left, top, right, bottom = whole
     todo: list[Rect] = []
@@ -114,7 +115,7 @@ def apart(rects: list[Rect], whole: Rect, *, coarse: bool = False) -> list[Rect]
     merged = _merged(todo) if len(todo) > 1 else todo
     if len(merged) < 2:
         return merged
-    if sum(map(area, merged)) >= _NEARLY * area(whole):
+    if sum(map(area, merged)) >= _NEARLY_ALL * area(whole):
         return [whole]
     found: list[Rect] = []
     for r in sorted(merged, key=area, reverse=True):
@@ -126,17 +127,17 @@ def apart(rects: list[Rect], whole: Rect, *, coarse: bool = False) -> list[Rect]
 
 
 def _tiles(corners: np.ndarray[Any, Any], whole: Rect) -> list[Rect]:
-    """The tiles that many rectangles touch, in runs: across, and down where they are alike."""
+    """Return the tiles that many rectangles touch, merged into horizontal and vertical runs."""
     size = _TILE if max(whole) < 3000 else 2 * _TILE
     columns, rows = -(-whole[2] // size), -(-whole[3] // size)
-    pitch = columns + 1  # no rectangle reaches the last column, so that runs end with their rows
+    pitch = columns + 1  # the last column stays empty, so that runs end with their rows
     x0, y0 = corners[:, 0] // size, corners[:, 1] // size * pitch
     x1, y1 = -(-corners[:, 2] // size), -(-corners[:, 3] // size) * pitch
     count = (rows + 1) * pitch
     steps = np.bincount(np.concatenate([y0 + x0, y1 + x1]), minlength=count)
     steps -= np.bincount(np.concatenate([y0 + x1, y1 + x0]), minlength=count)
     touched = (steps.reshape(-1, pitch).cumsum(0).cumsum(1) > 0).reshape(-1)
-    if np.count_nonzero(touched) >= _NEARLY * rows * columns:
+    if np.count_nonzero(touched) >= _NEARLY_ALL * rows * columns:
         return [whole]
     edges = (np.flatnonzero(touched[1:] != touched[:-1]) + 1).tolist()
     if touched[0]:
@@ -154,11 +155,11 @@ def _tiles(corners: np.ndarray[Any, Any], whole: Rect) -> list[Rect]:
             found.append(last)
     made = [(a * size, b * size, c * size, d * size) for a, b, c, d in found]
     made = [(a, b, min(c, whole[2]), min(d, whole[3])) for a, b, c, d in made]
-    return made if len(made) <= _MOST else [_all_around(made)]
+    return made if len(made) <= _MOST_RECTANGLES else [_bounding(made)]
 
 
 def _merged(rects: list[Rect]) -> list[Rect]:
-    """The same with those joined that lie in each other, or nearly."""
+    """Merge rectangles that overlap or nearly do."""
     kept: list[Rect] = []
     for r in rects:
         i = 0
@@ -168,13 +169,13 @@ def _merged(rects: list[Rect]) -> list[Rect]:
             if one is not None:
                 r = one
                 del kept[i - 1]
-                i = 0  # now it may take in one that it did not
+                i = 0  # it has grown and may overlap earlier ones
         kept.append(r)
     return kept
 
 
 def _joined(a: Rect, b: Rect) -> Rect | None:
-    """The rectangle around two, if they touch and it is hardly larger than both together."""
+    """Return the bounding rectangle of two that touch, if it is hardly larger than both."""
     x0, y0, x1, y1 = a
     a0, b0, a1, b1 = b
     if x0 > a1 or a0 > x1 or y0 > b1 or b0 > y1:
@@ -188,11 +189,11 @@ def _joined(a: Rect, b: Rect) -> Rect | None:
         x1 = a1
     if b1 > y1:
         y1 = b1
-    return (x0, y0, x1, y1) if (x1 - x0) * (y1 - y0) <= _LOOSE * both else None
+    return (x0, y0, x1, y1) if (x1 - x0) * (y1 - y0) <= _MERGE_LIMIT * both else None
 
 
 def _without(r: Rect, taken: Rect) -> list[Rect]:
-    """What is left of a rectangle beside another."""
+    """Return the parts of a rectangle outside another."""
     if not meet(r, taken):
         return [r]
     x0, y0, x1, y1 = r
@@ -204,8 +205,8 @@ def _without(r: Rect, taken: Rect) -> list[Rect]:
     return [p for p in pieces if p[0] < p[2] and p[1] < p[3]]
 
 
-def _all_around(rects: list[Rect]) -> Rect:
+def _bounding(rects: list[Rect]) -> Rect:
     found = rects[0]
     for r in rects[1:]:
-        found = around(found, r)
+        found = union(found, r)
     return found

@@ -1,4 +1,4 @@
-"""From a node to its draws: shadow, content and border; effects, and groups' own pictures."""
+"""Make the draws of nodes: shadow, content and border, with effects and groups."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dala.gpu.compute import Buffer
 from dala.gpu.compute.composite import (
     DRAW,
     FILL,
@@ -24,56 +25,64 @@ from dala.gpu.compute.composite import (
     Rect,
 )
 from dala.media.filters.plans import plan
-from dala.media.scene.boxes import Placed, placed
-from dala.media.scene.compositor.canvas import Surface
-from dala.media.scene.compositor.display import BLEND, Draw, Item, Spot, bounds, record, texels_fit
+from dala.media.scene.boxes import PlacedBox, place_content
+from dala.media.scene.compositor.display_list import (
+    BLEND,
+    DisplayItem,
+    Draw,
+    MovableDraw,
+    bounds,
+    record,
+    texels_fit,
+)
 from dala.media.scene.compositor.filtering import (
     LARGEST,
-    LIGHT_AS_ALPHA,
-    Filtering,
+    RED_TO_ALPHA,
+    ItemFilters,
+    extent_of,
     keep_alpha,
-    spread_by,
 )
+from dala.media.scene.compositor.framebuffers import DrawSurface
 from dala.media.scene.compositor.painting import due_effects, paint
 from dala.media.scene.nodes.node import Content
 
 _WHITE: Final = (255, 255, 255, 255)
 _CLEAR: Final = (0, 0, 0, 0)
 _EVERYWHERE: Final[Rect] = (-(1 << 24), -(1 << 24), 1 << 24, 1 << 24)
-#: From a record's flags on: those, the picture, the bounds, the middle.
-_put_place: Final = struct.Struct("<2i4i2f").pack_into
+#: Write the part of a record from its flags on: flags, picture, bounds, center.
+_write_position: Final = struct.Struct("<2i4i2f").pack_into
 
 
-class Drawer:
-    """Makes the draws of items. One of a scene."""
+class NodeDrawer:
+    """Makes the draws of the items of a scene."""
 
     def __init__(self, compositor: Compositor, linear: bool) -> None:
         self.compositor = compositor
         self.flags = LINEAR if linear else 0
-        #: Groups and isolated nodes drawn anew in this frame, and filter lists run.
+        #: Intermediate pictures drawn in this frame, and filter lists run.
         self.passes = 0
         self.filtered = 0
 
-    def draws(self, item: Item) -> list[Draw]:
-        """The draws of an item as it is now, back to front."""
+    def draws(self, item: DisplayItem) -> list[Draw]:
+        """Return the current draws of an item, back to front."""
         if item.below:
             return self._below(item)
-        item.spot = None
+        item.movable = None
         node = item.node
-        values = node._values
+        values = node.property_values
         if values["opacity"] == 0:
             return []
         content = node.content() if item.inner is None else self._group(item)
         if content is None:
             return []
-        place = placed(node, content)
+        place = place_content(node, content)
         if place is None:
             return []
         if item.dx or item.dy:
             place = place._replace(cx=place.cx + item.dx, cy=place.cy + item.dy)
         if content.picture is not None and any(content.margin):
             place = _grown(place, content)
-        effects = [e for e in node.effects if e._values["visible"]]
+        effects = [e for e in node.effects if e.property_values["visible"]]
         if effects:
             content, place = self._filtered(item, content, place, effects)
         blend = BLEND[values["blend"]]
@@ -84,25 +93,27 @@ class Drawer:
         found = self._parts(item, content, place, item.clip, opacity, blend)
         if not shadow and not content.finished and _is_content(found):
             flags = found[0].record[8] if found else 0
-            item.spot = Spot(flags, place, content, values["x"], values["y"])
+            item.movable = MovableDraw(flags, place, content, values["x"], values["y"])
         return found
 
-    def move(self, item: Item) -> bool:
-        """Brings the draw of a node up to date that was moved, or whose picture has other pixels.
+    def move(self, item: DisplayItem) -> bool:
+        """Update the draw of a node that moved, or whose picture has new pixels.
 
-        False where that is not all, or where it comes into sight or leaves it: then its draws have
-        to be made again. Scenes in which much moves spend their time here.
+        Return False if the draws have to be made again: if more changed, or if the node enters or
+        leaves the visible area. Scenes in which much moves spend their time here.
         """
-        spot = item.spot
-        if spot is None:
+        movable = item.movable
+        if movable is None:
             return False
-        values, shown = item.node._values, item.repainted
-        if shown is not None and (shown.picture is not spot.picture or shown.opaque != spot.opaque):
+        values, live = item.node.property_values, item.repainted
+        if live is not None and (
+            live.picture is not movable.picture or live.opaque != movable.opaque
+        ):
             return False
-        x, y = values["x"] + spot.dx, values["y"] + spot.dy
+        x, y = values["x"] + movable.dx, values["y"] + movable.dy
         left, top, right, bottom = item.clip
-        x0, y0 = floor(x - spot.hw), floor(y - spot.hh)
-        x1, y1 = ceil(x + spot.hw), ceil(y + spot.hh)
+        x0, y0 = floor(x - movable.hw), floor(y - movable.hh)
+        x1, y1 = ceil(x + movable.hw), ceil(y + movable.hh)
         if x0 < left or y0 < top or x1 > right or y1 > bottom:
             x0, y0, x1, y1 = max(x0, left), max(y0, top), min(x1, right), min(y1, bottom)
             if x0 >= x1 or y0 >= y1:
@@ -110,17 +121,17 @@ class Drawer:
         if not item.draws:
             return False
         draw = item.draws[0]
-        old, version = draw.rect, draw.version if shown is None else shown.version
-        if x == spot.x and y == spot.y:
+        old, version = draw.rect, draw.version if live is None else live.version
+        if x == movable.x and y == movable.y:
             if version != draw.version:
                 draw.version = version
                 item.layer.changes.append((item.start, old))
             return True
-        flags = spot.flags
-        if spot.fits and (x - spot.hw) % 1 == 0 and (y - spot.hh) % 1 == 0:
+        flags = movable.flags
+        if movable.fits and (x - movable.hw) % 1 == 0 and (y - movable.hh) % 1 == 0:
             flags |= NEAREST
-        _put_place(draw.record, 8, flags, spot.number, x0, y0, x1, y1, x, y)
-        spot.x, spot.y, draw.version = x, y, version
+        _write_position(draw.record, 8, flags, movable.number, x0, y0, x1, y1, x, y)
+        movable.x, movable.y, draw.version = x, y, version
         draw.rect = now = (x0, y0, x1, y1)
         changes = item.layer.changes
         a0, b0, a1, b1 = old
@@ -136,9 +147,15 @@ class Drawer:
 
     # one node ---------------------------------------------------------------------------------
     def _parts(
-        self, item: Item, content: Content, place: Placed, clip: Rect, opacity: float, blend: int
+        self,
+        item: DisplayItem,
+        content: Content,
+        place: PlacedBox,
+        clip: Rect,
+        opacity: float,
+        blend: int,
     ) -> list[Draw]:
-        values = item.node._values
+        values = item.node.property_values
         found: list[Draw] = []
         shadow = None if "text" in values else values["shadow"]
         if shadow is not None:
@@ -147,19 +164,19 @@ class Drawer:
             found += [] if draw is None else [draw]
         rect = bounds(place, clip)
         if rect is not None:
-            found += self._face(values, content, place, rect, opacity, blend)
+            found += self._content_and_border(values, content, place, rect, opacity, blend)
         return found
 
-    def _face(
+    def _content_and_border(
         self,
         values: dict[str, Any],
         content: Content,
-        place: Placed,
+        place: PlacedBox,
         rect: Rect,
         opacity: float,
         blend: int,
     ) -> list[Draw]:
-        """Content and border."""
+        """Return the draws of content and border."""
         found: list[Draw] = []
         radius = _corners(values, content, place)
         width, color = values.get("border_width", 0.0), values.get("border_color", _CLEAR)
@@ -177,7 +194,7 @@ class Drawer:
     def _content(
         self,
         content: Content,
-        place: Placed,
+        place: PlacedBox,
         rect: Rect,
         blend: int = 0,
         opacity: float = 1.0,
@@ -197,9 +214,9 @@ class Drawer:
 
     def _shadow(
         self,
-        item: Item,
+        item: DisplayItem,
         content: Content,
-        place: Placed,
+        place: PlacedBox,
         clip: Rect,
         radius: float,
         shadow: tuple[float, float, float, tuple[int, int, int, int]],
@@ -231,13 +248,13 @@ class Drawer:
         return Draw("shadow", made, version)
 
     def _blurred_shape(
-        self, item: Item, content: Content, place: Placed, radius: float, sigma: float
-    ) -> tuple[Surface, Filtering]:
-        """The shape of what has alpha, blurred: made again only when shape or blur change."""
+        self, item: DisplayItem, content: Content, place: PlacedBox, radius: float, sigma: float
+    ) -> tuple[DrawSurface, ItemFilters]:
+        """Return the blurred shape of content with alpha, cached until it changes."""
         margin = math.ceil(3 * sigma) + 1
         width = math.ceil(2 * place.hw) + 2 * margin
         height = math.ceil(2 * place.hh) + 2 * margin
-        surface = self._surface(item, "shadow", width, height)
+        surface = self.surface_for(item, "shadow", width, height)
         filtering = self._filtering(item, "shadow-filter")
         assert content.picture is not None
         flat = place._replace(cx=width / 2, cy=height / 2, cos=1.0, sin=0.0)
@@ -247,17 +264,17 @@ class Drawer:
         if filtering.key != key:
             surface.draw(np.frombuffer(draw, DRAW), None, (0, 0, 0, 255))
             blur = ("gaussian_blur", {"sigma": sigma})
-            filtering.result = filtering.run(surface.buffer, [blur, LIGHT_AS_ALPHA], True)
+            filtering.result = filtering.run(surface.buffer, [blur, RED_TO_ALPHA], True)
             filtering.key = key
             filtering.version += 1
             self.filtered += 1
-            self._show(item, "shadow-picture", filtering.result)
+            self.set_picture(item, "shadow-picture", filtering.result)
         return surface, filtering
 
     def _isolated(
-        self, item: Item, content: Content, place: Placed, opacity: float, blend: int
+        self, item: DisplayItem, content: Content, place: PlacedBox, opacity: float, blend: int
     ) -> list[Draw]:
-        """Shadow, content and border as one picture, which then fades or blends as one."""
+        """Draw shadow, content and border into one picture, which fades or blends as a whole."""
         parts = self._parts(item, content, place, _EVERYWHERE, 1.0, 0)
         array = np.frombuffer(b"".join(d.record for d in parts), DRAW).copy()
         region = (
@@ -279,14 +296,14 @@ class Drawer:
         array["y1"] -= region[1]
         array["cx"] -= region[0]
         array["cy"] -= region[1]
-        surface = self._surface(item, "isolated", width, height)
+        surface = self.surface_for(item, "isolated", width, height)
         key = (array.tobytes(), *(d.version for d in parts))
         if surface.key != key:
             surface.draw(array, None, _CLEAR)
             surface.key = key
             self.passes += 1
         whole = (0.0, 0.0, float(width), float(height))
-        flat = Placed(
+        flat = PlacedBox(
             region[0] + width / 2, region[1] + height / 2, width / 2, height / 2, 1.0, 0.0, whole
         )
         rect = bounds(flat, clip)
@@ -298,41 +315,41 @@ class Drawer:
         return [Draw("isolated", made, surface.version)]
 
     # groups and effects -------------------------------------------------------------------------
-    def _group(self, item: Item) -> Content:
-        """A group's own picture, drawn as far as it changed."""
+    def _group(self, item: DisplayItem) -> Content:
+        """Return the picture of a group, after painting its damage."""
         inner = item.inner
         assert inner is not None
-        surface = self._surface(item, "group", inner.width, inner.height)
+        surface = self.surface_for(item, "group", inner.width, inner.height)
         inner.refresh(self)
         due = due_effects(inner, clear=True)
-        surface.miss([rect for _, rect in inner.changes])
+        surface.add_damage([rect for _, rect in inner.changes])
         if paint(self, inner, surface, due, _CLEAR):
             self.passes += 1
         inner.painted()
         return Content(inner.width, inner.height, surface.picture, surface.version)
 
     def _filtered(
-        self, item: Item, content: Content, place: Placed, effects: list[Any]
-    ) -> tuple[Content, Placed]:
-        """A node's picture as it lies, before rotation, through its effects.
+        self, item: DisplayItem, content: Content, place: PlacedBox, effects: list[Any]
+    ) -> tuple[Content, PlacedBox]:
+        """Return a node's content after its effects, before rotation, and its box.
 
-        What is not an opaque picture spreads beyond its box where it is blurred, with its corners
-        and its border; but not over the edge of what is seen, where it would only fade.
+        Blurs extend beyond the box (with corners and border) unless the content is an opaque
+        picture, but not beyond the visible area, where they would only fade out.
         """
         width = min(LARGEST, max(1, math.ceil(2 * place.hw - 1e-4)))
         height = min(LARGEST, max(1, math.ceil(2 * place.hh - 1e-4)))
         left = top = right = bottom = 0
         if content.picture is None or not content.opaque:
-            room = min(spread_by(effects), (LARGEST - max(width, height)) // 2)
-            left, top, right, bottom = (room * side for side in _inside(place, item.clip))
+            margin = min(extent_of(effects), (LARGEST - max(width, height)) // 2)
+            left, top, right, bottom = (margin * side for side in _inside(place, item.clip))
         spread = left + top + right + bottom > 0
-        stage = self._surface(item, "stage", left + width + right, top + height + bottom)
+        stage = self.surface_for(item, "stage", left + width + right, top + height + bottom)
         flat = place._replace(
             cx=left + width / 2, cy=top + height / 2, hw=width / 2, hh=height / 2, cos=1.0, sin=0.0
         )
         if spread:
             rect = left, top, left + width, top + height
-            draws = self._face(item.node._values, content, flat, rect, 1.0, 0)
+            draws = self._content_and_border(item.node.property_values, content, flat, rect, 1.0, 0)
         else:
             draws = [self._content(content, flat, surface_rect(stage))]
         records = b"".join(draw.record for draw in draws)
@@ -343,14 +360,14 @@ class Drawer:
         opaque = content.opaque and not spread
         filtering = self._filtering(item, "filter")
         wanted = (
-            stage.version, *((e.serial, e.revision, e._values["opacity"]) for e in effects)
+            stage.version, *((e.serial, e.revision, e.property_values["opacity"]) for e in effects)
         )  # fmt: skip
         if filtering.key != wanted:
             filtering.result = filtering.chain(stage.buffer, effects, opaque)
             filtering.key = wanted
             filtering.version += 1
             self.filtered += 1
-            self._show(item, "filtered", filtering.result)
+            self.set_picture(item, "filtered", filtering.result)
         picture: Picture = item.work["filtered"]
         whole = (0.0, 0.0, float(picture.width), float(picture.height))
         opaque = opaque and keep_alpha(e.filter for e in effects)
@@ -368,15 +385,15 @@ class Drawer:
             )
         return made, place._replace(crop=whole)
 
-    def _below(self, item: Item) -> list[Draw]:
-        """An effect on everything below: its box with the picture that painting fills."""
+    def _below(self, item: DisplayItem) -> list[Draw]:
+        """Return the draws of a backdrop effect; painting fills its picture."""
         node = item.below[-1]
-        values = node._values
+        values = node.property_values
         left, top, w, h = node.box
         if w <= 0 or h <= 0 or values["opacity"] == 0:
             item.work["region"] = None
             return []
-        place = Placed(left + w / 2, top + h / 2, w / 2, h / 2, 1.0, 0.0, (0.0, 0.0, w, h))
+        place = PlacedBox(left + w / 2, top + h / 2, w / 2, h / 2, 1.0, 0.0, (0.0, 0.0, w, h))
         rect = bounds(place, item.clip)
         item.work["region"] = rect
         if rect is None:
@@ -405,25 +422,26 @@ class Drawer:
             found.append(Draw("border", ring))
         return found
 
-    # what is kept -------------------------------------------------------------------------------
-    def _surface(self, item: Item, name: str, width: int, height: int) -> Surface:
-        found: Surface | None = item.work.get(name)
+    # intermediate pictures ------------------------------------------------------------------------
+    def surface_for(self, item: DisplayItem, name: str, width: int, height: int) -> DrawSurface:
+        """Return the surface of an item under a name, of a size."""
+        found: DrawSurface | None = item.work.get(name)
         if found is None or (found.width, found.height) != (width, height):
-            made = Surface(self.compositor, width, height)
+            made = DrawSurface(self.compositor, width, height)
             if found is not None:
                 made.version = found.version + 1
                 found.close()
             found = item.work[name] = made
         return found
 
-    def _filtering(self, item: Item, name: str) -> Filtering:
-        found: Filtering | None = item.work.get(name)
+    def _filtering(self, item: DisplayItem, name: str) -> ItemFilters:
+        found: ItemFilters | None = item.work.get(name)
         if found is None:
-            found = item.work[name] = Filtering(self.compositor.device)
+            found = item.work[name] = ItemFilters(self.compositor.device)
         return found
 
-    def _show(self, item: Item, name: str, pixels: Any) -> None:
-        """A picture of a filter's result under a name of the item."""
+    def set_picture(self, item: DisplayItem, name: str, pixels: Buffer) -> None:
+        """Keep the result of a filter as a picture of an item under a name."""
         found: Picture | None = item.work.get(name)
         if found is not None and (found.height, found.width) == tuple(pixels.shape[:2]):
             found.update(pixels)
@@ -432,12 +450,12 @@ class Drawer:
 
 
 def _is_content(draws: list[Draw]) -> bool:
-    """Whether draws are those of a node's content alone, or none."""
+    """Return True if the draws are the content alone, or none."""
     return [draw.part for draw in draws] in ([], ["content"])
 
 
-def _corners(values: dict[str, Any], content: Content, place: Placed) -> float:
-    """The radius of a node's corners; those of text and of finished pictures are in them."""
+def _corners(values: dict[str, Any], content: Content, place: PlacedBox) -> float:
+    """Return the radius of a node's corners; 0 if the picture already has them."""
     if content.finished or "text" in values:
         return 0.0
     if values.get("shape") in ("pill", "circle"):
@@ -446,8 +464,8 @@ def _corners(values: dict[str, Any], content: Content, place: Placed) -> float:
     return radius
 
 
-def _inside(place: Placed, clip: Rect) -> tuple[bool, bool, bool, bool]:
-    """Whether each edge of a box lies inside a rectangle; those of a turned one all may."""
+def _inside(place: PlacedBox, clip: Rect) -> tuple[bool, bool, bool, bool]:
+    """Return for each edge of a box whether it is inside a rectangle; True if it is rotated."""
     if place.cos != 1.0:
         return True, True, True, True
     return (
@@ -456,13 +474,13 @@ def _inside(place: Placed, clip: Rect) -> tuple[bool, bool, bool, bool]:
     )  # fmt: skip
 
 
-def surface_rect(surface: Surface) -> Rect:
-    """All of a surface."""
+def surface_rect(surface: DrawSurface) -> Rect:
+    """Return the whole of a surface."""
     return 0, 0, surface.width, surface.height
 
 
-def _inset(place: Placed, radius: float, by: float) -> tuple[Placed, float]:
-    """A box a little smaller, so that at a border's soft outer edge nothing shines from below."""
+def _inset(place: PlacedBox, radius: float, by: float) -> tuple[PlacedBox, float]:
+    """Return a slightly smaller box: content must not show at the soft outer edge of a border."""
     hw, hh = place.hw - by, place.hh - by
     if hw <= 0 or hh <= 0:
         return place, radius
@@ -472,8 +490,8 @@ def _inset(place: Placed, radius: float, by: float) -> tuple[Placed, float]:
     return place._replace(hw=hw, hh=hh, crop=crop), max(0.0, min(radius, hw, hh) - by)
 
 
-def _grown(place: Placed, content: Content) -> Placed:
-    """A box with what the picture has beyond it (a text's shadow), and all of the picture."""
+def _grown(place: PlacedBox, content: Content) -> PlacedBox:
+    """Return the box of the whole picture, with its margin (such as the shadow of a text)."""
     left, top, right, bottom = content.margin
     picture = content.picture
     assert picture is not None

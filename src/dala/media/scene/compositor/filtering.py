@@ -1,4 +1,4 @@
-"""Filters inside a scene: lists of them over buffers, fused, without leaving the device."""
+"""Filters of a scene: fused filter lists over buffers on the device."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from dala.media.filters.plans import Filter
     from dala.media.scene.nodes.effect import EffectNode
 
-#: The largest picture that goes through filters, a side.
+#: Largest width and height of a picture that is filtered.
 LARGEST: Final = 16384
 
-#: Filters that mix neighbouring pixels evenly. Over pictures with alpha they mix what is seen:
-#: colours by their alpha, and the alpha too, which plain filters leave as it is.
-SPREADING: Final = ("blur", "gaussian_blur")
+#: Filters that average neighboring pixels. On pictures with alpha they run on premultiplied colors
+#: and on the alpha itself, which other filters leave as it is.
+BLURS: Final = ("blur", "gaussian_blur")
 
-#: Filters that leave what is opaque opaque.
+#: Filters that keep opaque pixels opaque.
 KEEP_ALPHA: Final = frozenset(
     {
         "beauty", "blur", "brightness", "contrast", "curves", "denoise", "dilate", "edge_detect",
@@ -31,100 +31,102 @@ KEEP_ALPHA: Final = frozenset(
     }
 )  # fmt: skip
 
-#: A shadow's shape: how much was drawn (white on black) as alpha.
-LIGHT_AS_ALPHA = kernel_from_text("def light_as_alpha(px: Pixel): return rgba(0.0, 0.0, 0.0, px.r)")
-_MULTIPLIED = kernel_from_text("def multiplied(px: Pixel): return rgba(px.rgb * px.a, 1.0)")
-_ALPHA_AS_LIGHT = kernel_from_text(
-    "def alpha_as_light(px: Pixel): return rgba(px.a, px.a, px.a, 1.0)"
+#: The shape of a shadow, drawn white on black, as alpha.
+RED_TO_ALPHA = kernel_from_text("def red_to_alpha(px: Pixel): return rgba(0.0, 0.0, 0.0, px.r)")
+_PREMULTIPLY = kernel_from_text("def premultiply(px: Pixel): return rgba(px.rgb * px.a, 1.0)")
+_ALPHA_TO_GRAY = kernel_from_text(
+    "def alpha_to_gray(px: Pixel): return rgba(px.a, px.a, px.a, 1.0)"
 )
-_JOINED = kernel_from_text("""
-def joined(color: Pixel, alpha: Pixel):
+_UNPREMULTIPLY = kernel_from_text("""
+def unpremultiply(color: Pixel, alpha: Pixel):
     return rgba(color.rgb / alpha.r if alpha.r > 0.0 else color.rgb, alpha.r)
 """)
 
 
-class Filtering:
-    """Runs the filters of one item of a scene."""
+class ItemFilters:
+    """The filters of one item of a display list, and their last result."""
 
     def __init__(self, device: str) -> None:
         self._pipeline = FramePipeline(LARGEST, LARGEST, device=device)
-        #: What the last result was made from.
+        #: Identifies the input of the last result.
         self.key: Any = None
         self.result: Buffer | None = None
         #: Changes with the result.
         self.version = 0
 
     def run(self, source: Buffer, filters: Sequence[Filter], opaque: bool) -> Buffer:
-        """Pixels through filters; ``opaque`` is whether they let nothing through."""
-        last = max((i for i, f in enumerate(filters) if _spreads(f)), default=0)
-        if (opaque and keep_alpha(filters[:last])) or not any(map(_spreads, filters)):
+        """Return the filtered pixels; ``opaque`` says whether all pixels of the source are."""
+        last = max((i for i, f in enumerate(filters) if _is_blur(f)), default=0)
+        if (opaque and keep_alpha(filters[:last])) or not any(map(_is_blur, filters)):
             made: Buffer = self._pipeline.process(source, filters)
             return made
-        for spreads, part in _runs(filters):
-            if spreads and not opaque:
-                source = self._spread(source, part)
+        for blurs, part in _runs(filters):
+            if blurs and not opaque:
+                source = self._blur_with_alpha(source, part)
             else:
                 source = self._pipeline.process(source, part)
             opaque = opaque and keep_alpha(part)
         return source
 
     def chain(self, source: Buffer, effects: Sequence[EffectNode], opaque: bool) -> Buffer:
-        """Pixels through effects; those of opacity 1 as one list, others mixed with their input."""
-        if all(e._values["opacity"] == 1.0 for e in effects):
+        """Return the pixels after effects; those of opacity below 1 are mixed with their input."""
+        if all(e.property_values["opacity"] == 1.0 for e in effects):
             return self.run(source, [(e.filter, e.params) for e in effects], opaque)
         for e in effects:
             made = self.run(source, [(e.filter, e.params)], opaque)
-            share = e._values["opacity"]
-            if share < 1.0 and made.shape == source.shape:
-                made = self._pipeline.process(source, [("video_mix", {"second": made, "t": share})])
+            opacity = e.property_values["opacity"]
+            if opacity < 1.0 and made.shape == source.shape:
+                made = self._pipeline.process(
+                    source, [("video_mix", {"second": made, "t": opacity})]
+                )
             source = made
             opaque = opaque and keep_alpha([e.filter])
         return source
 
-    def _spread(self, source: Buffer, filters: Sequence[Filter]) -> Buffer:
-        color = self._pipeline.process(source, [_MULTIPLIED, *filters])
-        alpha = self._pipeline.process(source, [_ALPHA_AS_LIGHT, *filters])
+    def _blur_with_alpha(self, source: Buffer, filters: Sequence[Filter]) -> Buffer:
+        color = self._pipeline.process(source, [_PREMULTIPLY, *filters])
+        alpha = self._pipeline.process(source, [_ALPHA_TO_GRAY, *filters])
         made = allocate(source.engine, color.shape, "u8", zero=False, call="Scene")
-        _JOINED.run([color, alpha], made)
+        _UNPREMULTIPLY.run([color, alpha], made)
         return made
 
     @property
     def passes(self) -> int:
-        """Passes over memory that the last list took."""
+        """Number of passes over memory of the last filter list."""
         return self._pipeline.passes
 
     def close(self) -> None:
-        """Frees all."""
+        """Free all buffers."""
         self._pipeline.close()
         self.result = None
 
 
-def spread_by(effects: Iterable[EffectNode]) -> int:
-    """How many pixels effects carry what is seen beyond where it was."""
+def extent_of(effects: Iterable[EffectNode]) -> int:
+    """Return how far effects extend beyond the box of a node, in pixels."""
     total = 0
     for e in effects:
-        if _spreads(e.filter):
+        if _is_blur(e.filter):
             radius = e.get("radius")
             total += radius_for(e.get("sigma")) if radius is None else radius
     return total
 
 
 def keep_alpha(filters: Iterable[Filter]) -> bool:
-    """True where all leave what is opaque opaque; of a kernel of one's own nothing is known."""
+    """Return True if all filters keep opaque pixels opaque; custom kernels may not."""
     names = [f[0] if isinstance(f, tuple) else f for f in filters]
     return all(isinstance(name, str) and name in KEEP_ALPHA for name in names)
 
 
-def _spreads(item: Filter) -> bool:
-    return (item[0] if isinstance(item, tuple) else item) in SPREADING
+def _is_blur(item: Filter) -> bool:
+    return (item[0] if isinstance(item, tuple) else item) in BLURS
 
 
 def _runs(filters: Sequence[Filter]) -> list[tuple[bool, list[Filter]]]:
-    """Neighbours of one sort together."""
+    """Split a filter list into runs of blurs and runs of other filters."""
     found: list[tuple[bool, list[Filter]]] = []
     for item in filters:
-        spreads = _spreads(item)
-        if not found or found[-1][0] != spreads:
-            found.append((spreads, []))
+        blurs = _is_blur(item)
+        if not found or found[-1][0] != blurs:
+            found.append((blurs, []))
         found[-1][1].append(item)
     return found

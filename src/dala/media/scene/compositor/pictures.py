@@ -1,4 +1,4 @@
-"""What nodes show, kept where a scene is drawn."""
+"""The pictures of nodes, kept on the device that draws the scene."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dala.media.images import check_array
 from dala.media.pixels import plain
 
 
-class Shown:
-    """A picture that gets other pixels from time to time, of any size."""
+class LivePicture:
+    """A picture whose pixels, and size, change from time to time."""
 
     __slots__ = ("__weakref__", "compositor", "opaque", "picture", "seen", "version")
 
@@ -25,11 +25,14 @@ class Shown:
         self.opaque = False
         #: Changes with the pixels.
         self.version = 0
-        #: For whoever gives it pixels: which it has.
+        #: For the caller: which version of its source the picture holds.
         self.seen: Any = None
 
     def show(self, source: Any, *, opaque: bool | None = None) -> None:
-        """Shows a Frame, an array or a Buffer; None for ``opaque`` if nothing is known of alpha."""
+        """Show a Frame, an array or a Buffer.
+
+        ``opaque`` says whether all its pixels are; None if that is not known.
+        """
         picture = self.picture
         if picture is not None and picture.again(source):
             self.opaque = picture.opaque or bool(opaque)
@@ -45,7 +48,7 @@ class Shown:
 
 
 def _pixels(source: Any, device: str) -> tuple[Any, bool]:
-    """Bytes of (height, width[, 3 or 4]), and whether they are known to be opaque."""
+    """Return u8 pixels of (height, width[, 3 or 4]), and whether they are known to be opaque."""
     if plain(source):
         return source, False
     if isinstance(source, Frame):
@@ -64,8 +67,8 @@ def _pixels(source: Any, device: str) -> tuple[Any, bool]:
     return array, False
 
 
-def still(image: Any, call: str) -> tuple[np.ndarray[Any, Any], bool]:
-    """A copy of a picture of any kind as bytes on the host, and whether it is opaque."""
+def copy_image(image: Any, call: str) -> tuple[np.ndarray[Any, Any], bool]:
+    """Return a copy of an image of any kind as a u8 array, and whether it is opaque."""
     if isinstance(image, Frame):
         array = np.array(image.picture())
     elif isinstance(image, Buffer):
@@ -77,18 +80,16 @@ def still(image: Any, call: str) -> tuple[np.ndarray[Any, Any], bool]:
     elif isinstance(image, np.ndarray):
         array = np.array(image)
     else:
-        raise DtypeError(
-            f"{call}: a picture is an array, a Frame, a Pillow image, a path, a Texture or the key "
-            f"of one in scene.textures; {type(image).__name__} came."
-        )
+        expected = "an array, a Frame, a Pillow image, a path, a Texture or the key of one"
+        raise DtypeError.invalid(call, "image", expected, image)
     array = check_array(array, call)
     if 0 in array.shape:
-        raise ShapeError(f"{call}: a picture has pixels, one of shape {array.shape} came.")
+        raise ShapeError.invalid(call, "image", "a picture with pixels", array)
     if array.dtype != np.uint8:
         array = (np.clip(np.nan_to_num(array), 0, 1) * 255 + 0.5).astype(np.uint8)
     return array, is_opaque(array)
 
 
 def is_opaque(array: np.ndarray[Any, Any]) -> bool:
-    """True where no pixel lets anything through."""
+    """Return True if every pixel is opaque."""
     return array.ndim == 2 or array.shape[2] == 3 or bool((array[..., 3] == 255).all())

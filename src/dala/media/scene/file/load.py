@@ -1,7 +1,7 @@
-"""Scene files: scenes as JSON, written by people and by :func:`scene_to_dict`.
+"""Load scene files.
 
-A file is checked whole before anything is opened, by the table of ``scene_table.py``; then its
-nodes are made by the same calls that a program makes. All that is wrong is told at once.
+The whole file is checked before anything is opened, by the types in ``schema.py``. Then its nodes
+are made with the same builder methods that a program calls. All mistakes are reported at once.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import copy
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import numpy as np
 
 from dala.errors import DalaError, SceneFileError, did_you_mean
 from dala.media.scene.file.record import (
-    Record,
+    FileRecord,
     animation_arguments,
     is_file_param,
     is_font_file,
@@ -24,133 +25,147 @@ from dala.media.scene.file.record import (
     remember,
 )
 from dala.media.scene.file.save import save_scene, scene_to_dict
-from dala.media.scene.file.table import VERSION, scene_kind, schema
-from dala.media.scene.file.values import Entry, join, shown, unprefixed
+from dala.media.scene.file.schema import VERSION, scene_object, schema
+from dala.media.scene.nodes.json_types import JsonDict, JsonValue, join, refusal, without_call
+from dala.media.scene.nodes.nested import SceneNode
+from dala.media.scene.nodes.property_types import FontType, PathType
+from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.scene import Scene
+from dala.typing import PathLike
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dala.media.scene.builder import NodeBuilder
     from dala.media.scene.nodes.node import Node
-    from dala.media.scene.nodes.video import SceneNode
 
 __all__ = ["files_of", "load_scene", "named_files", "save_scene", "scene_to_dict", "schema"]
 
-#: More than anybody writes.
+T = TypeVar("T")
+
+#: Larger files are refused.
 MAX_BYTES: Final = 64 << 20
 
 
 def load_scene(
-    source: str | os.PathLike[str] | dict[str, Any],
+    source: PathLike | Mapping[str, JsonValue],
     device: str | None = None,
     *,
-    base: str | os.PathLike[str] | None = None,
+    base: PathLike | None = None,
 ) -> Scene:
-    """The scene that a file describes.
+    """Load a scene from a scene file.
 
     Args:
-        source: the path of a JSON file, or what is in one, as a dict.
-        device: where to draw; the current device where left out.
-        base: the folder that paths in it are relative to; that of the file where left out, or the
-            present one for a dict.
+        source: the path of a JSON file, or its contents as a dict.
+        device: the device to draw on; by default the current one.
+        base: the folder that paths in the file are relative to; by default that of the file, or
+            the current one for a dict.
 
     Raises:
-        SceneFileError: something in it is wrong; ``problems`` has all of it.
+        SceneFileError: the file has mistakes; ``problems`` lists them all.
         FileNotFoundError: there is no such file.
+
+    >>> card = {"dala": 1, "width": 64, "height": 36, "nodes": [
+    ...     {"type": "overlay", "id": "box", "color": "red", "size": [8, 8]}]}
+    >>> with load_scene(card, "cpu") as scene:
+    ...     scene["box"].size
+    (8.0, 8.0)
     """
     if isinstance(source, dict):
         name, data = "scene", source
         folder = Path(base or ".")
     else:
-        path = Path(source)
+        path = Path(source)  # type: ignore[arg-type]
         name, data = path.name, read(path)
         folder = path.parent if base is None else Path(base)
-    told: list[str] = []
+    problems: list[str] = []
     try:
         data = copy.deepcopy(data)
-        _check_version(data, told)
-        if not told:
-            scene_kind().check(data, "", told)
-            _check_ids(data, told)
-        if not told:
-            made = _Builder(data, folder.resolve(), device, told).scene()
-            if not told:
+        _check_version(data, problems)
+        if not problems:
+            scene_object().check(data, "", problems)
+            _check_ids(data, problems)
+        if not problems:
+            made = _Loader(data, folder.resolve(), device, problems).scene()
+            if not problems:
                 return made
             made.close()
     except RecursionError:
-        told.append("nodes: groups are nested too deep.")
-    raise SceneFileError(name, told)
+        problems.append("nodes: groups are nested too deep.")
+    raise SceneFileError(name, problems)
 
 
-def read(path: str | os.PathLike[str]) -> Any:
-    """What is in a JSON file.
+def read(path: PathLike) -> JsonValue:
+    """Return the contents of a JSON file.
 
     Raises:
-        SceneFileError: it is no JSON; line and column are told.
+        SceneFileError: it is not JSON; the error names line and column.
     """
     path = Path(path)
     if not path.is_file():
-        what = "is a folder" if path.is_dir() else "is not there"
+        what = "is a folder" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"load_scene: the file {str(path)!r} {what}.")
     if path.stat().st_size > MAX_BYTES:
-        raise SceneFileError(path.name, [f"it has more than {MAX_BYTES:,} bytes."])
+        raise SceneFileError(path.name, [f"the file has more than {MAX_BYTES:,} bytes."])
     try:
         text = path.read_bytes().decode("utf-8-sig")
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except UnicodeDecodeError as error:
-        problem = f"it is not in UTF-8 (byte {error.start})."
+        problem = f"the file is not UTF-8 (byte {error.start})."
     except json.JSONDecodeError as error:
         problem = f"line {error.lineno}, column {error.colno}: {error.msg[:1].lower()}"
         problem += f"{error.msg[1:]}."
-    except _NoNumber as error:
-        problem = f"{error} is no number in JSON."
+    except _NotANumber as error:
+        problem = f"{error} is not a number in JSON."
     except RecursionError:
         problem = "lists and objects are nested too deep."
-    except ValueError as error:  # a whole number of thousands of digits
+    except ValueError as error:  # an integer of thousands of digits
         problem = f"{error}."
     raise SceneFileError(path.name, [problem])
 
 
-class _NoNumber(ValueError):
-    """NaN or Infinity, which Python's reader would take."""
+class _NotANumber(ValueError):
+    """NaN or Infinity, which Python's JSON parser accepts."""
 
 
-def _constant(text: str) -> Any:
-    raise _NoNumber(text)
+def _constant(text: str) -> NoReturn:
+    raise _NotANumber(text)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> Entry:
-    made = Entry(pairs)
+def _object(pairs: list[tuple[str, JsonValue]]) -> JsonDict:
+    made = JsonDict(pairs)
     if len(made) < len(pairs):
         keys = [key for key, _ in pairs]
-        made.twice = tuple(key for key in made if keys.count(key) > 1)
+        made.repeated = tuple(key for key in made if keys.count(key) > 1)
     return made
 
 
-# checks beyond the table --------------------------------------------------------------------------
-def _check_version(data: Any, told: list[str]) -> None:
-    version: Any = data.get("dala") if isinstance(data, dict) else None
-    if type(version) in (int, float) and version > VERSION:
-        told.append(
+# checks of the file as a whole --------------------------------------------------------------------
+def _check_version(data: JsonValue, problems: list[str]) -> None:
+    version = data.get("dala") if isinstance(data, dict) else None
+    if isinstance(version, int | float) and version > VERSION:
+        problems.append(
             f"dala: this is version {version:g} of the format, and {VERSION} is the newest that "
-            "this dala reads. Update it: pip install -U dala."
+            "this version of Dala reads. Update it: pip install -U dala-gpu."
         )
 
 
-def _check_ids(data: Any, told: list[str], home: str = "") -> None:
-    """Ids that are there twice, and those that are referred to and not there.
+def _check_ids(data: JsonValue, problems: list[str], home: str = "") -> None:
+    """Report ids that occur twice, and references to ids that do not exist.
 
-    A scene inside the scene (whose place is ``home``) has ids of its own.
+    An inner scene, whose location is ``home``, has ids of its own.
     """
     places: dict[str, str] = {}
-    uses: list[tuple[str, Any]] = []
+    uses: list[tuple[str, JsonValue]] = []
 
-    def walk(nodes: Any, at: str) -> None:
+    def walk(nodes: JsonValue, at: str) -> None:
         for i, item in enumerate(nodes if isinstance(nodes, list) else ()):
             here = f"{at}[{i}]"
             if not isinstance(item, dict):
                 continue
             if isinstance(id := item.get("id"), str):
                 if id in places:
-                    told.append(f"{here}.id: {id!r} is the id of {places[id]} already.")
+                    problems.append(f"{here}.id: {id!r} is already the id of {places[id]}.")
                 places.setdefault(id, here)
             if item.get("type") == "effect" and "input" in item:
                 uses.append((f"{here}.input", item["input"]))
@@ -159,9 +174,9 @@ def _check_ids(data: Any, told: list[str], home: str = "") -> None:
             elif item.get("type") == "group":
                 walk(item.get("nodes"), f"{here}.nodes")
             elif item.get("type") == "scene":
-                _check_ids(item.get("scene"), told, f"{here}.scene")
+                _check_ids(item.get("scene"), problems, f"{here}.scene")
 
-    def listed(name: str) -> list[Any]:
+    def listed(name: str) -> list[JsonValue]:
         found = data.get(name) if isinstance(data, dict) else None
         return found if isinstance(found, list) else []
 
@@ -175,40 +190,42 @@ def _check_ids(data: Any, told: list[str], home: str = "") -> None:
         if isinstance(inside, list):
             uses += [(f"{at}.nodes[{n}]", id) for n, id in enumerate(inside)]
         elif isinstance(inside, int) and item.get("type") != "grid":
-            told.append(f"{at}.nodes: a list of ids is expected, {shown(inside)} came.")
+            problems.append(refusal(f"{at}.nodes", "a list of ids", inside))
         if isinstance(item, dict) and "columns" in item and item.get("type") != "grid":
-            told.append(f"{at}.columns: only a grid has columns.")
+            problems.append(f"{at}.columns: only a grid has columns.")
     for at, id in uses:
         if isinstance(id, str) and id and id not in places:
-            told.append(
+            problems.append(
                 f"{at}: there is no node with the id {id!r}. {did_you_mean(id, places)}".strip()
             )
 
 
-# making -------------------------------------------------------------------------------------------
-class _Builder:
-    """Makes a scene of a file that is well formed; ``home`` is where a scene inside it stands."""
+# making the scene ---------------------------------------------------------------------------------
+class _Loader:
+    """Makes a scene from a checked file; ``home`` is the location of an inner scene."""
 
     def __init__(
         self,
-        data: dict[str, Any],
+        data: dict[str, JsonValue],
         base: Path,
         device: str | None,
-        told: list[str],
+        problems: list[str],
         home: str = "",
     ) -> None:
         self.data = data
         self.home = home
         self.base = base
         self.device = device
-        self.told = told
-        self.record = Record(data, base)
+        self.problems = problems
+        self.record = FileRecord(data, base)
         self.taken = set(_ids(data["nodes"]))
-        #: Effects that come before the node they are on, and animations: made after all nodes.
-        self.later: list[tuple[Any, dict[str, Any], str, Any]] = []
+        #: Animations, and effects listed before their input: made after all other nodes.
+        self.later: list[
+            tuple[NodeBuilder, dict[str, JsonValue], str, tuple[str | None, str | None] | None]
+        ] = []
 
     def scene(self) -> Scene:
-        """The scene, without what was refused: ``told`` has that."""
+        """Return the scene; parts that were refused are missing and listed in ``problems``."""
         data, home = self.data, self.home
         options = {k: data[k] for k in ("fps", "background", "blend_space") if k in data}
         made = Scene(int(data["width"]), int(data["height"]), device=self.device, **options)
@@ -216,12 +233,12 @@ class _Builder:
             made.duration = data.get("duration")
             self._nodes(made, data["nodes"], join(home, "nodes"))
             for group, item, at, after in self.later:
-                if item["type"] == "effect":
-                    self._try(at, self._make, group, item, at)
-                else:
+                if item["type"] == "animation":
                     self._animate(made, item, at, after)
+                else:
+                    self._attempt(at, self._make, group, item, at)
             for i, item in enumerate(data.get("layouts", ())):
-                self._try(f"{join(home, 'layouts')}[{i}]", self._lay, made, item)
+                self._attempt(f"{join(home, 'layouts')}[{i}]", self._lay_out, made, item)
             for i, item in enumerate(data.get("animations", ())):
                 self._animate(made, item, f"{join(home, 'animations')}[{i}]", None)
             remember(made, self.record)
@@ -230,68 +247,63 @@ class _Builder:
             raise
         return made
 
-    def _try(self, at: str, call: Any, *args: Any) -> Any:
-        """Calls; what is refused is told with its place, and the rest goes on."""
+    def _attempt(self, at: str, call: Callable[..., T], *args: Any) -> T | None:
+        """Return the result of a call; an error is reported with its location."""
         try:
             return call(*args)
         except SceneFileError as error:
-            self.told += error.problems
+            self.problems += error.problems
         except (DalaError, OSError, ValueError) as error:
-            self.told.append(f"{at}: {unprefixed(error)}")
+            self.problems.append(f"{at}: {without_call(error)}")
         return None
 
-    def _nodes(self, home: Any, items: list[dict[str, Any]], at: str) -> None:
+    def _nodes(self, home: NodeBuilder, items: list[dict[str, JsonValue]], at: str) -> None:
         before = None
         for i, item in enumerate(items):
             here = f"{at}[{i}]"
             if item["type"] == "animation":
                 self.later.append((home, item, here, (_id_of(home), _id_of(before))))
                 continue
-            scene = home._scene_of()
-            if item["type"] == "effect" and item.get("input", "") not in ("", *scene.nodes):
+            nodes = home.scene_of().nodes
+            if item["type"] == "effect" and item.get("input", "") not in ("", *nodes):
                 self.later.append((home, item, here, None))
                 continue
-            node = self._try(here, self._make, home, item, here)
+            node = self._attempt(here, self._make, home, item, here)
             before = node if node is not None else before
-            if node is not None and item["type"] == "group":
-                self._nodes(node, item.get("nodes", []), f"{here}.nodes")
+            if node is not None and NODE_TYPES[item["type"]].HOLDS == "nodes":
+                self._nodes(node, item.get("nodes", []), f"{here}.nodes")  # type: ignore[arg-type]
 
-    def _make(self, home: Any, item: dict[str, Any], at: str) -> Node:
-        type = item["type"]
-        inside = ("type", "nodes", "scene")
-        given = {k: v for k, v in item.items() if k not in inside and v is not None}
-        given.setdefault("id", self._id(type))
-        if "font" in given:
-            given["font"] = self._font(given["font"], f"{at}.font")
-        path = None
-        if type in ("video", "image", "overlay", "subtitles") and "source" in given:
-            path = self._path(given.pop("source"), f"{at}.source")
-        made: Node
-        if type == "video":
-            made = home.add_video(path, **given)
-        elif type == "image":
-            made = home.add_image(path, **given)
-        elif type == "overlay":
-            made = home.add_overlay(path, **given)
-        elif type == "text":
-            made = home.add_text(given.pop("text"), **given)
-        elif type == "subtitles":
-            made = home.add_subtitles(path, **given)
-        elif type == "group":
-            made = home.add_group(**given)
-        elif type == "scene":
-            made = self._inside(home, item["scene"], f"{at}.scene", given)
+    def _make(self, home: NodeBuilder, item: dict[str, JsonValue], at: str) -> Node:
+        cls = NODE_TYPES[item["type"]]
+        given = {"id": item.get("id") or self._id(cls.type)}
+        paths: dict[str, str | int] = {}
+        names = {argument.key or name: name for name, argument in cls.ARGUMENTS.items()}
+        for key, value in item.items():
+            if value is None or key in ("type", "id", cls.EXTRA, cls.HOLDS):
+                continue
+            name = names.get(key, key)
+            type = (cls.ARGUMENTS.get(name) or cls.PROPERTIES[name]).type
+            if isinstance(type, FontType):
+                value = self._font(value, f"{at}.{key}")
+            elif isinstance(type, PathType):
+                value = paths[key] = self._path(value, f"{at}.{key}")
+            given[name] = value
+        if cls.EXTRA:
+            given |= self._params(item.get(cls.EXTRA) or {}, at)
+        if cls.HOLDS == "scene":
+            made = self._inner(home, item["scene"], f"{at}.scene", given)
         else:
-            params = self._params(given.pop("params", {}), at)
-            made = home.add_effect(given.pop("filter"), given.pop("input", None), **given, **params)
-        self.record.take(made, item, path)
+            made = getattr(home, f"add_{cls.type}")(**given)
+        self.record.add_node(made, item, paths)
         return made
 
-    def _inside(self, home: Any, data: dict[str, Any], at: str, given: dict[str, Any]) -> Node:
-        """A scene inside the scene, which is closed with it."""
-        builder = _Builder(data, self.base, home._scene_of().device, self.told, at)
-        inner = builder.scene()
-        self.record.files |= builder.record.files
+    def _inner(
+        self, home: NodeBuilder, data: dict[str, JsonValue], at: str, given: dict[str, Any]
+    ) -> Node:
+        """Add an inner scene, which is closed together with the outer one."""
+        loader = _Loader(data, self.base, home.scene_of().device, self.problems, at)
+        inner = loader.scene()
+        self.record.files |= loader.record.files
         try:
             made: SceneNode = home.add_scene(inner, **given)
         except BaseException:
@@ -307,14 +319,20 @@ class _Builder:
         self.taken.add(f"{type}-{number}")
         return f"{type}-{number}"
 
-    def _animate(self, scene: Scene, item: dict[str, Any], at: str, after: Any) -> None:
+    def _animate(
+        self,
+        scene: Scene,
+        item: dict[str, JsonValue],
+        at: str,
+        after: tuple[str | None, str | None] | None,
+    ) -> None:
         if item["node"] not in scene.nodes:
-            return  # it was refused, and that is told
-        made = self._try(at, lambda: scene.add_animation(**animation_arguments(item)))
+            return  # the node was refused, which is already reported
+        made = self._attempt(at, lambda: scene.add_animation(**animation_arguments(item)))
         if made is not None:
-            self.record.animated(made, item, after)
+            self.record.add_animation(made, item, after)
 
-    def _lay(self, scene: Scene, item: dict[str, Any]) -> None:
+    def _lay_out(self, scene: Scene, item: dict[str, JsonValue]) -> None:
         nodes = item["nodes"]
         if not isinstance(nodes, list):
             nodes = int(nodes)
@@ -328,39 +346,39 @@ class _Builder:
         getattr(scene, item["type"])(nodes, **options)
 
     # files ----------------------------------------------------------------------------------------
-    def _path(self, value: Any, at: str) -> Any:
-        """What a source means: a path beside the file, or what stands there itself."""
+    def _path(self, value: str | float, at: str) -> str | int:
+        """Return what a source means: a path relative to the file, a URL, text, or a camera."""
         if not isinstance(value, str):
             return int(value)
         if "://" in value or "\n" in value:
             return value
         path = Path(os.path.normpath(self.base / value))
         if not path.is_file():
-            what = "is a folder" if path.is_dir() else "is not there"
+            what = "is a folder" if path.is_dir() else "does not exist"
             raise SceneFileError("", [f"{at}: the file {value!r} {what} (in {str(self.base)!r})."])
         self.record.files.add(path)
         return str(path)
 
-    def _font(self, font: Any, at: str) -> Any:
-        """A family, or a file beside this one; whether there is one is seen now, not when drawn."""
+    def _font(self, font: str | list[str], at: str) -> str | tuple[str, ...]:
+        """Return a family, or the path of a font file; a missing font is an error now."""
         if isinstance(font, list):
-            return tuple(self._font(f, f"{at}[{i}]") for i, f in enumerate(font))
+            return tuple(str(self._font(f, f"{at}[{i}]")) for i, f in enumerate(font))
         from dala.media.text.fonts.faces import find
 
-        found = self._path(font, at) if is_font_file(font) else font
+        found = str(self._path(font, at)) if is_font_file(font) else font
         try:
             find(found)
         except DalaError as error:
-            raise SceneFileError("", [f"{at}: {unprefixed(error)}"]) from None
+            raise SceneFileError("", [f"{at}: {without_call(error)}"]) from None
         return found
 
-    def _params(self, params: dict[str, Any], at: str) -> dict[str, Any]:
+    def _params(self, params: dict[str, JsonValue], at: str) -> dict[str, Any]:
         return {k: self._param(k, v, join(f"{at}.params", k)) for k, v in params.items()}
 
-    def _param(self, name: str, value: Any, at: str) -> Any:
+    def _param(self, name: str, value: JsonValue, at: str) -> Any:
         if not is_file_param(name, value):
             return _tuples(value)
-        path = Path(self._path(value, at))
+        path = Path(str(self._path(value, at)))
         if name == "lut":
             return path
         if name == "map":
@@ -370,15 +388,15 @@ class _Builder:
         return load(path, 1 << 27)
 
 
-def _id_of(node: Any) -> str | None:
+def _id_of(node: NodeBuilder | Node | None) -> str | None:
     return getattr(node, "id", None)
 
 
-def _tuples(value: Any) -> Any:
+def _tuples(value: JsonValue) -> JsonValue:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _ids(nodes: list[dict[str, Any]]) -> list[str]:
+def _ids(nodes: list[dict[str, JsonValue]]) -> list[str]:
     found = []
     for item in nodes:
         found += [item["id"]] if "id" in item else []
@@ -387,20 +405,20 @@ def _ids(nodes: list[dict[str, Any]]) -> list[str]:
 
 
 def files_of(scene: Scene) -> list[Path]:
-    """The files that a scene was loaded with, beside the scene file itself."""
+    """Return the files that a scene was loaded with, without the scene file itself."""
     record = record_of(scene)
     return sorted(record.files) if record is not None else []
 
 
-def named_files(path: str | os.PathLike[str]) -> list[Path]:
-    """The files that a scene file names, there or not; none where it is no JSON."""
+def named_files(path: PathLike) -> list[Path]:
+    """Return the files that a scene file names, whether they exist or not; [] if it is not JSON."""
     try:
         data = read(path)
     except (SceneFileError, OSError):
         return []
     folder, found = Path(path).resolve().parent, set()
 
-    def walk(value: Any, key: str) -> None:
+    def walk(value: JsonValue, key: str) -> None:
         if isinstance(value, dict):
             for name, item in value.items():
                 walk(item, name)

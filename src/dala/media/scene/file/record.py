@@ -1,7 +1,7 @@
-"""What a scene's file said, kept while the scene lives: what has not changed is written as it was.
+"""The file that a scene was loaded from, kept so that saving reproduces what did not change.
 
-A file says "top-right" where a node has numbers, and a layout where nodes have boxes. Saving writes
-the file's own words for what is still as they made it, and numbers for what is not.
+A file says "top-right" where a node has coordinates, and a layout where nodes have boxes. Saving
+writes the file's own form for everything that still has the value the file gave it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from dala.gpu.color import NAMED
+from dala.media.scene.nodes.json_types import JsonValue
 from dala.media.text.fonts.scan import SUFFIXES
 
 if TYPE_CHECKING:
@@ -20,73 +21,72 @@ if TYPE_CHECKING:
 
 
 #: Parameters of filters that are pictures, or files of another kind.
-PICTURES: Final = ("over", "second", "picture", "mask", "background")
-FILES: Final = ("lut", "map")
+PICTURE_PARAMS: Final = ("over", "second", "picture", "mask", "background")
+FILE_PARAMS: Final = ("lut", "map")
 
 
-class Said(NamedTuple):
-    """What a file said of a node, and what came of it."""
+class NodeEntry(NamedTuple):
+    """The entry of a node in a file."""
 
-    item: dict[str, Any]
-    #: The file it shows, as it was found.
-    path: Any
+    item: dict[str, JsonValue]
+    #: The paths in it as they were resolved, by key.
+    paths: dict[str, str | int]
 
 
-class Record:
-    """What a file said of a whole scene."""
+class FileRecord:
+    """The contents of a scene file, and the nodes and animations it made."""
 
-    def __init__(self, data: dict[str, Any], base: Path) -> None:
+    def __init__(self, data: dict[str, JsonValue], base: Path) -> None:
         self.data = data
         self.base = base
-        #: Files it names.
+        #: Files that it names.
         self.files: set[Path] = set()
-        self.nodes: WeakKeyDictionary[Node, Said] = WeakKeyDictionary()
-        #: Values of nodes when the file had been read.
-        self.values: WeakKeyDictionary[Node, dict[str, Any]] = WeakKeyDictionary()
-        self.animations: WeakKeyDictionary[Animation, dict[str, Any]] = WeakKeyDictionary()
-        #: Where an animation stands that is one of the file's nodes: ids of group and node before.
+        self.nodes: WeakKeyDictionary[Node, NodeEntry] = WeakKeyDictionary()
+        #: State of the nodes after loading.
+        self.states: WeakKeyDictionary[Node, dict[str, Any]] = WeakKeyDictionary()
+        self.animations: WeakKeyDictionary[Animation, dict[str, JsonValue]] = WeakKeyDictionary()
+        #: For an animation in the list of nodes: the ids of its group and of the node before it.
         self.after: WeakKeyDictionary[Animation, tuple[str | None, str | None]]
         self.after = WeakKeyDictionary()
 
-    def take(self, node: Node, item: dict[str, Any], path: Any) -> None:
-        """A node was made as the file says."""
-        self.nodes[node] = Said(item, path)
+    def add_node(self, node: Node, item: dict[str, JsonValue], paths: dict[str, str | int]) -> None:
+        """Remember the entry of a node."""
+        self.nodes[node] = NodeEntry(item, paths)
 
-    def animated(self, animation: Animation, item: dict[str, Any], after: Any) -> None:
-        """An animation was made as the file says."""
+    def add_animation(
+        self,
+        animation: Animation,
+        item: dict[str, JsonValue],
+        after: tuple[str | None, str | None] | None,
+    ) -> None:
+        """Remember the entry of an animation."""
         self.animations[animation] = item
         if after is not None:
             self.after[animation] = after
 
-    def settle(self, scene: Scene) -> None:
-        """The file has been read: what nodes are now is what it means."""
-        for node in self.nodes:
-            self.values[node] = state(node)
+
+_records: WeakKeyDictionary[Scene, FileRecord] = WeakKeyDictionary()
 
 
-_records: WeakKeyDictionary[Scene, Record] = WeakKeyDictionary()
-
-
-def remember(scene: Scene, record: Record) -> None:
-    """Keeps the record of a scene for as long as it lives."""
-    record.settle(scene)
+def remember(scene: Scene, record: FileRecord) -> None:
+    """Keep the record of a scene that was just loaded, for as long as the scene exists."""
+    for node in record.nodes:
+        record.states[node] = node.saved_state()
     _records[scene] = record
 
 
-def record_of(scene: Scene) -> Record | None:
-    """What a scene's file said; None for one that was made by calls."""
+def forget(scene: Scene) -> None:
+    """Drop the record of a scene: saving then writes all values as they are."""
+    _records.pop(scene, None)
+
+
+def record_of(scene: Scene) -> FileRecord | None:
+    """Return the record of a scene; None if it was not loaded from a file."""
     return _records.get(scene)
 
 
-def state(node: Node) -> dict[str, Any]:
-    """All that can be changed about a node: properties, and the parameters of an effect."""
-    params = {f"params.{k}": v for k, v in getattr(node, "params", {}).items()}
-    values = {k: v for k, v in node._values.items() if node.type != "subtitles" or k != "text"}
-    return values | params
-
-
-def animation_arguments(item: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of add_animation that an entry means."""
+def animation_arguments(item: dict[str, JsonValue]) -> dict[str, Any]:
+    """Return the arguments of ``add_animation`` for an entry of a file."""
     given = {k: v for k, v in item.items() if k != "type" and v is not None}
     if "from" in given:
         given["from_"] = given.pop("from")
@@ -102,14 +102,22 @@ def animation_arguments(item: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def is_font_file(font: Any) -> bool:
-    """Whether a font is the path of a file, not a family."""
+def is_font_file(font: JsonValue) -> bool:
+    """Return True if a font is the path of a file, not a family.
+
+    >>> is_font_file("fonts/Own.ttf"), is_font_file("Dala Sans")
+    (True, False)
+    """
     return isinstance(font, str) and (font.lower().endswith(SUFFIXES) or "/" in font)
 
 
-def is_file_param(name: str, value: Any) -> bool:
-    """Whether a parameter of a filter is the path of a file."""
-    if name in FILES:
+def is_file_param(name: str, value: JsonValue) -> bool:
+    """Return True if a parameter of a filter is the path of a file.
+
+    >>> is_file_param("lut", "warm.cube"), is_file_param("background", "red")
+    (True, False)
+    """
+    if name in FILE_PARAMS:
         return isinstance(value, str)
     color = isinstance(value, str) and (value.startswith("#") or value.strip().lower() in NAMED)
-    return name in PICTURES and isinstance(value, str) and not color
+    return name in PICTURE_PARAMS and isinstance(value, str) and not color

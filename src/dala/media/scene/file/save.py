@@ -1,4 +1,4 @@
-"""Scenes written as scene files."""
+"""Write scenes as scene files."""
 
 from __future__ import annotations
 
@@ -7,54 +7,56 @@ import copy
 import json
 import os
 import secrets
-from collections.abc import Callable
-from fractions import Fraction
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dala.errors import SceneFileError
-from dala.gpu.compute.kernel import find
-from dala.gpu.compute.runnable import Runnable
-from dala.media.scene.boxes import room
-from dala.media.scene.file.record import Record, is_file_param, is_font_file, record_of, state
-from dala.media.scene.file.table import VERSION
+from dala.media.scene.file.record import FileRecord, is_file_param, is_font_file, record_of
+from dala.media.scene.file.schema import VERSION
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
-from dala.media.scene.nodes.image import ImageNode
-from dala.media.scene.nodes.properties import PLACES, Parts
-from dala.media.scene.nodes.text import SubtitlesNode, TextNode
-from dala.media.scene.nodes.video import SceneNode, VideoNode
+from dala.media.scene.nodes.json_types import JsonValue
+from dala.media.scene.nodes.nested import SceneNode
+from dala.media.scene.nodes.node import NotNamed
+from dala.media.scene.nodes.pip import PIP_ARGUMENTS
+from dala.media.scene.nodes.properties import PairProperty
+from dala.media.scene.nodes.property_types import (
+    ColorType,
+    FontType,
+    PathType,
+    hex_color,
+    plain_json,
+)
+from dala.typing import PathLike
 
 if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
     from dala.media.scene.nodes.node import Node
     from dala.media.scene.scene import Scene
 
-#: Keys of a file that say where a node lies and how large it is.
-_PLACE: Final = frozenset((
-    "x", "y", "width", "height", "position", "size", "scale", "pip", "pip_position", "pip_size",
-    "margin",
-))  # fmt: skip
 _BOX: Final = ("x", "y", "width", "height", "scale")
+#: Keys of a file that decide position and size.
+_PLACEMENT: Final = frozenset((*_BOX, "position", "size", "margin", *PIP_ARGUMENTS))
 _BORDER: Final = ("border_width", "border_color")
-#: What add_subtitles would choose otherwise.
-_SUBTITLES: Final = ("x", "y", "size", "align", "outline_width")
-#: Columns of a line.
-_WIDE: Final = 96
+#: Characters of a line.
+_LINE: Final = 96
 
 
-def save_scene(scene: Scene, path: str | os.PathLike[str]) -> None:
-    """Writes a scene to a file, which appears under its name when it is whole.
+def save_scene(scene: Scene, path: PathLike) -> None:
+    """Write a scene to a file. Paths in it are relative to the file.
 
-    Paths in it are relative to the file.
+    The file is complete when it appears under its name: it is written beside it and renamed.
 
     Raises:
-        SceneFileError: something in the scene cannot be named in a file, such as an array.
+        SceneFileError: something in the scene, such as an array, cannot be named in a file.
     """
     target = Path(path)
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"Scene.save: there is no folder '{target.parent}'. Make it first.")
-    text = written(scene_to_dict(scene, base=target.resolve().parent, name=target.name))
+        raise FileNotFoundError(
+            f"Scene.save: the folder '{target.parent}' does not exist. Create it first."
+        )
+    text = format_json(scene_to_dict(scene, base=target.resolve().parent, name=target.name))
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         part.write_text(text + "\n", encoding="utf-8")
@@ -66,134 +68,143 @@ def save_scene(scene: Scene, path: str | os.PathLike[str]) -> None:
 
 
 def scene_to_dict(
-    scene: Scene, *, base: str | os.PathLike[str] | None = None, name: str = "scene"
-) -> dict[str, Any]:
-    """A scene as what is in a scene file.
+    scene: Scene, *, base: PathLike | None = None, name: str = "scene"
+) -> dict[str, JsonValue]:
+    """Return a scene as the contents of a scene file.
 
-    A scene that came from a file is written in that file's words as far as they still hold;
+    A scene that was loaded from a file keeps the file's form for everything that did not change;
     animated properties count as unchanged.
 
     Args:
         scene: the scene.
-        base: the folder that paths are to be relative to; left out, those of a scene from a file
-            stay relative to it, and others are absolute.
-        name: of the file, for errors.
+        base: the folder to make paths relative to; by default paths of a loaded scene stay
+            relative to its file, and others are absolute.
+        name: name of the file, for errors.
 
     Raises:
-        SceneFileError: something in it cannot be named in a file; ``problems`` has all of it.
+        SceneFileError: something cannot be named in a file; ``problems`` lists everything.
+
+    >>> from dala.media.scene import Scene
+    >>> with Scene(64, 36, device="cpu") as scene:
+    ...     box = scene.add_overlay(color="red", size=(8, 8))
+    ...     scene_to_dict(scene)["nodes"]
+    [{'type': 'overlay', 'color': '#ff0000', 'size': [8, 8]}]
     """
     scene._check_open("scene_to_dict")
     saver = _Saver(scene, None if base is None else Path(base).resolve())
-    made = saver.scene()
-    if saver.told:
-        raise SceneFileError(name, saver.told)
+    made = saver.contents()
+    if saver.problems:
+        raise SceneFileError(name, saver.problems)
     return copy.deepcopy(made)
 
 
 class _Saver:
-    def __init__(self, scene: Scene, base: Path | None, *, inside: bool = False) -> None:
-        self.scene_ = scene
-        self.record = record_of(scene) or Record({}, Path())
-        known = record_of(scene) is not None
-        self.base = self.record.base if base is None and known and not inside else base
-        self.told: list[str] = []
-        self.animations = [a for a in scene.animator if not a._muted]
-        #: Properties that animations have, by node.
-        self.moving = {
+    """Writes one scene; an inner scene has a saver of its own."""
+
+    def __init__(self, scene: Scene, base: Path | None, *, inner: bool = False) -> None:
+        self.scene = scene
+        self.record = record_of(scene) or FileRecord({}, Path())
+        loaded = record_of(scene) is not None
+        self.base = self.record.base if base is None and loaded and not inner else base
+        self.problems: list[str] = []
+        self.animations = [a for a in scene.animator if not a.muted]
+        #: Animated properties, as (node id, property).
+        self.animated = {
             (_id(a), part)
             for a in self.animations
             for part in (a.property, *_parts(a.node, a.property))
         }
         self.layouts = [i for i in self.record.data.get("layouts", ()) if self._holds(i)]
-        laid = [self._laid(item) for item in self.layouts]
-        self.laid = {node.id for nodes in laid for node in nodes}
-        self.used = {_id(a) for a in self.animations} | {
+        self.laid_out = {node.id for item in self.layouts for node in self._nodes_of(item)}
+        self.referenced = {_id(a) for a in self.animations} | {
             e.input.id for e in scene.nodes.values() if isinstance(e, EffectNode) and e.input
         }
 
-    def scene(self) -> dict[str, Any]:
-        scene, said = self.scene_, self.record.data
-        now: dict[str, Any] = {"dala": VERSION, "width": scene.width, "height": scene.height}
-        fps = _rate(scene)
-        if fps != 30:
-            now["fps"] = fps
-        if scene._background != (0, 0, 0, 255):
-            now["background"] = _hex(scene._background)
-        if scene._blend_space != "srgb":
-            now["blend_space"] = scene._blend_space
+    def contents(self) -> dict[str, JsonValue]:
+        """Return the contents of the file."""
+        scene = self.scene
+        now: dict[str, JsonValue] = {
+            "dala": VERSION, "width": scene.width, "height": scene.height,
+        }  # fmt: skip
+        rate = scene.frame_rate
+        if rate != 30:
+            now["fps"] = rate.numerator if rate.denominator == 1 else str(rate)
+        if scene.background != (0, 0, 0, 255):
+            now["background"] = hex_color(scene.background)
+        if scene.blend_space != "srgb":
+            now["blend_space"] = scene.blend_space
         if scene.duration is not None:
-            now["duration"] = _plain(scene.duration)
-        now["nodes"] = self._nodes(scene._root)
+            now["duration"] = plain_json(scene.duration)
+        now["nodes"] = self._nodes(scene.container())
         rest = [self._animation(a) for a in self.animations if a not in self.record.after]
         now |= {"animations": rest} if rest else {}
         now |= {"layouts": self.layouts} if self.layouts else {}
-        return _in_words(scene, now, said)
+        return _in_form_of(self.record.data, scene, now)
 
     # nodes ----------------------------------------------------------------------------------------
-    def _nodes(self, group: GroupNode) -> list[dict[str, Any]]:
+    def _nodes(self, group: GroupNode) -> list[dict[str, JsonValue]]:
         home = group.id if group.parent is not None else None
-        made = self._placed(home, None)
+        made = self._animations_after(home, None)
         for node in group.children:
-            made += [self._node(node), *self._placed(home, node.id)]
+            made += [self._node(node), *self._animations_after(home, node.id)]
         return made
 
-    def _placed(self, home: str | None, before: str | None) -> list[dict[str, Any]]:
-        """The animations that stand among the nodes there."""
+    def _animations_after(self, home: str | None, before: str | None) -> list[dict[str, JsonValue]]:
+        """Return the animations that the file lists after a node of a group."""
         after = self.record.after
         found = [a for a in self.animations if a in after and after[a] == (home, before)]
         return [self._animation(a) for a in found]
 
-    def _node(self, node: Node) -> dict[str, Any]:
-        said = self.record.nodes.get(node)
-        if said is None:
-            made = self._fresh(node)
+    def _node(self, node: Node) -> dict[str, JsonValue]:
+        entry = self.record.nodes.get(node)
+        if entry is None:
+            made = self._new_entry(node)
         else:
-            made = self._kept(node, dict(said.item))
-            path = self._source(node)
-            if "source" in made or path is not None:
-                same = path == said.path and self.base == self.record.base
-                made["source"] = made["source"] if same else self._path(path)
+            made = self._kept_entry(node, dict(entry.item))
+            for key, path in self._sources(node).items():
+                if entry.paths.get(key) != path or self.base != self.record.base:
+                    made[key] = self._path(path)
             if self.base != self.record.base:
-                self._move_files(made)
+                self._relocate_files(made)
         if isinstance(node, GroupNode) and (node.children or "nodes" in made):
             made["nodes"] = self._nodes(node)
         if isinstance(node, SceneNode):
-            made["scene"] = self._inside(node)
+            made["scene"] = self._inner(node)
         return made
 
-    def _inside(self, node: SceneNode) -> dict[str, Any]:
-        """A scene inside the scene."""
-        saver = _Saver(node.child, self.base, inside=True)
-        made = saver.scene()
-        self.told += [f"node {node.id!r}: in its scene, {line}" for line in saver.told]
-        said = self.record.nodes.get(node)
-        own = () if said is None else said.item["scene"]
+    def _inner(self, node: SceneNode) -> dict[str, JsonValue]:
+        """Return an inner scene."""
+        saver = _Saver(node.child, self.base, inner=True)
+        made = saver.contents()
+        self.problems += [f"node {node.id!r}: in its scene, {line}" for line in saver.problems]
+        entry = self.record.nodes.get(node)
+        own = () if entry is None else entry.item["scene"]
         return {k: v for k, v in made.items() if k in own or k not in ("dala", "$schema")}
 
-    def _move_files(self, item: dict[str, Any]) -> None:
-        """Files that an entry names besides its source, as seen from where it is written to."""
+    def _relocate_files(self, item: dict[str, JsonValue]) -> None:
+        """Make the paths of fonts and parameters relative to the folder that is written to."""
         if "font" in item:
             fonts = item["font"]
             many = [
-                self._moved_file(f, is_font_file(f))
+                self._relocated(f, is_font_file(f))
                 for f in (fonts if isinstance(fonts, list) else [fonts])
             ]
             item["font"] = many if isinstance(fonts, list) else many[0]
         if "params" in item:
             item["params"] = {
-                k: self._moved_file(v, is_file_param(k, v)) for k, v in item["params"].items()
+                k: self._relocated(v, is_file_param(k, v)) for k, v in item["params"].items()
             }
 
-    def _moved_file(self, value: Any, file: bool) -> Any:
-        return self._path(str(self.record.base / value)) if file else value
+    def _relocated(self, value: JsonValue, is_file: bool) -> JsonValue:
+        return self._path(str(self.record.base / value)) if is_file else value
 
-    def _kept(self, node: Node, item: dict[str, Any]) -> dict[str, Any]:
-        """What the file said, but for what has changed since."""
-        before, now = self.record.values[node], state(node)
+    def _kept_entry(self, node: Node, item: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return the file's entry of a node, with the values that changed since."""
+        before, now = self.record.states[node], node.saved_state()
         changed = {k for k, v in now.items() if before.get(k) != v}
-        changed -= {k for k in changed if (node.id, k.removeprefix("params.")) in self.moving}
-        if changed & set(_BOX) or self._was_laid(node):
-            item = {k: v for k, v in item.items() if k not in _PLACE}
+        changed -= {k for k in changed if (node.id, k.removeprefix("params.")) in self.animated}
+        if changed & set(_BOX) or self._left_layout(node):
+            item = {k: v for k, v in item.items() if k not in _PLACEMENT}
             item |= self._properties(node, _BOX)
         if changed & set(_BORDER):
             item = {k: v for k, v in item.items() if k not in ("border", *_BORDER)}
@@ -205,110 +216,101 @@ class _Saver:
                 item["params"] = {**item.get("params", {}), key: value}
             else:
                 item.pop(name, None)
-                item |= self._properties(node, (name,), default=name in before)
-        if node.id in self.used:
+                item |= self._properties(node, (name,), defaults=name in before)
+        if node.id in self.referenced:
             item.setdefault("id", node.id)
         return item
 
-    def _fresh(self, node: Node) -> dict[str, Any]:
-        """A node that was made by a call."""
-        made: dict[str, Any] = {"type": node.type}
-        if node.id != f"{node.type}-{node.serial}" or node.id in self.used:
+    def _new_entry(self, node: Node) -> dict[str, JsonValue]:
+        """Return the entry of a node that did not come from a file."""
+        made: dict[str, JsonValue] = {"type": node.type}
+        if node.id != f"{node.type}-{node.serial}" or node.id in self.referenced:
             made["id"] = node.id
-        if (source := self._source(node)) is not None:
-            made["source"] = self._path(source)
-        if isinstance(node, VideoNode):
-            made |= {k: _plain(v) for k, v in node.options.items()}
-        if isinstance(node, SubtitlesNode) and node.offset:
-            made["offset"] = _plain(node.offset)
-        if isinstance(node, GroupNode) and node.canvas != room(node):
-            made["canvas"] = _plain(node.canvas)
-        if isinstance(node, EffectNode):
-            made["filter"] = node.name
-            if isinstance(node.filter, Runnable) and find(node.name) is not node.filter:
-                self._tell(node, f"the kernel {node.name!r} is not registered under its name.")
-            if node.input is not None:
-                made["input"] = node.input.id
-            if node.params:
-                made["params"] = {k: self._param(node, k, v) for k, v in node.params.items()}
-        names = [n for n, p in node.PROPERTIES.items() if not isinstance(p, Parts)]
-        if isinstance(node, SubtitlesNode):
-            names.remove("text")
-        return made | self._properties(node, names)
+        for key, value in self._arguments(node).items():
+            made[key] = self._path(value) if key in _path_keys(node) else plain_json(value)
+        if node.EXTRA:
+            params = {
+                k.removeprefix("params."): v
+                for k, v in node.saved_state().items()
+                if k.startswith("params.")
+            }
+            if params:
+                made[node.EXTRA] = {k: self._param(node, k, v) for k, v in params.items()}
+        return made | self._properties(node, node.property_values)
 
-    def _properties(self, node: Node, names: Any, *, default: bool = False) -> dict[str, Any]:
-        """Properties as they are now; those that are as if left out only with ``default``."""
-        made: dict[str, Any] = {}
+    def _properties(
+        self, node: Node, names: Iterable[str], *, defaults: bool = False
+    ) -> dict[str, JsonValue]:
+        """Return properties in file form; those with their default value only on request."""
+        made: dict[str, JsonValue] = {}
         for name in names:
-            if name not in node._values:
+            item = node.PROPERTIES.get(name)
+            if item is None or not item.saved:
                 continue
-            value = node._values[name]
-            always = ("text",) if node.type != "subtitles" else _SUBTITLES
-            if default or value != node.PROPERTIES[name].default or name in always:
-                made[name] = self._value(name, value)
+            value = node.property_values[name]
+            always = item.required or name in node.ALWAYS_SAVED
+            if defaults or always or value != item.default:
+                is_font = isinstance(item.type, FontType)
+                made[name] = self._fonts(value) if is_font else item.type.dump(value)
         if "x" in made or "y" in made:
-            x, y = made.pop("x", 0), made.pop("y", 0)
-            made["position"] = [x, y]
-        if "width" in made and "height" in made and not isinstance(node, TextNode):
+            made["position"] = [made.pop("x", 0), made.pop("y", 0)]
+        sized = isinstance(node.PROPERTIES.get("size"), PairProperty)
+        if sized and "width" in made and "height" in made:
             made["size"] = [made.pop("width"), made.pop("height")]
         return made
 
-    def _value(self, name: str, value: Any) -> Any:
+    def _fonts(self, value: Any) -> JsonValue:
         if value is None:
             return None
-        if name == "anchor":
-            found = [place for place, point in PLACES.items() if point == value]
-            return found[0] if found else _plain(value)
-        if name == "shadow":
-            return [*_plain(value[:3]), _hex(value[3])]
-        if name in ("color", "background") or name.endswith("_color"):
-            return _hex(value)
-        if name == "font":
-            fonts = [self._font(f) for f in (value if isinstance(value, tuple) else (value,))]
-            return fonts if isinstance(value, tuple) else fonts[0]
-        return _plain(value)
+        fonts = [self._font(f) for f in (value if isinstance(value, tuple) else (value,))]
+        return fonts if isinstance(value, tuple) else fonts[0]
 
-    def _font(self, font: Any) -> str:
+    def _font(self, font: PathLike) -> str:
         text = os.fspath(font)
         return str(self._path(text)) if os.path.isfile(text) else text
 
-    def _param(self, node: Node, name: str, value: Any) -> Any:
+    def _param(self, node: Node, name: str, value: Any) -> JsonValue:
         if isinstance(value, os.PathLike):
             return self._path(os.fspath(value))
         try:
-            json.dumps(made := _plain(value))
+            json.dumps(made := plain_json(value))
         except (TypeError, ValueError):
-            said = self.record.nodes.get(node)
-            if said is not None and name in said.item.get("params", {}):
-                return said.item["params"][name]  # a file that it was loaded from
-            self._tell(node, f"{name!r} is a {type(value).__name__}, which no file can name.")
+            entry = self.record.nodes.get(node)
+            if entry is not None and name in entry.item.get("params", {}):
+                return entry.item["params"][name]  # the file it was loaded from
+            self._report(node, f"{name!r} is a {type(value).__name__}, which no file can name.")
             return None
         return made
 
-    # what is shown --------------------------------------------------------------------------------
-    def _source(self, node: Node) -> Any:
-        """What a node shows: a path, a URL, a camera, or the text of subtitles."""
-        said = self.record.nodes.get(node)
-        if isinstance(node, VideoNode):
-            if isinstance(node.stream, str | int) and not isinstance(node.stream, bool):
-                return node.stream
-            if isinstance(node.stream, os.PathLike):
-                return os.fspath(node.stream)
-            what = type(node.stream).__name__
-            self._tell(node, f"its frames come from a {what}, which no file can name.")
-        elif isinstance(node, SubtitlesNode):
-            from dala.media.subtitles import format_subtitles
+    # sources --------------------------------------------------------------------------------------
+    def _arguments(self, node: Node) -> dict[str, Any]:
+        """Return the arguments of a node; those that no file can name are reported."""
+        made = {}
+        for key, value in node.saved_arguments().items():
+            if isinstance(value, NotNamed):
+                self._report(
+                    node, f"its {key} is {value.kind}, which no file can name. Use a path."
+                )
+            else:
+                made[key] = value
+        return made
 
-            return format_subtitles(node.cues) if said is None else said.path
-        elif isinstance(node, ImageNode) and node._shown is not None:
-            key = None if node.texture is None else node.texture.key
-            if isinstance(key, str | os.PathLike) and os.path.isfile(key):
-                return os.fspath(key)
-            self._tell(node, "it shows an array, which no file can name. Add it by its path.")
-        return None
+    def _sources(self, node: Node) -> dict[str, str | int]:
+        """Return the paths of a node from a file by key; text in place of a path is unchanged."""
+        entry = self.record.nodes[node]
+        found = {}
+        for key, value in self._arguments(node).items():
+            if key in _path_keys(node):
+                text = os.fspath(value) if isinstance(value, os.PathLike) else value
+                if isinstance(text, str) and "\n" in text and key in entry.paths:
+                    text = entry.paths[key]
+                found[key] = text
+        return found
 
-    def _path(self, path: Any) -> Any:
-        """A path as it is written: relative to the file, with slashes."""
+    def _path(self, path: Any) -> JsonValue:
+        """Return a path as it is written: relative to the file, with forward slashes."""
+        if isinstance(path, os.PathLike):
+            path = os.fspath(path)
         if not isinstance(path, str) or "://" in path or "\n" in path:
             return path
         full = os.path.abspath(path)
@@ -318,134 +320,121 @@ class _Saver:
         return Path(full).as_posix()
 
     # layouts --------------------------------------------------------------------------------------
-    def _laid(self, item: dict[str, Any]) -> list[Node]:
+    def _nodes_of(self, item: dict[str, JsonValue]) -> list[Node]:
         nodes = item["nodes"]
         if isinstance(nodes, list):
-            return [self.scene_.nodes[id] for id in nodes if id in self.scene_.nodes]
-        return [n for n in self.record.nodes if n.parent is self.scene_._root]
+            return [self.scene.nodes[id] for id in nodes if id in self.scene.nodes]
+        return [n for n in self.record.nodes if n.parent is self.scene.container()]
 
-    def _holds(self, item: dict[str, Any]) -> bool:
-        """Whether the nodes of a layout still lie where it laid them."""
-        found = self._laid(item)
+    def _holds(self, item: dict[str, JsonValue]) -> bool:
+        """Return True if the nodes of a layout are still where it put them."""
+        found = self._nodes_of(item)
         if isinstance(item["nodes"], list) and len(found) < len(item["nodes"]):
             return False
         return not any(self._moved(node) for node in found)
 
     def _moved(self, node: Node) -> bool:
-        before = self.record.values.get(node)
+        before = self.record.states.get(node)
+        values = node.property_values
         return before is None or any(
-            before.get(k) != node._values.get(k) and (node.id, k) not in self.moving for k in _BOX
+            before.get(k) != values.get(k) and (node.id, k) not in self.animated for k in _BOX
         )
 
-    def _was_laid(self, node: Node) -> bool:
-        """True for a node of a layout that does not hold any more."""
+    def _left_layout(self, node: Node) -> bool:
+        """Return True for a node of a layout that no longer holds."""
         gone = [i for i in self.record.data.get("layouts", ()) if i not in self.layouts]
-        return node.id not in self.laid and any(node in self._laid(item) for item in gone)
+        return node.id not in self.laid_out and any(node in self._nodes_of(item) for item in gone)
 
     # animations -----------------------------------------------------------------------------------
-    def _animation(self, animation: Animation) -> dict[str, Any]:
+    def _animation(self, animation: Animation) -> dict[str, JsonValue]:
         if animation in self.record.animations:
             return self.record.animations[animation]
         node: Any = animation.node
-        made: dict[str, Any] = {"node": node.id, "property": animation.property}
+        made: dict[str, JsonValue] = {"node": node.id, "property": animation.property}
         at = f"animation of {node.id!r}, {animation.property!r}"
         if animation.on_end is not None:
-            self.told.append(f"{at}: on_end is a function, which no file can name.")
+            self.problems.append(f"{at}: on_end is a function, which no file can name.")
         if callable(animation.easing):
-            self.told.append(f"{at}: its easing is a function. Give it by name.")
+            self.problems.append(f"{at}: its easing is a function. Give it by name.")
         if animation.keyframes is None:
-            course = animation._course
-            values = [_mixed(animation.property, v) for v in course.values]
-            made |= {"from": values[0], "to": values[-1], "duration": _plain(course.duration)}
+            first, last = (
+                _animated_value(node, animation.property, v)
+                for v in (animation.from_, animation.to)
+            )
+            made |= {"from": first, "to": last, "duration": plain_json(animation.duration)}
         else:
             frames = [list(frame) for frame in animation.keyframes]
             if any(len(f) > 2 and callable(f[2]) for f in frames):
-                self.told.append(f"{at}: an easing of a keyframe is a function. Give it by name.")
+                self.problems.append(f"{at}: the easing of a keyframe is a function. Give a name.")
                 frames = []
-            made["keyframes"] = _plain(frames)
+            made["keyframes"] = plain_json(frames)
             if frames and animation.duration != frames[-1][0]:
-                made["duration"] = _plain(animation.duration)
-        facts = {"easing": "linear", "delay": 0.0, "repeat": 0, "yoyo": False, "start": 0.0}
-        for name, default in facts.items():
+                made["duration"] = plain_json(animation.duration)
+        defaults = {"easing": "linear", "delay": 0.0, "repeat": 0, "yoyo": False, "start": 0.0}
+        for name, default in defaults.items():
             value = getattr(animation, name)
             if value not in (default, None) and not callable(value):
-                made[name] = _plain(value)
+                made[name] = plain_json(value)
         return made
 
-    def _tell(self, node: Node, problem: str) -> None:
-        self.told.append(f"node {node.id!r}: {problem}")
+    def _report(self, node: Node, problem: str) -> None:
+        self.problems.append(f"node {node.id!r}: {problem}")
 
 
 # values -------------------------------------------------------------------------------------------
-def _in_words(scene: Scene, now: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """What the whole scene is, in the file's words where they mean the same."""
-    if not said:
+def _in_form_of(
+    data: dict[str, JsonValue], scene: Scene, now: dict[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """Return the contents in the form of the file that was loaded, where that means the same."""
+    if not data:
         return now
     from dala.media.scene.clock import frame_rate
-    from dala.media.scene.nodes.properties import color
 
-    made: dict[str, Any] = {k: said[k] for k in ("dala", "$schema") if k in said}
-    same: dict[str, Callable[[Any], bool]] = {
-        "background": lambda v: color(v, "") == scene._background,
-        "fps": lambda v: frame_rate(v) == scene._clock.rate,
-        "blend_space": lambda v: v == scene._blend_space,
+    made: dict[str, JsonValue] = {k: data[k] for k in ("dala", "$schema") if k in data}
+    same: dict[str, Callable[[JsonValue], bool]] = {
+        "background": lambda v: ColorType().convert(v, "Scene", "background") == scene.background,
+        "fps": lambda v: frame_rate(v) == scene.frame_rate,
+        "blend_space": lambda v: v == scene.blend_space,
         "duration": lambda v: v == scene.duration,
     }
-    for name in said:
-        if name in ("width", "height") or (name in same and same[name](said[name])):
-            made[name] = said[name]
+    for name in data:
+        if name in ("width", "height") or (name in same and same[name](data[name])):
+            made[name] = data[name]
         elif name in ("nodes", "animations", "layouts"):
             made[name] = now.get(name, [])
         elif name in now:
             made[name] = now[name]
-    return made | {k: v for k, v in now.items() if k not in made and k not in said}
+    return made | {k: v for k, v in now.items() if k not in made and k not in data}
 
 
 def _id(animation: Animation) -> str:
-    node: Any = animation.node
-    return str(node.id)
-
-
-def _rate(scene: Scene) -> Any:
-    rate: Fraction = scene._clock.rate
-    return rate.numerator if rate.denominator == 1 else str(rate)
+    return str(getattr(animation.node, "id", ""))
 
 
 def _parts(node: Any, property: str) -> tuple[str, ...]:
     found = getattr(node, "PROPERTIES", {}).get(property)
-    return found.names if isinstance(found, Parts) else ()
+    return found.names if isinstance(found, PairProperty) else ()
 
 
-def _mixed(property: str, value: Any) -> Any:
-    if property.endswith("color") or property == "background":
-        return _hex(value)
-    if property == "shadow":
-        return [*_plain(value[:3]), _hex(value[3])]
-    return _plain(value)
+def _path_keys(node: Node) -> set[str]:
+    return {
+        argument.key or name
+        for name, argument in node.ARGUMENTS.items()
+        if isinstance(argument.type, PathType)
+    }
 
 
-def _hex(color: Any) -> str:
-    r, g, b, a = (round(n) for n in color)
-    return f"#{r:02x}{g:02x}{b:02x}" + ("" if a == 255 else f"{a:02x}")
+def _animated_value(node: Any, property: str, value: Any) -> JsonValue:
+    item = node.PROPERTIES.get(property)
+    if item is None or isinstance(item, PairProperty):
+        return hex_color(value) if property.endswith("color") else plain_json(value)
+    return item.type.dump(value)
 
 
-def _plain(value: Any) -> Any:
-    """Numbers and lists as JSON has them; whole numbers without a point."""
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item") and not getattr(value, "shape", ()):
-        value = value.item()
-    if isinstance(value, Fraction):
-        value = float(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
-        return int(value)
-    return value
+def format_json(value: JsonValue, indent: str = "") -> str:
+    """Return JSON as people write it: short lists and objects on one line.
 
-
-def written(value: Any, indent: str = "") -> str:
-    """JSON as people write it: what is short stands in one line.
-
-    >>> print(written({"size": [1, 2], "nodes": []}))
+    >>> print(format_json({"size": [1, 2], "nodes": []}))
     {
       "size": [1, 2],
       "nodes": []
@@ -454,17 +443,17 @@ def written(value: Any, indent: str = "") -> str:
     flat = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value:
         return flat
-    if indent and _flat(value) and len(indent) + len(flat) <= _WIDE:
+    if indent and _is_flat(value) and len(indent) + len(flat) <= _LINE:
         return flat
     inner = indent + "  "
     if isinstance(value, dict):
-        lines = [f"{inner}{json.dumps(k)}: {written(v, inner)}" for k, v in value.items()]
+        lines = [f"{inner}{json.dumps(k)}: {format_json(v, inner)}" for k, v in value.items()]
         return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
-    lines = [f"{inner}{written(v, inner)}" for v in value]
+    lines = [f"{inner}{format_json(v, inner)}" for v in value]
     return "[\n" + ",\n".join(lines) + f"\n{indent}]"
 
 
-def _flat(value: Any) -> bool:
-    """True for what holds no objects."""
+def _is_flat(value: JsonValue) -> bool:
+    """Return True for lists and objects that contain no objects."""
     items = value.values() if isinstance(value, dict) else value
-    return not any(isinstance(i, dict) or (isinstance(i, list) and not _flat(i)) for i in items)
+    return not any(isinstance(i, dict) or (isinstance(i, list) and not _is_flat(i)) for i in items)

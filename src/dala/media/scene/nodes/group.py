@@ -1,75 +1,113 @@
-"""Groups: nodes that belong together, moved, faded and filtered as one."""
+"""Groups: nodes that are moved, faded and filtered as one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dala.errors import ParameterError
-from dala.media.scene.builder import Adding
+from dala.media.scene.boxes import container_size
+from dala.media.scene.builder import NodeBuilder
+from dala.media.scene.nodes import property_types as t
+from dala.media.scene.nodes.json_types import FixedList, JsonNumber
+from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import Content, Node
-from dala.media.scene.nodes.properties import Property, number, sequence
+from dala.media.scene.nodes.properties import Argument, Property
 
 if TYPE_CHECKING:
     from dala.media.scene.scene import Scene
 
+_SIDE = t.NumberType(1.0, 16384.0)
 
-class GroupNode(Node, Adding):
-    """Nodes in a picture of their own: positions inside count from its top left.
 
-    ``canvas`` is the size of that picture, the scene's (or outer group's) where left out; what lies
-    beyond it is not seen. ``size`` is how large it is shown. Nodes inside blend among themselves,
-    and the group as a whole with what is below it.
+class GroupNode(Node, NodeBuilder):
+    """A group of nodes with a picture of its own; positions inside count from its top left.
+
+    A group has the same ``add_*`` methods as a scene. ``canvas`` is the size of its picture, by
+    default that of the scene or outer group; nodes are clipped to it. ``size`` is the size at
+    which the picture is shown. Nodes inside blend among themselves, and the group as a whole with
+    the nodes below it. Given a scene, ``add_group`` is the same as ``add_scene``.
     """
 
     type = "group"
+    OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
+        "scene": Argument(
+            t.PropertyType(JsonNumber(), "Scene", optional=True),
+            "A scene to show instead of new nodes.",
+            key="",
+        ),
+        "canvas": Argument(
+            t.ParsedType(
+                FixedList("[width, height]", JsonNumber(1, 16384), JsonNumber(1, 16384)),
+                "Sequence[float]",
+            ),
+            "(width, height) of the group's picture, in pixels.",
+        ),
+    }
+    POSITIONAL = ("scene",)
+    HOLDS = "nodes"
     __slots__ = ("canvas", "children")
 
-    def __init__(
-        self, scene: Scene, parent: GroupNode | None, canvas: Any, given: dict[str, Any]
-    ) -> None:
+    @classmethod
+    def create(cls, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> Node:
+        """Return a new group, or a SceneNode for a given scene."""
+        if given.get("scene") is not None:
+            return SceneNode(scene, parent, given)
+        return cls(scene, parent, given)
+
+    def __init__(self, scene: Scene, parent: GroupNode | None, given: dict[str, Any]) -> None:
+        given.pop("scene", None)
         self.children: list[Node] = []
-        self.canvas = _canvas(canvas, scene, parent)
+        self.canvas = _canvas(given.pop("canvas", None), scene, parent)
         super().__init__(scene, parent, given)
 
+    def saved_arguments(self) -> dict[str, Any]:
+        """Return the canvas if it is not the default one."""
+        return {} if self.canvas == container_size(self) else {"canvas": self.canvas}
+
     def ordered(self) -> list[Node]:
-        """The nodes inside, back to front."""
-        return sorted(self.children, key=lambda node: (node._values["z_index"], node.serial))
+        """Return the nodes inside, back to front."""
+        return sorted(
+            self.children, key=lambda node: (node.property_values["z_index"], node.serial)
+        )
 
     @property
     def flat(self) -> bool:
-        """True where drawing the nodes one by one looks the same as drawing them as one."""
-        v = self._values
+        """Whether drawing the nodes one by one gives the same result as drawing the group."""
+        v = self.property_values
         return (
             v["opacity"] == 1.0 and v["blend"] == "over" and not v["rotation"] and not v["radius"]
             and not v["border_width"] and v["shadow"] is None and v["crop"] is None
             and v["scale"] == 1.0 and not self.effects
             and v["width"] in (None, self.canvas[0]) and v["height"] in (None, self.canvas[1])
-            and all(_plain(node) for node in self.children)
+            and all(_independent(node) for node in self.children)
         )  # fmt: skip
 
     def content(self) -> Content | None:
-        """The size; the picture is made where it is drawn."""
+        """Return the size; the compositor draws the picture."""
         return Content(*self.canvas)
 
-    def _changed(self, item: Property | None = None) -> None:
-        if self._item is not None and (item is None or not item.order) and not self.flat:
-            self._item.touch()
+    def changed(self, item: Property | None = None) -> None:
+        """Mark the group as changed; the display list too, if its nodes are drawn one by one."""
+        if self.display_item is not None and (item is None or not item.order) and not self.flat:
+            self.display_item.touch()
         else:
             self.scene._reorder()
 
-    def _into(self) -> GroupNode:
+    def container(self) -> GroupNode:
+        """Return this group."""
         return self
 
-    def _scene_of(self) -> Scene:
+    def scene_of(self) -> Scene:
+        """Return the group's scene."""
         return self.scene
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {len(self.children)} nodes>"
 
 
-def _plain(node: Node) -> bool:
-    """True for what looks the same however much of the scene is below it."""
-    return node._values["blend"] == "over" and not (
+def _independent(node: Node) -> bool:
+    """Return True if a node looks the same whatever is drawn below it."""
+    return node.property_values["blend"] == "over" and not (
         node.type == "effect" and getattr(node, "input", None) is None
     )
 
@@ -79,8 +117,8 @@ def _canvas(canvas: Any, scene: Scene, parent: GroupNode | None) -> tuple[float,
         if parent is None or parent.parent is None:
             return float(scene.width), float(scene.height)
         return parent.canvas
-    items = sequence(canvas)
+    items = t.as_tuple(canvas)
     if items is None or len(items) != 2:
-        raise ParameterError(f"add_group: canvas is (width, height), {canvas!r} came.")
-    width, height = (number(1.0, 16384.0)(item, "add_group: canvas") for item in items)
+        raise ParameterError.invalid("add_group", "canvas", "(width, height)", canvas)
+    width, height = (_SIDE.convert(item, "add_group", "canvas") for item in items)
     return float(round(width)), float(round(height))

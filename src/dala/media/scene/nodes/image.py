@@ -1,4 +1,4 @@
-"""Nodes that show a still picture, or a plain shape."""
+"""Image nodes, and overlays: images or plain shapes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from dala.errors import ParameterError
 from dala.gpu.color import NAMED
-from dala.media.scene.boxes import room
-from dala.media.scene.compositor.pictures import Shown, is_opaque, still
-from dala.media.scene.nodes import properties as p
-from dala.media.scene.nodes.node import Content, Node
-from dala.media.scene.nodes.properties import Property
+from dala.media.scene.boxes import container_size
+from dala.media.scene.compositor.pictures import LivePicture, copy_image, is_opaque
+from dala.media.scene.nodes import property_types as t
+from dala.media.scene.nodes.json_types import JsonString
+from dala.media.scene.nodes.node import Content, Node, NotNamed
+from dala.media.scene.nodes.pip import PIP_ARGUMENTS, apply_pip
+from dala.media.scene.nodes.properties import Argument, Property
 from dala.media.texture import Texture
 
 if TYPE_CHECKING:
@@ -22,35 +24,62 @@ SHAPES: Final = ("rect", "pill", "circle")
 
 
 class ImageNode(Node):
-    """A picture: an array, a Frame, a Pillow image, a file, a Texture or the key of one.
+    """An image: an array, a Frame, a Pillow image, a file, a Texture or the key of one.
 
-    Arrays are copied. A file, or a texture, is kept once in ``scene.textures`` however often it is
-    shown.
+    Arrays are copied. A file or a texture is kept once in ``scene.textures``, however many nodes
+    show it. ``image_id`` is another name for ``image``.
     """
 
     type = "image"
-    #: What a name could have been besides.
-    _ELSE: ClassVar[str] = ""
-    __slots__ = ("_shown", "texture")
+    OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
+        "image": Argument(t.PathType("ImageSource"), "An image file.", key="source", required=True),
+        "image_id": Argument(
+            t.PropertyType(JsonString(), "Hashable"),
+            "Key of a texture in ``scene.textures``, instead of ``image``.",
+            key="",
+        ),
+        **PIP_ARGUMENTS,
+    }
+    POSITIONAL = ("image",)
+    #: End of the error about a name that is neither a texture nor a file.
+    _NOR: ClassVar[str] = ""
+    __slots__ = ("_live", "texture")
 
-    def __init__(self, scene: Scene, parent: GroupNode, image: Any, given: dict[str, Any]) -> None:
+    def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
+        image, image_id = given.pop("image", None), given.pop("image_id", None)
+        if image is not None and image_id is not None:
+            raise ParameterError(f"add_{self.type}: give image or image_id, not both.")
+        image = image_id if image is None else image
         self.texture: Texture | None = None
-        self._shown: Shown | None = None
-        if image is not None:
-            self._take(scene, image)
+        self._live: LivePicture | None = None
+        if image is not None or type(self) is ImageNode:
+            self._use(scene, image)
         try:
-            super().__init__(scene, parent, given)
+            super().__init__(scene, parent, apply_pip(given, f"add_{self.type}"))
         except BaseException:
             self.release()
             raise
 
-    def show(self, image: Any) -> None:
-        """Shows another picture."""
-        self._take(self.scene, image)
-        self._changed()
+    @property
+    def has_image(self) -> bool:
+        """Whether the node shows an image, rather than a shape."""
+        return self._live is not None
 
-    def _take(self, scene: Scene, image: Any) -> None:
-        call = f"add_{self.type}"
+    def saved_arguments(self) -> dict[str, Any]:
+        """Return the file that the image was loaded from."""
+        if self._live is None:
+            return {}
+        key = None if self.texture is None else self.texture.key
+        if isinstance(key, str | os.PathLike) and os.path.isfile(key):
+            return {"source": os.fspath(key)}
+        return {"source": NotNamed("an array")}
+
+    def show(self, image: Any) -> None:
+        """Show another image."""
+        self._use(self.scene, image)
+        self.changed()
+
+    def _use(self, scene: Scene, image: Any) -> None:
         texture = None
         if isinstance(image, str | os.PathLike):
             texture = self._named(scene, image)
@@ -61,78 +90,87 @@ class ImageNode(Node):
         if texture is not None:
             texture.retain()
             self.release()
-            self.texture, self._shown = texture, scene._shown_of(texture)
+            self.texture, self._live = texture, scene._picture_of(texture)
             return
-        pixels, opaque = still(image, call)
-        shown = Shown(scene._compositor)
-        shown.show(pixels, opaque=opaque)
+        pixels, opaque = copy_image(image, f"add_{self.type}")
+        live = LivePicture(scene._compositor)
+        live.show(pixels, opaque=opaque)
         self.release()
-        self._shown = shown
+        self._live = live
 
-    def _named(self, scene: Scene, image: Any) -> Any:
-        """What a text or path names: a texture of the scene, or a file."""
-        if image in scene.textures:
-            return scene.textures.get(image)
+    def _named(self, scene: Scene, image: Any) -> Texture:
+        """Return the texture that a string or path names: one of the scene's, or a file's."""
+        if image in scene.textures and (found := scene.textures.get(image)) is not None:
+            return found
         path = os.fspath(image)
         if not os.path.exists(path):
             raise FileNotFoundError(
-                f"add_{self.type}: there is no texture and no file {path!r}{self._ELSE}. Load it "
-                "first: scene.textures.load(key, picture)."
+                f"add_{self.type}: there is no texture and no file {path!r}{self._NOR}. Load a "
+                "texture first: scene.textures.load(key, picture)."
             )
         return scene.textures.load(path, path)
 
     def content(self) -> Content | None:
-        """The picture."""
-        shown = self._shown
-        if shown is None:
+        """Return the image."""
+        live = self._live
+        if live is None:
             return None
-        if self.texture is not None and shown.seen != self.texture.version:
-            shown.show(self.texture.array, opaque=is_opaque(self.texture.array))
-            shown.seen = self.texture.version
-        picture = shown.picture
+        if self.texture is not None and live.seen != self.texture.version:
+            live.show(self.texture.array, opaque=is_opaque(self.texture.array))
+            live.seen = self.texture.version
+        picture = live.picture
         assert picture is not None
-        return Content(picture.width, picture.height, picture, shown.version, opaque=shown.opaque)
+        return Content(picture.width, picture.height, picture, live.version, opaque=live.opaque)
 
     def release(self) -> None:
-        """Lets go of the texture."""
+        """Release the texture."""
         if self.texture is not None:
             self.texture.release()
-        self.texture = self._shown = None
+        self.texture = self._live = None
 
 
 class OverlayNode(ImageNode):
-    """A picture over others, or a plain shape: a rectangle, a pill, a circle, of a colour.
+    """An image on top of others, or a plain shape: a rectangle, a pill or a circle of a color.
 
-    A shape without a size fills its scene or group; a circle has the largest that fits.
+    A shape without a size fills its scene or group; a circle is as large as fits.
     """
 
     type = "overlay"
-    _ELSE = ", and no colour of that name either"
+    OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
+        "image": Argument(
+            t.PathType("ImageSource | Sequence[int]", optional=True),
+            "An image file; leave it out and give a color for a shape.",
+            key="source",
+        ),
+    }
+    _NOR = ", and no color of that name"
     __slots__ = ()
 
-    color = Property(None, p.optional_color)
-    shape = Property("rect", p.one_of(SHAPES))
+    color = Property(None, t.ColorType(optional=True), "Color of the shape.")
+    shape = Property("rect", t.ChoiceType(SHAPES), "Shape of an overlay without an image.")
 
-    def __init__(self, scene: Scene, parent: GroupNode, image: Any, given: dict[str, Any]) -> None:
+    def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
+        image = given.get("image")
         if isinstance(image, tuple | list) or (isinstance(image, str) and _is_color(image)):
             if given.get("color") is not None:
-                raise ParameterError("add_overlay: give one colour, not two.")
-            given["color"], image = image, None
-        if image is None and given.get("color") is None:
+                raise ParameterError("add_overlay: give one color, not two.")
+            given["color"] = given.pop("image")
+            image = None
+        if image is None and given.get("image_id") is None and given.get("color") is None:
             raise ParameterError(
-                "add_overlay: it needs a picture or a colour, such as add_overlay(color='red')."
+                "add_overlay: an image or a color is required, such as add_overlay(color='red')."
             )
-        super().__init__(scene, parent, image, given)
+        super().__init__(scene, parent, given)
 
     def content(self) -> Content | None:
-        """The picture, or the colour over the whole room."""
-        if self._shown is not None:
+        """Return the image, or the color with the size of the container."""
+        if self.has_image:
             return super().content()
-        color = self._values["color"]
+        color = self.property_values["color"]
         if color is None:
             return None
-        width, height = room(self)
-        if self._values["shape"] == "circle":
+        width, height = container_size(self)
+        if self.property_values["shape"] == "circle":
             width = height = min(width, height)
         return Content(width, height, color=color, opaque=color[3] == 255)
 

@@ -1,29 +1,30 @@
-"""What all nodes of a scene share: properties, an id, a place in the tree."""
+"""The base of all nodes: properties, an id, a place in the scene's tree."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
 from dala.gpu.compute.composite import BLENDS
 from dala.media.scene import boxes as layout
-from dala.media.scene.nodes import properties as p
-from dala.media.scene.nodes.properties import Parts, Place, Property
+from dala.media.scene.nodes import property_types as t
+from dala.media.scene.nodes.properties import Argument, PairProperty, PositionProperty, Property
+from dala.media.scene.nodes.registry import register_node
 
 if TYPE_CHECKING:
     from dala.gpu.compute.composite import Picture
-    from dala.media.scene.compositor.display import Item
+    from dala.media.scene.compositor.display_list import DisplayItem
     from dala.media.scene.nodes.effect import EffectNode
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
 
-#: Numbers that are within a property's bounds, or not.
+#: Types of numbers that need only a check of their bounds.
 _PLAIN: Final = (float, int)
 FITS: Final = ("fill", "contain", "cover", "none")
 
 
 class Content:
-    """What a node shows before it is placed: a picture or a colour."""
+    """The picture or color that a node shows, before it is placed in the scene."""
 
     __slots__ = (
         "color", "finished", "height", "margin", "opaque", "picture", "version", "width",
@@ -41,181 +42,287 @@ class Content:
         margin: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
         finished: bool = False,
     ) -> None:
-        #: Of the box: the picture's own size, less its margin.
+        #: Size of the box: the picture's size without its margin.
         self.width = width
         self.height = height
         self.picture = picture
         #: Changes exactly when the picture's pixels do.
         self.version = version
         self.color = color
-        #: True where nothing shines through.
+        #: Whether every pixel is opaque.
         self.opaque = opaque
-        #: How far the picture reaches beyond the box: left, top, right, bottom, in its pixels.
+        #: Pixels of the picture beyond the box: left, top, right, bottom.
         self.margin = margin
-        #: True where round corners and the border are in the picture already.
+        #: Whether the picture already has rounded corners and the border.
         self.finished = finished
+
+
+class NotNamed(NamedTuple):
+    """The source of a node that a scene file cannot name, such as an array."""
+
+    #: What it is, for the error message.
+    kind: str
 
 
 class Node:
     """Something in a scene. ``node.opacity = 0.5`` and ``node.set("opacity", 0.5)`` are the same.
 
-    ``position`` (x, y) is where the anchor comes to lie in the scene (or group), in pixels from the
-    top left. ``size`` (width, height) is that of the box; what is left out comes from the content,
-    its shape kept. ``scale`` and ``rotation`` (degrees, clockwise) are about the anchor. ``fit``
-    says how content of another shape lies in the box: "fill" stretches it, "contain" shows all of
-    it, "cover" fills the box and cuts off what is beyond, "none" keeps its size. ``crop`` is (left,
-    top, width, height) in pixels of the content. Nodes with a higher ``z_index`` are drawn later;
-    of equal ones, those added later. ``radius`` rounds the corners, a border lies inside the box,
-    ``shadow`` is (dx, dy, blur, color).
+    ``position`` is where the anchor of the node's box is, in pixels from the top left of the
+    scene (or group). ``size`` is the size of the box; what is left out follows from the content,
+    in its proportions. ``scale`` and ``rotation`` are about the anchor. ``fit`` says how content
+    of other proportions fills the box: "fill" stretches it, "contain" shows all of it, "cover"
+    fills the box and cuts off the rest, "none" keeps its size.
+
+    A subclass that sets ``type`` is a node type. It declares its properties as class attributes
+    and the other arguments of its builder method in ``OWN_ARGUMENTS``; everything else (the
+    builder method, checks, animation, scene files, the schema) follows from the declarations.
     """
 
     type: ClassVar[str] = "node"
-    #: All properties of the class by name.
+    #: All properties of the class by name, and those of its base classes that it does not have.
     PROPERTIES: ClassVar[dict[str, Property]] = {}
+    WITHOUT: ClassVar[tuple[str, ...]] = ()
+    #: Arguments of the builder method that are not properties; ``ARGUMENTS`` has inherited ones.
+    OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
+        "id": Argument(
+            t.StringType("a string of at least one character", shortest=1, optional=True),
+            "Name of the node, unique in the scene.",
+        ),
+        "margin": Argument(
+            t.NumberType(),
+            "Distance from the edges if the position is a name, in pixels.",
+            default=0.0,
+        ),
+    }
+    ARGUMENTS: ClassVar[dict[str, Argument]] = {}
+    #: Arguments and properties that may be given by position, in order.
+    POSITIONAL: ClassVar[tuple[str, ...]] = ()
+    #: Name of the keyword arguments beyond the declared ones, if the class takes any.
+    EXTRA: ClassVar[str] = ""
+    EXTRA_DESCRIPTION: ClassVar[str] = ""
+    #: The key under which scene files hold what is inside the node: "nodes", "scene", or none.
+    HOLDS: ClassVar[str] = ""
+    #: Properties that scene files always have, because the builder method chooses the default.
+    ALWAYS_SAVED: ClassVar[frozenset[str]] = frozenset()
 
     __slots__ = (
-        "__weakref__", "_item", "_values", "effects", "id", "margin", "parent", "scene", "serial",
+        "__weakref__", "display_item", "effects", "id", "margin", "parent", "property_values",
+        "scene", "serial",
     )  # fmt: skip
 
-    x = Property(0.0, p.number(), moves=True)
-    y = Property(0.0, p.number(), moves=True)
-    width = Property(None, p.number(0.0, optional=True))
-    height = Property(None, p.number(0.0, optional=True))
-    position = Place("x", "y", words="(x, y) or a name such as 'top-right'")
-    size = Parts("width", "height", words="(width, height)")
-    anchor = Property((0.0, 0.0), p.anchor)
-    scale = Property(1.0, p.number(0.0, 10_000.0))
-    rotation = Property(0.0, p.number())
-    opacity = Property(1.0, p.number(0.0, 1.0))
-    z_index = Property(0.0, p.number(), order=True)
-    visible = Property(True, p.truth, order=True)
-    fit = Property("fill", p.one_of(FITS))
-    crop = Property(None, p.crop)
-    blend = Property("over", p.one_of(BLENDS), order=True)
-    radius = Property(0.0, p.number(0.0))
-    border_width = Property(0.0, p.number(0.0))
-    border_color = Property((255, 255, 255, 255), p.color)
-    border = Parts("border_width", "border_color", words="(width, color)")
-    shadow = Property(None, p.shadow)
+    x = Property(0.0, t.NumberType(), "Horizontal position of the anchor.", unit="pixels",
+                 moves=True)  # fmt: skip
+    y = Property(0.0, t.NumberType(), "Vertical position of the anchor.", unit="pixels",
+                 moves=True)  # fmt: skip
+    width = Property(
+        None, t.NumberType(0.0, optional=True), "Width of the box; by default that of the content.",
+        unit="pixels",
+    )  # fmt: skip
+    height = Property(
+        None, t.NumberType(0.0, optional=True),
+        "Height of the box; by default that of the content.", unit="pixels",
+    )  # fmt: skip
+    position = PositionProperty(
+        "x", "y", t.PlaceType(), "(x, y), or a corner, an edge or the center by name."
+    )
+    size = PairProperty("width", "height", t.SizeType(), "(width, height) of the box.")
+    anchor = Property(
+        (0.0, 0.0), t.AnchorType(),
+        "The point of the box that is at the position: fractions of its size, or a name.",
+    )  # fmt: skip
+    scale = Property(1.0, t.NumberType(0.0, 10_000.0), "Scale factor about the anchor.")
+    rotation = Property(0.0, t.NumberType(), "Clockwise rotation about the anchor.", unit="degrees")
+    opacity = Property(1.0, t.NumberType(0.0, 1.0), "0 is invisible, 1 opaque.")
+    z_index = Property(
+        0.0, t.NumberType(),
+        "Nodes with a higher value are drawn later; equal ones in the order they were added.",
+        order=True,
+    )  # fmt: skip
+    visible = Property(True, t.BooleanType(), "Whether the node is drawn.", order=True)
+    fit = Property("fill", t.ChoiceType(FITS), "How content of other proportions fills the box.")
+    crop = Property(
+        None, t.CropType(), "The part of the content to show: (left, top, width, height).",
+        unit="pixels of the content",
+    )  # fmt: skip
+    blend = Property("over", t.ChoiceType(BLENDS), "Blend mode.", order=True)
+    radius = Property(0.0, t.NumberType(0.0), "Radius of the corners.", unit="pixels")
+    border_width = Property(
+        0.0, t.NumberType(0.0), "Width of the border, which is inside the box.", unit="pixels"
+    )
+    border_color = Property((255, 255, 255, 255), t.ColorType(), "Color of the border.")
+    border = PairProperty(
+        "border_width", "border_color",
+        t.PairType("width, color", t.NumberType(0.0), t.ColorType()),
+        "(width, color) of the border.",
+    )  # fmt: skip
+    shadow = Property(
+        None, t.ShadowType(), "(dx, dy, blur, color) of the shadow, or True for a default one."
+    )
 
     def __init_subclass__(cls) -> None:
         found: dict[str, Property] = {}
-        for kind in reversed(cls.__mro__):
-            found |= {k: v for k, v in vars(kind).items() if isinstance(v, Property)}
-            found = {k: v for k, v in found.items() if k not in vars(kind).get("WITHOUT", ())}
+        arguments: dict[str, Argument] = {}
+        for base in reversed(cls.__mro__):
+            own = vars(base)
+            found |= {k: v for k, v in own.items() if isinstance(v, Property)}
+            found = {k: v for k, v in found.items() if k not in own.get("WITHOUT", ())}
+            arguments |= own.get("OWN_ARGUMENTS", {})
         cls.PROPERTIES = found
+        cls.ARGUMENTS = arguments
+        if "type" in vars(cls):
+            register_node(cls)
+
+    @classmethod
+    def create(cls, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> Node:
+        """Return a new node; ``given`` holds the arguments and properties of the builder call."""
+        return cls(scene, parent, given)
 
     def __init__(self, scene: Scene, parent: GroupNode | None, given: dict[str, Any]) -> None:
+        call = f"add_{self.type}"
         self.scene = scene
         self.parent = parent
         self.serial = scene._next_serial()
         self.effects: list[EffectNode] = []
-        self._item: Item | None = None
-        #: From the edges, where a position is given by name.
-        self.margin = p.number()(given.pop("margin", 0.0), f"add_{self.type}: margin")
+        #: The node's entry in the display list; None if it is not drawn.
+        self.display_item: DisplayItem | None = None
+        #: Distance from the edges if the position is a name.
+        self.margin = t.NumberType().convert(given.pop("margin", 0.0), call, "margin")
         self.id = scene._checked_id(given.pop("id", None), self.type, self.serial)
-        self._values = {
+        #: The values of all properties by name, pairs by their parts.
+        self.property_values: dict[str, Any] = {
             name: item.default
             for name, item in self.PROPERTIES.items()
-            if not isinstance(item, Parts)
+            if not isinstance(item, PairProperty)
         }
         place = given.pop("position", None)
-        self._values.update(self._checked(given, f"add_{self.type}"))
+        self.property_values.update(self._checked(given, call))
         if place is not None:
-            self._values.update(self._placed_at(place, f"add_{self.type}"))
+            self.property_values.update(self._position(place, call))
 
     # properties -------------------------------------------------------------------------------
     def has(self, name: str) -> bool:
-        """Whether there is such a property."""
+        """Return True if the node has a property of that name."""
         return name in self.PROPERTIES
 
     def get(self, name: str) -> Any:
-        """The value of a property."""
+        """Return the value of a property."""
         item = self.PROPERTIES.get(name)
         if item is None:
-            raise self._unknown(name, f"{self.id}: get")
+            raise self.unknown_property(name, f"{self.id}: get")
         return item.read(self)
 
     def set(self, name: str, value: Any) -> None:
-        """Changes a property, checked; the next frame shows it."""
+        """Set a property, checked; the next frame shows it."""
         item = self.PROPERTIES.get(name)
         if item is None:
-            raise self._unknown(name, self.id)
-        if isinstance(item, Parts):
+            raise self.unknown_property(name, self.id)
+        if isinstance(item, PairProperty):
             item.assign(self, value)
             return
         if type(value) in _PLAIN and item.low <= value <= item.high:
             value = float(value)
         else:
-            value = item.check(value, f"{self.id}: {name}")
-        values = self._values
+            value = item.type.convert(value, self.id, name)
+        values = self.property_values
         if value != values[name]:
             values[name] = value
-            self._changed(item)
+            self.changed(item)
 
-    def _move(self, x: Any, y: Any) -> None:
-        """As ``set("position", (x, y))``, which most frames do to most nodes that change."""
+    def move_to(self, x: float, y: float) -> None:
+        """Set the position. The same as ``set("position", (x, y))``, and quicker."""
         across = self.PROPERTIES["x"]
         low, high = across.low, across.high
         if type(x) in _PLAIN and low <= x <= high and type(y) in _PLAIN and low <= y <= high:
             x, y = float(x), float(y)
         else:
-            call = f"{self.id}: position"
-            x, y = across.check(x, call), self.PROPERTIES["y"].check(y, call)
-        values = self._values
+            x = across.type.convert(x, self.id, "position")
+            y = self.PROPERTIES["y"].type.convert(y, self.id, "position")
+        values = self.property_values
         if x != values["x"] or y != values["y"]:
             values["x"], values["y"] = x, y
-            self._changed(across)
+            self.changed(across)
 
     def update(self, **properties: Any) -> None:
-        """Changes several properties: all of them, or none if one is refused."""
+        """Set several properties: all of them, or none if one is refused."""
         place = properties.pop("position", None)
         changes = self._checked(properties, self.id)
         if place is not None:
-            changes |= self._placed_at(place, self.id)
+            changes |= self._position(place, self.id)
         for name, value in changes.items():
-            if value != self._values[name]:
-                self._values[name] = value
-                self._changed(self.PROPERTIES[name])
+            if value != self.property_values[name]:
+                self.property_values[name] = value
+                self.changed(self.PROPERTIES[name])
 
     def check(self, name: str, value: Any) -> None:
-        """Refuses what the property would not take, as animations ask before they begin."""
+        """Raise the error that setting a property to a value would raise."""
         self._checked({name: value}, f"add_animation: {self.id!r}")
+
+    def check_animatable(self, name: str) -> None:
+        """Raise an error unless the node has a property of that name that can be animated."""
+        if not self.has(name):
+            raise self.unknown_property(name, "add_animation")
+        item = self.PROPERTIES.get(name)
+        if item is not None and not item.animatable:
+            known = ", ".join(n for n, p in self.PROPERTIES.items() if p.animatable)
+            raise ParameterError.invalid(
+                "add_animation",
+                "property",
+                "one that can be animated",
+                name,
+                f"Those are: {known}.",
+            )
+
+    def is_color(self, name: str) -> bool:
+        """Return True if the values of a property are colors."""
+        item = self.PROPERTIES.get(name)
+        return name.endswith("color") if item is None else isinstance(item.type, t.ColorType)
 
     def _checked(self, given: dict[str, Any], call: str) -> dict[str, Any]:
         made: dict[str, Any] = {}
         for name, value in given.items():
             item = self.PROPERTIES.get(name)
             if item is None:
-                raise self._unknown(name, call)
-            if isinstance(item, Parts):
-                for part, piece in item.split(value, f"{call}: {name}").items():
-                    made[part] = self.PROPERTIES[part].check(piece, f"{call}: {name}")
+                raise self.unknown_property(name, call)
+            if isinstance(item, PairProperty):
+                for part, piece in item.split(value, call).items():
+                    made[part] = self.PROPERTIES[part].type.convert(piece, call, name)
             else:
-                made[name] = item.check(value, f"{call}: {name}")
+                made[name] = item.type.convert(value, call, name)
         return made
 
-    def _placed_at(self, place: Any, call: str) -> dict[str, float]:
-        """x and y of a position, which may be a name: then the box lies there, by its margin."""
+    def _position(self, place: Any, call: str) -> dict[str, float]:
+        """Return x and y of a position, which may be a name."""
         if isinstance(place, str):
-            x, y = layout.named_place(self, place, f"{call}: position")
+            x, y = layout.named_position(self, place, call)
             return {"x": x, "y": y}
         item = self.PROPERTIES["position"]
-        assert isinstance(item, Parts)
-        parts = item.split(place, f"{call}: position")
-        return {k: self.PROPERTIES[k].check(v, f"{call}: position") for k, v in parts.items()}
+        assert isinstance(item, PairProperty)
+        parts = item.split(place, call)
+        return {k: self.PROPERTIES[k].type.convert(v, call, "position") for k, v in parts.items()}
 
-    def _unknown(self, name: str, call: str) -> UnknownParameter:
+    def unknown_property(self, name: str, call: str) -> UnknownParameter:
+        """Return the error about a property that the node does not have."""
         hint = did_you_mean(str(name), self.PROPERTIES)
         listed = f"It has: {', '.join(sorted(self.PROPERTIES))}."
         return UnknownParameter(
-            f"{call}: a node of type {self.type!r} has no property {name!r}. {hint or listed}"
+            f"{call}: a node of type {self.type!r} has no property {name!r}. {hint or listed}",
+            argument=name,
         )
 
-    # what follows from a change ---------------------------------------------------------------
-    def _changed(self, item: Property | None = None) -> None:
-        """Tells the scene that this node looks different, or that the order of drawing does."""
-        own = self._item
+    # scene files ------------------------------------------------------------------------------
+    def saved_arguments(self) -> dict[str, Any]:
+        """Return the arguments that a scene file needs to make this node, by their keys."""
+        return {}
+
+    def saved_state(self) -> dict[str, Any]:
+        """Return the values that can change and that scene files hold, by name."""
+        saved = self.PROPERTIES
+        return {k: v for k, v in self.property_values.items() if saved[k].saved}
+
+    # changes ----------------------------------------------------------------------------------
+    def changed(self, item: Property | None = None) -> None:
+        """Mark the node (and, if the property asks for it, the drawing order) as changed."""
+        own = self.display_item
         if own is None:
             self.scene._reorder()
         elif item is None or item.order:
@@ -223,47 +330,46 @@ class Node:
             if item is not None:
                 self.scene._reorder()
         elif item.moves and own.stale:
-            return  # it is known already that it moved, or that more happened
+            return  # already marked as moved, or as changed in more than its position
         else:
             own.touch(item.moves)
 
-    # for rendering ----------------------------------------------------------------------------
+    # rendering --------------------------------------------------------------------------------
     def content(self) -> Content | None:
-        """What is shown now; None for nothing."""
+        """Return the node's current content; None for nothing."""
         raise NotImplementedError
 
-    def sides(self, width: float, height: float) -> tuple[float, float]:
-        """Width and height of the box, of content of this size."""
-        return layout.sides(self._values, width, height)
+    def box_size(self, width: float, height: float) -> tuple[float, float]:
+        """Return width and height of the box around content of this size."""
+        return layout.box_size(self.property_values, width, height)
 
     def natural(self) -> tuple[float, float]:
-        """The content's own size, as far as it is known."""
+        """Return the content's own size, as far as it is known."""
         found = self.content()
         return (0.0, 0.0) if found is None else (found.width, found.height)
 
     def release(self) -> None:
-        """Gives back what the node holds; it is out of the tree."""
+        """Free the node's resources after it was removed from the scene."""
 
-    # showing ----------------------------------------------------------------------------------
     @property
     def box(self) -> tuple[float, float, float, float]:
         """Left, top, width and height in the scene (or group) before rotation."""
         return layout.box(self, *self.natural())
 
     def remove(self) -> None:
-        """Takes the node out of its scene."""
+        """Remove the node from its scene."""
         self.scene.remove_node(self)
 
     def place(self, left: float, top: float, width: float, height: float) -> None:
-        """Lays the box there, whatever the anchor; for layouts."""
+        """Move the box to a rectangle, whatever the anchor; layouts use this."""
         if width < 0 or height < 0:
             raise ParameterError(
-                f"{self.id}: no room is left for it ({width:g} x {height:g}). Make gaps smaller."
+                f"{self.id}: there is no room for it ({width:g} x {height:g}). Use smaller gaps."
             )
         across, down = self.anchor
         self.update(size=(width, height), scale=1.0)
         self.update(position=(left + across * width, top + down * height))
 
     def __repr__(self) -> str:
-        x, y = self._values.get("x", 0), self._values.get("y", 0)
+        x, y = self.property_values.get("x", 0), self.property_values.get("y", 0)
         return f"<{type(self).__name__} {self.id} at ({x:g}, {y:g})>"

@@ -1,128 +1,147 @@
-"""Nodes of text, and subtitles."""
+"""Text nodes, and subtitles."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import fields
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dala.errors import DalaError, ParameterError
-from dala.media.scene.compositor.pictures import Shown
-from dala.media.scene.nodes import properties as p
+from dala.media.scene.compositor.pictures import LivePicture
+from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.node import Content, Node
-from dala.media.scene.nodes.properties import Property
+from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
+from dala.media.text.style import ALIGNMENTS, DIRECTIONS, OVERFLOWS, WEIGHTS, TextStyle
 
 if TYPE_CHECKING:
     from dala.media.moment import Moment
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
 
-#: Properties that are fields of TextStyle, which checks them.
-STYLE: Final = (
-    "font", "size", "weight", "italic", "color", "align", "width", "height", "line_height",
-    "outline_width", "outline_color", "shadow", "background", "padding", "radius",
-    "letter_spacing", "direction", "overflow",
-)  # fmt: skip
+_SIDE = t.NumberType(1.0, 16384.0, optional=True)
 
 
-def _words(value: Any, call: str) -> str:
-    if not isinstance(value, str):
-        raise ParameterError(f"{call} is a str, {type(value).__name__} came. Write str(value).")
-    return value
+@cache
+def _style_names() -> tuple[str, ...]:
+    """Return the properties that are fields of TextStyle, which checks them together.
 
-
-def _any(value: Any, call: str) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    ``blend`` is another thing: the blend mode of the node, and the blend space of the style.
+    """
+    return tuple(
+        f.name for f in fields(TextStyle) if f.name in TextNode.PROPERTIES and f.name != "blend"
+    )
 
 
 class TextNode(Node):
-    """Text. ``size`` is that of the font; ``width`` and ``height`` are the box it is wrapped to.
+    """Text. ``size`` is that of the font; ``width`` and ``height`` are the box to wrap it to.
 
-    The properties are those of ``TextStyle`` besides those of all nodes.
+    The properties are those of all nodes and the fields of ``TextStyle``.
     """
 
     type = "text"
     WITHOUT = ("fit", "crop", "border", "border_width", "border_color")
-    __slots__ = ("_content", "_key", "_shown")
+    POSITIONAL = ("text",)
+    __slots__ = ("_content", "_key", "_live")
 
-    text = Property("", _words)
-    font = Property(None, _any)
-    size = Property(32.0, p.number(1.0, 1000.0))
-    weight = Property("regular", _any)
-    italic = Property(False, p.truth)
-    color = Property((255, 255, 255, 255), p.color)
-    align = Property("left", _any)
-    line_height = Property(1.2, p.number(0.1, 20.0))
-    outline_width = Property(0.0, p.number(0.0, 200.0))
-    outline_color = Property((0, 0, 0, 255), p.color)
-    background = Property(None, p.optional_color)
-    padding = Property(0.0, _any)
-    letter_spacing = Property(0.0, p.number(-1000.0, 1000.0))
-    direction = Property("auto", _any)
-    overflow = Property("clip", _any)
+    text = Property("", t.StringType(), "The text.", required=True)
+    font = Property(None, t.FontType(), "A font family, a .ttf or .otf file, or a list of them.")
+    size = Property(32.0, t.NumberType(1.0, 1000.0), "Size of the font.", unit="pixels")
+    width = Property(None, _SIDE, "Width to wrap lines to.", unit="pixels")
+    height = Property(None, _SIDE, "Height of the box; further lines are cut.", unit="pixels")
+    weight = Property("regular", t.WeightType(WEIGHTS), "A name such as 'bold', or 1 to 1000.")
+    italic = Property(False, t.BooleanType(), "Whether letters are slanted.", animatable=False)
+    color = Property((255, 255, 255, 255), t.ColorType(), "Color of the letters.")
+    align = Property("left", t.ChoiceType(ALIGNMENTS), "Alignment of lines in their box.")
+    line_height = Property(
+        1.2, t.NumberType(0.1, 20.0), "Distance of baselines, as a factor of the size."
+    )
+    outline_width = Property(
+        0.0, t.NumberType(0.0, 200.0), "Width of the outline around the letters.", unit="pixels"
+    )
+    outline_color = Property((0, 0, 0, 255), t.ColorType(), "Color of the outline.")
+    shadow = Property(
+        None, t.ShadowType(1000.0, 100.0),
+        "(dx, dy, blur, color) of the letters' shadow, or True for a default one.",
+    )  # fmt: skip
+    background = Property(None, t.ColorType(optional=True), "Color behind the text.")
+    padding = Property(
+        0.0, t.PaddingType(),
+        "Space between the edge of the background and the text: one number, "
+        "(horizontal, vertical) or (left, top, right, bottom).", unit="pixels",
+    )  # fmt: skip
+    radius = Property(
+        0.0, t.NumberType(0.0, 16384.0), "Radius of the background's corners.", unit="pixels"
+    )
+    letter_spacing = Property(
+        0.0, t.NumberType(-1000.0, 1000.0), "Extra space between letters.", unit="pixels"
+    )
+    direction = Property("auto", t.ChoiceType(DIRECTIONS), "Direction of the text.")
+    overflow = Property("clip", t.ChoiceType(OVERFLOWS), "What happens to lines that do not fit.")
 
-    def __init__(self, scene: Scene, parent: GroupNode, text: Any, given: dict[str, Any]) -> None:
-        self._shown = Shown(scene._compositor)
-        self._key: Any = None
+    def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
+        self._live = LivePicture(scene._compositor)
+        self._key: tuple[Any, ...] | None = None
         self._content: Content | None = None
-        super().__init__(scene, parent, {"text": text, **given})
+        super().__init__(scene, parent, given)
 
     def _checked(self, given: dict[str, Any], call: str) -> dict[str, Any]:
         made = super()._checked(given, call)
-        if made.keys() & set(STYLE):
-            self._style(self._values | made, call)
+        if made.keys() & set(_style_names()):
+            self._style(self.property_values | made, call)
         if made.get("font") is not None:
             _check_font(made["font"], call)
         return made
 
     def set(self, name: str, value: Any) -> None:
-        """Changes a property, checked; the next frame shows it."""
+        """Set a property, checked; the next frame shows it."""
         self.update(**{name: value})
 
-    def _style(self, values: dict[str, Any], call: str) -> Any:
-        from dala.media.text.text import TextStyle
-
-        linear = self.scene._blend_space == "linear"
+    def _style(self, values: dict[str, Any], call: str) -> TextStyle:
+        linear = self.scene.blend_space == "linear"
         try:
             return TextStyle(
-                **{name: values[name] for name in STYLE}, blend="linear" if linear else "srgb"
+                **{name: values[name] for name in _style_names()},
+                blend="linear" if linear else "srgb",
             )
         except ParameterError as error:
-            raise type(error)(f"{call}: {error}") from None
+            raise error.within(call) from None
 
     def content(self) -> Content | None:
-        """The text set into a picture; set again only when something about it changed."""
+        """Return the text as a picture, which is made again only when the text changed."""
         from dala.media.text.text import set_text
 
-        key = (self._values["text"], *(self._values[name] for name in STYLE))
+        values = self.property_values
+        key = (values["text"], *(values[name] for name in _style_names()))
         if key == self._key:
             return self._content
         self._key, self._content = key, None
-        if not self._values["text"].strip():
+        if not values["text"].strip():
             return None
-        made = set_text(self._values["text"], self._style(self._values, self.id))
+        made = set_text(values["text"], self._style(values, self.id))
         if made.width and made.height:
-            self._shown.show(made.pixels, opaque=False)
+            self._live.show(made.pixels, opaque=False)
             left, top = -made.offset[0], -made.offset[1]
             width, height = made.box
             margin = (left, top, made.width - width - left, made.height - height - top)
             self._content = Content(
-                width, height, self._shown.picture, self._shown.version, margin=margin
+                width, height, self._live.picture, self._live.version, margin=margin
             )
         return self._content
 
-    def sides(self, width: float, height: float) -> tuple[float, float]:
-        """The text's own box: its width and height are what it was wrapped to."""
-        scale = self._values["scale"]
+    def box_size(self, width: float, height: float) -> tuple[float, float]:
+        """Return the text's own size, scaled; width and height only wrap it."""
+        scale = self.property_values["scale"]
         return width * scale, height * scale
 
     def place(self, left: float, top: float, width: float, height: float) -> None:
-        """Wraps the text to a box that lies there."""
+        """Wrap the text to a rectangle."""
         across, down = self.anchor
         self.update(width=width, height=height, scale=1.0)
         self.update(position=(left + across * width, top + down * height))
 
 
 def _check_font(font: Any, call: str) -> None:
-    """Whether there is such a font is seen now, not when it is drawn."""
+    """Raise an error now, not when the text is drawn, if a font is missing."""
     from dala.media.text.fonts.faces import find
 
     for one in font if isinstance(font, tuple) else (font,):
@@ -133,22 +152,58 @@ def _check_font(font: Any, call: str) -> None:
 
 
 class SubtitlesNode(TextNode):
-    """Subtitles: the text of the cues that are on at the scene's time."""
+    """Subtitles from an SRT or WebVTT file, by default centered at the bottom.
+
+    It shows the text of the cues that are active at the scene's time.
+    """
 
     type = "subtitles"
+    OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
+        "subtitles": Argument(
+            t.PathType("str | os.PathLike[str]"),
+            "An SRT or WebVTT file, or the text of one.",
+            default=REQUIRED,
+            key="source",
+        ),
+        "offset": Argument(
+            t.NumberType(), "Scene time at which the subtitles start, in seconds.", default=0.0
+        ),
+    }
+    POSITIONAL = ("subtitles",)
+    ALWAYS_SAVED = frozenset(("x", "y", "size", "align", "outline_width"))
     __slots__ = ("cues", "offset")
 
-    def __init__(
-        self, scene: Scene, parent: GroupNode, cues: list[Any], offset: float, given: dict[str, Any]
-    ) -> None:
-        self.cues = cues
-        #: Seconds of the scene at which the subtitles begin.
-        self.offset = offset
-        super().__init__(scene, parent, "", given)
+    text = Property(
+        "", t.StringType(), "The text of the active cues.", saved=False, animatable=False
+    )
+
+    def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
+        from dala.media.subtitles import load_subtitles
+
+        self.cues = load_subtitles(given.pop("subtitles", None))
+        #: Scene time at which the subtitles start, in seconds.
+        self.offset = t.NumberType().convert(given.pop("offset", 0.0), "add_subtitles", "offset")
+        width, height = (float(scene.width), float(scene.height))
+        if parent.parent is not None:
+            width, height = parent.canvas
+        given.setdefault("size", max(12.0, round(height / 18)))
+        given.setdefault("align", "center")
+        given.setdefault("outline_width", max(1.0, round(height / 360)))
+        if not {"position", "x", "y", "anchor"} & given.keys():
+            given |= {"anchor": "bottom", "position": (width / 2, height * 0.94)}
+            given.setdefault("width", width * 0.9)
+        super().__init__(scene, parent, given)
+
+    def saved_arguments(self) -> dict[str, Any]:
+        """Return the text of the cues and the offset."""
+        from dala.media.subtitles import format_subtitles
+
+        offset = {"offset": self.offset} if self.offset else {}
+        return {"source": format_subtitles(self.cues), **offset}
 
     def advance(self, moment: Moment) -> None:
-        """Shows the cues of a time."""
+        """Show the cues of a time."""
         at = moment.seconds - self.offset
-        shown = "\n".join(cue.text for cue in self.cues if cue.start <= at < cue.end)
-        if shown != self._values["text"]:
-            self.set("text", shown)
+        active = "\n".join(cue.text for cue in self.cues if cue.start <= at < cue.end)
+        if active != self.property_values["text"]:
+            self.set("text", active)

@@ -1,40 +1,105 @@
-"""Nodes that move by themselves: video, and a scene inside a scene."""
+"""Video nodes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from dala.errors import ParameterError
-from dala.media.scene.compositor.pictures import Shown
-from dala.media.scene.nodes.node import Content, Node
+from dala.media.scene.clock import frame_rate
+from dala.media.scene.compositor.pictures import LivePicture
+from dala.media.scene.nodes import property_types as t
+from dala.media.scene.nodes.json_types import (
+    JsonNumber,
+    JsonString,
+    OneOf,
+    ParsedString,
+    PositiveNumber,
+)
+from dala.media.scene.nodes.node import Content, Node, NotNamed
+from dala.media.scene.nodes.pip import PIP_ARGUMENTS, apply_pip
+from dala.media.scene.nodes.properties import REQUIRED, Argument
 
 if TYPE_CHECKING:
     from dala.media.moment import Moment
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
-    from dala.media.sources.source import Source
+
+RATE: Final = OneOf(
+    JsonNumber(0.001, 1000.0), ParsedString("a rate such as '30000/1001'", (), frame_rate)
+)
+_SHOWN_THEN: Final = t.ChoiceType(("freeze", "hide"))
+
+#: Arguments that ``open_source`` takes.
+SOURCE_ARGUMENTS: Final[dict[str, Argument]] = {
+    "fps": Argument(
+        t.ParsedType(RATE, "float | str | Fraction"),
+        "Frame rate of frames that have no time of their own.",
+    ),
+    "offset": Argument(t.NumberType(), "Scene time at which the video starts, in seconds."),
+    "speed": Argument(
+        t.ParsedType(PositiveNumber(), "float | Fraction"),
+        "Seconds of video per second of scene time.",
+    ),
+    "loop": Argument(t.BooleanType(), "Start over at the end."),
+    "end": Argument(_SHOWN_THEN, "What to show after the end: 'freeze' or 'hide'."),
+    "stall": Argument(_SHOWN_THEN, "What to show while a live frame is late: 'freeze' or 'hide'."),
+}
 
 
 class VideoNode(Node):
-    """A video: the newest frame of its source that is not later than the scene's time."""
+    """A video. It shows the newest frame of its source that is not later than the scene's time.
+
+    The source is a path, an open video, an iterator of Frames or arrays, or a live source; see
+    ``dala.media.sources.open_source``.
+    """
 
     type = "video"
-    __slots__ = ("_hidden", "_seen", "_shown", "options", "source", "stream")
+    OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
+        "stream": Argument(
+            t.PathType(
+                "VideoSource",
+                OneOf(
+                    JsonString("the path of a file", shortest=1),
+                    JsonNumber(0, 1000, integer=True),
+                ),
+            ),
+            "A file (relative to the scene file), a URL, or the number of a camera.",
+            default=REQUIRED,
+            key="source",
+        ),
+        **PIP_ARGUMENTS,
+        **SOURCE_ARGUMENTS,
+    }
+    POSITIONAL = ("stream",)
+    __slots__ = ("_hidden", "_live", "_seen", "options", "source", "stream")
 
-    def __init__(
-        self, scene: Scene, parent: GroupNode, source: Source, given: dict[str, Any]
-    ) -> None:
-        self.source = source
-        #: What the source was opened from, and how.
-        self.stream: Any = None
-        self.options: dict[str, Any] = {}
-        self._shown = Shown(scene._compositor)
+    def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
+        from dala.media.sources.source import open_source
+
+        given = apply_pip(given, "add_video")
+        #: The source as it was given, and the options it was opened with.
+        self.stream = given.pop("stream", None)
+        self.options = {name: given.pop(name) for name in SOURCE_ARGUMENTS if name in given}
+        self.source = open_source(self.stream, device=scene.device, **self.options)
+        self._live = LivePicture(scene._compositor)
         self._seen: int | None = None
         self._hidden = True
-        super().__init__(scene, parent, given)
+        try:
+            super().__init__(scene, parent, given)
+        except BaseException:
+            self.source.close()
+            raise
+
+    def saved_arguments(self) -> dict[str, Any]:
+        """Return the source and its options."""
+        named = isinstance(self.stream, str | int | os.PathLike) and not isinstance(
+            self.stream, bool
+        )
+        source = self.stream if named else NotNamed(f"a {type(self.stream).__name__}")
+        return {"source": source, **self.options}
 
     def advance(self, moment: Moment) -> None:
-        """Brings in the frame of a time. What goes wrong in the source is kept by the scene."""
+        """Show the frame of a time. The scene keeps errors of the source."""
         source = self.source
         frame = source.at(moment)
         if source.error is not None:
@@ -42,91 +107,37 @@ class VideoNode(Node):
         if frame is None:
             if not self._hidden:
                 self._hidden = True
-                self._changed()
+                self.changed()
             return
         if self._hidden or source.version != self._seen:
             try:
-                self._shown.show(frame)
-            except Exception as error:  # a frame that cannot be shown stops no scene
+                self._live.show(frame)
+            except Exception as error:  # a frame that cannot be shown must not stop the scene
                 self.scene._report(self, error)
                 self._seen = source.version
                 return
             self._seen = source.version
-            if self._hidden or self._item is None:
+            if self._hidden or self.display_item is None:
                 self._hidden = False
-                self._changed()
+                self.changed()
             else:
-                self._item.repaint(self._shown)
+                self.display_item.repaint(self._live)
 
     def content(self) -> Content | None:
-        """The frame that was brought in last."""
-        shown = self._shown
-        if self._hidden or shown.picture is None:
+        """Return the current frame."""
+        live = self._live
+        if self._hidden or live.picture is None:
             return None
-        picture = shown.picture
-        return Content(picture.width, picture.height, picture, shown.version, opaque=shown.opaque)
+        picture = live.picture
+        return Content(picture.width, picture.height, picture, live.version, opaque=live.opaque)
 
     def natural(self) -> tuple[float, float]:
-        """The video's own size; (0, 0) before the first frame where the source does not know."""
-        if self._shown.picture is not None:
-            return self._shown.picture.width, self._shown.picture.height
+        """Return the video's size; (0, 0) before the first frame if the source does not know."""
+        if self._live.picture is not None:
+            return self._live.picture.width, self._live.picture.height
         size = self.source.size
         return (0.0, 0.0) if size is None else (float(size[0]), float(size[1]))
 
     def release(self) -> None:
-        """Closes the source."""
+        """Close the source."""
         self.source.close()
-
-
-class SceneNode(Node):
-    """A scene inside a scene, drawn at the outer one's time; its alpha is kept."""
-
-    type = "scene"
-    __slots__ = ("_frame", "_seen", "_shown", "child", "owned")
-
-    def __init__(
-        self, scene: Scene, parent: GroupNode, child: Scene, given: dict[str, Any]
-    ) -> None:
-        if child is scene or child._holds(scene):
-            raise ParameterError("add_scene: a scene cannot be inside itself.")
-        child._check_open("add_scene")
-        self.child = child
-        #: Whether the inner scene is closed with this node: one that a file described.
-        self.owned = False
-        self._shown = Shown(scene._compositor)
-        self._frame: Any = None
-        self._seen = 0
-        super().__init__(scene, parent, given)
-
-    def advance(self, moment: Moment) -> None:
-        """Draws the inner scene at a time."""
-        frame = self.child.render(moment.exact)
-        drawn = self.child.frame_count - self.child.frames_skipped
-        if drawn != self._seen:  # it may have been drawn for another node, or for nobody
-            self._shown.show(frame, opaque=self.child._background[3] == 255)
-            self._frame, self._seen = frame, drawn
-            if self._item is None:
-                self._changed()
-            else:
-                self._item.repaint(self._shown)
-        for error in self.child.errors.values():
-            self.scene._report(self, error)
-
-    def content(self) -> Content | None:
-        """The inner scene's last frame."""
-        shown = self._shown
-        if shown.picture is None:
-            return None
-        return Content(
-            self.child.width, self.child.height, shown.picture, shown.version, opaque=shown.opaque
-        )
-
-    def natural(self) -> tuple[float, float]:
-        """The inner scene's size."""
-        return float(self.child.width), float(self.child.height)
-
-    def release(self) -> None:
-        """Lets go of the inner scene, which stays open unless it is the node's own."""
-        self._frame = None
-        if self.owned:
-            self.child.close()

@@ -1,10 +1,10 @@
-"""The display list: what every visible node becomes, flat, back to front, kept from frame to frame.
+"""The display list: the draws of all visible nodes, back to front, kept from frame to frame.
 
-A node is an *item* of a layer; an item has *draws*, each a record of the compositor with the
-picture it reads. The records of a layer lie in one array. Nodes say when they change, and nobody
-asks the others: one that only moved has its place written into its record, any other has its
-records made again and put where the old ones were; only adding, removing and reordering make a new
-list. What looks different then is noted, with where, until the layer is painted.
+Each visible node has an *item* in a display list, and an item has *draws*. A draw is one record of
+the compositor and the picture it reads; the records of a list are in one array. Nodes report their
+changes. If a node only moved, its position is written into its record. After any other change its
+records are made again and replace the old ones. Only adding, removing and reordering nodes rebuild
+the list. The changed rectangles are collected until the list is painted.
 """
 
 from __future__ import annotations
@@ -16,68 +16,68 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dala.gpu.compute.composite import BLENDS, DRAW, NEAREST, Picture, Rect
-from dala.media.scene.boxes import Placed
+from dala.media.scene.boxes import PlacedBox
 from dala.media.scene.compositor.damage import Change, Key, rearranged
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
 
 if TYPE_CHECKING:
-    from dala.media.scene.compositor.drawing import Drawer
-    from dala.media.scene.compositor.pictures import Shown
+    from dala.media.scene.compositor.drawing import NodeDrawer
+    from dala.media.scene.compositor.pictures import LivePicture
     from dala.media.scene.nodes.node import Content, Node
 
 RECORD: Final = struct.Struct("<8i16f2i4Bf4i")
 assert RECORD.size == DRAW.itemsize
 BLEND: Final = {name: number for number, name in enumerate(BLENDS)}
 _RECT: Final = struct.Struct("<4i").unpack_from
-#: Samples of a pixel across or down, at most.
+#: Largest number of taps per pixel in each direction.
 _MOST_TAPS: Final = 64
 
 
 class Draw:
-    """One record, which part of its node it is, where it is seen, and which pixels it reads."""
+    """One record of the compositor, which is one part (shadow, content, border) of a node."""
 
     __slots__ = ("part", "record", "rect", "version")
 
     def __init__(self, part: str, record: bytes, version: int = 0) -> None:
         self.part = part
-        #: Its bytes; in a layer, their place in the layer's array.
+        #: Its bytes; in a display list, a view of the list's array.
         self.record: bytes | memoryview = record
         #: The bounds in the record.
         self.rect: Rect = _RECT(record, 16)
-        #: Of the picture that is read: changes with its pixels.
+        #: Version of the picture's pixels.
         self.version = version
 
 
-class Spot:
-    """How the only draw of a node lies about the node's position, wherever that is, seen or not."""
+class MovableDraw:
+    """The single draw of a node relative to the node's position, so that moving it is cheap."""
 
     __slots__ = ("dx", "dy", "fits", "flags", "hh", "hw", "number", "opaque", "picture", "x", "y")
 
-    def __init__(self, flags: int, place: Placed, content: Content, x: float, y: float) -> None:
-        #: From the node's position to the middle, and from there to the bounds.
+    def __init__(self, flags: int, place: PlacedBox, content: Content, x: float, y: float) -> None:
+        #: Offset from the node's position to the center, and from there to the bounds.
         self.dx, self.dy = place.cx - x, place.cy - y
         self.hw, self.hh = reach(place)
-        #: The middle now.
+        #: The current center.
         self.x, self.y = place.cx, place.cy
         self.picture = content.picture
         self.number = 0 if content.picture is None else content.picture.number
         self.opaque = content.opaque
-        #: Whether each pixel is a texel where the box begins with whole pixels: then nothing has to
-        #: be mixed, which a flag tells besides those it has anyway.
+        #: Whether texels map one to one to pixels if the box is on pixel boundaries; the draw then
+        #: has the flag NEAREST besides ``flags``.
         self.fits = content.picture is not None and texels_fit(place)
         self.flags = flags & ~NEAREST
 
 
-def texels_fit(place: Placed) -> bool:
-    """Whether an upright box has as many pixels as it shows texels, which are whole ones."""
+def texels_fit(place: PlacedBox) -> bool:
+    """Return True if texels map one to one to pixels, as far as the size is concerned."""
     _, _, hw, hh, cos, sin, (u0, v0, u1, v1) = place
     same = u1 - u0 == 2 * hw and v1 - v0 == 2 * hh
     return same and cos == 1.0 and not sin and u0 % 1 == 0 and v0 % 1 == 0
 
 
-def reach(place: Placed, grow: float = 0.0) -> tuple[float, float]:
-    """How far a box reaches from its middle, across and down, turned as it is."""
+def reach(place: PlacedBox, grow: float = 0.0) -> tuple[float, float]:
+    """Return half the width and height of the bounds of a rotated box."""
     hw, hh = place.hw + grow, place.hh + grow
     if place.sin or place.cos < 0:
         c, s = abs(place.cos), abs(place.sin)
@@ -86,8 +86,8 @@ def reach(place: Placed, grow: float = 0.0) -> tuple[float, float]:
     return hw, hh
 
 
-def bounds(place: Placed, clip: Rect, grow: float = 0.0) -> Rect | None:
-    """The pixels a box can touch, inside a rectangle; None where there are none."""
+def bounds(place: PlacedBox, clip: Rect, grow: float = 0.0) -> Rect | None:
+    """Return the pixels that a box can touch inside a rectangle; None if there are none."""
     hw, hh = reach(place, grow)
     x0 = max(clip[0], math.floor(place.cx - hw))
     y0 = max(clip[1], math.floor(place.cy - hh))
@@ -98,7 +98,7 @@ def bounds(place: Placed, clip: Rect, grow: float = 0.0) -> Rect | None:
 
 def record(
     kind: int,
-    place: Placed,
+    place: PlacedBox,
     rect: Rect,
     flags: int = 0,
     blend: int = 0,
@@ -108,7 +108,7 @@ def record(
     color: tuple[int, int, int, int] = (0, 0, 0, 0),
     picture: Picture | None = None,
 ) -> bytes:
-    """The bytes of a draw of the compositor."""
+    """Return the record of a draw, as the compositor reads it."""
     u0, v0, u1, v1 = place.crop
     sx, sy, number, across, down = 0.0, 0.0, 0, 1, 1
     if picture is not None:
@@ -124,39 +124,50 @@ def record(
     )  # fmt: skip
 
 
-class Item:
-    """A node in a layer: where that lies, its draws, and what had to be made for them."""
+class DisplayItem:
+    """The entry of a node in a display list: its draws and their intermediate pictures."""
 
     __slots__ = (
-        "below", "clip", "draws", "dx", "dy", "inner", "layer", "moved", "node", "repainted",
-        "spot", "stale", "start", "work",
+        "below",
+        "clip",
+        "draws",
+        "dx",
+        "dy",
+        "inner",
+        "layer",
+        "movable",
+        "moved",
+        "node",
+        "repainted",
+        "stale",
+        "start",
+        "work",
     )  # fmt: skip
 
-    def __init__(self, node: Node, layer: Layer) -> None:
+    def __init__(self, node: Node, layer: DisplayList) -> None:
         self.node = node
         self.layer = layer
-        #: Offset of the flattened groups around the node, and what they leave to be seen.
+        #: Offset and clip of the flattened groups around the node.
         self.dx = self.dy = 0.0
         self.clip: Rect = (0, 0, 0, 0)
         self.draws: list[Draw] = []
-        #: Number of the first draw in the layer.
+        #: Index of the first draw in the list.
         self.start = 0
         self.stale = False
-        #: True when nothing but the node's position and the pixels of its picture changed since its
-        #: draws were made, and the picture if its pixels did.
+        #: Whether only the position, or the pixels of the picture, changed; and that picture.
         self.moved = False
-        self.repainted: Shown | None = None
-        #: How its draw follows the node; None where it may have others than the node's content.
-        self.spot: Spot | None = None
-        #: The nodes of an effect on everything below, first to last.
+        self.repainted: LivePicture | None = None
+        #: The draw, if it is the only one and can be moved without being made again.
+        self.movable: MovableDraw | None = None
+        #: For an effect on everything below: its nodes, first to last.
         self.below: list[EffectNode] = []
-        #: The layer of a group that is drawn into a picture of its own.
-        self.inner: Layer | None = None
-        #: Surfaces and filters that stay while the item does, by name.
+        #: For a group that is drawn into a picture of its own: its display list.
+        self.inner: DisplayList | None = None
+        #: Surfaces and filters of the item by name.
         self.work: dict[str, Any] = {}
 
     def touch(self, moved: bool = False) -> None:
-        """The item's draws are to be made again, and those of the groups around it."""
+        """Mark the item's draws, and those of the groups around it, as out of date."""
         if not moved:
             self.moved = False
         if not self.stale:
@@ -166,18 +177,18 @@ class Item:
             if self.layer.owner is not None:
                 self.layer.owner.touch()
 
-    def repaint(self, shown: Shown) -> None:
-        """The picture of the node has other pixels, and nothing else of it changed."""
+    def repaint(self, picture: LivePicture) -> None:
+        """Mark the pixels of the node's picture as changed, and nothing else."""
         self.touch(moved=True)
-        self.repainted = shown
+        self.repainted = picture
 
     def drop(self) -> None:
-        """Gives back what was made for the item."""
-        if self.node._item is self:
-            self.node._item = None
+        """Free the resources of the item."""
+        if self.node.display_item is self:
+            self.node.display_item = None
         for node in self.below:
-            if node._item is self:
-                node._item = None
+            if node.display_item is self:
+                node.display_item = None
         for thing in self.work.values():
             if hasattr(thing, "close"):
                 thing.close()
@@ -187,49 +198,52 @@ class Item:
             self.inner = None
 
 
-class Layer:
-    """The draws onto one picture: the scene's, or that of a group."""
+class DisplayList:
+    """The draws onto one picture: that of the scene, or of a group."""
 
-    def __init__(self, width: int, height: int, owner: Item | None = None) -> None:
+    def __init__(self, width: int, height: int, owner: DisplayItem | None = None) -> None:
         self.width = width
         self.height = height
-        #: All of it.
+        #: The whole picture.
         self.rect: Rect = (0, 0, width, height)
         self.owner = owner
-        self.items: list[Item] = []
-        self.stale: list[Item] = []
+        self.items: list[DisplayItem] = []
+        self.stale: list[DisplayItem] = []
         #: Items that are effects on everything below.
-        self.effects: list[Item] = []
-        #: All draws, back to front, and their records one after the other.
+        self.effects: list[DisplayItem] = []
+        #: All draws, back to front, and their records in one array.
         self.draws: list[Draw] = []
         self.array = np.zeros(0, DRAW)
         self.keys: list[Key] = []
-        #: What looks different since the layer was painted last.
+        #: Changes since the list was painted last.
         self.changes: list[Change] = []
-        #: The keys as they were then, if they are others now.
+        #: The keys at that time, if they are different now.
         self.before: list[Key] | None = None
-        #: Changes whenever draws come, go or move in the list.
+        #: Changes whenever draws are added, removed or reordered.
         self.serial = 0
         self._memory = memoryview(bytearray())
-        self._scattered = True
+        #: Whether the array has to be built again.
+        self.order_changed = True
 
     # order ------------------------------------------------------------------------------------
     def build(self, group: GroupNode) -> None:
-        """Lists the nodes of a group anew; what was made for those that stay is kept."""
+        """List the nodes of a group again; items of nodes that are still there are kept."""
         old = {item.node: item for item in self.items}
         self.items, self.effects = [], []
         self._walk(group, 0.0, 0.0, self.rect, old)
         for gone in old.values():
             gone.drop()
         self.stale = [item for item in self.items if item.stale]
-        self._scattered = True
+        self.order_changed = True
 
     def _walk(
-        self, group: GroupNode, dx: float, dy: float, clip: Rect, old: dict[Node, Item]
+        self, group: GroupNode, dx: float, dy: float, clip: Rect, old: dict[Node, DisplayItem]
     ) -> None:
         for node in group.ordered():
             effect = node if isinstance(node, EffectNode) else None
-            if not node._values["visible"] or (effect is not None and effect.input is not None):
+            if not node.property_values["visible"] or (
+                effect is not None and effect.input is not None
+            ):
                 continue
             if isinstance(node, GroupNode) and node.flat:
                 left, top, w, h = node.box
@@ -242,11 +256,11 @@ class Layer:
                 continue
             if effect is not None and self._joins(effect):
                 continue
-            item = old.pop(node, None) or Item(node, self)
-            if (item.dx, item.dy, item.clip) != (dx, dy, clip) or node._item is not item:
+            item = old.pop(node, None) or DisplayItem(node, self)
+            if (item.dx, item.dy, item.clip) != (dx, dy, clip) or node.display_item is not item:
                 item.dx, item.dy, item.clip = dx, dy, clip
                 item.stale, item.moved = True, False
-            node._item = item
+            node.display_item = item
             if effect is not None:
                 item.below = [effect]
                 item.stale, item.moved = True, False
@@ -254,48 +268,48 @@ class Layer:
             elif isinstance(node, GroupNode):
                 width, height = (int(n) for n in node.canvas)
                 if item.inner is None:
-                    item.inner = Layer(width, height, item)
+                    item.inner = DisplayList(width, height, item)
                 item.inner.build(node)
                 item.stale, item.moved = True, False
             self.items.append(item)
 
     def _joins(self, node: EffectNode) -> bool:
-        """True where an effect goes on with what the one just below it made."""
+        """Return True if an effect was added to the filter list of the effect just below it."""
         last = self.items[-1] if self.items else None
         if last is None or not last.below or not last.below[-1].joins(node):
             return False
         last.below.append(node)
-        node._item = last
+        node.display_item = last
         last.stale = True
         return True
 
     def drop(self) -> None:
-        """Gives back what was made for all items."""
+        """Free the resources of all items."""
         for item in self.items:
             item.drop()
         self.items, self.effects, self.stale = [], [], []
 
     # records ----------------------------------------------------------------------------------
-    def refresh(self, drawer: Drawer) -> None:
-        """Brings the draws of stale items up to date, in their places, and notes what changed."""
+    def refresh(self, drawer: NodeDrawer) -> None:
+        """Update the draws of stale items and record the changes."""
         stale, self.stale = self.stale, []
         for number, item in enumerate(stale):
             try:
-                if not item.moved or self._scattered or not drawer.move(item):
+                if not item.moved or self.order_changed or not drawer.move(item):
                     self._take(item, drawer.draws(item))
             except BaseException:
-                self.stale = stale[number:]  # they still are, whatever becomes of the frame
+                self.stale = stale[number:]  # they are still stale if the frame fails
                 raise
             item.stale, item.repainted = False, None
-        if self._scattered:
+        if self.order_changed:
             self._lay_out()
 
-    def _take(self, item: Item, made: list[Draw]) -> None:
-        """Puts an item's new draws where its old ones are, if they are alike."""
+    def _take(self, item: DisplayItem, made: list[Draw]) -> None:
+        """Replace the draws of an item, in place if there are as many of the same parts."""
         before = item.draws
         item.draws = made
-        if self._scattered or [d.part for d in made] != [d.part for d in before]:
-            self._scattered = True
+        if self.order_changed or [d.part for d in made] != [d.part for d in before]:
+            self.order_changed = True
             return
         size = RECORD.size
         for number, (draw, old) in enumerate(zip(made, before, strict=True), item.start):
@@ -308,7 +322,7 @@ class Layer:
             self.draws[number], draw.record = draw, place
 
     def _lay_out(self) -> None:
-        """Lists all draws anew."""
+        """Build the list of all draws and their array."""
         before, keys = self.draws, self.keys
         self.draws, self.keys = [], []
         for item in self.items:
@@ -316,7 +330,7 @@ class Layer:
             self.draws += item.draws
             self.keys += [(item.node.serial, d.part) for d in item.draws]
         memory = bytearray(b"".join(d.record for d in self.draws))
-        # Numbers of what changed before are those of the old list.
+        # Earlier changes have the indices of the old list.
         places = {key: number for number, key in enumerate(self.keys)}
         self.changes = [
             (places.get(keys[number], -1) if number >= 0 else -1, rect)
@@ -330,18 +344,18 @@ class Layer:
         for number, draw in enumerate(self.draws):
             draw.record = self._memory[number * size : (number + 1) * size]
         self.serial += 1
-        self._scattered = False
+        self.order_changed = False
 
-    def repicture(self, item: Item, version: int) -> None:
-        """The picture of an item's first draw has other pixels."""
+    def repicture(self, item: DisplayItem, version: int) -> None:
+        """Mark the picture of an item's first draw as changed."""
         draw = item.draws[0]
         draw.version = version
         self.changes.append((item.start, draw.rect))
 
-    def lose(self) -> None:
-        """What was painted last is not known any more: all of it looks different."""
+    def invalidate(self) -> None:
+        """Mark the whole picture as changed."""
         self.changes.append((-1, self.rect))
 
     def painted(self) -> None:
-        """All that changed has been seen to."""
+        """Clear the changes after painting."""
         self.changes, self.before = [], None

@@ -1,8 +1,8 @@
-"""The base: the lowest draws of a scene that have not changed for some frames, as one picture.
+"""The base layer: the lowest draws of a scene, cached as one picture while they do not change.
 
-What moves above them then costs its own rectangles, however many pictures lie below. It takes the
-memory of a frame, so there is none where frames are held while the next is drawn: a scene has two
-framebuffers then. And it is made only where the draws it stands for cost much more than it.
+A node that moves above them then costs only its own rectangles, however many pictures are below.
+The cache takes the memory of one frame, so there is none while the scene needs two framebuffers. It
+is made only if the draws it replaces cost much more than it does.
 """
 
 from __future__ import annotations
@@ -22,50 +22,50 @@ from dala.gpu.compute.composite import (
     Compositor,
     Rect,
 )
-from dala.media.scene.boxes import Placed
-from dala.media.scene.compositor.canvas import Color, Surface
-from dala.media.scene.compositor.display import Layer, record
+from dala.media.scene.boxes import PlacedBox
+from dala.media.scene.compositor.display_list import DisplayList, record
+from dala.media.scene.compositor.framebuffers import Color, DrawSurface
 
-#: Frames without a change before draws are thought to stay.
-_QUIET: Final = 12
-#: It is thought about every so many frames, and less often where it did not pay.
-_EVERY: Final = 4
-_SELDOM: Final = 64
-#: How many times the cost of a plain picture the draws below a changed pixel must have.
+#: Frames without a change after which draws count as static.
+_STATIC_FRAMES: Final = 12
+#: Frames between attempts to cache; the interval doubles after each attempt that did not pay.
+_FIRST_INTERVAL: Final = 4
+_LAST_INTERVAL: Final = 64
+#: The draws must cost this many times as much as one picture.
 _WORTH: Final = 4.0
-#: Cost of a pixel by kind; a picture that is not drawn pixel by pixel costs more.
+#: Cost per pixel by kind of draw; scaled pictures cost more.
 _COSTS: Final = {PICTURE: 1.0, RING: 2.0, SHADOW: 8.0, TINT: 2.0}
 _SCALED: Final = 2.0
 
 
-class Base:
-    """Keeps the lowest draws of a layer composed while they stay as they are."""
+class BaseLayer:
+    """Caches the lowest draws of a display list while they do not change."""
 
     def __init__(self, compositor: Compositor, background: Color, flags: int) -> None:
         self._compositor = compositor
         self._background = background
         self._flags = flags
-        self._surface: Surface | None = None
+        self._surface: DrawSurface | None = None
         self._serial = -1
         self._frame = self._next = 0
-        self._wait = _EVERY
-        #: The frame in which each draw changed last.
+        self._wait = _FIRST_INTERVAL
+        #: The last frame in which each draw changed.
         self._since: list[int] = []
-        #: How many draws the picture stands for; 0 if there is none.
+        #: Number of cached draws; 0 if there is no cache.
         self.count = 0
 
     @property
     def made(self) -> bool:
-        """Whether it takes memory."""
+        """Whether the cache holds memory."""
         return self._surface is not None
 
-    def see(self, layer: Layer) -> None:
-        """Before a frame: what changed since the last one."""
+    def note_changes(self, layer: DisplayList) -> None:
+        """Record the changes since the last frame."""
         self._frame += 1
         if layer.serial != self._serial:
             self._serial = layer.serial
             self._since = [self._frame] * len(layer.draws)
-            self._wait, self.count = _EVERY, 0
+            self._wait, self.count = _FIRST_INTERVAL, 0
             return
         since = self._since
         for number, _ in layer.changes:
@@ -77,43 +77,43 @@ class Base:
                 if number < self.count:
                     self.count = 0
 
-    def consider(self, layer: Layer, rects: list[Rect]) -> None:
-        """Begins to keep draws where that pays for what is drawn again now."""
-        since, quiet = self._since, self._frame - _QUIET
-        if self.count or self._frame < self._next or not since or since[0] > quiet:
+    def consider(self, layer: DisplayList, rects: list[Rect]) -> None:
+        """Cache the lowest draws if that pays for the damaged rectangles."""
+        since, limit = self._since, self._frame - _STATIC_FRAMES
+        if self.count or self._frame < self._next or not since or since[0] > limit:
             return
         self._next = self._frame + self._wait
-        self._wait = min(2 * self._wait, _SELDOM)
-        end = next((i for i, changed in enumerate(since) if changed > quiet), len(since))
+        self._wait = min(2 * self._wait, _LAST_INTERVAL)
+        end = next((i for i, changed in enumerate(since) if changed > limit), len(since))
         if layer.effects:
             end = min([end, *(e.start for e in layer.effects)])
         if end < 2 or _worth(layer.array[:end], rects) < _WORTH:
             return
         if self._surface is None:
-            self._surface = Surface(self._compositor, layer.width, layer.height)
+            self._surface = DrawSurface(self._compositor, layer.width, layer.height)
         self._surface.draw(layer.array[:end], None, self._background)
-        self.count, self._wait = end, _EVERY
+        self.count, self._wait = end, _FIRST_INTERVAL
 
     def draw(self) -> np.ndarray[Any, Any]:
-        """The draw that stands for the kept ones."""
+        """Return the draw that replaces the cached ones."""
         surface = self._surface
         assert surface is not None
         width, height = surface.width, surface.height
         whole = (0.0, 0.0, float(width), float(height))
-        place = Placed(width / 2, height / 2, width / 2, height / 2, 1.0, 0.0, whole)
+        place = PlacedBox(width / 2, height / 2, width / 2, height / 2, 1.0, 0.0, whole)
         flags = self._flags | NEAREST | (OPAQUE if self._background[3] == 255 else 0)
         made = record(PICTURE, place, (0, 0, width, height), picture=surface.picture, flags=flags)
         return np.frombuffer(made, DRAW)
 
     def close(self) -> None:
-        """Frees it."""
+        """Free the cache."""
         if self._surface is not None:
             self._surface.close()
         self._surface, self._serial, self.count = None, -1, 0
 
 
 def _worth(draws: np.ndarray[Any, Any], rects: list[Rect]) -> float:
-    """What the draws cost inside the rectangles, a plain picture over all of them being 1."""
+    """Return the cost of draws inside rectangles, relative to one picture over all of them."""
     cost = np.array([_COSTS.get(kind, 0.5) for kind in draws["kind"].tolist()])
     scaled = (draws["kind"] == PICTURE) & (draws["flags"] & NEAREST == 0)
     cost += scaled * (_SCALED * draws["taps_x"] * draws["taps_y"])

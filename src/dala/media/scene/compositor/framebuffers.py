@@ -1,0 +1,198 @@
+"""Draw targets: intermediate surfaces of a scene, and the framebuffers of its frames.
+
+A framebuffer is drawn on again only after its Frame and all arrays over it are gone. Each one
+tracks its damage, the rectangles where it is out of date, so that only those are drawn. This is why
+frames are read-only.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Final
+
+import numpy as np
+
+from dala.gpu.compute import Buffer
+from dala.gpu.compute.buffer import allocate
+from dala.gpu.compute.composite import Compositor, Picture, Rect
+
+Color = tuple[int, int, int, int]
+
+#: References to frames are pruned when there are this many.
+_MOST_REFERENCES: Final = 64
+#: A surface with more damaged rectangles is drawn as a whole.
+_MOST_RECTANGLES: Final = 1024
+
+
+class DrawSurface:
+    """A buffer of shape (height, width, 4) that is drawn on and then used as a picture."""
+
+    def __init__(self, compositor: Compositor, width: int, height: int) -> None:
+        self.compositor = compositor
+        self.width = width
+        self.height = height
+        #: Whether many large rectangles are better drawn as one.
+        self.coarse = compositor.engine.gpu
+        self.buffer = allocate(compositor.engine, (height, width, 4), "u8", zero=True, call="Scene")
+        self._picture: Picture | None = None
+        #: Identifies the current contents, for the caller.
+        self.key: Any = None
+        #: Rectangles where it is out of date.
+        self.dirty: list[Rect] = [(0, 0, width, height)]
+        #: Changes with its pixels.
+        self.version = 0
+        self._picture_version = -1
+
+    @property
+    def picture(self) -> Picture:
+        """The surface as a picture to draw with."""
+        if self._picture is None:
+            self._picture = self.compositor.picture(self.buffer)
+        elif self._picture_version != self.version:
+            self._picture.update(self.buffer)
+        self._picture_version = self.version
+        return self._picture
+
+    def add_damage(self, rects: list[Rect]) -> None:
+        """Mark rectangles as out of date."""
+        self.dirty += rects
+        if len(self.dirty) > _MOST_RECTANGLES:
+            self.dirty = [(0, 0, self.width, self.height)]
+
+    def draw(
+        self, draws: np.ndarray[Any, Any], rects: list[Rect] | None, background: Color | None
+    ) -> None:
+        """Draw inside rectangles, which must not overlap, or everywhere."""
+        width, height = self.width, self.height
+        where = [(0, 0, width, height)] if rects is None else rects
+        storage = self.buffer.storage("Scene.render")
+        self.compositor.composer.compose(storage, width, height, draws, where, background)
+        self.version += 1
+
+    def close_picture(self) -> None:
+        """Close the picture, but keep the buffer."""
+        if self._picture is not None:
+            self._picture.close()
+
+    def close(self) -> None:
+        """Free the buffer."""
+        self.close_picture()
+        self.buffer.free()
+
+
+class FrameBuffer(Buffer):
+    """The buffer of a frame, whose memory belongs to a framebuffer.
+
+    Freeing it returns the memory to the scene, or to the device once the scene is closed. On
+    devices with host memory, all arrays over the frame keep its ``root`` alive.
+    """
+
+    __slots__ = ("_owner", "root")
+
+    def __init__(self, owner: Buffer, root: np.ndarray[Any, Any] | None) -> None:
+        # Buffer.__init__ would count the memory a second time.
+        self.engine, self.shape, self.dtype = owner.engine, owner.shape, owner.dtype
+        self.nbytes, self.readonly, self.transient = owner.nbytes, True, False
+        self._storage, self._key = owner._storage, owner._key
+        self._owner: Buffer | None = owner
+        self.root = root
+
+    def read_binary(self) -> memoryview:
+        """Return the bytes: the framebuffer's memory if the host sees it, else a copy."""
+        self.storage("read_binary")
+        return super().read_binary() if self.root is None else self.root.data
+
+    def free(self) -> None:
+        """Return the memory to the framebuffer. Freeing twice has no effect."""
+        self._storage, self._key, self._owner, self.root = None, None, None, None
+
+    def __del__(self) -> None:
+        """Do nothing: the memory belongs to the framebuffer."""
+
+
+class Framebuffer:
+    """A draw surface, and the frames that were made from it."""
+
+    def __init__(self, compositor: Compositor, width: int, height: int) -> None:
+        self.surface = DrawSurface(compositor, width, height)
+        host = compositor.engine.host_view(self.surface.buffer.storage("Scene"))
+        self._host = None if host is None else host.toreadonly().cast("B")
+        self._frames: list[weakref.ref[Any]] = []
+
+    @property
+    def free(self) -> bool:
+        """Whether no frame or array over it is alive."""
+        frames = self._frames
+        while frames:
+            frame = frames[-1]()
+            if frame is not None and not _released(frame):
+                return False
+            frames.pop()
+        return True
+
+    def lend(self) -> Buffer:
+        """Return the pixels for a new frame; the framebuffer is not free while it is alive."""
+        root = None if self._host is None else np.asarray(self._host)
+        if len(self._frames) >= _MOST_REFERENCES:
+            self._frames = [f for f in self._frames if not _released(f())]
+        lent = FrameBuffer(self.surface.buffer, root)
+        self._frames.append(weakref.ref(lent if root is None else root))
+        return lent
+
+    def close(self) -> None:
+        """Free the memory, or leave that to the frames that are still alive."""
+        if self.free:
+            self.surface.close()
+        else:
+            self.surface.close_picture()
+
+
+def _released(frame: Any) -> bool:
+    return frame is None or (isinstance(frame, FrameBuffer) and frame.freed)
+
+
+class FramebufferPool:
+    """The framebuffers of a scene: as many as frames are alive at once, usually two."""
+
+    def __init__(self, compositor: Compositor, width: int, height: int) -> None:
+        self._compositor = compositor
+        self.width = width
+        self.height = height
+        self.framebuffers: list[Framebuffer] = []
+        #: The framebuffer of the last frame.
+        self.front: Framebuffer | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether all are in use, so that the next frame needs another one."""
+        return not any(framebuffer.free for framebuffer in self.framebuffers)
+
+    def take(self) -> Framebuffer:
+        """Return a framebuffer to draw on: the free one that was drawn last, or a new one."""
+        for framebuffer in reversed(self.framebuffers):
+            if framebuffer.free:
+                self.framebuffers.remove(framebuffer)
+                break
+        else:
+            framebuffer = Framebuffer(self._compositor, self.width, self.height)
+        self.framebuffers.append(framebuffer)
+        self.front = framebuffer
+        return framebuffer
+
+    def add_damage(self, rects: list[Rect]) -> None:
+        """Mark rectangles of all framebuffers as out of date."""
+        for framebuffer in self.framebuffers:
+            framebuffer.surface.add_damage(rects)
+
+    def trim(self, keep: int = 3) -> None:
+        """Free framebuffers that are no longer needed."""
+        spare = [c for c in self.framebuffers if c is not self.front and c.free]
+        for framebuffer in spare[: max(0, len(self.framebuffers) - keep)]:
+            self.framebuffers.remove(framebuffer)
+            framebuffer.close()
+
+    def close(self) -> None:
+        """Free all; frames that are alive stay valid."""
+        for framebuffer in self.framebuffers:
+            framebuffer.close()
+        self.framebuffers, self.front = [], None

@@ -1,0 +1,296 @@
+"""The format of scene files: the keys that each part may have, derived from the declarations.
+
+Loading checks a file against these types, and :func:`schema` prints them as JSON Schema.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dala.errors import did_you_mean
+from dala.media.scene.animation.easing import EASINGS, easing
+from dala.media.scene.nodes import builtin as builtin
+from dala.media.scene.nodes.filter_parameters import filter_names, params_object
+from dala.media.scene.nodes.json_types import (
+    ColorString,
+    Field,
+    FixedList,
+    JsonBoolean,
+    JsonChoice,
+    JsonColor,
+    JsonNull,
+    JsonNumber,
+    JsonObject,
+    JsonString,
+    JsonType,
+    JsonValue,
+    ListOf,
+    OneOf,
+    ParsedString,
+    PositiveNumber,
+    Schema,
+    format_value,
+    join,
+    refusal,
+    without_call,
+)
+from dala.media.scene.nodes.node import FITS, Node
+from dala.media.scene.nodes.registry import NODE_TYPES
+from dala.media.scene.nodes.video import RATE
+
+#: The version of the format that is written, and the newest that is read.
+VERSION: Final = 1
+LAYOUTS: Final = ("side_by_side", "stack", "grid")
+
+_NUMBER = JsonNumber()
+_LENGTH = JsonNumber(0.0)
+_ID = JsonString("the id of a node", shortest=1)
+
+
+class _EasingType(OneOf):
+    """An easing, by name or as a list."""
+
+    def schema(self) -> Schema:
+        """Return a reference to the definition of easings."""
+        return {"$ref": "#/$defs/easing"}
+
+
+_EASING = _EasingType(
+    ParsedString("an easing such as 'ease-out'", EASINGS, easing),
+    ListOf(OneOf(JsonString(), _NUMBER), "a list such as ['steps', 4]", shortest=1),
+)
+_VALUE = OneOf(
+    _NUMBER,
+    JsonBoolean(),
+    ColorString(),
+    ListOf(OneOf(_NUMBER, JsonBoolean(), JsonColor(), JsonNull()), "a list", shortest=1),
+)
+_KEYFRAME = FixedList(
+    "[seconds, value] or [seconds, value, easing]",
+    _LENGTH,
+    _VALUE,
+    OneOf(_EASING, JsonNull()),
+    shortest=2,
+)
+ANIMATION: Final[dict[str, Field]] = {
+    "node": Field(_ID, "Id of the node.", required=True),
+    "property": Field(
+        JsonString("a property's name", shortest=1), "Name of its property.", required=True
+    ),
+    "from": Field(_VALUE, "First value; by default the current one."),
+    "to": Field(_VALUE, "Last value."),
+    "duration": Field(_LENGTH, "Duration of one run, in seconds."),
+    "easing": Field(_EASING, "Easing function."),
+    "keyframes": Field(
+        ListOf(_KEYFRAME, "a list of [seconds, value]", shortest=1),
+        "[seconds, value] or [seconds, value, easing] in order, instead of from and to.",
+    ),
+    "delay": Field(_LENGTH, "Seconds before the first run."),
+    "repeat": Field(JsonNumber(-1, integer=True), "Number of further runs; -1 for no end."),
+    "yoyo": Field(JsonBoolean(), "Whether every second run goes backwards."),
+    "start": Field(_NUMBER, "Scene time that the delay counts from, in seconds."),
+}
+LAYOUT: Final[dict[str, Field]] = {
+    "type": Field(JsonChoice(LAYOUTS), "The layout.", required=True),
+    "nodes": Field(
+        OneOf(
+            ListOf(_ID, "a list of ids", shortest=1),
+            JsonNumber(1, 10_000, integer=True),
+        ),
+        "Ids in order; for a grid also the number of cells.",
+        required=True,
+    ),
+    "gap": Field(_LENGTH, "Pixels between boxes."),
+    "columns": Field(JsonNumber(1, 10_000, integer=True), "Number of columns of a grid."),
+    "area": Field(
+        FixedList("[left, top, width, height]", _NUMBER, _NUMBER, _LENGTH, _LENGTH),
+        "[left, top, width, height]; by default the whole scene.",
+    ),
+    "fit": Field(JsonChoice(FITS), "The fit of all nodes."),
+}
+
+
+def type_names() -> tuple[str, ...]:
+    """Return the types that an entry of "nodes" may have."""
+    return tuple(sorted((*NODE_TYPES, "animation")))
+
+
+def node_object(type: str) -> JsonObject:
+    """Return the keys of a node of a type, as its class declares them."""
+    if type == "animation":
+        own = {"type": Field(JsonChoice(("animation",)), required=True)}
+        return JsonObject("an animation", own | ANIMATION)
+    cls = NODE_TYPES[type]
+    fields = {"type": Field(JsonChoice((type,)), required=True)}
+    fields |= {name: p.field() for name, p in cls.PROPERTIES.items() if p.saved}
+    for name, argument in cls.ARGUMENTS.items():
+        if argument.key != "":
+            fields[argument.key or name] = argument.field()
+    if cls.EXTRA:
+        fields[cls.EXTRA] = Field(_ParamsType(), cls.EXTRA_DESCRIPTION)
+    if cls.HOLDS == "nodes":
+        fields["nodes"] = Field(NodeListType(), "The nodes inside, back to front.")
+    elif cls.HOLDS == "scene":
+        fields["scene"] = Field(_InnerSceneType(), "The inner scene.", required=True)
+    return JsonObject(f"a node of type {type!r}", fields)
+
+
+class NodeListType(JsonType):
+    """A list of nodes."""
+
+    expected = "a list of nodes"
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Check every node by its type."""
+        if not isinstance(value, list):
+            problems.append(refusal(at, self.expected, value))
+            return
+        for i, item in enumerate(value):
+            self._check_node(item, f"{at}[{i}]", problems)
+
+    def _check_node(self, item: JsonValue, at: str, problems: list[str]) -> None:
+        if not isinstance(item, dict):
+            problems.append(refusal(at, "an object with a type", item))
+            return
+        type = item.get("type")
+        known = type_names()
+        if type not in known:
+            hint = did_you_mean(type, known) if isinstance(type, str) else ""
+            expected = f"one of {', '.join(map(repr, known))}"
+            got = format_value(type) if "type" in item else "nothing"
+            problems.append(f"{at}.type: must be {expected}, got {got}. {hint}".rstrip())
+            return
+        node_object(type).check(item, at, problems)
+        if type in NODE_TYPES and NODE_TYPES[type].EXTRA and isinstance(item.get("filter"), str):
+            _check_effect(item, NODE_TYPES[type], at, problems)
+
+    def schema(self) -> Schema:
+        """Return a list of references to the definition of nodes."""
+        return {"type": "array", "items": {"$ref": "#/$defs/node"}}
+
+
+class _InnerSceneType(JsonType):
+    """A scene inside a scene."""
+
+    expected = "a scene"
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Check the inner scene."""
+        inner_object().check(value, at, problems)
+
+    def schema(self) -> Schema:
+        """Return a reference to the definition of inner scenes."""
+        return {"$ref": "#/$defs/inside"}
+
+
+def scene_object() -> JsonObject:
+    """Return the keys of a scene file."""
+    fields = inner_object().fields
+    version = Field(fields["dala"].kind, fields["dala"].description, required=True)
+    return JsonObject("a scene", fields | {"dala": version})
+
+
+def inner_object() -> JsonObject:
+    """Return the keys of a scene inside another, which needs no version."""
+    side = JsonNumber(1, 16384, integer=True)
+    return JsonObject("a scene", {
+        "$schema": Field(JsonString(), "Location of this schema, for editors."),
+        "dala": Field(JsonNumber(1, VERSION, integer=True), "Version of the format."),
+        "width": Field(side, "Width of the picture, in pixels.", required=True),
+        "height": Field(side, "Height of the picture, in pixels.", required=True),
+        "fps": Field(RATE, "Frames per second: 30, 29.97 or '30000/1001'."),
+        "background": Field(JsonColor(), "Background color; 'transparent' keeps alpha."),
+        "blend_space": Field(
+            JsonChoice(("srgb", "linear")), "Color space that colors are blended in."
+        ),
+        "duration": Field(
+            OneOf(PositiveNumber(), JsonNull()), "Duration of the video, in seconds."
+        ),
+        "nodes": Field(NodeListType(), "The nodes, back to front.", required=True),
+        "animations": Field(
+            ListOf(JsonObject("an animation", ANIMATION), "a list of animations"), "Animations."
+        ),
+        "layouts": Field(
+            ListOf(JsonObject("a layout", LAYOUT), "a list of layouts"), "Layouts of nodes."
+        ),
+    })  # fmt: skip
+
+
+# effects ----------------------------------------------------------------------------------------
+class _ParamsType(JsonType):
+    """The parameters of a filter; :func:`_check_effect` checks them by the filter."""
+
+    expected = "an object of parameters"
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True for an object."""
+        return isinstance(value, dict)
+
+    def schema(self) -> Schema:
+        """Return any object."""
+        return {"type": "object"}
+
+
+def _check_effect(item: dict[str, Any], cls: type[Node], at: str, problems: list[str]) -> None:
+    """Check that the filter exists, its parameters, and that they are not written as properties."""
+    try:
+        params_type = params_object(item["filter"])
+    except (ValueError, KeyError) as error:
+        problems.append(f"{at}.filter: {without_call(error)}")
+        return
+    params = item.get(cls.EXTRA, {})
+    if isinstance(params, dict):
+        params_type.check(params, f"{at}.{cls.EXTRA}", problems)
+    properties = {name for known in NODE_TYPES.values() for name in known.PROPERTIES}
+    for name in params_type.fields:
+        if name in item and name in properties:
+            problems[:] = [line for line in problems if not line.startswith(f"{join(at, name)}: ")]
+            problems.append(
+                f"{join(at, name)}: it is a parameter of {item['filter']!r}. Move it to "
+                f"{cls.EXTRA}."
+            )
+
+
+# schema -----------------------------------------------------------------------------------------
+def schema() -> Schema:
+    """Return the JSON Schema (draft 2020-12) of scene files.
+
+    >>> schema()["required"]
+    ['dala', 'width', 'height', 'nodes']
+    """
+    types = type_names()
+    definitions: Schema = {
+        "color": JsonColor.definition(),
+        "inside": inner_object().schema(),
+        "easing": OneOf(*_EASING.options).schema(),
+        "node": {
+            "type": "object",
+            "required": ["type"],
+            "properties": {"type": {"enum": list(types)}},
+            "allOf": [
+                {
+                    "if": {"properties": {"type": {"const": type}}},
+                    "then": {"$ref": f"#/$defs/{type}"},
+                }
+                for type in types
+            ],
+        },
+    }
+    definitions |= {type: node_object(type).schema() for type in types}
+    filters = filter_names()
+    definitions["effect"]["properties"]["filter"] |= {
+        "anyOf": [{"enum": filters}, {"type": "string"}]
+    }
+    definitions["effect"]["allOf"] = [
+        {
+            "if": {"properties": {"filter": {"const": name}}},
+            "then": {"properties": {"params": params_object(name).schema()}},
+        }
+        for name in filters
+    ]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Dala scene",
+        **scene_object().schema(),
+        "$defs": definitions,
+    }

@@ -1,0 +1,412 @@
+"""Types of JSON values in scene files: each checks a value and describes itself as JSON Schema.
+
+``check(value, at, problems)`` appends one line to ``problems`` for every mistake, starting with
+its location (``nodes[2].position[1]``). It never raises, so one run reports all mistakes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from dala.errors import ColorError, did_you_mean
+from dala.gpu.color import NAMED, rgba_of
+
+#: A value read from a JSON file. ``Any`` is deliberate: the types below check it.
+JsonValue: TypeAlias = Any
+#: A JSON Schema, or a part of one.
+Schema: TypeAlias = dict[str, Any]
+
+#: Positions, sizes and other numbers without bounds of their own lie within this range.
+LIMIT: Final = 1_000_000.0
+#: Characters of a value that an error message shows.
+_MOST_SHOWN: Final = 60
+#: The names of the calls that errors of the builder methods start with.
+_CALL: Final = re.compile(
+    r"(add_\w+(\('[^']*'\))?|(Scene|Frame|TexturePool|video)\.\w+|Scene|easing|open_source|TextStyle"
+    r"|load_subtitles|fonts?|layout|grid|stack|side_by_side|[^ :]+: get): "
+)
+
+
+class JsonDict(dict[str, Any]):
+    """A JSON object that remembers keys which occur more than once, as ``repeated``."""
+
+    repeated: tuple[str, ...] = ()
+
+
+def format_value(value: JsonValue) -> str:
+    """Return a JSON value as error messages show it.
+
+    >>> format_value("left"), format_value(True), format_value([1, None])
+    ("'left'", 'true', '[1, null]')
+    """
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=repr)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}.."
+
+
+def refusal(at: str, expected: str, value: JsonValue, hint: str = "") -> str:
+    """Return the line that reports a refused value.
+
+    >>> refusal("nodes[0].opacity", "a number from 0 to 1", 2)
+    'nodes[0].opacity: must be a number from 0 to 1, got 2.'
+    """
+    return f"{at}: must be {expected}, got {format_value(value)}. {hint}".rstrip()
+
+
+class JsonType:
+    """Any JSON value; the base of the other types."""
+
+    #: What is expected, as error messages say it.
+    expected = "any value"
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True if the outermost form of a value (number, list, ...) is right."""
+        return True
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append a line to ``problems`` for each mistake in a value."""
+        if not self.fits(value):
+            problems.append(refusal(at, self.expected, value))
+
+    def schema(self) -> Schema:
+        """Return the type as JSON Schema."""
+        return {}
+
+
+class JsonNumber(JsonType):
+    """A finite number within bounds."""
+
+    def __init__(self, low: float = -LIMIT, high: float = LIMIT, *, integer: bool = False) -> None:
+        self.low, self.high, self.integer = low, high, integer
+        self.expected = ("an integer" if integer else "a number") + bounds_text(low, high)
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True for numbers; booleans are not numbers."""
+        return isinstance(value, int | float) and not isinstance(value, bool)
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append a line unless it is a number within the bounds."""
+        good = self.fits(value) and self.low <= value <= self.high
+        if not good or (self.integer and value != math.floor(value)):
+            problems.append(refusal(at, self.expected, value))
+
+    def schema(self) -> Schema:
+        """Return type and bounds."""
+        made: Schema = {"type": "integer" if self.integer else "number"}
+        return made | {"minimum": self.low, "maximum": self.high}
+
+
+def bounds_text(low: float, high: float) -> str:
+    """Return the bounds of a number as error messages say them.
+
+    >>> bounds_text(0, 1), bounds_text(0, LIMIT), bounds_text(-LIMIT, LIMIT)
+    (' from 0 to 1', ' of at least 0', '')
+    """
+    if (low, high) == (-LIMIT, LIMIT):
+        return ""
+    return f" of at least {low:g}" if high >= LIMIT else f" from {low:g} to {high:g}"
+
+
+class PositiveNumber(JsonNumber):
+    """A number above 0."""
+
+    def __init__(self, high: float = LIMIT) -> None:
+        super().__init__(0.0, high)
+        self.expected = "a number above 0" + (f" and up to {high:g}" if high < LIMIT else "")
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append a line unless it is a number above 0."""
+        if not (self.fits(value) and 0 < value <= self.high):
+            problems.append(refusal(at, self.expected, value))
+
+    def schema(self) -> Schema:
+        """Return type and bounds."""
+        return {"type": "number", "exclusiveMinimum": 0, "maximum": self.high}
+
+
+class JsonBoolean(JsonType):
+    """True or false."""
+
+    expected = "true or false"
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True for a boolean."""
+        return isinstance(value, bool)
+
+    def schema(self) -> Schema:
+        """Return the type."""
+        return {"type": "boolean"}
+
+
+class JsonNull(JsonType):
+    """Null, which means the same as leaving the key out."""
+
+    expected = "null"
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True for null."""
+        return value is None
+
+    def schema(self) -> Schema:
+        """Return the type."""
+        return {"type": "null"}
+
+
+class JsonString(JsonType):
+    """A string of at least ``shortest`` characters; ``expected`` says what it stands for."""
+
+    def __init__(self, expected: str = "a string", *, shortest: int = 0) -> None:
+        self.expected = expected
+        self.shortest = shortest
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True for a string that is long enough."""
+        return isinstance(value, str) and len(value) >= self.shortest
+
+    def schema(self) -> Schema:
+        """Return type and length."""
+        return {"type": "string"} | ({"minLength": self.shortest} if self.shortest else {})
+
+
+class JsonChoice(JsonType):
+    """One of several strings; errors suggest the nearest."""
+
+    def __init__(self, choices: Iterable[str]) -> None:
+        self.choices = tuple(choices)
+        self.expected = f"one of {', '.join(map(repr, self.choices))}"
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True for any string."""
+        return isinstance(value, str)
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append a line unless it is one of the choices."""
+        if isinstance(value, str) and value in self.choices:
+            return
+        hint = did_you_mean(value, self.choices) if isinstance(value, str) else ""
+        problems.append(refusal(at, self.expected, value, hint))
+
+    def schema(self) -> Schema:
+        """Return the choices."""
+        return {"enum": list(self.choices)}
+
+
+class ParsedString(JsonString):
+    """A string that a function accepts, or refuses with a reason."""
+
+    def __init__(
+        self, expected: str, examples: Iterable[str], parse: Callable[[Any], object]
+    ) -> None:
+        super().__init__(expected, shortest=1)
+        self.examples = tuple(examples)
+        self.parse = parse
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append the function's reason if it refuses the string."""
+        super().check(value, at, problems)
+        if self.fits(value):
+            try:
+                self.parse(value)
+            except (ValueError, KeyError) as error:
+                problems.append(f"{at}: {without_call(error)}")
+
+    def schema(self) -> Schema:
+        """Return the known strings, and any other: a file may use more than those built in."""
+        anything = super().schema()
+        return {"anyOf": [{"enum": list(self.examples)}, anything]} if self.examples else anything
+
+
+class JsonColor(JsonType):
+    """A CSS name, "#rrggbb", "#rrggbbaa", or a list of three or four numbers."""
+
+    expected = "a color"
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True for a string or a list."""
+        return isinstance(value, str | list)
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append a line unless it is a color."""
+        if not self.fits(value):
+            problems.append(refusal(at, self.expected, value))
+            return
+        try:
+            rgba_of(value, "load_scene", "color")
+        except ColorError as error:
+            problems.append(f"{at}: {str(error).removeprefix('load_scene: color ')}")
+
+    def schema(self) -> Schema:
+        """Return a reference to the definition of colors."""
+        return {"$ref": "#/$defs/color"}
+
+    @staticmethod
+    def definition() -> Schema:
+        """Return the definition of colors: the named ones, other spellings, hex, and lists."""
+        part = {"type": "integer", "minimum": 0, "maximum": 255}
+        return {
+            "anyOf": [
+                {"enum": list(NAMED)},
+                {"type": "string", "pattern": "^ *(#[0-9a-fA-F]{3,8}|[a-zA-Z ]+) *$"},
+                {"type": "array", "items": part, "minItems": 3, "maxItems": 4},
+            ]
+        }
+
+
+class ColorString(JsonColor):
+    """A color written as a string, where a list means something else."""
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True for a string."""
+        return isinstance(value, str)
+
+
+class FixedList(JsonType):
+    """A list of a fixed number of values, each of its own type; trailing ones may be optional."""
+
+    def __init__(self, expected: str, *items: JsonType, shortest: int | None = None) -> None:
+        self.expected = expected
+        self.items = items
+        self.shortest = len(items) if shortest is None else shortest
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True for a list."""
+        return isinstance(value, list)
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append a line if the length is wrong, else check each item."""
+        if not isinstance(value, list) or not self.shortest <= len(value) <= len(self.items):
+            problems.append(refusal(at, self.expected, value))
+            return
+        for i, item in enumerate(value):
+            self.items[i].check(item, f"{at}[{i}]", problems)
+
+    def schema(self) -> Schema:
+        """Return the schema of each item."""
+        items = [kind.schema() for kind in self.items]
+        return {"type": "array", "prefixItems": items, "items": False, "minItems": self.shortest}
+
+
+class ListOf(JsonType):
+    """A list of any length with items of one type."""
+
+    def __init__(self, item: JsonType, expected: str, *, shortest: int = 0) -> None:
+        self.item = item
+        self.expected = expected
+        self.shortest = shortest
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True for a list."""
+        return isinstance(value, list)
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Check each item."""
+        if not isinstance(value, list) or len(value) < self.shortest:
+            problems.append(refusal(at, self.expected, value))
+            return
+        for i, item in enumerate(value):
+            self.item.check(item, f"{at}[{i}]", problems)
+
+    def schema(self) -> Schema:
+        """Return the schema of the items."""
+        made: Schema = {"type": "array", "items": self.item.schema()}
+        return made | ({"minItems": self.shortest} if self.shortest else {})
+
+
+class OneOf(JsonType):
+    """One of several types that differ in their outermost form."""
+
+    def __init__(self, *options: JsonType) -> None:
+        self.options = options
+        self.expected = " or ".join(option.expected for option in options)
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True if one of the types fits."""
+        return any(option.fits(value) for option in self.options)
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Check with the first type that fits."""
+        for option in self.options:
+            if option.fits(value):
+                option.check(value, at, problems)
+                return
+        problems.append(refusal(at, self.expected, value))
+
+    def schema(self) -> Schema:
+        """Return all of them."""
+        return {"anyOf": [option.schema() for option in self.options]}
+
+
+class Field:
+    """A key of a JSON object: its type, its description, and whether it is required."""
+
+    def __init__(self, kind: JsonType, description: str = "", *, required: bool = False) -> None:
+        self.kind = kind
+        self.description = description
+        self.required = required
+
+    def schema(self) -> Schema:
+        """Return the type's schema with the description."""
+        described = {"description": self.description} if self.description else {}
+        return described | self.kind.schema()
+
+
+class JsonObject(JsonType):
+    """An object with known keys; an unknown key is refused and the nearest suggested."""
+
+    def __init__(self, expected: str, fields: Mapping[str, Field]) -> None:
+        self.expected = expected
+        self.fields = dict(fields)
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True for an object."""
+        return isinstance(value, dict)
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Check every key, and that no required one is missing."""
+        if not isinstance(value, dict):
+            problems.append(refusal(at or "the file", self.expected, value))
+            return
+        for name in getattr(value, "repeated", ()):
+            problems.append(f"{join(at, name)}: the key occurs twice. Remove one.")
+        for name, item in value.items():
+            field = self.fields.get(name)
+            if field is not None:
+                field.kind.check(item, join(at, name), problems)
+                continue
+            hint = did_you_mean(name, self.fields) or f"Known keys: {', '.join(self.fields)}."
+            problems.append(f"{join(at, name)}: {self.expected} has no such key. {hint}")
+        for name, field in self.fields.items():
+            if field.required and name not in value:
+                problems.append(f"{join(at, name)}: missing; must be {field.kind.expected}.")
+
+    def schema(self) -> Schema:
+        """Return the schema of all keys."""
+        required = [name for name, field in self.fields.items() if field.required]
+        made: Schema = {"type": "object", "additionalProperties": False}
+        if required:
+            made["required"] = required
+        return made | {"properties": {n: f.schema() for n, f in self.fields.items()}}
+
+
+def join(at: str, name: str) -> str:
+    """Return the location of a key inside the object at ``at``.
+
+    >>> join("nodes[0]", "text"), join("", "width")
+    ('nodes[0].text', 'width')
+    """
+    return f"{at}.{name}" if at else name
+
+
+def without_call(error: BaseException) -> str:
+    """Return an error's text without the call it starts with; a location takes its place.
+
+    >>> without_call(ValueError("add_effect('blur'): radius must be within 0..200, got -3."))
+    'radius must be within 0..200, got -3.'
+    """
+    text = str(error) or type(error).__name__
+    while found := _CALL.match(text):
+        text = text[found.end() :]
+    return text

@@ -1,0 +1,83 @@
+"""Scenes inside scenes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dala.errors import ParameterError
+from dala.media.scene.compositor.pictures import LivePicture
+from dala.media.scene.nodes import property_types as t
+from dala.media.scene.nodes.json_types import JsonType
+from dala.media.scene.nodes.node import Content, Node
+from dala.media.scene.nodes.properties import REQUIRED, Argument
+
+if TYPE_CHECKING:
+    from dala.media.frame import Frame
+    from dala.media.moment import Moment
+    from dala.media.scene.nodes.group import GroupNode
+    from dala.media.scene.scene import Scene
+
+
+class SceneNode(Node):
+    """A scene inside a scene, rendered at the outer scene's time; its alpha is kept.
+
+    The inner scene stays open when the node is removed; closing it is up to the caller.
+    """
+
+    type = "scene"
+    OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
+        "scene": Argument(
+            t.PropertyType(JsonType(), "Scene"), "The inner scene.", default=REQUIRED, key=""
+        )
+    }
+    POSITIONAL = ("scene",)
+    HOLDS = "scene"
+    __slots__ = ("_frame", "_live", "_seen", "child", "owned")
+
+    def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
+        child = given.pop("scene", None)
+        if not isinstance(child, type(scene)):
+            raise ParameterError.invalid("add_scene", "scene", "a Scene", child)
+        if child is scene or child._holds(scene):
+            raise ParameterError("add_scene: a scene cannot contain itself.")
+        child._check_open("add_scene")
+        self.child = child
+        #: Whether the node closes the inner scene; True for scenes loaded from a file.
+        self.owned = False
+        self._live = LivePicture(scene._compositor)
+        self._frame: Frame | None = None
+        self._seen = 0
+        super().__init__(scene, parent, given)
+
+    def advance(self, moment: Moment) -> None:
+        """Render the inner scene at a time."""
+        frame = self.child.render(moment.exact)
+        drawn = self.child.frame_count - self.child.frames_skipped
+        if drawn != self._seen:  # other nodes, or the user, may have rendered it as well
+            self._live.show(frame, opaque=self.child.background[3] == 255)
+            self._frame, self._seen = frame, drawn
+            if self.display_item is None:
+                self.changed()
+            else:
+                self.display_item.repaint(self._live)
+        for error in self.child.errors.values():
+            self.scene._report(self, error)
+
+    def content(self) -> Content | None:
+        """Return the inner scene's last frame."""
+        live = self._live
+        if live.picture is None:
+            return None
+        return Content(
+            self.child.width, self.child.height, live.picture, live.version, opaque=live.opaque
+        )
+
+    def natural(self) -> tuple[float, float]:
+        """Return the inner scene's size."""
+        return float(self.child.width), float(self.child.height)
+
+    def release(self) -> None:
+        """Release the frame, and close the inner scene if the node owns it."""
+        self._frame = None
+        if self.owned:
+            self.child.close()

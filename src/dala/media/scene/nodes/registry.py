@@ -1,0 +1,111 @@
+"""The node types of scenes, and the builder methods derived from their declarations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from dala.media.scene.builder_methods import BuilderMethods
+from dala.media.scene.nodes.properties import REQUIRED, PairProperty
+
+if TYPE_CHECKING:
+    from dala.media.scene.nodes.node import Node
+
+#: Node classes by type name, in the order they were declared.
+NODE_TYPES: dict[str, type[Node]] = {}
+
+
+def register_node(cls: type[Node]) -> None:
+    """Make a node class known: scenes and groups get its method ``add_<type>``.
+
+    Declaring a subclass of Node that sets ``type`` calls this.
+    """
+    NODE_TYPES[cls.type] = cls
+    setattr(BuilderMethods, f"add_{cls.type}", _builder_method(cls))
+
+
+def unregister_node(type: str) -> None:
+    """Remove a node type and its builder method."""
+    del NODE_TYPES[type]
+    delattr(BuilderMethods, f"add_{type}")
+
+
+def signature_of(cls: type[Node]) -> inspect.Signature:
+    """Return the signature of a node class's builder method, with annotations as text."""
+    kinds = inspect.Parameter
+    found = [kinds("self", kinds.POSITIONAL_OR_KEYWORD)]
+    rest: list[inspect.Parameter] = []
+    for name, annotation, default, _ in _parameters(cls):
+        positional = name in cls.POSITIONAL
+        made = kinds(
+            name,
+            kinds.POSITIONAL_OR_KEYWORD if positional else kinds.KEYWORD_ONLY,
+            annotation=annotation,
+            default=kinds.empty if default is REQUIRED else default,
+        )
+        (found if positional else rest).append(made)
+    found.sort(key=lambda p: -1 if p.name == "self" else cls.POSITIONAL.index(p.name))
+    if cls.EXTRA:
+        rest.append(kinds(cls.EXTRA, kinds.VAR_KEYWORD, annotation="ParamValue"))
+    return inspect.Signature([*found, *rest], return_annotation=cls.__name__)
+
+
+def docstring_of(cls: type[Node]) -> str:
+    """Return the docstring of a node class's builder method: the class's own, and all arguments."""
+    lines = [inspect.cleandoc(cls.__doc__ or ""), "", "Args:"]
+    lines += [f"    {name}: {description}" for name, _, _, description in _parameters(cls)]
+    if cls.EXTRA:
+        lines.append(f"    **{cls.EXTRA}: {cls.EXTRA_DESCRIPTION}")
+    return "\n".join([*lines, "", "Returns:", "    The new node."])
+
+
+def _parameters(cls: type[Node]) -> Iterator[tuple[str, str, Any, str]]:
+    """Yield name, annotation, default and description of each argument and property."""
+    for name, argument in cls.ARGUMENTS.items():
+        annotation = argument.type.annotation
+        if argument.default is None and not annotation.endswith("| None"):
+            annotation += " | None"
+        yield name, annotation, argument.default, argument.description
+    for name, item in cls.PROPERTIES.items():
+        annotation = item.type.annotation
+        default = REQUIRED if item.required else item.default
+        if isinstance(item, PairProperty) or (
+            default is None and not annotation.endswith("| None")
+        ):
+            annotation += " | None"
+        yield name, annotation, default, item.summary
+
+
+def _builder_method(cls: type[Node]) -> Callable[..., Node]:
+    name = f"add_{cls.type}"
+
+    def method(self: Any, *args: Any, **given: Any) -> Node:
+        if len(args) > len(cls.POSITIONAL):
+            raise TypeError(
+                f"{name}() takes at most {len(cls.POSITIONAL)} positional arguments, "
+                f"got {len(args)}"
+            )
+        for argument, value in zip(cls.POSITIONAL, args, strict=False):
+            if argument in given:
+                raise TypeError(f"{name}() got multiple values for argument {argument!r}")
+            given[argument] = value
+        for argument, _, default, _ in _parameters(cls):
+            if default is REQUIRED and argument not in given:
+                raise TypeError(f"{name}() missing required argument: {argument!r}")
+        unset = [k for k, v in given.items() if v is None and _none_is_unset(cls, k)]
+        given = {k: v for k, v in given.items() if k not in unset}
+        scene = self.scene_of()
+        scene._check_open(name)
+        return scene._enter(cls.create(scene, self.container(), given))  # type: ignore[no-any-return]
+
+    method.__name__ = name
+    method.__qualname__ = f"{BuilderMethods.__name__}.{name}"
+    method.__doc__ = docstring_of(cls)
+    method.__signature__ = signature_of(cls)  # type: ignore[attr-defined]
+    return method
+
+
+def _none_is_unset(cls: type[Node], name: str) -> bool:
+    """Return True if None means that an argument was left out."""
+    return name in cls.ARGUMENTS or isinstance(cls.PROPERTIES.get(name), PairProperty)
