@@ -10,7 +10,7 @@ import pytest
 
 import dala
 from dala.gpu.compute import language
-from dala.gpu.compute.lang.decl import CONSTANTS
+from dala.gpu.compute.lang.declaration import CONSTANTS
 from dala.gpu.compute.lang.functions import FUNCTIONS
 from dala.gpu.compute.language import Pixel, clamp, kernel, rgba
 

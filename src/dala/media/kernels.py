@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.lang.decl import KernelDecl
-from dala.gpu.compute.lang.declare import declare
+from dala.gpu.compute.lang.declaration import KernelDecl
+from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.lang.source import from_text
 
 

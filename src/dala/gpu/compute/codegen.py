@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dala.errors import ParameterError
 from dala.gpu.compute.call.geometry import program_for
 from dala.gpu.compute.dtypes import dtype_name
-from dala.gpu.compute.lang.decl import KernelDecl
+from dala.gpu.compute.lang.declaration import KernelDecl
 
 #: Height and width of the buffers that code is generated for.
 _SIDE = 64

@@ -23,8 +23,8 @@ from dala.gpu.compute.call.checks import check_alias, check_buffers, check_types
 from dala.gpu.compute.call.geometry import program_for
 from dala.gpu.compute.call.plans import BoundCall, ReadyCall, Values
 from dala.gpu.compute.lang import source as sources
-from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
-from dala.gpu.compute.lang.declare import declare
+from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
+from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.params import check_params
 from dala.gpu.compute.runnable import NO_PARAMS, Runnable
 from dala.typing import Params

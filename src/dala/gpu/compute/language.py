@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from dala.gpu.compute.kernel import kernel
-from dala.gpu.compute.lang.decl import CONSTANTS
+from dala.gpu.compute.lang.declaration import CONSTANTS
 from dala.gpu.compute.lang.functions import FUNCTIONS
 from dala.gpu.compute.lang.markers import (
     Array,

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
-from dala.gpu.compute.lang.decl import expected_numbers
+from dala.gpu.compute.lang.declaration import expected_numbers
 from dala.typing import Params
 
 _PLAIN: Final = frozenset({int, float})

@@ -11,7 +11,7 @@ from dala.gpu.compute.call.plans import BoundCall, CallPlan, ReadyCall, Values
 from dala.typing import Params, ParamValue
 
 if TYPE_CHECKING:
-    from dala.gpu.compute.lang.decl import ParamDecl
+    from dala.gpu.compute.lang.declaration import ParamDecl
     from dala.gpu.compute.params import Parameter
 
 #: Plans that each kernel keeps.

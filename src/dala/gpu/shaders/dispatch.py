@@ -24,8 +24,8 @@ from dala.errors import (
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.create import buffer_from_binary, buffer_zeros, from_dlpack
 from dala.gpu.compute.kernel import Kernel, find
-from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
-from dala.gpu.compute.lang.declare import declare
+from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
+from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.lang.source import from_text
 from dala.gpu.shaders.wgsl import BLOCK, Wgsl, reflect
 

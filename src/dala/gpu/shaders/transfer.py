@@ -21,7 +21,7 @@ from dala.gpu.checks import renderer_of
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.create import from_dlpack
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.lang.declare import declare
+from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.lang.source import from_text
 from dala.gpu.compute.runnable import Runnable
 from dala.gpu.render.thread import Renderer

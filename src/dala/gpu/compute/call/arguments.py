@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from dala.errors import ParameterError
-from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl, expected_numbers
+from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl, expected_numbers
 from dala.gpu.compute.lang.ir import FLOATS, Param
 from dala.gpu.compute.lang.scalars import RANGES
 from dala.gpu.compute.params import check_params, missing, python_number

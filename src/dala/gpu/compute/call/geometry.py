@@ -8,12 +8,12 @@ from typing import Protocol
 from dala.errors import DtypeMismatch, ShapeError, ShapeMismatch
 from dala.gpu.compute.call.checks import IMAGE_SHAPES
 from dala.gpu.compute.engines.base import Geometry
-from dala.gpu.compute.lang.decl import KernelDecl
-from dala.gpu.compute.lang.frontend import Signature, specialise
+from dala.gpu.compute.lang.declaration import KernelDecl
+from dala.gpu.compute.lang.frontend import Signature, specialize
 from dala.gpu.compute.lang.ir import Arg, Program
 
 
-class Shaped(Protocol):
+class BufferLike(Protocol):
     """An input with a shape and a dtype: a buffer, or a description of one."""
 
     @property
@@ -24,7 +24,7 @@ class Shaped(Protocol):
 
 def program_for(
     decl: KernelDecl,
-    inputs: Sequence[Shaped],
+    inputs: Sequence[BufferLike],
     out_shape: tuple[int, ...],
     out_dtype: str | None,
     numbers: tuple[tuple[str, str], ...] = (),
@@ -42,12 +42,12 @@ def program_for(
     args = tuple(_arg(decl, i, inputs[i]) for i in range(len(inputs)))
     _check_shared_dtype(decl, args)
     last = out_shape[2] if len(out_shape) == 3 else 0
-    program = specialise(decl, Signature(args, out_dtype, len(out_shape), last, numbers))
+    program = specialize(decl, Signature(args, out_dtype, len(out_shape), last, numbers))
     shapes = tuple(tuple(b.shape) for b in inputs)
     return program, geometry(program, shapes, out_shape)
 
 
-def _arg(decl: KernelDecl, index: int, given: Shaped) -> Arg:
+def _arg(decl: KernelDecl, index: int, given: BufferLike) -> Arg:
     declared = decl.args[index]
     shape, dtype = given.shape, given.dtype
     if declared.dtype is not None and dtype != declared.dtype:

@@ -19,7 +19,7 @@ from functools import cached_property, partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from dala.gpu.compute.kernel import Kernel, declare_function
-from dala.gpu.compute.lang.decl import ParamDecl
+from dala.gpu.compute.lang.declaration import ParamDecl
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
 

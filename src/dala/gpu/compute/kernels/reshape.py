@@ -11,7 +11,7 @@ from dala.errors import DtypeMismatch, ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.lang import source as sources
-from dala.gpu.compute.lang.declare import declare
+from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.operation import Operation, elements
 from dala.gpu.compute.params import Parameter
 

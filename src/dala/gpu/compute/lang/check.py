@@ -10,7 +10,7 @@ import ast
 import re
 from typing import Final
 
-from dala.gpu.compute.lang.source import Source
+from dala.gpu.compute.lang.source import KernelSource
 
 #: Components of vectors and pixels; shape properties of arrays and images.
 SWIZZLE: Final = re.compile(r"[rgba]{1,4}|[xyzw]{1,4}")
@@ -87,7 +87,7 @@ _OPERATORS: Final[dict[type[ast.AST], tuple[str, str]]] = {
 }
 
 
-def check_body(source: Source, function: ast.FunctionDef) -> None:
+def check_body(source: KernelSource, function: ast.FunctionDef) -> None:
     """Refuses anything in a kernel's body that is not kernel language."""
     body = function.body
     first = body[0] if body else None
@@ -121,7 +121,7 @@ def always_returns(body: list[ast.stmt]) -> bool:
     return False
 
 
-def _check(source: Source, node: ast.AST) -> None:
+def _check(source: KernelSource, node: ast.AST) -> None:
     if isinstance(node, ast.FunctionDef):
         return  # a nested helper, checked as a kernel of its own
     if isinstance(node, tuple(_OPERATORS)):
@@ -171,7 +171,7 @@ def _check(source: Source, node: ast.AST) -> None:
         _check(source, child)
 
 
-def _check_constant(source: Source, node: ast.Constant) -> None:
+def _check_constant(source: KernelSource, node: ast.Constant) -> None:
     if isinstance(node.value, bool | int | float):
         return
     if isinstance(node.value, str | bytes):
@@ -179,7 +179,7 @@ def _check_constant(source: Source, node: ast.Constant) -> None:
     source.fail(node, f"{node.value!r} is not a number", "A kernel computes numbers only.")
 
 
-def _check_attribute(source: Source, node: ast.Attribute) -> None:
+def _check_attribute(source: KernelSource, node: ast.Attribute) -> None:
     if isinstance(node.value, ast.Name) and node.value.id == "math":
         return  # math.sin is another spelling of sin; the name is looked up when it is used
     if not (SWIZZLE.fullmatch(node.attr) or node.attr in PROPERTIES):
@@ -190,7 +190,7 @@ def _check_attribute(source: Source, node: ast.Attribute) -> None:
         )
 
 
-def _check_call(source: Source, node: ast.Call) -> None:
+def _check_call(source: KernelSource, node: ast.Call) -> None:
     function = node.func
     named = isinstance(function, ast.Name) or (
         isinstance(function, ast.Attribute)
@@ -204,7 +204,7 @@ def _check_call(source: Source, node: ast.Call) -> None:
             source.fail(node, "** is not part of the language", "Name each parameter.")
 
 
-def _check_for(source: Source, node: ast.For) -> None:
+def _check_for(source: KernelSource, node: ast.For) -> None:
     loop = "Write for i in range(n), range(start, stop) or range(start, stop, step)."
     if node.orelse:
         source.fail(node.orelse[0], "for ... else is not part of the language", "Remove the else.")
@@ -221,7 +221,7 @@ def _check_for(source: Source, node: ast.For) -> None:
         source.fail(node.iter, "a loop runs over range(...)", loop)
 
 
-def _check_targets(source: Source, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
+def _check_targets(source: KernelSource, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     for target in targets:
         names = target.elts if isinstance(target, ast.Tuple) else [target]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dala.errors import DtypeMismatch
-from dala.gpu.compute.lang.build import Builder, Refused, Scalar, Term, Vec, describe, type_of
-from dala.gpu.compute.lang.decl import KernelDecl
-from dala.gpu.compute.lang.express import Restart, Site, Typing
+from dala.gpu.compute.lang.builder import Builder, Refused, Scalar, Term, Vec, describe, type_of
+from dala.gpu.compute.lang.declaration import KernelDecl
+from dala.gpu.compute.lang.expressions import Restart, Site, Typing
 from dala.gpu.compute.lang.ir import (
     FLOATS,
     LOADED,
@@ -20,7 +20,7 @@ from dala.gpu.compute.lang.ir import (
     Value,
     make_program,
 )
-from dala.gpu.compute.lang.lower import Lowering
+from dala.gpu.compute.lang.statements import Lowering
 
 #: Result types that each dtype can hold without losing what the kernel computed.
 _HOLDS: dict[str, frozenset[str]] = {
@@ -46,7 +46,7 @@ class Signature:
     numbers: tuple[tuple[str, str], ...] = ()
 
 
-def specialise(decl: KernelDecl, signature: Signature) -> Program:
+def specialize(decl: KernelDecl, signature: Signature) -> Program:
     """The program of a kernel for one signature.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from dala.gpu.compute.lang.build import Builder, Scalar, Term, Vec, components, refuse, type_of
+from dala.gpu.compute.lang.builder import Builder, Scalar, Term, Vec, components, refuse, type_of
 from dala.gpu.compute.lang.ir import FLOATS, INTS, Type, Value
 from dala.gpu.compute.lang.scalars import as_float
 

@@ -14,7 +14,7 @@ from dala.gpu.compute.lang.limits import MAX_DEPTH, MAX_SOURCE
 
 
 @dataclass(frozen=True)
-class Source:
+class KernelSource:
     """Text of a kernel with its name and where its first line stands."""
 
     text: str
@@ -93,13 +93,13 @@ class Source:
 _SPLIT = "Split it: give the parts names, one line each."
 
 
-def from_text(text: str, kernel: str) -> Source:
-    """Source given as text."""
-    return Source(textwrap.dedent(text.replace("\r\n", "\n")).strip("\n"), kernel)
+def from_text(text: str, kernel: str) -> KernelSource:
+    """KernelSource given as text."""
+    return KernelSource(textwrap.dedent(text.replace("\r\n", "\n")).strip("\n"), kernel)
 
 
-def from_function(function: Callable[..., Any], kernel: str) -> Source:
-    """Source of a Python function, read from its file."""
+def from_function(function: Callable[..., Any], kernel: str) -> KernelSource:
+    """Return the source of a Python function, read from its file."""
     try:
         lines, first = inspect.getsourcelines(function)
         filename = inspect.getsourcefile(function) or "<kernel>"
@@ -109,4 +109,4 @@ def from_function(function: Callable[..., Any], kernel: str) -> Source:
             advice=f"Pass the text instead: Kernel.register({kernel!r}, 'def {kernel}(x): ...').",
             kernel=kernel,
         ) from None
-    return Source(textwrap.dedent("".join(lines)), kernel, filename, first)
+    return KernelSource(textwrap.dedent("".join(lines)), kernel, filename, first)

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 REMEMBERED: Final = 4096
 
 _ids = count(1)
-_pending: dict[int, Progress] = {}
-_ended: dict[int, Progress] = {}
+_pending: dict[int, CommandState] = {}
+_ended: dict[int, CommandState] = {}
 _lock = threading.Lock()
 
 
-class Progress:
+class CommandState:
     """How one command goes: shared by its Command and by the stream that runs it.
 
     The future's result is the error, or None.
@@ -138,9 +138,9 @@ class Command(int):
     (True, None, "run_kernel('relu')")
     """
 
-    _progress: Progress
+    _progress: CommandState
 
-    def __new__(cls, progress: Progress) -> Self:
+    def __new__(cls, progress: CommandState) -> Self:
         made = int.__new__(cls, progress.id)
         made._progress = progress
         return made
@@ -228,7 +228,7 @@ def wait(command: int, timeout: float | None = None) -> None:
     _find("wait", command).wait("wait", timeout)
 
 
-def _find(call: str, command: object) -> Progress:
+def _find(call: str, command: object) -> CommandState:
     if isinstance(command, Command):
         return command._progress
     if not isinstance(command, int) or isinstance(command, bool):

@@ -8,7 +8,7 @@ from typing import Any, Final
 from dala.errors import DalaError, FreedError
 from dala.gpu.compute.buffer import span
 from dala.gpu.compute.engines.base import Engine, Storage
-from dala.gpu.compute.stream.command import Progress
+from dala.gpu.compute.stream.command import CommandState
 
 FREED: Final = (
     "a buffer was freed before the work had begun. Free it after the command has ended; one that "
@@ -34,7 +34,7 @@ class Job:
         "waiting",
     )
 
-    progress: Progress
+    progress: CommandState
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from typing import Final
 from dala import resources
 from dala.errors import DeviceError, FreedError
 from dala.gpu.compute.engines.base import Engine, Storage
-from dala.gpu.compute.stream.command import Progress
+from dala.gpu.compute.stream.command import CommandState
 from dala.gpu.compute.stream.job import FREED, Job, check_alive, is_freed, named, where
 
 #: How long leaving the interpreter may wait for work under way, in seconds.
@@ -78,7 +78,7 @@ class Queue:
                 raise FreedError("submit: the stream was closed. Make a new one.")
             if len(self._threads) < min(self.workers, len(self._pending) + 1):
                 self._start()
-            job.progress = Progress(job.name)
+            job.progress = CommandState(job.name)
             resources.track("command", where(job), 0)
             if job.engine is None:
                 job.waiting = len(self._pending)
@@ -95,7 +95,7 @@ class Queue:
                 self._make_ready(job)
         return True
 
-    def pending(self) -> list[Progress]:
+    def pending(self) -> list[CommandState]:
         """What has not ended, oldest first."""
         with self._lock:
             return [job.progress for job in self._pending.values()]

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final, TypeAlias
 
 from dala.gpu.compute.lang.ir import Type
-from dala.gpu.compute.lang.source import Source
+from dala.gpu.compute.lang.source import KernelSource
 
 Number: TypeAlias = int | float | bool
 
@@ -106,7 +106,7 @@ class KernelDecl:
     """A checked kernel, ready to be specialised."""
 
     name: str
-    source: Source
+    source: KernelSource
     function: ast.FunctionDef
     args: tuple[ArgDecl, ...]
     params: tuple[ParamDecl, ...]

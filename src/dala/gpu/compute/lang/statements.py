@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from dala.gpu.compute.lang.build import (
+from dala.gpu.compute.lang.builder import (
     Builder,
     Refused,
     Scalar,
@@ -24,11 +24,11 @@ from dala.gpu.compute.lang.build import (
     type_of,
 )
 from dala.gpu.compute.lang.check import always_returns
-from dala.gpu.compute.lang.decl import KernelDecl, ParamDecl
-from dala.gpu.compute.lang.express import (
+from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
+from dala.gpu.compute.lang.expressions import (
     Binding,
     Expressions,
-    Frame,
+    FunctionScope,
     Ref,
     Restart,
     Site,
@@ -77,7 +77,7 @@ class Lowering(Expressions):
         returns = [n for n in inside(body) if isinstance(n, ast.Return)]
         straight = len(returns) == 1 and body[-1] is returns[0]
         often = _assigned_often(decl)
-        frame = Frame(decl, path, env, args, often, straight)
+        frame = FunctionScope(decl, path, env, args, often, straight)
         for name in sorted(often & set(env)):  # an argument that is assigned becomes a variable
             start = env[name]
             if not isinstance(start, Ref | Variable):
@@ -92,7 +92,7 @@ class Lowering(Expressions):
             frame.result = self._read((path, "return"))
         return frame.result
 
-    def _helper(self, frame: Frame, node: ast.Call, decl: KernelDecl) -> Term:
+    def _helper(self, frame: FunctionScope, node: ast.Call, decl: KernelDecl) -> Term:
         if len(node.args) != len(decl.args):
             refuse(
                 f"{decl.name} takes {len(decl.args)} inputs, {len(node.args)} came",
@@ -143,7 +143,7 @@ class Lowering(Expressions):
         return self.b.lift(inside, term)
 
     # statements -------------------------------------------------------------------------------
-    def _block(self, frame: Frame, body: list[ast.stmt]) -> bool:
+    def _block(self, frame: FunctionScope, body: list[ast.stmt]) -> bool:
         """Writes statements out; True when nothing can follow them."""
         for index, statement in enumerate(body):
             rest = body[index + 1 :]
@@ -162,7 +162,7 @@ class Lowering(Expressions):
                 return True
         return False
 
-    def _statement(self, frame: Frame, node: ast.stmt) -> bool:
+    def _statement(self, frame: FunctionScope, node: ast.stmt) -> bool:
         if isinstance(node, ast.Return):
             assert node.value is not None
             self._return(frame, self._term(frame, node.value))
@@ -191,7 +191,7 @@ class Lowering(Expressions):
             self._assign(frame, node.target.id, after)
         return False  # pass, docstrings and nested functions write nothing
 
-    def _side_by_side(self, frame: Frame, node: ast.Assign) -> bool:
+    def _side_by_side(self, frame: FunctionScope, node: ast.Assign) -> bool:
         """``a, b = x, y``: each name takes its own term, a vector too; all are computed first."""
         target, value = node.targets[0], node.value
         if not (
@@ -207,7 +207,7 @@ class Lowering(Expressions):
             self._assign(frame, name.id, term)
         return True
 
-    def _store(self, frame: Frame, target: ast.expr, term: Term) -> None:
+    def _store(self, frame: FunctionScope, target: ast.expr, term: Term) -> None:
         if isinstance(target, ast.Name):
             self._assign(frame, target.id, term)
             return
@@ -223,7 +223,7 @@ class Lowering(Expressions):
             assert isinstance(name, ast.Name)
             self._assign(frame, name.id, item)
 
-    def _assign(self, frame: Frame, name: str, term: Term) -> None:
+    def _assign(self, frame: FunctionScope, name: str, term: Term) -> None:
         if name not in frame.often:
             frame.env[name] = term
             return
@@ -250,7 +250,7 @@ class Lowering(Expressions):
             slot = self.slots.setdefault(part, Slot(name, wide))
             self.b.set(slot, item)
 
-    def _return(self, frame: Frame, term: Term) -> None:
+    def _return(self, frame: FunctionScope, term: Term) -> None:
         outermost = not frame.path
         if outermost and isinstance(term, Vec) and not self.typing.pixels:
             if self.site.out_rank not in (2, 3):
@@ -272,7 +272,7 @@ class Lowering(Expressions):
         assert frame.done is not None
         self.b.set(frame.done, True)
 
-    def _if(self, frame: Frame, node: ast.If, rest: list[ast.stmt]) -> bool:
+    def _if(self, frame: FunctionScope, node: ast.If, rest: list[ast.stmt]) -> bool:
         try:
             condition = self.b.truth(self._term(frame, node.test))
         except Refused as refused:
@@ -317,7 +317,7 @@ class Lowering(Expressions):
             return self._unless_done(frame, rest)
         return self._block(frame, rest)
 
-    def _unless_done(self, frame: Frame, rest: list[ast.stmt]) -> bool:
+    def _unless_done(self, frame: FunctionScope, rest: list[ast.stmt]) -> bool:
         """What follows something that may have returned runs only where it has not."""
         assert frame.done is not None
         outer, before = self.b.block, frame.env
@@ -331,7 +331,7 @@ class Lowering(Expressions):
         self.b.append(If(done, leave, go_on))
         return ended
 
-    def _for(self, frame: Frame, node: ast.For) -> None:
+    def _for(self, frame: FunctionScope, node: ast.For) -> None:
         assert isinstance(node.target, ast.Name)
         assert isinstance(node.iter, ast.Call)
         try:
@@ -363,7 +363,7 @@ class Lowering(Expressions):
         self.b.block, frame.env = outer, before
         self.b.append(For(index, first, last, int(step), body))
 
-    def _fail(self, frame: Frame, node: ast.AST, refused: Refused) -> NoReturn:
+    def _fail(self, frame: FunctionScope, node: ast.AST, refused: Refused) -> NoReturn:
         frame.decl.source.fail(getattr(refused, "node", node), refused.problem, refused.advice)
 
 

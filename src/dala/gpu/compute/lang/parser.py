@@ -1,4 +1,4 @@
-"""Source text to :class:`KernelDecl`: the signature read, the body checked, the names resolved."""
+"""Parse kernel source into a :class:`KernelDecl`: signature, checked body, resolved names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from dala.errors import KernelSyntaxError, did_you_mean
 from dala.gpu.compute.lang.check import check_body
-from dala.gpu.compute.lang.decl import (
+from dala.gpu.compute.lang.declaration import (
     CONSTANTS,
     EXACT_TYPES,
     KINDS,
@@ -19,14 +19,14 @@ from dala.gpu.compute.lang.decl import (
     ParamDecl,
 )
 from dala.gpu.compute.lang.functions import FUNCTIONS
-from dala.gpu.compute.lang.source import Source
+from dala.gpu.compute.lang.source import KernelSource
 
 #: Finds what a free name means: a kernel, a number, a tuple of numbers, or None.
 Lookup = Callable[[str], Any]
 
 
 def declare(
-    source: Source,
+    source: KernelSource,
     *,
     lookup: Lookup = lambda name: None,
     inputs: int | None = None,
@@ -55,7 +55,7 @@ def declare(
     return _declare(source, functions[-1], source.kernel, lookup, helpers, inputs, params)
 
 
-def check_top(source: Source, statement: ast.stmt) -> None:
+def check_top(source: KernelSource, statement: ast.stmt) -> None:
     """Refuses whatever stands outside a function."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         source.fail(
@@ -71,7 +71,7 @@ def check_top(source: Source, statement: ast.stmt) -> None:
 
 
 def _declare(
-    source: Source,
+    source: KernelSource,
     function: ast.FunctionDef,
     name: str,
     lookup: Lookup,
@@ -145,7 +145,7 @@ def _label(node: ast.expr | None) -> str:
     return ""
 
 
-def _check_decorators(source: Source, function: ast.FunctionDef) -> None:
+def _check_decorators(source: KernelSource, function: ast.FunctionDef) -> None:
     for decorator in function.decorator_list:
         if _label(decorator) not in ("kernel", "picture_filter"):
             source.fail(
@@ -154,7 +154,7 @@ def _check_decorators(source: Source, function: ast.FunctionDef) -> None:
 
 
 def _signature(
-    source: Source,
+    source: KernelSource,
     function: ast.FunctionDef,
     inputs: int | None,
     params: Sequence[str] | None,
@@ -209,7 +209,7 @@ def _signature(
     return tuple(args), tuple(declared)
 
 
-def _arg(source: Source, arg: ast.arg) -> ArgDecl:
+def _arg(source: KernelSource, arg: ast.arg) -> ArgDecl:
     label = _label(arg.annotation)
     if arg.annotation is None:
         return ArgDecl(arg.arg, "element")
@@ -225,7 +225,7 @@ def _arg(source: Source, arg: ast.arg) -> ArgDecl:
 
 
 def _param(
-    source: Source, arg: ast.arg, default: ast.expr | None, used_as_int: set[str]
+    source: KernelSource, arg: ast.arg, default: ast.expr | None, used_as_int: set[str]
 ) -> ParamDecl:
     value = None if default is None else _literal(source, default)
     first = value[0] if isinstance(value, tuple) else value
@@ -268,7 +268,7 @@ def _param(
 
 
 def _within(
-    source: Source, annotation: ast.expr | None
+    source: KernelSource, annotation: ast.expr | None
 ) -> tuple[ast.expr | None, int | float | None, int | float | None]:
     """The type inside ``Within[type, low, high]`` and the ends; other annotations as they are."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
@@ -295,7 +295,7 @@ def _within(
     return given[0], ends[0], ends[1]
 
 
-def _check_range(source: Source, arg: ast.arg, p: ParamDecl) -> None:
+def _check_range(source: KernelSource, arg: ast.arg, p: ParamDecl) -> None:
     """Refuses a range that its parameter's type or default does not fit."""
     if p.low is None or p.high is None:
         return
@@ -326,7 +326,7 @@ def _number(node: ast.expr) -> int | float | None:
     return CONSTANTS.get(node.id) if isinstance(node, ast.Name) else None
 
 
-def _literal(source: Source, node: ast.expr) -> Number | tuple[Number, ...]:
+def _literal(source: KernelSource, node: ast.expr) -> Number | tuple[Number, ...]:
     """A default: a number, a negative number, or a tuple of two to four of them."""
     if isinstance(node, ast.Tuple) and 2 <= len(node.elts) <= 4:
         items = [_literal(source, item) for item in node.elts]
@@ -357,7 +357,7 @@ def _int_names(function: ast.FunctionDef) -> set[str]:
 
 
 def _resolve(
-    source: Source,
+    source: KernelSource,
     function: ast.FunctionDef,
     args: tuple[ArgDecl, ...],
     params: tuple[ParamDecl, ...],
@@ -426,7 +426,7 @@ def _resolve(
             _check_given(source, call, helpers.get(call.func.id))
 
 
-def _check_given(source: Source, call: ast.Call, helper: KernelDecl | None) -> None:
+def _check_given(source: KernelSource, call: ast.Call, helper: KernelDecl | None) -> None:
     """Refuses a plain number outside of the range that a helper declares for it."""
     ranges = {p.name: p for p in helper.params} if helper is not None else {}
     for keyword in call.keywords:
@@ -438,7 +438,7 @@ def _check_given(source: Source, call: ast.Call, helper: KernelDecl | None) -> N
             )
 
 
-def _check_math(source: Source, node: ast.Attribute, called: bool) -> None:
+def _check_math(source: KernelSource, node: ast.Attribute, called: bool) -> None:
     table: Mapping[str, object] = FUNCTIONS if called else CONSTANTS
     if node.attr not in table:
         what = "function" if called else "constant"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
-from dala.gpu.compute.lang.build import (
+from dala.gpu.compute.lang.builder import (
     Builder,
     Refused,
     Scalar,
@@ -19,7 +19,7 @@ from dala.gpu.compute.lang.build import (
     refuse,
     type_of,
 )
-from dala.gpu.compute.lang.decl import CONSTANTS, KernelDecl
+from dala.gpu.compute.lang.declaration import CONSTANTS, KernelDecl
 from dala.gpu.compute.lang.functions import FUNCTIONS
 from dala.gpu.compute.lang.ir import FLOATS, LOADED, Arg, Slot, Type, Value
 
@@ -65,7 +65,7 @@ Binding: TypeAlias = Value | int | float | bool | Vec | Ref | Variable
 
 
 @dataclass
-class Frame:
+class FunctionScope:
     """One function being written out."""
 
     decl: KernelDecl
@@ -112,7 +112,7 @@ class Expressions(ABC):
         self.slots: dict[tuple[Any, ...], Slot] = {}
 
     @abstractmethod
-    def _helper(self, frame: Frame, node: ast.Call, decl: KernelDecl) -> Term:
+    def _helper(self, frame: FunctionScope, node: ast.Call, decl: KernelDecl) -> Term:
         """The result of a kernel called from a kernel."""
 
     def _read(self, key: tuple[Any, ...]) -> Term:
@@ -120,7 +120,7 @@ class Expressions(ABC):
         items = tuple(self.b.get(self.slots[(*key, index)]) for index in range(max(size, 1)))
         return Vec(items) if size else items[0]
 
-    def _term(self, frame: Frame, node: ast.expr) -> Term:
+    def _term(self, frame: FunctionScope, node: ast.expr) -> Term:
         """What an expression stands for, as numbers."""
         bound = self._binding(frame, node)
         if isinstance(bound, Ref):
@@ -130,7 +130,7 @@ class Expressions(ABC):
         assert not isinstance(bound, Variable)
         return bound
 
-    def _binding(self, frame: Frame, node: ast.expr) -> Binding:
+    def _binding(self, frame: FunctionScope, node: ast.expr) -> Binding:
         try:
             return self._expression(frame, node)
         except Refused as refused:
@@ -143,7 +143,7 @@ class Expressions(ABC):
         refused.node = node  # type: ignore[attr-defined]
         raise refused
 
-    def _expression(self, frame: Frame, node: ast.expr) -> Binding:
+    def _expression(self, frame: FunctionScope, node: ast.expr) -> Binding:
         b = self.b
         if isinstance(node, ast.Constant):
             if isinstance(node.value, int) and not -(2**63) <= node.value < 2**64:
@@ -188,7 +188,7 @@ class Expressions(ABC):
         assert isinstance(node, ast.Call)
         return self._call(frame, node)
 
-    def _name(self, frame: Frame, node: ast.Name) -> Binding:
+    def _name(self, frame: FunctionScope, node: ast.Name) -> Binding:
         bound = frame.env.get(node.id)
         if isinstance(bound, Variable):
             return self._read(bound.key)
@@ -213,7 +213,7 @@ class Expressions(ABC):
             return b.lift(lambda x, y: b.shift(name, x, y), a, c)
         return b.lift(lambda x, y: b.binary(_BINARY[type(op)], x, y), a, c)
 
-    def _compare(self, frame: Frame, node: ast.Compare) -> Term:
+    def _compare(self, frame: FunctionScope, node: ast.Compare) -> Term:
         b = self.b
         left: Term = self._term(frame, node.left)
         result: Term | None = None
@@ -232,7 +232,7 @@ class Expressions(ABC):
             refuse(f"{what} needs whole numbers, {describe(term)} came", "Cast with int(x).")
         return term
 
-    def _subscript(self, frame: Frame, node: ast.Subscript) -> Term:
+    def _subscript(self, frame: FunctionScope, node: ast.Subscript) -> Term:
         bound = self._binding(frame, node.value)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if isinstance(bound, Ref):
@@ -278,7 +278,7 @@ class Expressions(ABC):
             return items[0]
         return Vec(tuple([*items, 1.0][:4]))
 
-    def _attribute(self, frame: Frame, node: ast.Attribute) -> Binding:
+    def _attribute(self, frame: FunctionScope, node: ast.Attribute) -> Binding:
         if isinstance(node.value, ast.Name) and node.value.id == "math":
             return CONSTANTS[node.attr]
         if node.attr in ("shape", "width", "height"):
@@ -298,7 +298,7 @@ class Expressions(ABC):
             return term.items[letters[0]]
         return Vec(tuple(term.items[i] for i in letters))
 
-    def _shape(self, frame: Frame, node: ast.expr, what: str) -> Term:
+    def _shape(self, frame: FunctionScope, node: ast.expr, what: str) -> Term:
         if not isinstance(node, ast.Name) or node.id not in frame.args:
             refuse(f".{what} belongs to an input", "Write it after an input's name.")
         index = frame.args[node.id]
@@ -310,7 +310,7 @@ class Expressions(ABC):
             refuse(f"only images have .{what}", f"Write {node.id}.shape[0].")
         return self.b.emit("dim", "s32", attr=(index, 0 if what == "height" else 1))
 
-    def _call(self, frame: Frame, node: ast.Call) -> Term:
+    def _call(self, frame: FunctionScope, node: ast.Call) -> Term:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else None
         if isinstance(node.func, ast.Name):
             name = node.func.id
@@ -334,7 +334,7 @@ class Expressions(ABC):
             return function.build(self.b, *terms)
         return self.b.lift(partial(function.build, self.b), *terms)
 
-    def _position(self, frame: Frame, node: ast.Call) -> Term:
+    def _position(self, frame: FunctionScope, node: ast.Call) -> Term:
         rank = self.site.rank
         if node.args:
             axis = self._term(frame, node.args[0])
@@ -344,7 +344,7 @@ class Expressions(ABC):
         axes = [self.b.emit("position", "s32", attr=axis) for axis in range(rank)]
         return Vec(tuple(axes)) if rank > 1 else axes[0]
 
-    def _shape_call(self, frame: Frame, node: ast.Call, name: str) -> Term:
+    def _shape_call(self, frame: FunctionScope, node: ast.Call, name: str) -> Term:
         if node.args:
             term = self._shape(frame, node.args[0], "shape")
             if name == "len":
