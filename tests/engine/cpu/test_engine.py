@@ -328,7 +328,7 @@ def test_running_call_keeps_its_memory(engine, tiny_tiles, monkeypatch):
     a = np.ones(2_000_000, "<f4")
     inputs, out = [store(engine, a), store(engine, a)], engine.allocate(a.nbytes, zero=False)
     kept = engine.host_view(out)
-    run = engine._threads.run
+    run = engine.threads.run
 
     def run_and_free(*args, **options):
         for s in (*inputs, out):
@@ -336,7 +336,7 @@ def test_running_call_keeps_its_memory(engine, tiny_tiles, monkeypatch):
         engine._memory.clear()
         run(*args, **options)
 
-    monkeypatch.setattr(engine._threads, "run", run_and_free)
+    monkeypatch.setattr(engine.threads, "run", run_and_free)
     engine.prepare(pointwise(add, "f32", "f32"), line(a.size, 2))(inputs, out, ())
     assert (np.frombuffer(kept, "<f4") == 2).all()
 

@@ -186,7 +186,7 @@ def programs_of(source, shape, dtype, count=1, params=None):
     with dala.device("cpu"):
         given = [buffer_zeros(shape, dtype) for _ in range(count)]
         out = buffer_zeros(shape, dtype)
-        plan, _, _, values = (source if not isinstance(source, str) else kernel(source)).check(
+        plan, _, _, values = (source if not isinstance(source, str) else kernel(source)).plan(
             given, out, params or {}
         )
     return plan.program, values
@@ -563,8 +563,8 @@ def three(shape=(50, 90, 4)):
 def test_chain_is_one_pass(engine, tiny_tiles, monkeypatch):
     links, values, tensor = three()
     jobs = []
-    run_job = engine._threads.run
-    monkeypatch.setattr(engine._threads, "run", lambda *given: (jobs.append(1), run_job(*given))[1])
+    run_job = engine.threads.run
+    monkeypatch.setattr(engine.threads, "run", lambda *given: (jobs.append(1), run_job(*given))[1])
     allocated = []
     allocate = engine.allocate
     runner = engine.chain(links, [tensor])

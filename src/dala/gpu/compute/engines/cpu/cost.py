@@ -41,7 +41,7 @@ _COSTLY_NS: Final = {
 _LOOP_TURNS: Final = 16
 _LOOP_FACTOR: Final = 8.0
 
-_NOTABLE: Final = (
+_VECTOR_FEATURES: Final = (
     "sse4.2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512vnni",
     "neon", "sve", "sve2",
 )  # fmt: skip
@@ -121,6 +121,6 @@ def _block_ns(block: Block) -> tuple[float, bool]:
     return total, loops
 
 
-def notable(features: dict[str, bool]) -> tuple[str, ...]:
+def vector_features(features: dict[str, bool]) -> tuple[str, ...]:
     """Return the vector features of a CPU that affect speed."""
-    return tuple(name for name in _NOTABLE if features.get(name))
+    return tuple(name for name in _VECTOR_FEATURES if features.get(name))

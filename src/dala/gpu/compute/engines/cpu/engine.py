@@ -6,8 +6,6 @@ done when a runner returns; there is no queue.
 
 from __future__ import annotations
 
-import ctypes
-import math
 import struct
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -16,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dala.errors import FreedError
 from dala.gpu.compute.dtypes import DTYPES, ITEMSIZE
 from dala.gpu.compute.engines.base import (
     Bytes,
@@ -30,8 +27,15 @@ from dala.gpu.compute.engines.base import (
 )
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
 from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
+from dala.gpu.compute.engines.cpu.job import (
+    AllFunction,
+    BriefFunction,
+    freed_error,
+    job_head,
+    job_packer,
+)
 from dala.gpu.compute.engines.cpu.llvm.kernel import JobLayout, module_text
-from dala.gpu.compute.engines.cpu.llvm.unroll import has_loops, loop_params, unroll, wrap
+from dala.gpu.compute.engines.cpu.llvm.unroll import has_loops, loop_params, unroll
 from dala.gpu.compute.engines.cpu.llvm.variants import Variants
 from dala.gpu.compute.engines.cpu.memory import Array, HostMemory, Memory, address_of
 from dala.gpu.compute.engines.cpu.ops import IMPLEMENTATIONS
@@ -52,11 +56,7 @@ MAX_PROGRAMS: Final = 512
 #: Work after which a program of rows is compiled for the values of its parameters.
 SPECIALIZE_NS: Final = 4e6
 
-_PACK: Final = {"f32": "f4x", "f64": "d", "s32": "i4x", "u32": "I4x", "s64": "q", "bool": "?7x"}
-_All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
-_AllHeld: Final = ctypes.PYFUNCTYPE(None, ctypes.c_char_p)
 _handle: Final = attrgetter("handle")
-_address: Final = attrgetter("address")
 
 
 class CPUEngine(Engine):
@@ -94,7 +94,7 @@ class CPUEngine(Engine):
         return Machine.of(self._jit.features)
 
     @property
-    def _threads(self) -> ThreadPool:
+    def threads(self) -> ThreadPool:
         """The threads that run tiles."""
         if self._pool is None:
             self._pool = pool()
@@ -108,9 +108,9 @@ class CPUEngine(Engine):
             "gpu": False,
             "backend": self.backend,
             "cores": usable_cores(),
-            "threads": self._threads.threads,
+            "threads": self.threads.threads,
             "target": compiler.cpu,
-            "features": cpu_cost.notable(compiler.features),
+            "features": cpu_cost.vector_features(compiler.features),
             "llvm": compiler.version,
             "cache_dir": compiler.cache.folder,
         }
@@ -172,7 +172,7 @@ class CPUEngine(Engine):
         """Return the runner of a program for a geometry."""
         if geometry.count == 0:
             return _nothing
-        plan = cpu_cost.plan(program, geometry, self._threads.threads)
+        plan = cpu_cost.plan(program, geometry, self.threads.threads)
 
         def make(known: Mapping[int, int]) -> Runner | None:
             if program.out.pixels:
@@ -257,71 +257,37 @@ class CPUEngine(Engine):
     ) -> Runner:
         job = JobLayout(program, len(geometry.dims))
         numbers = job.geometry_values(geometry)
-        middle = struct.pack(f"={len(numbers)}q", *numbers)
+        fixed = struct.pack(f"={len(numbers)}q", *numbers)
         size = ITEMSIZE[program.out.dtype] * program.out.channels
-        # Everything but addresses and parameters is the same in every call and packed here.
         total, body = geometry.count, code.addresses["body"]
         plain, stream = (
-            struct.pack("=9q", 0, total, plan.chunk, 0, 0, body, size, past, 0) for past in (0, 1)
+            job_head(total, plan.chunk, body, size, nontemporal) for nontemporal in (False, True)
         )
-        types = [p.type for p in program.params]
-        params_form = "".join(_PACK[t] for t in types)
-        pack = struct.Struct(f"=72sq{job.inputs}q{len(middle)}s{params_form}").pack
-        whole = (_AllHeld if plan.hold_gil else _All)(code.addresses["all"])
-        threads = self._threads
-        tiles = self._tiles() if plan.helpers or plan.stream else None
+        pack = job_packer(job.inputs, fixed, [p.type for p in program.params])
+        run_all = (BriefFunction if plan.hold_gil else AllFunction)(code.addresses["all"])
+        threads = self.threads
+        tiles = self.tiles() if plan.helpers or plan.stream else None
 
         def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
             # These references keep the memory alive while native code uses it.
             memories, target = list(map(_handle, inputs)), output.handle
-            try:
-                # An output that is read too is in the caches already.
-                past = plan.stream and target not in memories and -target.address % 64 % size == 0
-                head = stream if past else plain
-                words = pack(head, target.address, *map(_address, memories), middle, *params)
-            except AttributeError:
-                raise _freed() from None
-            except (struct.error, OverflowError):
-                params = _in_range(types, params)
-                words = pack(head, target.address, *map(_address, memories), middle, *params)
+            head = plain
+            # An output that is read too is in the caches already.
+            if plan.stream and target is not None and target not in memories:
+                head = stream if -target.address % 64 % size == 0 else plain
+            block = pack(head, target, memories, params)
             if tiles is None:
-                whole(words)
+                run_all(block)
             else:
-                threads.run(tiles, words, plan.helpers)
+                threads.run(tiles, block, plan.helpers)
 
         run.__dict__["code"] = code  # the code must live as long as its runner
         return run
 
-    def _tiles(self) -> Tiles:
+    def tiles(self) -> Tiles:
         """Return the functions that run a job on several threads."""
         code = self._jit.tiles()
         return Tiles(code.addresses, code)
-
-    def packer(self, form: str, types: Sequence[str]) -> Callable[..., bytes]:
-        """Return a function that packs a job block: head, output, inputs, fixed words, parameters.
-
-        Args:
-            form: The ``struct`` format of all but the parameters.
-            types: IR types of the parameters.
-        """
-        pack = struct.Struct(form + "".join(_PACK[t] for t in types)).pack
-
-        def packed(
-            head: bytes,
-            target: Memory,
-            memories: list[Memory],
-            middle: bytes,
-            params: tuple[float, ...],
-        ) -> bytes:
-            try:
-                return pack(head, target.address, *map(_address, memories), middle, *params)
-            except AttributeError:
-                raise _freed() from None
-            except (struct.error, OverflowError):
-                params = _in_range(types, params)
-                return pack(head, target.address, *map(_address, memories), middle, *params)
-
-        return packed
 
     def stats(self) -> dict[str, int]:
         """Return counts of live memory, memory kept for reuse, and compilations."""
@@ -351,27 +317,8 @@ def _array(storage: Storage) -> Array:
         array: Array = storage.handle.array
         return array
     except AttributeError:
-        raise _freed() from None
-
-
-def _freed() -> FreedError:
-    return FreedError("run_kernel: a buffer was freed by another thread.", call="run_kernel")
+        raise freed_error() from None
 
 
 def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
     """Run over no positions."""
-
-
-def _in_range(types: Sequence[str], params: tuple[float, ...]) -> tuple[float, ...]:
-    """Wrap or saturate parameters that are out of the range of their type."""
-    found: list[float] = []
-    for t, p in zip(types, params, strict=True):
-        if t == "f32":
-            value = float(p)
-            big = math.isfinite(value) and abs(value) > 3.4028235677973366e38
-            found.append(math.copysign(math.inf, value) if big else value)
-        elif t in ("f64", "bool"):
-            found.append(p)
-        else:
-            found.append(wrap(int(p), t))
-    return tuple(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from dala.gpu.compute.engines.base import Link, Runner, Storage, Tensor
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
 from dala.gpu.compute.engines.cpu.jit import Code
+from dala.gpu.compute.engines.cpu.job import AllFunction, job_head, job_packer
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.kernel import assemble
 from dala.gpu.compute.engines.cpu.llvm.text import Module
@@ -37,8 +37,6 @@ _NUMBERS: Final = 5
 _SPACES: Final = (32 << 10, 64 << 10, 128 << 10, 240 << 10)
 #: Tiles per thread, so that other threads can take over from a slow one.
 _TILES: Final = 6
-
-_All: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
 
 @dataclass(frozen=True)
@@ -160,22 +158,22 @@ def _runner(engine: CPUEngine, planned: PlannedChain, code: Code) -> Runner:
     plan, pointers = planned.plan, planned.pointers
     stages = plan.stages
     across = -(-plan.width // plan.columns)
-    helpers, strip = _share(plan, engine._threads.threads, across)
+    helpers, strip = _share(plan, engine.threads.threads, across)
     total = -(-plan.height // strip) * across
-    head = struct.pack("=9q", 0, total, 1, 0, 0, code.addresses["body"], 0, 0, 0)
+    head = job_head(total, 1, code.addresses["body"])
     numbers = [plan.height, plan.width, strip, plan.columns, across]
     for (ring, stride), scratch in zip(plan.rings, plan.scratch, strict=True):
         numbers += [ring, stride, scratch]
-    middle = struct.pack(f"={len(numbers)}q", *numbers)
+    fixed = struct.pack(f"={len(numbers)}q", *numbers)
     for s in stages:
         if s.blur is not None:
-            middle += blur_weights(s.blur)
+            fixed += blur_weights(s.blur)
         elif s.planes is not None:
-            middle += s.planes.call
-    pack = engine.packer(f"=72sq{pointers}q{len(middle)}s", planned.types)
-    whole = _All(code.addresses["all"])
-    threads = engine._threads
-    tiles = engine._tiles() if helpers else None
+            fixed += s.planes.call
+    pack = job_packer(pointers, fixed, planned.types)
+    run_all = AllFunction(code.addresses["all"])
+    threads = engine.threads
+    tiles = engine.tiles() if helpers else None
     # A single pointwise program may write to its input.
     alone = len(stages) == 1 and all(q.reach.pointwise for q in stages[0].sources)
     stored = sorted({s.store for s in stages if s.store is not None})
@@ -186,11 +184,11 @@ def _runner(engine: CPUEngine, planned: PlannedChain, code: Code) -> Runner:
         if not alone and _overlaps(inputs, output, stored):
             _run_in_copies(engine, run, inputs, output, params, stored)
             return
-        words = pack(head, target, memories, middle, params)
+        block = pack(head, target, memories, params)
         if tiles is None:
-            whole(words)
+            run_all(block)
         else:
-            threads.run(tiles, words, helpers)
+            threads.run(tiles, block, helpers)
 
     # The code, of the chain and of the functions it calls, must live as long as the runner.
     run.__dict__["code"] = code, [s.planes.native for s in stages if s.planes is not None]

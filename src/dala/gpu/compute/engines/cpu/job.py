@@ -1,0 +1,89 @@
+"""Packing of job blocks, which native code reads its addresses, numbers and parameters from.
+
+The first words are the head, which ``llvm/tiles.py`` describes. The address of the output follows,
+then those of the inputs, numbers that are the same in every call, and the parameters.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Final
+
+from dala.errors import FreedError
+from dala.gpu.compute.engines.cpu.llvm.unroll import wrap
+from dala.gpu.compute.engines.cpu.memory import Memory
+
+#: The type of the native function ``all(job)``.
+AllFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+#: The same, but keeping the GIL: for work that is shorter than getting the GIL back.
+BriefFunction: Final = ctypes.PYFUNCTYPE(None, ctypes.c_char_p)
+
+_FORMATS: Final = {"f32": "f4x", "f64": "d", "s32": "i4x", "u32": "I4x", "s64": "q", "bool": "?7x"}
+_LARGEST_F32: Final = 3.4028235677973366e38
+_HEAD: Final = struct.Struct("=9q")
+_address: Final = attrgetter("address")
+
+#: Packs a block: (head, output, inputs, parameters) -> bytes.
+Packer = Callable[[bytes, Memory, Sequence[Memory], tuple[float, ...]], bytes]
+
+
+def job_head(total: int, chunk: int, body: int, size: int = 0, stream: bool = False) -> bytes:
+    """Return the head of a job block.
+
+    Args:
+        total: The number of positions.
+        chunk: Positions per tile.
+        body: Address of the native function ``body``.
+        size: Bytes of the output per position.
+        stream: Whether to use non-temporal stores.
+    """
+    return _HEAD.pack(0, total, chunk, 0, 0, body, size, stream, 0)
+
+
+def job_packer(inputs: int, numbers: bytes, types: Sequence[str]) -> Packer:
+    """Return a function that packs a job block.
+
+    Args:
+        inputs: The number of inputs.
+        numbers: The packed numbers that are the same in every call.
+        types: IR types of the parameters.
+    """
+    params_format = "".join(_FORMATS[t] for t in types)
+    pack = struct.Struct(f"={_HEAD.size}sq{inputs}q{len(numbers)}s{params_format}").pack
+
+    def packed(
+        head: bytes, output: Memory, memories: Sequence[Memory], params: tuple[float, ...]
+    ) -> bytes:
+        try:
+            return pack(head, output.address, *map(_address, memories), numbers, *params)
+        except AttributeError:
+            raise freed_error() from None
+        except (struct.error, OverflowError):
+            params = _in_range(types, params)
+            return pack(head, output.address, *map(_address, memories), numbers, *params)
+
+    return packed
+
+
+def freed_error() -> FreedError:
+    """Return the error for a buffer that another thread has freed."""
+    return FreedError("run_kernel: a buffer was freed by another thread.", call="run_kernel")
+
+
+def _in_range(types: Sequence[str], params: tuple[float, ...]) -> tuple[float, ...]:
+    """Wrap or saturate parameters that are out of the range of their type."""
+    found: list[float] = []
+    for t, p in zip(types, params, strict=True):
+        if t == "f32":
+            value = float(p)
+            large = math.isfinite(value) and abs(value) > _LARGEST_F32
+            found.append(math.copysign(math.inf, value) if large else value)
+        elif t in ("f64", "bool"):
+            found.append(p)
+        else:
+            found.append(wrap(int(p), t))
+    return tuple(found)
