@@ -1,4 +1,4 @@
-"""``dala compose``: files made of scenes, what is refused, and scenes shown while edited."""
+"""``dala compose``: rendered files, errors, and --watch."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def works(capsys, *arguments):
 
 
 def fails(capsys, *arguments):
-    """Runs a command that must fail; gives its lines."""
+    """Run a command that must fail; return its standard error."""
     try:
         code = main(["compose", *map(str, arguments), *CPU])
     except SystemExit as end:
@@ -64,7 +64,7 @@ def read(path):
 
 
 # files ------------------------------------------------------------------------------------------
-def test_a_video(file, tmp_path, capsys):
+def test_video(file, tmp_path, capsys):
     out = tmp_path / "out.mp4"
     report = json.loads(works(capsys, file, "-o", out, "--crf", "1", "--json"))
     assert report["frames"] == 10
@@ -78,13 +78,13 @@ def test_a_video(file, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.mp4", "scene.json"]
 
 
-def test_seconds_rate_start_and_size(file, tmp_path, capsys):
+def test_seconds_fps_start_and_size(file, tmp_path, capsys):
     out = tmp_path / "out.mp4"
-    told = works(
+    said = works(
         capsys, file, "-o", out, "--seconds", "0.5", "--fps", "20", "--start", "0.5",
         "--size", "96x96",
     )  # fmt: skip
-    assert told.startswith(f"{out}: 96x96, 10 frames, ")
+    assert said.startswith(f"{out}: 96x96, 10 frames, ")
     frames = read(out)
     assert len(frames) == 10
     assert frames[0].shape == (96, 96, 3)
@@ -94,7 +94,7 @@ def test_seconds_rate_start_and_size(file, tmp_path, capsys):
     assert frames[0][8, 40, 0] < 40
 
 
-def test_a_picture_of_a_time(file, tmp_path, capsys):
+def test_frame(file, tmp_path, capsys):
     works(capsys, file, "--frame", "0.5", "-o", tmp_path / "out.png")
     with load_scene(file, "cpu") as made:
         assert (pixels(tmp_path / "out.png") == np.array(made.render(0.5))).all()
@@ -115,7 +115,7 @@ def test_sound_of_a_node(tmp_path, capsys):
     assert [p[2] for p in packets(out, "audio")] == [p[2] for p in packets(clip, "audio")]
 
 
-def test_what_goes_wrong_in_a_source_is_told(tmp_path, capsys):
+def test_errors_of_sources_are_reported(tmp_path, capsys):
     clip = encode(tmp_path / "clip.mp4", numbered(30), rate=10, muxer={"movflags": "faststart"})
     data = clip.read_bytes()
     clip.write_bytes(data[: len(data) * 2 // 3])
@@ -123,61 +123,61 @@ def test_what_goes_wrong_in_a_source_is_told(tmp_path, capsys):
     (tmp_path / "scene.json").write_text(json.dumps(scene(video)))
     out = tmp_path / "out.mp4"
     assert main(["compose", str(tmp_path / "scene.json"), "-o", str(out), *CPU]) == 0
-    told = capsys.readouterr().err
-    assert told.startswith("dala compose: talk: ")
-    assert "clip.mp4" in told
+    err = capsys.readouterr().err
+    assert err.startswith("dala compose: talk: ")
+    assert "clip.mp4" in err
     assert len(read(out)) == 30
 
 
-def test_the_schema(capsys):
+def test_schema(capsys):
     assert json.loads(works(capsys, "--schema")) == schema()
 
 
-# what is refused --------------------------------------------------------------------------------
-@pytest.mark.parametrize(("arguments", "words"), [
-    ([], "a scene file is needed"),
-    (["SCENE"], "where it goes is missing: -o out.mp4, or --watch"),
-    (["SCENE", "-o", "out.png"], "-o is a video, such as out.mp4 (--frame 0 makes a picture)"),
-    (["SCENE", "-o", "out.mp4", "--frame", "1"], "-o is a picture, such as out.png"),
+# errors --------------------------------------------------------------------------------
+@pytest.mark.parametrize(("arguments", "message"), [
+    ([], "SCENE is required"),
+    (["SCENE"], "-o is required: -o out.mp4, or --watch"),
+    (["SCENE", "-o", "out.png"], "-o must be a video such as out.mp4 (--frame 0 writes a picture)"),
+    (["SCENE", "-o", "out.mp4", "--frame", "1"], "-o must be a picture such as out.png"),
     (["SCENE", "-o", "no/out.mp4"], "there is no folder 'no'. Make it first."),
-    (["SCENE", "-o", "out.mp4", "--seconds", "0"], "'0' is not above 0"),
-    (["SCENE", "-o", "out.mp4", "--size", "12"], "'12' is no size such as 1280x720"),
+    (["SCENE", "-o", "out.mp4", "--seconds", "0"], "must be above 0, got '0'"),
+    (["SCENE", "-o", "out.mp4", "--size", "12"], "must be a size such as 1280x720, got '12'"),
     (["SCENE", "-o", "out.mp4", "--size", "13x13"], "13"),
     (["SCENE", "-o", "out.mp4", "--fps", "much"], "fps must be a number above 0"),
     (["SCENE", "-o", "out.mp4", "--audio", "bx"], "no such file: 'bx'"),
-    (["SCENE", "-o", "out.mp4", "--show", "window"], "--show goes with --watch"),
+    (["SCENE", "-o", "out.mp4", "--show", "window"], "--show requires --watch"),
     (["SCENE", "-o", "out.mp4", "--watch"], "leave out -o and --frame"),
     (["no.json", "-o", "out.mp4"], "the file 'no.json' does not exist"),
 ])  # fmt: skip
-def test_refused(file, capsys, monkeypatch, arguments, words):
+def test_errors(file, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(file.parent)
-    told = fails(capsys, *({"SCENE": file}.get(word, word) for word in arguments))
-    assert words in told
-    assert told.count("\n") == 1
+    err = fails(capsys, *({"SCENE": file}.get(word, word) for word in arguments))
+    assert message in err
+    assert err.count("\n") == 1
     assert [path.name for path in file.parent.iterdir()] == ["scene.json"]
 
 
-def test_a_file_that_is_wrong(file, capsys, tmp_path):
+def test_invalid_scene_files(file, capsys, tmp_path):
     file.write_text(json.dumps(scene(BOX | {"position": [1, "left"]}, {"type": "txt"})))
-    told = fails(capsys, file, "-o", tmp_path / "out.mp4").splitlines()
-    assert told[0] == (
+    err = fails(capsys, file, "-o", tmp_path / "out.mp4").splitlines()
+    assert err[0] == (
         "dala compose: scene.json: nodes[0].position[1]: must be a number, got 'left'."
     )
-    assert told[1].startswith("scene.json: nodes[1].type: must be one of 'animation'")
+    assert err[1].startswith("scene.json: nodes[1].type: must be one of 'animation'")
 
 
-def test_what_is_read_is_not_overwritten(tmp_path, capsys):
+def test_inputs_are_not_overwritten(tmp_path, capsys):
     Image.new("RGB", (8, 8), "lime").save(tmp_path / "a.png")
     (tmp_path / "scene.json").write_text(json.dumps(scene({"type": "image", "source": "a.png"})))
     before = (tmp_path / "a.png").read_bytes()
-    told = fails(capsys, tmp_path / "scene.json", "--frame", "0", "-o", tmp_path / "a.png")
-    assert "is read, so it is not overwritten" in told
+    err = fails(capsys, tmp_path / "scene.json", "--frame", "0", "-o", tmp_path / "a.png")
+    assert "is an input and is not overwritten" in err
     assert (tmp_path / "a.png").read_bytes() == before
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
+@pytest.mark.skipif(os.name == "nt", reason="no POSIX signals")
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-def test_one_that_is_stopped_leaves_nothing(file, tmp_path, number):
+def test_signals_leave_no_file(file, tmp_path, number):
     (tmp_path / "out.mp4").write_bytes(b"an older one")
     started = tmp_path / "started"
     code = f"""
@@ -206,7 +206,7 @@ sys.exit(main(["compose", {str(file)!r}, "-o", {str(tmp_path / "out.mp4")!r}, "-
 
 # watching ---------------------------------------------------------------------------------------
 class Editor:
-    """Edits between frames: each step waits until what it expects is seen, then does something."""
+    """Edits between frames: each step waits for a condition, then acts."""
 
     def __init__(self, *steps):
         self.steps = list(steps)
@@ -223,7 +223,7 @@ class Editor:
 
 
 def color(x, y, rgb):
-    """Whether a surface has a colour there."""
+    """Return a check that a surface has a color at a pixel."""
     return lambda surface: (
         surface is not None and surface.to_array()[y, x, :3].tolist() == list(rgb)
     )
@@ -237,12 +237,12 @@ def nothing():
     pass
 
 
-def test_a_file_that_is_edited_is_shown_anew(file, capsys):
+def test_watch_reloads_an_edited_file(file, capsys):
     file.write_text(wall())
     editor = Editor(
         (color(5, 5, (255, 0, 0)), lambda: file.write_text(wall("lime", background="navy"))),
         (color(5, 5, (0, 255, 0)), lambda: file.write_text('{"dala": 1, "width"')),
-        # It is broken: the last good one stays, and the error is told.
+        # After an error the last good scene stays.
         (lambda s: watch.failures == 1 and color(5, 5, (0, 255, 0))(s),
          lambda: file.write_text(wall("blue", width=64))),
         (lambda s: s.size == (64, 32) and color(60, 5, (0, 0, 255))(s), file.unlink),
@@ -252,14 +252,14 @@ def test_a_file_that_is_edited_is_shown_anew(file, capsys):
     watch.run(None, 60, on_frame=editor)
     watch.close()
     assert (watch.loads, watch.failures) == (3, 2)
-    told = capsys.readouterr().err.splitlines()
-    assert told == [
+    err = capsys.readouterr().err.splitlines()
+    assert err == [
         "dala compose: scene.json: line 1, column 20: expecting ':' delimiter.",
         f"dala compose: load_scene: the file {str(file)!r} does not exist.",
     ]
 
 
-def test_a_picture_that_changes_is_shown_anew(file, tmp_path, capsys):
+def test_watch_reloads_a_changed_picture(file, tmp_path, capsys):
     def paint(color):
         Image.new("RGB", (8, 8), color).save(tmp_path / "other.png")
         os.replace(tmp_path / "other.png", tmp_path / "a.png")
@@ -267,7 +267,7 @@ def test_a_picture_that_changes_is_shown_anew(file, tmp_path, capsys):
     node = {"type": "image", "source": "a.png", "size": [48, 32]}
     file.write_text(json.dumps(scene(node)))
     editor = Editor(
-        # It does not exist at first: nothing is shown, and it is waited for.
+        # The picture is missing at first: nothing is shown.
         (lambda s: s is None and watch.failures == 1, lambda: paint("red")),
         (color(5, 5, (255, 0, 0)), lambda: paint("lime")),
         (color(5, 5, (0, 255, 0)), nothing),
@@ -279,8 +279,8 @@ def test_a_picture_that_changes_is_shown_anew(file, tmp_path, capsys):
     assert "nodes[0].source: the file 'a.png' does not exist" in capsys.readouterr().err
 
 
-def test_a_scene_goes_on_where_it_was(file):
-    """A file that changes is no reason to begin again; at its end it does."""
+def test_watch_continues_at_the_current_time(file):
+    """A reload continues at the current time."""
     times = []
     file.write_text(wall(duration=5))
     watch = Watch(file, "cpu", pause=0, start=2.0)
@@ -297,7 +297,7 @@ def test_a_scene_goes_on_where_it_was(file):
     assert times == sorted(times)
 
 
-def test_watching_on_the_command_line(file, capsys):
+def test_watch_option(file, capsys):
     arguments = [str(file), "--watch", "--show", "none", "--seconds", "0.3", "--json"]
     report = json.loads(works(capsys, *arguments))
     assert report["loads"] == 1
@@ -305,11 +305,11 @@ def test_watching_on_the_command_line(file, capsys):
     assert report["show"] == "none"
 
 
-def test_watching_what_is_not_there(tmp_path, capsys):
+def test_watch_missing_file(tmp_path, capsys):
     assert "there is no file" in fails(capsys, tmp_path / "no.json", "--watch", "--show", "none")
 
 
-def test_no_scene_stays_open(file):
+def test_watch_closes_all_scenes(file):
     def count():
         return dala.diagnostics()["objects"].get("scene", {"count": 0})["count"]
 

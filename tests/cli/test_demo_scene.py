@@ -1,4 +1,4 @@
-"""The film of ``dala demo``: its frames, and what is done without PyAV."""
+"""The video of ``dala demo``: its frames, and the fallback without PyAV."""
 
 import sys
 
@@ -16,7 +16,7 @@ def frame(seconds, width=128, height=72):
         return drawing.take()
 
 
-def test_the_scene_moves_and_is_the_same_each_time():
+def test_drawing_moves_and_is_deterministic():
     with dala.device("cpu"):
         first, again, later = frame(0.5), frame(0.5), frame(1.5)
     assert (first == again).all()
@@ -36,9 +36,9 @@ def test_chapters():
             assert name in dala.media.gpu.filters()
 
 
-def test_the_inset_the_caption_and_the_bar():
-    """In the second chapter the picture is blurred, the one in its corner is not."""
-    with dala.device("cpu"), demo_scene.Film(256, 144, 10, 10) as film:
+def test_inset_caption_and_bar():
+    """In the second chapter the picture is blurred, the inset is not."""
+    with dala.device("cpu"), demo_scene.DemoScene(256, 144, 10, 10) as film:
         made = np.asarray(film.frame(3)).astype(int)
         plain = frame(0.3, 256, 144)[..., :3].astype(int)
     assert np.abs(made[40:90, 10:120, :3] - plain[40:90, 10:120]).mean() > 2
@@ -52,16 +52,16 @@ def test_the_inset_the_caption_and_the_bar():
     assert (caption.min(axis=2) > 180).any()  # light letters
 
 
-def test_frames_do_not_depend_on_those_before():
-    with dala.device("cpu"), demo_scene.Film(128, 72, 10, 10) as one:
+def test_frames_depend_only_on_their_time():
+    with dala.device("cpu"), demo_scene.DemoScene(128, 72, 10, 10) as one:
         for number in range(4):
             last = np.asarray(one.frame(number)).copy()
-    with dala.device("cpu"), demo_scene.Film(128, 72, 10, 10) as two:
+    with dala.device("cpu"), demo_scene.DemoScene(128, 72, 10, 10) as two:
         alone = np.asarray(two.frame(3))
     assert np.abs(last.astype(int) - alone).max() <= 1
 
 
-def test_the_film(tmp_path, capsys):
+def test_video(tmp_path, capsys):
     av = pytest.importorskip("av")
     size = ["--size", "129x72", "--seconds", "0.5", "--device", "cpu"]
     assert main(["demo", "--out", str(tmp_path), *size]) == 0

@@ -1,4 +1,4 @@
-"""``--device`` of the commands that tell about devices."""
+"""``--device`` of ``dala info``, ``doctor`` and ``kernels``."""
 
 import json
 
@@ -28,14 +28,14 @@ def test_info_of_one_device(capsys, device):
 
 
 @pytest.mark.parametrize("device", HERE)
-def test_the_doctor_tries_a_device(capsys, device):
+def test_doctor_tests_a_device(capsys, device):
     assert main(["doctor", "--device", device, "--json"]) == 0
-    tried = json.loads(capsys.readouterr().out)["tried"]
-    assert (tried["device"], tried["ok"]) == (device, True)
-    assert tried["what"].startswith("filters as it should")
+    tested = json.loads(capsys.readouterr().out)["tested"]
+    assert (tested["device"], tested["ok"]) == (device, True)
+    assert tested["result"].startswith("filters correctly")
 
 
-def test_the_doctor_says_what_is_wrong(capsys, monkeypatch):
+def test_doctor_reports_wrong_results(capsys, monkeypatch):
     from dala.media import FramePipeline
 
     process = FramePipeline.process
@@ -45,13 +45,13 @@ def test_the_doctor_says_what_is_wrong(capsys, monkeypatch):
 
     monkeypatch.setattr(FramePipeline, "process", wrong)
     assert main(["doctor", "--device", "cpu", "--strict"]) == 1
-    assert "cpu: filters WRONGLY" in capsys.readouterr().out
+    assert "cpu: filters INCORRECTLY" in capsys.readouterr().out
     monkeypatch.undo()
     assert main(["doctor", "--device", "webgpu:99", "--strict"]) == 1
     assert "webgpu:99: " in capsys.readouterr().out.splitlines()[-1]
 
 
-def test_code_as_a_device_gets_it(capsys):
+def test_code_of_a_device(capsys):
     for device, mark in (("cpu", "define "), ("reference", "store")):
         assert main(["kernels", "sepia", "--device", device]) == 0
         assert mark in capsys.readouterr().out
@@ -60,15 +60,15 @@ def test_code_as_a_device_gets_it(capsys):
         assert "@compute" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (["info", "--device", "nope"], "no device is called 'nope'"),
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["info", "--device", "nope"], "got 'nope'. `dala doctor` lists the devices"),
     (["kernels", "--device", "cpu"], "--device needs the name of a kernel"),
     (["kernels", "sepia", "--device", "cpu", "--source", "ir"], "give one of them"),
-    (["kernels", "blur", "--device", "cpu"], "'blur' has code of its own"),
-    (["kernels", "sepia", "--device", "nope"], "no device is called 'nope'"),
+    (["kernels", "blur", "--device", "cpu"], "'blur' has separate code for each engine"),
+    (["kernels", "sepia", "--device", "nope"], "got 'nope'. `dala doctor` lists the devices"),
 ])  # fmt: skip
-def test_wrong(capsys, arguments, said):
+def test_errors(capsys, arguments, message):
     assert main(arguments) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert said in err
+    assert message in err

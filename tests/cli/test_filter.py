@@ -190,7 +190,7 @@ def test_path_errors(source, tmp_path, capsys):
     out = tmp_path / "out.png"
     assert "there is no file" in fails(capsys, tmp_path / "no.png", out, "--sepia")
     assert "no file matches" in fails(capsys, tmp_path / "*.gif", out, "--sepia")
-    assert "IN and OUT are needed" in fails(capsys, source, "--sepia")
+    assert "IN and OUT are required" in fails(capsys, source, "--sepia")
     assert "is not overwritten" in fails(capsys, source, source, "--sepia")
     os.link(source, tmp_path / "same.png")
     assert "is not overwritten" in fails(capsys, source, tmp_path / "same.png", "--sepia")

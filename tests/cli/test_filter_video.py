@@ -1,4 +1,4 @@
-"""``dala filter`` on videos: times, sound, shape, damage, and being stopped."""
+"""``dala filter`` on videos: times, sound, shape, damage, signals."""
 
 import json
 import os
@@ -20,14 +20,14 @@ from tests.media.video.clips import encode, number_of, numbered, packets, source
 
 
 def clip(path, count=12, size=(96, 64)):
-    """Frames of one gray each, 15 brighter than the one before (from 20 on anew), and a tone."""
+    """Write frames of increasing gray (in steps of 15, from 20 again and again), and a tone."""
     shades = [np.full((size[1], size[0], 3), 20 + 15 * (n % 15), np.uint8) for n in range(count)]
     frames = [av.VideoFrame.from_ndarray(shade) for shade in shades]
     return encode(path, frames, options={"crf": "1"}, tone=True)
 
 
 def read(path):
-    """All frames of a video, as FFmpeg has them."""
+    """Return all frames of a video, decoded by FFmpeg."""
     with av.open(str(path)) as box:
         return list(box.decode(video=0))
 
@@ -50,12 +50,12 @@ def test_video(tmp_path, capsys):
         assert not box.streams.audio
 
 
-def test_wrong_videos(tmp_path, capsys):
+def test_video_errors(tmp_path, capsys):
     first = clip(tmp_path / "in.mp4")
     cut = tmp_path / "cut.mp4"  # without its table of contents, which is at the end
     cut.write_bytes(first.read_bytes()[: first.stat().st_size * 2 // 3])
     out = tmp_path / "out.mp4"
-    assert "is a video, so OUT must be one" in fails(capsys, first, "out.png", "--sepia")
+    assert "OUT must be a video such as out.mp4" in fails(capsys, first, "out.png", "--sepia")
     assert "is not overwritten" in fails(capsys, first, first, "--sepia")
     assert "cut.mp4" in fails(capsys, cut, out, "--sepia")
     assert "no.mp4" in fails(capsys, tmp_path / "no.mp4", out, "--sepia")
@@ -64,7 +64,7 @@ def test_wrong_videos(tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.mp4", "in.mp4"]
 
 
-def test_uneven_times_stay(tmp_path):
+def test_variable_frame_times_are_kept(tmp_path):
     stamps = [0, 3, 4, 11, 40, 41]
     first = encode(tmp_path / "in.mp4", numbered(6), stamps=stamps, time_base=Fraction(1, 50))
     works(first, tmp_path / "out.mp4", "--invert")
@@ -72,7 +72,7 @@ def test_uneven_times_stay(tmp_path):
 
 
 @pytest.mark.parametrize("turn", [0, 90, 180])
-def test_lying_pictures_are_turned_and_pixels_keep_their_aspect(tmp_path, turn):
+def test_rotation_and_pixel_aspect(tmp_path, turn):
     stored = next(source("testsrc2", pixels="yuv420p"))
     aspect = Fraction(4, 3)
     first = encode(
@@ -105,7 +105,7 @@ def whole(tmp_path_factory):
 
 
 def damaged(capsys, *arguments):
-    """Runs a command on a damaged video; gives what it says on either stream."""
+    """Run a command on a damaged video; return its standard output and error."""
     assert main(["filter", *map(str, arguments), *CPU]) == 2
     out, err = capsys.readouterr()
     assert err.count("\n") == 1
@@ -114,7 +114,7 @@ def damaged(capsys, *arguments):
 
 
 @pytest.mark.parametrize("part", [0.5, 0.8])
-def test_a_video_cut_off_keeps_the_frames_there_are(tmp_path, capsys, whole, part):
+def test_truncated_video_keeps_decodable_frames(tmp_path, capsys, whole, part):
     data = whole.read_bytes()
     cut, made = tmp_path / "cut.mp4", tmp_path / "out.mp4"
     cut.write_bytes(data[: int(len(data) * part)])
@@ -162,7 +162,7 @@ def test_damage_before_the_first_frame_leaves_no_file(tmp_path, capsys, whole):
 # being stopped ----------------------------------------------------------------------------------
 @pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_video_that_is_stopped_leaves_nothing(tmp_path, number):
+def test_signals_leave_no_file(tmp_path, number):
     first = clip(tmp_path / "in.mp4", 60)
     (tmp_path / "out.mp4").write_bytes(b"an older one")
     started = tmp_path / "started"
@@ -192,7 +192,7 @@ sys.exit(main(["filter", *paths, "--sepia", "--device", "cpu"]))
     assert (tmp_path / "out.mp4").read_bytes() == b"an older one"
 
 
-def test_signals_are_as_they_were_afterwards(tmp_path):
+def test_signal_handlers_are_restored(tmp_path):
     before = signal.getsignal(signal.SIGTERM)
     works(clip(tmp_path / "in.mp4", 2), tmp_path / "out.mp4", "--sepia")
     assert signal.getsignal(signal.SIGTERM) == before

@@ -1,4 +1,4 @@
-"""The ``dala`` command: arguments, exit codes, and what goes where."""
+"""The ``dala`` command: arguments, exit codes, output."""
 
 import json
 import os
@@ -24,6 +24,17 @@ def test_version(capsys):
         main(["--version"])
     assert end.value.code == 0
     assert capsys.readouterr().out == f"dala {dala.__version__}\n"
+
+
+def test_help_lines_are_read_without_importing():
+    code = "import sys, dala.cli; print([dala.cli.help_line(n) for n in dala.cli.COMMANDS]);"
+    code += "assert 'numpy' not in sys.modules and 'dala.cli.filter' not in sys.modules"
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environ, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "apply filters to pictures and videos" in done.stdout
 
 
 def test_help_names_every_command(capsys):
@@ -54,7 +65,7 @@ def test_wrong_arguments(capsys, arguments):
     assert err.startswith("dala")
 
 
-def test_the_nearest_command_is_offered(capsys):
+def test_nearest_command_is_suggested(capsys):
     with pytest.raises(SystemExit):
         main(["fliter"])
     assert capsys.readouterr().err == (
@@ -62,21 +73,21 @@ def test_the_nearest_command_is_offered(capsys):
     )
 
 
-def test_an_error_is_one_line_and_exit_code_2(monkeypatch, capsys):
+def test_errors_are_one_line(monkeypatch, capsys):
     fails(monkeypatch, DeviceUnavailable("there is no GPU"))
     assert main(["info"]) == 2
     out, err = capsys.readouterr()
     assert (out, err) == ("", "dala info: there is no GPU\n")
 
 
-def test_an_unexpected_error_is_named(monkeypatch, capsys):
+def test_unexpected_errors(monkeypatch, capsys):
     fails(monkeypatch, KeyError("x"))
     assert main(["info"]) == 2
     assert capsys.readouterr().err == "dala info: KeyError: 'x' (--debug shows where)\n"
 
 
 @pytest.mark.parametrize("arguments", [["--debug", "info"], ["info", "--debug"]])
-def test_debug_lets_the_error_through(monkeypatch, arguments):
+def test_debug_raises(monkeypatch, arguments):
     fails(monkeypatch, DeviceUnavailable("there is no GPU"))
     with pytest.raises(DeviceUnavailable):
         main(arguments)
@@ -133,7 +144,7 @@ def test_as_a_module(module):
     assert (done.returncode, done.stdout) == (0, f"dala {dala.__version__}\n"), done.stderr
 
 
-def test_a_reader_that_leaves_early():
+def test_broken_pipe():
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     read, write = os.pipe()
     os.close(read)
@@ -151,6 +162,6 @@ def test_a_reader_that_leaves_early():
 def test_demo_on_a_device_that_does_not_exist(tmp_path, capsys):
     assert main(["demo", "--out", str(tmp_path), "--device", "cuda"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("dala demo: dala.device: no device is called 'cuda'; ")
+    assert err.startswith("dala demo: dala.device: name must be auto, gpu, cpu, ")
     assert err.count("\n") == 1
     assert not list(tmp_path.iterdir())

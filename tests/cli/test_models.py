@@ -1,4 +1,4 @@
-"""The commands that run models, on photographs with the real weights, and a made video."""
+"""Commands that run models, on photographs and a generated video, with the real weights."""
 
 import json
 
@@ -59,8 +59,8 @@ def test_faces_poses_segment(here, capsys, tmp_path):
     assert front["results"][0]["found"]["foreground"] > 0.3
 
 
-def test_files_of_ones_own(tiny, here, capsys, tmp_path):
-    """A file does what the command does: a classifier's, and one whose output is a matte."""
+def test_custom_model_files(tiny, here, capsys, tmp_path):
+    """Model files take the command's task: a classifier, and a model that outputs a matte."""
     from dala.ml.convert.onnx_file import Graph
 
     red = tmp_path / "red.png"
@@ -119,35 +119,35 @@ def test_background_of_a_picture(here, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["classify", "missing.png"], "there is no file 'missing.png'"),
-        (["detect", "{p}", "--out", "out.mp4"], "is a picture"),
+        (["detect", "{p}", "--out", "out.mp4"], "--out must be a picture"),
         (["detect", "{p}", "--out", "none/o.png"], "there is no folder 'none'. Make it first."),
         (["background", "{p}", "none/o.png"], "there is no folder 'none'. Make it first."),
-        (["detect", "{p}", "--out", "{p}"], "is read, so it is not overwritten"),
+        (["detect", "{p}", "--out", "{p}"], "is an input and is not overwritten"),
         (["classify", "{p}", "--model", "mobilnet"], "there is no model 'mobilnet'"),
         (["classify", "{p}", "--provider", "cuda"], "onnxruntime-gpu"),
-        (["classify", "{p}", "--top", "0"], "--top is 1 or more"),
-        (["classify", "{p}", "--model", "blazeface"], "is a model for `dala faces`"),
-        (["segment", "{p}", "--model", "yolo_v5", "--json"], "is a model for `dala detect`"),
-        (["faces", "{p}", "--model", "in.png"], "only models known by name"),
+        (["classify", "{p}", "--top", "0"], "--top must be at least 1, got 0."),
+        (["classify", "{p}", "--model", "blazeface"], "got 'blazeface', which is for `dala faces`"),
+        (["segment", "{p}", "--model", "yolo_v5", "--json"], "got 'yolo_v5', which is for `dala detect`"),
+        (["faces", "{p}", "--model", "in.png"], "--model must be the name of a model"),
         (["detect", "{p}", "--score", "7"], "score is a number, 0 to 1; 7.0 came"),
         (["background", "{p}", "o.png", "--model", "deeplab", "--label", "x"], "aeroplane"),
-        (["background", "{p}", "out.mp4"], "is a picture, so OUT must be one too"),
+        (["background", "{p}", "out.mp4"], "OUT must be a picture"),
         (["background", "{p}", "o.png", "--image", "no.png"], "there is no file 'no.png'"),
         (
             ["background", "{p}", "o.png", "--model", "mobilenet_v2"],
-            "'mobilenet_v2' is a model for `dala classify`",
+            "got 'mobilenet_v2', which is for `dala classify`",
         ),
     ],
 )
-def test_refusals_are_one_line(here, capsys, tmp_path, monkeypatch, arguments, words):
+def test_errors_are_one_line(here, capsys, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save("in.png")
     given = [a.format(p="in.png") for a in arguments]
     assert main(given) == 2
     _, err = capsys.readouterr()
-    assert words in err
+    assert message in err
     assert err.count("\n") == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.png"]

@@ -1,4 +1,4 @@
-"""The line of progress: its words, and that only a terminal sees it."""
+"""The progress line: its text, and that only terminals get it."""
 
 import io
 import sys
@@ -9,7 +9,7 @@ from dala.media import progress
 from dala.media.progress import Progress, line
 
 
-@pytest.mark.parametrize(("done", "total", "seconds", "words"), [
+@pytest.mark.parametrize(("done", "total", "seconds", "text"), [
     (50, 200, 2.0, "[######                  ]  25%  50/200 frames  25.0 fps  0:06 left"),
     (200, 200, 8.0, "[########################] 100%  200/200 frames  25.0 fps  0:00 left"),
     (1, 7202, 1.0, "[                        ]   0%  1/7202 frames  1.0 fps  2:00:01 left"),
@@ -17,9 +17,9 @@ from dala.media.progress import Progress, line
     (75, None, 60.0, "75 frames  1.2 fps  1:00"),
     (0, 10, 0.0, "[                        ]   0%  0/10 frames  0.0 fps  ? left"),
 ])  # fmt: skip
-def test_line(done, total, seconds, words):
-    assert line(done, total, seconds, "frames") == words
-    others = words.replace(" fps", "/s").replace("frames", "pictures")
+def test_line(done, total, seconds, text):
+    assert line(done, total, seconds, "frames") == text
+    others = text.replace(" fps", "/s").replace("frames", "pictures")
     assert line(done, total, seconds, "pictures") == others
 
 
@@ -33,7 +33,7 @@ class Screen(io.StringIO):
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_only_a_terminal_sees_it(monkeypatch, terminal):
+def test_only_terminals_get_it(monkeypatch, terminal):
     screen = Screen(terminal)
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(progress, "_PAUSE", 0.0)

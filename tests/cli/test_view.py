@@ -1,4 +1,4 @@
-"""``dala view``: what is shown is what a browser gets."""
+"""``dala view``: the frames that a browser gets."""
 
 import threading
 import urllib.request
@@ -14,7 +14,7 @@ from dala.media import gpu
 
 @pytest.fixture
 def shown(monkeypatch):
-    """Runs the command on a thread; gives the surface it made, and the thread's exit code."""
+    """Run the command on a thread; yield its surface and the exit code."""
     monkeypatch.setenv("DALA_BROWSER", "none")
     made, ready, codes = [], threading.Event(), []
     create = surfaces.create_surface
@@ -48,7 +48,7 @@ def frame(surface, after):
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
-def test_a_picture_through_a_filter(tmp_path, shown, mode):
+def test_picture_with_filter(tmp_path, shown, mode):
     start, codes = shown
     picture = np.random.default_rng(3).integers(0, 256, (24, 32, 4), np.uint8)
     image = Image.fromarray(picture).convert(mode)
@@ -63,7 +63,7 @@ def test_a_picture_through_a_filter(tmp_path, shown, mode):
     assert codes in ([], [0])
 
 
-def test_a_video(tmp_path, shown):
+def test_video(tmp_path, shown):
     pytest.importorskip("av")
     from dala.media import video
 
@@ -76,24 +76,24 @@ def test_a_video(tmp_path, shown):
     assert np.abs(got[..., :3].astype(int) - 55).max() <= 3
 
 
-def test_it_closes_by_itself(tmp_path, monkeypatch):
+def test_seconds(tmp_path, monkeypatch):
     monkeypatch.setenv("DALA_BROWSER", "none")
     Image.new("RGB", (8, 8)).save(tmp_path / "in.png")
     assert main(["view", str(tmp_path / "in.png"), "--show", "browser", "--seconds", "0"]) == 0
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
+@pytest.mark.parametrize(("arguments", "message"), [
     (["nowhere.png"], "there is no file 'nowhere.png'"),
     (["nowhere.mp4"], "nowhere.mp4"),
     (["nowhere.png", "--sepai"], "Did you mean 'sepia'?"),
     (["nowhere.png", "--looop"], "Did you mean 'loop'?"),
 ])  # fmt: skip
-def test_wrong(capsys, arguments, said):
+def test_errors(capsys, arguments, message):
     try:
         code = main(["view", *arguments, "--device", "cpu"])
     except SystemExit as end:
         code = end.code
     err = capsys.readouterr().err
     assert code == 2
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1

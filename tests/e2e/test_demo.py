@@ -1,4 +1,4 @@
-"""``dala demo``, whole."""
+"""``dala demo``, end to end."""
 
 import json
 
@@ -17,12 +17,12 @@ SMALL = ["--size", "160x90", "--seconds", "0"]
 
 @pytest.fixture(scope="module")
 def defined():
-    """The picture as the reference engine filters it."""
+    """The picture of the reference engine."""
     with dala.device("reference"):
         return draw(*SIZE)
 
 
-def test_the_picture_is_the_scene_in_bands(defined):
+def test_picture_has_filtered_bands(defined):
     assert (defined.shape, defined.dtype) == ((90, 160, 4), np.uint8)
     assert (defined[..., 3] == 255).all()
     with demo_scene.Drawing(*SIZE) as drawing:
@@ -37,7 +37,7 @@ def test_the_picture_is_the_scene_in_bands(defined):
 
 
 @pytest.mark.parametrize("device", [d.id for d in dala.devices() if d.backend in ("cpu", "webgpu")])
-def test_every_device_draws_the_same(tmp_path, capsys, device, defined):
+def test_devices_agree(tmp_path, capsys, device, defined):
     assert main(["demo", "--out", str(tmp_path / "new"), "--device", device, *SMALL]) == 0
     with Image.open(tmp_path / "new" / "demo.png") as picture:
         apart = np.abs(np.asarray(picture).astype(int) - defined)
@@ -49,7 +49,7 @@ def test_every_device_draws_the_same(tmp_path, capsys, device, defined):
     assert f"look     dala view {tmp_path / 'new' / 'demo.png'}\n" in out
 
 
-def test_what_was_made_as_json(tmp_path, capsys):
+def test_json(tmp_path, capsys):
     assert main(["demo", "--out", str(tmp_path), "--device", "cpu", "--json", *SMALL]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["picture"]["path"] == str(tmp_path / "demo.png")
@@ -57,7 +57,7 @@ def test_what_was_made_as_json(tmp_path, capsys):
     assert found["device"]["backend"] == "cpu"
 
 
-def test_a_folder_that_is_a_file(tmp_path, capsys):
+def test_out_is_a_file(tmp_path, capsys):
     (tmp_path / "taken").write_text("")
     assert main(["demo", "--out", str(tmp_path / "taken"), "--device", "reference", *SMALL]) == 2
     err = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``dala compose --watch``: a scene on the screen while its file is edited."""
+"""``dala compose --watch``: show a scene while its file is edited."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-#: Seconds between two looks at the files.
+if TYPE_CHECKING:
+    from dala.cli.compose import Resized
+    from dala.gpu import Surface
+    from dala.media import Scene
+    from dala.media.scene.output import ScenePlayer
+
+#: Seconds between two checks of the files.
 PAUSE: Final = 0.2
 
 Stamp = tuple[tuple[str, int, int], ...]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Shows the scene until the window is closed, the time is over, or Ctrl-C."""
+    """Show the scene until the window is closed, the time is over, or Ctrl-C."""
     from dala.cli._signals import Stopped, stopping
-    from dala.cli.view import _where
+    from dala.cli.view import default_show
 
-    show = args.show or _where()
+    show = args.show or default_show()
     watch = Watch(args.scene, args.device, start=args.start, fps=args.fps, size=args.size)
     code = 0
     try:
@@ -31,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     except Stopped as stopped:
         code = 128 + stopped.number
     except KeyboardInterrupt:
-        pass  # the usual way to end it
+        pass  # the usual way to stop
     finally:
         watch.close()
     if args.json and not code:
@@ -42,10 +48,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Watch:
-    """A scene file, loaded again whenever it or a file that it names has changed.
+    """A scene file that is reloaded when it, or a file that it names, has changed.
 
-    A file that is broken leaves the last good scene on the screen and its error on standard error.
-    It is loaded when it has stayed the same for one look: editors write in several steps.
+    After an error the last good scene stays on the screen, and the error is printed on standard
+    error. A file is loaded when it has not changed between two checks, as editors write in several
+    steps.
     """
 
     def __init__(
@@ -54,7 +61,7 @@ class Watch:
         device: str | None = None,
         *,
         start: float = 0.0,
-        fps: Any = None,
+        fps: str | None = None,
         size: tuple[int, int] | None = None,
         pause: float = PAUSE,
     ) -> None:
@@ -64,28 +71,28 @@ class Watch:
         self.fps = fps
         self.size = size
         self.pause = pause
-        #: How often a scene was loaded, and how often that failed.
+        #: Successful and failed loads.
         self.loads = self.failures = 0
-        #: Frames shown, and left out because they were late.
+        #: Frames shown, and dropped because they were late.
         self.frames = self.dropped = 0
-        self.scene: Any = None
-        self._outer: Any = None
+        self.scene: Scene | None = None
+        self._outer: Resized | None = None
         self._names: list[Path] = []
         self._loaded: Stamp | None = None
         self._seen: Stamp | None = None
-        self._looked = 0.0
+        self._checked = 0.0
         if not self.path.is_file():
             raise FileNotFoundError(f"there is no file '{self.path}'.")
 
     # files ----------------------------------------------------------------------------------------
-    def look(self) -> bool:
-        """Loads the scene anew if files have changed; True if there is another one now."""
+    def check(self) -> bool:
+        """Reload the scene if files have changed; return whether there is a new one."""
         stamp = _stamp([self.path, *self._names])
         if stamp == self._loaded:
             self._seen = stamp
             return False
         if stamp != self._seen and self._loaded is not None:
-            self._seen = stamp  # it may be half written
+            self._seen = stamp  # it may be incomplete
             return False
         return self._load()
 
@@ -117,24 +124,28 @@ class Watch:
         show: str | None,
         seconds: float | None = None,
         *,
-        on_frame: Callable[[Any], object] | None = None,
+        on_frame: Callable[[Surface | None], bool | None] | None = None,
     ) -> None:
-        """Shows it at its clock. ``on_frame`` is called with the surface after each frame and look;
-        False from it ends the show.
+        """Show the scene in real time.
+
+        Args:
+            show: the presenter; None for none.
+            seconds: how long; until the viewer is closed by default.
+            on_frame: called with the surface after each frame; the show ends if it returns False.
         """
         from dala import gpu
 
         end = None if seconds is None else monotonic() + seconds
-        self.look()
-        surface: Any = None
-        player: Any = None
+        self.check()
+        surface: Surface | None = None
+        player: ScenePlayer | None = None
         began = monotonic()
         try:
             while end is None or monotonic() < end:
                 now = monotonic()
-                if now - self._looked >= self.pause:
-                    self._looked = now
-                    if self.look():
+                if now - self._checked >= self.pause:
+                    self._checked = now
+                    if self.check():
                         player = None
                 if self.scene is None:
                     sleep(max(self.pause / 4, 0.01))
@@ -142,7 +153,7 @@ class Watch:
                         return
                     continue
                 if player is None:
-                    shown = self._shown()
+                    shown = self._shown(self.scene)
                     if surface is None:
                         title = self.path.name
                         surface = gpu.create_surface(
@@ -158,27 +169,28 @@ class Watch:
                 self.dropped += player.scene.frames_dropped - late
                 if on_frame is not None and on_frame(surface) is False:
                     return
-                if surface.presenter is not None and surface.wait_closed(0):
+                if surface is not None and surface.presenter is not None and surface.wait_closed(0):
                     return
         finally:
             if surface is not None:
                 surface.close()
 
-    def _shown(self) -> Any:
+    def _shown(self, scene: Scene) -> Scene:
         from dala.cli.compose import Resized
 
-        self._outer = Resized(self.scene, self.size)
+        self._outer = Resized(scene, self.size)
         return self._outer.__enter__()
 
-    def _player(self, shown: Any, surface: Any, elapsed: float) -> Any:
-        """Goes on at the time that it was shown at; at its end it begins again."""
+    def _player(self, shown: Scene, surface: Surface, elapsed: float) -> ScenePlayer:
+        """Return a player that continues at the current time and repeats the scene."""
         from dala.media.scene.output import ScenePlayer
 
+        assert self.scene is not None
         start = self.start + elapsed
         return ScenePlayer(shown, surface, start=start, fps=self.fps, loop=self.scene.duration)
 
     def close(self) -> None:
-        """Closes the scene."""
+        """Close the scene."""
         if self._outer is not None:
             self._outer.__exit__()
             self._outer = None

@@ -1,7 +1,7 @@
-"""The film of ``dala demo``: a summer night, drawn on a surface, as a video in a scene.
+"""The video of ``dala demo``: a summer night, drawn on a surface, as a video in a scene.
 
-The video is shown through filters that change, and once more as it is in a picture in the picture;
-text and a bar of time lie above. Each frame depends on its time alone.
+The drawing is shown through changing filters, and unfiltered as a picture in picture, with text and
+a progress bar above. Each frame depends only on its time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from dala.gpu import Surface
 
-#: Evening light, stars' sky and northern lights, all by the pixel.
+#: The sky: dusk and northern lights.
 SKY: Final = """
 def sky(px: Pixel, *, seconds=0.0):
     y, x = position()
@@ -38,7 +38,7 @@ def sky(px: Pixel, *, seconds=0.0):
     return rgba(dusk + (0.10, 0.62, 0.42) * (veil * (1.0 - smoothstep(0.3, 0.5, v))), 1.0)
 """
 
-#: What is above the shore, mirrored below it and moved by waves.
+#: The reflection below the shore, distorted by waves.
 LAKE: Final = """
 def lake(img: Image, *, seconds=0.0, shore=0):
     y, x = position()
@@ -55,7 +55,7 @@ def lake(img: Image, *, seconds=0.0, shore=0):
     return made
 """
 
-#: Shares of the film, what is shown in them, and the filters at a place of 0 to 1 within.
+#: Chapters of equal length: the caption, and the filters at a position of 0 to 1.
 CHAPTERS: Final[tuple[tuple[str, Any], ...]] = (
     ("as it is drawn", lambda at: []),
     (
@@ -69,37 +69,37 @@ CHAPTERS: Final[tuple[tuple[str, Any], ...]] = (
     (
         "grade + temperature + vignette",
         lambda at: [
-            ("grade", {"gain": 1.0 + 0.35 * _there(at), "saturation": 0.5 * _there(at)}),
+            ("grade", {"gain": 1.0 + 0.35 * _pulse(at), "saturation": 0.5 * _pulse(at)}),
             ("temperature", {"value": 0.9 * math.sin(math.tau * at)}),
-            ("vignette", {"amount": 0.9 * _there(at)}),
+            ("vignette", {"amount": 0.9 * _pulse(at)}),
         ],
     ),
     (
         "sharpen + edge_detect",
         lambda at: [
-            ("sharpen", {"amount": 1.5 * _there(at)}),
-            ("edge_detect", {"amount": _there(at)}),
+            ("sharpen", {"amount": 1.5 * _pulse(at)}),
+            ("edge_detect", {"amount": _pulse(at)}),
         ],
     ),
 )
 
 
-def _there(at: float) -> float:
-    """From 0 to 1 and back, softly."""
+def _pulse(at: float) -> float:
+    """Return a smooth rise from 0 to 1 and fall back to 0."""
     return min(1.0, 3.0 * math.sin(math.pi * at)) ** 2 if 0 < at < 1 else 0.0
 
 
-def filters(place: float) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
-    """The caption and the filters at a place of the film, 0 to 1."""
-    chapter = min(int(place * len(CHAPTERS)), len(CHAPTERS) - 1)
+def filters(position: float) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+    """Return the caption and the filters at a position of the video, 0 to 1."""
+    chapter = min(int(position * len(CHAPTERS)), len(CHAPTERS) - 1)
     caption, made = CHAPTERS[chapter]
-    chain = made(place * len(CHAPTERS) - chapter)
+    chain = made(position * len(CHAPTERS) - chapter)
     return caption.format(**(chain[0][1] if chain else {})), chain
 
 
-# the film ---------------------------------------------------------------------------------------
-class Film(Closing):
-    """The scene of the film: ``frame(n)`` is one after another, ``fps`` of them a second."""
+# the scene ---------------------------------------------------------------------------------------
+class DemoScene(Closing):
+    """The scene of the video: ``frame(n)`` renders one frame of ``count``."""
 
     def __init__(self, width: int, height: int, count: int, fps: int) -> None:
         self.count, self.fps = count, fps
@@ -121,20 +121,20 @@ class Film(Closing):
         )
         self.scene.add_animation(line, "width", 0, width, seconds)
         self._caption = None
-        if written("dala", self.scene, margin, margin, height / 16, "bold"):
+        if _add_text("dala", self.scene, margin, margin, height / 16, "bold"):
             place = (margin, height - margin)
-            self._caption = written(
+            self._caption = _add_text(
                 "", self.scene, *place, height / 20, "semibold", anchor="bottom-left"
             )
 
     def frame(self, number: int) -> Frame:
-        """A frame by its number, from 0 on."""
+        """Render a frame by its number, from 0."""
         if self._caption is not None:
             self._caption.set("text", filters(number / self.count)[0])
         return self.scene.render(number / self.fps)
 
     def _plain(self, seconds: float) -> NDArray[np.uint8]:
-        """The night at a time; the next frame's is drawn while this one is worked on."""
+        """Return the drawing of a time; the next frame is drawn while this one is processed."""
         if self._drawn[0] != seconds:
             if self._begun != seconds:
                 self.drawing.start(seconds)
@@ -150,16 +150,16 @@ class Film(Closing):
         return made
 
     def close(self) -> None:
-        """Lets everything go."""
+        """Close the scene, the pipeline and the surface."""
         self.scene.close()
         self._pipeline.close()
         self.drawing.close()
 
 
-def written(
+def _add_text(
     text: str, scene: Scene, x: float, y: float, size: float, weight: str, **more: Any
 ) -> Any:
-    """Text on a dark plate, or None where no font can be drawn: text needs ``dala[media]``."""
+    """Add text on a dark plate; return None without a font renderer (``dala[media]``)."""
     try:
         return scene.add_text(
             text, position=(x, y), size=max(round(size), 6), weight=weight, color="#fff6e2",
@@ -170,8 +170,8 @@ def written(
         return None
 
 
-def labelled(picture: NDArray[np.uint8], names: Sequence[str]) -> NDArray[np.uint8]:
-    """A picture of bands with their names along its lower edge, and ours above."""
+def labeled(picture: NDArray[np.uint8], names: Sequence[str]) -> NDArray[np.uint8]:
+    """Return a picture of bands with their names at the bottom and a title at the top."""
     import numpy as np
 
     height, width = picture.shape[:2]
@@ -179,17 +179,17 @@ def labelled(picture: NDArray[np.uint8], names: Sequence[str]) -> NDArray[np.uin
     with Scene(width, height) as scene:
         scene.add_image(picture)
         y = height - margin
-        lean = (y - size / 2 - height / 2) * 0.22  # bands lean to the left on their way down
-        if written("dala", scene, margin, margin, height / 16, "bold"):
+        lean = (y - size / 2 - height / 2) * 0.22  # the bands are slanted
+        if _add_text("dala", scene, margin, margin, height / 16, "bold"):
             for number, name in enumerate(names):
                 x = max((number + 0.5) * width / len(names) - lean, margin + size * 1.8)
-                written(name, scene, x, y, size, "semibold", anchor="bottom")
+                _add_text(name, scene, x, y, size, "semibold", anchor="bottom")
         return np.asarray(scene.render()).copy()
 
 
 # drawing ----------------------------------------------------------------------------------------
 class Drawing(Closing):
-    """A surface that the night is drawn on."""
+    """A surface with the drawing of a night."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -199,11 +199,11 @@ class Drawing(Closing):
         self._surface.load_shader("lake", LAKE)
 
     def close(self) -> None:
-        """Lets the surface go."""
+        """Close the surface."""
         self._surface.close()
 
     def start(self, seconds: float) -> None:
-        """Begins to draw the night at a time; the surface's own thread goes on with it."""
+        """Start drawing the night at a time, on the surface's thread."""
         s, w, h = self._surface, self.width, self.height
         s.clear("black")
         s.dispatch_compute("sky", struct.pack("<f", seconds))
@@ -215,7 +215,7 @@ class Drawing(Closing):
         _boat(s, round(w * (0.16 + 0.075 * seconds)), h * 86 // 100, h // 7, seconds)
 
     def take(self) -> NDArray[np.uint8]:
-        """What was begun last, once it is drawn: (height, width, 4)."""
+        """Wait for the drawing that was started last and return it, (height, width, 4)."""
         return self._surface.to_array()
 
 
@@ -240,7 +240,7 @@ def _sun(s: Surface, x: int, y: int, r: int, t: float) -> None:
 
 
 def _hills(s: Surface, width: int, shore: int, t: float) -> None:
-    """Three rows of them; the nearer, the faster they pass."""
+    """Draw three rows of hills; nearer rows move faster."""
     rows = ((0.34, 0.010, (92, 58, 116)), (0.24, 0.024, (60, 42, 92)), (0.15, 0.05, (26, 28, 58)))
     for row, (tall, speed, color) in enumerate(rows):
         dice = random.Random(row)

@@ -1,4 +1,4 @@
-"""The part of ``dala filter`` that is about videos."""
+"""``dala filter`` for videos."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dala.cli import _chain as chain
 from dala.cli import _inputs as inputs
-from dala.cli._progress import Progress
 from dala.errors import ParameterError, VideoError
+from dala.media.progress import Progress
 
 if TYPE_CHECKING:
     from dala.media import Frame
@@ -22,36 +22,38 @@ if TYPE_CHECKING:
     from dala.media.video.chain import VideoChain
     from dala.media.video.files import Reader
 
-#: Threads that decode, at most: each keeps pictures of its own, and more are rarely faster.
+#: The most threads that decode: each holds frames of its own, and more are rarely faster.
 _DECODERS: Final = 4
-#: Codecs whose chroma lies in the middle of its pixels, which planes by themselves do not tell.
+#: Codecs with centered chroma, which native planes do not record.
 _CENTERED: Final = ("mjpeg", "mpeg1video", "ljpeg")
 
 
 def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, Any], str, float]:
-    """Filters a video; gives the device, what was made, what went wrong ("" for nothing), and how
-    long it took.
+    """Filter a video.
 
-    Of a video that is damaged, what can be decoded is filtered and kept.
+    The decodable frames of a damaged video are filtered and saved.
+
+    Returns:
+        The device, a report of the result, an error ("" for none), and the time in seconds.
     """
     from dala.media import video
 
     remote = "://" in name
     if not inputs.is_video(out):
-        raise ParameterError(f"{name!r} is a video, so OUT must be one, such as out.mp4; {out!r}.")
+        raise ParameterError(f"OUT must be a video such as out.mp4, as {name!r} is, got {out!r}.")
     used = chain.files(args.chain)
     inputs.refuse_overwriting([*([] if remote else [Path(name)]), *used], [Path(out)])
     filters = chain.load(args.chain, args.max_pixels)
     options = {} if args.crf is None else {"crf": args.crf}
     damage: list[VideoError] = []
     with ExitStack() as held:
-        source, stages = _begun(name, filters, args.device, held)
+        source, stages = _start(name, filters, args.device, held)
         progress = held.enter_context(Progress(_count(source), "frames"))
         given = source.borrow() if stages.shares_memory else source
         frames = stages.stream(_until_damage(given, damage))
         first = next(frames, None)
         if first is None:
-            raise damage[0] if damage else VideoError(f"{name!r} holds no frame of video.")
+            raise damage[0] if damage else VideoError(f"{name!r} has no video frames.")
         sound = None if args.no_audio or remote or not source.has_audio else source
         with video.write(
             out, fps=source.fps, codec=args.codec, audio_from=sound, options=options,
@@ -59,7 +61,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
         ) as sink:  # fmt: skip
             made = {"in": name, "out": out, "width": first.width, "height": first.height}
             frame: Frame | None = first
-            del first  # whoever holds a frame keeps its memory from being used again
+            del first  # a frame that is referenced keeps its memory from being reused
             while frame is not None:
                 sink.write(frame, copy=False)
                 progress.step()
@@ -72,23 +74,23 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
     return stages.device, made, wrong, progress.seconds
 
 
-def _begun(
-    name: str, filters: Sequence[Any], device: str | None, held: ExitStack
+def _start(
+    name: str, filters: Sequence[chain.Link], device: str | None, held: ExitStack
 ) -> tuple[Reader, VideoChain]:
-    """The open video and what filters it, made side by side: each takes a while to start."""
+    """Open the video and start its filters at the same time, as both take a while."""
     from dala.media.video.chain import VideoChain
 
     with ThreadPoolExecutor(1) as other:
         making = other.submit(VideoChain, filters, device=device, range="limited")
         try:
-            source = held.enter_context(_opened(name, device))
+            source = held.enter_context(_open(name, device))
         finally:
             stages = held.enter_context(making.result())
     return source, stages
 
 
-def _opened(name: str, device: str | None) -> Reader:
-    """The video, its own planes where nothing is to be done to them before the filters."""
+def _open(name: str, device: str | None) -> Reader:
+    """Open a video with native planes, unless they must be converted before the filters."""
     from dala.media import video
 
     threads = max(1, min((os.cpu_count() or 1) // 2, _DECODERS))
@@ -113,7 +115,7 @@ def _count(source: Reader) -> int | None:
 
 
 def _aspect(source: Reader, first: Frame) -> Fraction | None:
-    """The aspect of pixels with which the whole picture keeps its own; None for square ones."""
+    """Return the pixel aspect that keeps the picture's aspect ratio; None for square pixels."""
     aspect = source.pixel_aspect
     if aspect == 1:
         return None
@@ -126,7 +128,7 @@ def _aspect(source: Reader, first: Frame) -> Fraction | None:
 def _until_damage(
     given: Iterable[Frame | BorrowedFrame], damage: list[VideoError]
 ) -> Iterator[Frame | BorrowedFrame]:
-    """The frames there are; what the reader says at the end is kept, not raised."""
+    """Yield frames until the video is damaged; the error is appended to ``damage``."""
     try:
         yield from given
     except VideoError as error:

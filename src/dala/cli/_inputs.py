@@ -1,4 +1,4 @@
-"""What a command line names: a picture, a video, or many pictures; and where results go."""
+"""The files of a command line: pictures, videos, folders and patterns, and where results go."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 
 from dala.errors import ParameterError
 
-#: Files that are opened as videos; all others are pictures.
+#: Suffixes of videos; all other files are pictures.
 VIDEO: Final = frozenset((
     ".3gp", ".avi", ".flv", ".h264", ".m2ts", ".m4v", ".mjpeg", ".mkv", ".mov", ".mp4", ".mpeg",
     ".mpg", ".mts", ".mxf", ".ogv", ".ts", ".vob", ".webm", ".wmv", ".y4m",
 ))  # fmt: skip
-#: Files in a folder that are taken for pictures.
+#: Suffixes of the files of a folder that are read as pictures.
 PICTURE: Final = frozenset((
     ".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm",
     ".tga", ".tif", ".tiff", ".webp",
@@ -23,15 +23,17 @@ PICTURE: Final = frozenset((
 
 
 def is_video(name: str) -> bool:
-    """Whether a name is that of a video: by its suffix, or because it is a URL."""
+    """Return whether a name is that of a video, by its suffix or because it is a URL."""
     return "://" in name or Path(name).suffix.lower() in VIDEO
 
 
 def expand(names: Sequence[str]) -> tuple[list[Path], bool]:
-    """The files that names mean, and whether they are many: a folder, a pattern, several names.
+    """Return the files that names stand for, and whether they may be many.
+
+    A folder, a pattern and several names may be many.
 
     Raises:
-        FileNotFoundError: a name leads nowhere.
+        FileNotFoundError: a name matches no file.
     """
     found: list[Path] = []
     many = len(names) > 1
@@ -61,41 +63,41 @@ def _is_picture(path: Path) -> bool:
 
 
 def targets(sources: Sequence[Path], out: str) -> list[Path]:
-    """Where the result of each of many pictures goes: into a folder, under its own name.
+    """Return the path of each result: in a folder, with the name of its source.
 
     Raises:
-        ParameterError: two of them would get one name, or the folder is a file.
+        ParameterError: two results would have the same name, or the folder is a file.
     """
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
-        raise ParameterError(f"many pictures go into a folder, and {out!r} is a file.")
+        raise ParameterError(f"OUT must be a folder for many pictures, got the file {out!r}.")
     if not folder.exists() and folder.suffix and not out.endswith(("/", os.sep)):
         raise ParameterError(
-            f"many pictures go into a folder, and {out!r} looks like a file. For a folder of that "
-            f"name write '{out}/'."
+            f"OUT must be a folder for many pictures, and {out!r} looks like a file. For a folder "
+            f"of that name write '{out}/'."
         )
     seen: dict[str, Path] = {}
     for source in sources:
         other = seen.setdefault(source.name.lower(), source)
         if other is not source:
-            raise ParameterError(f"'{other}' and '{source}' would get the same name in {out!r}.")
+            raise ParameterError(f"'{other}' and '{source}' would have the same name in {out!r}.")
     return [folder / source.name for source in sources]
 
 
 def refuse_overwriting(read: Sequence[Path], written: Sequence[Path]) -> None:
-    """Refuses results that would replace what is read.
+    """Raise if a result would replace a file that is read.
 
     Raises:
-        ParameterError: a file is both.
+        ParameterError: a file is read and written.
     """
     held = {_identity(path): path for path in read}
     for path in written:
         if _identity(path) in held:
-            raise ParameterError(f"'{path}' is read, so it is not overwritten. Name another.")
+            raise ParameterError(f"'{path}' is an input and is not overwritten. Name another file.")
 
 
-def _identity(path: Path) -> object:
-    """The same for two names of one file, hard links among them."""
+def _identity(path: Path) -> tuple[int, int] | Path:
+    """Return the same value for all names of one file, hard links included."""
     try:
         found = path.stat()
         return found.st_dev, found.st_ino

@@ -1,4 +1,4 @@
-"""Being told to stop by the system, as if by Ctrl-C: what was begun is cleaned up."""
+"""Termination signals as exceptions, so that unfinished files are removed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked the process to end."""
+    """A signal requested the end of the process."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by signal {number}")
@@ -19,17 +19,17 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stopping() -> Iterator[None]:
-    """SIGTERM, and SIGHUP where a terminal closes, raise :class:`Stopped` within the block."""
+    """Raise :class:`Stopped` within the block on SIGTERM, and on SIGHUP where it exists."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may listen
+        yield  # only the main thread can handle signals
         return
     numbers = [getattr(signal, n) for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)]
-    # One that is ignored stays so: `nohup` asks for that.
+    # An ignored signal stays ignored, as `nohup` requires.
     before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) == signal.SIG_DFL}
 
-    def stop(number: int, frame: Any) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
         for n in before:
-            signal.signal(n, signal.SIG_IGN)  # once is enough; cleaning up takes a moment
+            signal.signal(n, signal.SIG_IGN)  # a second signal must not interrupt the cleanup
         raise Stopped(number)
 
     for n in before:

@@ -1,4 +1,4 @@
-"""``dala background``: the background of people blurred or replaced."""
+"""Blur or replace the background of people."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from dala.cli import _inputs as inputs
-from dala.cli._models_shared import load
-from dala.cli._progress import Progress
+from dala.cli._inference import load
 from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
+from dala.media.progress import Progress
 
 EXAMPLES: Final = """\
 examples:
@@ -22,29 +22,29 @@ examples:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds this command's arguments."""
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    """Add this command's arguments."""
     parser.add_argument("source", metavar="IN", help="a picture or a video")
-    parser.add_argument("out", metavar="OUT", help="where the result goes")
+    parser.add_argument("out", metavar="OUT", help="the file to write")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--blur", type=int, metavar="RADIUS", help="blur it (12)")
-    kind.add_argument("--image", metavar="FILE", help="put this picture there")
-    kind.add_argument("--color", help="put this colour there: a name or #rrggbb")
+    kind.add_argument("--blur", type=int, metavar="RADIUS", help="blur the background (12)")
+    kind.add_argument("--image", metavar="FILE", help="replace it with a picture")
+    kind.add_argument("--color", help="replace it with a color: a name or #rrggbb")
     parser.add_argument(
-        "--model", default="u2netp", help="u2netp (soft edges), deeplab (quicker), or an ONNX file"
+        "--model", default="u2netp", help="u2netp (soft edges), deeplab (faster), or an ONNX file"
     )
-    parser.add_argument("--label", default="person", help="what stays (person)")
-    parser.add_argument("--provider", default="auto", help="what runs the model")
+    parser.add_argument("--label", default="person", help="the class to keep (person)")
+    parser.add_argument(
+        "--provider", default="auto", help="the execution provider of the model (auto)"
+    )
     parser.add_argument("--device", help="auto, gpu, cpu, webgpu, webgpu:N or reference")
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.add_argument("--json", action="store_true", help="print a report as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Does it."""
+    """Process the picture or video and print a report."""
     try:
         with stopping():
-            report = _done(args)
+            report = _process(args)
     except Stopped as stopped:
         return 128 + stopped.number
     if args.json:
@@ -55,13 +55,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _done(args: argparse.Namespace) -> dict[str, Any]:
+def _process(args: argparse.Namespace) -> dict[str, Any]:
     from dala.ml.background import Background
 
     moving = inputs.is_video(args.source)
     if moving != inputs.is_video(args.out):
         what = "a video" if moving else "a picture"
-        raise ParameterError(f"{args.source!r} is {what}, so OUT must be one too; {args.out!r}.")
+        raise ParameterError(f"OUT must be {what}, as {args.source!r} is, got {args.out!r}.")
     read = [Path(p) for p in (args.source, args.image) if p and "://" not in p]
     for path in read:
         if not path.exists():

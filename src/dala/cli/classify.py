@@ -1,11 +1,11 @@
-"""``dala classify``: what a picture shows."""
+"""Classify pictures."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any, Final
 
-from dala.cli import _models_shared as seeing
+from dala.cli import _inference as inference
 from dala.errors import ParameterError
 
 EXAMPLES: Final = """\
@@ -17,18 +17,16 @@ examples:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds this command's arguments."""
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    seeing.add_common(parser, "mobilenet_v2")
-    seeing.add_out(parser)
-    parser.add_argument("--top", type=int, default=5, metavar="N", help="how many classes (5)")
+    """Add this command's arguments."""
+    inference.add_common(parser, "mobilenet_v2")
+    inference.add_out(parser)
+    parser.add_argument("--top", type=int, default=5, metavar="N", help="number of classes (5)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the likeliest classes."""
+    """Print the most likely classes."""
     if args.top < 1:
-        raise ParameterError(f"--top is 1 or more, {args.top} came.")
+        raise ParameterError(f"--top must be at least 1, got {args.top}.")
 
     def facts(scores: Any) -> list[dict[str, Any]]:
         return [
@@ -39,4 +37,4 @@ def run(args: argparse.Namespace) -> int:
     def text(scores: Any) -> str:
         return "\n".join(map(str, scores.top(args.top)))
 
-    return seeing.run(args, facts, ("classify",), text)
+    return inference.run(args, facts, ("classify",), text)

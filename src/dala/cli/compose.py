@@ -1,4 +1,4 @@
-"""``dala compose``: scene files into videos and pictures, or onto the screen while edited."""
+"""Render scene files to videos and pictures, or show them while you edit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from dala.cli import _arguments as arguments
 from dala.cli import _inputs as inputs
 from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
@@ -20,42 +21,49 @@ EXAMPLES: Final = """\
 examples:
   dala compose scene.json -o out.mp4
   dala compose scene.json -o out.mp4 --seconds 10 --fps 60 --size 1280x720
-  dala compose scene.json -o out.mp4 --audio talk      the sound of the video node 'talk'
+  dala compose scene.json -o out.mp4 --audio talk      with the sound of node 'talk'
   dala compose scene.json --frame 2.5 -o cover.png
-  dala compose scene.json --watch --show browser       shows it, again after each change
+  dala compose scene.json --watch --show browser       show it, and reload after changes
   dala compose --schema > scene.schema.json            for editors
 
-How long a video is: --seconds, else the file's "duration", else until all in it has ended. A file
-gets its name when it is whole. docs/media/scene-files.md says what a scene file is.
+The length of a video is --seconds, else the file's "duration", else until everything in it has
+ended. Files are renamed into place when they are complete. See docs/media/scene-files.md.
 """
 
 SHOW: Final = ("window", "browser", "terminal", "none")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds this command's arguments."""
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    """Add this command's arguments."""
     parser.usage = "dala compose SCENE -o OUT [options]"
     parser.add_argument("scene", nargs="?", metavar="SCENE", help="a scene file (JSON)")
     parser.add_argument("-o", "--out", metavar="OUT", help="a video, or a picture with --frame")
-    parser.add_argument("--seconds", type=_above_0, metavar="S", help="how long it is")
-    parser.add_argument("--start", type=_time, metavar="S", default=0.0, help="where it begins (0)")
-    parser.add_argument("--fps", metavar="N", help="frames a second (those of the file)")
-    parser.add_argument("--size", type=_size, metavar="WxH", help="of the result (the scene's)")
-    parser.add_argument("--frame", type=_time, metavar="S", help="one picture: that of this time")
-    parser.add_argument("--audio", metavar="FROM", help="the sound of a video node, or of a file")
+    parser.add_argument("--seconds", type=arguments.duration, metavar="S", help="the length")
+    parser.add_argument(
+        "--start", type=arguments.seconds, metavar="S", default=0.0, help="the first time (0)"
+    )
+    parser.add_argument("--fps", metavar="N", help="frames per second (the file's)")
+    parser.add_argument(
+        "--size", type=arguments.size, metavar="WxH", help="of the result (the scene's)"
+    )
+    parser.add_argument(
+        "--frame", type=arguments.seconds, metavar="S", help="write one picture, of this time"
+    )
+    parser.add_argument("--audio", metavar="FROM", help="the sound: a video node, or a file")
     parser.add_argument("--codec", help="h264, hevc, av1, vp9, ..; vp9 for .webm")
-    parser.add_argument("--crf", type=_quality, metavar="N", help="lower is better and larger")
-    parser.add_argument("--device", help="auto, gpu, cpu, webgpu, webgpu:N or reference")
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
-    parser.add_argument("--watch", action="store_true", help="show it, and again when it changes")
-    parser.add_argument("--show", choices=SHOW, help="where (a window if there can be one)")
-    parser.add_argument("--schema", action="store_true", help="print the schema of scene files")
+    parser.add_argument(
+        "--crf", type=arguments.integer(0, 63), metavar="N", help="lower is better and larger"
+    )
+    arguments.add_options(parser, {**arguments.DEVICE, **arguments.JSON})
+    parser.add_argument("--watch", action="store_true", help="show it, and reload it after changes")
+    parser.add_argument("--show", choices=SHOW, help="where (a window if possible)")
+    parser.add_argument(
+        "--schema", action="store_true", help="print the JSON schema of scene files"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Composes, and says what came of it."""
+    """Render the scene and print a report."""
     if args.schema:
         from dala.media.scene.file.load import schema
         from dala.media.scene.file.save import format_json
@@ -80,19 +88,20 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     if args.scene is None:
-        raise ParameterError("a scene file is needed: dala compose scene.json -o out.mp4.")
+        raise ParameterError("SCENE is required: dala compose scene.json -o out.mp4.")
     if args.watch:
         if args.out is not None or args.frame is not None:
-            raise ParameterError("--watch shows and writes nothing: leave out -o and --frame.")
+            raise ParameterError("--watch writes no file: leave out -o and --frame.")
         return
     if args.show is not None:
-        raise ParameterError("--show goes with --watch.")
+        raise ParameterError("--show requires --watch.")
     if args.out is None:
-        raise ParameterError("where it goes is missing: -o out.mp4, or --watch to see it.")
+        raise ParameterError("-o is required: -o out.mp4, or --watch to show the scene.")
     if (args.frame is None) != inputs.is_video(args.out):
-        what = "a picture, such as out.png" if args.frame is not None else "a video, such as"
-        what += "" if args.frame is not None else " out.mp4 (--frame 0 makes a picture)"
-        raise ParameterError(f"-o is {what}; {args.out!r} came.")
+        expected = "a picture such as out.png"
+        if args.frame is None:
+            expected = "a video such as out.mp4 (--frame 0 writes a picture)"
+        raise ParameterError(f"-o must be {expected}, got {args.out!r}.")
     if not Path(args.out).parent.is_dir():
         raise ParameterError(f"there is no folder '{Path(args.out).parent}'. Make it first.")
 
@@ -119,7 +128,7 @@ def _compose(args: argparse.Namespace) -> dict[str, Any]:
 def _video(args: argparse.Namespace, scene: Scene, shown: Scene) -> int:
     from dala.media.scene.output import render_to
 
-    audio: Any = scene.nodes.get(args.audio, args.audio) if args.audio else None
+    audio = scene.nodes.get(args.audio, args.audio) if args.audio else None
     return render_to(
         shown, args.out, args.seconds, length_of=scene, fps=args.fps, start=args.start,
         codec=args.codec, options={} if args.crf is None else {"crf": args.crf}, audio_from=audio,
@@ -127,7 +136,7 @@ def _video(args: argparse.Namespace, scene: Scene, shown: Scene) -> int:
 
 
 class Resized:
-    """The scene as it is, or inside one of another size, all of it seen."""
+    """A scene, or a scene of another size that contains all of it."""
 
     def __init__(self, scene: Scene, size: tuple[int, int] | None) -> None:
         self.scene = scene
@@ -159,34 +168,3 @@ def _summary(report: dict[str, Any]) -> str:
         fps = report["frames"] / seconds if seconds else 0.0
         size += f", {report['frames']} frames, {fps:.1f} fps,"
     return f"{report['out']}: {size} in {seconds:.2f} s on {report['device']}"
-
-
-# arguments ----------------------------------------------------------------------------------------
-def _time(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
-    return value
-
-
-def _above_0(text: str) -> float:
-    value = _time(text)
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
-    return value
-
-
-def _size(text: str) -> tuple[int, int]:
-    sides = [int(side) if side.isdecimal() else 0 for side in text.lower().split("x")]
-    if len(sides) != 2 or not all(1 <= side <= 16384 for side in sides):
-        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 1280x720")
-    return sides[0], sides[1]
-
-
-def _quality(text: str) -> int:
-    if not (text.isdecimal() and int(text) <= 63):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 0 to 63")
-    return int(text)

@@ -1,6 +1,6 @@
-"""``dala demo``: a short film (video, picture-in-picture, text, filters), and a picture.
+"""Render a short video and a picture on the best device of this machine.
 
-The film needs the packages of ``dala[media]``; the picture needs nothing else.
+The video needs the packages of ``dala[media]``; the picture needs nothing else.
 """
 
 from __future__ import annotations
@@ -12,45 +12,48 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from dala.cli import _arguments as arguments
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from dala.media.video.files import Writer
 
 EXAMPLES: Final = """\
 examples:
   dala demo                        out/demo.mp4 and out/demo.png
   dala demo --device cpu --seconds 2
-  dala demo --seconds 0            the picture alone
+  dala demo --seconds 0            only the picture
 """
 
-#: Frames a second of the film.
+#: Frames per second of the video.
 RATE: Final = 30
 
-#: When the scene of the picture is, in seconds.
+#: The time of the picture, in seconds.
 MOMENT: Final = 2.4
 
-#: The picture's bands from left to right: what is written there, and where in its chapter of the
-#: film (0 to 1) the filters are taken from.
+#: The picture's bands from left to right: a label, and the position in the video's chapter (0 to 1)
+#: that the filters are taken from.
 BANDS: Final = (("drawn", 0.5), ("blur", 0.17), ("hue", 0.4), ("grade", 0.25), ("edges", 0.5))
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds this command's arguments."""
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    """Add this command's arguments."""
     parser.add_argument(
         "--out", type=Path, default=Path("out"), metavar="DIR", help="folder for the files (out)"
     )
-    parser.add_argument("--device", help="auto, gpu, cpu, webgpu, webgpu:N or reference")
-    parser.add_argument("--size", type=_size, default=(1280, 720), metavar="WxH", help="(1280x720)")
+    arguments.add_options(parser, {**arguments.DEVICE, **arguments.JSON})
     parser.add_argument(
-        "--seconds", type=_seconds, default=5.0, metavar="S", help="of the film (5); 0 for none"
+        "--size", type=arguments.size, default=(1280, 720), metavar="WxH", help="(1280x720)"
     )
-    parser.add_argument("--json", action="store_true", help="print what was made as JSON")
+    parser.add_argument(
+        "--seconds", type=_seconds, default=5.0, metavar="S", help="of the video (5); 0 for none"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Makes the picture and the film, and says where they are."""
+    """Render the picture and the video and print their paths."""
     import dala
     from dala.gpu import compute
     from dala.png import write_png
@@ -72,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"picture  {path}: {width}x{height}, five lists of filters, ", end="")
             print(f"{took:.1f} s with compiling", flush=True)
         if args.seconds:
-            report["video"] = _film(args)
+            report["video"] = _video(args)
     if args.json:
         print(json.dumps(report, indent=2))
         return 0
@@ -84,24 +87,24 @@ def run(args: argparse.Namespace) -> int:
             f"{made['seconds']:.1f} s, {made['fps']:.0f} fps drawn, filtered, composed and encoded"
         )
     elif made:
-        print(f"video    left out: {made['left_out']}")
+        print(f"video    skipped: {made['skipped']}")
     print(f"look     dala view {made.get('path') or path}")
     return 0
 
 
-def _film(args: argparse.Namespace) -> dict[str, Any]:
+def _video(args: argparse.Namespace) -> dict[str, Any]:
     from dala.errors import MissingPackage
     from dala.media import video
 
-    width, height = (side // 2 * 2 for side in args.size)  # video has chroma for two by two pixels
+    width, height = (side // 2 * 2 for side in args.size)  # 4:2:0 video has even sides
     path = args.out / "demo.mp4"
     count = max(round(args.seconds * RATE), 1)
     try:
         sink = video.write(path, fps=RATE)
     except MissingPackage:
-        return {"left_out": "it needs PyAV. pip install 'dala[media]' brings it."}
+        return {"skipped": "it needs PyAV: pip install 'dala[media]'."}
     with sink:
-        seconds = film(sink, width, height, count)
+        seconds = write_frames(sink, width, height, count)
     return {
         "path": str(path),
         "width": width,
@@ -112,12 +115,12 @@ def _film(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def film(sink: Any, width: int, height: int, count: int) -> float:
-    """Writes the frames of the film; gives the seconds it took."""
-    from dala.cli._demo_scene import Film
-    from dala.cli._progress import Progress
+def write_frames(sink: Writer, width: int, height: int, count: int) -> float:
+    """Write the frames of the video and return the time in seconds."""
+    from dala.cli._demo_scene import DemoScene
+    from dala.media.progress import Progress
 
-    with Film(width, height, count, RATE) as made, Progress(count, "frames") as progress:
+    with DemoScene(width, height, count, RATE) as made, Progress(count, "frames") as progress:
         for number in range(count):
             sink.write(made.frame(number))
             progress.step()
@@ -125,7 +128,7 @@ def film(sink: Any, width: int, height: int, count: int) -> float:
 
 
 def draw(width: int, height: int) -> NDArray[np.uint8]:
-    """The picture, (height, width, 4): one moment of the film, in bands with filters of each."""
+    """Return the picture, (height, width, 4): one frame of the video, in bands of filters."""
     import numpy as np
 
     from dala.cli import _demo_scene as demo_scene
@@ -146,21 +149,8 @@ def draw(width: int, height: int) -> NDArray[np.uint8]:
     for number in range(1, len(BANDS)):
         near = np.abs(slant - number) * width / len(BANDS)
         made[near < max(height / 480, 0.5)] = (255, 246, 226, 255)
-    return demo_scene.labelled(made, [name for name, _ in BANDS])
-
-
-def _size(text: str) -> tuple[int, int]:
-    width, _, height = text.partition("x")
-    if not (width.isdecimal() and height.isdecimal() and int(width) and int(height)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; write it as 1280x720")
-    return int(width), int(height)
+    return demo_scene.labeled(made, [name for name, _ in BANDS])
 
 
 def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds up to 3600")
-    return value
+    return arguments.seconds(text, 3600)

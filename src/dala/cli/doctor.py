@@ -1,4 +1,4 @@
-"""``dala doctor``: explains the machine."""
+"""Explain this machine: devices, drivers, missing packages and how to install them."""
 
 from __future__ import annotations
 
@@ -8,42 +8,40 @@ from typing import Any, Final
 
 EXAMPLES: Final = """\
 examples:
-  dala doctor                      devices, drivers, what is missing and how to install it
+  dala doctor                      devices, drivers, missing packages and how to install them
   dala doctor --strict --json      for scripts
-  dala doctor --device webgpu:1    and try that device
+  dala doctor --device webgpu:1    and test that device
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds this command's arguments."""
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    """Add this command's arguments."""
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument(
         "--strict", action="store_true", help="exit with 1 if there are problems (for scripts)"
     )
-    parser.add_argument("--device", help="try this one too: does it filter a picture as it should?")
+    parser.add_argument("--device", help="test this device too, with filters on a small picture")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the report."""
+    """Print the report."""
     from dala.machine.report import doctor
 
     report = doctor()
-    tried = _tried(args.device) if args.device else None
+    tested = _test_device(args.device) if args.device else None
     if args.json:
-        extra = {} if tried is None else {"tried": tried}
+        extra = {} if tested is None else {"tested": tested}
         print(json.dumps({**report.as_dict(), **extra}, indent=2))
     else:
         print(report)
-        if tried is not None:
-            print(f"{tried['device']}: {tried['what']}")
-    fine = report.ok and (tried is None or tried["ok"])
+        if tested is not None:
+            print(f"{tested['device']}: {tested['result']}")
+    fine = report.ok and (tested is None or tested["ok"])
     return 1 if args.strict and not fine else 0
 
 
-def _tried(device: str) -> dict[str, Any]:
-    """A list of filters over a small picture there, compared with what they mean."""
+def _test_device(device: str) -> dict[str, Any]:
+    """Compare a list of filters on a small picture with the reference engine."""
     import numpy as np
 
     from dala.errors import DalaError
@@ -57,14 +55,14 @@ def _tried(device: str) -> dict[str, Any]:
     picture = np.random.default_rng(0).integers(0, 256, (48, 64, 4), np.uint8)
     try:
         with (
-            FramePipeline(64, 48, device=device) as there,
-            FramePipeline(64, 48, device="reference") as meant,
+            FramePipeline(64, 48, device=device) as own,
+            FramePipeline(64, 48, device="reference") as reference,
         ):
-            made, named = there.process(picture, filters), there.device
-            apart = int(np.abs(made.astype(int) - meant.process(picture, filters)).max())
+            made, named = own.process(picture, filters), own.device
+            difference = int(np.abs(made.astype(int) - reference.process(picture, filters)).max())
     except DalaError as error:
-        return {"device": device, "ok": False, "what": str(error)}
-    fine = apart <= 3  # each of the three stages may round to either side
-    verdict = "filters as it should" if fine else "filters WRONGLY"
-    what = f"{verdict}: at most {apart} of 255 from the definition"
-    return {"device": named, "ok": fine, "what": what}
+        return {"device": device, "ok": False, "result": str(error)}
+    fine = difference <= 3  # each of the three stages may round up or down
+    verdict = "filters correctly" if fine else "filters INCORRECTLY"
+    result = f"{verdict}: at most {difference} of 255 from the definition"
+    return {"device": named, "ok": fine, "result": result}

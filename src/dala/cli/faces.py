@@ -1,11 +1,11 @@
-"""``dala faces``: faces in pictures and videos, with eyes, nose, mouth and ears."""
+"""Detect faces in pictures and videos, with eyes, nose, mouth and ears."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Final
 
-from dala.cli import _models_shared as seeing
+from dala.cli import _inference as inference
 
 EXAMPLES: Final = """\
 examples:
@@ -15,14 +15,12 @@ examples:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds this command's arguments."""
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    seeing.add_common(parser, "blazeface")
-    seeing.add_out(parser)
-    parser.add_argument("--score", type=float, default=0.5, help="the least score (0.5)")
+    """Add this command's arguments."""
+    inference.add_common(parser, "blazeface")
+    inference.add_out(parser)
+    parser.add_argument("--score", type=float, default=0.5, help="the lowest score to report (0.5)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints what is found, and draws it where asked."""
-    return seeing.run(args, seeing.box_facts, ("faces",), score=args.score)
+    """Print the results, and draw them with --out."""
+    return inference.run(args, inference.box_facts, ("faces",), score=args.score)

@@ -1,4 +1,4 @@
-"""``dala filter``: pictures and videos through filters."""
+"""Apply filters to pictures and videos."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from dala.cli import _arguments as arguments
 from dala.cli import _chain as chain
 from dala.cli import _filter_video as filter_video
 from dala.cli import _inputs as inputs
-from dala.cli._progress import Progress
 from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
+from dala.media.progress import Progress
+
+if TYPE_CHECKING:
+    from dala.media import FramePipeline
 
 EXAMPLES: Final = """\
 examples:
@@ -26,67 +30,59 @@ examples:
   dala filter green.png out.png --chroma_key key=0:1:0,threshold=0.25
   dala filter in.jpg out.jpg --curves master=0:0:0.3:0.2:1:1 --brightness 0.1
 
-Parameters are NAME=VALUE with commas between them; a single number alone is the first one. Numbers
-that belong together have colons between them. Sound of videos is kept as it is. A file gets its
-name when it is whole. `dala kernels` lists the filters.
+Parameters are NAME=VALUE, separated by commas; a number alone is the first one. Lists of numbers
+are separated by colons. The sound of videos is copied. Files are renamed into place when they are
+complete. `dala kernels` lists the filters.
 """
 
-#: What JPEG and WebP are written with, unless told.
+#: The default quality of JPEG and WebP.
 _QUALITY: Final = 92
-#: Files that hold 16 bits.
+#: Formats with 16 bits.
 _DEEP: Final = (".png", ".tif", ".tiff")
 _LOSSY: Final = (".jpg", ".jpeg", ".webp", ".avif")
 
 
+#: Options that are not filters.
+OPTIONS: Final[arguments.Options] = {
+    **arguments.DEVICE,
+    **arguments.MAX_PIXELS,
+    **arguments.JSON,
+    "--quality": {
+        "type": arguments.integer(1, 100),
+        "metavar": "N",
+        "help": f"of JPEG and WebP ({_QUALITY})",
+    },
+    "--codec": {"help": "of a video: h264, hevc, av1, vp9, .."},
+    "--crf": {
+        "type": arguments.integer(0, 63),
+        "metavar": "N",
+        "help": "quality of a video: lower is better and larger",
+    },
+    "--no-audio": {"action": "store_true", "help": "drop the sound"},
+}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds this command's arguments."""
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    """Add this command's arguments."""
     parser.usage = "dala filter IN [IN ...] OUT [--FILTER [NAME=VALUE,..]] ... [options]"
     parser.add_argument(
         "paths", nargs="+", metavar="IN OUT", help="a picture, a video, a folder or a pattern; "
-        "and where the result goes: a file, or a folder for many pictures"
+        "and the result: a file, or a folder for many pictures"
     )  # fmt: skip
-    add_common(parser)
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
-    parser.add_argument(
-        "--quality", type=_within(1, 100), metavar="N", help=f"of JPEG and WebP ({_QUALITY})"
-    )
-    parser.add_argument("--codec", help="of a video: h264, hevc, av1, vp9, ..")
-    parser.add_argument(
-        "--crf", type=_within(0, 63), metavar="N", help="of a video: lower is better and larger"
-    )
-    parser.add_argument("--no-audio", action="store_true", help="leave the sound out")
+    arguments.add_options(parser, OPTIONS)
     chain.add_options(parser)
 
 
-def add_common(parser: argparse.ArgumentParser) -> None:
-    """Adds what every command that reads pictures takes."""
-    parser.add_argument("--device", help="auto, gpu, cpu, webgpu, webgpu:N or reference")
-    parser.add_argument(
-        "--max-pixels", type=_within(1, 1 << 40), default=1 << 27, metavar="N",
-        help="refuse pictures of more pixels (134217728); raise it for those you trust",
-    )  # fmt: skip
-
-
-#: Options that are no filters, and whether they take a value.
-COMMON: Final = {"--help": False, "--debug": False, "--device": True, "--max-pixels": True}
-FLAGS: Final = {
-    **COMMON, "--json": False, "--quality": True, "--codec": True, "--crf": True,
-    "--no-audio": False,
-}  # fmt: skip
-
-
-def prepare(arguments: Sequence[str]) -> list[str]:
-    """The arguments as argparse can take them."""
-    return chain.join(arguments, FLAGS)
+def prepare(words: Sequence[str]) -> list[str]:
+    """Return the arguments in a form that argparse can parse."""
+    return chain.join(words, arguments.flags(OPTIONS))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Filters what was named, and says what came of it."""
+    """Filter the pictures or the video and print a report."""
     if len(args.paths) < 2:
         raise ParameterError(
-            f"IN and OUT are needed, {args.paths[0]!r} came alone: dala filter in.png out.png."
+            f"IN and OUT are required, got only {args.paths[0]!r}: dala filter in.png out.png."
         )
     if not args.chain:
         raise ParameterError("name at least one filter, such as --blur radius=3.")
@@ -138,24 +134,24 @@ def _pictures(args: argparse.Namespace, names: list[str], out: str) -> dict[str,
         targets = [into / sources[0].name if into.is_dir() else into]
     for source, target in zip(sources, targets, strict=True):
         if inputs.is_video(target.name):
-            what = "videos are filtered one by one" if many else f"'{source}' is a picture"
-            raise ParameterError(f"{what}, and '{target}' is the name of a video.")
+            problem = "videos are filtered one at a time" if many else f"'{source}' is a picture"
+            raise ParameterError(f"{problem}, and '{target}' is the name of a video.")
     inputs.refuse_overwriting([*sources, *chain.files(args.chain)], targets)
-    with trusted():
+    with large_pictures():
         filters = chain.load(args.chain, args.max_pixels)
         if many:
             Path(out).mkdir(parents=True, exist_ok=True)
-        return _through(args, sources, targets, filters, many)
+        return _filter_all(args, sources, targets, filters, many)
 
 
-def _through(
+def _filter_all(
     args: argparse.Namespace,
     sources: list[Path],
     targets: list[Path],
     filters: list[chain.Link],
     many: bool,
 ) -> dict[str, Any]:
-    """All pictures, several at work at once; one that fails does not keep the others."""
+    """Filter pictures, several at a time; failures are collected."""
     import os
     from concurrent.futures import ThreadPoolExecutor, as_completed
     from queue import SimpleQueue
@@ -171,7 +167,7 @@ def _through(
     def one(source: Path, target: Path) -> dict[str, Any]:
         pipeline = idle.get()
         try:
-            return _picture(args, pipeline, filters, source, target)
+            return _filter_one(args, pipeline, filters, source, target)
         finally:
             idle.put(pipeline)
 
@@ -207,8 +203,12 @@ def _through(
     )
 
 
-def _picture(
-    args: argparse.Namespace, pipeline: Any, filters: list[chain.Link], source: Path, target: Path
+def _filter_one(
+    args: argparse.Namespace,
+    pipeline: FramePipeline,
+    filters: list[chain.Link],
+    source: Path,
+    target: Path,
 ) -> dict[str, Any]:
     import numpy as np
 
@@ -224,11 +224,11 @@ def _picture(
     if kind in _LOSSY:
         options["quality"] = args.quality or _QUALITY
     if profile := image.info.get("icc_profile"):
-        options["icc_profile"] = profile  # the numbers mean what they meant
+        options["icc_profile"] = profile
     if pixels.dtype == np.uint16 and kind not in _DEEP:
         pixels = (pixels / 257 + 0.5).astype(np.uint8)
     elif pixels.dtype == np.uint16 and kind == ".png":
-        options["compress_level"] = 6  # by Pillow; our own are of 8 bits
+        options["compress_level"] = 6  # written by Pillow; our own writer has 8 bits
     store(target, pixels, options)
     width, height = result.size
     return {"in": str(source), "out": str(target), "width": width, "height": height}
@@ -251,24 +251,15 @@ def _report(
 
 
 @contextmanager
-def trusted() -> Iterator[None]:
-    """Without Pillow's limit of pixels: ours is checked first, and can be raised."""
+def large_pictures() -> Iterator[None]:
+    """Disable Pillow's limit of pixels; --max-pixels is checked instead, and can be raised."""
     try:
         from PIL import Image
     except ImportError:
-        yield  # said when the first picture is opened
+        yield  # an error is raised when the first picture is opened
         return
     before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
     try:
         yield
     finally:
         Image.MAX_IMAGE_PIXELS = before
-
-
-def _within(low: int, high: int) -> Any:
-    def whole(text: str) -> int:
-        if not (text.isdecimal() and low <= int(text) <= high):
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number of {low} to {high}")
-        return int(text)
-
-    return whole

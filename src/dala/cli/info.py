@@ -1,4 +1,4 @@
-"""``dala info``: versions and devices, without advice."""
+"""List versions and devices."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ EXAMPLES: Final = """\
 examples:
   dala info                        versions and devices
   dala info --json                 for scripts
-  dala info --device webgpu        all that one device says of itself
+  dala info --device webgpu        everything about one device
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds this command's arguments."""
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    """Add this command's arguments."""
     parser.add_argument(
-        "--json", action="store_true", help="print as JSON, with everything `dala doctor` knows"
+        "--json", action="store_true", help="print as JSON, with everything `dala doctor` reports"
     )
-    parser.add_argument("--device", help="tell of this one alone: auto, gpu, cpu, webgpu:N, ..")
+    parser.add_argument("--device", help="only this device: auto, gpu, cpu, webgpu:N, ..")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints what there is."""
+    """Print versions and devices."""
     if args.device:
         _device(args)
         return 0
@@ -50,5 +48,5 @@ def _device(args: argparse.Namespace) -> None:
             print(name)
             print("\n".join(f"  {key:46} {held:,}" for key, held in value.items()))
         else:
-            told = " ".join(map(str, value)) if isinstance(value, list | tuple) else value
-            print(f"{name:16} {told}")
+            shown = " ".join(map(str, value)) if isinstance(value, list | tuple) else value
+            print(f"{name:16} {shown}")

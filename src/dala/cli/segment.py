@@ -1,31 +1,29 @@
-"""``dala segment``: what each pixel of pictures and videos belongs to."""
+"""Segment pictures and videos: label every pixel."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any, Final
 
-from dala.cli import _models_shared as seeing
+from dala.cli import _inference as inference
 
 EXAMPLES: Final = """\
 examples:
-  dala segment dog.jpg --out colours.png
-  dala segment in.mp4 --out colours.mp4
+  dala segment dog.jpg --out colors.png
+  dala segment in.mp4 --out colors.mp4
   dala segment dog.jpg --model u2netp --out front.png
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds this command's arguments."""
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    seeing.add_common(parser, "deeplab")
-    seeing.add_out(parser)
+    """Add this command's arguments."""
+    inference.add_common(parser, "deeplab")
+    inference.add_out(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints what is found, and draws it where asked."""
-    return seeing.run(args, _facts, ("segment", "matte"))
+    """Print the results, and draw them with --out."""
+    return inference.run(args, _facts, ("segment", "matte"))
 
 
 def _facts(found: Any) -> dict[str, float]:

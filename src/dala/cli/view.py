@@ -1,4 +1,4 @@
-"""``dala view``: shows a picture or a video in a window, a browser or the terminal."""
+"""Show a picture, a video or a camera, with filters."""
 
 from __future__ import annotations
 
@@ -6,17 +6,28 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from dala.cli import _arguments as arguments
 from dala.cli import _chain as chain
 from dala.cli import _inputs as inputs
-from dala.cli.filter import COMMON, add_common, trusted
+from dala.cli.filter import large_pictures
 from dala.errors import ParameterError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
+    from dala.gpu import Surface
+    from dala.media import Frame
+    from dala.typing import NDArray
+
+#: Frames, and when each is shown, in seconds from the first.
+Timed: TypeAlias = "Generator[tuple[float, Frame | PillowImage]]"
 
 EXAMPLES: Final = """\
 examples:
@@ -27,47 +38,46 @@ examples:
 """
 
 SHOW: Final = ("window", "browser", "terminal")
-#: Options that are no filters, and whether they take a value.
-FLAGS: Final = {**COMMON, "--json": False, "--show": True, "--loop": False, "--seconds": True}
+#: Options that are not filters.
+OPTIONS: Final[arguments.Options] = {
+    "--show": {"choices": SHOW, "help": "where (a window if possible, else the browser)"},
+    "--loop": {"action": "store_true", "help": "repeat a video"},
+    "--seconds": {"type": arguments.seconds, "metavar": "S", "help": "close after this time"},
+    **arguments.JSON,
+    **arguments.DEVICE,
+    **arguments.MAX_PIXELS,
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds this command's arguments."""
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    """Add this command's arguments."""
     parser.usage = "dala view IN [--show WHERE] [--FILTER [NAME=VALUE,..]] ... [options]"
     parser.add_argument("source", metavar="IN", help="a picture, a video, a URL or a camera (0)")
-    parser.add_argument(
-        "--show", choices=SHOW, help="where (a window if there can be one, else the browser)"
-    )
-    parser.add_argument("--loop", action="store_true", help="begin a video again at its end")
-    parser.add_argument("--seconds", type=_seconds, metavar="S", help="close after this time")
-    parser.add_argument("--json", action="store_true", help="print what was shown as JSON")
-    add_common(parser)
+    arguments.add_options(parser, OPTIONS)
     chain.add_options(parser)
 
 
-def prepare(arguments: Sequence[str]) -> list[str]:
-    """The arguments as argparse can take them."""
-    return chain.join(arguments, FLAGS)
+def prepare(words: Sequence[str]) -> list[str]:
+    """Return the arguments in a form that argparse can parse."""
+    return chain.join(words, arguments.flags(OPTIONS))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Shows it until the viewer is closed, the time is over, or Ctrl-C."""
+    """Show the source until the viewer is closed, the time is over, or Ctrl-C."""
     name: str = args.source
     moving = inputs.is_video(name) or name.isdecimal()
     if not moving and not Path(name).is_file():
         raise FileNotFoundError(f"there is no file {name!r}.")
     end = None if args.seconds is None else monotonic() + args.seconds
-    show = args.show or _where()
-    with trusted():
+    show = args.show or default_show()
+    with large_pictures():
         filters = chain.load(args.chain, args.max_pixels)
         frames = _video(args, name) if moving else _picture(args, name)
-        shown = _Shown()
+        shown = _Statistics()
         try:
             _play(frames, filters, args.device, show, Path(name).name, end, shown)
         except KeyboardInterrupt:
-            pass  # the usual way to end it
+            pass  # the usual way to stop
         finally:
             frames.close()
     if args.json:
@@ -78,8 +88,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 @dataclass
-class _Shown:
-    """What has been seen so far."""
+class _Statistics:
+    """Counts of a show."""
 
     device: str = ""
     frames: int = 0
@@ -87,19 +97,20 @@ class _Shown:
     seconds: float = 0.0
 
 
-def _where() -> str:
+def default_show() -> str:
+    """Return "window" if there is a display and glfw, else "browser"."""
     display = sys.platform != "linux" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
     return "window" if display and find_spec("glfw") is not None else "browser"
 
 
-def _picture(args: argparse.Namespace, name: str) -> Any:
+def _picture(args: argparse.Namespace, name: str) -> Timed:
     from dala.media.files import load
 
     yield 0.0, load(name, args.max_pixels)
 
 
-def _video(args: argparse.Namespace, name: str) -> Any:
-    """Frames and the seconds from the first on at which they are due; live ones are due at once."""
+def _video(args: argparse.Namespace, name: str) -> Timed:
+    """Yield frames and when to show them, in seconds from the first; live frames at once."""
     from dala.media import video
 
     with video.open(int(name) if name.isdecimal() else name, device=args.device) as source:
@@ -118,18 +129,18 @@ def _video(args: argparse.Namespace, name: str) -> Any:
 
 
 def _play(
-    frames: Iterator[tuple[float, Any]],
+    frames: Timed,
     filters: list[chain.Link],
     device: str | None,
     show: str,
     title: str,
     end: float | None,
-    shown: _Shown,
+    shown: _Statistics,
 ) -> None:
     from dala import gpu
     from dala.media import FramePipeline
 
-    surface: Any = None
+    surface: Surface | None = None
     try:
         with FramePipeline(1 << 16, 1 << 16, device=device) as pipeline:
             start = monotonic()
@@ -149,15 +160,15 @@ def _play(
                 if gpu.wait_closed(surface, 0) or (end is not None and monotonic() >= end):
                     return
         if surface is None:
-            raise ParameterError("there is nothing to show: the video has no frames.")
+            raise ParameterError("the video has no frames.")
         gpu.wait_closed(surface, None if end is None else max(end - monotonic(), 0))
     finally:
         if surface is not None:
             surface.close()
 
 
-def _rgba(frame: Any) -> Any:
-    """What one sees of a Frame or a Pillow image, (height, width, 4) of bytes."""
+def _rgba(frame: Frame | PillowImage) -> NDArray:
+    """Return a Frame or a Pillow image as (height, width, 4) of u8."""
     from dala.media import Frame
 
     made = frame if isinstance(frame, Frame) else Frame.from_array(frame, device="cpu")
@@ -169,13 +180,3 @@ def _rgba(frame: Any) -> Any:
     shown = np.full((*pixels.shape[:2], 4), 255, np.uint8)
     shown[..., :3] = pixels[..., None] if pixels.ndim == 2 else pixels
     return shown
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
-    return value

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,8 +36,15 @@ class PlanarImage(SourceImage):
 class ResultSlot:
     """A result buffer and the pipeline that writes it."""
 
-    def __init__(self, pipeline: Pipeline, result: Buffer, steps: Sequence[Step]) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        sources: Sequence[Buffer],
+        result: Buffer,
+        steps: Sequence[Step],
+    ) -> None:
         self.pipeline = pipeline
+        self._sources = list(sources)
         self.result = result
         self.params = [step.params for step in steps]
         #: The array over the result's memory that every view of it refers to, while one exists.
@@ -58,6 +64,12 @@ class ResultSlot:
                 except DalaError as error:
                     raise step.error(error) from error
                 self.params[number] = step.params
+
+    def read(self, sources: Sequence[Buffer]) -> None:
+        """Let the pipeline read these buffers from now on."""
+        for number, source in enumerate(sources):
+            self.pipeline.rebind(self._sources[number], source)
+        self._sources = list(sources)
 
     def lend(self) -> NDArray:
         """Return the result's own memory; the slot is free again when the last view is gone."""
@@ -123,7 +135,7 @@ class CompiledChain:
                 pipeline.add(stage)
             except DalaError as error:
                 raise step.error(error) from error
-        return ResultSlot(pipeline, result, steps)
+        return ResultSlot(pipeline, self.sources, result, steps)
 
     def _input(
         self, i: int | NDArray | Buffer, given: Buffer | None, made: Sequence[Buffer]
@@ -142,16 +154,15 @@ class CompiledChain:
                 if held is not None and not isinstance(value, Buffer):
                     held.write(value)
         if isinstance(picture, PlanarImage):
-            with ExitStack() as places:
-                for source, part in zip(self.sources, picture.parts, strict=True):
-                    places.enter_context(_in_place_of(source, part.to(self.device)))
-                slot.pipeline.run()
+            parts = [part.to(self.device) for part in picture.parts]
         elif shares_memory or isinstance(picture.pixels, Buffer):
-            with _in_place_of(self.sources[0], picture.buffer(self.device)):
-                slot.pipeline.run()
+            parts = [picture.buffer(self.device)]
         else:
             self.sources[0].write(picture.pixels)
-            slot.pipeline.run()
+            parts = self.sources
+        slot.read(parts)
+        slot.pipeline.run()
+        slot.read(self.sources)  # the pipeline must not keep the user's memory alive
 
     def close(self) -> None:
         """Free all buffers; the memory of results that the user holds stays valid."""
@@ -246,16 +257,6 @@ def _key(step: Step) -> tuple[Any, ...]:
         for i in step.inputs
     )
     return step.kernel, inputs, step.shape, step.dtype, tuple(sorted(step.params))
-
-
-@contextmanager
-def _in_place_of(source: Buffer, pixels: Buffer) -> Iterator[None]:
-    """Let a pipeline that reads ``source`` read other pixels of the same shape and dtype."""
-    own, source._storage = source._storage, pixels.storage("process_frame")
-    try:
-        yield
-    finally:
-        source._storage = own
 
 
 def _copy(source: Buffer, target: Buffer) -> None:

@@ -1,4 +1,4 @@
-"""What the commands that run models share: pictures and videos in, results printed and drawn."""
+"""Commands that run models: load, predict on pictures and videos, print and draw results."""
 
 from __future__ import annotations
 
@@ -6,20 +6,26 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dala.cli import _inputs as inputs
-from dala.cli._progress import Progress
 from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
+from dala.media.progress import Progress
+from dala.typing import NDArray
 
-#: Facts of a result for JSON, and what is printed of one for people.
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
+    from dala.ml.model import Model
+
+#: Functions from a result to its JSON form, and to its printed form.
 Facts = Callable[[Any], Any]
 Text = Callable[[Any], str]
 
 
 def add_common(parser: argparse.ArgumentParser, model: str, video: bool = True) -> None:
-    """Adds what every command that runs a model takes."""
+    """Add the arguments of every command that runs a model."""
     what = "pictures, a folder, a pattern" + (", or a video" if video else "")
     parser.add_argument("paths", nargs="+", metavar="IN", help=what)
     parser.add_argument(
@@ -28,19 +34,21 @@ def add_common(parser: argparse.ArgumentParser, model: str, video: bool = True) 
     parser.add_argument(
         "--provider", default="auto", help="auto, cuda, coreml, directml, webgpu or cpu"
     )
-    parser.add_argument("--device", help="where pictures are prepared: auto, gpu, cpu, webgpu, ..")
+    parser.add_argument(
+        "--device", help="the device that prepares pictures: auto, gpu, cpu, webgpu, .."
+    )
     parser.add_argument("--json", action="store_true", help="print results as JSON")
 
 
 def add_out(parser: argparse.ArgumentParser) -> None:
-    """Adds --out."""
+    """Add --out."""
     parser.add_argument(
-        "--out", metavar="FILE", help="write the picture or video with the results drawn on it"
+        "--out", metavar="FILE", help="write the picture or video with the results drawn"
     )
 
 
-def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Any:
-    """The model that was named, which must do one of these tasks; files are taken to."""
+def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Model:
+    """Load the model of --model, which must do one of these tasks; a file is assumed to."""
     from dala.ml.custom import TASKS
     from dala.ml.gpu import load_model
     from dala.ml.models import find_model
@@ -49,20 +57,20 @@ def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Any:
     if known is not None and known.task not in tasks:
         home = "segment" if known.task == "matte" else known.task
         raise ParameterError(
-            f"{args.model!r} is a model for `dala {home}`, which finds other things than this "
-            "command shows."
+            f"--model must be a model for this command, got {args.model!r}, which is for "
+            f"`dala {home}`."
         )
     able = [task for task in tasks if task in TASKS]
     if known is not None or not Path(args.model).is_file():
         return load_model(args.model, args.provider)
     if not able:
         raise ParameterError(
-            f"{args.model!r} is a file, and only models known by name are read here: dala models."
+            f"--model must be the name of a model (dala models), got the file {args.model!r}."
         )
     if len(able) == 1:
         return load_model(args.model, args.provider, task=able[0])
-    with load_model(args.model, args.provider) as look:  # one plane is a matte, more are classes
-        shape = look.output_ports[0].shape
+    with load_model(args.model, args.provider) as probe:  # one plane is a matte, more are classes
+        shape = probe.output_ports[0].shape
     task = "matte" if len(shape) == 4 and shape[1] == 1 else "segment"
     return load_model(args.model, args.provider, task=task)
 
@@ -74,7 +82,7 @@ def run(
     text: Text = str,
     **options: Any,
 ) -> int:
-    """Runs a model over what was named; prints, and draws where asked."""
+    """Run a model on the pictures or the video; print the results, and draw them with --out."""
     import dala
 
     if args.device:
@@ -93,7 +101,7 @@ def run(
 
 
 def _pictures(
-    args: argparse.Namespace, model: Any, facts: Facts, text: Text, options: dict[str, Any]
+    args: argparse.Namespace, model: Model, facts: Facts, text: Text, options: dict[str, Any]
 ) -> dict[str, Any]:
     from dala.media.files import load, store
 
@@ -103,7 +111,7 @@ def _pictures(
     if out:
         targets = inputs.targets(sources, out) if many else [Path(out)]
         if not many and inputs.is_video(out):
-            raise ParameterError(f"'{sources[0]}' is a picture, and {out!r} the name of a video.")
+            raise ParameterError(f"--out must be a picture, as '{sources[0]}' is, got {out!r}.")
         inputs.refuse_overwriting(sources, targets)
         if many:
             Path(out).mkdir(parents=True, exist_ok=True)
@@ -122,21 +130,21 @@ def _pictures(
     return {"results": found}
 
 
-def _pixels(image: Any) -> Any:
-    """A loaded picture as RGB."""
+def _pixels(image: PillowImage) -> NDArray:
+    """Return a loaded picture as RGB."""
     import numpy as np
 
-    return np.asarray(image.convert("RGB") if hasattr(image, "convert") else image)
+    return np.asarray(image.convert("RGB"))
 
 
 def _video(
-    args: argparse.Namespace, model: Any, facts: Facts, text: Text, options: dict[str, Any]
+    args: argparse.Namespace, model: Model, facts: Facts, text: Text, options: dict[str, Any]
 ) -> dict[str, Any]:
     from dala.media import video
 
     name, out = args.paths[0], getattr(args, "out", None)
     if out and not inputs.is_video(out):
-        raise ParameterError(f"{name!r} is a video, so --out is one too, such as out.mp4.")
+        raise ParameterError(f"--out must be a video such as out.mp4, as {name!r} is, got {out!r}.")
     if out and "://" not in name:
         inputs.refuse_overwriting([Path(name)], [Path(out)])
     found = []
@@ -145,7 +153,7 @@ def _video(
         Progress(source.frames, "frames") as progress,
     ):
 
-        def looked() -> Iterator[Any]:
+        def results() -> Iterator[Any]:
             for seen in model.stream(source, policy="every", **options):
                 time = None if seen.time is None else float(seen.time)
                 found.append({"time": time, "found": facts(seen.result)})
@@ -157,10 +165,10 @@ def _video(
         if out:
             sound = source if source.has_audio else None
             with video.write(out, fps=source.fps, audio_from=sound) as sink:
-                for frame in looked():
+                for frame in results():
                     sink.write(frame)
         else:
-            for _ in looked():
+            for _ in results():
                 pass
     if out and not args.json:
         print(f"{out}: {len(found)} frames, {len(found) / progress.seconds:.1f} fps")
@@ -168,7 +176,7 @@ def _video(
 
 
 def box_facts(found: Any) -> list[dict[str, Any]]:
-    """Detections and faces."""
+    """Return the JSON form of detections and faces."""
     return [
         {
             "label": d.label,
@@ -181,7 +189,7 @@ def box_facts(found: Any) -> list[dict[str, Any]]:
 
 
 def point_facts(points: Any) -> list[dict[str, Any]]:
-    """Keypoints."""
+    """Return the JSON form of keypoints."""
     return [
         {"name": p.name, "x": round(p.x, 1), "y": round(p.y, 1), "score": round(p.score, 4)}
         for p in points

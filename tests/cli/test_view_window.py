@@ -1,4 +1,4 @@
-"""``dala view`` as one sees it: on a screen of the test's own, in a terminal, and how it ends."""
+"""``dala view`` on a virtual screen and in a terminal, and how it ends."""
 
 import importlib.util
 import json
@@ -48,7 +48,7 @@ def photo(tmp_path):
 
 @pytest.fixture
 def clip(tmp_path):
-    """Half a second of one colour, half a second of another."""
+    """Half a second of one color, half a second of another."""
     pytest.importorskip("av")
     from dala.media import video
 
@@ -62,7 +62,7 @@ def clip(tmp_path):
 
 @contextmanager
 def running(*arguments, **options):
-    """The command in a process of its own, ended as a user would: with Ctrl-C."""
+    """Run the command in a process and end it with Ctrl-C."""
     environment = {**os.environ, **options.pop("env", {}), "DALA_DEVICE": "cpu"}
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     process = subprocess.Popen(
@@ -84,14 +84,14 @@ def sees(display, wanted, close=2):
     until(lambda: difference(grab(display, WIDE, HIGH), wanted) <= close, "it on the screen")
 
 
-def test_a_picture_in_a_window(display, photo):
+def test_picture_in_a_window(display, photo):
     path, pixels = photo
     with running(path, "--sepia", "--show", "window", env={"DISPLAY": display}):
         sees(display, gpu.sepia(pixels, device="cpu"))
     until(lambda: not grab(display, WIDE, HIGH).any(), "an empty screen")
 
 
-def test_a_video_in_a_window_where_one_can_be(display, clip):
+def test_video_in_a_window(display, clip):
     path, colors = clip
     where = {"DISPLAY": display, "WAYLAND_DISPLAY": ""}
     with running(path, "--invert", "--loop", env=where):  # a window is the first choice
@@ -107,7 +107,7 @@ def terminal():
     made.close()
 
 
-def test_a_picture_in_a_terminal(terminal, tmp_path):
+def test_picture_in_a_terminal(terminal, tmp_path):
     pixels = np.zeros((40, 60, 3), np.uint8)
     pixels[:20], pixels[20:, 30:] = (250, 10, 20), (30, 200, 90)
     Image.fromarray(pixels).save(tmp_path / "in.png")
@@ -124,7 +124,7 @@ def test_a_picture_in_a_terminal(terminal, tmp_path):
     assert terminal.screen.modes["25"]  # with its cursor
 
 
-def test_a_terminal_that_is_none(photo):
+def test_not_a_terminal(photo):
     done = subprocess.run(
         [sys.executable, "-m", "dala", "view", str(photo[0]), "--show", "terminal"],
         env={**os.environ, "DALA_DEVICE": "cpu"}, capture_output=True, text=True, check=False,
@@ -134,7 +134,7 @@ def test_a_terminal_that_is_none(photo):
     assert "to be a terminal" in done.stderr
 
 
-def test_what_was_shown_as_json(clip):
+def test_json(clip):
     done = subprocess.run(
         [sys.executable, "-m", "dala", "view", str(clip[0]), "--show", "browser", "--json",
          "--seconds", "1.5", "--invert"],

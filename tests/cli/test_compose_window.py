@@ -1,4 +1,4 @@
-"""``dala compose --watch`` as one sees it: a window on a screen of the test's own."""
+"""``dala compose --watch`` in a window on a virtual screen."""
 
 import importlib.util
 import json
@@ -35,7 +35,7 @@ def display():
         yield name
 
 
-def test_a_window_follows_the_file_and_its_picture(display, tmp_path):
+def test_window_reloads_the_file_and_its_picture(display, tmp_path):
     def write(*nodes):
         data = {"dala": 1, "width": WIDE, "height": HIGH, "nodes": list(nodes)}
         (tmp_path / "scene.json").write_text(json.dumps(data))
