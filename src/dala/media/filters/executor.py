@@ -161,8 +161,10 @@ class CompiledChain:
             self.sources[0].write(picture.pixels)
             parts = self.sources
         slot.read(parts)
-        slot.pipeline.run()
-        slot.read(self.sources)  # the pipeline must not keep the user's memory alive
+        try:
+            slot.pipeline.run()
+        finally:
+            slot.read(self.sources)  # the pipeline must not keep the user's memory alive
 
     def close(self) -> None:
         """Free all buffers; the memory of results that the user holds stays valid."""
