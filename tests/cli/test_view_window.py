@@ -142,7 +142,7 @@ def test_json(clip):
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     found = json.loads(done.stdout)
-    assert 1 <= found["frames"] <= 10  # how many, the machine's speed says
-    assert found["seconds"] > 0
+    assert 1 <= found["frames"] <= 10  # depends on the speed of the machine
+    assert found["seconds"] >= 0
     assert (found["show"], found["device"]) == ("browser", "cpu")
     assert found["filters"] == [{"filter": "invert"}]
