@@ -57,6 +57,11 @@ def stub() -> str:
     return HEADER.format(imports=imports) + "".join(_method(cls) for cls in classes)
 
 
+def names(text: str) -> str:
+    """Return the text of a stub without spaces, commas and line breaks, however it is formatted."""
+    return "".join(text.translate({ord(c): None for c in " \n,()"}))
+
+
 def _method(cls: type[Node]) -> str:
     signature = signature_of(cls)
     lines = [f"    def add_{cls.type}("]

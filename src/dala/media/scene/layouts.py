@@ -43,6 +43,13 @@ class Layouts:
             node: the node, or its id.
             position: (x, y), or a corner, an edge or the center by name.
             size: (width, height).
+
+        >>> import dala
+        >>> with dala.media.Scene(640, 360, device="cpu") as scene:
+        ...     small = scene.add_overlay(color="red", pip=True)
+        ...     scene.set_pip_transform(small, position="bottom-left", size=(160, 90))
+        ...     small.box
+        (20.0, 250.0, 160.0, 90.0)
         """
         self._check_open("set_pip_transform")
         found = self._find(node, "set_pip_transform")

@@ -198,6 +198,10 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
 
         The frame is read-only, and keeps its pixels for as long as it or an array over it exists.
         If nothing changed it is the last picture with the new time.
+
+        >>> with Scene(8, 8, fps=10, device="cpu") as scene:
+        ...     [float(scene.render().time) for _ in range(3)]
+        [0.0, 0.1, 0.2]
         """
         begin = perf_counter()
         if self._closed:

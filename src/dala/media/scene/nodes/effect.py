@@ -33,6 +33,12 @@ class EffectNode(Node):
     filter runs over the node's box before rotation; blurs extend beyond the box unless the node is
     an opaque picture. Without a node it runs over everything drawn so far inside the effect's own
     box, by default the whole scene. ``opacity`` mixes the result with the unfiltered picture.
+
+    >>> import dala
+    >>> with dala.media.Scene(64, 36, background="white", device="cpu") as scene:
+    ...     dim = scene.add_effect("brightness", value=-0.5)
+    ...     scene.render().numpy()[0, 0].tolist()
+    [128, 128, 128, 255]
     """
 
     type = "effect"

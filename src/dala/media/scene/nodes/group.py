@@ -26,6 +26,13 @@ class GroupNode(Node, NodeBuilder):
     default that of the scene or outer group; nodes are clipped to it. ``size`` is the size at
     which the picture is shown. Nodes inside blend among themselves, and the group as a whole with
     the nodes below it. Given a scene, ``add_group`` is the same as ``add_scene``.
+
+    >>> import dala
+    >>> with dala.media.Scene(64, 36, device="cpu") as scene:
+    ...     group = scene.add_group(position=(8, 8), opacity=0.5)
+    ...     card = group.add_overlay(color="red", size=(16, 16))
+    ...     scene.render().numpy()[10, 10].tolist()
+    [128, 0, 0, 255]
     """
 
     type = "group"

@@ -27,7 +27,14 @@ class ImageNode(Node):
     """An image: an array, a Frame, a Pillow image, a file, a Texture or the key of one.
 
     Arrays are copied. A file or a texture is kept once in ``scene.textures``, however many nodes
-    show it. ``image_id`` is another name for ``image``.
+    show it.
+
+    >>> import dala
+    >>> import numpy as np
+    >>> with dala.media.Scene(64, 36, device="cpu") as scene:
+    ...     image = scene.add_image(np.full((8, 8, 3), 200, np.uint8), position="top-right")
+    ...     image.position
+    (56.0, 0.0)
     """
 
     type = "image"
@@ -133,6 +140,11 @@ class OverlayNode(ImageNode):
     """An image on top of others, or a plain shape: a rectangle, a pill or a circle of a color.
 
     A shape without a size fills its scene or group; a circle is as large as fits.
+
+    >>> import dala
+    >>> with dala.media.Scene(64, 36, device="cpu") as scene:
+    ...     scene.add_overlay(color="red", shape="circle").box
+    (0.0, 0.0, 36.0, 36.0)
     """
 
     type = "overlay"

@@ -22,6 +22,11 @@ class SceneNode(Node):
     """A scene inside a scene, rendered at the outer scene's time; its alpha is kept.
 
     The inner scene stays open when the node is removed; closing it is up to the caller.
+
+    >>> import dala
+    >>> with dala.media.Scene(64, 36, device="cpu") as scene, dala.media.Scene(8, 8) as inner:
+    ...     scene.add_scene(inner, position="center").position
+    (28.0, 14.0)
     """
 
     type = "scene"

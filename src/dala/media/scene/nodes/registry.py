@@ -53,11 +53,13 @@ def signature_of(cls: type[Node]) -> inspect.Signature:
 
 def docstring_of(cls: type[Node]) -> str:
     """Return the docstring of a node class's builder method: the class's own, and all arguments."""
-    lines = [inspect.cleandoc(cls.__doc__ or ""), "", "Args:"]
+    text, prompt, example = inspect.cleandoc(cls.__doc__ or "").partition(">>> ")
+    lines = [f"Add a node: {text[:1].lower()}{text[1:].rstrip()}", "", "Args:"]
     lines += [f"    {name}: {description}" for name, _, _, description in _parameters(cls)]
     if cls.EXTRA:
         lines.append(f"    **{cls.EXTRA}: {cls.EXTRA_DESCRIPTION}")
-    return "\n".join([*lines, "", "Returns:", "    The new node."])
+    lines += ["", "Returns:", "    The new node."]
+    return "\n".join([*lines, "", prompt + example] if prompt else lines)
 
 
 def _parameters(cls: type[Node]) -> Iterator[tuple[str, str, Any, str]]:
@@ -102,7 +104,11 @@ def _builder_method(cls: type[Node]) -> Callable[..., Node]:
     method.__name__ = name
     method.__qualname__ = f"{BuilderMethods.__name__}.{name}"
     method.__doc__ = docstring_of(cls)
-    method.__signature__ = signature_of(cls)  # type: ignore[attr-defined]
+    signature = signature_of(cls)
+    method.__signature__ = signature  # type: ignore[attr-defined]
+    method.__annotations__ = {
+        p.name: p.annotation for p in signature.parameters.values() if p.annotation is not p.empty
+    } | {"return": signature.return_annotation}
     return method
 
 

@@ -36,6 +36,12 @@ class TextNode(Node):
     """Text. ``size`` is that of the font; ``width`` and ``height`` are the box to wrap it to.
 
     The properties are those of all nodes and the fields of ``TextStyle``.
+
+    >>> import dala
+    >>> with dala.media.Scene(64, 36, device="cpu") as scene:
+    ...     title = scene.add_text("Hi", size=16, color="gold", outline_width=1)
+    ...     title.color
+    (255, 215, 0, 255)
     """
 
     type = "text"
@@ -155,6 +161,14 @@ class SubtitlesNode(TextNode):
     """Subtitles from an SRT or WebVTT file, by default centered at the bottom.
 
     It shows the text of the cues that are active at the scene's time.
+
+    >>> import dala
+    >>> cues = "WEBVTT\\n\\n00:01.000 --> 00:02.000\\nHello\\n"
+    >>> with dala.media.Scene(64, 36, device="cpu") as scene:
+    ...     words = scene.add_subtitles(cues)
+    ...     frame = scene.render(1.5)
+    ...     words.text
+    'Hello'
     """
 
     type = "subtitles"

@@ -51,6 +51,14 @@ class VideoNode(Node):
 
     The source is a path, an open video, an iterator of Frames or arrays, or a live source; see
     ``dala.media.sources.open_source``.
+
+    >>> import dala
+    >>> import numpy as np
+    >>> with dala.media.Scene(64, 36, device="cpu") as scene:
+    ...     frames = [np.full((36, 64, 3), level, np.uint8) for level in (0, 255)]
+    ...     video = scene.add_video(iter(frames), fps=1, size=(32, 18))
+    ...     np.asarray(scene.render(1.0))[0, 0].tolist()
+    [255, 255, 255, 255]
     """
 
     type = "video"
