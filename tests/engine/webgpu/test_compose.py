@@ -147,7 +147,7 @@ def test_scenes_are_those_of_the_definition(device: str, seed: int) -> None:
 
 
 def test_more_draws_than_a_launch_takes_are_drawn_in_order(compositor: Compositor) -> None:
-    count = webgpu_compose.MOST_DRAWS * 2 + 3
+    count = webgpu_compose.MAX_DRAWS * 2 + 3
     draws = np.stack([draw_at(0, 0, 8, 8, kind=FILL)] * count)
     draws["color"] = np.random.default_rng(1).integers(0, 256, (count, 4))
     draws["color"][:, 3] = 64
@@ -243,7 +243,7 @@ def test_arenas_grow_and_keep_what_they_hold(compositor: Compositor) -> None:
     for picture, pixels in zip(kept, pictures, strict=True):
         np.testing.assert_array_equal(shown(compositor, picture), pixels)
     held = sum(p.nbytes for p in pictures)
-    assert held <= compositor.nbytes <= 2.5 * held + webgpu_compose.RING
+    assert held <= compositor.nbytes <= 2.5 * held + webgpu_compose.RING_BYTES
 
 
 def test_places_are_used_again(compositor: Compositor) -> None:
@@ -260,14 +260,14 @@ def test_places_are_used_again(compositor: Compositor) -> None:
         numbers.add(text.number)
     np.testing.assert_array_equal(shown(compositor, text), pixels)
     np.testing.assert_array_equal(shown(compositor, still), rgba(noise(1, 50, 50)))
-    assert compositor.nbytes <= before + webgpu_compose.RING
+    assert compositor.nbytes <= before + webgpu_compose.RING_BYTES
     assert max(numbers) < 32
 
 
 def test_scattered_pictures_are_packed_before_more_memory_is_taken(
     compositor: Compositor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webgpu_compose, "FIRST_ARENA", 1 << 14)
+    monkeypatch.setattr(webgpu_compose, "MIN_ARENA", 1 << 14)
     size = 64 * 64 * 4
     kept = [compositor.picture(rgba(noise(n, 64, 64))) for n in range(32)]
     before = compositor.nbytes
@@ -285,7 +285,7 @@ def test_scattered_pictures_are_packed_before_more_memory_is_taken(
 def test_an_arena_that_is_nearly_empty_shrinks(
     compositor: Compositor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webgpu_compose, "SPARE", 1 << 20)
+    monkeypatch.setattr(webgpu_compose, "SHRINK_BYTES", 1 << 20)
     kept = [compositor.picture(rgba(noise(n, 256, 256))) for n in range(16)]
     before = compositor.nbytes
     for picture in kept[:-1]:

@@ -615,7 +615,7 @@ def test_work_on_constants_alone_is_not_the_compilers(engine):
 
 def test_the_text_is_for_people():
     assert emit(affine(), (1, (1,))) == textwrap.dedent("""\
-        // by_hand: each invocation makes four elements
+        // by_hand: each invocation computes four elements
 
         struct Block {
             quads: u32,
@@ -804,7 +804,7 @@ def test_a_shader_that_does_not_compile_says_where(engine, monkeypatch):
     def broken(*args: Any, **kwargs: Any) -> Shader:
         good = write_shader(*args, **kwargs)
         text = good.source.replace("+ 1.0f", "+ 1u")
-        return Shader(text, good.way, good.bound, good.block, good.workgroup)
+        return Shader(text, good.pattern, good.bound, good.block, good.workgroup)
 
     monkeypatch.setattr(webgpu, "write_shader", broken)
     monkeypatch.setattr(engine, "_compiled", {})

@@ -1,4 +1,4 @@
-"""Pixels made four at a time down a column (the way "strips"), and bytes that stay bytes."""
+"""Pixels made four at a time down a column (the pattern "strips"), and bytes that stay bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import dala
 from dala.gpu.compute import buffer_zeros, from_array, kernel, run_kernel
 from dala.gpu.compute.call.geometry import program_for
-from dala.gpu.compute.engines.webgpu.wgsl.shader import choose_way, write_shader
+from dala.gpu.compute.engines.webgpu.wgsl.shader import choose_pattern, write_shader
 from dala.gpu.compute.kernel import get
 from tests.support.engines import NO_ADAPTER, run
 
@@ -56,11 +56,11 @@ def on_reference(*args):
         return run(*args)
 
 
-def way(made, images, shape, dtype):
+def pattern(made, images, shape, dtype):
     with dala.device("reference"):
         buffers = [from_array(image) for image in images]
         program, geometry = program_for(made.decl, buffers, shape, dtype)
-    return choose_way(program, geometry)
+    return choose_pattern(program, geometry)
 
 
 @pytest.mark.parametrize("text", KERNELS.values(), ids=KERNELS)
@@ -72,7 +72,7 @@ def test_values(device, text, channels, dtype):
     for size in SHAPES:
         shape = size + channels
         images = [picture(shape, dtype, seed) for seed in range(len(made.inputs))]
-        assert way(made, images, shape, dtype) == "strips"
+        assert pattern(made, images, shape, dtype) == "strips"
         got, wanted = (f(made, images, shape, dtype) for f in (run, on_reference))
         if dtype == "u8":
             assert np.abs(got.astype(int) - wanted).max() <= 1
@@ -106,13 +106,13 @@ def test_in_place(device):
 def test_long_programs_and_computed_places_go_pixel_by_pixel():
     image = picture((8, 8, 4), "u8")
     moved = kernel("def k(a: Image, *, n: int = 1):\n    return a[n, 0]")
-    assert way(moved, [image], image.shape, "u8") == "tiles"
+    assert pattern(moved, [image], image.shape, "u8") == "tiles"
     long = kernel(
         "def k(a: Image):\n    t = a[1, 0]\n"
         + "".join(f"    t = sin(t * {n}.5)\n" for n in range(60))
         + "    return t"
     )
-    assert way(long, [image], image.shape, "u8") == "tiles"
+    assert pattern(long, [image], image.shape, "u8") == "tiles"
 
 
 def test_bytes_that_are_handed_on_stay_bytes(device):

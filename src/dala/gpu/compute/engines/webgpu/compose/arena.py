@@ -1,21 +1,23 @@
-"""Which part of one large buffer belongs to whom: places are taken, given back, taken again."""
+"""An allocator for parts of one large buffer."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from typing import Final
 
-#: Places begin and end on whole vec4, in words.
+#: Ranges start and end on whole vec4; lengths are words.
 ALIGN: Final = 4
 
 
 def aligned(words: int) -> int:
-    """The words that a place for so many takes up."""
+    """Return the words that a range of this length takes up."""
     return -(-words // ALIGN) * ALIGN
 
 
 class Arena:
-    """The places of one buffer, counted in words; ``taken`` of them at its beginning are in use.
+    """The free and used ranges of one buffer, counted in words.
+
+    The first ``taken`` words are in use.
 
     >>> arena = Arena(64)
     >>> arena.take(10), arena.take(4)
@@ -28,12 +30,12 @@ class Arena:
     def __init__(self, words: int, taken: int = 0) -> None:
         self.words = words
         self.used = taken
-        #: Free places in order, never empty and never side by side: where they begin, how long.
+        #: Starts and lengths of the free ranges in order; never empty, never adjacent.
         self._starts = [taken] if taken < words else []
         self._lengths = [words - taken] if taken < words else []
 
     def take(self, words: int) -> int | None:
-        """A place for so many words: the tightest there is, or None."""
+        """Return the start of a new range, or None if no free range is long enough."""
         need = aligned(words)
         fitting = [(length, i) for i, length in enumerate(self._lengths) if length >= need]
         if not fitting:
@@ -49,7 +51,7 @@ class Arena:
         return start
 
     def give(self, start: int, words: int) -> None:
-        """Takes a place back and joins it with free neighbours."""
+        """Free a range, and merge it with adjacent free ranges."""
         length = aligned(words)
         self.used -= length
         i = bisect_left(self._starts, start)

@@ -1,10 +1,10 @@
-// Draws onto a picture, back to front, as composing.py defines it: a group composes one tile, each
-// invocation four pixels of it, which stay in registers. First the group finds out together which
-// draws touch the tile, and the topmost one that hides all below it.
+// Draw onto a picture, back to front, as compositing.py defines it. A group composes one tile, each
+// invocation four pixels of it, which stay in registers. First the group finds the draws that touch
+// the tile, and the topmost one that hides all below it.
 //
-// Colours are 0 to 255 and alphas 0 to 1 here. A picture's pixel is a word. The line WORDS stands for
-// the bindings, for the function that reads pictures (there may be several buffers of them), and for
-// what occurs among the draws: HAS_SHADOWS, HAS_BLENDS. Code for what does not is left out.
+// Colors are 0 to 255 and alphas 0 to 1. A pixel of a picture is a word. The line WORDS is replaced
+// by the bindings, the function that reads pictures from several buffers, and the constants
+// HAS_SHADOWS and HAS_BLENDS, which remove code that no draw needs.
 
 struct Draw {
     kind: u32,
@@ -36,7 +36,7 @@ struct Block {
     tiles: u32,
     width: u32,
     background: u32,
-    fill: u32,  // 1: begin with the background, 0: with what is there
+    fill: u32,  // 1: start with the background, 0: with the target's pixels
 }
 
 WORDS
@@ -53,10 +53,10 @@ const LINEAR = 4u;
 
 const SHADOW_STEPS = 12;
 
-// Draws in one launch: their flags are bits of 32 words.
+// Draws in one dispatch: their flags are bits of 32 words.
 var<workgroup> hits: array<atomic<u32>, 32>;
 var<workgroup> wholes: array<atomic<u32>, 32>;
-var<workgroup> bottom: atomic<u32>;  // one more than the topmost draw that hides all below it
+var<workgroup> bottom: atomic<u32>;  // one more than the topmost opaque draw over the whole tile
 
 // shapes ---------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ fn covered(point: vec2<f32>, extent: vec2<f32>, radius: f32) -> f32 {
 }
 
 fn erf(x: f32) -> f32 {
-    let a = min(abs(x), 8.0f);  // beyond, the powers would leave the range
+    let a = min(abs(x), 8.0f);  // larger powers would overflow
     let q = 1.0f + a * (0.278393f + a * (0.230389f + a * (0.000972f + a * 0.078108f)));
     let s = q * q;
     return sign(x) * (1.0f - 1.0f / (s * s));
@@ -94,7 +94,7 @@ fn shadow(point: vec2<f32>, extent: vec2<f32>, round: f32, sigma: f32) -> f32 {
         let y = begin + (f32(k) + 0.5f) * step;
         let beyond = min(straight - abs(point.y - y), 0.0f);
         let extent_x = extent.x - radius + sqrt(max(radius * radius - beyond * beyond, 0.0f));
-        if (extent_x != last) {  // the same all along the straight part
+        if (extent_x != last) {  // constant along the straight part
             across = 0.5f * (erf((point.x + extent_x) * scale) - erf((point.x - extent_x) * scale));
             last = extent_x;
         }
@@ -118,7 +118,7 @@ fn coverage(d: Draw, point: vec2<f32>) -> f32 {
 
 // pictures -------------------------------------------------------------------------------------------
 
-// Colours times alpha, and alpha.
+// Premultiplied color, and alpha.
 fn weighted(d: Draw, at: vec2<i32>) -> vec4<f32> {
     let size = d.size;
     let inside = clamp(at, vec2<i32>(0), size - vec2<i32>(1));
@@ -127,7 +127,7 @@ fn weighted(d: Draw, at: vec2<i32>) -> vec4<f32> {
     return vec4<f32>(texel.xyz * alpha, alpha);
 }
 
-fn four(d: Draw, spot: vec2<f32>) -> vec4<f32> {
+fn sample_bilinear(d: Draw, spot: vec2<f32>) -> vec4<f32> {
     let crop = d.crop;
     let low = crop.xy + vec2<f32>(0.5f);
     let high = max(low, crop.zw - vec2<f32>(0.5f));
@@ -154,7 +154,7 @@ fn four(d: Draw, spot: vec2<f32>) -> vec4<f32> {
     return vec4<f32>(rgb, (share.x + share.y) + (share.z + share.w));
 }
 
-fn one(d: Draw, spot: vec2<f32>) -> vec4<f32> {
+fn sample_nearest(d: Draw, spot: vec2<f32>) -> vec4<f32> {
     let crop = d.crop;
     let low = floor(crop.xy);
     let high = max(low, ceil(crop.zw) - vec2<f32>(1.0f));
@@ -173,9 +173,9 @@ fn sampled(d: Draw, point: vec2<f32>) -> vec4<f32> {
             let off = (vec2<f32>(vec2<i32>(x, y)) + vec2<f32>(0.5f)) * step - vec2<f32>(0.5f);
             let spot = first + off * scale;
             if (nearest) {
-                total += one(d, spot);
+                total += sample_nearest(d, spot);
             } else {
-                total += four(d, spot);
+                total += sample_bilinear(d, spot);
             }
         }
     }
@@ -184,8 +184,8 @@ fn sampled(d: Draw, point: vec2<f32>) -> vec4<f32> {
 
 // blending -------------------------------------------------------------------------------------------
 
-// What is 0 or 1 is asked for with a margin: drivers' divisions by 255 are not exact.
-const LITTLE = 1e-4f;
+// Comparisons with 0 and 1 have a margin: drivers' divisions by 255 are not exact.
+const MARGIN = 1e-4f;
 
 fn decoded(x: vec3<f32>) -> vec3<f32> {
     let curve = pow((max(x, vec3<f32>(0.0f)) + vec3<f32>(0.055f)) / 1.055f, vec3<f32>(2.4f));
@@ -203,14 +203,14 @@ fn overlaid(b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
 }
 
 fn dodged(b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
-    let made = min(vec3<f32>(1.0f), b / max(vec3<f32>(1.0f) - s, vec3<f32>(LITTLE)));
-    return select(made, vec3<f32>(0.0f), b <= vec3<f32>(LITTLE));
+    let made = min(vec3<f32>(1.0f), b / max(vec3<f32>(1.0f) - s, vec3<f32>(MARGIN)));
+    return select(made, vec3<f32>(0.0f), b <= vec3<f32>(MARGIN));
 }
 
 fn burned(b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
     let one = vec3<f32>(1.0f);
-    let made = one - min(one, (one - b) / max(s, vec3<f32>(LITTLE)));
-    return select(made, one, b >= vec3<f32>(1.0f - LITTLE));
+    let made = one - min(one, (one - b) / max(s, vec3<f32>(MARGIN)));
+    return select(made, one, b >= vec3<f32>(1.0f - MARGIN));
 }
 
 fn softened(b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
@@ -238,7 +238,7 @@ fn mixed(mode: u32, b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
     }
 }
 
-// Straight colours 0 to 1 and alpha, of a pixel of bytes and a source whose colours hold its alpha.
+// Straight color 0 to 1 and alpha, from a pixel of bytes and a premultiplied source.
 fn blended(mode: u32, linear: bool, pixel: vec4<f32>, source: vec4<f32>) -> vec4<f32> {
     let above = source.w;
     let below = pixel.w / 255.0f;
@@ -262,7 +262,7 @@ fn blended(mode: u32, linear: bool, pixel: vec4<f32>, source: vec4<f32>) -> vec4
     return vec4<f32>(rgb, alpha);
 }
 
-// The pixel with the source over it, in bytes that are not rounded yet.
+// The source over the pixel, as bytes that are not rounded yet.
 fn composed(mode: u32, linear: bool, pixel: vec4<f32>, source: vec4<f32>) -> vec4<f32> {
     if (HAS_BLENDS && (mode != 0u || linear)) {
         let made = blended(mode, linear, pixel, source) * 255.0f;
@@ -290,9 +290,9 @@ fn drawn(d: Draw, whole: bool, at: vec2<f32>, word: u32) -> u32 {
 
 // tiles ----------------------------------------------------------------------------------------------
 
-// Notes whether a draw touches the tile, covers all of it, hides all below. ``near`` and ``far`` of
-// the tile's pixels in the draw's own turn bound the distance of each.
-fn look(number: u32, corner: vec2<i32>, end: vec2<i32>) {
+// Record whether a draw touches the tile, covers all of it, or hides all below. ``near`` and
+// ``far`` bound the distances of the tile's pixels in the draw's coordinates.
+fn classify(number: u32, corner: vec2<i32>, end: vec2<i32>) {
     let i = p.first + number;
     let bounds = draws[i].bounds;
     if (any(bounds.xy >= end) || any(bounds.zw <= corner)) {
@@ -357,13 +357,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
     }
     let rect = draws[p.rects + low].bounds;
     let number = tile - draws[p.rects + low].kind;
-    let left = rect.x & ~7;  // tiles begin where memory is aligned
+    let left = rect.x & ~7;  // tiles start at aligned memory
     let across = u32(rect.z - left + 15) >> 4u;
     let top_left = vec2<i32>(left + i32(number % across) * 16, rect.y + i32(number / across) * 16);
     let corner = max(top_left, rect.xy);
     let end = min(top_left + vec2<i32>(16), rect.zw);
 
-    if (lane < 32u) {  // not every driver does this by itself
+    if (lane < 32u) {  // not every driver clears workgroup memory
         atomicStore(&hits[lane], 0u);
         atomicStore(&wholes[lane], 0u);
     }
@@ -372,12 +372,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
     }
     workgroupBarrier();
     for (var i = lane; i < p.count; i += 64u) {
-        look(i, corner, end);
+        classify(i, corner, end);
     }
     workgroupBarrier();
 
     let x = top_left.x + i32(local.x);
-    let y = top_left.y + i32(local.y);  // and 4, 8, 12 below
+    let y = top_left.y + i32(local.y);  // and the rows 4, 8 and 12 below
     if (tile < p.tiles && x >= corner.x && x < end.x) {
         let hidden = atomicLoad(&bottom);
         let start = max(hidden, 1u) - 1u;
@@ -403,7 +403,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
                 let whole = ((full >> bit) & 1u) != 0u;
                 if (x >= d.bounds.x && x < d.bounds.z) {
                     changed = true;
-                    for (var k = 0; k < 4; k++) {  // four times round, they are in order again
+                    for (var k = 0; k < 4; k++) {  // four rotations restore the order
                         var pixel = pixels.x;
                         let row = y + 4 * k;
                         if (row >= d.bounds.y && row < min(d.bounds.w, end.y)) {

@@ -1,4 +1,4 @@
-// Puts a picture of one or three bytes a pixel into an arena, four pixels an invocation.
+// Convert a picture of one or three bytes a pixel to RGBA in an arena, four pixels an invocation.
 
 struct Block {
     quads: u32,
@@ -23,7 +23,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
     if (p.channels == 1u) {
         pixels = ((vec4<u32>(a) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u)) * 0x010101u;
     } else {
-        let last = arrayLength(&source) - 1u;  // the last pixels may be fewer than four
+        let last = arrayLength(&source) - 1u;  // the last quad may be incomplete
         let b = source[min(first + 1u, last)];
         let c = source[min(first + 2u, last)];
         pixels = vec4<u32>(a, (a >> 24u) | (b << 8u), (b >> 16u) | (c << 16u), c >> 8u);

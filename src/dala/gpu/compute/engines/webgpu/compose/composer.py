@@ -1,9 +1,9 @@
 """Compositing on WebGPU: pictures in a few large buffers, one dispatch for all rectangles.
 
-Pictures are RGBA words in *arenas*, so that any number of them is a handful of bindings; an arena
-without room is packed into a larger one, on the device. What a frame brings along (draws,
-rectangles, small pictures) goes through a *ring*: each piece is written where nothing that has not
-been submitted yet is read, so bringing it needs no submit of its own.
+Pictures are RGBA words in *arenas*, so that any number of them needs a handful of bindings. A full
+arena is packed into a larger one, on the device. The data of a frame (draws, rectangles, small
+pictures) goes through a *ring*: it is written where no unsubmitted command reads, so that it needs
+no submit of its own.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-#: Arenas are further bindings of the shader: draws, target and four of these are six of eight.
-MOST_ARENAS: Final = 4
+#: Arenas are bindings of the shader: with draws and target, six of eight.
+MAX_ARENAS: Final = 4
 
 #: The smallest arena, and the size from which on they grow by a quarter instead of doubling.
-FIRST_ARENA: Final = 1 << 20
+MIN_ARENA: Final = 1 << 20
 LARGE_ARENA: Final = 64 << 20
 
-#: Arenas from this size on become smaller again when three quarters of them are free.
-SPARE: Final = 16 << 20
+#: Arenas from this size on shrink when three quarters of them are free.
+SHRINK_BYTES: Final = 16 << 20
 
-#: Draws in one dispatch: as many as a group has flags for.
-MOST_DRAWS: Final = 1024
+#: Draws in one dispatch: a group has one flag for each.
+MAX_DRAWS: Final = 1024
 
-#: Pictures up to this size go through the ring, which is at least this long.
+#: Pictures up to this size go through the ring, whose size is at least RING_BYTES.
 SMALL_UPLOAD: Final = 1 << 18
-RING: Final = 1 << 20
+RING_BYTES: Final = 1 << 20
 
 TILE: Final = 16
 RECORD: Final = DRAW.itemsize
@@ -85,13 +85,13 @@ _UNPACK: Final = struct.Struct("<4I")
 
 
 class WebGPUComposer(Composer):
-    """Pictures and draws on one WebGPU device.
+    """A composer on one WebGPU device.
 
     Args:
-        engine: Whose memory and shaders are used.
-        owner: The device's thread.
-        device: What that thread works on.
-        limit: The largest arena in bytes; the device's largest buffer if not given.
+        engine: provides memory and shaders.
+        owner: the device's thread.
+        device: the native device.
+        limit: the largest arena in bytes; by default the device's largest buffer.
     """
 
     def __init__(
@@ -102,15 +102,15 @@ class WebGPUComposer(Composer):
         self._device = device
         most = engine.adapter.max_buffer_bytes
         self._limit = (most if limit is None else min(limit, most)) & ~15
-        #: By the picture's number: arena, first word, width, height; width 0 is no picture.
+        #: By the picture's number: arena, first word, width, height; a width of 0 is a free entry.
         self._table = np.zeros((16, 4), np.int32)
         self._free = deque(range(16))
         self._dropped: deque[int] = deque()
         self._arenas: list[Arena] = []
-        #: The arenas' memory in their order, then the ring's: a list so that a finalizer sees it.
+        #: The arenas' memory in order, then the ring's; a list that the finalizer shares.
         self._held: list[Storage] = []
         self._ring: _Ring | None = None
-        #: What has occurred among the draws so far: shaders without it are faster.
+        #: Whether draws have used these so far; shaders without them are faster.
         self._shadows = self._blends = False
         self._end = weakref.finalize(self, _release, engine, self._held)
         self._end.atexit = False
@@ -118,38 +118,38 @@ class WebGPUComposer(Composer):
     # pictures ---------------------------------------------------------------------------------
 
     def picture(self, width: int, height: int) -> int:
-        self._ready()
-        place = self._place(width * height)
+        self._check_open()
+        place = self._find_room(width * height)
         if not self._free:
             size = len(self._table)
             self._table = np.concatenate([self._table, np.zeros_like(self._table)])
             self._free.extend(range(size, 2 * size))
-        number = self._free.popleft()  # the one that has been free for longest
+        number = self._free.popleft()  # the one that has been free longest
         self._table[number] = *place, width, height
         return number
 
     def put(self, picture: int, source: Storage | Any, channels: int) -> None:
-        self._ready()
+        self._check_open()
         arena, start, width, height = self._table[picture].tolist()
         count = width * height
         if not count:
             raise FreedError(f"Picture.update: picture {picture} was closed. Make a new one.")
         target = self._held[arena].handle
-        unpack = None if channels == 4 else self._unpacking()
-        spot = _Spot(target, start, count, channels, unpack)
+        unpack = None if channels == 4 else self._unpack_pipeline()
+        destination = _Destination(target, start, count, channels, unpack)
         if isinstance(source, Storage):
-            self._owner.post(_put, self._device, source.handle, 0, spot)
+            self._owner.post(_put, self._device, source.handle, 0, destination)
             return
         view = memoryview(source).cast("B")
         if view.nbytes <= SMALL_UPLOAD:
             ring = self._ring_for(view.nbytes)
             data = bytes(view).ljust(-(-view.nbytes // 4) * 4, b"\0")
-            self._owner.post(_put_small, self._device, ring, data, spot)
+            self._owner.post(_put_through_ring, self._device, ring, data, destination)
             return
         between = self._engine.allocate(view.nbytes, zero=False)
         try:
             self._engine.upload(between, view)
-            self._owner.post(_put, self._device, between.handle, 0, spot)
+            self._owner.post(_put, self._device, between.handle, 0, destination)
         finally:
             self._engine.release(between)
 
@@ -167,16 +167,16 @@ class WebGPUComposer(Composer):
         rects: Sequence[Rect],
         background: tuple[int, int, int, int] | None,
     ) -> None:
-        self._ready()
+        self._check_open()
         if not rects or (background is None and not len(draws)):
             return
         if target.handle is None:
-            raise FreedError("Compositor.compose: the target was given back.")
+            raise FreedError("Compositor.compose: the target was freed. Make a new one.")
         if not self._arenas:
             self._open(1)
         tiles, places = _tiles(rects)
         records = self._records(draws)
-        parts = [records[i : i + MOST_DRAWS] for i in range(0, max(len(draws), 1), MOST_DRAWS)]
+        parts = [records[i : i + MAX_DRAWS] for i in range(0, max(len(draws), 1), MAX_DRAWS)]
         color, fill = _word(background), background is not None
         dispatches = []
         for part in parts:
@@ -202,7 +202,7 @@ class WebGPUComposer(Composer):
     # ------------------------------------------------------------------------------------------
 
     def _records(self, draws: Array) -> Array:
-        """The draws as rows of words, with what the shader asks for besides: where pictures are."""
+        """Return the draws as rows of words, with the arena and position of their pictures."""
         rows = np.frombuffer(bytearray(draws.tobytes()), np.int32).reshape(-1, RECORD // 4)
         kinds, flags = rows[:, _KIND], rows[:, _FLAGS]
         self._shadows = self._shadows or bool((kinds == SHADOW).any())
@@ -213,17 +213,17 @@ class WebGPUComposer(Composer):
         missing = pictured & ((own[:, 2] == 0) | (numbers < 0) | (numbers >= len(self._table)))
         if missing.any():
             raise FreedError(
-                f"Compositor.compose: picture {int(numbers[missing][0])} is drawn, which the "
+                f"Compositor.compose: picture {int(numbers[missing][0])} is drawn, but the "
                 "compositor does not have (any more). Keep pictures open while they are drawn."
             )
         rows[:, _OWN] = own
-        flags[_straight(rows, pictured)] |= NEAREST
+        flags[_drawn_unscaled(rows, pictured)] |= NEAREST
         return rows
 
-    def _ready(self) -> None:
-        """Raises if nothing can be done any more; gives back what was dropped meanwhile."""
+    def _check_open(self) -> None:
+        """Raise if the composer is closed or the device lost; free dropped pictures."""
         if not self._end.alive:
-            raise FreedError("Compositor: it was closed. Make a new one.")
+            raise FreedError("Compositor: the compositor was closed. Make a new one.")
         self._owner.check()
         if not self._dropped:
             return
@@ -235,11 +235,11 @@ class WebGPUComposer(Composer):
                 self._table[number] = 0
                 self._free.append(number)
         for number, held in enumerate(self._arenas):
-            if held.words * 4 > SPARE and held.used * 4 < held.words:
+            if held.words * 4 > SHRINK_BYTES and held.used * 4 < held.words:
                 self._pack(number, 0)
 
-    def _place(self, words: int) -> tuple[int, int]:
-        """Finds or makes room: (arena, first word)."""
+    def _find_room(self, words: int) -> tuple[int, int]:
+        """Find or make room for a picture: (arena, first word)."""
         for number, arena in enumerate(self._arenas):
             start = arena.take(words)
             if start is not None:
@@ -251,11 +251,11 @@ class WebGPUComposer(Composer):
                 break
         else:
             number = len(self._arenas)
-            if need * 4 > self._limit or number == MOST_ARENAS:
+            if need * 4 > self._limit or number == MAX_ARENAS:
                 held = sum(arena.used for arena in self._arenas) * 4
                 raise BufferTooLarge(
-                    f"Compositor.picture: a picture of {words * 4} bytes was asked for; pictures "
-                    f"on {self._owner.name} lie in {MOST_ARENAS} buffers of at most {self._limit} "
+                    f"Compositor.picture: a picture of {words * 4} bytes does not fit. Pictures "
+                    f"on {self._owner.name} are in {MAX_ARENAS} buffers of at most {self._limit} "
                     f"bytes, which hold {held} now. Close pictures, or use device 'cpu'."
                 )
             self._open(need)
@@ -269,14 +269,14 @@ class WebGPUComposer(Composer):
         self._arenas.append(Arena(storage.nbytes // 4))
 
     def _allocate(self, words: int) -> Storage:
-        """Memory for an arena of so many words and some more, so that it does not grow often."""
-        need = max(words * 4, FIRST_ARENA // 2)
+        """Allocate an arena with room to grow."""
+        need = max(words * 4, MIN_ARENA // 2)
         more = need * 2 if need * 2 <= LARGE_ARENA else need + need // 4
         nbytes = min(size_class(more, self._limit), self._limit)
         return self._engine.allocate(nbytes, zero=False)
 
     def _pack(self, number: int, extra: int) -> None:
-        """Moves an arena's pictures close together into one with room for more."""
+        """Move an arena's pictures into a new one without gaps and with room for more."""
         old, arena = self._held[number], self._arenas[number]
         storage = self._allocate(arena.used + extra)
         table = self._table
@@ -299,17 +299,17 @@ class WebGPUComposer(Composer):
         self._arenas[number] = Arena(storage.nbytes // 4, used)
 
     def _ring_for(self, nbytes: int) -> _Ring:
-        """The ring, made longer where a piece needs it."""
+        """Return the ring, replaced by a larger one if needed."""
         ring = self._ring
         if ring is None or ring.nbytes < nbytes + RECORD:
-            storage = self._engine.allocate(max(RING, 2 * nbytes + RECORD), zero=False)
+            storage = self._engine.allocate(max(RING_BYTES, 2 * nbytes + RECORD), zero=False)
             if ring is not None:
                 self._engine.release(self._held.pop())
             self._held.append(storage)
             ring = self._ring = _Ring(storage)
         return ring
 
-    def _unpacking(self) -> ComputePipeline:
+    def _unpack_pipeline(self) -> ComputePipeline:
         return self._engine.shader(read_wgsl("compose_unpack.wgsl", __package__), 1, _UNPACK.size)
 
 
@@ -318,8 +318,8 @@ def _release(engine: WebGPUEngine, held: list[Storage]) -> None:
         engine.release(held.pop())
 
 
-def _straight(rows: Array, pictured: Array) -> Array:
-    """The rows of pictures drawn texel for pixel: one texel is the same as four then."""
+def _drawn_unscaled(rows: Array, pictured: Array) -> Array:
+    """Return the rows of pictures drawn texel for pixel, for which nearest equals bilinear."""
     plain = (rows[:, _SIN] == 0) & (rows[:, _SX] == _ONE) & (rows[:, _SY] == _ONE)
     found = np.flatnonzero(pictured & plain & (rows[:, _COS] == _ONE))
     if found.size:
@@ -337,7 +337,7 @@ def _word(color: tuple[int, int, int, int] | None) -> int:
 
 
 def _tiles(rects: Sequence[Rect]) -> tuple[int, bytes]:
-    """How many tiles the rectangles have, and the rectangles as records: see ``compose.wgsl``."""
+    """Return the number of tiles, and the rectangles as records for ``compose.wgsl``."""
     places = np.zeros((len(rects), RECORD // 4), np.int32)
     tiles = 0
     for i, (x0, y0, x1, y1) in enumerate(rects):
@@ -349,7 +349,7 @@ def _tiles(rects: Sequence[Rect]) -> tuple[int, bytes]:
 
 @cache
 def _shader(arenas: int, shadows: bool, blends: bool) -> str:
-    """The shader for so many arenas, and for shadows and blend modes or without."""
+    """Return the shader for a number of arenas, with or without shadows and blend modes."""
     lines = [
         f"@group(0) @binding({i}) var<storage, read> arena_{i}: array<u32>;" for i in range(arenas)
     ]
@@ -374,20 +374,20 @@ def _shader(arenas: int, shadows: bool, blends: bool) -> str:
 
 
 class _Ring:
-    """Memory for what is read once, used round and round."""
+    """A ring buffer for data that is read once."""
 
     __slots__ = ("_at", "buffer", "nbytes")
 
     def __init__(self, storage: Storage) -> None:
         self.buffer: DeviceBuffer = storage.handle
         self.nbytes = storage.nbytes
-        # Full at first: what was recorded may still read this memory for whoever had it before.
+        # Full at first: recorded commands may still read this memory for its previous owner.
         self._at = storage.nbytes
 
     def write(self, device: NativeDevice, data: bytes) -> int:
-        """Writes somewhere, whole records apart; gives the place."""
+        """Write data at a multiple of the record size; return its offset."""
         if self._at + len(data) > self.nbytes:
-            device.flush()  # what was recorded reads its own before it is written over
+            device.flush()  # recorded commands read their data before it is overwritten
             self._at = 0
         at = self._at
         device.write_unordered(self.buffer, data, at)
@@ -395,8 +395,8 @@ class _Ring:
         return at
 
 
-class _Spot:
-    """Where a picture's pixels go to, and what has to be done to them on the way."""
+class _Destination:
+    """The destination of a picture's pixels, and the conversion they need."""
 
     __slots__ = ("buffer", "channels", "count", "start", "unpack")
 
@@ -415,17 +415,19 @@ class _Spot:
         self.unpack = unpack
 
 
-def _put(device: NativeDevice, source: DeviceBuffer, at: int, spot: _Spot) -> None:
-    if spot.unpack is None:
-        device.copy(source, spot.buffer, spot.count * 4, at, spot.start * 4)
+def _put(device: NativeDevice, source: DeviceBuffer, at: int, destination: _Destination) -> None:
+    if destination.unpack is None:
+        device.copy(source, destination.buffer, destination.count * 4, at, destination.start * 4)
         return
-    quads = -(-spot.count // 4)
-    block = _UNPACK.pack(quads, spot.channels, at // 4, spot.start // 4)
-    device.dispatch(spot.unpack, (source, spot.buffer), block, -(-quads // 128))
+    quads = -(-destination.count // 4)
+    block = _UNPACK.pack(quads, destination.channels, at // 4, destination.start // 4)
+    device.dispatch(destination.unpack, (source, destination.buffer), block, -(-quads // 128))
 
 
-def _put_small(device: NativeDevice, ring: _Ring, data: bytes, spot: _Spot) -> None:
-    _put(device, ring.buffer, ring.write(device, data), spot)
+def _put_through_ring(
+    device: NativeDevice, ring: _Ring, data: bytes, destination: _Destination
+) -> None:
+    _put(device, ring.buffer, ring.write(device, data), destination)
 
 
 def _move(

@@ -1,4 +1,4 @@
-// Adds what several groups summed of the same numbers, always in the same order.
+// Add the partial sums of several groups, always in the same order.
 
 struct Numbers {
     count: u32,

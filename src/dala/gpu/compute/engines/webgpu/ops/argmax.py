@@ -1,4 +1,4 @@
-"""Where the largest number is, on WebGPU: passes that keep places and look the numbers up."""
+"""The index of the largest number, on WebGPU: passes that keep indexes and look up the numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     block,
     read_text,
 )
-from dala.gpu.compute.engines.webgpu.ops.lanes import lanes_of, places, split
+from dala.gpu.compute.engines.webgpu.ops.lanes import lane_text, lanes_of, split
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
     STORED,
@@ -48,7 +48,7 @@ def _text(dtype: str, out: str, rows: bool, later: bool) -> str:
         block=3 if later else 2,
         kind=kind,
         better=better,
-        places=places(rows),
+        places=lane_text(rows),
         place=at,
         result={"u32": "places[t]", "i32": "i32(places[t])", "i64": "i64(u64(places[t]))"}[out],
     )
@@ -56,13 +56,13 @@ def _text(dtype: str, out: str, rows: bool, later: bool) -> str:
 
 @implements("argmax")
 def make_argmax(engine: WebGPUEngine, task: Task) -> Runner:
-    """Passes until one place is left of each."""
+    """Return passes that end with one index for each result."""
     outer, n, inner = task["passes"][0]
     dtype, along = task.inputs[0].dtype, n
     steps = Dispatches(engine)
     earlier: BufferRef | None = None
     while True:
-        length, splits = split("i64", (outer, n, inner))  # numbers one at a time
+        length, splits = split("i64", (outer, n, inner))  # one number at a time
         target = OUTPUT if splits == 1 else steps.temporary(outer * splits * inner * 4)
         out = STORED[task.output.dtype] if splits == 1 else "u32"
         lanes = lanes_of(length, inner)

@@ -1,8 +1,8 @@
 """Blur on WebGPU: one dispatch for small radii, two for large ones.
 
-The two dispatches are one shader: it blurs down the columns and stores what it made turned, so that
-doing it twice blurs both ways and turns the picture back. In between lies a picture of 16 bits a
-number (u8), or of f32.
+The two dispatches use one shader. It blurs the columns and stores the result transposed, so that
+two passes blur both axes and restore the orientation. Between them, u8 images have 16 bits a
+channel.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Pixels that an invocation makes at once, down a column.
+#: Pixels of a column that an invocation computes.
 RUN = 8
 
-#: Room for the weights of the largest radius, with zeros on both sides, in whole quads.
+#: Entries for the weights of the largest radius, zero-padded on both sides, in whole quads.
 WEIGHTS = -(-(2 * MAX_RADIUS + 2 * RUN + 5) // 4) * 4
 
 
 @implements("blur")
 def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
-    """Chooses the way by the radius."""
+    """Choose the shader by the radius."""
     radius = task["radius"]
     if radius == 0:
 
@@ -89,7 +89,7 @@ def _add_columns(
 ) -> None:
     height, width = size
     radius = len(weights) - 1
-    # Entry i weighs the pixel that lies i - (RUN - 1) rows below the first of a column's window.
+    # Entry i is the weight of the pixel i - (RUN - 1) rows below the start of a column's window.
     line = np.zeros(WEIGHTS, np.float32)
     line[RUN - 1 : RUN + 2 * radius] = weights[:0:-1] + weights
     between = steps.temporary(picture.middle[1] * height * width)
@@ -106,7 +106,7 @@ def _add_columns(
 
 
 def _columns_text(picture: ImageFormat, first: bool, apart: bool, group: int) -> str:
-    """The shader of a pass: the ``first`` makes what lies between, the second the output."""
+    """Return the shader of the ``first`` pass (to the intermediate image) or of the second."""
     alpha, parts, middle = picture.channels == 4, picture.parts, picture.middle[0]
     sums = [f"    var a{j} = {picture.color}(0.0f);" for j in range(RUN)]
     taps = []

@@ -1,5 +1,5 @@
-// Blurs down the columns and stores what comes out turned: each invocation makes $run pixels of a
-// column, which then lie in a row. The weights slide along: those of four rows are three quads.
+// Blur the columns and store the result transposed: each invocation computes $run pixels of a
+// column, which become part of a row. The weights are read as three quads for every four rows.
 
 struct Block {
     weights: array<vec4<f32>, $weights>,

@@ -1,4 +1,4 @@
-// Pixels of $channels bytes that lie in a word each, put close together.
+// Pack pixels of $channels bytes that are stored in a word each.
 
 struct Block {
     words: u32,

@@ -1,13 +1,13 @@
-// Bluestein's way to a transform of any length: its numbers times a chirp, convolved with a chirp.
-// This multiplies the numbers of lines by a table, taking them from one layout to another.
+// Bluestein's algorithm for a transform of any length: multiply by a chirp, convolve with a chirp.
+// This multiplies the numbers of lines by a table, and changes their layout.
 
 struct Numbers {
-    // What is written: so many lines of so many numbers.
+    // The output: the number of lines and their length.
     lines: u32,
     size: u32,
-    // Numbers of a line that are there to be read; the rest are zeros.
+    // Numbers of a line to read; the rest are zeros.
     length: u32,
-    // Lines lie side by side in blocks of so many, in what is read and in what is written.
+    // Lines that are interleaved in the input and in the output.
     read_inner: u32,
     read_line: u32,
     write_inner: u32,

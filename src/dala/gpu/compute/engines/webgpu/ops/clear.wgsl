@@ -1,4 +1,4 @@
-// Zeros.
+// Fill a buffer with zeros.
 
 struct Block {
     count: u32,

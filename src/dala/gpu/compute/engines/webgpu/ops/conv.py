@@ -1,4 +1,4 @@
-"""Convolutions of images: a product of matrices that reads the image itself as its right side."""
+"""2D convolutions, as matrix products that read the image as their right side."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dala.gpu.compute.engines.webgpu.ops.matmul import Product, add_product, add
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Groups with fewer outputs are computed one number an invocation.
+#: Groups with fewer outputs are computed directly, one number an invocation.
 FEW: Final = 8
 
 NUMBERS: Final = """    left_step: u32,
@@ -51,7 +51,7 @@ PREPARE: Final = "\n".join(
 
 @implements("conv2d")
 def make_conv2d(engine: WebGPUEngine, task: Task) -> Runner:
-    """The way that suits the weights: by product, by plain product, or number by number."""
+    """Choose a matrix product, a plain product for 1x1 windows, or direct computation."""
     steps = Dispatches(engine)
     outputs, _, height, width = task.inputs[1].shape
     plain = height == width == 1 and task["stride"] == (1, 1) and task["padding"] == (0, 0)
@@ -65,13 +65,13 @@ def make_conv2d(engine: WebGPUEngine, task: Task) -> Runner:
 
 
 def _reads(task: Task) -> list[BufferRef]:
-    """The weights on the left, the image on the right, and the bias if there is one."""
+    """Return the weights (left side), the image (right side), and the bias if there is one."""
     places = [BufferRef("input", 1), BufferRef("input", 0)]
     return [*places, BufferRef("input", 2)] if len(task.inputs) > 2 else places
 
 
 def _add_pointwise(steps: Dispatches, task: Task) -> None:
-    """Windows of one pixel: each image's channels are the rows of a matrix."""
+    """Add a 1x1 convolution: each image's channels are the rows of a matrix."""
     x, weight = task.inputs[0].shape, task.inputs[1].shape
     groups, inner = task["groups"], weight[1]
     rows, columns = weight[0] // groups, x[-2] * x[-1]
@@ -122,8 +122,8 @@ def _add_windows(steps: Dispatches, task: Task) -> None:
 def windows_text(
     tile: gemm.GemmTile, dtype: str, window: tuple[int, int], fours: tuple[bool, bool], bias: bool
 ) -> str:
-    """The shader; ``fours`` says of the weights and the output that lines are whole fours."""
-    left = gemm.Side("a", dtype, True, fours[0])
+    """Return the shader; ``fours``: lines of the weights and the output are multiples of four."""
+    left = gemm.Operand("a", dtype, True, fours[0])
     reading = Template(read_text("conv.wgsl")).substitute(
         T=dtype, WINDOWu=f"{window[0] * window[1]}u", WIDTHu=f"{window[1]}u"
     )

@@ -1,7 +1,7 @@
-// How a product of matrices reads an image: row k of the right side is one weight's channel and
-// place in the window, a column is one place of the output in one image. Zeros lie around it.
+// How a matrix product reads an image: row k of the right side is the channel and window position
+// of one weight, a column is an output position in one image. Outside the image are zeros.
 
-// Where the window of a column begins, and its channels in memory; far outside if there is none.
+// The start of a column's window, and its channels in memory; far outside if there is none.
 fn origin(column: u32, group: u32) -> vec3<i32> {
     if (column >= p.columns) { return vec3<i32>(-1073741824, -1073741824, 0); }
     let image = column / p.area;
@@ -40,7 +40,7 @@ fn fetch_right(
         fetch_right_line(o0, o1, o2, o3, k + 2u, end), fetch_right_line(o0, o1, o2, o3, k + 3u, end));
 }
 
-// Where a result goes: images, then outputs, then places.
+// The index of a result: images, then outputs, then positions.
 fn out_at(row: u32, column: u32, group: u32) -> u32 {
     let output = (column / p.area * p.parts + group) * p.rows + row;
     return output * p.area + column % p.area;

@@ -1,4 +1,4 @@
-// A result an invocation, for groups of few channels, where a product of matrices would be idle.
+// One result an invocation, for groups of few channels, which would leave a matrix product idle.
 
 struct Numbers {
     count: u32,

@@ -1,12 +1,12 @@
-// Convolution of lines: a group makes $SPAN neighbouring results, $EACH an invocation. What they
-// read passes through workgroup memory, $TAPS taps at a time; each invocation slides over it.
+// Convolution of lines: a group computes $SPAN neighboring results, $EACH an invocation. Their
+// inputs are in workgroup memory, $TAPS taps at a time; each invocation slides over them.
 
 struct Numbers {
     size: u32,
     length: u32,
     taps: u32,
     first: u32,
-    // Groups for one line, and in all.
+    // Groups for one line, and in total.
     across: u32,
     groups: u32,
 }
@@ -29,7 +29,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
     let start = number % p.across * $SPANu;
 $SUMS
     for (var tap = 0u; tap < p.taps; tap += $TAPSu) {
-        // Result n of the full convolution takes a[n - k]; the last of these taps reads lowest.
+        // Result n of the full convolution reads a[n - k]; the last of these taps reads the lowest.
         let lowest = i32(start + p.first) - i32(tap) - $LAST_TAP;
         workgroupBarrier();
         for (var e = id; e < $HELDu; e += $THREADSu) {

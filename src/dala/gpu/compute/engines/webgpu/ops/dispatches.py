@@ -1,10 +1,9 @@
-"""Operations as a few shaders one after another, with memory of their own in between.
+"""Operations as a list of dispatches, with temporary buffers between them.
 
-A step is one dispatch of a complete WGSL module. Its bindings are: what it reads, in order, as
-``var<storage, read>``; what it writes as ``var<storage, read_write>``; and last a uniform block.
-No buffer may be read and written by one step. Groups are counted in one number and may be spread
-over x and y: ``(group.y * groups.x + group.x)`` is the group's number, and there may be a few more
-groups than asked for.
+Each dispatch runs a complete WGSL module. Its bindings are the buffers that it reads, in order, as
+``var<storage, read>``, the one that it writes as ``var<storage, read_write>``, and a uniform block.
+No dispatch reads and writes the same buffer. The number of a group is ``group.y * groups.x +
+group.x``; there may be a few more groups than requested.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BufferRef:
-    """A buffer of an operation: one of its inputs, its output, or one that it brings along."""
+    """A buffer of an operation: an input, its output, a temporary or a constant."""
 
     kind: Literal["input", "output", "temporary", "constant"]
     index: int = 0
@@ -40,7 +39,7 @@ def read_text(name: str) -> str:
 
 
 def block(*numbers: int | float) -> bytes:
-    """A uniform block: ints become i32 (or u32 from 2**31 on), floats f32, in order."""
+    """Pack a uniform block: ints as i32 (from 2**31 on as u32), floats as f32, in order."""
     parts = []
     for n in numbers:
         if isinstance(n, float):
@@ -51,7 +50,7 @@ def block(*numbers: int | float) -> bytes:
 
 
 class Dispatches:
-    """Collects the steps of an operation; ``runner()`` is what runs them."""
+    """A builder of an operation's dispatches; ``runner()`` returns what runs them."""
 
     def __init__(self, engine: WebGPUEngine) -> None:
         self._engine = engine
@@ -60,12 +59,12 @@ class Dispatches:
         self._constants: list[Storage] = []
 
     def temporary(self, nbytes: int) -> BufferRef:
-        """Memory that lives during one run; what is in it at first is unknown."""
+        """Add memory that exists during a run; its initial content is undefined."""
         self._temporaries.append(nbytes)
         return BufferRef("temporary", len(self._temporaries) - 1)
 
     def constant(self, data: Any) -> BufferRef:
-        """Bytes (anything contiguous) that are uploaded now and kept while the runner lives."""
+        """Upload contiguous bytes that are kept as long as the runner."""
         view = memoryview(data).cast("B")
         storage = self._engine.allocate(view.nbytes, zero=False)
         self._engine.upload(storage, view)
@@ -80,12 +79,12 @@ class Dispatches:
         numbers: bytes,
         groups: int,
     ) -> None:
-        """Adds a step; the shader is compiled now, once for the same text."""
+        """Add a dispatch. The shader is compiled now; the same text is compiled once."""
         pipeline = self._engine.shader(source, len(reads), max(len(numbers), 4))
         self._steps.append((pipeline, (*reads, writes), numbers or bytes(4), groups))
 
     def runner(self) -> Runner:
-        """What runs all steps: one submit unless others come in between."""
+        """Return what runs all dispatches, in one submit unless other work interrupts them."""
         engine, steps, sizes = self._engine, self._steps, self._temporaries
         constants = self._constants
 
@@ -106,7 +105,7 @@ class Dispatches:
                     engine.dispatch(pipeline, bound, numbers, groups)
             finally:
                 for storage in temporaries:
-                    engine.release(storage)  # done in turn, after the dispatches
+                    engine.release(storage)  # enqueued after the dispatches
 
         if constants:
             weakref.finalize(run, _release, engine, constants).atexit = False

@@ -1,4 +1,4 @@
-"""Fourier transforms: passes through workgroup memory, and Bluestein's way for awkward lengths."""
+"""Fourier transforms: passes in workgroup memory, Bluestein's algorithm for other lengths."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Pairs that two arrays in 16 KiB of workgroup memory hold.
+#: Complex numbers that fit in two arrays in 16 KiB of workgroup memory.
 MAX_LENGTH: Final = {"f32": 1024, "f64": 512}
 
-#: Transforms side by side in a group that reads across lines, for the sake of whole cache lines.
-ABREAST: Final = 8
+#: Transforms side by side in a group that reads across lines, to read whole cache lines.
+SIDE_BY_SIDE: Final = 8
 
-#: Numbers that one invocation can transform.
+#: Lengths that one invocation can transform.
 RADICES: Final = (4, 2, 3, 5, 7)
 
-#: How far the table of turns goes in single steps.
-NEAR: Final = 1024
+#: Length of the fine part of the twiddle factor table.
+FINE: Final = 1024
 
-#: Numbers as pairs, as pairs with real and imaginary part exchanged, or the real parts alone. The
-#: inverse transform is the transform of exchanged pairs, exchanged.
+#: Numbers as complex pairs, as pairs with real and imaginary part swapped, or as real parts only.
+#: An inverse transform is the transform of swapped pairs, swapped.
 Form = Literal["pair", "exchanged", "real"]
 
 
 @dataclass(frozen=True)
 class Lines:
-    """What is transformed: lines of numbers, ``inner`` of them side by side in a block."""
+    """The lines to transform; ``inner`` of them are interleaved in memory."""
 
     count: int
     length: int
@@ -55,8 +55,8 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Ends:
-    """How numbers are read from the first buffer and written to the last one."""
+class Forms:
+    """The forms of the first pass's input and the last pass's output."""
 
     source: Form = "pair"
     target: Form = "pair"
@@ -69,30 +69,30 @@ class Ends:
 
 @implements("fft", "ifft")
 def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
-    """Transforms the last axis, then the one before it if asked."""
+    """Transform the last axis, and the one before it for two axes."""
     steps = Dispatches(engine)
     inverse = task.op == "ifft"
     shape = task.output.shape[:-1] if task["complex"] or not inverse else task.output.shape
     axes = task["axes"]
     total = prod(shape)
-    ends = Ends(source="pair" if task["complex"] else "real")
+    forms = Forms(source="pair" if task["complex"] else "real")
     if inverse:
         last: Form = "exchanged" if task["complex"] else "real"
-        ends = Ends("exchanged", last, prod(shape[len(shape) - axes :]))
+        forms = Forms("exchanged", last, prod(shape[len(shape) - axes :]))
     lines = Lines(total // shape[-1], shape[-1], 1)
-    work = _Work(steps, task.output.dtype)
+    work = _Transforms(steps, task.output.dtype)
     if axes == 1:
-        work.transform(lines, BufferRef("input"), OUTPUT, ends)
+        work.transform(lines, BufferRef("input"), OUTPUT, forms)
     else:
         between = work.pairs(total)
         columns = Lines(total // shape[-2], shape[-2], shape[-1])
-        work.transform(lines, BufferRef("input"), between, Ends(source=ends.source))
-        work.transform(columns, between, OUTPUT, replace(ends, source="pair"))
+        work.transform(lines, BufferRef("input"), between, Forms(source=forms.source))
+        work.transform(columns, between, OUTPUT, replace(forms, source="pair"))
     return steps.runner()
 
 
-class _Work:
-    """Adds the steps of transforms of one dtype."""
+class _Transforms:
+    """A builder of the dispatches of transforms of one dtype."""
 
     def __init__(self, steps: Dispatches, dtype: str) -> None:
         self._steps = steps
@@ -100,24 +100,24 @@ class _Work:
         self._tables: dict[int, BufferRef] = {}
 
     def pairs(self, count: int) -> BufferRef:
-        """Memory for so many pairs."""
+        """Return temporary memory for complex numbers."""
         return self._steps.temporary(count * 2 * ITEMSIZE[self._dtype])
 
-    def transform(self, lines: Lines, source: BufferRef, target: BufferRef, ends: Ends) -> None:
-        """All passes of one axis."""
+    def transform(self, lines: Lines, source: BufferRef, target: BufferRef, forms: Forms) -> None:
+        """Add all passes along one axis."""
         room = MAX_LENGTH[self._dtype]
-        lengths = split_length(lines.length, room if lines.inner == 1 else room // ABREAST)
+        lengths = split_length(lines.length, room if lines.inner == 1 else room // SIDE_BY_SIDE)
         if lengths and len(lengths) > 1:
-            lengths = split_length(lines.length, room // ABREAST)
+            lengths = split_length(lines.length, room // SIDE_BY_SIDE)
         if lengths is None:
-            self._bluestein(lines, source, target, ends)
+            self._bluestein(lines, source, target, forms)
             return
         step = lines.inner
         for i, length in enumerate(lengths):
             last = i == len(lengths) - 1
             here = target if last else self.pairs(lines.numbers)
-            form = ends if last else Ends()
-            form = replace(form, source=ends.source if i == 0 else "pair")
+            form = forms if last else Forms()
+            form = replace(form, source=forms.source if i == 0 else "pair")
             self._pass(lines, length, step, source, here, form, far=not last)
             source, step = here, step * length
 
@@ -128,7 +128,7 @@ class _Work:
         step: int,
         source: BufferRef,
         target: BufferRef,
-        ends: Ends,
+        forms: Forms,
         far: bool,
     ) -> None:
         count = lines.length * lines.inner // length
@@ -138,17 +138,17 @@ class _Work:
             abreast *= 2
         groups = -(-transforms // abreast)
         text = pass_text(
-            length, abreast, self._dtype, ends.source, ends.target, count == 1, step == 1, far
+            length, abreast, self._dtype, forms.source, forms.target, count == 1, step == 1, far
         )
         numbers = block(
             *(transforms, count, lines.length * lines.inner, step, step // lines.inner, groups),
-            *ends.numbers,
+            *forms.numbers,
         )
         near = self._table(length)
-        reads = [source, near, self._far_table(lines.length) if far else near]
+        reads = [source, near, self._twiddle_table(lines.length) if far else near]
         self._steps.add(text, reads, target, numbers, groups)
 
-    def _bluestein(self, lines: Lines, source: BufferRef, target: BufferRef, ends: Ends) -> None:
+    def _bluestein(self, lines: Lines, source: BufferRef, target: BufferRef, forms: Forms) -> None:
         length = lines.length
         size = 1 << (2 * length - 2).bit_length()
         squares = np.array([n * n % (2 * length) for n in range(length)], np.float64)
@@ -160,12 +160,12 @@ class _Work:
         long = Lines(lines.count, size, 1)
         chirps = self._steps.constant(self._pairs_of(chirp))
         bent, turned, product, back = (self.pairs(long.numbers) for _ in range(4))
-        self._chirp(lines, long, source, bent, chirps, length, Ends(source=ends.source))
-        self.transform(long, bent, turned, Ends())
+        self._chirp(lines, long, source, bent, chirps, length, Forms(source=forms.source))
+        self.transform(long, bent, turned, Forms())
         spectra = self._steps.constant(self._pairs_of(spectrum))
-        self._chirp(long, long, turned, product, spectra, size, Ends(target="exchanged"))
-        self.transform(long, product, back, Ends(target="exchanged"))
-        self._chirp(long, lines, back, target, chirps, length, replace(ends, source="pair"))
+        self._chirp(long, long, turned, product, spectra, size, Forms(target="exchanged"))
+        self.transform(long, product, back, Forms(target="exchanged"))
+        self._chirp(long, lines, back, target, chirps, length, replace(forms, source="pair"))
 
     def _chirp(
         self,
@@ -175,13 +175,13 @@ class _Work:
         target: BufferRef,
         table: BufferRef,
         length: int,
-        ends: Ends,
+        forms: Forms,
     ) -> None:
-        text = chirp_text(self._dtype, ends.source, ends.target)
+        text = chirp_text(self._dtype, forms.source, forms.target)
         numbers = block(
             *(write.count, write.length, length),
             *(read.inner, read.length, write.inner, write.length),
-            *ends.numbers,
+            *forms.numbers,
         )
         self._steps.add(text, [source, table], target, numbers, -(-write.numbers // 256))
 
@@ -191,10 +191,10 @@ class _Work:
             self._tables[length] = self._steps.constant(self._pairs_of(turns))
         return self._tables[length]
 
-    def _far_table(self, length: int) -> BufferRef:
-        """Turns by 0 to NEAR - 1, then by multiples of NEAR."""
+    def _twiddle_table(self, length: int) -> BufferRef:
+        """Twiddle factors for 0 to FINE - 1, then for multiples of FINE."""
         if -length not in self._tables:
-            places = np.concatenate([np.arange(NEAR), np.arange(-(-length // NEAR)) * NEAR])
+            places = np.concatenate([np.arange(FINE), np.arange(-(-length // FINE)) * FINE])
             turns = np.exp(-2j * pi / length * places)
             self._tables[-length] = self._steps.constant(self._pairs_of(turns))
         return self._tables[-length]
@@ -205,7 +205,7 @@ class _Work:
 
 
 def split_length(length: int, most: int) -> list[int] | None:
-    """Factors of a length, none above ``most`` and about equal; None if a prime is too large.
+    """Return factors of a length, each at most ``most`` and about equal; None for large primes.
 
     >>> split_length(1024, 1024), split_length(4096, 128), split_length(22, 128)
     ([1024], [64, 64], None)
@@ -239,7 +239,7 @@ def pass_text(
     to_line: bool,
     far: bool,
 ) -> str:
-    """The shader of a pass; neighbours read and write what lies side by side."""
+    """Return the shader of a pass. Neighboring invocations access neighboring memory."""
     size = length * abreast
     across = f"e % {abreast}u", f"e / {abreast}u"
     along = f"e / {length}u", f"e % {length}u"
@@ -249,8 +249,8 @@ def pass_text(
     stages, result = _stages(length, abreast, threads, dtype)
     turn = (
         "            let turn = n * k * p.turn;\n"
-        f"            let near = far_turns[turn % {NEAR}u];\n"
-        f"            v = times(v, times(near, far_turns[{NEAR}u + turn / {NEAR}u]));"
+        f"            let near = twiddles[turn % {FINE}u];\n"
+        f"            v = times(v, times(near, twiddles[{FINE}u + turn / {FINE}u]));"
     )
     return Template(read_text("fft.wgsl")).substitute(
         T=dtype,
@@ -273,7 +273,7 @@ def pass_text(
         STAGES=stages,
         RESULT=result,
         FAR=turn if far else "",
-        # Divisions take longer than all else here.
+        # Divisions are the slowest part of this shader.
         LINE="t" if by_line else "t / p.count",
         WITHIN="0u" if by_line else "t % p.count",
         BESIDE="0u" if to_line else "within % p.step",
@@ -283,7 +283,7 @@ def pass_text(
 
 @cache
 def chirp_text(dtype: str, source: Form, target: Form) -> str:
-    """The shader that multiplies lines by a table."""
+    """Return the shader that multiplies lines by a table."""
     return Template(read_text("chirp.wgsl")).substitute(
         T=dtype,
         SOURCE=_stored(source, dtype),
@@ -302,13 +302,13 @@ def _loaded(form: Form, dtype: str) -> str:
 
 
 def _storing(form: Form, dtype: str) -> str:
-    """Only the inverse transform stores real parts, which are the second ones in it."""
+    """Return the store; the real part of an inverse transform is the second of the swapped pair."""
     scaled = "* p.scale" if dtype == "f32" else "/ f64(p.divisor)"
     return {"pair": "v", "exchanged": f"v.yx {scaled}", "real": f"v.y {scaled}"}[form]
 
 
 def _stages(length: int, abreast: int, threads: int, dtype: str) -> tuple[str, str]:
-    """The text of all stages, and the array that their result is in."""
+    """Return the text of all stages, and the array that holds their result."""
     text: list[str] = []
     source, target, step, rest = "x", "y", 1, length
     while rest > 1:
@@ -332,7 +332,7 @@ def _stages(length: int, abreast: int, threads: int, dtype: str) -> tuple[str, s
 
 
 def _butterfly(radix: int, dtype: str) -> list[str]:
-    """The transform of x0, x1, ... into y0, y1, ..."""
+    """Return the transform of x0, x1, ... into y0, y1, ..."""
     pair = f"vec2<{dtype}>"
     if radix == 2:
         return ["let y0 = x0 + x1;", "let y1 = x0 - x1;"]

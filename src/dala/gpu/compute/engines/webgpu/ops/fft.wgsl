@@ -1,16 +1,16 @@
 // One pass of Fourier transforms of $LENGTH numbers each, $ABREAST of them in a group.
 //
-// A transform of more numbers is several passes, of fewer numbers each; this one takes every
-// p.count-th number of a line, and turns its results by what the passes to come expect of it
-// (Stockham's order: the last pass leaves everything in its place). Within a group the same is done
-// again, with a few numbers an invocation.
+// A longer transform is several passes of fewer numbers each. A pass takes every p.count-th number
+// of a line and multiplies its results by twiddle factors for the passes after it (Stockham's
+// order: the last pass leaves everything in place). A group does the same with a few numbers an
+// invocation.
 
 struct Numbers {
     // All transforms, those of one line, and the numbers of one line.
     transforms: u32,
     count: u32,
     line: u32,
-    // How far apart the results of a transform lie, and how far a turn by one goes in the table.
+    // The stride of a transform's results, and the table entries for one step.
     step: u32,
     turn: u32,
     groups: u32,
@@ -20,7 +20,7 @@ struct Numbers {
 
 @group(0) @binding(0) var<storage, read> a: array<$SOURCE>;
 @group(0) @binding(1) var<storage, read> turns: array<vec2<$T>>;
-@group(0) @binding(2) var<storage, read> far_turns: array<vec2<$T>>;
+@group(0) @binding(2) var<storage, read> twiddles: array<vec2<$T>>;
 @group(0) @binding(3) var<storage, read_write> out: array<$TARGET>;
 @group(0) @binding(4) var<uniform> p: Numbers;
 

@@ -1,4 +1,4 @@
-"""Writes the shaders that multiply matrices; ``gemm.wgsl`` is what they have in common."""
+"""Matrix multiplication shaders: text that fills in ``gemm.wgsl``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from dala.gpu.compute.engines.webgpu.ops.dispatches import read_text
 
-#: How WGSL names what is computed with; u8 is summed as s32.
+#: The WGSL type to compute with, by dtype; u8 is summed as i32.
 WGSL_TYPES: Final = {
     "f32": "f32",
     "f64": "f64",
@@ -22,7 +22,7 @@ WGSL_TYPES: Final = {
 
 @dataclass(frozen=True)
 class GemmTile:
-    """A tile of the output: its side, and the side of what one invocation makes of it."""
+    """A tile of the output: its side, and the side of the part that one invocation computes."""
 
     side: int
     each: int
@@ -32,7 +32,7 @@ class GemmTile:
         return (self.side // self.each) ** 2
 
     def count(self, rows: int, columns: int) -> tuple[int, int]:
-        """Tiles across and down."""
+        """Return the number of tiles across and down."""
         return -(-columns // self.side), -(-rows // self.side)
 
 
@@ -40,12 +40,12 @@ LARGE: Final = GemmTile(128, 8)
 MIDDLE: Final = GemmTile(64, 4)
 SMALL: Final = GemmTile(32, 4)
 
-#: Groups that keep a large device busy; fewer are worth a smaller tile.
+#: Workgroups that keep a large device busy; with fewer, a smaller tile is faster.
 ENOUGH_TILES: Final = 128
 
 
 def choose_tile(rows: int, columns: int, layers: int, wide: bool) -> GemmTile:
-    """The largest tile of which there are enough; numbers of 64 bits leave no room for LARGE."""
+    """Return the largest tile of which there are enough; 64-bit numbers do not fit in LARGE."""
     for tile in (MIDDLE,) if wide else (LARGE, MIDDLE):
         across, down = tile.count(rows, columns)
         if across * down * layers >= ENOUGH_TILES:
@@ -54,18 +54,23 @@ def choose_tile(rows: int, columns: int, layers: int, wide: bool) -> GemmTile:
 
 
 def choose_shares(tiles: int, inner: int) -> tuple[int, int]:
-    """How many groups share the sum over k, and how much each takes (a multiple of 16)."""
+    """Return the number of groups that share the sum over k, and the length of each share.
+
+    A share is a multiple of 16.
+
+    """
     shares = max(1, min(ENOUGH_TILES // tiles, inner // 256, 64))
     share = -(-inner // shares // 16) * 16
     return -(-inner // share), share
 
 
 @dataclass(frozen=True)
-class Side:
-    """An operand in memory: what WGSL reads, and in which order.
+class Operand:
+    """An operand in memory.
 
-    ``lines`` says that k runs along memory (four of k are read at once and turned), otherwise rows
-    (of the left side) or columns (of the right) do. ``quads`` says that four can be read as one.
+    ``lines`` is True if k is contiguous in memory, so that four values of k are read at once and
+    transposed; otherwise rows (of the left side) or columns (of the right side) are contiguous.
+    ``quads`` is True if four numbers can be read as a vec4.
     """
 
     name: str
@@ -75,22 +80,22 @@ class Side:
 
     @property
     def element(self) -> str:
-        """The type of the array in the buffer."""
+        """The element type of the buffer."""
         if self.dtype == "u8":
             return "u32"
         scalar = WGSL_TYPES[self.dtype]
         return f"vec4<{scalar}>" if self.quads else scalar
 
     def read(self, index: str) -> str:
-        """One number, where four cannot be read as one."""
+        """Return the expression that reads one number."""
         if self.dtype == "u8":
             word = f"({self.name}[({index}) >> 2u] >> ((({index}) & 3u) * 8u))"
             return f"i32({word} & 255u)"
         return f"{self.name}[{index}]"
 
 
-def fetch(side: Side, extent: str, whole: bool) -> str:
-    """The function that brings four by four numbers, zeros beyond the matrix's ends."""
+def fetch(side: Operand, extent: str, whole: bool) -> str:
+    """Return the function that reads 4 by 4 numbers, with zeros outside the matrix."""
     kind = WGSL_TYPES[side.dtype]
     name = "left" if side.name == "a" else "right"
     along, across = ("k", "row") if side.lines else ("row", "k")
@@ -127,9 +132,9 @@ def fetch(side: Side, extent: str, whole: bool) -> str:
 
 
 def units(lines: bool, tile: GemmTile) -> tuple[str, str]:
-    """Which part of a slice along k an invocation fetches, and which four rows or columns.
+    """Return the part of a slice along k, and the four rows or columns, that an invocation reads.
 
-    Neighbours read what lies side by side in memory.
+    Neighboring invocations read neighboring memory.
     """
     quads = tile.side // 4
     if lines:
@@ -138,7 +143,7 @@ def units(lines: bool, tile: GemmTile) -> tuple[str, str]:
 
 
 def sums(tile: GemmTile, kind: str) -> str:
-    """The registers that a tile is summed in."""
+    """Return the declarations of a tile's sums."""
     return "\n".join(
         f"    var s{r}_{h} = vec4<{kind}>();"
         for r in range(tile.each)
@@ -147,7 +152,7 @@ def sums(tile: GemmTile, kind: str) -> str:
 
 
 def products(tile: GemmTile) -> str:
-    """Four steps along k, unrolled."""
+    """Return four unrolled steps along k."""
     quads, halves = tile.side // 4, tile.each // 4
     text: list[str] = []
     for j in range(4):
@@ -162,7 +167,7 @@ def products(tile: GemmTile) -> str:
 
 
 def results(tile: GemmTile, *, quads: bool, whole: bool, value: str, place: str) -> str:
-    """The stores. ``value`` and ``place`` are WGSL with {sum}, {row} and {column} to fill in."""
+    """Return the stores. ``value`` and ``place`` are WGSL with {sum}, {row} and {column}."""
     text: list[str] = []
     for h in range(tile.each // 4):
         text.append(f"let column{h} = edge + tx * 4u + {h * tile.side // 2}u;")
@@ -185,7 +190,7 @@ def results(tile: GemmTile, *, quads: bool, whole: bool, value: str, place: str)
 
 
 def bias_text(kind: str, index: str) -> str:
-    """What is added to a sum, by the group that has its beginning."""
+    """Return the bias term, which the group with the first share adds."""
     return f" + vec4<{kind}>(select({kind}(0), bias[{index}], start == 0u))"
 
 
@@ -206,7 +211,7 @@ def write(
     right: tuple[bool, str],
     stores: str,
 ) -> str:
-    """A whole shader. ``left``, ``right``: whether k runs along memory, and the fetch's place."""
+    """Return a shader. ``left`` and ``right``: whether k is contiguous, and the offset."""
     quads = tile.side // 4
     left_part, left_quad = units(left[0], tile)
     right_part, right_quad = units(right[0], tile)

@@ -1,15 +1,15 @@
-// A product of matrices by square tiles: out[row, column] = sum over k of left * right.
+// A matrix product by square tiles: out[row, column] = sum over k of left * right.
 //
-// A group makes one tile of the output, each invocation a square of it in registers. Slices of 16
-// along k pass through workgroup memory, stored as [k][four rows or columns] whatever their order
-// in the buffers; while one is worked on, the next is fetched into registers. An entry lies at
-// column ^ 2 * (k / 4), so that neither the stores nor the loads of a subgroup meet in one bank.
+// A group computes one tile of the output, each invocation a square of it in registers. Slices of
+// 16 along k go through workgroup memory, stored as [k][four rows or columns] for any order in the
+// buffers. The next slice is loaded into registers while one is processed. An entry is at column ^
+// 2 * (k / 4), so that a subgroup's accesses use different banks.
 
 struct Numbers {
     rows: u32,
     columns: u32,
     inner: u32,
-    // How much of k one group sums: all of it, or a part where the output is small.
+    // The part of k that one group sums: all of it, or a share if the output is small.
     share: u32,
     shares: u32,
     tiles_x: u32,
@@ -49,7 +49,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
     let top = tile_y * $TILEu;
     let edge = tile_x * $TILEu;
 
-    // What this invocation fetches: four by four of the left side, or of the right side.
+    // The part that this invocation loads: 4 by 4 numbers of the left or the right side.
     let unit = id % $TILEu;
     let on_left = id < $TILEu;
     let fetches = id < $TWICEu;
@@ -59,7 +59,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
     let first = select(edge, top, on_left) + quad * 4u;
 $PREPARE
 
-    // What it computes: threads of a subgroup lie 8 by 4.
+    // The part that it computes: a subgroup is 8 by 4 invocations.
     let tx = (id & 7u) + 8u * ((id >> 5u) % $ACROSSu);
     let ty = ((id >> 3u) & 3u) + 4u * ((id >> 5u) / $ACROSSu);
 $SUMS

@@ -1,7 +1,7 @@
-"""Counts of values on WebGPU.
+"""Histograms on WebGPU.
 
-The bins' edges come as a buffer and are compared with, so every number falls where it does on other
-devices; a product only guesses where to begin. Bytes look their bin up.
+Numbers are compared with the bins' edges, so that every number is counted in the same bin as on
+other devices; a multiplication only guesses the first bin to try. Bytes use a table.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from dala.gpu.compute.engines.webgpu.wgsl.numbers import STORED, bound, reading
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Counters that a group has at most; fewer bins have several counters each, for different lanes.
-COUNTERS: Final = 2048
-#: Numbers that a group counts at least, and how often its counters must be paid back.
-LEAST: Final = 8192
+#: The most counters of a group. With few bins, each has several counters for different lanes.
+MAX_COUNTERS: Final = 2048
+#: The fewest numbers that a group counts, so that adding up its counters pays off.
+MIN_LENGTH: Final = 8192
 
 _CLEAR: Final = """\
 for (var i = t; i < ${size}u; i += 256u) { atomicStore(&counters[i], 0u); }
@@ -57,7 +57,7 @@ fn bin(x: $kind) -> u32 {
     while (g + 1u < p.used && x >= edges[g + 1u]) { g += 1u; }
     return g;
 }"""
-# 64-bit numbers may be further from a guess in f32 than is good.
+# The guess in f32 may be too far off for 64-bit numbers.
 _BY_HALVES: Final = """\
 fn bin(x: $kind) -> u32 {
     if ($nan!(x >= edges[0] && x <= edges[p.used])) { return 0xffffffffu; }
@@ -112,7 +112,7 @@ def _text(dtype: str, size: int, stride: int) -> str:
 
 @implements("histogram")
 def make_histogram(engine: WebGPUEngine, task: Task) -> Runner:
-    """Zeros, then counts."""
+    """Return a dispatch that clears the output and one that counts."""
     dtype, bins = task.inputs[0].dtype, task["bins"]
     edges = np.frombuffer(task["edges"], NUMPY[dtype])
     count = math.prod(task.inputs[0].shape)
@@ -128,10 +128,10 @@ def make_histogram(engine: WebGPUEngine, task: Task) -> Runner:
         table = np.searchsorted(edges[:-1], values, side="right").astype(np.uint32) - np.uint32(1)
         table[values > edges[-1]] = 0xFFFFFFFF
         edges, units = table, -(-count // 4)
-    # A power of two, so that few shaders serve all, and as many copies as there is room for.
+    # A power of two, so that few shaders serve all sizes, with as many copies as fit.
     stride = 1 << (bins - 1).bit_length()
-    size = 0 if stride > COUNTERS else max(stride, min(8 * stride, COUNTERS))
-    length = max(LEAST, 8 * bins, -(-units // 4096))
+    size = 0 if stride > MAX_COUNTERS else max(stride, min(8 * stride, MAX_COUNTERS))
+    length = max(MIN_LENGTH, 8 * bins, -(-units // 4096))
     numbers = block(bins, used, length, units, count, scale, 0)
     constant = steps.constant(np.ascontiguousarray(edges))
     text = _text(dtype, size, stride if size else 1)

@@ -1,4 +1,4 @@
-// Counts numbers into bins: counters of the group first where they fit, then those of all.
+// Count numbers into bins, with counters of the group first if they fit.
 
 $declarations
 @group(0) @binding(2) var<storage, read_write> output: array<atomic<u32>>;

@@ -1,7 +1,7 @@
-"""How work along one axis of three (outer, n, inner) is spread over invocations and groups.
+"""How work along the middle axis of (outer, n, inner) is divided between lanes and groups.
 
-A group of 256 invocations works on *items*, results or pieces of them; a number of *lanes*, a power
-of two, shares each.
+A group of 256 invocations works on *items*, results or pieces of them. A number of *lanes*, a power
+of two, shares each item.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 
 from dala.gpu.compute.engines.webgpu.wgsl.numbers import SIZE
 
-#: Units for each lane before an axis is split, and lanes that are enough.
-EACH: Final = 16
-LANES: Final = 1 << 22
+#: Units for each lane before an axis is split, and the number of lanes that is enough.
+UNITS: Final = 16
+ENOUGH_LANES: Final = 1 << 22
 
 Layout: TypeAlias = tuple[int, int, int]
 
@@ -26,37 +26,37 @@ let lane = t / items;
     let apart = items;"""
 
 
-def places(rows: bool) -> str:
-    """Which item and which lane of it an invocation is: neighbours are to read neighbours."""
+def lane_text(rows: bool) -> str:
+    """Return the lines that compute an invocation's item and lane."""
     return _ROWS if rows else _COLUMNS
 
 
 def power(n: int) -> int:
-    """The power of two that is n or the next above it."""
+    """Return the smallest power of two that is at least n."""
     return 1 << max(n - 1, 0).bit_length()
 
 
 def lanes_of(n: int, inner: int) -> int:
-    """Lanes that share a result: all of a group for long rows, one for wide columns."""
+    """Return the lanes that share a result: a whole group for long rows, one for wide columns."""
     most = 256 if inner == 1 else max(1, power(256 // min(inner, 256) + 1) // 2)
     return max(1, min(most, power(-(-n // 4))))
 
 
 def width_of(kind: str, layout: Layout) -> int:
-    """Four numbers at a time where they are aligned."""
+    """Return 4 if numbers can be read as vec4, else 1."""
     outer, n, inner = layout
     fits = inner % 4 == 0 if inner > 1 else outer == 1 or n % 4 == 0
     return 4 if SIZE[kind] == 4 and fits else 1
 
 
 def split(kind: str, layout: Layout) -> tuple[int, int]:
-    """How the middle axis is cut: (length, pieces); one piece where enough lanes are busy."""
+    """Return the length and number of the middle axis's pieces; one if enough lanes are busy."""
     outer, n, inner = layout
     width = width_of(kind, layout)
     units = -(-n // width) if inner == 1 else n
     across = inner if inner == 1 else inner // width
     lanes = lanes_of(units, across)
-    splits = max(1, min(units // (lanes * EACH), LANES // (outer * across * lanes)))
+    splits = max(1, min(units // (lanes * UNITS), ENOUGH_LANES // (outer * across * lanes)))
     length = -(-n // splits)
     if inner == 1:
         length = -(-length // 4) * 4

@@ -1,5 +1,5 @@
-// Layer normalisation of rows. The variance is taken from differences to the mean; what the mean
-// lost in rounding is seen in their sum and put right.
+// Layer normalization of rows. The variance is computed from differences to the mean; their sum
+// corrects the rounding error of the mean.
 
 $declarations
 @group(0) @binding($block) var<uniform> p: Block;

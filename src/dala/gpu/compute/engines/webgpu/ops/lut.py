@@ -1,6 +1,6 @@
-"""Colours through a table on a GPU: one dispatch widens its entries, one looks the pixels up.
+"""3D color lookup tables: one dispatch pads the entries to vec4, another looks up the pixels.
 
-Curves (tables of one axis) are left to the kernel of the language.
+1D tables are lowered to the kernel language.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _GROUP: Final = 128
 
 _METHOD: Final = {
-    # From the near corner to the far one along the axes, the largest part first.
+    # Walk from the near corner to the far one along the axes, the largest fraction first.
     "tetrahedral": """\
     let up = select(select(1u, step.y, part.y >= part.z), select(1u, step.x, part.x >= part.z),
         part.x >= part.y);
@@ -50,7 +50,7 @@ _METHOD: Final = {
 
 @cache
 def shader(source: ImageFormat, stored: ImageFormat, method: str) -> str:
-    """The text for a picture's and an output's dtype and channels."""
+    """Return the shader for an image format and an output format."""
     return Template(read_text("lut.wgsl")).substitute(
         element=source.element,
         stored=stored.element,
@@ -62,7 +62,7 @@ def shader(source: ImageFormat, stored: ImageFormat, method: str) -> str:
 
 @implements("lut_apply")
 def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
-    """Two dispatches."""
+    """Return two dispatches for a 3D table; None for a 1D table."""
     image, lut = task.inputs
     if len(lut.shape) != 4:
         return None

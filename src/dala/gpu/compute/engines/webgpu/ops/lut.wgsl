@@ -1,15 +1,15 @@
-// Colours through a table of three axes, blue the innermost; numbers are those that are stored.
+// Look up colors in a 3D table, blue the innermost axis; numbers are as stored.
 
 struct Block {
     width: u32,
     height: u32,
     size: u32,
-    // What an entry's 1.0 is in the output, and an alpha of the picture.
+    // The factors for entries and for alpha in the output.
     white: f32,
     low: vec3<f32>,
     alpha: f32,
     scale: vec3<f32>,
-    // The shares of the entries and of the colour as it was.
+    // The weights of the table's color and of the original color.
     amount: f32,
     keep: f32,
 }
@@ -22,7 +22,7 @@ struct Block {
 fn look_up(c: vec3<f32>) -> vec4<f32> {
     let top = p.size - 1u;
     let raw = (c - p.low) * p.scale;
-    // NaN is not above 0 either.
+    // The comparison is false for NaN.
     let t = min(select(vec3<f32>(0.0f), raw, raw > vec3<f32>(0.0f)), vec3<f32>(f32(top)));
     let cell = min(vec3<u32>(t), vec3<u32>(top - 1u));
     let part = t - vec3<f32>(cell);

@@ -1,4 +1,4 @@
-// Entries of three numbers as entries of four, each one read.
+// Pad entries of three numbers to vec4, which are read at once.
 
 struct Block {
     count: u32,

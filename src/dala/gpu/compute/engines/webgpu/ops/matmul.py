@@ -1,4 +1,4 @@
-"""Products of matrices by tiles; the sum over k is shared out where the output is small."""
+"""Matrix products by tiles; several groups share the sum over k if the output is small."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ PREPARE = """    let places = offsets[matrix];
 
 @dataclass(frozen=True)
 class Product:
-    """Matrices to be multiplied, one after another.
+    """A batch of matrix products.
 
-    ``offsets`` says where the two sides of each begin, in elements. ``left_lines`` and
-    ``right_lines`` say that k runs along memory. A bias, a number for each row, begins at 0 for
-    the first matrix and goes on for the next ones, ``biases`` of them in turn; 0 means none.
+    ``offsets`` are the first elements of both sides of each product. ``left_lines`` and
+    ``right_lines`` are True if k is contiguous in memory. A bias has a number for each row;
+    products use ``biases`` of them in turn, or none if it is 0.
     """
 
     dtype: str
@@ -52,14 +52,14 @@ class Product:
 
 @implements("matmul")
 def make_matmul(engine: WebGPUEngine, task: Task) -> Runner:
-    """The dispatch of the product, and one that adds the shares where there are several."""
+    """Return the dispatch of the product, and one that adds the shares if there are several."""
     steps = Dispatches(engine)
     add_product(steps, describe(task), [BufferRef("input", 0), BufferRef("input", 1)])
     return steps.runner()
 
 
 def add_product(steps: Dispatches, product: Product, reads: list[BufferRef]) -> None:
-    """Adds the steps of a product: left side, right side, and bias if it has one."""
+    """Add the dispatches of a product: left side, right side, and bias if it has one."""
     rows, inner, columns = product.rows, product.inner, product.columns
     matrices = len(product.offsets)
     size = ITEMSIZE[product.result]
@@ -97,7 +97,7 @@ def add_shared(
     groups: int,
     result: tuple[str, int, int],
 ) -> None:
-    """Adds a product, and the sum of its shares: ``result`` is the dtype, the count, the shares."""
+    """Add a product and the sum of its shares; ``result`` is the dtype, count and shares."""
     dtype, count, shares = result
     target = OUTPUT if shares == 1 else steps.temporary(count * shares * ITEMSIZE[dtype])
     steps.add(source, reads, target, numbers, groups)
@@ -115,10 +115,10 @@ def product_text(
     whole: bool,
     bias: bool,
 ) -> str:
-    """The shader; ``fours`` says of left, right and output that lines are whole fours."""
-    can = dtype in ("f32", "s32", "u32")  # of which four are one aligned vector
-    left = gemm.Side("a", dtype, left_lines, can and fours[0])
-    right = gemm.Side("b", dtype, right_lines, can and fours[1])
+    """Return the shader; ``fours``: lines of left, right and output are multiples of four."""
+    can = dtype in ("f32", "s32", "u32")  # types with an aligned vec4
+    left = gemm.Operand("a", dtype, left_lines, can and fours[0])
+    right = gemm.Operand("b", dtype, right_lines, can and fours[1])
     quads = can and fours[2]
     kind = gemm.WGSL_TYPES[dtype]
     added = gemm.bias_text(kind, "matrix % p.biases * p.rows + {row}") if bias else ""
@@ -150,7 +150,7 @@ def product_text(
 
 
 def describe(task: Task) -> Product:
-    """The product that a task asks for; matrices that share their right side are rows of one."""
+    """Return the product of a task. Matrices that share the right side are rows of one matrix."""
     shape_a, shape_b = task.inputs[0].shape, task.inputs[1].shape
     if len(shape_a) == 1:
         shape_a = (1, *shape_a)

@@ -1,7 +1,7 @@
-"""Softmax and layer normalisation on WebGPU.
+"""Softmax and layer normalization on WebGPU.
 
-A row of up to 4096 units (vec4 where they are aligned) is read once and kept in the registers of up
-to 256 lanes; short rows share a group. Longer rows, and columns, are read again in each turn.
+Rows of up to 4096 units (vec4 where they are aligned) are read once and kept in the registers of up
+to 256 lanes; short rows share a group. Longer rows, and columns, are read again in each pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     block,
     read_text,
 )
-from dala.gpu.compute.engines.webgpu.ops.lanes import Layout, lanes_of, places, power, width_of
+from dala.gpu.compute.engines.webgpu.ops.lanes import Layout, lane_text, lanes_of, power, width_of
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
     STORED,
@@ -38,17 +38,17 @@ from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Units that a lane keeps in registers at most.
-KEPT: Final = 16
+#: The most units that a lane keeps in registers.
+MAX_KEPT: Final = 16
 
 
 def _kept(kept: int, text: str) -> str:
-    """A line for each unit that a lane keeps: ``@`` is its number."""
+    """Return a line for each unit that a lane keeps: ``@`` is its number."""
     return "\n".join(text.replace("@", str(k)) for k in range(kept))
 
 
 def _turn(kept: int, text: str) -> str:
-    """A turn over a lane's units: $x is the unit, $i its place, $k its number in the row."""
+    """Return a loop over a lane's units: $x is the unit, $i its index, $k its number in the row."""
     if kept:
         body = text.replace("$x", "x@").replace("$i", "(base + k@)").replace("$k", "k@")
         return _kept(kept, f"        if (k@ < p.n) {{ {body} }}")
@@ -61,7 +61,7 @@ def _turn(kept: int, text: str) -> str:
 
 
 def _begin(kept: int, unit: str) -> str:
-    """Reads what is kept."""
+    """Return the lines that read the units to keep."""
     return _kept(
         kept,
         f"    let k@ = lane + @u * p.lanes;\n    var x@ = {unit}(0);\n"
@@ -93,7 +93,7 @@ def _softmax(dtype: str, width: int, rows: bool, kept: int) -> str:
     return Template(read_text("softmax.wgsl")).substitute(
         declarations="\n".join(parts),
         shared=kind if folded else unit,
-        places=places(rows),
+        places=lane_text(rows),
         unit=unit,
         neutral=neutral(kind, "max"),
         begin=_begin(kept, unit),
@@ -107,9 +107,12 @@ def _softmax(dtype: str, width: int, rows: bool, kept: int) -> str:
 
 
 def _kept_by(units: int, lanes: int) -> int:
-    """Units a lane keeps: a power of two, so that few shaders serve all lengths; 0 for too many."""
+    """Return the units a lane keeps, or 0 for too many.
+
+    It is a power of two, so that few shaders serve all lengths.
+    """
     count = power(-(-units // lanes))
-    return count if count <= KEPT else 0
+    return count if count <= MAX_KEPT else 0
 
 
 def _lanes(units: int, inner: int) -> int:
@@ -118,7 +121,7 @@ def _lanes(units: int, inner: int) -> int:
 
 @implements("softmax")
 def make_softmax(engine: WebGPUEngine, task: Task) -> Runner:
-    """One dispatch."""
+    """Return one dispatch."""
     dtype, layout = task.inputs[0].dtype, task["layout"]
     outer, n, inner = _in_units(dtype, layout)
     width = layout[1] * layout[2] // (n * inner)
@@ -133,7 +136,7 @@ def make_softmax(engine: WebGPUEngine, task: Task) -> Runner:
 
 
 def _in_units(dtype: str, layout: Layout) -> Layout:
-    """The layout counted in units; rows are aligned each."""
+    """Return the layout counted in units."""
     outer, n, inner = layout
     aligned = inner % 4 == 0 if inner > 1 else n % 4 == 0
     if not aligned or width_of(STORED[dtype], layout) == 1:
@@ -160,7 +163,7 @@ def _layer_norm(dtype: str, width: int, given: int, kept: int) -> str:
         declarations="\n".join(parts),
         block=given + 1,
         kind=kind,
-        places=places(True),
+        places=lane_text(True),
         unit=unit,
         begin=_begin(kept, unit),
         first=_turn(kept, "sum += $x;"),
@@ -171,7 +174,7 @@ def _layer_norm(dtype: str, width: int, given: int, kept: int) -> str:
 
 @implements("layer_norm")
 def make_layer_norm(engine: WebGPUEngine, task: Task) -> Runner:
-    """One dispatch."""
+    """Return one dispatch."""
     a = task.inputs[0]
     count = a.shape[-1]
     outer = 1
@@ -189,6 +192,6 @@ def make_layer_norm(engine: WebGPUEngine, task: Task) -> Runner:
 
 
 def _two_parts(x: float) -> tuple[float, float]:
-    """A number as the sum of two f32, for shaders that compute in f64."""
+    """Split a number into two f32 whose sum it is, for shaders that compute in f64."""
     high = struct.unpack("<f", struct.pack("<f", x))[0]
     return high, x - high

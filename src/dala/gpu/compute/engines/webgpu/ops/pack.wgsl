@@ -1,4 +1,4 @@
-// Numbers of 32 bits, not above 255, to bytes.
+// Pack 32-bit numbers up to 255 to bytes.
 
 struct Block {
     words: u32,

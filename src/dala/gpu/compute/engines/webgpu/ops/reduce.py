@@ -1,7 +1,7 @@
 """Reductions on WebGPU: passes of one shader, each leaving fewer numbers, until one is left.
 
-The text depends on the types, on whether units are single numbers or vec4, and on whether
-neighbours belong to one result ("rows") or to different ones ("columns"); sizes are in the block.
+The text depends on the types, on whether units are single numbers or vec4, and on whether neighbors
+belong to one result ("rows") or to different ones ("columns"). Sizes are in the uniform block.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
 )
 from dala.gpu.compute.engines.webgpu.ops.lanes import (
     Layout,
+    lane_text,
     lanes_of,
-    places,
     split,
     width_of,
 )
@@ -71,7 +71,7 @@ def _text(
     return Template(read_text("reduce.wgsl")).substitute(
         declarations="\n".join(parts),
         partial=partial,
-        places=places(rows),
+        places=lane_text(rows),
         unit=unit,
         neutral=neutral(kind, operation),
         last=last,
@@ -83,13 +83,13 @@ def _text(
 
 
 def kind_of_sum(given: str, output: str) -> str:
-    """The type that sums are computed in."""
+    """Return the WGSL type that sums are computed in."""
     if output in ("u8", "u32", "s32"):
         return "u32"
     return STORED[output]
 
 
-#: The dtype of a buffer between passes.
+#: The dtype of a buffer between passes, by WGSL type.
 BETWEEN: Final = {"f32": "f32", "f64": "f64", "i32": "s32", "i64": "s64", "u32": "u32"}
 
 
@@ -104,7 +104,7 @@ def add_pieces(
     *,
     saturate: bool = False,
 ) -> None:
-    """One pass: pieces (so many numbers each, so many of them) of the middle axis."""
+    """Add one pass over pieces (their length and number) of the middle axis."""
     outer, n, inner = layout
     length, splits = pieces
     place, dtype = source
@@ -132,7 +132,7 @@ def add_passes(
     *,
     saturate: bool = False,
 ) -> None:
-    """Passes until the middle axis is gone."""
+    """Add passes until the middle axis is reduced to one."""
     outer, n, inner = layout
     while True:
         length, splits = split(kind, (outer, n, inner))
@@ -147,14 +147,14 @@ def add_passes(
 
 
 def add_pack(steps: Dispatches, source: BufferRef, count: int) -> None:
-    """Numbers of 32 bits to the bytes of the output."""
+    """Add a pass that packs 32-bit numbers to the bytes of the output."""
     words = -(-count // 4)
     steps.add(read_text("pack.wgsl"), [source], OUTPUT, block(words), -(-words // 256))
 
 
 @implements("reduce_max", "reduce_min", "reduce_sum")
 def make_reduction(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return what reduces one axis after another."""
+    """Return passes that reduce one axis after another."""
     operation = task.op.removeprefix("reduce_")
     given, output = task.inputs[0].dtype, task.output.dtype
     kind = kind_of_sum(given, output) if operation == "sum" else STORED[output]

@@ -1,6 +1,6 @@
-// One pass of a reduction: (outer, n, inner) to (outer, splits, inner), in units.
-// A group of 256 works on 256 / lanes items; an item is a piece of length units of one result, and
-// so many lanes share it. Loads are four at a time, into accumulators of their own.
+// One pass of a reduction: (outer, n, inner) to (outer, splits, inner), in units. A group of 256
+// invocations works on 256 / lanes items; an item is a piece of p.length units of one result, which
+// p.lanes invocations share. Four loads at a time go to separate accumulators.
 
 $declarations
 @group(0) @binding(2) var<uniform> p: Block;

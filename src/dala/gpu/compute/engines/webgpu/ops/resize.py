@@ -1,4 +1,4 @@
-"""Resizing on a GPU: one pass where few pixels count, else one pass an axis."""
+"""Resizing on WebGPU: one pass for few taps, else one pass for each axis."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_group
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Up to so many source pixels an output pixel is made of are summed at once.
-AT_ONCE: Final = 16
+#: Up to this number of taps, x and y are summed in one pass.
+MAX_SINGLE_PASS_TAPS: Final = 16
 
 _ALONG: Final = {
     "x": "along_x(x - p.left, p.begin + (y - p.top) * p.pitch)",
@@ -48,7 +48,7 @@ def shader(source: ImageFormat, out: ImageFormat, along: str, finish: str) -> st
 
 @implements("resize")
 def make_resize(engine: WebGPUEngine, task: Task) -> Runner:
-    """A picture in another size."""
+    """Return the passes that resize an image."""
     shape = task.output.shape
     out = ImageFormat(task.output.dtype, shape[2] if len(shape) == 3 else 1)
     return _make(engine, task, out, "v", _PLAIN)
@@ -56,7 +56,7 @@ def make_resize(engine: WebGPUEngine, task: Task) -> Runner:
 
 @implements("preprocess")
 def make_preprocess(engine: WebGPUEngine, task: Task) -> Runner:
-    """Resized, normalised and laid out in the last pass."""
+    """Return the passes that resize an image, normalize it and store it as a tensor."""
     swizzle = "".join("xyz"[c] for c in task["channels"])
     finish = f"vec4<f32>(v.{swizzle}, 0.0f) * p.gain + p.bias"
     numbers = tuple((*map(float, task[n]), 0.0) for n in ("gain", "bias", "pad"))
@@ -84,18 +84,18 @@ def _make(
     wide, high = window[2] - window[0], window[3] - window[1]
     (first_x, end_x), (first_y, end_y) = x.span, y.span
     rows, columns = end_y - first_y, end_x - first_x
-    # In between a pixel is a vec4, or one number where there is one channel.
+    # Between the passes a pixel is a vec4, or an f32 if there is one channel.
     between = ImageFormat("f32", 4 if source.channels > 1 else 1)
-    # What each order of the passes costs, and what it keeps in between.
+    # The cost of each order of the passes, and the pixels between them.
     across = rows * wide * x.count + high * wide * y.count, rows * wide
     down = high * columns * y.count + high * wide * x.count, high * columns
     room = (engine.max_buffer_bytes or 1 << 62) // (4 * between.channels)
-    ways = [way for way in (across, down) if way[1] <= room]
-    if x.count * y.count <= AT_ONCE or not ways:
+    orders = [order for order in (across, down) if order[1] <= room]
+    if x.count * y.count <= MAX_SINGLE_PASS_TAPS or not orders:
         text = shader(source, out, "both", finish)
         last.add(text, BufferRef("input"), OUTPUT, size, window, pitch, 0, numbers, out)
         return steps.runner()
-    best = min(ways)
+    best = min(orders)
     middle = steps.temporary(best[1] * between.channels * 4)
     if best is across:
         extent, begin, back = (wide, rows), first_y * pitch, first_y * wide
@@ -117,7 +117,7 @@ def _window(x: Axis, y: Axis) -> tuple[int, int, int, int]:
 
 
 class _Pass:
-    """Adds passes that share their tables."""
+    """A builder of passes that share their tables."""
 
     def __init__(
         self, steps: Dispatches, tables: BufferRef, table_y: int, taps_x: int, taps_y: int
@@ -139,7 +139,7 @@ class _Pass:
         out: ImageFormat,
     ) -> None:
         gain, bias, pad = finish
-        # What begins before the buffer wraps around, and comes back when the position is added.
+        # A negative start wraps around, and wraps back when the position is added.
         head = block(*size, *window, pitch, begin % (1 << 32), *self.numbers)
         numbers = head + block(*gain, *bias, *pad)
         count = image_groups(out, size[0] * size[1])

@@ -1,24 +1,24 @@
-// One pass of a resize: weighted sums of pixels along x, along y, or along both.
-// A table row is the first source position (its bits) and then the weights.
+// One pass of a resize: weighted sums of pixels along x, along y, or along both. A row of the table
+// is the first source position (as bits) and the weights.
 
 struct Block {
-    // What this pass writes, in pixels.
+    // The output of this pass, in pixels.
     width: u32,
     height: u32,
-    // The part of it that is made of the source; beyond it lies p.pad.
+    // The part of it that is computed from the source; the rest is p.pad.
     left: u32,
     top: u32,
     right: u32,
     bottom: u32,
-    // Pixels in a row of the source, and the source's first pixel that counts.
+    // Pixels in a row of the source, and its first pixel.
     pitch: u32,
     begin: u32,
-    // Taps along x and y, and where y's table begins.
+    // Taps along x and y, and the start of y's table.
     taps_x: u32,
     taps_y: u32,
     table_y: u32,
     spare: u32,
-    // What becomes of a value at the end.
+    // Applied to the result.
     gain: vec4<f32>,
     bias: vec4<f32>,
     pad: vec4<f32>,

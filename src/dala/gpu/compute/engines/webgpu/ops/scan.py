@@ -1,7 +1,7 @@
-"""Running sums on WebGPU.
+"""Cumulative sums on WebGPU.
 
-Three steps: sums of pieces, their running sums, then each piece from the sum of those before it.
-Reading twice costs less than adding to what was written.
+Three dispatches: sums of pieces, their cumulative sums, then each piece starting with the sum of
+those before it. Reading the input twice costs less than adding to the output afterwards.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Rows up to this length go one a lane; longer ones in pieces of so many numbers, a group each.
-SHORT: Final = 32
+#: Rows up to this length take a lane each; longer ones are cut into chunks, a group each.
+SHORT_ROW: Final = 32
 CHUNK: Final = 8192
-#: Columns are cut into pieces of at least so many rows, while fewer lanes than this are busy.
-ROWS: Final = 32
-LANES: Final = 1 << 16
+#: Columns are cut into pieces of at least this number of rows, while fewer lanes are busy.
+MIN_ROWS: Final = 32
+ENOUGH_LANES: Final = 1 << 16
 
 
 @cache
@@ -106,11 +106,11 @@ def _columns(dtype: str, kind: str, width: int, pieces: bool, saturate: bool) ->
 
 
 def _cut(layout: Layout, by_rows: bool, width: int) -> tuple[int, int]:
-    """The length and the number of pieces of the axis."""
+    """Return the length and the number of pieces of the axis."""
     outer, n, inner = layout
     if by_rows:
         return min(CHUNK, -(-n // 1024) * 1024), -(-n // CHUNK)
-    wanted = max(1, min(n // ROWS, LANES * width // (outer * inner)))
+    wanted = max(1, min(n // MIN_ROWS, ENOUGH_LANES * width // (outer * inner)))
     length = -(-n // wanted)
     return length, -(-n // length)
 
@@ -123,10 +123,10 @@ def add_scan(
     target: BufferRef,
     saturate: bool,
 ) -> None:
-    """The running sums along the middle axis."""
+    """Add the dispatches of cumulative sums along the middle axis."""
     outer, n, inner = layout
     place, dtype = source
-    by_rows = inner == 1 and n > SHORT
+    by_rows = inner == 1 and n > SHORT_ROW
     width = width_of(kind, layout) if inner > 1 or by_rows else 1
     length, splits = _cut(layout, by_rows, width)
     reads = [place]
@@ -151,7 +151,7 @@ def add_scan(
 
 @implements("cumsum")
 def make_cumsum(engine: WebGPUEngine, task: Task) -> Runner:
-    """Sums in the output's type; bytes are packed in a step of their own."""
+    """Return cumulative sums in the output's type; a further dispatch packs bytes."""
     given, output = task.inputs[0].dtype, task.output.dtype
     kind = kind_of_sum(given, output)
     outer, n, inner = task["layout"]

@@ -1,4 +1,4 @@
-// Running sums down columns, each in one lane, neighbours beside each other.
+// Cumulative sums of columns, one lane each; neighboring lanes read neighboring columns.
 
 $declarations
 @group(0) @binding($block) var<uniform> p: Block;

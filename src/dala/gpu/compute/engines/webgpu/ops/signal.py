@@ -1,4 +1,4 @@
-"""Convolution of signals."""
+"""1D convolution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Results of an invocation, invocations of a group, and taps that pass through it at a time.
+#: Results of an invocation, invocations of a group, and taps in workgroup memory at a time.
 EACH: Final = 4
 THREADS: Final = 128
 TAPS: Final = 256
@@ -29,7 +29,7 @@ SPAN: Final = EACH * THREADS
 
 @implements("convolve1d")
 def make_convolve1d(engine: WebGPUEngine, task: Task) -> Runner:
-    """One dispatch for all lines."""
+    """Return one dispatch for all lines."""
     steps = Dispatches(engine)
     a, kernel = task.inputs
     size = task.output.shape[-1]
@@ -44,7 +44,7 @@ def make_convolve1d(engine: WebGPUEngine, task: Task) -> Runner:
 
 @cache
 def text(dtype: str) -> str:
-    """The shader of a dtype; an invocation's results lie apart, neighbours' beside each other."""
+    """Return the shader for a dtype. Neighboring invocations compute neighboring results."""
     return Template(read_text("convolve.wgsl")).substitute(
         T=dtype,
         SPAN=SPAN,

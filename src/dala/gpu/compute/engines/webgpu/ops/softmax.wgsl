@@ -1,5 +1,6 @@
-// Softmax: exp(a - m) / sum(exp(a - m)), m being the largest. Items are rows, or columns beside each
-// other; so many lanes share one. What is beyond the last item takes part in the barriers only.
+// Softmax: exp(a - m) / sum(exp(a - m)), where m is the maximum. Items are rows or neighboring
+// columns; p.lanes invocations share one. Invocations beyond the last item only take part in
+// barriers.
 
 $declarations
 @group(0) @binding(2) var<uniform> p: Block;

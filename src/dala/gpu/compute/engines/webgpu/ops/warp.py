@@ -1,4 +1,4 @@
-"""Warps on a GPU: an invocation finds its coordinates and reads the pixels around them."""
+"""Warps on WebGPU: each invocation computes its coordinates and samples the source there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FOLD: Final = {
     "constant": "    return clamp(i, 0, count - 1);",
     "clamp": "    return clamp(i, 0, count - 1);",
-    # The remainder of a negative number is not the same everywhere.
+    # Drivers differ in the remainder of negative numbers.
     "wrap": ("    let r = i - (i / count) * count;\n    return select(r, r + count, r < 0);"),
     "reflect": (
         "    let period = max(2 * (count - 1), 1);\n"
@@ -92,13 +92,13 @@ _PLACE: Final = {
     ),
     "remap": "    return split(table[y * p.width + x]);",
 }
-#: What the second buffer holds, where there is one.
+#: The element type of the second buffer, for operations that have one.
 _TABLE: Final = {"warp_affine": "vec4<u32>", "remap": "vec2<f32>"}
 
 
 @cache
 def shader(op: str, dtype: str, channels: int, method: str, border: str) -> str:
-    """The text of a warp."""
+    """Return the shader of a warp."""
     image = ImageFormat(dtype, channels)
     rest = [f"<storage, read> table: array<{_TABLE[op]}>"] if op in _TABLE else []
     rest += [
@@ -119,7 +119,7 @@ def shader(op: str, dtype: str, channels: int, method: str, border: str) -> str:
 
 @implements("remap", "warp_affine", "warp_perspective")
 def make_warp(engine: WebGPUEngine, task: Task) -> Runner:
-    """One dispatch."""
+    """Return one dispatch."""
     image, out = task.inputs[0].shape, task.output.shape
     channels = out[2] if len(out) == 3 else 1
     steps = Dispatches(engine)

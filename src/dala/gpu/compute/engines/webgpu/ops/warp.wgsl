@@ -1,12 +1,12 @@
-// A picture read at coordinates: whole part and fraction along x and y, the latter in [0, 1).
+// Sample an image at coordinates: integer part and fraction in [0, 1) along x and y.
 
 struct Block {
-    // What is written, and the source, in pixels.
+    // The output and the source, in pixels.
     width: u32,
     height: u32,
     source_width: i32,
     source_height: i32,
-    // Beyond the border, as stored.
+    // The value outside the border, as stored.
     fill: vec4<f32>,
     matrix_u: vec4<f32>,
     matrix_v: vec4<f32>,

@@ -1,13 +1,12 @@
-"""A blur, and what is done to its pixels next, as one shader over tiles in workgroup memory.
+"""A blur and the programs after it, as one shader over tiles in workgroup memory.
 
-A workgroup makes one tile of the output. First the picture is blurred down its columns, from
-memory into ``middle``, some pixels further than the tile on each side; then along its rows, from
-``middle`` into ``held``; then each invocation takes a few held pixels, runs the programs that
-follow (``Finish``) and stores the results. A program that looks at neighbours finds them in
-``held``.
+A workgroup computes one tile of the output. It blurs the columns of the tile and a margin from
+memory into ``middle``, then the rows of ``middle`` into ``held``. Each invocation then takes a few
+held pixels, runs the programs that follow (``Finish``) and stores the results. A program that reads
+neighbors finds them in ``held``.
 
-Both passes make several neighbouring pixels at once, so that each pixel read serves all of them.
-Weights are members of the uniform block: another sigma needs no other shader.
+Both passes compute several neighboring pixels at once, so that each pixel is read once for all of
+them. The weights are members of the uniform block: another sigma needs no other shader.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from typing import Any, Final
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
-from dala.gpu.compute.engines.webgpu.wgsl.shader import LONGEST, PACK, BlockLayout
+from dala.gpu.compute.engines.webgpu.wgsl.shader import MAX_STATEMENTS, PACK, BlockLayout
 
-#: Blurs that reach no further are done in one dispatch.
+#: The largest radius of a blur in one dispatch.
 TILE_RADIUS: Final = 16
 
-#: Workgroup memory that a tile may take: what WebGPU promises.
+#: Workgroup memory of a tile: the size that WebGPU guarantees.
 WORKGROUP_BYTES: Final = 16384
 
-#: Pixels that an invocation makes at once in the end, if what it runs on them is not long.
+#: Pixels that an invocation stores, if the programs on them are short.
 STRIP: Final = 4
 
 _SIZES: Final = [
@@ -42,18 +41,18 @@ _SIZES: Final = [
 
 
 def has_room(limits: Mapping[str, int]) -> bool:
-    """Whether a device has the workgroup memory that tiles need; all but the poorest have."""
+    """Return True if a device has the workgroup memory that tiles need, as most do."""
     return limits["max-compute-workgroup-storage-size"] >= WORKGROUP_BYTES
 
 
 @dataclass(frozen=True)
 class BlurTile:
-    """The sizes of a tile: its output, what is blurred for it, what is read for it."""
+    """The sizes of a tile: its output, the pixels that are blurred and those that are read."""
 
     width: int
     height: int
     radius: int
-    #: How far the program after the blur looks.
+    #: The largest offset that the program after the blur reads.
     reach: int
     #: Rows that an invocation blurs at once.
     run: int
@@ -70,22 +69,22 @@ class BlurTile:
 
     @property
     def held_pitch(self) -> int:
-        """From row to row of the blurred pixels, in whole quads."""
+        """The row stride of the blurred pixels, in whole quads."""
         return -(-(self.width + 2 * self.reach) // 4) * 4
 
     @property
     def middle_pitch(self) -> int:
-        """From row to row of the pixels that are blurred down the columns."""
+        """The row stride of the pixels blurred along columns."""
         return -(-(self.held_pitch + 2 * self.radius) // 4) * 4
 
     def bytes(self, picture: ImageFormat) -> int:
-        """Workgroup memory."""
+        """Return the bytes of workgroup memory."""
         middle, held = self.middle_pitch * picture.middle[1], self.held_pitch * picture.held[1]
         return (middle + held) * self.rows
 
     @property
     def work(self) -> float:
-        """How much is done for each pixel of output, about."""
+        """The approximate work for each output pixel."""
         taps, runs = 2 * self.radius + 1, -(-self.rows // self.run)
         down = -(-self.columns * runs // 32) * 32 * (self.run * taps + 3 * (self.run + taps))
         across = -(-self.held_pitch * self.rows // 128) * 128 * (taps + 3)
@@ -94,7 +93,7 @@ class BlurTile:
 
 @cache
 def choose_tile(picture: ImageFormat, radius: int, reach: int) -> BlurTile | None:
-    """The best tile that fits; without a reach there always is one."""
+    """Return the best tile that fits; with a reach of 0 there always is one."""
     fitting = [
         tile
         for width, height in _SIZES
@@ -106,43 +105,43 @@ def choose_tile(picture: ImageFormat, radius: int, reach: int) -> BlurTile | Non
 
 @dataclass(frozen=True)
 class Finish:
-    """What follows a blur at each position."""
+    """The programs that run on blurred pixels."""
 
-    #: Blurred pixels that it needs.
+    #: Offsets of the blurred pixels that they read.
     offsets: tuple[Offset, ...] = ((0, 0),)
     #: WGSL functions, and the helpers that they call.
     functions: str = ""
     helpers: frozenset[str] = frozenset()
-    #: Calls of the stages, the last one's result being stored; none: the blurred pixels are stored.
-    #: What they are given is written ``{x}``, ``{y}``, ``{e}`` (the pixel's number), ``{-1,0}``
-    #: (the blurred pixel at dx, dy) or ``{1}`` (what stage 1 gave); all pixels are stored numbers.
+    #: Calls of the stages, the last one's result being stored; if empty, the blurred pixels are
+    #: stored. Arguments are written ``{x}``, ``{y}``, ``{e}`` (the pixel's index), ``{-1,0}`` (the
+    #: blurred pixel at dx, dy) or ``{1}`` (the result of stage 1); pixels are stored numbers.
     calls: tuple[str, ...] = ()
-    #: Names and WGSL types of the parameters, and of pictures to be read besides.
+    #: Names and WGSL types of the parameters, and of further images to read.
     params: tuple[tuple[str, str], ...] = ()
     inputs: tuple[tuple[str, str], ...] = ()
-    #: How many statements it has.
+    #: The number of statements.
     length: int = 0
 
     @property
     def reach(self) -> int:
-        """How far it looks."""
+        """The largest offset."""
         return max(max(abs(dx), abs(dy)) for dx, dy in self.offsets)
 
 
 @dataclass(frozen=True)
 class BlurShader:
-    """Generated text, and what a dispatch must know about it."""
+    """A generated shader and its uniform block."""
 
     source: str
     tile: BlurTile
     block: BlockLayout
 
     def groups(self, height: int, width: int) -> int:
-        """How many workgroups cover a picture."""
+        """Return the number of workgroups that cover an image."""
         return -(-width // self.tile.width) * -(-height // self.tile.height)
 
     def numbers(self, weights: Sequence[float], height: int, width: int) -> tuple[Any, ...]:
-        """What the block holds besides parameters; ``weights`` begin in the middle."""
+        """Return the block's members except parameters; ``weights`` start with the center."""
         return (*weights, width, height, -(-width // self.tile.width), 0)
 
 
@@ -156,10 +155,10 @@ def write_blur(
     apart: bool = False,
     workgroup: int = 256,
 ) -> BlurShader:
-    """The shader for pictures of a kind; ``out`` is the kind that is stored.
+    """Return the shader for images of one format; ``out`` is the format of the output.
 
-    Pixels that share words are stored four at a time, for widths that are multiples of four;
-    or ``apart``, each in a word of its own.
+    Pixels that share words are stored four at a time if the width is a multiple of four, or else
+    ``apart``, each in a word of its own.
     """
     tile = choose_tile(picture, radius, finish.reach)
     assert tile is not None
@@ -223,7 +222,7 @@ def write_blur(
 
 
 def _turning(name: str, size: int) -> str:
-    """Entries of a quad take turns, so that every fourth one lies in another bank of memory."""
+    """Permute the entries of a quad, so that invocations access different memory banks."""
     shift = {4: 5, 8: 4, 16: 3}[size]
     return f"fn {name}(i: u32) -> u32 {{\n    return i ^ ((i >> {shift}u) & 3u);\n}}\n"
 
@@ -231,7 +230,7 @@ def _turning(name: str, size: int) -> str:
 def _sum(
     picture: ImageFormat, made: int, radius: int, letter: str, value: Callable[[int], str]
 ) -> list[str]:
-    """Lines that weigh pixels t0, t1, ... into ``made`` sums; ``value`` loads the k-th."""
+    """Return lines that add weighted pixels t0, t1, ... to ``made`` sums; ``value`` loads one."""
     lines = [f"var {letter}{j} = {picture.color}(0.0f);" for j in range(made)]
     for k in range(made + 2 * radius):
         lines.append(f"let t{k} = {value(k)};")
@@ -242,7 +241,7 @@ def _sum(
 
 
 def _each(items: int, workgroup: int, lines: list[str]) -> list[str]:
-    """The lines for each ``item``, by all invocations: a loop only if there are more than those."""
+    """Return lines that run for each ``item``: a loop if there are more items than invocations."""
     if items > workgroup:
         head = f"    for (var item = lane; item < {items}u; item += {workgroup}u) {{"
         return [head, *("        " + line for line in lines), "    }"]
@@ -272,7 +271,7 @@ def _down_columns(tile: BlurTile, picture: ImageFormat, workgroup: int) -> list[
 
 
 def _along_rows(tile: BlurTile, picture: ImageFormat, workgroup: int) -> list[str]:
-    def load(k: int) -> str:  # a quad's entries take turns among themselves
+    def load(k: int) -> str:  # the entries of a quad are permuted
         return f"from_middle(middle[g{k // 4} + ({k % 4}u ^ turn{k // 4})])"
 
     quads, groups = tile.held_pitch // 4, -(-(4 + 2 * tile.radius) // 4)
@@ -303,8 +302,8 @@ def _finish(
     helpers: set[str],
     workgroup: int,
 ) -> list[str]:
-    """Lines that run the programs over the held pixels of a tile and store what comes out."""
-    strip = STRIP if quads or finish.length <= LONGEST else 1
+    """Return lines that run the programs over the held pixels of a tile and store the results."""
+    strip = STRIP if quads or finish.length <= MAX_STATEMENTS else 1
     across = tile.width // (strip if quads else 1)
     spots = [(k, 0) if quads else (0, k) for k in range(strip)]
     needed = sorted(
@@ -332,7 +331,7 @@ def _finish(
     for k, (kx, ky) in enumerate(spots):
         row = f"min(y + {ky}i, p.height - 1i)" if ky else "y"
         lines.append(f"let e_{k} = u32({row} * p.width + x + {kx}i);")
-    # All are made before any is stored: what they share is then computed once.
+    # Compute all results before storing any, so that the compiler shares common work.
     results = []
     for k, (kx, ky) in enumerate(spots):
         given = {f"{{{dx},{dy}}}": names[kx + dx, ky + dy] for dx, dy in finish.offsets}
@@ -355,7 +354,7 @@ def _finish(
 
 
 def _calls(finish: Finish, k: int, given: dict[str, str]) -> list[str]:
-    """Lines that run the stages on one pixel."""
+    """Return lines that run the stages on one pixel."""
     lines = []
     for number, call in enumerate(finish.calls, 1):
         filled = re.sub(r"\{[^}]*\}", lambda found: given[found[0]], call)
@@ -365,9 +364,9 @@ def _calls(finish: Finish, k: int, given: dict[str, str]) -> list[str]:
 
 
 def store_one(out: ImageFormat, place: str, result: str, helpers: set[str] | None) -> list[str]:
-    """Statements that store one pixel, u8 of fewer than four channels in a word of its own.
+    """Return statements that store one pixel; u8 with fewer than four channels in its own word.
 
-    ``result`` is a held pixel, or its stored numbers if ``helpers`` are given.
+    ``result`` is a held pixel, or its stored numbers if ``helpers`` is given.
     """
     if out.dtype == "u8" and helpers is not None:
         helpers.add("pack_u8")
@@ -382,7 +381,7 @@ def store_one(out: ImageFormat, place: str, result: str, helpers: set[str] | Non
 def store_quad(
     out: ImageFormat, quad: str, results: Sequence[str], helpers: set[str] | None
 ) -> list[str]:
-    """Statements that store four neighbouring pixels of one or three bytes; see ``store_one``."""
+    """Return statements that store four neighboring pixels of one or three bytes."""
     n = out.channels
     places = [quad if n == 1 else f"{quad} * 3u + {k}u" for k in range(n)]
     a, b, c, d = results

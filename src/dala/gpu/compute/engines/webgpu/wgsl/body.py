@@ -1,7 +1,6 @@
 """The body of a kernel as WGSL: one function that computes the result at one position.
 
-Everything here is scalar. Where the numbers come from and where the result goes is the business
-of ``wgsl_read.py`` and ``wgsl_main.py``.
+All values are scalars. ``loads.py`` reads the arguments and ``writer.py`` stores the result.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from dala.gpu.compute.lang.ir import (
 
 
 class WgslBody(WgslExpressions):
-    """Writes a program's statements."""
+    """A writer of a program's statements."""
 
     def lines(self) -> list[str]:
-        """The statements, indented by one step, ending with the return."""
+        """Return the statements, indented by one level, ending with the return."""
         self._uses = _count_uses(self._program)
         self._own = _loop_variables(self._program)
         for slot in _slots(self._program):
@@ -67,7 +66,7 @@ class WgslBody(WgslExpressions):
                     self._for(statement)
                 case Break():
                     self._line("break;")
-                    return  # nothing may stand after it
+                    return  # no statement may follow
                 case Continue():
                     self._line("continue;")
                     return
@@ -100,7 +99,7 @@ class WgslBody(WgslExpressions):
         self._write_pending()
         bounded = loop.stop.op == "const" and abs(loop.stop.attr) < 1 << 30 and abs(step) < 1 << 30
         if abs(step) == 1 or bounded:
-            # The counter cannot run past the end of i32 here.
+            # The counter cannot overflow i32 here.
             counter = index if own else self._names.new(f"{loop.index.name}_turn")
             test = "<" if step > 0 else ">"
             change = f"{counter} += {step}i" if step > 0 else f"{counter} -= {-step}i"
@@ -135,7 +134,7 @@ class WgslBody(WgslExpressions):
         once = uses == 1 and local_uses == 1 and len(text) < 60
         steady = value.op == "get" and value.attr in self._own
         name = re.fullmatch(r"[A-Za-z_][\w.]*", text) is not None and value.op != "get"
-        if once or steady or name:  # stands where it is used
+        if once or steady or name:  # written where it is used
             self._text[value] = text
             if waiting or (value.op == "get" and not steady):
                 self._pending[value] = None
@@ -143,13 +142,13 @@ class WgslBody(WgslExpressions):
         self._bind(value, text)
 
     def _bind(self, value: Value, text: str) -> None:
-        """Gives a value a name of its own."""
+        """Assign a value to a variable."""
         name = self._names.number()
         self._line(f"let {name} = {bare(text)};")
         self._text[value] = name
 
     def _write_pending(self) -> None:
-        """Names what reads slots and is needed later: a slot is about to change."""
+        """Assign values that read slots to variables, because a slot is about to change."""
         for value in list(self._pending):
             self._bind(value, self._text[value])
         self._pending.clear()
@@ -169,7 +168,7 @@ def _inputs(statement: Any) -> tuple[Value, ...]:
 
 
 def _count_uses(program: Program) -> Counter[Value]:
-    """How often each value is needed, not counting what itself is never needed."""
+    """Count the uses of each value, except by values that are never used."""
     uses = Counter(program.result)
     for statement in reversed(list(statements(program.body))):
         if not isinstance(statement, Value) or uses[statement]:
@@ -178,7 +177,7 @@ def _count_uses(program: Program) -> Counter[Value]:
 
 
 def _local_uses(block: Block) -> Counter[Value]:
-    """Uses of each value by plain statements of this very block, where nothing is repeated."""
+    """Count the uses of each value by plain statements of this block."""
     uses: Counter[Value] = Counter()
     for statement in block.body:
         if not isinstance(statement, For):
@@ -200,7 +199,7 @@ def _slots(program: Program) -> list[Slot]:
 
 
 def _loop_variables(program: Program) -> set[Slot]:
-    """Indexes of loops that are never set and never looked at outside their one loop."""
+    """Return the loop indexes that are never set and never read outside their loop."""
     loops = [s for s in statements(program.body) if isinstance(s, For)]
     indexes = Counter(loop.index for loop in loops)
     everywhere = list(statements(program.body))

@@ -1,4 +1,4 @@
-"""Operations as WGSL expressions, true to the table in ``lang/ir.py`` whatever drivers do."""
+"""Operations as WGSL expressions with the results that ``lang/ir.py`` defines, on any driver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INFIX: Final = {
 
 _SUMS: Final = ("add", "sub")
 
-#: Operations that a builtin of WGSL does exactly as asked, for every type they take.
+#: Operations for which WGSL has an exact builtin.
 _BUILTIN: Final = frozenset({"abs", "floor", "ceil", "round", "sqrt"})
 
 #: Operations with a helper for each type.
@@ -26,11 +26,11 @@ _HELPED: Final = frozenset(
 
 
 class WgslExpressions:
-    """Writes values; ``helpers`` collects the helper functions they call.
+    """A writer of values; ``helpers`` collects the helper functions they call.
 
-    The names of things around the kernel are given: ``loaded`` elements and pixels, ``positions``
-    along the axes, the functions (``readers``) of images and arrays, ``params`` and ``dims``. An
-    image's pixels may be loaded already: ``near`` names them by argument, dx and dy.
+    The arguments name what surrounds the kernel: ``loaded`` elements and pixels, ``positions``
+    along the axes, the functions (``readers``) of images and arrays, ``params`` and ``dims``.
+    ``near`` names pixels of an image that are loaded already, by argument, dx and dy.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class WgslExpressions:
         self._slots: dict[Slot, str] = {}
         self._text: dict[Value, str] = {}
         self._read: list[dict[tuple[Any, ...], str]] = [{}]
-        #: Expressions that read a slot and have not been written anywhere yet.
+        #: Expressions that read a slot and have not been written yet.
         self._pending: dict[Value, None] = {}
         self._lines: list[str] = []
         self._depth = 1
@@ -72,9 +72,9 @@ class WgslExpressions:
         return self._text[value]
 
     def _opaque(self, value: Value) -> str:
-        """A constant in a variable, so that the compiler does not work out what is made of it.
+        """Return a constant in a variable, which the compiler does not fold.
 
-        It refuses text whose constants overflow or give NaN.
+        It rejects constant expressions that overflow or give NaN.
         """
         name = self._names.number()
         self._line(f"var {name} = {self._use(value)};")
@@ -99,10 +99,10 @@ class WgslExpressions:
         return str(getattr(self, f"_{op}")(value, args))
 
     def _guarded(self, value: Value, args: list[str]) -> list[str]:
-        """Arguments of a float operation, hidden where a driver would change what comes out.
+        """Return the arguments of a float operation, hidden where a driver would change the result.
 
-        Mesa joins constants (``x + 1e8 - 1e8`` becomes ``x``, and ``x * 1e38 * 1e38`` becomes
-        ``x * inf``) and takes ``x * 0``, ``x - x``, ``x / 0`` and ``x / x`` to be finite.
+        Mesa folds constants (``x + 1e8 - 1e8`` becomes ``x``, and ``x * 1e38 * 1e38`` becomes ``x *
+        inf``) and assumes that ``x * 0``, ``x - x``, ``x / 0`` and ``x / x`` are finite.
         """
         left, right = value.args
         if left is right and value.op in ("sub", "div", "eq", "ne"):
@@ -123,7 +123,7 @@ class WgslExpressions:
         return f"{helper}({', '.join(map(passed, args))})"
 
     def _reading(self, value: Value) -> str:
-        """A read at computed indexes; all channels of one pixel are read once in a block."""
+        """Return a read at computed indexes; the channels of a pixel are read once in a block."""
         if value.op == "array":
             indexes = ", ".join(passed(self._use(a)) for a in value.args)
             return f"{self._readers[value.attr]}({indexes})"
@@ -175,7 +175,7 @@ class WgslExpressions:
         return f"({args[0]} {'!=' if value.type == 'bool' else '^'} {args[1]})"
 
     def _ne(self, value: Value, args: list[str]) -> str:
-        if value.args[0].type in FLOATS:  # != is false for NaN in what the compiler makes of it
+        if value.args[0].type in FLOATS:  # drivers evaluate != as false for NaN
             args = self._guarded(value, args)
             return f"(!({args[0]} == {args[1]}))"
         return f"({args[0]} != {args[1]})"
@@ -237,17 +237,17 @@ def _safe_divisor(value: Value) -> bool:
 
 
 def _is_changed(op: str, constant: Value, other: Value) -> bool:
-    """Whether a driver would make something else of a constant than was written."""
+    """Return True if a driver would fold a constant into another one with a different result."""
     if op in _SUMS:
         return bool(_constants(other, _SUMS))
-    if op == "mul" and constant.attr != 0:  # joining ordinary factors only rounds otherwise
+    if op == "mul" and constant.attr != 0:  # folding ordinary factors only changes the rounding
         factors = [constant.attr, *_constants(other, ("mul",))]
         return len(factors) > 1 and not all(1e-12 < abs(factor) < 1e12 for factor in factors)
     return op in ("mul", "div") and constant.attr == 0
 
 
 def _constants(value: Value, family: tuple[str, ...], depth: int = 8) -> list[float]:
-    """The constants that take part in a chain of such operations ending in this value."""
+    """Return the constants in a chain of such operations that ends in this value."""
     if value.op not in family or not depth:
         return []
     return [
@@ -258,7 +258,7 @@ def _constants(value: Value, family: tuple[str, ...], depth: int = 8) -> list[fl
 
 
 def _amount(value: Value, args: list[str]) -> str:
-    """How far to shift, as WGSL wants it: a u32 below the width."""
+    """Return a shift amount as WGSL requires it: a u32 below the number of bits."""
     mask = 63 if value.type == "s64" else 31
     amount = value.args[1]
     if amount.op == "const":
@@ -268,7 +268,7 @@ def _amount(value: Value, args: list[str]) -> str:
 
 
 def bare(text: str) -> str:
-    """The expression without parentheses around all of it."""
+    """Return the expression without its outer parentheses."""
     if not text.startswith("("):
         return text
     depth = 0
@@ -280,5 +280,8 @@ def bare(text: str) -> str:
 
 
 def passed(text: str) -> str:
-    """As :func:`bare`, but ``f(a < b, c > d)`` would be read as one template argument."""
+    """Return the expression without outer parentheses, unless it would be parsed as a template.
+
+    ``f(a < b, c > d)`` is read as a call with one template argument.
+    """
     return text if "<" in text or ">" in text else bare(text)

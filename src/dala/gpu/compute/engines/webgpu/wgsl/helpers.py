@@ -31,18 +31,18 @@ def _functions() -> dict[str, str]:
 
 @cache
 def _uses(name: str) -> frozenset[str]:
-    """The helper and every other helper it needs."""
+    """Return the helper and every other helper it needs."""
     functions = _functions()
     called = set(re.findall(r"\b(\w+)\(", functions[name])) & functions.keys() - {name}
     return frozenset({name}).union(*(_uses(other) for other in called))
 
 
 def helper_names() -> frozenset[str]:
-    """Every helper's name; kernels must not name anything else so."""
+    """Return every helper's name; kernels must not use these names."""
     return frozenset(_functions())
 
 
 def helper_source(names: Iterable[str]) -> str:
-    """The text of the named helpers and of all they use, in the file's order."""
+    """Return the text of the named helpers and of all they use, in the files' order."""
     needed = frozenset().union(*(_uses(name) for name in names))
     return "\n".join(text for name, text in _functions().items() if name in needed)

@@ -1,11 +1,11 @@
-// Functions that generated kernels call by name; only those that are used (and what those use) are
-// put into a kernel. Why they exist: WGSL leaves these cases open (NaN, division by zero,
-// conversions out of range, 64-bit functions), and drivers differ in the accuracy of the rest.
-// A name is the operation and its type: s32 is i32, s64 is i64.
+// Functions that generated kernels call by name; a shader contains those that it uses. They exist
+// because WGSL leaves some results open (NaN, division by zero, conversions out of range, 64-bit
+// functions), and because drivers differ in the accuracy of others. A name is the operation and its
+// type: s32 is i32, s64 is i64.
 
 // bits ---------------------------------------------------------------------------------------------
 
-// An argument is never folded by the compiler, so infinities and NaN may come from here.
+// The compiler does not fold an argument, so infinities and NaN can be made here.
 fn bits_f32(bits: u32) -> f32 {
     return bitcast<f32>(bits);
 }
@@ -14,8 +14,8 @@ fn bits_f64(bits: u64) -> f64 {
     return bitcast<f64>(bits);
 }
 
-// The same number, in a way no compiler sees through (p.zero is 0): some regroup sums and products,
-// which is wrong where rounding or infinities matter.
+// Return the same number, hidden from the compiler (p.zero is 0): some compilers regroup sums and
+// products, which is wrong where rounding or infinities matter.
 fn hide_f32(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(x) ^ p.zero);
 }
@@ -24,7 +24,7 @@ fn hide_f64(x: f64) -> f64 {
     return bitcast<f64>(bitcast<u64>(x) ^ u64(p.zero));
 }
 
-// Compilers may take x != x to be false; not so with bits.
+// Compilers may evaluate x != x as false, but not a comparison of bits.
 fn isnan_f32(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
@@ -55,15 +55,15 @@ fn unpack_u8(word: u32) -> vec4<i32> {
     return vec4<i32>((vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u));
 }
 
-// Conversions run at a quarter of the speed of sums on many GPUs. A byte is put where the ones of
-// 256.0 stand instead; drivers may multiply that out with what follows, which costs next to nothing
-// with a number this small.
+// Conversions run at a quarter of the speed of additions on many GPUs. Instead the byte is placed
+// in the mantissa of 256.0. Drivers may distribute a following product over the difference, which
+// loses almost no precision with a number this small.
 fn from_byte(byte: i32) -> f32 {
     return bitcast<f32>((u32(byte) << 15u) | 0x43800000u) - 256.0f;
 }
 
-// Saturated and rounded, halves up: the factor lifts them by a last place, so that the sum, which
-// takes halves to even, goes up. (Two sums in a row would be made one by some drivers.) NaN gives 0.
+// Saturate and round, halves up: the factor adds one unit in the last place, so that the sum, which
+// rounds halves to even, rounds up. (Some drivers would merge two sums.) NaN gives 0.
 fn byte_f32(x: f32) -> i32 {
     let inside = min(select(0.0f, x, x > 0.0f), 255.0f);
     return i32(bitcast<u32>(inside * 1.00000011920929f + 8388608.0f) & 255u);
@@ -164,14 +164,14 @@ fn u32_to_s64(x: u32) -> i64 {
 // f32 functions: drivers' own are off by up to 1e-2 (sin of large numbers), 4e-4 (log near 1) and
 // 2e-5 (atan) ----------------------------------------------------------------------------------------
 
-// Division is only promised to be right while the divisor is neither very large nor very small.
+// Division is only guaranteed to be accurate if the divisor is neither very large nor very small.
 fn div_f32(a: f32, b: f32) -> f32 {
     let size = abs(b);
     let k = select(select(1.0f, 1.8446744e19f, size < 1e-30f), 5.4210109e-20f, size > 1e30f);
     return (a / (b * k)) * k;
 }
 
-// x * 2^n, in two steps so that the ends of the range are reached.
+// x * 2^n, in two steps to reach the ends of the range.
 fn scale_f32(x: f32, n: i32) -> f32 {
     let half = n >> 1u;
     let low = bitcast<f32>(u32(half + 127i) << 23u);
@@ -243,8 +243,8 @@ fn multiply_high(a: u32, b: u32) -> u32 {
     return ah * bh + (t >> 16u) + (u >> 16u);
 }
 
-// The angle less its nearest multiple of pi/2, and that multiple modulo 4. Large angles meet the
-// 96 bits of 2/pi that matter to them.
+// The angle minus its nearest multiple of pi/2, and that multiple modulo 4. Large angles are
+// multiplied by the 96 bits of 2/pi that matter to them.
 fn quadrant_large_f32(x: f32) -> vec2<f32> {
     let bits = bitcast<u32>(x);
     let m = (bits & 0x007fffffu) | 0x00800000u;
@@ -345,7 +345,7 @@ fn atan2_f32(y: f32, x: f32) -> f32 {
     let ax = abs(x);
     let ay = abs(y);
     let big = max(ax, ay);
-    // Division is only promised to be accurate away from the ends of the range.
+    // Division is only guaranteed to be accurate away from the ends of the range.
     let k = select(select(1.0f, 16777216.0f, big < 1e-30f), 5.9604645e-8f, big > 1e37f);
     var t = (min(ax, ay) * k) / (big * k);
     if (big == 0.0f) { t = 0.0f; }
@@ -361,8 +361,8 @@ fn head_f32(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
 }
 
-// x^y for finite x > 0 and finite y: the logarithm and its product with y are kept as two numbers
-// each, else the error of the product would be magnified a hundredfold.
+// x^y for finite x > 0 and finite y. The logarithm and its product with y are sums of two numbers,
+// else the error of the product would be magnified a hundredfold.
 fn pow_core_f32(x: f32, y: f32) -> f32 {
     var m = x;
     var e = -127i;
@@ -490,7 +490,7 @@ fn log_f64(x: f64) -> f64 {
     return n * 6.93147180369123816490e-01lf - ((h - low) - f);
 }
 
-// The 160 bits of 2/pi that matter to x, times its 53: the fraction of the turn that is left.
+// The 160 bits of 2/pi that matter to x, times its 53 bits: the remaining fraction of a turn.
 fn quadrant_large_f64(x: f64) -> vec2<f64> {
     let bits = bitcast<u64>(x);
     let m = (bits & 0x000ffffffffffffflu) | 0x0010000000000000lu;
@@ -504,7 +504,7 @@ fn quadrant_large_f64(x: f64) -> vec2<f64> {
         0x6bfb5fb1u, 0x1f8d5d08u, 0x56033046u, 0xfc7b6babu, 0xf0cfbc20u, 0x9af4361du);
     let ml = m & 0xfffffffflu;
     let mh = m >> 32u;
-    // Columns of 32 bits, from the least: each partial product adds to two of them.
+    // Columns of 32 bits, from the lowest; each partial product adds to two of them.
     var word: array<u64, 6>;
     for (var i = 0u; i < 5u; i++) {
         let at = (k >> 5u) + 4u - i;

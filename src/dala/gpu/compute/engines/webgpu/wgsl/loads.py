@@ -1,4 +1,4 @@
-"""Bindings, the uniform block, and reading: how a shader gets the numbers a kernel works on."""
+"""Bindings, the uniform block, and reads: how a shader gets the numbers a kernel works on."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import fixed_offsets, offset_names
-from dala.gpu.compute.engines.webgpu.wgsl.shader import Way
+from dala.gpu.compute.engines.webgpu.wgsl.shader import Pattern
 from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
 
-#: Kinds that are read by a function of their own rather than handed to ``kernel``.
+#: Kinds of argument that are read by a function instead of passed to ``kernel``.
 FREE: Final = frozenset({"image", "array"})
 
 
 class Reading:
-    """What a shader reads. Methods return expressions, or lines that name them."""
+    """The reads of a shader. Methods return expressions, or lines that assign them."""
 
     def __init__(
         self,
         program: Program,
         geometry: Geometry,
-        way: Way,
+        pattern: Pattern,
         workgroup: int,
         aliased: tuple[int, ...],
     ) -> None:
         self.program = program
-        self.way = way
+        self.pattern = pattern
         self.workgroup = workgroup
         self.aliased = aliased
         self.axes = len(geometry.dims)
-        # The output walks with step 1; a single number may have step 0 and be the output too.
+        # The output has stride 1; a single number may have stride 0 and be the output too.
         self.inner = [1 if i in aliased else step for i, step in enumerate(geometry.layout[1])]
         self.channels = program.out.channels
         self.pixelwise = program.out.pixels or any(
             arg.kind in ("pixel", "image") for arg in program.args
         )
         used = list(values(program.body))
-        #: Arguments and axes that the program really looks at.
+        #: Arguments and axes that the program uses.
         self.looked = {v.attr for v in used if v.op in ("element", "array")}
         self.looked |= {v.attr[0] for v in used if v.op in ("pixel", "image")}
         self.positions = {v.attr for v in used if v.op == "position"}
-        self.offsets = (fixed_offsets(program) or {}) if self.way == "strips" else {}
+        self.offsets = (fixed_offsets(program) or {}) if self.pattern == "strips" else {}
         if any(v.op == "image" for v in used) and not self.offsets:
             self.positions |= {0, 1}
         self.loops = any(isinstance(s, For) for s in statements(program.body))
@@ -59,16 +59,17 @@ class Reading:
         self.near = offset_names(self.names, self.values, self.offsets)
         self.helpers: set[str] = set()
         self.functions: list[str] = []
-        #: Members of the uniform block: WGSL type, and what it is of the geometry.
+        #: Members of the uniform block: WGSL type, and the function of the geometry that computes
+        #: it.
         self.members: dict[str, tuple[str, Callable[[Geometry], int]]] = {}
         self._bytes: dict[int, str] = {}
 
     # bindings
 
     def stored(self, i: int) -> str:
-        """The item type of an argument's binding; -1 is the output."""
+        """Return the element type of an argument's binding; -1 is the output."""
         if i < 0:
-            dtype, channels, quads = self.program.out.dtype, self.channels, self.way == "quads"
+            dtype, channels, quads = self.program.out.dtype, self.channels, self.pattern == "quads"
         else:
             arg = self.program.args[i]
             dtype, quads = arg.dtype, self.in_quads(i)
@@ -81,9 +82,9 @@ class Reading:
         return f"vec4<{scalar}>" if quads or channels == 4 else scalar
 
     def in_quads(self, i: int) -> bool:
-        """Whether four neighbours of this argument are loaded as one."""
+        """Return True if four neighbors of this argument are loaded at once."""
         arg = self.program.args[i]
-        if self.way != "quads" or ITEMSIZE[arg.dtype] == 8:
+        if self.pattern != "quads" or ITEMSIZE[arg.dtype] == 8:
             return False
         if arg.kind == "element":
             return self.inner[i] == 1 and (not self.pixelwise or self.axes == 1)
@@ -92,12 +93,12 @@ class Reading:
     # the uniform block
 
     def member(self, name: str, value: Callable[[Geometry], int], type_: str = "u32") -> str:
-        """A number of the geometry."""
+        """Return a number of the geometry."""
         self.members.setdefault(name, (type_, value))
         return f"p.{name}"
 
     def extent(self, argument: int, axis: int) -> str:
-        """The size of an argument (-1: the output) along an axis, as ``dim`` gives it."""
+        """Return the size of an argument (-1: the output) along an axis, as ``dim`` defines it."""
         name = "out" if argument < 0 else self.values[argument]
         return self.member(
             f"{name}_dim_{axis}",
@@ -106,26 +107,26 @@ class Reading:
         )
 
     def size(self, i: int, axis: int) -> str:
-        """The size of an image or array along an axis; 1 if it is empty: its memory is zeros."""
+        """Return the size of an image or array along an axis; 1 if it is empty."""
         member = f"{self.values[i]}_size_{axis}"
         return self.member(member, lambda g: max(g.shapes[i][axis], 1), "i32")
 
     def count(self) -> str:
-        """The number of positions."""
+        """Return the number of positions."""
         return self.member("count", lambda g: g.count)
 
     def dim(self, axis: int) -> str:
-        """The extent of the walk along an axis."""
+        """Return the extent of the positions along an axis."""
         return self.member(f"dim_{axis}", lambda g: g.dims[axis])
 
     def step(self, i: int, axis: int, unit: int) -> str:
-        """An argument's step along an axis, in numbers or in quads of them."""
+        """Return an argument's stride along an axis, in numbers or in quads."""
         return self.member(f"{self.values[i]}_step_{axis}", lambda g: g.strides[i][axis] // unit)
 
     # one number, one pixel
 
     def byte(self, i: int) -> str:
-        """A function that reads one u8 of an argument."""
+        """Return a function that reads one u8 of an argument."""
         if i not in self._bytes:
             name = self._bytes[i] = self.names.new(f"{self.values[i]}_byte")
             self.functions.append(
@@ -135,13 +136,13 @@ class Reading:
         return self._bytes[i]
 
     def item(self, i: int, index: str) -> str:
-        """One number of an argument that is not bound in quads."""
+        """Return one number of an argument that is not bound in quads."""
         if self.program.args[i].dtype == "u8":
             return f"{self.byte(i)}({index})"
         return f"{self.bindings[i]}[{index}]"
 
     def pixel(self, i: int, index: str) -> str:
-        """One pixel of an argument that is not bound in quads; ``index`` is a name."""
+        """Return one pixel of an argument that is not bound in quads; ``index`` is a name."""
         arg = self.program.args[i]
         n = arg.channels
         if n == 1:
@@ -155,12 +156,12 @@ class Reading:
         return f"{vector(LOADED[arg.dtype], n)}({', '.join(parts)})"
 
     def reader(self, i: int) -> str:
-        """A function that reads an image beside a position, or an array at indexes; clamped."""
+        """Return a function that reads an image at an offset, or an array at indexes, clamped."""
         arg = self.program.args[i]
         name = self.names.new(f"read_{arg.name}")
 
         if arg.kind == "image":
-            # Clamped before it is added, so that no offset is too large.
+            # Clamped before it is added, so that the sum does not overflow.
             lines = [
                 f"fn {name}(x: i32, y: i32, dx: i32, dy: i32) -> "
                 f"{vector(LOADED[arg.dtype], arg.channels)} {{",
@@ -186,7 +187,7 @@ class Reading:
     # everything at one position
 
     def where(self, linear: str) -> list[str]:
-        """Lines that name the position's indexes (i32) from its number, if they are used."""
+        """Return lines that compute the position's indexes (i32) from its number, if used."""
         if not self.positions:
             return []
 
@@ -197,7 +198,7 @@ class Reading:
         return unravel(linear, list(self.at), sizes, "up", "i32")
 
     def gather(self, linear: str, skip: Set[int] = frozenset()) -> list[str]:
-        """Lines that load what ``kernel`` takes at one position, each under its own name."""
+        """Return lines that load the arguments of ``kernel`` at one position."""
         lines: list[str] = []
         walked: list[str] = []
         for i, arg in enumerate(self.program.args):
@@ -220,7 +221,7 @@ class Reading:
         return lines
 
     def index(self, i: int, walked: list[str], unit: int = 1) -> str:
-        """Where an element lies, from the indexes along the walk's axes."""
+        """Return the index of an element, from the indexes along the axes."""
         terms = [f"{at} * {self.step(i, k, unit)}" for k, at in enumerate(walked[:-1])]
         if self.inner[i] == 1:
             terms.append(walked[-1])
@@ -228,16 +229,16 @@ class Reading:
 
 
 def vector(type_: str, n: int) -> str:
-    """``n`` numbers of an IR type as one WGSL type."""
+    """Return the WGSL type of ``n`` numbers of an IR type."""
     return WGSL_TYPE[type_] if n == 1 else f"vec{n}<{WGSL_TYPE[type_]}>"
 
 
 def unravel(
     linear: str, names: list[str], sizes: list[str], rest: str, type_: str = ""
 ) -> list[str]:
-    """Lines that take a number apart into indexes; ``sizes`` are those of all axes but the first.
+    """Return lines that split a number into indexes; ``sizes`` has all axes but the first.
 
-    ``rest`` begins the names of what is left over in between.
+    ``rest`` is the prefix of the remainders' names.
     """
     lines, left = [], linear
     for k in range(len(names) - 1, 0, -1):

@@ -16,7 +16,7 @@ WGSL_TYPE: Final = {
     "bool": "bool", "s32": "i32", "u32": "u32", "s64": "i64", "f32": "f32", "f64": "f64",
 }  # fmt: skip
 
-#: Words a WGSL identifier cannot be, or that the generated text uses itself.
+#: Reserved words of WGSL, and words that the generated text uses.
 _WORDS: Final = """
     alias array atomic bitcast bool break case const const_assert continue continuing default
     diagnostic discard else enable f16 f32 f64 false fn for i32 i64 if let loop mat2x2 mat3x3
@@ -47,7 +47,7 @@ _NUMBERED: Final = ("d", "e", "r", "up", "rest")
 
 
 class Names:
-    """Gives out identifiers that WGSL accepts and that nothing else has."""
+    """A source of unique WGSL identifiers."""
 
     def __init__(self) -> None:
         self._taken = set(_WORDS.split()) | helper_names()
@@ -56,7 +56,7 @@ class Names:
         self._count = 0
 
     def new(self, wish: str) -> str:
-        """``wish`` itself if it can be had, else something like it."""
+        """Return ``wish`` if it is valid and free, else a similar identifier."""
         plain = re.sub(r"[^0-9A-Za-z_]", "", wish).strip("_")
         if not plain or plain[0].isdigit():
             plain = "v" + plain
@@ -68,13 +68,13 @@ class Names:
         return name
 
     def inner(self) -> Names:
-        """For the kernel's own function: all that is taken so far, but none of what is around."""
+        """Return names for the kernel's function, where words of the surrounding lines are free."""
         names = Names()
         names._taken, names._around = set(self._taken), set()
         return names
 
     def number(self) -> str:
-        """The next of t1, t2, ..."""
+        """Return the next of t1, t2, ..."""
         self._count += 1
         while f"t{self._count}" in self._taken:
             self._count += 1
@@ -82,7 +82,7 @@ class Names:
 
 
 def literal(number: Any, type_: str, helpers: set[str]) -> str:
-    """A number of the given IR type as WGSL text that reads back as the same bits."""
+    """Return a number of an IR type as WGSL text with exactly the same value."""
     if type_ == "bool":
         return "true" if number else "false"
     if type_ == "s32":

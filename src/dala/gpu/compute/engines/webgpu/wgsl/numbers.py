@@ -1,7 +1,8 @@
-"""WGSL for reading buffers of any dtype as numbers to compute with, one or four at a time.
+"""WGSL that reads buffers of any dtype as numbers to compute with, one or four at a time.
 
-A *unit* is one number, or four neighbours as a vec4. Numbers are computed with as f32, f64, i32,
-u32 or i64; bytes as u32. Shaders made of this text have a uniform block ``p`` with ``zero`` (0).
+A *unit* is one number, or four neighbors as a vec4. The types to compute with are f32, f64, i32,
+u32 and i64; bytes are u32. The shaders have a uniform block ``p`` with a member ``zero``, which is
+0.
 """
 
 from __future__ import annotations
@@ -12,23 +13,23 @@ from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE
 
 #: The WGSL type of a buffer's numbers by dtype; bytes are stored four to a word.
 STORED: Final = {**WGSL_TYPE, "u8": "u32"}
-#: Bytes of a type of WGSL.
+#: Bytes of each WGSL type.
 SIZE: Final = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "u32": 4}
 
 
 def vector(kind: str, width: int) -> str:
-    """The type of a unit."""
+    """Return the type of a unit."""
     return kind if width == 1 else f"vec4<{kind}>"
 
 
 def bound(number: int, name: str, kind: str, *, write: bool = False) -> str:
-    """The declaration of a buffer."""
+    """Return the declaration of a buffer."""
     access = "read_write" if write else "read"
     return f"@group(0) @binding({number}) var<storage, {access}> {name}: array<{kind}>;\n"
 
 
 def converted(x: str, stored: str, kind: str, width: int) -> str:
-    """A unit of stored numbers as numbers of another type."""
+    """Return the expression that converts a unit to another type."""
     if stored == kind:
         return x
     if (stored, kind) == ("i32", "u32"):
@@ -39,7 +40,7 @@ def converted(x: str, stored: str, kind: str, width: int) -> str:
 
 
 def reading(number: int, name: str, dtype: str, kind: str, width: int) -> str:
-    """A buffer, and ``fetch_<name>(i)``: its unit ``i``."""
+    """Return the declaration of a buffer and ``fetch_<name>(i)``, which reads its unit ``i``."""
     stored = STORED[dtype]
     unit = vector(kind, width)
     if dtype != "u8":
@@ -57,7 +58,7 @@ def reading(number: int, name: str, dtype: str, kind: str, width: int) -> str:
 
 
 def each(function: str, unit: str, width: int, *names: str) -> str:
-    """A function of single numbers, for units: the expression that calls it."""
+    """Return a call of a function for each number of a unit."""
     if width == 1:
         return f"{function}({', '.join(names)})"
     parts = (f"{function}({', '.join(f'{n}.{lane}' for n in names)})" for lane in "xyzw")
@@ -65,7 +66,7 @@ def each(function: str, unit: str, width: int, *names: str) -> str:
 
 
 def combining(name: str, kind: str, operation: str, width: int) -> str:
-    """``<name>(a, b)`` of two units: "sum", or "max" or "min", in which NaN spreads."""
+    """Return ``<name>(a, b)``, the "sum", "max" or "min" of two units; NaN propagates."""
     unit = vector(kind, width)
     if operation == "sum":
         value = "a + b"
@@ -79,14 +80,14 @@ def combining(name: str, kind: str, operation: str, width: int) -> str:
 
 
 def folding(name: str, combine: str, kind: str, width: int) -> str:
-    """``<name>(a)``: the numbers of a unit to one."""
+    """Return ``<name>(a)``, which combines the numbers of a unit."""
     unit = vector(kind, width)
     value = "a" if width == 1 else f"{combine}({combine}(a.x, a.y), {combine}(a.z, a.w))"
     return f"fn {name}(a: {unit}) -> {kind} {{\n    return {value};\n}}\n"
 
 
 def neutral(kind: str, operation: str) -> str:
-    """The number that changes nothing; infinities come from bits that no compiler sees."""
+    """Return the neutral element; infinities are computed so that no compiler folds them."""
     if operation == "sum":
         return f"{kind}(0)"
     if kind in ("f32", "f64"):
@@ -98,6 +99,6 @@ def neutral(kind: str, operation: str) -> str:
 
 
 def fields(*names: str) -> str:
-    """The uniform block: u32 numbers, ``zero`` last."""
+    """Return the declaration of the uniform block: u32 numbers, ``zero`` last."""
     fields = "".join(f"    {n}: u32,\n" for n in (*names, "zero"))
     return f"struct Block {{\n{fields}}}\n"

@@ -87,7 +87,7 @@ _FETCH_RGBA8: Final = """
     let c = vec3<f32>(vec3<u32>(w & 255u, (w >> 8u) & 255u, (w >> 16u) & 255u));
     return vec4<f32>(c, bitcast<f32>((w >> 24u) | 0x4b000000u));"""
 
-# Sixteen bits for each number: 2**23 + n holds the whole number n in its low bits.
+# Sixteen bits for each number: 2**23 + n has the integer n in its low bits.
 _SIXTEEN: Final = """fn to_sixteen(v: f32) -> u32 {
     return bitcast<u32>(v * 257.0f + 8388608.0f) & 65535u;
 }
@@ -156,7 +156,7 @@ class ImageFormat:
 
     @property
     def words(self) -> bool:
-        """Whether pixels share words of memory, so that no pixel can be stored alone."""
+        """True if pixels share words of memory, so that a single pixel cannot be stored."""
         return self.dtype == "u8" and self.channels != 4
 
     @property
@@ -168,12 +168,12 @@ class ImageFormat:
 
     @property
     def color(self) -> str:
-        """The type of a colour that is blurred."""
+        """The type of a color that is blurred."""
         return "f32" if self.channels == 1 else "vec3<f32>"
 
     @property
     def parts(self) -> str:
-        """What gives the colour of a fetched pixel."""
+        """The swizzle that selects the color of a fetched pixel."""
         return ".xyz" if self.channels == 4 else ""
 
     @property
@@ -183,19 +183,19 @@ class ImageFormat:
 
     @property
     def middle(self) -> tuple[str, int]:
-        """The type and the bytes of a pixel that is blurred along one axis."""
+        """The type and bytes of a pixel that is blurred along one axis."""
         if self.channels == 1:
             return "f32", 4
         return ("vec2<u32>", 8) if self.dtype == "u8" else ("vec4<f32>", 16)
 
     @property
     def middle_scale(self) -> float:
-        """What a number from the middle is to be multiplied with."""
+        """The factor to multiply numbers of the intermediate image with."""
         return 1 / 257 if self.dtype == "u8" and self.channels > 1 else 1.0
 
     @property
     def held(self) -> tuple[str, int]:
-        """The type and the bytes of a blurred pixel in workgroup memory."""
+        """The type and bytes of a blurred pixel in workgroup memory."""
         if self.dtype == "u8":
             return "u32", 4
         return ("f32", 4) if self.channels == 1 else ("vec4<f32>", 16)
@@ -215,12 +215,12 @@ class ImageFormat:
         return f"{self.read()}\nfn fetch(i: u32) -> {self.fetched} {{\n{body}\n}}\n"
 
     def middles(self) -> str:
-        """``to_middle(colour, alpha)`` and ``from_middle``."""
+        """Return the functions ``to_middle(color, alpha)`` and ``from_middle``."""
         text = _MIDDLE[self.dtype, self.channels]
         return _SIXTEEN + "\n" + text if self.middle[0] == "vec2<u32>" else text
 
     def hold(self, color: str, alpha: str) -> str:
-        """A blurred pixel as it is held: u8 rounded, in one word."""
+        """Return the expression for a pixel in workgroup memory: u8 rounded, in one word."""
         if self.dtype == "f32":
             return color if self.channels == 1 else f"vec4<f32>({color}, {alpha or '0.0f'})"
         if self.channels == 1:
@@ -228,7 +228,7 @@ class ImageFormat:
         return f"word({color}, {alpha or '0.0f'})"
 
     def holding(self) -> str:
-        """``word``, if :meth:`hold` calls it."""
+        """Return the function ``word`` if :meth:`hold` calls it."""
         if self.dtype == "f32" or self.channels == 1:
             return ""
         return (
@@ -238,7 +238,7 @@ class ImageFormat:
         )
 
     def stored(self, held: str) -> str:
-        """The stored numbers of a held pixel, as programs take them."""
+        """Return the stored numbers of a held pixel, as programs take them."""
         if self.dtype == "f32":
             return f"{held}.xyz" if self.channels == 3 else held
         if self.channels == 1:

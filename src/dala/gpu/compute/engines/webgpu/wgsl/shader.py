@@ -1,18 +1,18 @@
-"""Programs as WGSL compute shaders: which shader a dispatch needs, and what to hand to it.
+"""Programs as WGSL compute shaders.
 
-A shader has three parts: ``kernel``, the program at one position (``wgsl_body.py``); the reading
-of its arguments (``wgsl_read.py``); and ``main``, which finds the position, calls ``kernel`` and
-stores the result (``wgsl_main.py``). How ``main`` walks is the *way*:
+A shader has three parts: ``kernel``, the program at one position (``body.py``); the reads of its
+arguments (``loads.py``); and ``main``, which computes the position, calls ``kernel`` and stores the
+result (``writer.py``). An invocation of ``main`` computes:
 
-- ``quads``: an invocation makes four neighbouring positions, loading and storing whole ``vec4``
-  (or one word of four bytes), which is what memory likes best;
+- ``quads``: four neighboring positions, loaded and stored as ``vec4`` (or one word of four bytes),
+  which is the fastest;
 - ``single``: one position, for 64-bit types, broadcast layouts and pixels of four numbers;
-- ``bytes``: four u8 elements that do not lie alike in all arguments;
-- ``tiles``: one pixel, invocations lying in rectangles, for programs that look at neighbours;
-- ``strips``: four pixels of a column, which share the neighbours that they look at, where these lie
-  at fixed distances (``wgsl_near.py``).
+- ``bytes``: four u8 elements, where arguments have different strides;
+- ``tiles``: one pixel, with workgroups that are rectangles, for programs that read neighbors;
+- ``strips``: four pixels of a column, which share their neighbors, for programs that read them at
+  fixed offsets (``offsets.py``).
 
-Extents, steps and parameters are members of one uniform block, so new shapes need no new shader.
+Extents, strides and parameters are members of one uniform block, so new shapes need no new shader.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import fixed_offsets
 from dala.gpu.compute.lang.ir import Program, statements
 
-Way: TypeAlias = Literal["quads", "single", "bytes", "tiles", "strips"]
+Pattern: TypeAlias = Literal["quads", "single", "bytes", "tiles", "strips"]
 
-#: Width of a tile in pixels; its height follows from the size of a workgroup.
+#: The width of a tile in pixels; its height follows from the size of a workgroup.
 TILE: Final = 32
 
 #: Pixels of a strip.
 STRIP: Final = 4
 
-#: Programs with more statements are not written out for each pixel of a strip: compilers take long.
-LONGEST: Final = 200
+#: The most statements of a program in strips: longer ones take long to compile.
+MAX_STATEMENTS: Final = 200
 
-#: Members of the uniform block: the format of each WGSL type in Python's ``struct``.
+#: The ``struct`` format of each WGSL type in the uniform block.
 PACK: Final = {"u32": "I", "i32": "i", "f32": "f", "f64": "d", "i64": "q"}
 
 
@@ -48,58 +48,58 @@ PACK: Final = {"u32": "I", "i32": "i", "f32": "f", "f64": "d", "i64": "q"}
 class BlockLayout:
     """The uniform block: 64-bit parameters, numbers of the geometry, all other parameters."""
 
-    #: What each number of the geometry is.
+    #: The function that computes each number of the geometry.
     statics: tuple[Callable[[Geometry], int], ...]
     #: Parameters by index and WGSL type, in the order of the block.
     params: tuple[tuple[int, str], ...]
-    #: How many of them stand before the numbers of the geometry.
+    #: The number of parameters before the numbers of the geometry.
     wide: int
     packer: struct.Struct
 
     def numbers(self, geometry: Geometry) -> tuple[int, ...]:
-        """The geometry's numbers, as :meth:`pack` wants them."""
+        """Return the geometry's numbers for :meth:`pack`."""
         return tuple(value(geometry) for value in self.statics)
 
     def pack(self, numbers: tuple[int, ...], params: tuple[Any, ...]) -> bytes:
-        """The block of one dispatch."""
+        """Return the block of one dispatch."""
         chosen = [params[i] for i, _ in self.params]
         try:
             return self.packer.pack(*chosen[: self.wide], *numbers, *chosen[self.wide :])
-        except (struct.error, OverflowError, TypeError):  # too large for f32, say
+        except (struct.error, OverflowError, TypeError):  # too large for its type
             fitted = [_fit(params[i], type_) for i, type_ in self.params]
             return self.packer.pack(*fitted[: self.wide], *numbers, *fitted[self.wide :])
 
 
 @dataclass(frozen=True, slots=True)
 class Shader:
-    """Generated text, and what a dispatch must know about it."""
+    """A generated shader, its bindings and its uniform block."""
 
     source: str
-    way: Way
-    #: Arguments that have a binding, in binding order; the output and the block follow them.
+    pattern: Pattern
+    #: Arguments that have a binding, in binding order, followed by the output and the block.
     bound: tuple[int, ...]
     block: BlockLayout
     workgroup: int
 
     def groups(self, geometry: Geometry) -> int:
-        """How many workgroups cover the geometry."""
-        if self.way in ("tiles", "strips"):
+        """Return the number of workgroups that cover the geometry."""
+        if self.pattern in ("tiles", "strips"):
             height, width = geometry.out_shape[:2]
-            rows = self.workgroup // TILE * (STRIP if self.way == "strips" else 1)
+            rows = self.workgroup // TILE * (STRIP if self.pattern == "strips" else 1)
             return -(-width // TILE) * -(-height // rows)
-        per_group = self.workgroup * (1 if self.way == "single" else 4)
+        per_group = self.workgroup * (1 if self.pattern == "single" else 4)
         return -(-geometry.count // per_group)
 
 
-def choose_way(program: Program, geometry: Geometry) -> Way:
-    """How ``main`` should walk over this geometry."""
+def choose_pattern(program: Program, geometry: Geometry) -> Pattern:
+    """Choose what an invocation computes for this geometry."""
     kinds = {arg.kind for arg in program.args}
     wide = ITEMSIZE[program.out.dtype] == 8
     if program.out.pixels or kinds & {"pixel", "image"}:
         words = program.out.dtype != "u8" or program.out.channels == 4
         around = program.uses_position or kinds & {"image", "array"}
         if words and around and program.rank == 2:
-            few = sum(1 for _ in statements(program.body)) <= LONGEST
+            few = sum(1 for _ in statements(program.body)) <= MAX_STATEMENTS
             held = few and kinds <= {"pixel", "image"} and fixed_offsets(program) is not None
             return "strips" if held else "tiles"
         if wide or (program.out.channels == 4 and program.out.dtype != "u8"):
@@ -113,27 +113,27 @@ def choose_way(program: Program, geometry: Geometry) -> Way:
 
 
 def shader_key(program: Program, geometry: Geometry, aliased: tuple[int, ...]) -> tuple[Any, ...]:
-    """Equal for dispatches that one shader can do."""
-    return program.key, geometry.layout, choose_way(program, geometry), aliased
+    """Return a key that is equal for dispatches of one shader."""
+    return program.key, geometry.layout, choose_pattern(program, geometry), aliased
 
 
 def write_shader(
     program: Program, geometry: Geometry, *, workgroup: int = 256, aliased: tuple[int, ...] = ()
 ) -> Shader:
-    """The shader for a program over geometries of this layout.
+    """Return the shader for a program over geometries of this layout.
 
-    ``aliased`` are the arguments that are the output itself: WebGPU lets no buffer be bound for
-    reading and for writing at once, so they are read through the output's binding.
+    ``aliased`` are the arguments that are the output itself. WebGPU does not allow a buffer to be
+    bound for reading and for writing, so they are read through the output's binding.
     """
     from dala.gpu.compute.engines.webgpu.wgsl.simplify import simplify
     from dala.gpu.compute.engines.webgpu.wgsl.writer import ShaderWriter
 
-    way = choose_way(program, geometry)
-    return ShaderWriter(simplify(program), geometry, way, workgroup, aliased).write()
+    pattern = choose_pattern(program, geometry)
+    return ShaderWriter(simplify(program), geometry, pattern, workgroup, aliased).write()
 
 
 def emit(program: Program, layout: tuple[int, tuple[int, ...]]) -> str:
-    """The text of the shader for a layout (see ``Geometry.layout``) with rows of whole quads."""
+    """Return the shader for a layout (see ``Geometry.layout``) with rows of whole quads."""
     axes, inner = layout
     dims = (64,) * axes
     steps = tuple((64,) * (axes - 1) + (step,) if step >= 0 else () for step in inner)
@@ -143,7 +143,7 @@ def emit(program: Program, layout: tuple[int, tuple[int, ...]]) -> str:
 
 
 def _rows_of_quads(program: Program, geometry: Geometry) -> bool:
-    """Whether rows hold whole quads, and every argument's rows begin on one."""
+    """Return True if rows have whole quads, and every argument's rows start on one."""
     return geometry.dims[-1] % 4 == 0 and all(
         step % 4 == 0
         for arg, steps in zip(program.args, geometry.strides, strict=True)
@@ -153,7 +153,7 @@ def _rows_of_quads(program: Program, geometry: Geometry) -> bool:
 
 
 def _fit(value: Any, type_: str) -> Any:
-    """A parameter as ``struct`` takes it: f32 may round to infinity, ints wrap around."""
+    """Convert a parameter for ``struct``: f32 may round to infinity, ints wrap."""
     if type_ == "f64":
         return float(value)
     if type_ == "f32":

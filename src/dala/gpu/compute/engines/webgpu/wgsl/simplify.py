@@ -1,9 +1,9 @@
-"""Programs over pixels of bytes, made shorter before they are written as WGSL.
+"""Shorter forms of programs over u8 pixels, before they are written as WGSL.
 
-The front end spells out how a byte becomes a number and how a number becomes a byte. What comes to
-the same is put in its place: a byte that is only handed on (as alpha mostly is) stays a byte, two
-constant factors of a byte are one, a byte becomes a number by a cast marked "byte", and the end of
-a computation is the operation ``byte``.
+The front end spells out the conversions between bytes and numbers. They are replaced by
+equivalents: a byte that is only passed on (as alpha often is) stays a byte, two constant factors
+become one, the cast of a byte to a number is marked "byte", and the final conversion to a byte is
+the operation ``byte``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dala.gpu.compute.lang.ir import (
 
 
 def simplify(program: Program) -> Program:
-    """The same program, or one that gives the same but for the last place of its numbers."""
+    """Return an equivalent program, whose results may differ in the last place."""
     if "u8" not in {program.out.dtype, *(arg.dtype for arg in program.args)}:
         return program
 
@@ -37,7 +37,7 @@ def simplify(program: Program) -> Program:
         return v.op == "byte"
 
     def scaled_byte(v: Value) -> tuple[Value, float] | None:
-        """The byte, converted, and the constant that it is multiplied with."""
+        """Return the converted byte and the constant factor, if a value is their product."""
         if v.op != "mul" or v.type != "f32" or v.args[1].op != "const":
             return None
         number = v.args[0]
@@ -71,7 +71,7 @@ def simplify(program: Program) -> Program:
 
 
 class _Rewriter:
-    """Copies blocks; ``shorter`` may put a new value, or one written before, in a value's place."""
+    """A copier of blocks; ``shorter`` may replace a value by a new or an earlier one."""
 
     def __init__(self, shorter: Callable[[Value, tuple[Value, ...]], Value | None]) -> None:
         self._shorter = shorter
@@ -79,11 +79,11 @@ class _Rewriter:
         self._written: set[int] = set()
 
     def value(self, v: Value) -> Value:
-        """What a value became; constants stand in no block and stay."""
+        """Return the replacement of a value; constants are in no block and stay."""
         return self._became.get(id(v), v)
 
     def block(self, source: Block) -> Block:
-        """The copy of a block."""
+        """Return a copy of a block."""
         done: list[Statement] = []
         for s in source.body:
             if isinstance(s, Value):
@@ -107,12 +107,12 @@ class _Rewriter:
 
 
 def _ordinary(factor: float) -> bool:
-    """Whether a product with another such constant neither overflows nor vanishes."""
+    """Return True if a product with another such constant neither overflows nor underflows."""
     return 1e-12 < abs(factor) < 1e12
 
 
 def _saturated(v: Value) -> Value | None:
-    """The f32 that is taken into 0..255 and rounded, if that is what a value is."""
+    """Return the f32 that a value clamps to 0..255 and rounds, or None."""
     if v.op != "add" or v.type != "f32" or not _is(v.args[1], 0.5):
         return None
     found = v.args[0]

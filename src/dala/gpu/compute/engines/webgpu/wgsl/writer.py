@@ -1,4 +1,4 @@
-"""The ``main`` of a shader: finding the position, calling the kernel, storing the result."""
+"""The ``main`` of a shader: computes the position, calls the kernel and stores the result."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dala.gpu.compute.engines.webgpu.wgsl.body import WgslBody
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.loads import FREE, Reading, unravel, vector
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE
-from dala.gpu.compute.engines.webgpu.wgsl.offsets import FARTHEST
+from dala.gpu.compute.engines.webgpu.wgsl.offsets import MAX_OFFSET
 from dala.gpu.compute.engines.webgpu.wgsl.shader import PACK, STRIP, TILE, BlockLayout, Shader
 from dala.gpu.compute.lang.ir import LOADED, Param, values
 
 
 class ShaderWriter(Reading):
-    """Writes one shader."""
+    """A writer of one shader."""
 
     # the whole text
 
     def write(self) -> Shader:
-        """The shader, complete."""
+        """Return the complete shader."""
         program = self.program
         params = [self.names.new(_param_name(param)) for param in program.params]
         types = ["u32" if p.type == "bool" else WGSL_TYPE[p.type] for p in program.params]
@@ -37,7 +37,7 @@ class ShaderWriter(Reading):
         )
         kernel = body.lines()
         self.helpers |= body.helpers
-        main = getattr(self, f"main_{self.way}")()
+        main = getattr(self, f"main_{self.pattern}")()
         helpers = helper_source(self.helpers) if self.helpers else ""
         if "p.zero" in helpers:
             self.member("zero", lambda g: 0)
@@ -59,25 +59,25 @@ class ShaderWriter(Reading):
                 *main,
                 "",
             ]),
-            way=self.way,
+            pattern=self.pattern,
             bound=bound,
             block=self.block_layout(types),
             workgroup=self.workgroup,
         )  # fmt: skip
 
     def describe(self) -> str:
-        """The way in words."""
+        """Return a description of the generated ``main`` for a comment."""
         what = "pixel" if self.pixelwise else "element"
         return {
-            "quads": f"each invocation makes four {what}s",
-            "single": f"each invocation makes one {what}",
-            "bytes": f"each invocation makes four {what}s, one word",
-            "tiles": f"each invocation makes one {what}, in tiles {TILE} wide",
-            "strips": f"each invocation makes {STRIP} {what}s of a column",
-        }[self.way]
+            "quads": f"each invocation computes four {what}s",
+            "single": f"each invocation computes one {what}",
+            "bytes": f"each invocation computes four {what}s, one word",
+            "tiles": f"each invocation computes one {what}, in tiles {TILE} wide",
+            "strips": f"each invocation computes {STRIP} {what}s of a column",
+        }[self.pattern]
 
     def block_struct(self, params: list[str], types: list[str]) -> list[str]:
-        """The uniform block's declaration."""
+        """Return the declaration of the uniform block."""
         typed = [f"    {name}: {type_}," for name, type_ in zip(params, types, strict=True)]
         wide = [line for line, type_ in zip(typed, types, strict=True) if type_ in ("f64", "i64")]
         return [
@@ -89,7 +89,7 @@ class ShaderWriter(Reading):
         ]
 
     def block_layout(self, types: list[str]) -> BlockLayout:
-        """The uniform block, for those who fill it."""
+        """Return the layout of the uniform block."""
         params = sorted(enumerate(types), key=lambda item: item[1] not in ("f64", "i64"))
         wide = sum(type_ in ("f64", "i64") for type_ in types)
         order = [type_ for _, type_ in params]
@@ -100,7 +100,7 @@ class ShaderWriter(Reading):
         return BlockLayout(statics, tuple(params), wide, struct.Struct(form))
 
     def bind(self, bound: tuple[int, ...]) -> list[str]:
-        """The declarations of all bindings."""
+        """Return the declarations of all bindings."""
         n = len(bound)
         return [
             *(
@@ -115,15 +115,15 @@ class ShaderWriter(Reading):
     # the kernel
 
     def kind(self, i: int) -> str:
-        """The kind of an argument."""
+        """Return the kind of an argument."""
         return self.program.args[i].kind
 
     def result_type(self) -> str:
-        """What ``kernel`` returns."""
+        """Return the type that ``kernel`` returns."""
         return vector(LOADED[self.program.out.dtype], self.channels)
 
     def signature(self) -> list[str]:
-        """Parameters of ``kernel``: what it was loaded, its neighbours, then where it is."""
+        """Return the parameters of ``kernel``: loaded arguments, neighbors, positions."""
         loaded = [
             f"{self.values[i]}: "
             + vector(LOADED[arg.dtype], arg.channels if arg.kind == "pixel" else 1)
@@ -136,14 +136,14 @@ class ShaderWriter(Reading):
         return loaded + [f"{name}: i32" for k, name in enumerate(self.at) if k in self.positions]
 
     def call(self, **named: str) -> str:
-        """A call of ``kernel``; ``named`` replaces the usual names."""
+        """Return a call of ``kernel``; ``named`` replaces the default names."""
         args = [part.split(":")[0] for part in self.signature()]
         return f"kernel({', '.join(named.get(a, a) for a in args)})"
 
     # one position an invocation
 
     def main(self, lines: list[str]) -> list[str]:
-        """The entry point around its lines."""
+        """Return the entry point with these lines."""
         return [
             f"@compute @workgroup_size({self.workgroup})",
             "fn main(@builtin(workgroup_id) group: vec3<u32>,",
@@ -154,11 +154,11 @@ class ShaderWriter(Reading):
         ]
 
     def number(self) -> str:
-        """The invocation's number; a dispatch may have rows, as none may be longer than 65535."""
+        """Return the invocation's number; groups are in rows of at most 65535."""
         return f"(group.y * groups.x + group.x) * {self.workgroup}u + lane"
 
     def store(self, index: str, value: str) -> list[str]:
-        """Lines that store one position's result."""
+        """Return lines that store one position's result."""
         if self.channels == 4 and self.program.out.dtype == "u8":
             self.helpers.add("pack_u8")
             return [f"output[{index}] = pack_u8({value});"]
@@ -171,7 +171,7 @@ class ShaderWriter(Reading):
         return lines
 
     def main_single(self) -> list[str]:
-        """One position for each invocation, in order."""
+        """Return lines for one position an invocation, in order."""
         return self.main([
             f"let e = {self.number()};",
             f"if (e >= {self.count()}) {{ return; }}",
@@ -181,7 +181,7 @@ class ShaderWriter(Reading):
         ])  # fmt: skip
 
     def main_tiles(self) -> list[str]:
-        """One pixel for each invocation; a workgroup's pixels are near each other both ways."""
+        """Return lines for one pixel an invocation; a workgroup is a rectangle of pixels."""
         width = self.member("width", lambda g: g.out_shape[1])
         height = self.member("height", lambda g: g.out_shape[0])
         across = self.member("tiles_across", lambda g: -(-g.out_shape[1] // TILE))
@@ -201,7 +201,7 @@ class ShaderWriter(Reading):
     # a few pixels of a column an invocation
 
     def main_strips(self) -> list[str]:
-        """A strip for each invocation; those of a workgroup lie side by side, row under row."""
+        """Return lines for a strip an invocation; a workgroup's strips are side by side."""
         width = self.member("width", lambda g: g.out_shape[1])
         height = self.member("height", lambda g: g.out_shape[0])
         across = self.member("tiles_across", lambda g: -(-g.out_shape[1] // TILE))
@@ -228,7 +228,7 @@ class ShaderWriter(Reading):
             given[self.at[0]] = f"i32(min(row + {k}u, {height} - 1u))" if k else "i32(row)"
             given[self.at[1]] = "i32(column)"
             named.append(given)
-        # All are made before any is stored: what they share is then computed once.
+        # Compute all results before storing any, so that the compiler shares common work.
         lines += [f"let r{k} = {self.call(**given)};" for k, given in enumerate(named)]
         for k in range(STRIP):
             lines.append(f"if (row + {k}u < {height}) {{" if k else "{")
@@ -237,18 +237,18 @@ class ShaderWriter(Reading):
         return self.main(lines)
 
     def load_near(self, lines: list[str]) -> dict[tuple[int, int, int], str]:
-        """Adds lines that load what the strip looks at; names by argument, dx and row."""
+        """Add lines that load the neighbors of a strip; return names by argument, dx and row."""
         found: dict[tuple[int, int, int], str] = {}
         for i, pairs in self.offsets.items():
             wanted = {(dy + k, dx) for dx, dy in pairs for k in range(STRIP)}
             across, down = self.size(i, 1), self.size(i, 0)
             columns, rows = {}, {}
             for dx in sorted({dx for _, dx in wanted}):
-                columns[dx] = self.names.new(f"{self.values[i]}_column_{dx + FARTHEST}")
+                columns[dx] = self.names.new(f"{self.values[i]}_column_{dx + MAX_OFFSET}")
                 place = f"i32(column) + {dx}i" if dx >= 0 else f"i32(column) - {-dx}i"
                 lines.append(f"let {columns[dx]} = u32(clamp({place}, 0i, {across} - 1i));")
             for dy in sorted({dy for dy, _ in wanted}):
-                rows[dy] = self.names.new(f"{self.values[i]}_row_{dy + FARTHEST}")
+                rows[dy] = self.names.new(f"{self.values[i]}_row_{dy + MAX_OFFSET}")
                 place = f"i32(row) + {dy}i" if dy >= 0 else f"i32(row) - {-dy}i"
                 lines.append(f"let {rows[dy]} = u32(clamp({place}, 0i, {down} - 1i) * {across});")
             for dy, dx in sorted(wanted):
@@ -261,7 +261,7 @@ class ShaderWriter(Reading):
     # four positions an invocation
 
     def begin_four(self) -> list[str]:
-        """Lines that name the quad ``i`` and its first position ``e``."""
+        """Return lines that compute the quad ``i`` and its first position ``e``."""
         return [
             f"let i = {self.number()};",
             f"if (i >= {self.member('quads', lambda g: -(-g.count // 4))}) {{ return; }}",
@@ -269,7 +269,7 @@ class ShaderWriter(Reading):
         ]
 
     def main_bytes(self) -> list[str]:
-        """Four u8 for each invocation, found one by one."""
+        """Return lines for four u8 an invocation, loaded one by one."""
         self.helpers.add("pack_u8")
         lines = [*self.where("e"), *self.gather("e"), f"return {self.call()};"]
         inside = "\n".join("    " + line for line in lines)
@@ -278,11 +278,11 @@ class ShaderWriter(Reading):
         return self.main([*self.begin_four(), f"output[i] = pack_u8(vec4<i32>({parts}));"])
 
     def main_quads(self) -> list[str]:
-        """Four positions for each invocation, loaded and stored together."""
+        """Return lines for four positions an invocation, loaded and stored together."""
         return self.main(self.quad_of_pixels() if self.pixelwise else self.quad_of_elements())
 
     def quad_of_elements(self) -> list[str]:
-        """Lines of ``main`` for four elements."""
+        """Return lines of ``main`` for four elements."""
         lines = self.begin_four()
         walked = ["i"]
         if self.axes > 1:
@@ -304,7 +304,7 @@ class ShaderWriter(Reading):
                 parts = [f"{name}.{c}" for c in "xyzw"]
             elif self.inner[i] == 0:
                 load, parts = self.item(i, self.index(i, walked)), [name] * 4
-            else:  # 64-bit: the name stands for where the four lie
+            else:  # 64-bit: the name is the index of the four
                 load = self.index(i, [*walked[:-1], f"{walked[-1]} * 4u"])
                 parts = [self.item(i, f"{name} + {k}u") for k in range(4)]
             lines.append(f"let {name} = {load};")
@@ -319,7 +319,7 @@ class ShaderWriter(Reading):
         return lines + self.store_four()
 
     def quad_of_pixels(self) -> list[str]:
-        """Lines of ``main`` for four pixels."""
+        """Return lines of ``main`` for four pixels."""
         lines = self.begin_four()
         calls: list[dict[str, str]] = [{}, {}, {}, {}]
         together = {i for i in self.looked if self.kind(i) not in FREE and self.in_quads(i)}
@@ -332,7 +332,7 @@ class ShaderWriter(Reading):
         alone = [i for i in self.looked if self.kind(i) not in FREE and i not in together]
         if not self.positions and not alone:
             return lines + self.results(texts) + self.store_four()
-        for k in range(4):  # places, or arguments that lie otherwise: each pixel has its own
+        for k in range(4):  # positions, and arguments with other strides: one for each pixel
             lines += [
                 f"var r{k}: {self.result_type()};",
                 "{",
@@ -345,10 +345,10 @@ class ShaderWriter(Reading):
         return lines + self.store_four()
 
     def results(self, calls: list[str]) -> list[str]:
-        """Lines that name four results r0 to r3."""
+        """Return lines that compute four results r0 to r3."""
         lines = [f"let r0 = {calls[0]};"]
         for k in (1, 2, 3):
-            if self.loops:  # beyond the end lies anything: a loop over it may be a long one
+            if self.loops:  # beyond the end are arbitrary numbers: a loop over them may be long
                 lines.append(f"var r{k}: {self.result_type()};")
                 lines.append(f"if (e + {k}u < {self.count()}) {{ r{k} = {calls[k]}; }}")
             else:
@@ -356,7 +356,7 @@ class ShaderWriter(Reading):
         return lines
 
     def four_pixels(self, i: int) -> tuple[list[str], list[str]]:
-        """Lines that load four neighbouring pixels of an argument, and each one's expression."""
+        """Return lines that load four neighboring pixels of an argument, and their expressions."""
         arg, name, binding = self.program.args[i], self.values[i], self.bindings[i]
         n = arg.channels
         if arg.dtype == "u8":
@@ -377,7 +377,7 @@ class ShaderWriter(Reading):
         return lines, [f"{type_}({', '.join(numbers[k * n : k * n + n])})" for k in range(4)]
 
     def store_four(self) -> list[str]:
-        """Lines that store r0 to r3; a vec4 that lies wholly beyond the end is not written."""
+        """Return lines that store r0 to r3; a vec4 entirely beyond the end is not written."""
         n, u8 = self.channels, self.program.out.dtype == "u8"
         if u8:
             self.helpers.add("pack_u8")
