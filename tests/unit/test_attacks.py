@@ -176,14 +176,14 @@ MESSAGES = [
     ),
     (
         "def f(x):\n    return smothstep(0, 1, x)",
-        "kernel 'f', line 2: there is no function 'smothstep' in the language\n"
+        "kernel 'f', line 2: the language has no function 'smothstep'\n"
         "    return smothstep(0, 1, x)\n"
         "           ^\n"
         "Did you mean 'smoothstep' or 'step'?",
     ),
     (
         "def f(x, *, amount=1.0):\n    return x * amuont",
-        "kernel 'f', line 2: the name 'amuont' is not known here\n"
+        "kernel 'f', line 2: the name 'amuont' is not defined\n"
         "    return x * amuont\n"
         "               ^\n"
         "Did you mean 'amount'?",
@@ -197,14 +197,14 @@ MESSAGES = [
     ),
     (
         "def f(x):\n    return x.__class__",
-        "kernel 'f', line 2: there is no attribute '__class__' in the language\n"
+        "kernel 'f', line 2: the language has no attribute '__class__'\n"
         "    return x.__class__\n"
         "           ^\n"
         "Pixels have .r .g .b .a (and .rgb); arrays .shape; images .width and .height.",
     ),
     (
         "def f(x):\n    if x > 0:\n        return x",
-        "kernel 'f', line 1: not every way through the function returns a value\n"
+        "kernel 'f', line 1: not every path through the function returns a value\n"
         "    def f(x):\n"
         "    ^\n"
         "End it with return value.",

@@ -584,7 +584,7 @@ def test_unregistering_what_is_not_there():
 
 def test_inputs_and_params_must_agree_with_the_function():
     text = "def f(x, y, *, a): return x + y * a"
-    with pytest.raises(errors.KernelSyntaxError, match="inputs=1 was said"):
+    with pytest.raises(errors.KernelSyntaxError, match="inputs is 1, but the function has 2"):
         Kernel.register("refuse_f", text, inputs=1)
     with pytest.raises(errors.KernelSyntaxError, match="params names 'b'"):
         Kernel.register("refuse_f", text, inputs=2, params=["b"])

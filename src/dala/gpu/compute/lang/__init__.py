@@ -1,1 +1,1 @@
-"""The kernel language: Python functions in, typed IR out."""
+"""The kernel language: a front end from Python functions to typed IR."""

@@ -1,7 +1,7 @@
-"""Makes IR: numbers, vectors and literals meet here, and every operation picks its type.
+"""Build IR from terms: promote types, fold constants, apply operations to vectors.
 
-A *term* is what an expression of the language stands for: an IR value, a Python number that has no
-type yet (a literal), or a :class:`Vec` of two to four of those.
+A *term* is the result of an expression of the language: an IR value, a literal (a Python number
+without a type yet), or a :class:`Vec` of two to four of those.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Scalar: TypeAlias = Value | int | float | bool
 
 @dataclass(frozen=True, eq=False)
 class Vec:
-    """Two to four numbers side by side."""
+    """A vector of two to four numbers."""
 
     items: tuple[Scalar, ...]
 
@@ -29,7 +29,7 @@ Term: TypeAlias = Scalar | Vec
 
 
 class Refused(Exception):
-    """A mistake found while building; the front end adds the place."""
+    """A mistake found while building IR; the front end adds the line."""
 
     def __init__(self, problem: str, advice: str = "") -> None:
         super().__init__(problem)
@@ -38,17 +38,17 @@ class Refused(Exception):
 
 
 def refuse(problem: str, advice: str = "") -> NoReturn:
-    """Raises Refused."""
+    """Raise :class:`Refused`."""
     raise Refused(problem, advice)
 
 
 def type_of(term: Scalar) -> Type:
-    """The type of a term once it stands alone."""
+    """Return the type of a term by itself."""
     return term.type if isinstance(term, Value) else literal_type(term)
 
 
-def describe(term: Any) -> str:
-    """A term in words, for messages."""
+def describe(term: object) -> str:
+    """Return a description of a term for an error message."""
     if isinstance(term, Vec):
         return f"a vector of {len(term.items)}"
     if isinstance(term, Value):
@@ -80,14 +80,14 @@ _BITS: Final = frozenset({"and", "or", "xor"})
 
 
 class Builder:
-    """Appends operations to the current block."""
+    """Appends operations to the current block of IR."""
 
     def __init__(self) -> None:
         self.block = Block()
         self.count = 0
 
     def append(self, statement: Statement) -> None:
-        """Adds a statement to the current block."""
+        """Append a statement to the current block."""
         self.count += 1
         if self.count > MAX_VALUES:
             refuse(
@@ -97,14 +97,14 @@ class Builder:
         self.block.body.append(statement)
 
     def emit(self, op: str, type: Type, *args: Value, attr: Any = None) -> Value:
-        """Adds one operation and returns its value."""
+        """Append one operation and return its value."""
         value = Value(op, type, args, attr)
         self.append(value)
         return value
 
     # types ------------------------------------------------------------------------------------
     def convert(self, term: Scalar, type: Type) -> Value:
-        """The term as a value of a type: a literal becomes a constant, a value is cast."""
+        """Return a term as a value of a type: literals become constants, values are cast."""
         if isinstance(term, Value):
             if term.type == type:
                 return term
@@ -131,11 +131,11 @@ class Builder:
         return Value("const", type, attr=int(number))
 
     def value(self, term: Scalar) -> Value:
-        """The term as a value, literals in the type they take alone."""
+        """Return a term as a value of its own type."""
         return self.convert(term, type_of(term))
 
     def common(self, *terms: Scalar) -> Type:
-        """The type in which all the terms meet."""
+        """Return the common type of some terms."""
         found: Type | None = None
         for t in terms:
             if isinstance(t, Value):
@@ -148,7 +148,7 @@ class Builder:
         return found
 
     def lift(self, function: Callable[..., Any], *terms: Term) -> Term:
-        """Applies a scalar function to each component where any term is a vector."""
+        """Apply a scalar function to the terms, component by component if one is a vector."""
         sizes = {len(t.items) for t in terms if isinstance(t, Vec)}
         if not sizes:
             alone: Term = function(*terms)
@@ -156,8 +156,8 @@ class Builder:
         if len(sizes) > 1:
             found = " and ".join(str(s) for s in sorted(sizes))
             refuse(
-                f"vectors of different sizes meet: {found}",
-                "Take the same components of both, for example px.rgb.",
+                f"vectors have different sizes: {found}",
+                "Use the same components of both, for example px.rgb.",
             )
         size = sizes.pop()
         rows = [t.items if isinstance(t, Vec) else (t,) * size for t in terms]
@@ -165,7 +165,7 @@ class Builder:
 
     # operations -------------------------------------------------------------------------------
     def binary(self, op: str, a: Scalar, b: Scalar) -> Scalar:
-        """An arithmetic, bit, min/max or comparison operation between two scalars."""
+        """Emit an arithmetic, bit, min/max or comparison operation of two scalars."""
         if not isinstance(a, Value) and not isinstance(b, Value):
             return self._fold(op, a, b)
         type_ = self.common(a, b)
@@ -175,7 +175,7 @@ class Builder:
             type_ = "s32"
         if op in _BITS and type_ in FLOATS:
             refuse(
-                "bit operations need whole numbers",
+                "bit operations require integers",
                 "Cast with int(x); for conditions write 'and', 'or', 'not'.",
             )
         x, y = self.convert(a, type_), self.convert(b, type_)
@@ -188,7 +188,7 @@ class Builder:
 
     def _fold(self, op: str, a: Any, b: Any) -> Scalar:
         if op in _BITS and (isinstance(a, float) or isinstance(b, float)):
-            refuse("bit operations need whole numbers", "Cast with int(x).")
+            refuse("bit operations require integers", "Cast with int(x).")
         try:
             result: Any = _FOLD[op](a, b)
         except ZeroDivisionError:
@@ -207,38 +207,38 @@ class Builder:
         return result
 
     def shift(self, op: str, a: Scalar, b: Scalar) -> Scalar:
-        """``a << b`` or ``a >> b``; the result has a's type."""
+        """Emit ``a << b`` or ``a >> b``; the result has the type of a."""
         if not isinstance(a, Value) and not isinstance(b, Value):
             if not isinstance(a, int) or not isinstance(b, int) or not 0 <= b < 64:
                 refuse(
-                    "shifts need a whole number and an amount of 0 to 63", "Change the constant."
+                    "shifts require an integer and an amount from 0 to 63", "Change the constant."
                 )
             return self._checked(a << b if op == "shl" else a >> b)
         if type_of(a) in FLOATS or type_of(b) in FLOATS:
-            refuse("shifts need whole numbers", "Cast with int(x).")
+            refuse("shifts require integers", "Cast with int(x).")
         type_ = type_of(a) if type_of(a) != "bool" else "s32"
         return self.emit(op, type_, self.convert(a, type_), self.convert(b, type_))
 
     def negate(self, a: Scalar) -> Scalar:
-        """``-a``."""
+        """Emit ``-a``."""
         if not isinstance(a, Value):
             return self._checked(-a)
         type_: Type = "s32" if a.type == "bool" else a.type
         return self.emit("neg", type_, self.convert(a, type_))
 
     def invert(self, a: Scalar) -> Scalar:
-        """``~a``."""
+        """Emit ``~a``."""
         if not isinstance(a, Value):
             if isinstance(a, float):
-                refuse("~ needs a whole number", "Cast with int(x).")
+                refuse("~ requires an integer", "Cast with int(x).")
             return self._checked(~int(a))
         if a.type in FLOATS:
-            refuse("~ needs a whole number", "Cast with int(x).")
+            refuse("~ requires an integer", "Cast with int(x).")
         type_: Type = "s32" if a.type == "bool" else a.type
         return self.emit("not", type_, self.convert(a, type_))
 
     def truth(self, a: Term) -> Value:
-        """The term as a condition."""
+        """Return a term as a condition."""
         if isinstance(a, Vec):
             refuse(
                 "a vector cannot be a condition",
@@ -251,18 +251,18 @@ class Builder:
         return self.emit("ne", "bool", a, self.convert(0, a.type))
 
     def logical(self, op: str, a: Term, b: Term) -> Value:
-        """``a and b``, ``a or b``, as bools."""
+        """Emit ``a and b`` or ``a or b``."""
         return self.emit(op, "bool", self.truth(a), self.truth(b))
 
     def negation(self, a: Term) -> Scalar:
-        """``not a``."""
+        """Emit ``not a``."""
         x = self.truth(a)
         if x.op == "const":
             return not x.attr
         return self.emit("not", "bool", x)
 
     def select(self, condition: Term, a: Term, b: Term) -> Term:
-        """``a if condition else b``; vectors choose as a whole."""
+        """Emit ``a if condition else b``; one condition selects whole vectors."""
         c = self.truth(condition)
 
         def one(x: Scalar, y: Scalar) -> Scalar:
@@ -272,12 +272,12 @@ class Builder:
         return self.lift(one, a, b)
 
     def real(self, op: str, *terms: Scalar) -> Scalar:
-        """A float function of scalars; whole numbers become floats first."""
+        """Emit a float function of scalars; integers are converted first."""
         type_ = as_float(self.common(*terms))
         return self.emit(op, type_, *(self.convert(t, type_) for t in terms))
 
     def power(self, a: Scalar, b: Scalar) -> Scalar:
-        """``a ** b``: products for small whole exponents, else ``pow``."""
+        """Emit ``a ** b``: products for small integer exponents, else ``pow``."""
         if not isinstance(a, Value) and not isinstance(b, Value):
             if abs(a) > 1 and abs(b) * math.log2(abs(a)) > 1023:
                 refuse("this constant is too large", "Write a smaller number.")
@@ -295,13 +295,13 @@ class Builder:
             return self._product(a, n)
         if type_of(a) in INTS and type_of(b) in INTS:
             refuse(
-                "a power of whole numbers needs a constant exponent of at most 16",
+                "a power of integers requires a constant exponent of at most 16",
                 "Make one of them a float: float(a) ** b.",
             )
         return self.real("pow", a, b)
 
     def _product(self, a: Scalar, n: int) -> Scalar:
-        # By repeated squaring, so that x ** 8 is three multiplications.
+        # Repeated squaring: x ** 8 is three multiplications.
         result: Scalar | None = None
         while n:
             if n & 1:
@@ -312,7 +312,7 @@ class Builder:
         return self.convert(1, type_of(a)) if result is None else result
 
     def index(self, term: Scalar) -> Value:
-        """A whole number as s32 for an index or a loop bound: what does not fit saturates."""
+        """Return an integer clamped to s32, for an index or a loop bound."""
         low, high = RANGES["s32"]
         if not isinstance(term, Value):
             return self.convert(min(max(int(term), low), high), "s32")
@@ -324,15 +324,15 @@ class Builder:
 
     # slots ------------------------------------------------------------------------------------
     def get(self, slot: Slot) -> Value:
-        """Reads a slot."""
+        """Read a slot."""
         return self.emit("get", slot.type, attr=slot)
 
     def set(self, slot: Slot, term: Scalar) -> None:
-        """Writes a slot, converting to its type."""
+        """Write a slot, converted to its type."""
         self.append(SetSlot(slot, self.convert(term, slot.type)))
 
     def to_u8(self, term: Scalar) -> Value:
-        """A number saturated to 0..255 as s32; floats are rounded, halves up, NaN gives 0."""
+        """Return a number clamped to 0 to 255 as s32; floats are rounded halves up, NaN gives 0."""
         v = self.value(term)
         if v.type == "bool":
             return self.convert(v, "s32")
@@ -347,7 +347,7 @@ class Builder:
 
 
 def components(terms: Sequence[Term]) -> list[Scalar]:
-    """All numbers of some terms, vectors taken apart."""
+    """Return all numbers of some terms, with vectors split into components."""
     found: list[Scalar] = []
     for t in terms:
         found.extend(t.items if isinstance(t, Vec) else (t,))

@@ -1,7 +1,7 @@
-"""The gate: which Python syntax is kernel language. Everything not let in is refused here.
+"""Check that a kernel uses only the Python syntax that the language has.
 
-The check runs when a kernel is declared, before any of it is used. It looks at syntax only and
-executes nothing, so text from a stranger can do no more than fail.
+The check runs when a kernel is declared. It reads syntax and executes nothing, so untrusted text
+is safe to check.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _ADVICE: Final[dict[type[ast.AST], tuple[str, str]]] = {
     ast.JoinedStr: ("text is not part of the language", "A kernel computes numbers only."),
     ast.FormattedValue: ("text is not part of the language", "A kernel computes numbers only."),
     ast.Starred: ("* is not part of the language here", "Name each argument."),
-    ast.NamedExpr: (":= is not part of the language", "Assign on a line of its own."),
+    ast.NamedExpr: (":= is not part of the language", "Assign on a separate line."),
     ast.Slice: ("slices are not part of the language", "Read one value: a[i, j]."),
     ast.Try: ("try is not part of the language", "A kernel raises nothing; use if."),
     ast.With: ("with is not part of the language", "Remove it."),
@@ -88,7 +88,7 @@ _OPERATORS: Final[dict[type[ast.AST], tuple[str, str]]] = {
 
 
 def check_body(source: KernelSource, function: ast.FunctionDef) -> None:
-    """Refuses anything in a kernel's body that is not kernel language."""
+    """Raise KernelSyntaxError for syntax in a kernel's body that is not in the language."""
     body = function.body
     first = body[0] if body else None
     if (
@@ -102,13 +102,13 @@ def check_body(source: KernelSource, function: ast.FunctionDef) -> None:
     if not always_returns(body):
         source.fail(
             function,
-            "not every way through the function returns a value",
+            "not every path through the function returns a value",
             "End it with return value.",
         )
 
 
 def always_returns(body: list[ast.stmt]) -> bool:
-    """True when every way through some statements ends in a return."""
+    """Return True if every path through some statements ends in a return."""
     for statement in body:
         if isinstance(statement, ast.Return):
             return True
@@ -123,7 +123,7 @@ def always_returns(body: list[ast.stmt]) -> bool:
 
 def _check(source: KernelSource, node: ast.AST) -> None:
     if isinstance(node, ast.FunctionDef):
-        return  # a nested helper, checked as a kernel of its own
+        return  # a nested helper is checked as a kernel
     if isinstance(node, tuple(_OPERATORS)):
         return  # reported by its parent, which knows the place
     if not isinstance(node, _ALLOWED):
@@ -142,7 +142,7 @@ def _check(source: KernelSource, node: ast.AST) -> None:
     elif isinstance(node, ast.Call):
         _check_call(source, node)
     elif isinstance(node, ast.Name) and node.id == "range":
-        source.fail(node, "range stands only in a loop", "Write for i in range(n).")
+        source.fail(node, "range may be used only in a loop", "Write for i in range(n).")
     elif isinstance(node, ast.For):
         _check_for(source, node)
     elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
@@ -181,11 +181,11 @@ def _check_constant(source: KernelSource, node: ast.Constant) -> None:
 
 def _check_attribute(source: KernelSource, node: ast.Attribute) -> None:
     if isinstance(node.value, ast.Name) and node.value.id == "math":
-        return  # math.sin is another spelling of sin; the name is looked up when it is used
+        return  # math.sin is sin; names are resolved later
     if not (SWIZZLE.fullmatch(node.attr) or node.attr in PROPERTIES):
         source.fail(
             node,
-            f"there is no attribute {node.attr!r} in the language",
+            f"the language has no attribute {node.attr!r}",
             "Pixels have .r .g .b .a (and .rgb); arrays .shape; images .width and .height.",
         )
 
@@ -230,9 +230,9 @@ def _check_targets(source: KernelSource, node: ast.Assign | ast.AnnAssign | ast.
                 source.fail(
                     name,
                     "a kernel cannot store into an array",
-                    "Return the value for this position; use position() to know where you are.",
+                    "Return the value for this position; position() returns its index.",
                 )
             if not isinstance(name, ast.Name):
                 source.fail(name, "only names can be assigned", "Write name = value.")
     if isinstance(node, ast.AnnAssign) and node.value is None:
-        source.fail(node, "a variable needs a value", "Write name = value.")
+        source.fail(node, "a variable requires a value", "Write name = value.")

@@ -1,4 +1,4 @@
-"""What a kernel declares: its arguments, its parameters, and the names its body may use."""
+"""The declaration of a kernel: its inputs, its parameters, and the names its body uses."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _plain(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class ArgDecl:
-    """One input: its kind, and its dtype where the annotation names one."""
+    """One input: its kind, and its dtype if the annotation names one."""
 
     name: str
     kind: str
@@ -67,13 +67,16 @@ class ArgDecl:
 
 @dataclass(frozen=True)
 class ParamDecl:
-    """One parameter.
+    """One parameter of a kernel.
 
-    ``type`` is "int", "float", "bool", or "number" (whatever kind of number the caller gives);
-    ``exact`` a scalar type where the annotation names one. ``size`` is 0 for a scalar, else the
-    number of components. ``default`` is None when the caller must give it. ``low`` and ``high`` are
-    the ends of the range it is declared within, None where it has none; an infinite end means that
-    any finite number will do on that side.
+    Attributes:
+        name: its name.
+        type: "int", "float", "bool", or "number" (an int or a float, as the caller passes it).
+        exact: the scalar type that the annotation names, or None.
+        size: the number of components; 0 for a scalar.
+        default: the default value; None for a required parameter.
+        low: the least accepted value, or None. An infinite one accepts every finite number below.
+        high: the largest accepted value, or None.
     """
 
     name: str
@@ -86,6 +89,7 @@ class ParamDecl:
 
     @property
     def required(self) -> bool:
+        """True if it has no default."""
         return self.default is None
 
     @property
@@ -96,14 +100,14 @@ class ParamDecl:
         return expected_numbers(self.type == "int", self.low, self.high, self.size)
 
     def allows(self, value: Number) -> bool:
-        """Whether a number lies within the range; without one every number does."""
+        """Return True if a number is within the range; always, without a range."""
         low, high = self.low, self.high
         return low is None or high is None or (low <= value <= high and abs(value) != math.inf)
 
 
 @dataclass(frozen=True, eq=False)
 class KernelDecl:
-    """A checked kernel, ready to be specialised."""
+    """A checked kernel, ready to be specialized for dtypes and ranks."""
 
     name: str
     source: KernelSource
@@ -111,11 +115,11 @@ class KernelDecl:
     args: tuple[ArgDecl, ...]
     params: tuple[ParamDecl, ...]
     doc: str = ""
-    #: True when the function says ``-> Pixel``.
+    #: True when the function is annotated ``-> Pixel`` or returns a pixel.
     returns_pixel: bool = False
-    #: Kernels the body calls, by the name it calls them.
+    #: Kernels that the body calls, by name.
     helpers: dict[str, KernelDecl] = field(default_factory=dict)
-    #: Numbers (or tuples of numbers) the body refers to by name.
+    #: Numbers and tuples of numbers of the surrounding module, by name.
     constants: dict[str, Number | tuple[Number, ...]] = field(default_factory=dict)
 
     @cached_property
@@ -136,7 +140,7 @@ class KernelDecl:
 
 KINDS: Final = {"Pixel": "pixel", "Image": "image", "Array": "array"}
 
-#: Names that stand for numbers in every kernel.
+#: Constants that every kernel knows.
 CONSTANTS: Final[dict[str, float]] = {
     "pi": 3.141592653589793,
     "tau": 6.283185307179586,

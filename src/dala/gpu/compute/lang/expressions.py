@@ -1,4 +1,4 @@
-"""Expressions of a checked kernel, written out as IR."""
+"""Lower the expressions of a checked kernel to IR."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from dala.gpu.compute.lang.ir import FLOATS, LOADED, Arg, Slot, Type, Value
 
 
 class Restart(Exception):
-    """Something learned makes the work so far wrong; begin again with it known."""
+    """Lowering must start again: a type was found to be wider than assumed."""
 
 
 @dataclass
 class Typing:
-    """What is known about a kernel's variables from earlier attempts."""
+    """Types of a kernel's variables, as far as earlier attempts have found them."""
 
     pixels: bool
     types: dict[tuple[Any, ...], Type] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Typing:
 
 @dataclass(frozen=True)
 class Site:
-    """Where the program runs: its inputs and its positions."""
+    """The inputs of a program and the positions it runs at."""
 
     args: tuple[Arg, ...]
     rank: int
@@ -66,13 +66,14 @@ Binding: TypeAlias = Value | int | float | bool | Vec | Ref | Variable
 
 @dataclass
 class FunctionScope:
-    """One function being written out."""
+    """The state of one function while it is lowered."""
 
     decl: KernelDecl
     path: tuple[Any, ...]
     env: dict[str, Binding]
     #: Element and pixel arguments by name, for their shapes.
     args: dict[str, int]
+    #: Names that are assigned more than once.
     often: frozenset[str]
     #: True when the function has one return, at its end.
     straight: bool
@@ -103,7 +104,7 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 
 
 class Expressions(ABC):
-    """Writes expressions out as IR at one site."""
+    """Lowers expressions to IR."""
 
     def __init__(self, builder: Builder, site: Site, typing: Typing) -> None:
         self.b = builder
@@ -113,7 +114,7 @@ class Expressions(ABC):
 
     @abstractmethod
     def _helper(self, frame: FunctionScope, node: ast.Call, decl: KernelDecl) -> Term:
-        """The result of a kernel called from a kernel."""
+        """Return the result of a kernel that this kernel calls."""
 
     def _read(self, key: tuple[Any, ...]) -> Term:
         size = self.typing.sizes[key]
@@ -121,7 +122,7 @@ class Expressions(ABC):
         return Vec(items) if size else items[0]
 
     def _term(self, frame: FunctionScope, node: ast.expr) -> Term:
-        """What an expression stands for, as numbers."""
+        """Return the value of an expression; refuse whole images and arrays."""
         bound = self._binding(frame, node)
         if isinstance(bound, Ref):
             arg = self.site.args[bound.arg]
@@ -229,7 +230,7 @@ class Expressions(ABC):
 
     def _whole(self, term: Term, what: str) -> Scalar:
         if isinstance(term, Vec) or type_of(term) in FLOATS:
-            refuse(f"{what} needs whole numbers, {describe(term)} came", "Cast with int(x).")
+            refuse(f"{what} requires integers, got {describe(term)}", "Cast with int(x).")
         return term
 
     def _subscript(self, frame: FunctionScope, node: ast.Subscript) -> Term:
@@ -242,14 +243,14 @@ class Expressions(ABC):
             wanted = 2 if arg.kind == "image" else arg.rank
             if len(indexes) != wanted:
                 refuse(
-                    f"{arg.name!r} takes {wanted} indexes, {len(indexes)} came",
-                    "Write img[dx, dy]." if arg.kind == "image" else "Give one index an axis.",
+                    f"{arg.name!r} takes {wanted} indexes, got {len(indexes)}",
+                    "Write img[dx, dy]." if arg.kind == "image" else "Write one index per axis.",
                 )
             if arg.kind == "image":
                 return self._texel("image", bound.arg, *indexes)
             return self.b.emit("array", LOADED[arg.dtype], *indexes, attr=bound.arg)
         if isinstance(bound, Value) and bound.op in ("position", "dim"):
-            bound = Vec((bound,))  # position() and shapes of one axis are numbers, and tuples too
+            bound = Vec((bound,))  # position() and shape() of one axis may be indexed too
         if not isinstance(bound, Vec):
             refuse(
                 "only arrays, images and vectors can be indexed",
@@ -261,11 +262,11 @@ class Expressions(ABC):
             or not isinstance(chosen, int)
             or not (-len(bound.items) <= chosen < len(bound.items))
         ):
-            refuse(f"a component is chosen by a number below {len(bound.items)}", "Write v[0].")
+            refuse(f"the index of a component must be below {len(bound.items)}", "Write v[0].")
         return bound.items[chosen]
 
     def _texel(self, op: str, arg: int, *offsets: Value) -> Term:
-        """One pixel of an input: a vector, or one number where the image is gray."""
+        """Return one pixel of an input: a vector, or one number for a gray image."""
         b, spec = self.b, self.site.args[arg]
         items: list[Scalar] = []
         for channel in range(spec.channels):
@@ -300,7 +301,7 @@ class Expressions(ABC):
 
     def _shape(self, frame: FunctionScope, node: ast.expr, what: str) -> Term:
         if not isinstance(node, ast.Name) or node.id not in frame.args:
-            refuse(f".{what} belongs to an input", "Write it after an input's name.")
+            refuse(f"only inputs have .{what}", "Write it after the name of an input.")
         index = frame.args[node.id]
         arg = self.site.args[index]
         if what == "shape":
@@ -319,12 +320,12 @@ class Expressions(ABC):
         assert name is not None
         function = FUNCTIONS[name]
         if node.keywords:
-            refuse(f"{name} takes no named arguments", "Give them in order.")
+            refuse(f"{name} takes no named arguments", "Pass them in order.")
         if not function.least <= len(node.args) <= function.most:
             count = str(function.least)
             if function.most != function.least:
                 count += f" to {function.most}"
-            refuse(f"{name} takes {count} arguments, {len(node.args)} came", function.doc)
+            refuse(f"{name} takes {count} arguments, got {len(node.args)}", function.doc)
         if name == "position":
             return self._position(frame, node)
         if name in ("shape", "len"):
@@ -356,7 +357,7 @@ class Expressions(ABC):
 
 
 def inside(body: list[ast.stmt]) -> list[ast.AST]:
-    """All nodes of some statements, nested functions left out."""
+    """Return all nodes of some statements, without nested functions."""
     found: list[ast.AST] = []
     todo: list[ast.AST] = list(body)
     while todo:

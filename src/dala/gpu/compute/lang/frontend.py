@@ -1,4 +1,4 @@
-"""The front end: a declared kernel and the dtypes it is called with, to a typed program."""
+"""The front end: specialize a declared kernel for dtypes and ranks into a typed program."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dala.gpu.compute.lang.ir import (
 )
 from dala.gpu.compute.lang.statements import Lowering
 
-#: Result types that each dtype can hold without losing what the kernel computed.
+#: Result types that each dtype holds without loss.
 _HOLDS: dict[str, frozenset[str]] = {
     "f32": frozenset({"bool", "s32", "u32", "f32"}),
     "f64": frozenset({"bool", "s32", "u32", "s64", "f32", "f64"}),
@@ -35,22 +35,25 @@ _HOLDS: dict[str, frozenset[str]] = {
 
 @dataclass(frozen=True)
 class Signature:
-    """What a kernel is specialised for. ``out_dtype`` None lets the kernel's result decide."""
+    """The dtypes and ranks that a kernel is specialized for.
+
+    ``out_dtype`` None stands for the dtype of the result.
+    """
 
     args: tuple[Arg, ...]
     out_dtype: str | None
     out_rank: int
     #: Size of the output's last axis where it has three axes (a candidate for channels).
     out_last: int
-    #: For parameters that take any number: "int" or "float", as the caller gave it.
+    #: "int" or "float" for each parameter that accepts both.
     numbers: tuple[tuple[str, str], ...] = ()
 
 
 def specialize(decl: KernelDecl, signature: Signature) -> Program:
-    """The program of a kernel for one signature.
+    """Return the program of a kernel for one signature.
 
     Raises:
-        KernelSyntaxError: the kernel makes no sense for these dtypes and ranks.
+        KernelSyntaxError: the kernel cannot run with these dtypes and ranks.
         DtypeMismatch: the output's dtype cannot hold the result.
     """
     typing = Typing(pixels=decl.pixels)
@@ -62,7 +65,7 @@ def specialize(decl: KernelDecl, signature: Signature) -> Program:
 
 
 def parameters(decl: KernelDecl, signature: Signature) -> tuple[Param, ...]:
-    """The scalar parameters a program of this kernel takes, vectors component by component."""
+    """Return the scalar parameters of a kernel's program, one per component of a vector."""
     dtypes = {a.dtype for a in signature.args} | {signature.out_dtype}
     real: Type = "f64" if "f64" in dtypes else "f32"
     numbers = dict(signature.numbers)
@@ -89,7 +92,7 @@ def _attempt(decl: KernelDecl, signature: Signature, typing: Typing) -> Program:
             decl.source.fail(
                 decl.function,
                 "this kernel writes pixels, but the output is not an image",
-                "Give an output of shape (height, width), (height, width, 3) or "
+                "Pass an output of shape (height, width), (height, width, 3) or "
                 "(height, width, 4); or return one number.",
             )
     rank = 2 if pixels else max(signature.out_rank, 1)
@@ -125,7 +128,7 @@ def _bind_params(b: Builder, decl: KernelDecl, params: tuple[Param, ...]) -> Map
 
 
 def _natural(result: Term, signature: Signature) -> str:
-    """The dtype a result asks for when the caller gave no output."""
+    """Return the dtype of the output if the caller passed none."""
     if isinstance(result, Vec):
         return signature.args[0].dtype if signature.args else "u8"
     found = type_of(result)
@@ -141,7 +144,7 @@ def _natural(result: Term, signature: Signature) -> str:
 def _store(
     b: Builder, decl: KernelDecl, result: Term, dtype: str, channels: int, pixels: bool
 ) -> tuple[Value, ...]:
-    """The result as the numbers to be stored, one for each channel."""
+    """Return the values to store, one per channel."""
     items: list[Scalar]
     if not pixels:
         assert not isinstance(result, Vec)  # a vector result makes the kernel a pixel kernel
@@ -149,7 +152,7 @@ def _store(
     elif isinstance(result, Vec):
         if len(result.items) < 3 and channels > 1:
             raise Refused(
-                f"a pixel needs three or four numbers, {describe(result)} came",
+                f"a pixel must be three or four numbers, got {describe(result)}",
                 "Return rgba(r, g, b, a).",
             )
         items = [*result.items, 1.0][:channels]

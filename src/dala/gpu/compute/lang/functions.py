@@ -1,4 +1,4 @@
-"""The functions of the language, one row each: name, how many arguments, what it builds."""
+"""The functions of the kernel language: name, number of arguments, documentation, IR builder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dala.gpu.compute.lang.scalars import as_float
 
 @dataclass(frozen=True)
 class Function:
-    """One function of the language."""
+    """One function of the kernel language."""
 
     name: str
     least: int
     most: int
     build: Callable[..., Term]
     doc: str
-    #: Vectors are handled by ``build`` itself rather than component by component.
+    #: True when ``build`` takes whole vectors; otherwise it is called for each component.
     whole: bool = False
 
 
@@ -81,9 +81,9 @@ def _rounding(name: str, fold: Callable[[float], float], doc: str) -> None:
     FUNCTIONS[name] = Function(name, 1, 1, build, doc)
 
 
-_rounding("floor", math.floor, "the whole number below, as a float")
-_rounding("ceil", math.ceil, "the whole number above, as a float")
-_rounding("round", round, "the nearest whole number, halves to the even one, as a float")
+_rounding("floor", math.floor, "the largest integer not above x, as a float")
+_rounding("ceil", math.ceil, "the smallest integer not below x, as a float")
+_rounding("round", round, "the nearest integer, halves to even, as a float")
 
 
 def _extreme(op: str, doc: str) -> None:
@@ -96,11 +96,11 @@ def _extreme(op: str, doc: str) -> None:
     FUNCTIONS[op] = Function(op, 2, 64, build, doc)
 
 
-_extreme("min", "the smallest; NaN if any is NaN")
-_extreme("max", "the largest; NaN if any is NaN")
+_extreme("min", "the smallest argument; NaN if any is NaN")
+_extreme("max", "the largest argument; NaN if any is NaN")
 
 
-@_row("abs", 1, doc="without its sign")
+@_row("abs", 1, doc="the absolute value")
 def _abs(b: Builder, x: Scalar) -> Scalar:
     if not isinstance(x, Value):
         return abs(x)
@@ -109,7 +109,7 @@ def _abs(b: Builder, x: Scalar) -> Scalar:
     return b.emit("abs", x.type, x)
 
 
-@_row("clamp", 3, doc="clamp(x, low, high): x kept within low and high")
+@_row("clamp", 3, doc="clamp(x, low, high): x limited to the range from low to high")
 def _clamp(b: Builder, x: Scalar, low: Scalar, high: Scalar) -> Scalar:
     return b.binary("min", b.binary("max", x, low), high)
 
@@ -127,7 +127,7 @@ def _step(b: Builder, edge: Scalar, x: Scalar) -> Scalar:
     return b.emit("select", type_, below, b.convert(0.0, type_), b.convert(1.0, type_))
 
 
-@_row("smoothstep", 3, doc="smoothstep(low, high, x): 0 to 1 between low and high, smoothly")
+@_row("smoothstep", 3, doc="smoothstep(low, high, x): a smooth step from 0 at low to 1 at high")
 def _smoothstep(b: Builder, low: Scalar, high: Scalar, x: Scalar) -> Scalar:
     t = b.binary("div", b.binary("sub", x, low), b.binary("sub", high, low))
     t = _clamp(b, t, 0.0, 1.0)
@@ -166,7 +166,7 @@ def _tanh(b: Builder, x: Scalar) -> Scalar:
         return math.tanh(x)
     type_ = as_float(x.type)
     x = b.convert(x, type_)
-    # Near zero 1 - 2/(e+1) loses digits, so the series takes over there, as far as it is exact.
+    # Near zero 1 - 2/(e+1) loses digits, so a series is used there.
     square = b.binary("mul", x, x)
     series: Scalar = 0.0
     terms, reach = (7, 0.25) if type_ == "f32" else (11, 0.0625)
@@ -179,7 +179,7 @@ def _tanh(b: Builder, x: Scalar) -> Scalar:
     return b.emit("select", type_, near, b.convert(series, type_), b.convert(far, type_))
 
 
-@_row("isnan", 1, doc="True where x is not a number")
+@_row("isnan", 1, doc="True where x is NaN")
 def _isnan(b: Builder, x: Scalar) -> Scalar:
     if not isinstance(x, Value):
         return math.isnan(x)
@@ -188,7 +188,7 @@ def _isnan(b: Builder, x: Scalar) -> Scalar:
     return b.emit("isnan", "bool", x)
 
 
-@_row("div", 2, doc="division in the type of the numbers: floor division for ints")
+@_row("div", 2, doc="division in the type of the arguments: floor division for ints")
 def _div(b: Builder, x: Scalar, y: Scalar) -> Scalar:
     return b.binary("div" if b.common(x, y) in FLOATS else "idiv", x, y)
 
@@ -203,7 +203,7 @@ def _cast(name: str, pick: Callable[[Type], Type], doc: str) -> None:
     def build(b: Builder, x: Scalar) -> Scalar:
         target = pick(type_of(x))
         if not isinstance(x, Value) and isinstance(x, int) and target == "u32":
-            x %= 2**32  # u32(-1) is all ones, as casting a value is
+            x %= 2**32  # u32(-1) is all ones, as for values
         return b.convert(x, target)
 
     FUNCTIONS[name] = Function(name, 1, 1, build, doc)
@@ -213,7 +213,9 @@ def _always(target: Type) -> Callable[[Type], Type]:
     return lambda source: target
 
 
-_cast("int", lambda t: "s64" if t == "s64" else "s32", "towards zero; saturates; NaN gives 0")
+_cast(
+    "int", lambda t: "s64" if t == "s64" else "s32", "truncated and clamped to an int; NaN gives 0"
+)
 _cast("float", as_float, "as a float")
 for _target in ("f32", "f64", "s32", "s64", "u32"):
     _cast(_target, _always(_target), f"as {_target}")
@@ -224,12 +226,12 @@ def _bool(b: Builder, x: Scalar) -> Scalar:
     return b.truth(x)
 
 
-@_row("u8", 1, doc="rounded and saturated to 0..255, as an s32")
+@_row("u8", 1, doc="rounded and clamped to 0 to 255, as an s32")
 def _u8(b: Builder, x: Scalar) -> Scalar:
     return b.to_u8(x)
 
 
-@_row("like", 2, doc="like(x, v): v in the type of x, rounded and saturated where x is whole")
+@_row("like", 2, doc="like(x, v): v in the type of x, rounded and clamped for integers")
 def _like(b: Builder, x: Scalar, v: Scalar) -> Scalar:
     target, value = type_of(x), b.value(v)
     if target in INTS and value.type in FLOATS:
@@ -238,7 +240,7 @@ def _like(b: Builder, x: Scalar, v: Scalar) -> Scalar:
 
 
 # vectors --------------------------------------------------------------------------------------
-@_row("dot", 2, doc="sum of the products of the components", whole=True)
+@_row("dot", 2, doc="the dot product of two vectors", whole=True)
 def _dot(b: Builder, x: Term, y: Term) -> Term:
     product = b.lift(lambda p, q: b.binary("mul", p, q), x, y)
     terms = components([product])
@@ -248,7 +250,7 @@ def _dot(b: Builder, x: Term, y: Term) -> Term:
     return result
 
 
-@_row("length", 1, 4, doc="length of a vector, or of the vector of the arguments", whole=True)
+@_row("length", 1, 4, doc="the length of a vector, or of the vector of the arguments", whole=True)
 def _length(b: Builder, *terms: Term) -> Term:
     parts = components(terms)
     if len(parts) == 1:
@@ -267,21 +269,21 @@ def _vector(name: str, size: int, doc: str) -> None:
         if name == "rgba" and len(parts) == 3:
             parts = [*parts, 1.0]
         if len(parts) != size:
-            refuse(f"{name} takes {size} numbers, {len(parts)} came", f"Give {size}, or one.")
+            refuse(f"{name} takes {size} numbers, got {len(parts)}", f"Pass {size}, or one.")
         return Vec(tuple(parts))
 
     FUNCTIONS[name] = Function(name, 1, size, build, doc, whole=True)
 
 
-_vector("rgba", 4, "a pixel; alpha is 1 where only three numbers are given")
-_vector("vec2", 2, "two numbers side by side")
-_vector("vec3", 3, "three numbers side by side")
-_vector("vec4", 4, "four numbers side by side")
+_vector("rgba", 4, "a pixel; alpha is 1 if three numbers are given")
+_vector("vec2", 2, "a vector of two numbers")
+_vector("vec3", 3, "a vector of three numbers")
+_vector("vec4", 4, "a vector of four numbers")
 
-#: Functions that need to know where the kernel runs; the front end builds them itself.
+# The front end builds these itself: they depend on where the kernel runs.
 for _name, _most, _doc in (
-    ("position", 1, "where in the output this is; (y, x) for pixels; position(axis) for one axis"),
-    ("shape", 1, "shape of an input, or of the output; for pixels (height, width)"),
-    ("len", 1, "length of an input's first axis"),
+    ("position", 1, "the index in the output; (y, x) for pixels; position(axis) for one axis"),
+    ("shape", 1, "the shape of an input, or of the output; (height, width) for pixels"),
+    ("len", 1, "the length of an input's first axis"),
 ):
     FUNCTIONS[_name] = Function(_name, 0 if _name != "len" else 1, _most, _dot, _doc, whole=True)

@@ -106,7 +106,7 @@ def inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -> Pr
             return emit(Value("array", v.type, args, places[v.attr]))
         if v.op == "dim":
             arg, axis = v.attr
-            # The intermediate has the extents of the output along the positions.
+            # The intermediate has the output's extents.
             return emit(Value("dim", v.type, (), (places.get(arg, -1), axis)))
         return None
 
@@ -126,10 +126,10 @@ def inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -> Pr
 
 
 def share_args(program: Program, same: tuple[int, ...]) -> Program:
-    """The program with arguments that are one buffer made one.
+    """Return the program with arguments of one buffer merged.
 
-    ``same[i]`` is the number of the argument that argument i becomes; numbers are dense, and
-    arguments that become one have the same kind.
+    ``same[i]`` is the number of the argument that argument i becomes. Numbers are dense; merged
+    arguments have the same kind.
     """
     args: dict[int, Arg] = {}
     for i, n in enumerate(same):
@@ -163,7 +163,7 @@ def _identity(v: Value, args: tuple[Value, ...], emit: Callable[[Value], Value])
 
 
 def _at(dx: int, dy: int) -> Callable[..., Value | None]:
-    """Turns the producer's pixels into reads at an offset, and its position into that place."""
+    """Return a leaf that moves the producer's pixel reads and positions by an offset."""
 
     def leaf(v: Value, args: tuple[Value, ...], emit: Callable[[Value], Value]) -> Value | None:
         if v.op == "pixel":
@@ -185,7 +185,7 @@ def _number(value: int) -> Value:
 
 
 class _Copier:
-    """Writes blocks out again, each value through ``leaf``, which may put another in its place."""
+    """Copies blocks; ``leaf`` may replace each value."""
 
     def __init__(self, leaf: Callable[..., Value | None]) -> None:
         self._leaf = leaf
@@ -193,14 +193,14 @@ class _Copier:
         self._slots: dict[int, Slot] = {}
 
     def value(self, v: Value) -> Value:
-        """What a value became."""
+        """Return the copy of a value."""
         return v if v.op == "const" else self._values[id(v)]
 
     def _slot(self, s: Slot) -> Slot:
         return self._slots.setdefault(id(s), Slot(s.name, s.type))
 
     def block(self, source: Block, target: Block) -> None:
-        """Appends a copy of a block to another."""
+        """Append a copy of a block to another."""
 
         def emit(v: Value) -> Value:
             target.body.append(v)

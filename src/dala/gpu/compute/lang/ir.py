@@ -1,22 +1,21 @@
-"""The typed intermediate form of a kernel: what the front end makes and every engine runs.
+"""The typed intermediate representation (IR) of a kernel: the front end emits it, engines run it.
 
-A :class:`Program` describes the work for *one position* of the output. It is purely scalar:
-pixels and vectors have been taken apart into their components by the front end, and everything
-about storage (u8 widened on load, normalised pixels, rounding and saturation on store) is spelled
-out in plain operations, so an emitter has nothing to decide.
+A :class:`Program` describes the work for *one position* of the output. It is purely scalar: the
+front end has split pixels and vectors into components, and all storage rules (u8 widened on load,
+normalized pixels, rounding and clamping on store) are explicit operations.
 
-Values are computed once, where they stand in a block; names that are assigned more than once live
+Values are computed once, in the order of their block; names that are assigned more than once live
 in slots. Control flow is structured: ``If``, ``For``, ``Break``, ``Continue``. There is no return:
-``Program.result`` names the values to store when the block has run.
+``Program.result`` names the values to store after the block.
 
-Operations (``Value.op``), with the types they take:
+Operations (``Value.op``) and their types:
 
 =================  ============================================================================
 const              ``attr`` is the number (a bool for type "bool"); never listed in a block
 param              ``attr`` is the index into ``Program.params``
 position           ``attr`` is the axis; s32
 dim                ``attr`` is ``(argument index or -1 for the output, axis)``; s32
-element            ``attr`` is the argument index; the stored number (u8 arrives as s32)
+element            ``attr`` is the argument index; the stored number (u8 as s32)
 pixel              ``attr`` is ``(argument, channel)``; the stored number, u8 as s32
 image              ``args`` are dx, dy (s32), ``attr`` is ``(argument, channel)``; clamped at edges
 array              ``args`` are indexes (s32), ``attr`` is the argument; every index is clamped
@@ -32,12 +31,12 @@ eq ne lt le gt ge  -> bool; comparing with NaN is False, except ``ne``, which is
 select             ``args`` are condition, value if true, value if false
 min max            ``max(a, b)`` is b where a < b or b is NaN, else a (so NaN spreads); min alike
 abs                ints and floats (the most negative int stays itself)
-floor ceil round   floats; ``round`` takes halves to the even neighbour
+floor ceil round   floats; ``round`` rounds halves to even
 sqrt exp log sin cos tan atan atan2 pow       floats
 isnan              float -> bool
 cast               to ``type``: float to int truncates, saturates, NaN becomes 0 (with
                    ``attr == "in_range"`` the value is known to be a whole-part-representable,
-                   finite number, so plain truncation will do); int to int wraps; bool is 0 or 1;
+                   finite number, so plain truncation works); int to int wraps; bool is 0 or 1;
                    anything to bool is ``!= 0``
 bits               reinterpret the same bits: f32 <-> s32/u32, f64 <-> s64, s32 <-> u32
 =================  ============================================================================
@@ -56,13 +55,13 @@ Type: TypeAlias = Literal["bool", "s32", "u32", "s64", "f32", "f64"]
 INTS: Final = frozenset({"s32", "u32", "s64"})
 FLOATS: Final = frozenset({"f32", "f64"})
 
-#: The type a stored dtype has once loaded.
+#: The type of each dtype after loading.
 LOADED: Final[dict[str, Type]] = {
     "f32": "f32", "f64": "f64", "s32": "s32", "s64": "s64", "u32": "u32", "u8": "s32",
 }  # fmt: skip
 
 
-# Plain classes: these are made by the thousand, and a dataclass costs a millisecond to import.
+# Plain classes: a program has thousands, and a dataclass takes a millisecond to import.
 class Slot:
     """A local variable that is assigned more than once. Starts at zero."""
 
@@ -74,9 +73,9 @@ class Slot:
 
 
 class Value:
-    """One operation and the value it gives; see the table in the module's docstring.
+    """One operation and its value; see the table in the module's docstring.
 
-    Never changed once made: programs share values.
+    Immutable: programs share values.
     """
 
     __slots__ = ("args", "attr", "op", "type")
@@ -102,7 +101,7 @@ class SetSlot:
 
 
 class If:
-    """Runs ``then`` where the bool ``condition`` holds, ``otherwise`` elsewhere."""
+    """Runs ``then`` if the bool ``condition`` is true, else ``otherwise``."""
 
     __slots__ = ("condition", "otherwise", "then")
 
@@ -115,7 +114,7 @@ class If:
 class For:
     """``for index in range(start, stop, step)``; the bounds are s32 values, step is a constant.
 
-    The index slot is set at the top of each turn from a hidden counter, as in Python.
+    The index slot is set at the start of each iteration from a hidden counter, as in Python.
     """
 
     __slots__ = ("body", "index", "start", "step", "stop")
@@ -129,13 +128,13 @@ class For:
 
 
 class Break:
-    """Leaves the innermost loop."""
+    """Ends the innermost loop."""
 
     __slots__ = ()
 
 
 class Continue:
-    """Goes on with the next turn of the innermost loop."""
+    """Starts the next iteration of the innermost loop."""
 
     __slots__ = ()
 
@@ -154,7 +153,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Arg:
-    """One input as the program was specialised for it."""
+    """One input of a specialized program."""
 
     name: str
     kind: Literal["element", "pixel", "image", "array"]
@@ -166,11 +165,11 @@ class Arg:
 
 @dataclass(frozen=True)
 class Out:
-    """The output as the program was specialised for it."""
+    """The output of a specialized program."""
 
     dtype: str
     rank: int
-    #: Numbers stored at each position; 1 unless the program writes pixels.
+    #: Numbers stored at each position: 1 unless the program writes pixels.
     channels: int
     #: True when positions are (y, x) pixels rather than single elements.
     pixels: bool
@@ -178,7 +177,7 @@ class Out:
 
 @dataclass(frozen=True)
 class Param:
-    """One scalar parameter; a vector parameter gives one for each component."""
+    """One scalar parameter, or one component of a vector parameter."""
 
     name: str
     component: int | None
@@ -187,7 +186,7 @@ class Param:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A kernel specialised for dtypes, ranks and channels; shapes stay open."""
+    """A kernel specialized for dtypes, ranks and channels, for any shapes."""
 
     name: str
     args: tuple[Arg, ...]
@@ -200,12 +199,12 @@ class Program:
     rank: int
     #: True when the index along each axis matters (``position``); else axes may be merged.
     uses_position: bool
-    #: A text that is equal exactly for programs that do the same work.
+    #: Text that is equal exactly for programs that do the same work.
     key: str
 
     @property
     def types(self) -> frozenset[str]:
-        """Every scalar type the program computes with, and every dtype it loads or stores."""
+        """Every scalar type of the program, and every dtype it loads or stores."""
         found: set[str] = {self.out.dtype, *(a.dtype for a in self.args)}
         found.update(p.type for p in self.params)
         found.update(v.type for v in values(self.body))
@@ -213,7 +212,7 @@ class Program:
 
 
 def statements(block: Block) -> Iterator[Statement]:
-    """Every statement in a block, nested ones included."""
+    """Yield every statement of a block, nested ones included."""
     for s in block.body:
         yield s
         if isinstance(s, If):
@@ -224,14 +223,14 @@ def statements(block: Block) -> Iterator[Statement]:
 
 
 def values(block: Block) -> Iterator[Value]:
-    """Every value computed in a block, nested ones included (constants are not listed)."""
+    """Yield every value computed in a block, nested ones included; constants are not listed."""
     for s in statements(block):
         if isinstance(s, Value):
             yield s
 
 
 def format_program(body: Block, result: tuple[Value, ...]) -> str:
-    """A program as text: a number for each value in order, so equal work gives equal text."""
+    """Return a program as text, with values numbered in order: equal work gives equal text."""
     names: dict[int, str] = {}
     slots: dict[int, str] = {}
     lines: list[str] = []
@@ -280,10 +279,10 @@ def make_program(
     result: tuple[Value, ...],
     rank: int,
 ) -> Program:
-    """A program from its parts: what nothing asks for is dropped, and the key is made."""
+    """Return a program without unused values, and with its key."""
     _remove_unused(body, result)
     uses_position = any(v.op in ("position", "image") for v in values(body))
-    # Two kernels doing the same work share one key, whatever their names.
+    # The key leaves out names: kernels that do the same work share it.
     described = [f"{a.kind} {a.dtype} {a.rank} {a.channels}" for a in args]
     described.append(f"-> {out.dtype} {out.channels} {out.pixels} rank {rank}")
     described.extend(p.type for p in params)
@@ -292,7 +291,7 @@ def make_program(
 
 
 def _remove_unused(root: Block, result: tuple[Value, ...]) -> None:
-    """Drops values that nothing asks for, so that an unused channel costs no load."""
+    """Remove unused values, so that an unused channel costs no load."""
     needed: set[int] = set()
     todo: list[Value] = list(result)
     for s in statements(root):

@@ -1,4 +1,4 @@
-"""How much one kernel may hold. Text may come from a stranger: every growth has a ceiling."""
+"""Limits on the size of a kernel. Kernel text may be untrusted, so everything is bounded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 MAX_SOURCE: Final = 65_536
 #: Nesting of one expression or block, as the parser counts it.
 MAX_DEPTH: Final = 150
-#: Operations in one program, helpers written out.
+#: Operations in one program, with helpers inlined.
 MAX_VALUES: Final = 20_000
-#: Kernels calling kernels calling kernels.
+#: Depth of kernels that call kernels.
 MAX_CALLS_DEEP: Final = 24

@@ -21,7 +21,7 @@ from dala.gpu.compute.lang.declaration import (
 from dala.gpu.compute.lang.functions import FUNCTIONS
 from dala.gpu.compute.lang.source import KernelSource
 
-#: Finds what a free name means: a kernel, a number, a tuple of numbers, or None.
+#: Resolves a free name: to a kernel, a number, a tuple of numbers, or None.
 Lookup = Callable[[str], Any]
 
 
@@ -32,13 +32,13 @@ def declare(
     inputs: int | None = None,
     params: Sequence[str] | None = None,
 ) -> KernelDecl:
-    """Reads and checks a kernel; raises KernelSyntaxError at the first thing outside the language.
+    """Return the declaration of a kernel; raise KernelSyntaxError at its first mistake.
 
     Args:
         source: the text; its last function is the kernel, earlier ones are helpers.
-        lookup: what free names stand for.
-        inputs: how many inputs the caller expects, or None to take what the function has.
-        params: names of arguments that are parameters though they stand before the ``*``.
+        lookup: resolves free names.
+        inputs: the expected number of inputs, or None.
+        params: names of arguments before the ``*`` that are parameters.
     """
     tree = source.parse()
     functions = []
@@ -56,16 +56,16 @@ def declare(
 
 
 def check_top(source: KernelSource, statement: ast.stmt) -> None:
-    """Refuses whatever stands outside a function."""
+    """Raise KernelSyntaxError for a statement outside a function."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         source.fail(
             statement,
             "a kernel cannot import",
-            "The functions of the language need no import; remove the line.",
+            "The functions of the language need no import. Remove the line.",
         )
     source.fail(
         statement,
-        "only functions may stand at the top of kernel text",
+        "kernel text must consist of functions",
         "Write one def, with helper functions before it.",
     )
 
@@ -90,7 +90,7 @@ def _declare(
         if isinstance(node, ast.FunctionDef) and node not in function.body:
             source.fail(
                 node,
-                "a helper function stands at the top of the body",
+                "a helper function must be at the top of the body",
                 "Move it up and outdent it.",
             )
     constants: dict[str, Number | tuple[Number, ...]] = {}
@@ -109,7 +109,7 @@ def _declare(
 
 
 def _plainly_pixel(function: ast.FunctionDef) -> bool:
-    """True when a return shows a pixel by its looks: ``return rgba(...)``, ``return r, g, b``."""
+    """Return True if a return is visibly a pixel: ``return rgba(...)``, ``return r, g, b``."""
     return any(
         isinstance(node, ast.Return)
         and (
@@ -121,7 +121,7 @@ def _plainly_pixel(function: ast.FunctionDef) -> bool:
 
 
 def _walk(function: ast.FunctionDef) -> list[ast.AST]:
-    """Nodes of the body, without going into nested helper functions."""
+    """Return the nodes of the body, without those of nested functions."""
     found: list[ast.AST] = []
     todo: list[ast.AST] = list(function.body)
     while todo:
@@ -133,7 +133,7 @@ def _walk(function: ast.FunctionDef) -> list[ast.AST]:
 
 
 def _label(node: ast.expr | None) -> str:
-    """The last word of a dotted name: how annotations and decorators are recognised."""
+    """Return the last part of a dotted name, which identifies annotations and decorators."""
     if isinstance(node, ast.Attribute):
         return node.attr
     if isinstance(node, ast.Name):
@@ -149,7 +149,7 @@ def _check_decorators(source: KernelSource, function: ast.FunctionDef) -> None:
     for decorator in function.decorator_list:
         if _label(decorator) not in ("kernel", "picture_filter"):
             source.fail(
-                decorator, "a kernel takes no decorator but @kernel", "Remove the decorator."
+                decorator, "the only decorator of a kernel is @kernel", "Remove the decorator."
             )
 
 
@@ -179,11 +179,11 @@ def _signature(
         elif default is not None:
             source.fail(
                 default,
-                f"the input {arg.arg!r} has a default, which only parameters have",
+                f"the input {arg.arg!r} has a default; only parameters have defaults",
                 "Put parameters after a *: def name(x, *, amount=1.0).",
             )
         elif declared:
-            source.fail(arg, "an input stands after a parameter", "Put the inputs first.")
+            source.fail(arg, "an input follows a parameter", "Put the inputs first.")
         else:
             args.append(_arg(source, arg))
     for arg, default in zip(a.kwonlyargs, a.kw_defaults, strict=True):
@@ -193,8 +193,8 @@ def _signature(
         if name not in names:
             source.fail(
                 function,
-                f"params names {name!r}, which the function does not have",
-                "Name the function's own parameters, or leave params out.",
+                f"params names {name!r}, which is not a parameter of the function",
+                "Name the function's parameters, or leave params out.",
             )
     if params is not None and len(listed) != len(names):
         missing = ", ".join(sorted(names - set(listed)))
@@ -202,7 +202,7 @@ def _signature(
     if inputs is not None and inputs != len(args):
         source.fail(
             function,
-            f"inputs={inputs} was said, but the function has {len(args)}: "
+            f"inputs is {inputs}, but the function has {len(args)}: "
             f"{', '.join(x.name for x in args) or 'none'}",
             "Make the two agree, or leave inputs out.",
         )
@@ -219,7 +219,7 @@ def _arg(source: KernelSource, arg: ast.arg) -> ArgDecl:
         return ArgDecl(arg.arg, "element", label)
     source.fail(
         arg.annotation,
-        f"{ast.unparse(arg.annotation)!r} is not a kind of input",
+        f"{ast.unparse(arg.annotation)!r} is not a type of input",
         "Write Pixel, Image, Array, a dtype (f32 f64 s32 s64 u32 u8), or no annotation.",
     )
 
@@ -257,7 +257,7 @@ def _param(
     else:
         kind = "int" if arg.arg in used_as_int else "float"
     if kind == "int" and isinstance(first, float):
-        source.fail(default, f"the default {first} of {arg.arg!r} is not a whole number")
+        source.fail(default, f"the default of {arg.arg!r} must be an int, got {first}")
     if kind == "float" and value is not None:
         value = tuple(float(v) for v in value) if isinstance(value, tuple) else float(value)
     if kind == "float" and low is not None and high is not None:
@@ -270,7 +270,7 @@ def _param(
 def _within(
     source: KernelSource, annotation: ast.expr | None
 ) -> tuple[ast.expr | None, int | float | None, int | float | None]:
-    """The type inside ``Within[type, low, high]`` and the ends; other annotations as they are."""
+    """Return type, low and high of ``Within[type, low, high]``; else the annotation alone."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
             annotation = ast.copy_location(
@@ -288,23 +288,23 @@ def _within(
     for node in given[1:]:
         end = _number(node)
         if end is None or math.isnan(end):
-            source.fail(annotation, f"{ast.unparse(node)!r} is not the end of a range", advice)
+            source.fail(annotation, f"{ast.unparse(node)!r} is not a bound of a range", advice)
         ends.append(end)
     if ends[0] > ends[1]:
-        source.fail(annotation, f"the range ends at {ends[1]}, before its start {ends[0]}", advice)
+        source.fail(annotation, f"the range ends at {ends[1]}, below its start {ends[0]}", advice)
     return given[0], ends[0], ends[1]
 
 
 def _check_range(source: KernelSource, arg: ast.arg, p: ParamDecl) -> None:
-    """Refuses a range that its parameter's type or default does not fit."""
+    """Raise KernelSyntaxError if a range does not fit the parameter's type or default."""
     if p.low is None or p.high is None:
         return
     if p.type == "bool":
-        source.fail(arg.annotation, f"{p.name!r} is a bool, which has no range", "Leave it out.")
+        source.fail(arg.annotation, f"{p.name!r} is a bool, which has no range", "Remove Within.")
     if p.type == "int":
         for end in (p.low, p.high):
             if math.isfinite(end) and end != int(end):
-                source.fail(arg.annotation, f"the range of the int {p.name!r} has an end of {end}")
+                source.fail(arg.annotation, f"the range of the int {p.name!r} has the bound {end}")
     values = p.default if isinstance(p.default, tuple) else (p.default,)
     for value in values:
         if value is not None and not p.allows(value):
@@ -315,7 +315,7 @@ def _check_range(source: KernelSource, arg: ast.arg, p: ParamDecl) -> None:
 
 
 def _number(node: ast.expr) -> int | float | None:
-    """A number as it is written, or None."""
+    """Return the number that a node is, or None."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         inner = _number(node.operand)
         return -inner if inner is not None and isinstance(node.op, ast.USub) else inner
@@ -327,7 +327,7 @@ def _number(node: ast.expr) -> int | float | None:
 
 
 def _literal(source: KernelSource, node: ast.expr) -> Number | tuple[Number, ...]:
-    """A default: a number, a negative number, or a tuple of two to four of them."""
+    """Return a default: a number, or a tuple of two to four numbers."""
     if isinstance(node, ast.Tuple) and 2 <= len(node.elts) <= 4:
         items = [_literal(source, item) for item in node.elts]
         return tuple(item for item in items if not isinstance(item, tuple))
@@ -339,11 +339,11 @@ def _literal(source: KernelSource, node: ast.expr) -> Number | tuple[Number, ...
         return node.value
     if isinstance(node, ast.Name) and node.id in CONSTANTS:
         return CONSTANTS[node.id]
-    source.fail(node, "a default is a number or a tuple of numbers", "Write the number itself.")
+    source.fail(node, "a default must be a number or a tuple of numbers", "Write the number.")
 
 
 def _int_names(function: ast.FunctionDef) -> set[str]:
-    """Names used as loop bounds or indexes: untyped parameters among them are ints."""
+    """Return names used as loop bounds or indexes; untyped parameters among them are ints."""
     found: set[str] = set()
     for node in _walk(function):
         places: list[ast.AST] = []
@@ -365,7 +365,7 @@ def _resolve(
     helpers: dict[str, KernelDecl],
     constants: dict[str, Number | tuple[Number, ...]],
 ) -> None:
-    """Gives every free name of the body its meaning, or refuses it."""
+    """Resolve every free name of the body, or raise KernelSyntaxError."""
     nodes = _walk(function)
     local = {a.name for a in args} | {p.name for p in params}
     local |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -401,9 +401,9 @@ def _resolve(
                 continue
             source.fail(
                 node,
-                f"there is no function {name!r} in the language",
+                f"the language has no function {name!r}",
                 did_you_mean(name, [*FUNCTIONS, *helpers])
-                or "Kernels call the language's functions and other kernels.",
+                or "A kernel may call functions of the language and other kernels.",
             )
         if name in local or name in CONSTANTS or name in constants:
             continue
@@ -417,9 +417,9 @@ def _resolve(
             source.fail(node, f"{name!r} is a function", f"Call it: {name}(...).")
         source.fail(
             node,
-            f"the name {name!r} is not known here",
+            f"the name {name!r} is not defined",
             did_you_mean(name, [*local, *CONSTANTS])
-            or "A kernel sees its inputs, its parameters, its variables and numeric constants.",
+            or "A kernel may use its inputs, parameters, variables and numeric constants.",
         )
     for call in nodes:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
@@ -427,7 +427,7 @@ def _resolve(
 
 
 def _check_given(source: KernelSource, call: ast.Call, helper: KernelDecl | None) -> None:
-    """Refuses a plain number outside of the range that a helper declares for it."""
+    """Raise KernelSyntaxError for a literal outside the range of a helper's parameter."""
     ranges = {p.name: p for p in helper.params} if helper is not None else {}
     for keyword in call.keywords:
         p, value = ranges.get(keyword.arg or ""), _number(keyword.value)
@@ -444,12 +444,12 @@ def _check_math(source: KernelSource, node: ast.Attribute, called: bool) -> None
         what = "function" if called else "constant"
         source.fail(
             node,
-            f"there is no {what} {node.attr!r} in the language",
+            f"the language has no {what} {node.attr!r}",
             did_you_mean(node.attr, table),
         )
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, bool | int | float) and not (
         isinstance(value, float) and math.isnan(value)
     )

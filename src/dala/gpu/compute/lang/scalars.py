@@ -1,8 +1,8 @@
-"""How numbers of different types meet in one expression.
+"""Type promotion: the type of an expression with operands of different types.
 
-A literal takes the type of what it meets. Between typed values: bool < s32 < u32 < s64 < f32 < f64,
-the wider wins, with two rules besides: s64 with f32 gives f64 (f32 would lose it), and s32 with u32
-gives u32, as in C.
+A literal takes the type of the other operand. Otherwise the wider type wins, in the order bool <
+s32 < u32 < s64 < f32 < f64, with two more rules: s64 with f32 gives f64 (f32 would lose digits),
+and s32 with u32 gives u32, as in C.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ RANGES: Final = {
 
 
 def join(a: Type, b: Type) -> Type:
-    """The type in which values of two types meet."""
+    """Return the common type of two types."""
     if {a, b} == {"s64", "f32"}:
         return "f64"
     return max(a, b, key=_ORDER.index)
 
 
 def as_float(t: Type) -> Type:
-    """The float type a value of this type is computed in by ``/``, ``sqrt`` and their like."""
+    """Return the float type that ``/``, ``sqrt`` and the like compute in for a type."""
     if t in FLOATS:
         return t
     return "f64" if t == "s64" else "f32"
 
 
 def literal_type(value: int | float | bool, meets: Type | None = None) -> Type:
-    """The type a literal takes, alone or where it meets a typed value."""
+    """Return the type of a literal, alone or beside an operand of the type ``meets``."""
     if isinstance(value, bool):
         return meets if meets is not None else "bool"
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Kernel source: where it came from, how it is parsed, and how a mistake in it is shown."""
+"""Kernel source: its text and origin, parsing, and syntax errors that show the line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dala.gpu.compute.lang.limits import MAX_DEPTH, MAX_SOURCE
 
 @dataclass(frozen=True)
 class KernelSource:
-    """Text of a kernel with its name and where its first line stands."""
+    """The text of a kernel, with its name, file and first line number."""
 
     text: str
     kernel: str
@@ -23,16 +23,16 @@ class KernelSource:
     first_line: int = 1
 
     def fail(self, node: ast.AST | None, problem: str, advice: str = "") -> NoReturn:
-        """Raises KernelSyntaxError pointing at a node of this source."""
+        """Raise KernelSyntaxError at a node of this source."""
         line = getattr(node, "lineno", 1)
         column = getattr(node, "col_offset", 0)
         self.fail_at(line, column, problem, advice)
 
     def fail_at(self, line: int, column: int, problem: str, advice: str = "") -> NoReturn:
-        """Raises KernelSyntaxError pointing at a line (from 1) and a column (from 0)."""
+        """Raise KernelSyntaxError at a line (from 1) and a column (from 0)."""
         lines = self.text.splitlines()
         shown = lines[line - 1] if 0 < line <= len(lines) else ""
-        # The parser counts columns in UTF-8 bytes; people count characters.
+        # The parser counts columns in UTF-8 bytes, the caret in characters.
         column = len(shown.encode()[:column].decode(errors="ignore"))
         raise KernelSyntaxError(
             problem,
@@ -45,7 +45,7 @@ class KernelSource:
         ) from None
 
     def parse(self) -> ast.Module:
-        """The syntax tree, or KernelSyntaxError. Nothing is ever executed."""
+        """Return the syntax tree, or raise KernelSyntaxError. Nothing is executed."""
         if len(self.text) > MAX_SOURCE:
             self.fail_at(
                 1,
@@ -69,7 +69,7 @@ class KernelSource:
         return tree
 
     def _check_brackets(self) -> None:
-        # Before the parser sees it: some interpreter versions overflow on very deep brackets.
+        # Before parsing: some versions of the interpreter overflow on deeply nested brackets.
         depth = 0
         for number, line in enumerate(self.text.splitlines(), 1):
             for column, char in enumerate(line):
@@ -90,11 +90,11 @@ class KernelSource:
         self.fail(place, "the expression or block is nested too deeply", _SPLIT)
 
 
-_SPLIT = "Split it: give the parts names, one line each."
+_SPLIT = "Split it into several assignments."
 
 
 def from_text(text: str, kernel: str) -> KernelSource:
-    """KernelSource given as text."""
+    """Return the source for a text."""
     return KernelSource(textwrap.dedent(text.replace("\r\n", "\n")).strip("\n"), kernel)
 
 
@@ -105,7 +105,7 @@ def from_function(function: Callable[..., Any], kernel: str) -> KernelSource:
         filename = inspect.getsourcefile(function) or "<kernel>"
     except (OSError, TypeError):
         raise KernelSyntaxError(
-            "Python cannot show the source of this function",
+            "the source of this function is not available",
             advice=f"Pass the text instead: Kernel.register({kernel!r}, 'def {kernel}(x): ...').",
             kernel=kernel,
         ) from None

@@ -1,8 +1,8 @@
-"""Statements of a checked kernel, written out as IR.
+"""Lower the statements of a checked kernel to IR.
 
-Helper kernels are written out where they are called. Returns become assignments to result slots,
-so that the IR needs none. Each variable has one type: the widest of what is assigned to it; when a
-later assignment widens it, lowering starts again with what was learned.
+Helper kernels are inlined where they are called. Returns become assignments to result slots, so
+the IR has no return. Each variable has one type, the widest of its assignments; when a later
+assignment widens it, lowering starts again with the wider type.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from dala.gpu.compute.lang.scalars import join
 
 
 class Lowering(Expressions):
-    """Writes kernels out as IR at one site."""
+    """Lowers a kernel to IR."""
 
     def __init__(self, builder: Builder, site: Site, typing: Typing) -> None:
         super().__init__(builder, site, typing)
@@ -50,7 +50,7 @@ class Lowering(Expressions):
         self.stack: list[KernelDecl] = []
 
     def kernel(self, decl: KernelDecl, params: Mapping[str, Term]) -> Term:
-        """The result of the outermost kernel."""
+        """Return the result of the outermost kernel."""
         env: dict[str, Binding] = dict(params)
         for index, arg in enumerate(self.site.args):
             if arg.kind == "element":
@@ -71,7 +71,7 @@ class Lowering(Expressions):
         path: tuple[Any, ...],
     ) -> Term:
         if decl in self.stack or len(self.stack) >= MAX_CALLS_DEEP:
-            refuse("kernels call one another in a circle, or too deeply", "Use a loop instead.")
+            refuse("kernels call each other recursively or too deeply", "Use a loop instead.")
         self.stack.append(decl)
         body = decl.function.body
         returns = [n for n in inside(body) if isinstance(n, ast.Return)]
@@ -84,7 +84,7 @@ class Lowering(Expressions):
                 self._assign(frame, name, start)
         if not straight:
             frame.done = Slot("done", "bool")
-            if path:  # a helper may be written out inside a loop, where it starts over each turn
+            if path:  # a helper inside a loop starts over in each iteration
                 self.b.set(frame.done, False)
         self._block(frame, body)
         self.stack.pop()
@@ -95,8 +95,8 @@ class Lowering(Expressions):
     def _helper(self, frame: FunctionScope, node: ast.Call, decl: KernelDecl) -> Term:
         if len(node.args) != len(decl.args):
             refuse(
-                f"{decl.name} takes {len(decl.args)} inputs, {len(node.args)} came",
-                "Give its inputs in order and its parameters by name.",
+                f"{decl.name} takes {len(decl.args)} inputs, got {len(node.args)}",
+                "Pass its inputs in order and its parameters by name.",
             )
         env: dict[str, Binding] = {}
         args: dict[str, int] = {}
@@ -104,10 +104,10 @@ class Lowering(Expressions):
             term = self._binding(frame, given)
             if declared.kind in ("image", "array"):
                 if not isinstance(term, Ref) or self.site.args[term.arg].kind != declared.kind:
-                    refuse(f"{decl.name} wants an {declared.kind} for {declared.name!r}")
+                    refuse(f"{declared.name!r} of {decl.name} must be an {declared.kind}")
                 args[declared.name] = term.arg
             elif isinstance(term, Ref | Variable):
-                refuse(f"{decl.name} wants one value for {declared.name!r}", "Read one: a[i, j].")
+                refuse(f"{declared.name!r} of {decl.name} must be one value", "Read one: a[i, j].")
             elif declared.dtype is not None and declared.dtype != "u8":
                 target = LOADED[declared.dtype]
                 term = self.b.lift(lambda x, t=target: self.b.convert(x, t), term)
@@ -117,7 +117,7 @@ class Lowering(Expressions):
             if p.name in given_params:
                 env[p.name] = self._within(p, self._term(frame, given_params.pop(p.name)))
             elif p.default is None:
-                refuse(f"{decl.name} needs the parameter {p.name!r}", f"Write {p.name}=...")
+                refuse(f"{decl.name} requires the parameter {p.name!r}", f"Write {p.name}=...")
             else:
                 env[p.name] = Vec(p.default) if isinstance(p.default, tuple) else p.default
         if given_params:
@@ -127,11 +127,11 @@ class Lowering(Expressions):
         try:
             return self._function(decl, env, args, path)
         except Refused as refused:
-            # A mistake inside the helper is shown in the helper's own source.
+            # The error shows the helper's own source.
             decl.source.fail(decl.function, refused.problem, refused.advice)
 
     def _within(self, p: ParamDecl, term: Term) -> Term:
-        """A computed parameter, taken into its range; a plain number was checked when declared."""
+        """Clamp a computed parameter to its range; literals were checked by the parser."""
         low, high = p.low, p.high
         if low is None or high is None or isinstance(term, (bool, int, float)):
             return term
@@ -144,7 +144,7 @@ class Lowering(Expressions):
 
     # statements -------------------------------------------------------------------------------
     def _block(self, frame: FunctionScope, body: list[ast.stmt]) -> bool:
-        """Writes statements out; True when nothing can follow them."""
+        """Lower some statements; return True if nothing after them can run."""
         for index, statement in enumerate(body):
             rest = body[index + 1 :]
             if isinstance(statement, ast.If):
@@ -189,10 +189,10 @@ class Lowering(Expressions):
             before = self._term(frame, ast.copy_location(ast.Name(node.target.id), node.target))
             after = self._operate(node.op, before, self._term(frame, node.value))
             self._assign(frame, node.target.id, after)
-        return False  # pass, docstrings and nested functions write nothing
+        return False  # pass, docstrings and nested functions emit nothing
 
     def _side_by_side(self, frame: FunctionScope, node: ast.Assign) -> bool:
-        """``a, b = x, y``: each name takes its own term, a vector too; all are computed first."""
+        """Lower ``a, b = x, y``: all terms are computed first; each may be a vector."""
         target, value = node.targets[0], node.value
         if not (
             len(node.targets) == 1
@@ -216,8 +216,8 @@ class Lowering(Expressions):
             term = Vec((term,))  # (i,) = position()
         if not isinstance(term, Vec) or len(term.items) != len(target.elts):
             refuse(
-                f"{len(target.elts)} names cannot take {describe(term)}",
-                "Give as many names as there are numbers.",
+                f"cannot assign {describe(term)} to {len(target.elts)} names",
+                "Write one name per number.",
             )
         for name, item in zip(target.elts, term.items, strict=True):
             assert isinstance(name, ast.Name)
@@ -237,7 +237,7 @@ class Lowering(Expressions):
             refuse(
                 f"{name} is {'a vector' if size else 'one number'} here and "
                 f"{'one number' if size else 'a vector'} or of another size elsewhere",
-                "Keep one size for one name.",
+                "Use a second name.",
             )
         for index, item in enumerate(components([term])):
             part = (*key, index)
@@ -256,7 +256,7 @@ class Lowering(Expressions):
             if self.site.out_rank not in (2, 3):
                 refuse(
                     "a vector result is a pixel, and the output is not an image",
-                    "Return one number, or give an output of shape (height, width, 4).",
+                    "Return one number, or pass an output of shape (height, width, 4).",
                 )
             self.typing.pixels = True
             raise Restart
@@ -264,7 +264,7 @@ class Lowering(Expressions):
             frame.result = term
             return
         if outermost and self.typing.pixels:
-            # Returns of a pixel kernel may mix gray values and vectors; meet as pixels.
+            # Returns of a pixel kernel may mix gray values and vectors: all become pixels.
             items = components([term])
             items = [*items, *items, *items] if len(items) == 1 else items
             term = Vec(tuple([*items, 1.0][:4])) if len(items) >= 3 else term
@@ -280,7 +280,7 @@ class Lowering(Expressions):
         if condition.op == "const":
             return self._block(frame, (node.body if condition.attr else node.orelse) + rest)
         then, otherwise = node.body, node.orelse
-        # What follows a branch that returns belongs to the other branch: no flag is needed.
+        # Statements after a branch that returns belong to the other branch: no flag is needed.
         if always_returns(then) and not frame.loops and not _returns_inside(otherwise):
             otherwise, rest = otherwise + rest, []
         elif (
@@ -307,7 +307,7 @@ class Lowering(Expressions):
             frame.env = env2 if end1 else env1
         else:
             frame.env = {name: env1[name] for name in env1 if name in env2}
-        # Direct names from one branch are not seen from outside it.
+        # Names bound directly in one branch are not visible outside it.
         frame.env = {
             name: bound
             for name, bound in frame.env.items()
@@ -318,7 +318,7 @@ class Lowering(Expressions):
         return self._block(frame, rest)
 
     def _unless_done(self, frame: FunctionScope, rest: list[ast.stmt]) -> bool:
-        """What follows something that may have returned runs only where it has not."""
+        """Lower statements that run only if the function has not returned yet."""
         assert frame.done is not None
         outer, before = self.b.block, frame.env
         done = self.b.get(frame.done)
@@ -349,7 +349,7 @@ class Lowering(Expressions):
             self._fail(
                 frame,
                 node.iter.args[2],
-                Refused("the step of a range is a number other than 0", "Write the number."),
+                Refused("the step of a range must be a constant other than 0", "Write a number."),
             )
         index = Slot(node.target.id, "s32")
         outer, before = self.b.block, frame.env
@@ -372,7 +372,7 @@ def _returns_inside(body: list[ast.stmt]) -> bool:
 
 
 def _assigned_often(decl: KernelDecl) -> frozenset[str]:
-    """Names assigned more than once, arguments counting as assigned."""
+    """Return the names that are assigned more than once; arguments count as assigned."""
     counts: dict[str, int] = {a.name: 1 for a in decl.args}
     counts.update({p.name: 1 for p in decl.params})
     for node in inside(decl.function.body):
