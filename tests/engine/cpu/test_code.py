@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from dala.gpu.compute.engines.base import Geometry
+from dala.gpu.compute.engines.cpu import engine as cpu_engine
 from dala.gpu.compute.engines.cpu.cache import ObjectCache
 from dala.gpu.compute.engines.cpu.engine import CPUEngine
 from dala.gpu.compute.engines.cpu.jit import Jit
-from dala.gpu.compute.engines.cpu.llvm import unroll, variants
+from dala.gpu.compute.engines.cpu.llvm import unroll
 from dala.gpu.compute.engines.cpu.threads import ThreadPool
 from dala.gpu.compute.lang.ir import (
     LOADED,
@@ -377,7 +378,7 @@ def test_loops_over_parameters_are_specialized(engine, monkeypatch):
     made = loop_program(0, 1, 2, params=[Param("a", None, "s32"), Param("b", None, "s32")])
     a = np.arange(40, dtype="<i4")
     for worth in (1e18, 0.0):  # never, and immediately
-        monkeypatch.setattr(variants, "WORTH_NS", worth)
+        monkeypatch.setattr(cpu_engine, "SPECIALIZE_NS", worth)
         for bounds in [(0, 9), (0, 9), (3, 30), (5, 1), (0, 100_000)]:
             got = run_line(engine, made, a, params=bounds)
             assert [int(n) for n in got] == [loop_reference(int(n), *bounds, 2) for n in a]

@@ -148,7 +148,7 @@ def image_of(shape, dtype, seed=0):
 # programs ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", SOURCES)
 def test_programs(name, monkeypatch):
-    monkeypatch.setattr(cpu, "SPECIALIZE_NS", 0.0)
+    monkeypatch.setattr(cpu, "SPECIALIZE_ROWS_NS", 0.0)
     source, count, params = SOURCES[name]
     k = kernel(source)
 

@@ -36,10 +36,10 @@ from dala.gpu.compute.engines.cpu.job import (
 )
 from dala.gpu.compute.engines.cpu.llvm.kernel import JobLayout, module_text
 from dala.gpu.compute.engines.cpu.llvm.unroll import has_loops, loop_params, unroll
-from dala.gpu.compute.engines.cpu.llvm.variants import Variants
 from dala.gpu.compute.engines.cpu.memory import Array, HostMemory, Memory, address_of
 from dala.gpu.compute.engines.cpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.cpu.threads import ThreadPool, Tiles, pool, usable_cores
+from dala.gpu.compute.engines.cpu.variants import Variants
 from dala.gpu.compute.engines.hardware import cpu_name
 from dala.gpu.compute.lang.ir import Program
 
@@ -53,8 +53,10 @@ if TYPE_CHECKING:
 #: The most programs kept compiled in memory. Older ones are reloaded from disk when needed.
 MAX_PROGRAMS: Final = 512
 
-#: Work after which a program of rows is compiled for the values of its parameters.
-SPECIALIZE_NS: Final = 4e6
+#: Estimated work after which code for the values of loop bounds pays for its compile time: of
+#: programs in general, and of programs written by rows.
+SPECIALIZE_NS: Final = 20e6
+SPECIALIZE_ROWS_NS: Final = 4e6
 
 _handle: Final = attrgetter("handle")
 
@@ -174,7 +176,7 @@ class CPUEngine(Engine):
             return _nothing
         plan = cpu_cost.plan(program, geometry, self.threads.threads)
 
-        def make(known: Mapping[int, int]) -> Runner | None:
+        def specialized(known: Mapping[int, int]) -> Runner | None:
             if program.out.pixels:
                 from dala.gpu.compute.engines.cpu.rows.chain import prepare_program
 
@@ -186,14 +188,18 @@ class CPUEngine(Engine):
             code = self._code(program, geometry, known)
             return self._runner(program, geometry, code, plan)
 
-        wanted = loop_params(program.body)
-        if wanted:
-            # Code of rows needs the values, and it compiles quickly.
-            soon = self._analysis(program, dict.fromkeys(wanted, 1)) is not None
-            return Variants(program, wanted, make, plan.work_ns, SPECIALIZE_NS if soon else None)
-        made = make({})
-        assert made is not None
-        return made
+        def general() -> Runner:
+            made = specialized({})
+            assert made is not None
+            return made
+
+        types = {i: program.params[i].type for i in loop_params(program.body)}
+        if not types:
+            return general()
+        # Code of rows needs the values, and it compiles quickly.
+        rows = self._analysis(program, dict.fromkeys(types, 1)) is not None
+        limit = SPECIALIZE_ROWS_NS if rows else SPECIALIZE_NS
+        return Variants(types, specialized, general, plan.work_ns, limit)
 
     def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
         """Return a runner that runs a chain in one pass over the image, or None."""

@@ -100,17 +100,15 @@ class ProgramAnalysis:
     @property
     def form(self) -> str:
         """The name of the form in which the program is written."""
-        if self.weighted_sum is not None or self.color_matrix is not None:
-            return "weighted_sum" if self.weighted_sum is not None else "color_matrix"
+        if self.weighted_sum is not None:
+            return "weighted_sum"
+        if self.color_matrix is not None:
+            return "color_matrix"
         if self.table:
             return "table"
-        return (
-            "bytes"
-            if self.bytes
-            else "per_channel"
-            if self.emitted is not self.program
-            else "packed"
-        )
+        if self.bytes:
+            return "bytes"
+        return "packed" if self.emitted is self.program else "per_channel"
 
     @property
     def costly(self) -> bool:
@@ -154,12 +152,10 @@ def analyze(
     analysis = _per_channel(program, block, result, kept, tables) or ProgramAnalysis(
         program, program, block, result, kept
     )
-    block, result, every = analysis.block, analysis.result, list(statements(analysis.block))
-    while _mark_varying(analysis, block, False):
-        pass
+    _find_varying(analysis)
     if not analysis.table and not analysis.vectorizable:
         return None
-    if not _find_reach(analysis, every):
+    if not _find_reach(analysis):
         return None
     analysis.color_matrix = _color_matrix(analysis)
     return analysis
@@ -179,10 +175,10 @@ def _per_channel(
     made = flatten(program, block, result, alpha is not None)
     if made is None:
         return None
-    apart = block, result
-    form, block, result = made
+    original = block, result
+    emitted, block, result = made
     of_bytes = {program.out.dtype, *(a.dtype for a in program.args)} == {"u8"}
-    analysis = ProgramAnalysis(program, form, block, result, scale=program.out.channels)
+    analysis = ProgramAnalysis(program, emitted, block, result, scale=program.out.channels)
     analysis.alpha = None if alpha is None else alpha[0]
     if of_bytes:
         found = to_bytes(block, result[0])
@@ -198,15 +194,14 @@ def _per_channel(
     if of_bytes and program.out.channels in (1, 4):
         if sums is None:
             return None
-        analysis = ProgramAnalysis(program, program, *apart, kept)
+        analysis = ProgramAnalysis(program, program, *original, kept)
     analysis.weighted_sum = sums
     return analysis
 
 
 def _weighted_sum(analysis: ProgramAnalysis) -> WeightedSum | None:
     """Return a per-channel program of bytes as a weighted sum, if it reads around its pixel."""
-    while _mark_varying(analysis, analysis.block, False):
-        pass
+    _find_varying(analysis)
     every = [s for s in statements(analysis.block) if isinstance(s, Value) and s.op == "image"]
     if all(a.op == "const" and a.attr == 0 for s in every for a in s.args):
         return None
@@ -223,19 +218,14 @@ def _color_matrix(analysis: ProgramAnalysis) -> ColorMatrix | None:
     arg, channels = program.args[0], program.out.channels
     if arg.dtype != "u8" or arg.channels != channels or not analysis.reach[0].pointwise:
         return None
-    if channels == 4 and analysis.kept.get(3) != (0, 3):
+    if channels == 1 or (channels == 4 and analysis.kept.get(3) != (0, 3)):
         return None
-    return (
-        find_color_matrix(analysis.block, analysis.result, analysis.varying, 0)
-        if channels != 1
-        else None
-    )
+    return find_color_matrix(analysis.block, analysis.result, analysis.varying, 0)
 
 
 def _is_table(analysis: ProgramAnalysis, always: bool) -> bool:
     """Return whether a program is a costly function (or ``always``: any function) of one byte."""
-    while _mark_varying(analysis, analysis.block, False):
-        pass
+    _find_varying(analysis)
     every = list(statements(analysis.block))
     simple = len(analysis.program.args) == 1 and all(
         s.op not in ("position", "element", "array")
@@ -244,6 +234,12 @@ def _is_table(analysis: ProgramAnalysis, always: bool) -> bool:
         if isinstance(s, Value)
     )
     return simple and (analysis.costly or always)
+
+
+def _find_varying(analysis: ProgramAnalysis) -> None:
+    """Mark all values and slots that depend on the pixel."""
+    while _mark_varying(analysis, analysis.block, False):
+        pass
 
 
 def _mark_varying(analysis: ProgramAnalysis, block: Block, masked: bool) -> bool:
@@ -269,8 +265,8 @@ def _mark_varying(analysis: ProgramAnalysis, block: Block, masked: bool) -> bool
 
 def _vectorizable(s: Statement, analysis: ProgramAnalysis) -> bool:
     if isinstance(s, For):
-        even = s.start not in analysis.varying and s.stop not in analysis.varying
-        return even and s.index not in analysis.varying_slots
+        uniform = s.start not in analysis.varying and s.stop not in analysis.varying
+        return uniform and s.index not in analysis.varying_slots
     if not isinstance(s, Value):
         return True
     if s.op in ("element", "array"):
@@ -286,7 +282,8 @@ def _vectorizable(s: Statement, analysis: ProgramAnalysis) -> bool:
 
 
 # where images are read --------------------------------------------------------------------------
-def _find_reach(analysis: ProgramAnalysis, every: list[Statement]) -> bool:
+def _find_reach(analysis: ProgramAnalysis) -> bool:
+    every = list(statements(analysis.block))
     indexes: dict[Slot, list[For | Value]] = {s.index: [] for s in every if isinstance(s, For)}
     for s in every:
         if isinstance(s, For):
@@ -319,13 +316,13 @@ def _span(v: Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]) -> tu
 
 
 def _index_span(
-    what: For | Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]
+    source: For | Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]
 ) -> tuple[int, int]:
     """Return the range of a loop's counter, or of another value assigned to its index."""
-    if isinstance(what, Value):
-        return _span(what, indexes, seen)
-    start, stop = _span(what.start, indexes, seen), _span(what.stop, indexes, seen)
-    if what.step > 0:
+    if isinstance(source, Value):
+        return _span(source, indexes, seen)
+    start, stop = _span(source.start, indexes, seen), _span(source.stop, indexes, seen)
+    if source.step > 0:
         return start[0], max(start[0], stop[1] - 1)
     return min(start[1], stop[0] + 1), start[1]
 

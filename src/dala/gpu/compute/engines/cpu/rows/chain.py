@@ -6,25 +6,23 @@ compiled for each set of values on first use.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Geometry, Link, Runner, Storage, Task, Tensor
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, analyze
-from dala.gpu.compute.engines.cpu.llvm.unroll import loop_params, wrap
+from dala.gpu.compute.engines.cpu.llvm.unroll import loop_params
 from dala.gpu.compute.engines.cpu.rows.forms.blur import blur_fits
 from dala.gpu.compute.engines.cpu.rows.neighbor_stages import add_neighbor_stages
 from dala.gpu.compute.engines.cpu.rows.planes import planes_fit
 from dala.gpu.compute.engines.cpu.rows.runner import PlannedChain, plan_rows, rows_runner, rows_text
+from dala.gpu.compute.engines.cpu.variants import Variants
 from dala.gpu.compute.lang.ir import Program, statements
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.engine import CPUEngine
 
-#: The most sets of values that one chain keeps code for.
-MAX_VARIANTS: Final = 32
 #: The most statements in all programs of a chain; more would take too long to compile.
 MAX_STATEMENTS: Final = 1500
 
@@ -89,7 +87,11 @@ def make_chain(engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor
     # Whether a chain is possible hardly depends on the values: test with one set.
     if _analyze_all(engine, links, dict.fromkeys(wanted, 1)) is None:
         return None
-    return _ByValues(engine, links, inputs, wanted)
+    return Variants(
+        wanted,
+        lambda known: _with_values(engine, links, inputs, known),
+        lambda: one_by_one(engine, links),
+    )
 
 
 def keeps_apart(engine: CPUEngine, producer: Program, consumer: Program) -> bool:
@@ -198,46 +200,6 @@ def _planned(
 def _key(links: Sequence[Link], known: Mapping[int, int]) -> tuple[Hashable, ...]:
     names = tuple(w.work.key if isinstance(w.work, Program) else w.work.op for w in links)
     return names, *known.items()
-
-
-class _ByValues:
-    """A runner that compiles code for the values it is called with."""
-
-    def __init__(
-        self, engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor],
-        wanted: Mapping[int, str],
-    ) -> None:  # fmt: skip
-        self._engine = engine
-        self._links = links
-        self._inputs = inputs
-        self._wanted = wanted
-        self._made: dict[tuple[float, ...], Runner] = {}
-        self._lock = threading.Lock()
-
-    def __call__(
-        self, inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]
-    ) -> None:
-        """Run the chain."""
-        values = tuple(params[i] for i in self._wanted)
-        runner = self._made.get(values)
-        if runner is None:
-            runner = self._make(values)
-        runner(inputs, output, params)
-
-    def _make(self, values: tuple[float, ...]) -> Runner:
-        with self._lock:
-            runner = self._made.get(values)
-            if runner is None:
-                known = {
-                    i: wrap(int(v), t)
-                    for (i, t), v in zip(self._wanted.items(), values, strict=True)
-                }
-                made = _with_values(self._engine, self._links, self._inputs, known)
-                runner = made or one_by_one(self._engine, self._links)
-                if len(self._made) >= MAX_VARIANTS:
-                    self._made.pop(next(iter(self._made)))
-                self._made[values] = runner
-        return runner
 
 
 def one_by_one(engine: CPUEngine, links: Sequence[Link]) -> Runner:

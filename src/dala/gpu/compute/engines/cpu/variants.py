@@ -1,0 +1,85 @@
+"""Code specialized for the values of parameters that loop bounds depend on.
+
+A loop whose length is unknown at compile time keeps the loop over positions from vectorizing. Where
+the length is a parameter (a radius, a number of steps), work that has run long enough with one
+value is compiled again for that value, with its loops unrolled. Results are equal to the bit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from dala.gpu.compute.engines.base import Runner, Storage
+from dala.gpu.compute.engines.cpu.llvm.unroll import wrap
+
+#: The most sets of values that one runner keeps code for.
+MAX_VARIANTS: Final = 32
+#: The most sets of values whose work is counted.
+_MAX_COUNTED: Final = 1000
+
+
+class Variants:
+    """A runner that selects general code, or code specialized for the current values.
+
+    Args:
+        types: IR types of the parameters that loop bounds depend on, by index.
+        make: Returns a runner for given values, or None if specialized code is no faster.
+        general: Returns a runner for all values.
+        work_ns: Estimated work of a call.
+        specialize_ns: Work after which code is specialized. With 0 it always is.
+    """
+
+    def __init__(
+        self,
+        types: Mapping[int, str],
+        make: Callable[[Mapping[int, int]], Runner | None],
+        general: Callable[[], Runner],
+        work_ns: float = 0.0,
+        specialize_ns: float = 0.0,
+    ) -> None:
+        self._types = types
+        self._make = make
+        self._make_general = general
+        self._work = work_ns
+        self._specialize = specialize_ns
+        self._general: Runner | None = None
+        self._lock = threading.RLock()
+        self._spent: dict[tuple[float, ...], float] = {}
+        self._made: dict[tuple[float, ...], Runner] = {}
+
+    def __call__(
+        self, inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]
+    ) -> None:
+        """Run the work with the code for these parameters."""
+        values = tuple([params[i] for i in self._types])
+        runner = self._made.get(values) or self._choose(values)
+        runner(inputs, output, params)
+
+    def _choose(self, values: tuple[float, ...]) -> Runner:
+        spent = self._spent.get(values, 0.0) + self._work
+        if spent < self._specialize:
+            if len(self._spent) >= _MAX_COUNTED:
+                self._spent.clear()
+            self._spent[values] = spent
+            return self._for_all()
+        with self._lock:
+            runner = self._made.get(values)
+            if runner is None:
+                pairs = zip(self._types.items(), values, strict=True)
+                known = {i: wrap(int(v), t) for (i, t), v in pairs}
+                runner = self._make(known) or self._for_all()
+                if len(self._made) >= MAX_VARIANTS:
+                    oldest = next(iter(self._made))
+                    del self._made[oldest]
+                    self._spent.pop(oldest, None)
+                self._made[values] = runner
+        return runner
+
+    def _for_all(self) -> Runner:
+        general = self._general  # without the lock, which another thread may hold to compile
+        if general is None:
+            with self._lock:
+                general = self._general = self._general or self._make_general()
+        return general
