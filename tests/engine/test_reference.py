@@ -1,4 +1,4 @@
-"""The reference engine's own definitions, on values that are awkward, straight from its table."""
+"""Definitions of the reference engine on edge cases."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def test_operations(name, args, expected):
         (np.int64, [0, 2**63 - 1, -(2**63), 3 * 10**9, -3 * 10**9, 2147483520, -1, 1]),
     ],
 )
-def test_floats_saturate_into_ints(target, expected):
+def test_floats_saturate_to_ints(target, expected):
     x = f32(NAN, INF, -INF, 3e9, -3e9, 2147483520, -1.9, 1.9)
     with np.errstate(all="ignore"):
         assert cast(x, np.dtype(target)).tolist() == expected
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "sin", "cos", "tan", "atan", "pow", "atan2"])
-def test_f32_functions_give_the_nearest_f32(name):
+def test_f32_functions_are_correctly_rounded(name):
     x = np.linspace(0.01, 40, 4001).astype(np.float32)
     args = [x, x[::-1]][: 2 if name in ("pow", "atan2") else 1]
     functions = {"atan": np.arctan, "atan2": np.arctan2, "pow": np.power}
@@ -84,7 +84,7 @@ def test_f32_functions_give_the_nearest_f32(name):
 
 
 def test_inputs_that_overlap_the_output_are_read_before_they_are_written():
-    """Adopted memory may overlap by part; blocks must not see what earlier blocks wrote."""
+    """Adopted memory may overlap in part; blocks must not see the results of earlier blocks."""
     engine = ReferenceEngine()
     count = BLOCK + 10
     memory = np.arange(count + 1, dtype="<i4")

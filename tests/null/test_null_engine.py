@@ -1,4 +1,4 @@
-"""The null engine writes down what it is asked to do, and does none of it."""
+"""The null engine records calls and runs nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dala.gpu.compute import buffer, buffer_zeros, from_array, read, read_list, 
 from dala.gpu.compute.engines.null import NullEngine, RecordedCall
 
 
-def test_a_run_is_recorded_and_not_done():
+def test_a_run_is_recorded():
     with dala.device("null"):
         a, b, out = buffer([1.0, 2.0]), buffer([3.0, 4.0]), buffer_zeros((2,))
         engine = a.engine
@@ -23,7 +23,7 @@ def test_a_run_is_recorded_and_not_done():
     assert len(set(run.storages)) == 3
 
 
-def test_what_is_prepared_once_is_run_again():
+def test_a_prepared_program_runs_again():
     with dala.device("null"):
         a, out = buffer_zeros((4, 4)), buffer_zeros((4, 4))
         engine = a.engine
@@ -57,7 +57,7 @@ def test_the_log_is_bounded():
     assert len(engine.log) == 10_000
 
 
-def test_every_dtype_is_taken():
+def test_every_dtype_is_supported():
     with dala.device("null"):
         for dtype in ("f4", "f8", "i4", "i8", "u4", "u1"):
             b = from_array(np.ones((2, 2), dtype))

@@ -1,4 +1,4 @@
-"""A blur and what follows it in one dispatch: the same as the stages one by one."""
+"""A blur and the programs after it in one dispatch give the results of separate passes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHAINS: dict[str, list[tuple[Any, dict[str, Any], tuple[int, ...]]]] = {
     "places": [("vignette", {"amount": 0.9}, (-1,)), ("hue", {"degrees": 40.0}, (-2,))],
     "earlier": [("invert", {}, (-1,)), ("video_mix", {"t": 0.25}, (-1, -2))],
 }
-#: These read pictures besides.
+#: Stages that read other images too.
 BESIDE: dict[str, list[tuple[Any, dict[str, Any], tuple[int, ...]]]] = {
     "its input": [("video_mix", {"t": 0.3}, (-1, 0))],
     "another": [("sharpen", {}, (-1,)), ("overlay_alpha", {"opacity": 0.4}, (1, -2))],
@@ -53,7 +53,7 @@ def picture(shape, dtype, seed=2):
 
 
 def link(stages, images, *, outs=None, keep=None):
-    """The links of some stages, the outputs of the stages run one by one, and the parameters."""
+    """Return the links of stages, the outputs of the stages run one by one, and the parameters."""
     given = [from_array(a) for a in images]
     made, links, values = [], [], ()
     for number, (name, params, sources) in enumerate(stages):
@@ -71,7 +71,7 @@ def link(stages, images, *, outs=None, keep=None):
 
 
 def chained(stages, images, **more):
-    """The output of a chain, and that of its last stage; None if there is no such chain."""
+    """Return the output of a chain and of its last stage, or None if there is no such chain."""
     links, given, made, values = link(stages, images, **more)
     run = made[-1].engine.chain(links, [Tensor(b.shape, b.dtype) for b in given])
     if run is None:
@@ -93,7 +93,7 @@ def assert_alike(found):
 
 
 @pytest.mark.parametrize("stages", CHAINS.values(), ids=CHAINS)
-def test_a_chain_is_its_stages(device, stages):
+def test_a_chain_equals_its_stages(device, stages):
     blur = ("blur", {"radius": 3, "sigma": 1.5}, (0,))
     for shape in SHAPES:
         assert_alike(chained([blur, *stages], [picture(shape, "u8")]))
@@ -105,7 +105,7 @@ def test_a_chain_is_its_stages(device, stages):
     [((37, 72, 3), "u8"), ((33, 68), "u8"), ((21, 35, 4), "f32"), ((37, 71, 3), "f32")],
     ids=str,
 )
-def test_every_kind_of_picture(device, shape, dtype, radius):
+def test_every_image_format(device, shape, dtype, radius):
     blur = ("blur", {"radius": radius, "sigma": 6.0}, (0,))
     stages = CHAINS["places" if radius == 9 else "stencil-pixel"]
     assert_alike(chained([blur, *stages], [picture(shape, dtype)]))
@@ -113,13 +113,13 @@ def test_every_kind_of_picture(device, shape, dtype, radius):
 
 @pytest.mark.parametrize("dtype", ["u8", "f32"])
 @pytest.mark.parametrize("stages", BESIDE.values(), ids=BESIDE)
-def test_pictures_besides(device, stages, dtype):
+def test_stages_that_read_other_images(device, stages, dtype):
     images = [picture((41, 90, 4), dtype, seed) for seed in (2, 3)]
     assert_alike(chained([("blur", {"radius": 4}, (0,)), *stages], images))
 
 
-def test_the_border_of_the_blurred_picture_is_its_own(device):
-    """What lies beyond the border is the outermost *blurred* pixel, not a blur of pixels beyond."""
+def test_the_border_of_the_blurred_image_is_clamped(device):
+    """Outside the border is the outermost *blurred* pixel, not a blur of pixels outside."""
     image = np.zeros((12, 40, 4), np.uint8)
     image[0] = image[:, 0] = 255
     shift = kernel("def shift(img: Image):\n    return img[-2, -2]")
@@ -130,31 +130,31 @@ def test_the_border_of_the_blurred_picture_is_its_own(device):
 
 
 @pytest.mark.parametrize("dtype", ["u8", "f32"])
-def test_far_neighbours(device, dtype):
+def test_distant_neighbors(device, dtype):
     far = kernel("def far(img: Image):\n    return img[-3, 3] * 0.75 + img[3, -2] * 0.25")
     image = picture((35, 67, 4), dtype)
     assert_alike(chained([("blur", {"radius": 1}, (0,)), (far, {}, (-1,))], [image]))
     wide = chained([("blur", {"radius": 16}, (0,)), (far, {}, (-1,))], [image])
-    assert wide is None  # so much would be blurred twice that another pass is cheaper
+    assert wide is None  # the margin would cost more than another pass
 
 
-def test_other_outputs(device):
+def test_output_formats(device):
     image = picture((24, 36, 4), "u8")
     blur = ("blur", {"radius": 2}, (0,))
     for shape, dtype in (((24, 36), "u8"), ((24, 36, 3), "f32"), ((24, 36, 3), "u8")):
         assert_alike(chained([blur, ("grayscale", {}, (-1,))], [image], outs={1: (shape, dtype)}))
 
 
-def test_what_is_no_such_chain(device):
+def test_stages_that_cannot_be_chained(device):
     image, blur = picture((20, 33, 4), "u8"), ("blur", {"radius": 2}, (0,))
     invert, sharpen = ("invert", {}, (-1,)), ("sharpen", {}, (-2,))
     assert chained([blur], [image]) is None
     assert chained([("invert", {}, (0,)), ("blur", {}, (-1,))], [image]) is None
     assert chained([blur, ("blur", {}, (-1,))], [image]) is None
-    assert chained([blur, invert, sharpen], [image]) is None  # neighbours of what is not held
-    assert chained([blur, ("denoise", {}, (-1,))], [image]) is None  # found at run time
+    assert chained([blur, invert, sharpen], [image]) is None  # neighbors that are not held
+    assert chained([blur, ("denoise", {}, (-1,))], [image]) is None  # offsets computed at run time
     assert chained([("blur", {"radius": 17}, (0,)), invert], [image]) is None
-    assert chained([blur, invert], [image[..., 0].copy()]) is None  # rows of no whole words
+    assert chained([blur, invert], [image[..., 0].copy()]) is None  # rows that are not whole words
     assert chained([blur, invert, ("gamma", {}, (-2,))], [image], keep=1) is None
     assert chained([blur, invert], [image[:0]]) is None
     whole = kernel("def whole(px: Pixel):\n    return s32(px.r * 255.0)")
@@ -176,7 +176,7 @@ def test_parameters_change_without_a_new_shader(device):
     assert len(counts) == 1
 
 
-def test_a_pipeline_is_one_launch(device):
+def test_a_pipeline_is_one_dispatch(device):
     image = picture((50, 70, 4), "u8")
     stages = [
         ("blur", {"radius": 3, "sigma": 1.5}),
@@ -202,7 +202,7 @@ def test_a_pipeline_is_one_launch(device):
 
 
 def test_a_device_with_little_workgroup_memory():
-    """Blurs go along columns there, whatever their radius, and nothing is chained."""
+    """Blurs of any radius go along columns, and nothing is chained."""
     adapter = list_adapters()[0]
     limits = {**adapter.limits, "max-compute-workgroup-storage-size": 8192}
     engine = WebGPUEngine(replace(adapter, limits=limits))
@@ -225,7 +225,7 @@ def test_a_device_with_little_workgroup_memory():
 
 
 def test_names_that_the_shader_uses_itself(device):
-    """A kernel may call its variables what the shader around it calls its own things."""
+    """A kernel's variables may have the names that the shader uses."""
     text = """
         def held(source: Image, *, middle=0.5, top=0.25):
             word = source[0, 0]

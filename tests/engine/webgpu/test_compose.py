@@ -1,6 +1,6 @@
-"""What is special about compositing on WebGPU: arenas, the ring, submits, ends; the null engine.
+"""Compositing on WebGPU: arenas, the ring, submits, closing; and on the null engine.
 
-What a draw looks like is tested for all engines alike in ``test_composing.py``.
+The pixels of draws are tested for all engines in ``tests/engine/ops/test_compositing.py``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def noise(seed: int, height: int, width: int, channels: int = 4) -> Any:
 
 
 def rgba(pixels: Any) -> Any:
-    """A picture of one or three channels as it is drawn; opaque, so that drawing it copies it."""
+    """Return a picture of one or three channels as RGBA, opaque, so that drawing it copies it."""
     full = np.full((*pixels.shape[:2], 4), 255, np.uint8)
     full[..., :3] = pixels[..., None] if pixels.ndim == 2 else pixels[..., :3]
     return full
@@ -68,7 +68,7 @@ def draw_at(
     x: float, y: float, width: float, height: float, *, number: int = 0, kind: int = PICTURE,
     **fields: Any,
 ) -> Any:  # fmt: skip
-    """A draw that fills a rectangle from its left top corner on, texel for pixel if a picture."""
+    """Return a draw that fills a rectangle from its top left corner."""
     draw = np.zeros((), DRAW)
     values = {
         "kind": kind, "picture": number, "cos": 1, "opacity": 1, "color": 255,
@@ -82,7 +82,7 @@ def draw_at(
 
 
 def shown(compositor: Compositor, picture: Any) -> Any:
-    """What a kept picture looks like."""
+    """Return the pixels of a picture."""
     target = buffer_zeros((picture.height, picture.width, 4), "u8", device=compositor.device)
     draw = draw_at(0, 0, picture.width, picture.height, number=picture.number)
     compositor.compose(target, np.stack([draw]))
@@ -93,7 +93,7 @@ def shown(compositor: Compositor, picture: Any) -> Any:
 
 
 def random_draws(rng: Any, numbers: list[int], sizes: list[tuple[int, int]], count: int) -> Any:
-    """Anything anywhere: all kinds, turned, scaled, blended, some in linear light."""
+    """Return draws of all kinds, rotated, scaled, blended, some in linear light."""
     draws = np.zeros(count, DRAW)
     for draw in draws:
         which = int(rng.integers(len(numbers)))
@@ -131,14 +131,14 @@ def composed(device: str, pictures: list[Any], seed: int, count: int, **options:
 
 
 def assert_near(got: Any, expected: Any) -> None:
-    """Within two steps; the colour of what has no alpha is nobody's business."""
+    """Assert equality within two steps, ignoring the color of transparent pixels."""
     unseen = (got[..., 3] == 0) & (expected[..., 3] == 0)
     off = np.where(unseen, 0, np.abs(got - expected).max(axis=2))
     assert off.max() <= 2, f"{off.max()} at {np.argwhere(off > 2)[0]} of {(off > 2).sum()}"
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_scenes_are_those_of_the_definition(device: str, seed: int) -> None:
+def test_scenes_match_the_reference(device: str, seed: int) -> None:
     pictures = [noise(1, 20, 31), noise(2, 45, 27, 3), noise(3, 9, 9, 1)]
     backgrounds: list[Any] = [None, (0, 0, 0, 0), (9, 90, 200, 255), (255, 255, 255, 120)]
     options = {"background": backgrounds[seed], "rects": [(2, 3, 50, 60), (50, 11, 93, 61)]}
@@ -146,7 +146,7 @@ def test_scenes_are_those_of_the_definition(device: str, seed: int) -> None:
     assert_near(got, composed("reference", pictures, seed, 9, **options))
 
 
-def test_more_draws_than_a_launch_takes_are_drawn_in_order(compositor: Compositor) -> None:
+def test_draws_of_several_dispatches_are_in_order(compositor: Compositor) -> None:
     count = webgpu_compose.MAX_DRAWS * 2 + 3
     draws = np.stack([draw_at(0, 0, 8, 8, kind=FILL)] * count)
     draws["color"] = np.random.default_rng(1).integers(0, 256, (count, 4))
@@ -160,7 +160,7 @@ def test_more_draws_than_a_launch_takes_are_drawn_in_order(compositor: Composito
     assert len(np.unique(targets[0].reshape(-1, 4), axis=0)) == 1
 
 
-def test_many_rectangles_are_one_launch_and_nothing_beside_them_changes(
+def test_many_rectangles_are_one_dispatch_and_change_nothing_else(
     compositor: Compositor,
 ) -> None:
     before = noise(4, 200, 300)
@@ -180,7 +180,7 @@ def test_many_rectangles_are_one_launch_and_nothing_beside_them_changes(
 
 
 @pytest.mark.slow
-def test_more_tiles_than_an_axis_of_groups_has(compositor: Compositor) -> None:
+def test_more_tiles_than_a_dispatch_dimension(compositor: Compositor) -> None:
     height, width = 4112, 4100
     assert -(-height // 16) * -(-width // 16) > 65535
     target = buffer_zeros((height, width, 4), "u8", device=compositor.device)
@@ -192,8 +192,8 @@ def test_more_tiles_than_an_axis_of_groups_has(compositor: Compositor) -> None:
     assert np.array_equal(target.numpy(), expected)
 
 
-def test_a_shadow_or_a_blend_mode_may_come_later(compositor: Compositor) -> None:
-    """They are other shaders: each draws what it is given, and what there was before as before."""
+def test_shadows_and_blend_modes_can_be_added_later(compositor: Compositor) -> None:
+    """They are other shaders, which draw earlier kinds of draw as before."""
     plain = draw_at(4, 4, 20, 20, kind=FILL, color=(200, 100, 50, 255))
     shadow = draw_at(0, 0, 32, 32, kind=SHADOW, hw=8, hh=8)
     shadow["width"] = 3
@@ -214,40 +214,38 @@ def test_a_shadow_or_a_blend_mode_may_come_later(compositor: Compositor) -> None
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("size", [(1, 1), (1, 5), (7, 3), (33, 64), (301, 403)])
-def test_a_picture_is_what_was_put(
-    compositor: Compositor, channels: int, size: tuple[int, int]
-) -> None:
-    """From the host, small and large, and from a buffer; whatever the number of its bytes."""
+def test_put_sets_the_pixels(compositor: Compositor, channels: int, size: tuple[int, int]) -> None:
+    """From the host, small and large, and from a buffer, for any number of bytes."""
     pixels = noise(6, *size, channels)
     if channels == 4:
         pixels[..., 3] = 255
     expected = pixels if channels == 4 else rgba(pixels)
-    neighbours = [compositor.picture(rgba(noise(n, 2, 3))) for n in range(2)]
+    neighbors = [compositor.picture(rgba(noise(n, 2, 3))) for n in range(2)]
     host = compositor.picture(pixels)
     resident = compositor.picture(from_array(pixels, device=compositor.device))
     np.testing.assert_array_equal(shown(compositor, host), expected)
     np.testing.assert_array_equal(shown(compositor, resident), expected)
     host.update(from_array(pixels[::-1].copy(), device=compositor.device))
     np.testing.assert_array_equal(shown(compositor, host), expected[::-1])
-    for n, neighbour in enumerate(neighbours):
-        np.testing.assert_array_equal(shown(compositor, neighbour), rgba(noise(n, 2, 3)))
+    for n, neighbor in enumerate(neighbors):
+        np.testing.assert_array_equal(shown(compositor, neighbor), rgba(noise(n, 2, 3)))
 
 
-def test_arenas_grow_and_keep_what_they_hold(compositor: Compositor) -> None:
+def test_arenas_grow_and_keep_their_pictures(compositor: Compositor) -> None:
     pictures = [rgba(noise(n, 64 + n, 200)) for n in range(40)]
     kept, sizes = [], set()
     for pixels in pictures:
         kept.append(compositor.picture(pixels))
         sizes.add(compositor.nbytes)
-    assert len(sizes) > 2  # it did grow
+    assert len(sizes) > 2  # it has grown
     for picture, pixels in zip(kept, pictures, strict=True):
         np.testing.assert_array_equal(shown(compositor, picture), pixels)
     held = sum(p.nbytes for p in pictures)
     assert held <= compositor.nbytes <= 2.5 * held + webgpu_compose.RING_BYTES
 
 
-def test_places_are_used_again(compositor: Compositor) -> None:
-    """A text that changes its size a thousand times takes no more than it did in the beginning."""
+def test_freed_ranges_are_reused(compositor: Compositor) -> None:
+    """A text that changes its size a thousand times takes no more memory than at first."""
     rng = np.random.default_rng(3)
     still = compositor.picture(rgba(noise(1, 50, 50)))
     text = compositor.picture(rgba(noise(2, 20, 300)))
@@ -264,7 +262,7 @@ def test_places_are_used_again(compositor: Compositor) -> None:
     assert max(numbers) < 32
 
 
-def test_scattered_pictures_are_packed_before_more_memory_is_taken(
+def test_scattered_pictures_are_packed_before_memory_grows(
     compositor: Compositor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webgpu_compose, "MIN_ARENA", 1 << 14)
@@ -274,7 +272,7 @@ def test_scattered_pictures_are_packed_before_more_memory_is_taken(
     for picture in kept[::2]:
         picture.close()
     rest = kept[1::2]
-    large = compositor.picture(rgba(noise(99, 64 * 7, 64)))  # fits in none of the holes
+    large = compositor.picture(rgba(noise(99, 64 * 7, 64)))  # fits in none of the gaps
     assert compositor.nbytes <= before
     assert compositor.nbytes >= size * 23
     for n, picture in zip(range(1, 32, 2), rest, strict=True):
@@ -297,7 +295,7 @@ def test_an_arena_that_is_nearly_empty_shrinks(
     np.testing.assert_array_equal(shown(compositor, kept[-1]), rgba(noise(15, 256, 256)))
 
 
-def test_pictures_lie_in_several_buffers_where_one_is_too_small(device: str) -> None:
+def test_pictures_use_several_buffers_if_one_is_too_small(device: str) -> None:
     engine = auto.get(device)
     assert isinstance(engine, WebGPUEngine)
     composer = composer_with(engine, limit=1 << 16)
@@ -328,7 +326,7 @@ def test_pictures_lie_in_several_buffers_where_one_is_too_small(device: str) -> 
     composer.close()
 
 
-def test_a_picture_beyond_every_buffer_is_refused(device: str) -> None:
+def test_a_picture_larger_than_every_buffer_is_refused(device: str) -> None:
     engine = auto.get(device)
     assert isinstance(engine, WebGPUEngine)
     composer = composer_with(engine, limit=1 << 16)
@@ -338,7 +336,7 @@ def test_a_picture_beyond_every_buffer_is_refused(device: str) -> None:
     composer.close()
 
 
-def test_what_was_closed_cannot_be_drawn(compositor: Compositor) -> None:
+def test_a_closed_picture_cannot_be_drawn(compositor: Compositor) -> None:
     target = from_array(noise(1, 8, 8), device=compositor.device)
     picture = compositor.picture(rgba(noise(2, 8, 8)))
     draws = np.stack([draw_at(0, 0, 8, 8, number=picture.number)])
@@ -354,7 +352,7 @@ def test_what_was_closed_cannot_be_drawn(compositor: Compositor) -> None:
 
 
 def test_a_frame_with_small_pictures_and_groups_is_one_submit(compositor: Compositor) -> None:
-    """Texts from the host, a group drawn into a buffer and from there into the frame."""
+    """Texts from the host; a group drawn into a buffer and from there into the frame."""
     engine = compositor.engine
     assert isinstance(engine, WebGPUEngine)
     group = buffer_zeros((40, 60, 4), "u8", device=compositor.device)
@@ -362,7 +360,7 @@ def test_a_frame_with_small_pictures_and_groups_is_one_submit(compositor: Compos
     text = compositor.picture(rgba(noise(0, 10, 20)))
     whole = compositor.picture(group)
     fresh = [rgba(noise(n, 10, 20)) for n in range(5)]
-    for _ in range(2):  # the first time compiles
+    for _ in range(2):  # the first iteration compiles
         engine.synchronize()
         before = engine._device.done.submitted
         with compositor.together():
@@ -374,7 +372,7 @@ def test_a_frame_with_small_pictures_and_groups_is_one_submit(compositor: Compos
                 )
             whole.update(group)
             compositor.compose(target, np.stack([draw_at(0, 0, 60, 40, number=whole.number)]))
-            engine.stats()  # the owner has done all of it by now
+            engine.stats()  # waits for the owner
             assert engine._device.done.submitted == before
         engine.synchronize()
         assert engine._device.done.submitted == before + 1
@@ -384,8 +382,8 @@ def test_a_frame_with_small_pictures_and_groups_is_one_submit(compositor: Compos
     np.testing.assert_array_equal(target.numpy(), expected)
 
 
-def test_the_ring_may_be_gone_round_before_a_submit(compositor: Compositor) -> None:
-    pixels = [rgba(noise(n, 64, 1000)) for n in range(12)]  # nearly the largest that goes that way
+def test_the_ring_may_wrap_before_a_submit(compositor: Compositor) -> None:
+    pixels = [rgba(noise(n, 64, 1000)) for n in range(12)]  # nearly the largest for the ring
     picture = compositor.picture(pixels[0])
     target = buffer_zeros((64 * 12, 1000, 4), "u8", device=compositor.device)
     with compositor.together():
@@ -396,11 +394,11 @@ def test_the_ring_may_be_gone_round_before_a_submit(compositor: Compositor) -> N
                 target, np.stack([draw_at(0, 64 * n, 1000, 64, number=picture.number)])
             )
             picture.update(pixels[n - 1])
-            copy[:] = 0  # was given up by the update
+            copy[:] = 0  # the update has released it
     np.testing.assert_array_equal(target.numpy(), np.concatenate(pixels))
 
 
-def test_buffers_of_the_device_never_come_to_the_host(
+def test_device_buffers_are_not_downloaded(
     compositor: Compositor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = compositor.engine
@@ -418,8 +416,8 @@ def test_buffers_of_the_device_never_come_to_the_host(
     np.testing.assert_array_equal(target.numpy(), rgba(noise(1, 400, 500, 3)))
 
 
-def test_a_picture_shows_its_buffer_as_it_was_when_put(compositor: Compositor) -> None:
-    """What is done to the buffer afterwards comes after it on the device as well."""
+def test_a_picture_keeps_the_pixels_of_its_put(compositor: Compositor) -> None:
+    """Later changes to the buffer do not affect the picture."""
     source = from_array(rgba(noise(1, 30, 30)), device=compositor.device)
     picture = compositor.picture(source)
     with compositor.together():
@@ -429,11 +427,11 @@ def test_a_picture_shows_its_buffer_as_it_was_when_put(compositor: Compositor) -
     assert source.numpy()[5, 5].tolist() == [1, 2, 3, 4]
 
 
-# ends --------------------------------------------------------------------------------------------
+# closing -----------------------------------------------------------------------------------------
 
 
 @needs_webgpu
-def test_memory_goes_back_when_closed_or_collected() -> None:
+def test_memory_is_released_when_closed_or_collected() -> None:
     engine = make_engine(ADAPTERS[0])
     try:
         engine.synchronize()
@@ -458,7 +456,7 @@ def test_memory_goes_back_when_closed_or_collected() -> None:
 
 
 @needs_webgpu
-def test_a_lost_device_is_told_and_ends_are_quiet() -> None:
+def test_a_lost_device_raises_and_closing_does_not() -> None:
     engine = make_engine(ADAPTERS[0])
     composer = composer_with(engine)
     number = composer.picture(8, 8)
@@ -480,12 +478,12 @@ def test_a_lost_device_is_told_and_ends_are_quiet() -> None:
     engine.close()
 
 
-# the arena's book --------------------------------------------------------------------------------
+# the arena allocator -----------------------------------------------------------------------------
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 90)), max_size=80))
-def test_places_of_an_arena_never_overlap(steps: list[tuple[bool, int]]) -> None:
+def test_ranges_of_an_arena_never_overlap(steps: list[tuple[bool, int]]) -> None:
     arena, mine = Arena(1000), dict[int, int]()
     for taking, size in steps:
         if taking:
@@ -505,13 +503,13 @@ def test_places_of_an_arena_never_overlap(steps: list[tuple[bool, int]]) -> None
         assert arena.used == sum(map(aligned, mine.values()))
     for start, size in mine.items():
         arena.give(start, size)
-    assert arena.take(1000) == 0  # all of it is one place again
+    assert arena.take(1000) == 0  # all of it is one range again
 
 
 # null --------------------------------------------------------------------------------------------
 
 
-def test_the_null_engine_writes_down_what_is_drawn() -> None:
+def test_the_null_engine_records_draws() -> None:
     engine = auto.get("null")
     assert isinstance(engine, NullEngine)
     engine.log.clear()
@@ -521,7 +519,7 @@ def test_the_null_engine_writes_down_what_is_drawn() -> None:
         from_buffer = compositor.picture(buffer_zeros((4, 5, 4), "u8"))
         draws = np.stack([draw_at(0, 0, 5, 4, number=picture.number)])
         compositor.compose(target, draws, [(0, 0, 8, 8), (9, 9, 90, 90)], background=(1, 2, 3, 4))
-        draws["picture"] = 77  # the log has its own
+        draws["picture"] = 77  # the log has a copy
     puts, composes = engine.calls("put"), engine.calls("compose")
     assert [(c.dims, c.params, len(c.storages)) for c in puts] == [
         ((4, 5, 3), (picture.number,), 0),

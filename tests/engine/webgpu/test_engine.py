@@ -1,4 +1,4 @@
-"""What is the WebGPU engine's own: memory, order, errors, threads, ends. Values: see the others."""
+"""The WebGPU engine: memory, order, errors, threads, closing. Values are tested for all engines."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _open: dict[str, WebGPUEngine] = {}
 
 
 def engine_for(adapter: adapters.Adapter) -> WebGPUEngine:
-    """One engine for each adapter, for tests that leave it as they found it."""
+    """Return one engine for each adapter, shared by tests that restore its state."""
     if adapter.id not in _open:
         _open[adapter.id] = WebGPUEngine(adapter)
     return _open[adapter.id]
@@ -70,7 +70,7 @@ def engine(request: pytest.FixtureRequest) -> WebGPUEngine:
 
 @pytest.fixture(params=ADAPTERS, ids=IDS)
 def fresh(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Makes engines that belong to one test."""
+    """Return a factory of engines for one test."""
     made: list[WebGPUEngine] = []
 
     def make(**options: Any) -> WebGPUEngine:
@@ -86,7 +86,7 @@ def fresh(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 class Build:
-    """Collects the statements of a block."""
+    """A builder of a block's statements."""
 
     def __init__(self) -> None:
         self.block = Block()
@@ -115,7 +115,7 @@ def program(
 
 
 def stored(b: Build, value: Value, dtype: str) -> Value:
-    """The value as a dtype's store wants it: saturated for u8."""
+    """Return the value to store for a dtype: saturated for u8."""
     target = LOADED[dtype]
     if value.type != target:
         value = b("cast", target, value)
@@ -125,7 +125,7 @@ def stored(b: Build, value: Value, dtype: str) -> Value:
 
 
 def affine(source: str = "f32", target: str = "f32", rank: int = 1) -> Program:
-    """``x * gain + 1``, between dtypes."""
+    """Return the program ``x * gain + 1``, between dtypes."""
     b = Build()
     x = b("element", LOADED[source], attr=0)
     number = "f64" if "f64" in (source, target) else "f32"
@@ -150,7 +150,7 @@ def put(engine: Any, array: np.ndarray) -> Storage:
 def run(
     engine: Any, prog: Program, geometry: Geometry, arrays: list[np.ndarray], *params: Any
 ) -> np.ndarray:
-    """Runs a program on any engine and gives its output."""
+    """Run a program on any engine and return its output."""
     dtype = NUMPY[prog.out.dtype]
     inputs = [put(engine, array) for array in arrays]
     output = engine.allocate(geometry.count * prog.out.channels * dtype.itemsize, zero=False)
@@ -185,7 +185,7 @@ def test_dtypes_follow_features():
         assert ("s64" in a.dtypes) == ("shader-int64" in a.features)
 
 
-def test_a_driver_that_cannot_be_loaded_gives_no_adapters_and_the_reason(monkeypatch):
+def test_a_broken_driver_gives_no_adapters_and_a_reason(monkeypatch):
     def broken() -> list[Any]:
         raise OSError("libvulkan.so.1: cannot open shared object file")
 
@@ -196,7 +196,7 @@ def test_a_driver_that_cannot_be_loaded_gives_no_adapters_and_the_reason(monkeyp
     assert adapters.enumeration_error() == "OSError: libvulkan.so.1: cannot open shared object file"
 
 
-def test_looking_for_adapters_says_nothing_on_stderr():
+def test_listing_adapters_prints_nothing():
     code = (
         "from dala.gpu.compute.engines.webgpu.adapters import list_adapters; "
         "print(len(list_adapters()))"
@@ -212,7 +212,7 @@ def test_looking_for_adapters_says_nothing_on_stderr():
 
 
 @pytest.mark.parametrize("nbytes", [0, 1, 3, 4, 15, 16, 17, 4097, 65537, 1 << 20])
-def test_bytes_come_back_as_they_went_in(engine, nbytes):
+def test_uploads_and_downloads_round_trip(engine, nbytes):
     data = np.random.default_rng(nbytes).integers(0, 256, nbytes, np.uint8)
     storage = put(engine, data)
     back = engine.download(storage)
@@ -221,7 +221,7 @@ def test_bytes_come_back_as_they_went_in(engine, nbytes):
     engine.release(storage)
 
 
-def test_large_uploads_are_written_in_pieces(engine, monkeypatch):
+def test_large_uploads_are_split(engine, monkeypatch):
     monkeypatch.setattr(device, "WRITE_BYTES", 1 << 16)
     monkeypatch.setattr(device, "MAX_WRITE_BYTES", 1 << 18)
     data = np.random.default_rng(1).integers(0, 256, (1 << 20) + 7, np.uint8)
@@ -233,12 +233,12 @@ def test_large_uploads_are_written_in_pieces(engine, monkeypatch):
 def test_small_uploads_are_copied_at_once(engine):
     data = np.arange(16, dtype=np.uint8)
     storage = put(engine, data)
-    data[:] = 0  # the caller's memory is the caller's again
+    data[:] = 0  # the caller may change its memory at once
     assert list(engine.download(storage)) == list(range(16))
     engine.release(storage)
 
 
-def test_a_used_buffer_is_zeroed_when_asked(fresh):
+def test_a_reused_buffer_is_zeroed_on_request(fresh):
     engine = fresh()
     dirty = put(engine, np.full(1000, 255, np.uint8))
     engine.release(dirty)
@@ -260,7 +260,7 @@ def test_copy(engine, nbytes):
     engine.release(target)
 
 
-def test_a_buffer_beyond_the_limit_is_refused(engine):
+def test_a_buffer_above_the_limit_is_refused(engine):
     limit = engine.max_buffer_bytes
     with pytest.raises(BufferTooLarge) as caught:
         engine.allocate(limit + 1, zero=False)
@@ -289,7 +289,7 @@ def test_the_pool_keeps_no_more_than_its_cap(fresh):
     assert (stats["pooled_buffers"], stats["pooled_bytes"]) == (4, 4096)
 
 
-def test_the_cap_comes_from_the_environment(fresh, monkeypatch):
+def test_the_environment_sets_the_cap(fresh, monkeypatch):
     monkeypatch.setenv("DALA_POOL_BYTES", "0")
     engine = fresh()
     engine.release(engine.allocate(1024, zero=False))
@@ -308,7 +308,7 @@ def test_releasing_twice_and_using_after_release(engine):
         engine.download(storage)
 
 
-def test_evicted_buffers_leave_no_bind_groups(fresh):
+def test_evicting_a_buffer_removes_its_bind_groups(fresh):
     engine = fresh(pool_bytes=0)
     prog = affine()
     for _ in range(5):
@@ -325,7 +325,7 @@ def test_evicted_buffers_leave_no_bind_groups(fresh):
     ("source", "target"),
     [("f32", "f32"), ("u8", "u8"), ("u8", "f32"), ("f32", "u8"), ("s32", "u32")],
 )
-def test_tails(engine, source, target, count):
+def test_sizes_that_are_not_multiples_of_four(engine, source, target, count):
     x = np.random.default_rng(count).integers(0, 100, count).astype(NUMPY[source])
     same(engine, affine(source, target), flat(count), [x], 2.0)
 
@@ -408,13 +408,13 @@ def test_pixels(engine, dtype, channels, kind, target, size):
     shape = (height, width, channels)
     geometry = Geometry((height, width), ((),), (shape,), shape)
     same(engine, prog, geometry, [data.astype(NUMPY[dtype])])
-    if kind == "pixel":  # axes that walk alike may come merged
+    if kind == "pixel":  # axes may be merged
         merged = Geometry((height * width,), ((),), (shape,), shape)
         same(engine, prog, merged, [data.astype(NUMPY[dtype])])
 
 
 @pytest.mark.parametrize("channels_out", [1, 3, 4])
-def test_pixels_with_an_element_beside_them(engine, channels_out):
+def test_pixels_with_an_element_argument(engine, channels_out):
     b = Build()
     mask = b("element", "f32", attr=1)
     pixel = b("cast", "f32", b("pixel", "s32", attr=(0, 2)))
@@ -445,7 +445,7 @@ def test_offsets_too_large_to_add_are_clamped(engine):
         same(engine, prog, geometry, [data], offset)
 
 
-def test_reading_nothing_gives_zeros(engine):
+def test_empty_arrays_read_as_zeros(engine):
     b = Build()
     value = b("array", "f32", b("position", "s32", attr=0), attr=0)
     prog = program(b, [Arg("a", "array", "f32", 1)], Out("f32", 1, 1, False), [value])
@@ -455,7 +455,7 @@ def test_reading_nothing_gives_zeros(engine):
     assert list(got) == [0.0] * 5
 
 
-def test_more_groups_than_a_row_of_a_dispatch_holds(engine, monkeypatch):
+def test_more_groups_than_a_dispatch_dimension(engine, monkeypatch):
     monkeypatch.setattr(engine, "_workgroup", 32)
     monkeypatch.setattr(engine, "_compiled", {})
     count = 65535 * 32 * 4 + 4 * 32 + 3
@@ -467,8 +467,8 @@ def test_more_groups_than_a_row_of_a_dispatch_holds(engine, monkeypatch):
     )
 
 
-def test_loops_do_not_run_over_what_lies_beyond_the_end(fresh):
-    """A loop as long as its element says must not be run for padding, which may hold anything."""
+def test_loops_do_not_run_for_padding(fresh):
+    """A loop whose count is an element must not run for padding, which may hold anything."""
     engine = fresh()
     garbage = put(engine, np.full(4, 2**31 - 1, "<i4"))
     engine.release(garbage)
@@ -480,14 +480,14 @@ def test_loops_do_not_run_over_what_lies_beyond_the_end(fresh):
     b.block.body.append(For(index, b.const(0, "s32"), n, 1, body.block))
     args, out = [Arg("n", "element", "s32", 1)], Out("s32", 1, 1, False)
     prog = program(b, args, out, [b("get", "s32", attr=total)])
-    storage = engine.allocate(4, zero=False)  # the very buffer with the garbage
+    storage = engine.allocate(4, zero=False)  # the buffer with the garbage
     engine.upload(storage, np.array([5], "<i4"))
     output = engine.allocate(4, zero=False)
     engine.prepare(prog, flat(1))([storage], output, ())
     assert np.frombuffer(engine.download(output), "<i4")[0] == 10
 
 
-def test_wide_steps_of_loops_end_where_python_ends(engine):
+def test_loops_with_large_steps_end_as_in_python(engine):
     for step, stop in ((2**30, 2**31 - 1), (-(2**30), -(2**31) + 1), (7, 2**31 - 1 - 100)):
         b = Build()
         turns, index, body = Slot("turns", "s32"), Slot("i", "s32"), Build()
@@ -506,7 +506,7 @@ def test_wide_steps_of_loops_end_where_python_ends(engine):
 
 
 def test_slots_are_read_before_they_change(engine):
-    """Expressions stand where they are used, unless a slot they read changes in between."""
+    """Expressions are written where they are used, unless a slot they read changes before."""
     b = Build()
     x, y, i = Slot("x", "s32"), Slot("y", "s32"), Slot("i", "s32")
     for slot, argument in ((x, 0), (y, 1)):
@@ -578,7 +578,7 @@ def test_one_pipeline_for_all_shapes(fresh):
     assert engine.stats()["pipelines"] == 1
     storage = put(engine, np.zeros(8, "<f4"))
     engine.prepare(prog, flat(8))([storage], storage, (1.0,))
-    assert engine.stats()["pipelines"] == 2  # reading the output needs another text
+    assert engine.stats()["pipelines"] == 2  # reading the output needs another shader
     engine.prepare(prog, Geometry((8,), ((0,),), ((1,),), (8,)))
     assert engine.stats()["pipelines"] == 3
 
@@ -591,7 +591,7 @@ def test_parameters_that_do_not_fit_are_rounded_as_numpy_does(engine):
     assert np.isnan(got).all()
 
 
-def test_constants_that_wgsl_cannot_write(engine):
+def test_constants_without_a_wgsl_literal(engine):
     numbers = [np.nan, np.inf, -np.inf, -0.0, 1e-45, 3.4028234e38, 0.1]
     for number in numbers:
         b = Build()
@@ -605,7 +605,7 @@ def test_constants_that_wgsl_cannot_write(engine):
         assert list(run(engine, prog, Geometry((2,), (), (), (2,)), [])) == [number] * 2
 
 
-def test_work_on_constants_alone_is_not_the_compilers(engine):
+def test_constant_expressions_are_not_folded_by_the_compiler(engine):
     b = Build()
     nothing = b("div", "f32", b.const(1.0), b.const(0.0))
     large = b("cast", "f32", b("add", "s32", b.const(2**31 - 1, "s32"), b.const(1, "s32")))
@@ -613,7 +613,7 @@ def test_work_on_constants_alone_is_not_the_compilers(engine):
     assert run(engine, prog, Geometry((1,), (), (), (1,)), [])[0] == np.inf
 
 
-def test_the_text_is_for_people():
+def test_the_shader_text_is_readable():
     assert emit(affine(), (1, (1,))) == textwrap.dedent("""\
         // by_hand: each invocation computes four elements
 
@@ -650,7 +650,7 @@ def test_the_text_is_for_people():
 @pytest.mark.parametrize(
     "name", ["e", "i", "p", "output", "kernel", "loop", "fn", "r0", "_", "ünï"]
 )
-def test_any_name_may_be_a_parameters_or_an_inputs(engine, name):
+def test_parameters_and_inputs_may_have_any_name(engine, name):
     b = Build()
     x, k = b("element", "f32", attr=0), b("param", "f32", attr=0)
     slot = Slot(name, "f32")
@@ -667,7 +667,7 @@ def test_any_name_may_be_a_parameters_or_an_inputs(engine, name):
 # order ----------------------------------------------------------------------------------------
 
 
-def test_reads_in_flight_each_see_their_own_moment(engine):
+def test_reads_in_flight_see_the_state_of_their_request(engine):
     prog = affine()
     runner = engine.prepare(prog, flat(1000))
     state = put(engine, np.zeros(1000, "<f4"))
@@ -680,7 +680,7 @@ def test_reads_in_flight_each_see_their_own_moment(engine):
     engine.release(state)
 
 
-def test_launches_of_one_batch_keep_their_own_parameters(engine):
+def test_dispatches_of_one_batch_have_their_own_parameters(engine):
     runner = engine.prepare(affine(), flat(4))
     x = put(engine, np.ones(4, "<f4"))
     outputs = [engine.allocate(16, zero=False) for _ in range(300)]
@@ -692,7 +692,7 @@ def test_launches_of_one_batch_keep_their_own_parameters(engine):
         engine.release(storage)
 
 
-def test_uploads_launches_and_copies_take_turns(engine):
+def test_uploads_dispatches_and_copies_are_ordered(engine):
     runner = engine.prepare(affine(), flat(4))
     x, y, z = (engine.allocate(16, zero=True) for _ in range(3))
     for n in range(20):
@@ -705,7 +705,7 @@ def test_uploads_launches_and_copies_take_turns(engine):
         engine.release(storage)
 
 
-def test_launches_made_together_are_one_submit(engine):
+def test_together_gathers_dispatches_in_one_submit(engine):
     runner = engine.prepare(affine(), flat(4))
     state = put(engine, np.zeros(4, "<f4"))
     engine.synchronize()
@@ -713,7 +713,7 @@ def test_launches_made_together_are_one_submit(engine):
     with engine.together():
         for _ in range(10):
             runner([state], state, (1.0,))
-            engine.stats()  # the owner has nothing else to do by now, and still waits
+            engine.stats()  # the owner is idle and still defers the submit
         assert engine._device.done.submitted == before
     assert list(np.frombuffer(engine.download(state), "<f4")) == [10.0] * 4
     assert engine._device.done.submitted <= before + 2
@@ -731,7 +731,7 @@ def test_staging_is_reused_and_capped(fresh):
     assert 1 <= stats["staging_buffers"] <= 4
     assert stats["staging_bytes"] == stats["staging_buffers"] * 8192
     big = put(engine, np.arange(100_000, dtype=np.uint32))
-    back = np.frombuffer(engine.download(big), np.uint32)  # larger than all of the cap
+    back = np.frombuffer(engine.download(big), np.uint32)  # larger than the cap
     np.testing.assert_array_equal(back, np.arange(100_000))
     assert engine.stats()["staging_bytes"] <= 4 * 8192
 
@@ -753,7 +753,7 @@ def test_a_callback_of_a_read_may_use_the_engine(engine):
 
 
 def test_the_queue_is_bounded(engine):
-    """More work than the inbox and the device may hold, brought as fast as can be."""
+    """More work than the queue and the device hold, enqueued as fast as possible."""
     runner = engine.prepare(affine(), flat(64))
     x, y = engine.allocate(256, zero=True), engine.allocate(256, zero=True)
     for _ in range(3000):
@@ -781,11 +781,11 @@ def test_the_error_of_an_enqueued_call_is_raised_by_the_next_wait(engine):
         with pytest.raises(DeviceError, match="out of luck") as caught:
             wait()
         assert caught.value.__notes__ == ["1 more failed after it."]
-        wait()  # and only once
+        wait()  # raised only once
     engine.release(storage)
 
 
-def test_what_the_device_refuses_is_raised_and_the_engine_goes_on(engine):
+def test_a_validation_error_is_raised_and_the_engine_keeps_working(engine):
     runner = engine.prepare(affine(), flat(4))
     x, y = put(engine, np.ones(4, "<f4")), engine.allocate(16, zero=True)
     shader, pipeline, numbers, _ = runner._variants[()]
@@ -800,7 +800,7 @@ def test_what_the_device_refuses_is_raised_and_the_engine_goes_on(engine):
     engine.release(y)
 
 
-def test_a_shader_that_does_not_compile_says_where(engine, monkeypatch):
+def test_a_shader_error_names_the_line(engine, monkeypatch):
     def broken(*args: Any, **kwargs: Any) -> Shader:
         good = write_shader(*args, **kwargs)
         text = good.source.replace("+ 1.0f", "+ 1u")
@@ -826,13 +826,13 @@ def test_too_many_inputs_are_refused_with_the_number(engine):
         engine.prepare(prog, flat(4, most))
 
 
-def test_a_lost_device_tells_all_who_wait(fresh):
+def test_a_lost_device_raises_in_all_waiting_threads(fresh):
     engine = fresh()
     storage = put(engine, np.arange(4, dtype="<f4"))
     runner = engine.prepare(affine(), flat(4))
     engine.synchronize()
     assert not engine.lost
-    engine._owner.call(engine._device.native.destroy)  # as near to a loss as can be had
+    engine._owner.call(engine._device.native.destroy)  # the closest to a device loss
     with pytest.raises(DeviceLostError, match="was lost"):
         engine.download(storage)
     assert engine.lost
@@ -852,13 +852,13 @@ def test_a_lost_device_tells_all_who_wait(fresh):
     assert list(run(another, affine(), flat(2), [np.ones(2, "<f4")], 1.0)) == [2.0, 2.0]
 
 
-def test_reads_under_way_are_told_of_a_loss(fresh):
+def test_reads_in_flight_raise_after_a_loss(fresh):
     engine = fresh()
     storage = put(engine, np.arange(4, dtype="<f4"))
     reads = []
 
     def mark_lost() -> None:
-        reads.append(engine.download_async(storage))  # still in the inbox when the device goes
+        reads.append(engine.download_async(storage))  # still in the queue when the device is lost
         engine._device.native.destroy()
 
     engine._owner.call(mark_lost)
@@ -866,7 +866,7 @@ def test_reads_under_way_are_told_of_a_loss(fresh):
         reads[0].result(60)
 
 
-def test_reads_left_in_the_inbox_are_told_of_a_loss_or_an_end(fresh):
+def test_queued_reads_raise_after_a_loss_or_close(fresh):
     for end, error in (("mark_lost", DeviceLostError), ("close", FreedError)):
         engine = fresh()
         storage = put(engine, np.arange(4, dtype="<f4"))
@@ -895,7 +895,7 @@ def test_a_closed_engine_refuses_work(fresh):
     assert engine.stats()["live_buffers"] == 0
 
 
-def test_a_wgpu_without_what_we_rely_on_is_refused_by_name(monkeypatch):
+def test_an_unsupported_version_of_wgpu_is_refused(monkeypatch):
     import wgpu
 
     class Bare:
@@ -905,10 +905,10 @@ def test_a_wgpu_without_what_we_rely_on_is_refused_by_name(monkeypatch):
         native.take_polling_over(Bare())
 
 
-# threads and ends -----------------------------------------------------------------------------
+# threads and closing --------------------------------------------------------------------------
 
 
-def test_threads_hammering(fresh):
+def test_many_threads(fresh):
     engine = fresh(pool_bytes=1 << 16)
     failures: list[BaseException] = []
     prog = affine()
@@ -935,8 +935,8 @@ def test_threads_hammering(fresh):
     assert stats["pooled_bytes"] <= 1 << 16
 
 
-def test_finalizers_may_run_anywhere(fresh):
-    """Garbage with native memory, collected on whatever thread and at whatever line comes next."""
+def test_finalizers_may_run_on_any_thread(fresh):
+    """Garbage with native memory may be collected on any thread, at any line."""
     engine = fresh()
 
     class Holder:
@@ -965,7 +965,7 @@ def test_finalizers_may_run_anywhere(fresh):
     assert engine.stats()["live_buffers"] == 0
 
 
-def test_an_engine_nobody_holds_ends_its_thread():
+def test_a_collected_engine_stops_its_thread():
     engine = WebGPUEngine(ADAPTERS[0])
     thread = engine._owner._thread
     del engine
@@ -994,7 +994,7 @@ reads = [engine.download_async(y) for _ in range(10)]
 
 @pytest.mark.parametrize("end", ["", "raise SystemExit(0)", "engine.close()", "del engine, runner"])
 @pytest.mark.parametrize("index", range(len(ADAPTERS)), ids=IDS)
-def test_leaving_with_work_in_flight(index, end):
+def test_exit_with_work_in_flight(index, end):
     root = os.path.dirname(
         os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     )
@@ -1006,7 +1006,7 @@ def test_leaving_with_work_in_flight(index, end):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_is_told():
+def test_a_forked_child_raises():
     code = """
 import os, sys
 from dala.errors import FreedError

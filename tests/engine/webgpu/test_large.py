@@ -1,4 +1,4 @@
-"""Large data to and from a WebGPU device: copied by the callers' threads, through mapped memory."""
+"""Large uploads and downloads, copied by the calling threads through mapped memory."""
 
 import gc
 import threading
@@ -46,7 +46,7 @@ def test_sizes(engine, nbytes):
     np.testing.assert_array_equal(got(engine, put(engine, data)), data)
 
 
-def test_what_was_written_may_change_at_once(engine):
+def test_the_caller_may_change_its_data_at_once(engine):
     data = noise(1, 2 * MAPPED_BYTES)
     meant = data.copy()
     storage = put(engine, data)
@@ -54,7 +54,7 @@ def test_what_was_written_may_change_at_once(engine):
     np.testing.assert_array_equal(got(engine, storage), meant)
 
 
-def test_writes_and_copies_keep_their_order(engine):
+def test_uploads_and_copies_are_ordered(engine):
     a, b = (engine.allocate(2 * MAPPED_BYTES, zero=True) for _ in range(2))
     for n in range(5):
         data = noise(n, 2 * MAPPED_BYTES)
@@ -82,7 +82,7 @@ def test_many_threads_and_a_small_ring(engine):
     assert stats["staging_bytes"] <= 4 * MAPPED_BYTES
 
 
-def test_the_ring_is_used_again(engine):
+def test_the_ring_is_reused(engine):
     data = noise(2, 2 * MAPPED_BYTES)
     storage = put(engine, data)
     for _ in range(20):
@@ -93,7 +93,7 @@ def test_the_ring_is_used_again(engine):
     assert stats["staging_buffers"] <= 2
 
 
-def test_results_that_are_kept_stay_as_they_are(engine):
+def test_downloads_do_not_change_later(engine):
     storage, kept = engine.allocate(MAPPED_BYTES, zero=False), []
     for n in range(6):
         engine.upload(storage, np.full(MAPPED_BYTES, n, np.uint8).data)
@@ -101,7 +101,7 @@ def test_results_that_are_kept_stay_as_they_are(engine):
     assert [set(array[:: MAPPED_BYTES // 8].tolist()) for array in kept] == [{n} for n in range(6)]
 
 
-def test_closing_waits_for_a_thread_that_copies(engine):
+def test_close_waits_for_a_copying_thread(engine):
     future = Future()
     engine._owner.promise(future, engine._device.request_upload, MAPPED_BYTES, future)
     room = future.result(10)
@@ -109,7 +109,7 @@ def test_closing_waits_for_a_thread_that_copies(engine):
 
     def copy():
         time.sleep(0.05)
-        room.memory[:] = 7  # would be somebody else's memory by now
+        room.memory[:] = 7  # would be reused memory by now
         seen.append(engine._device.native is not None)
         room.released = True
 
@@ -123,7 +123,7 @@ def test_closing_waits_for_a_thread_that_copies(engine):
         engine._owner.check()
 
 
-def test_copies_that_are_interrupted_leave_nothing_behind(engine, monkeypatch):
+def test_interrupted_copies_release_their_memory(engine, monkeypatch):
     data = noise(3, 2 * MAPPED_BYTES)
     storage = put(engine, data)
     np.testing.assert_array_equal(got(engine, storage), data)
@@ -145,7 +145,7 @@ def test_copies_that_are_interrupted_leave_nothing_behind(engine, monkeypatch):
     np.testing.assert_array_equal(got(engine, storage), data)
 
 
-def test_blocks_of_the_host_come_back_when_the_last_view_is_gone():
+def test_host_memory_is_reused_when_the_last_view_is_gone():
     host = HostMemory(8 << 20)
     first = host.block(2 << 20)
     address = first.ctypes.data

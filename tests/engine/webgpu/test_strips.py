@@ -1,4 +1,4 @@
-"""Pixels made four at a time down a column (the pattern "strips"), and bytes that stay bytes."""
+"""Shaders for four pixels of a column (the pattern "strips"), and bytes that stay bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if not DEVICES:
 
 SHAPES = [(1, 1), (1, 70), (70, 1), (33, 31), (4, 64), (35, 97)]
 
-#: What looks far in all directions, at two pictures, at its place, in a loop.
+#: Kernels that read distant neighbors, two images, positions, in a loop.
 KERNELS = {
     "far": """def k(a: Image):
         return a[-4, 3] * 0.25 + a[4, -2] * 0.5 + a[0, 4] * 0.25""",
@@ -93,7 +93,7 @@ def test_any_size(device, height, width, seed):
 
 
 def test_in_place(device):
-    """A picture that is its own output; the last strip reaches beyond it."""
+    """An image that is its own output; the last strip extends beyond it."""
     for height in (1, 5, 34, 39):
         image = picture((height, 45, 4), "u8")
         buffer = from_array(image)
@@ -103,7 +103,7 @@ def test_in_place(device):
         assert np.abs(np.array(buffer).astype(int) - wanted).max() <= 1
 
 
-def test_long_programs_and_computed_places_go_pixel_by_pixel():
+def test_long_programs_and_computed_offsets_use_tiles():
     image = picture((8, 8, 4), "u8")
     moved = kernel("def k(a: Image, *, n: int = 1):\n    return a[n, 0]")
     assert pattern(moved, [image], image.shape, "u8") == "tiles"
@@ -115,7 +115,7 @@ def test_long_programs_and_computed_places_go_pixel_by_pixel():
     assert pattern(long, [image], image.shape, "u8") == "tiles"
 
 
-def test_bytes_that_are_handed_on_stay_bytes(device):
+def test_bytes_that_are_passed_on_are_not_converted(device):
     ramp = np.arange(256, dtype=np.uint8).repeat(4).reshape(16, 16, 4).copy()
     same = kernel("def k(px: Pixel):\n    return px")
     np.testing.assert_array_equal(run(same, [ramp], ramp.shape, "u8"), ramp)
@@ -125,7 +125,7 @@ def test_bytes_that_are_handed_on_stay_bytes(device):
     np.testing.assert_array_equal(run(turned, [mixed], mixed.shape, "u8"), wanted)
 
 
-def test_numbers_become_bytes_as_defined(device):
+def test_rounding_to_bytes(device):
     """Saturated, halves up, NaN to 0."""
     numbers = np.array([[np.nan, -np.inf, -1, -0.0, 0.5 / 255, 1.5 / 255, 254.4 / 255]], "<f4")
     numbers = np.concatenate([numbers, [[1.0, 2.0, np.inf, 1e-30, -1e-30, 0.25, 0.75]]], axis=1)

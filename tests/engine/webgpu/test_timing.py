@@ -1,4 +1,4 @@
-"""Times of dispatches by the device's own clock."""
+"""Durations of dispatches from device timestamps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if not ADAPTERS:
 
 @pytest.fixture(params=list(ADAPTERS))
 def given(request):
-    """An engine with a clock, a picture and an output."""
+    """Return an engine with timestamps, an image and an output."""
     adapter = ADAPTERS[request.param]
     if "timestamp-query" not in adapter.features:
         pytest.skip(f"{adapter.name} has no time stamps")
@@ -32,7 +32,7 @@ def given(request):
         yield image.engine, image, buffer_zeros(image.shape, "u8")
 
 
-def test_each_launch_has_its_time(given):
+def test_each_dispatch_has_a_duration(given):
     engine, image, out = given
     run_kernel("blur", [image], out, {"radius": 20})
     engine.synchronize()
@@ -59,7 +59,7 @@ def test_results_are_the_same(given):
     assert (np.array(out)[..., :3] == 111).all()
 
 
-def test_nothing_is_timed_outside(given):
+def test_dispatches_outside_the_block_are_not_timed(given):
     engine, image, out = given
     run_kernel("invert", [image], out)
     with engine.profile() as none:
@@ -70,7 +70,7 @@ def test_nothing_is_timed_outside(given):
     assert (none.seconds, none.passes, len(times.seconds)) == ([], [], 1)
 
 
-def test_one_at_a_time(given):
+def test_only_one_timer_runs(given):
     engine, image, out = given
     with engine.profile() as times:
         with engine.profile() as second:
@@ -80,7 +80,7 @@ def test_one_at_a_time(given):
     assert len(times.seconds) == 2
 
 
-def test_an_error_inside_ends_it(given):
+def test_an_error_in_the_block_stops_the_timer(given):
     engine, image, out = given
     with pytest.raises(ZeroDivisionError), engine.profile():
         run_kernel("invert", [image], out)
@@ -90,7 +90,7 @@ def test_an_error_inside_ends_it(given):
     assert len(times.seconds) == 1
 
 
-def test_more_launches_than_one_set_of_stamps_holds(given):
+def test_more_dispatches_than_one_query_set(given):
     engine, _, _ = given
     image, out = from_array(np.zeros(4, np.float32)), buffer_zeros((4,))
     count = QUERY_SET_SIZE // 2 + 3
@@ -102,7 +102,7 @@ def test_more_launches_than_one_set_of_stamps_holds(given):
 
 
 @pytest.mark.parametrize("backend", list(ADAPTERS))
-def test_a_device_without_time_stamps(backend):
+def test_a_device_without_timestamps(backend):
     adapter = ADAPTERS[backend]
     engine = WebGPUEngine(replace(adapter, features=adapter.features - {"timestamp-query"}))
     try:
