@@ -43,10 +43,10 @@ def destroyed(call: str) -> FreedError:
     )
 
 
-def not_a_surface(call: str, value: object) -> CommandError:
+def not_a_surface(call: str, value: object, argument: str = "s") -> CommandError:
     """Return the error for a first argument that is not a surface."""
     return CommandError.invalid(
-        call, "s", "a Surface", type(value), "create_surface(width, height) makes one."
+        call, argument, "a Surface", type(value), "create_surface(width, height) makes one."
     )
 
 

@@ -20,7 +20,7 @@ from dala.errors import (
 )
 from dala.gpu import command, create_surface
 from dala.gpu.compute import buffer, buffer_zeros, from_array, read_list, run_kernel, to_array
-from dala.gpu.shaders.dispatch import Shade, wgsl_available
+from dala.gpu.shaders.dispatch import SurfaceShaders, wgsl_available
 from tests.support.engines import NO_ADAPTER, run, targets
 
 RNG = np.random.default_rng(11)
@@ -75,7 +75,7 @@ def wgsl_device(request) -> str:
 def surface(wgsl_device):
     """A surface with the photo, whose WGSL runs on one adapter after another."""
     with create_surface(29, 13) as s:
-        s._renderer.shade = Shade(wgsl_device)
+        s._renderer.shaders = SurfaceShaders(wgsl_device)
         s.set_pixels(PHOTO)
         yield s
 
@@ -228,7 +228,7 @@ def test_a_mistake_is_shown_with_line_and_caret(surface):
     assert error.text == "    pixels[id.x] = foo + 1u;"
     surface.dispatch_compute("wave")
     assert refused(surface) == (
-        "shader 'wave': no shader of this name was loaded. "
+        "shader 'wave': no shader with this name is loaded. "
         "load_shader(surface, name, source) loads one."
     )
     assert np.array_equal(surface.to_array(), PHOTO)
@@ -256,7 +256,7 @@ def test_refusals_of_the_compiler(surface, source, says):
 def test_a_name_that_was_not_loaded(surface):
     surface.load_shader("darker", DARKER)
     surface.dispatch_compute("darkr")
-    expected = "shader 'darkr': no shader of this name was loaded. Did you mean 'darker'?"
+    expected = "shader 'darkr': no shader with this name is loaded. Did you mean 'darker'?"
     assert refused(surface) == expected
 
 
@@ -265,14 +265,16 @@ def test_a_uniform_that_was_not_set(surface):
     surface.load_shader("tinted", source)
     surface.dispatch_compute("tinted")
     assert refused(surface) == (
-        "shader 'tinted': its uniform 'tint' was not set. "
+        "shader 'tinted': the uniform 'tint' is not set. "
         "Set it first: set_uniform(surface, 'tint', data)"
     )
     surface.set_uniform("tint", bytes(12))
     surface.dispatch_compute("tinted")
-    assert refused(surface) == "shader 'tinted': its uniform 'tint' has 16 bytes, 12 were set"
+    assert refused(surface) == "shader 'tinted': the uniform 'tint' must have 16 bytes, got 12"
     surface.set_uniform("tint", b"")
-    assert refused(surface, CommandError) == "set_uniform: 'tint' must have bytes, none came."
+    assert refused(surface, CommandError) == (
+        "set_uniform: data must be at least one byte, got b''. It is the uniform 'tint'."
+    )
     surface.set_uniform("tint", bytes(70000 * 4))
     surface.dispatch_compute("tinted")
     assert "'tint' has 280000 bytes" in refused(surface)
@@ -283,14 +285,14 @@ def test_params_that_do_not_fit(surface):
     surface.load_shader("darker", DARKER)
     surface.dispatch_compute("darker", b"", GROUPS)
     assert refused(surface) == (
-        "shader 'darker': its block 'block' has 12 bytes: 8 for width and height and 4 of params; "
-        "0 bytes of params came"
+        "shader 'darker': the block 'block' has 12 bytes: 8 for width and height and 4 of params; "
+        "got 0 bytes of params"
     )
     surface.dispatch_compute("darker", bytes(70000 * 4), GROUPS)
     assert "'block' has 280008 bytes" in refused(surface)
     surface.dispatch_compute(flood("pixels[0] = 0u;"), b"abcd")
     assert refused(surface).startswith(
-        "shader 'source': 4 bytes of params came, but it binds no block for them."
+        "shader 'source': got 4 bytes of params, but the shader binds no block for them."
     )
     assert np.array_equal(surface.to_array(), PHOTO)
 
@@ -298,7 +300,7 @@ def test_params_that_do_not_fit(surface):
 def test_more_workgroups_than_there_may_be(surface):
     for groups in ((65536, 1, 1), (1, 2**32 - 1, 1), (1, 1, 65536)):
         surface.dispatch_compute(DARKER, bytes(4), groups)
-        assert f"{groups} workgroups are asked for" in refused(surface)
+        assert f"{groups} workgroups are more than" in refused(surface)
     with pytest.raises(CommandError):
         surface.dispatch_compute(DARKER, bytes(4), (2**32, 1, 1))
     with pytest.raises(CommandError):
@@ -307,7 +309,7 @@ def test_more_workgroups_than_there_may_be(surface):
 
 
 def test_other_work_on_the_device_goes_on(surface, wgsl_device):
-    """A launch that is refused takes nobody else's with it."""
+    """A dispatch that is refused takes nobody else's with it."""
     a, out = buffer([1.0, -2.0], device=wgsl_device), buffer_zeros((2,), device=wgsl_device)
     run_kernel("relu", [a], out)
     surface.dispatch_compute(DARKER, b"", GROUPS)
@@ -323,7 +325,7 @@ def test_shaders_of_many_surfaces_and_what_they_leave(wgsl_device):
     before = engine.stats()["live_buffers"]
     surfaces = [create_surface(4, 4) for _ in range(8)]
     for n, s in enumerate(surfaces):
-        s._renderer.shade = Shade(wgsl_device)
+        s._renderer.shaders = SurfaceShaders(wgsl_device)
         s.set_uniform("u", struct.pack("<I", n))
         s.dispatch_compute(
             flood(
@@ -342,7 +344,7 @@ def test_shaders_of_many_surfaces_and_what_they_leave(wgsl_device):
 
 def test_without_an_adapter():
     with create_surface(4, 4) as s:
-        s._renderer.shade = Shade("webgpu:99")
+        s._renderer.shaders = SurfaceShaders("webgpu:99")
         s.dispatch_compute(DARKER)
         message = refused(s, DeviceUnavailable)
         assert "Kernel text (def name(px: Pixel): return ...) runs without one." in message
@@ -364,7 +366,7 @@ def test_supports_compute(monkeypatch):
 def canvas(engine_id, dala_device):
     """A surface with the photo, whose kernel text runs on one engine after another."""
     with create_surface(29, 13) as s:
-        s._renderer.shade = Shade(kernel_device=dala_device)
+        s._renderer.shaders = SurfaceShaders(kernel_device=dala_device)
         s.set_pixels(PHOTO)
         yield s
 
@@ -442,7 +444,7 @@ def test_kernel_text_after_a_resize(canvas):
 @pytest.mark.parametrize(
     ("text", "params", "error", "says"),
     [
-        ("def f(x): return x", b"", KernelSyntaxError, "has one input, its pixels"),
+        ("def f(x): return x", b"", KernelSyntaxError, "has one input, the pixels"),
         ("def f(a: Pixel, b: Pixel): return a", b"", KernelSyntaxError, "has one input"),
         ("def f(px: Pixel): return open(px)", b"", KernelSyntaxError, "open"),
         ("def f(px: Pixel): return px.r +", b"", KernelSyntaxError, "not valid Python"),
@@ -455,7 +457,12 @@ def test_kernel_text_after_a_resize(canvas):
             ParameterError,
             "missing required parameter 'a'",
         ),
-        ("def f(px: Pixel, *, w=1.0): return px * w", b"", ShaderError, "'w' has 4 bytes, 8 were"),
+        (
+            "def f(px: Pixel, *, w=1.0): return px * w",
+            b"",
+            ShaderError,
+            "'w' must have 4 bytes, got 8",
+        ),
         ("neither\nnor", b"", ShaderError, "neither WGSL (a function with @compute) nor kernel"),
     ],
 )
@@ -483,7 +490,7 @@ def test_a_shader_and_a_kernel_agree(wgsl_device):
     source = flood("if (id.x < 377u) { pixels[id.x] = pixels[id.x] ^ 0x00ffffffu; }")
     text = "def f(px: Pixel): return rgba(1 - px.r, 1 - px.g, 1 - px.b, px.a)"
     with create_surface(29, 13) as one, create_surface(29, 13) as other:
-        one._renderer.shade = Shade(wgsl_device)
+        one._renderer.shaders = SurfaceShaders(wgsl_device)
         for s, shader in ((one, source), (other, text)):
             s.set_pixels(PHOTO)
             s.dispatch_compute(shader, b"", (6, 1, 1))

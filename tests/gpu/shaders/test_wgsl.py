@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dala.errors import ShaderError
-from dala.gpu.shaders.wgsl import Binding, Wgsl, explain, reflect
+from dala.gpu.shaders.wgsl import ShaderBinding, Wgsl, explain, reflect
 
 PIXELS = "@group(0) @binding(0) var<storage, read_write> pixels: array<u32>;\n"
 MAIN = "@compute @workgroup_size(8)\nfn main() {}\n"
@@ -34,7 +34,7 @@ kinds = st.sampled_from(
     data=st.data(),
 )
 def test_declarations_are_found_whatever_stands_between(numbers, data):
-    text, want = [PIXELS], [Binding(0, "pixels", "storage")]
+    text, want = [PIXELS], [ShaderBinding(0, "pixels", "storage")]
     for n in numbers:
         written, kind = data.draw(kinds)
         number = data.draw(st.sampled_from([str(n), f"{n}u", f"{n}i", hex(n)]))
@@ -43,7 +43,7 @@ def test_declarations_are_found_whatever_stands_between(numbers, data):
             words.reverse()
         words += ["var", f"<{written}>", f"v{n}", ":", "vec4f", ";"]
         text.append("".join(w + data.draw(gaps) for w in words))
-        want.append(Binding(n, f"v{n}", kind))
+        want.append(ShaderBinding(n, f"v{n}", kind))
     order = data.draw(st.permutations(range(len(text))))
     source = "".join(text[i] for i in order) + data.draw(gaps) + MAIN
     assert reflect(source, "s") == Wgsl(source, "main", tuple(sorted(want, key=lambda b: b.index)))
@@ -59,17 +59,17 @@ def test_any_text_is_read_or_refused(text):
     if found is None:
         assert said.startswith("shader 's'")
     else:
-        assert found == Binding(0, "pixels", "storage")
+        assert found == ShaderBinding(0, "pixels", "storage")
 
 
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        (MAIN, "shader 's': it does not bind the pixels. Declare"),
-        (PIXELS, "shader 's': it has no function with @compute"),
+        (MAIN, "shader 's': the shader does not bind the pixels. Declare"),
+        (PIXELS, "shader 's': the shader has no function with @compute"),
         (
             PIXELS + MAIN.replace("main", "a") + MAIN.replace("main", "b"),
-            "several functions with @compute (a, b); call one of them main",
+            "several functions have @compute (a, b); name one of them main",
         ),
         (
             PIXELS.replace("read_write", "read") + MAIN,
@@ -83,14 +83,17 @@ def test_any_text_is_read_or_refused(text):
         ),
         (PIXELS + "@group(1) @binding(2) var<uniform> u: f32;\n" + MAIN, "u is in group 1"),
         (PIXELS + "@binding(2) var<uniform> u: f32;\n" + MAIN, "u needs both @group(0) and"),
-        (PIXELS + "@group(0) @binding(N) var<uniform> u: f32;\n" + MAIN, "plain numbers here, 'N'"),
+        (
+            PIXELS + "@group(0) @binding(N) var<uniform> u: f32;\n" + MAIN,
+            "must be integer literals, got 'N'",
+        ),
         (
             PIXELS + "@group(0) @binding(2) var<storage, read_write> u: array<f32>;\n" + MAIN,
-            "u is written, but only the pixels at binding 0 are; write var<storage, read>",
+            "u is writable, but only the pixels at binding 0 may be; write var<storage, read>",
         ),
-        (PIXELS * 2 + MAIN, "line 2: binding 0 is pixels already"),
-        (PIXELS + MAIN + "\0", "line 4: a NUL character"),
-        (PIXELS + MAIN + " " * (1 << 20), "characters, 1048576 are allowed"),
+        (PIXELS * 2 + MAIN, "line 2: binding 0 is already pixels"),
+        (PIXELS + MAIN + "\0", "line 4: the source has a NUL character"),
+        (PIXELS + MAIN + " " * (1 << 20), "at most 1048576 characters, got"),
         (PIXELS + MAIN + "const a = " + "-" * 501 + "1;", "line 4: more than 500 operators"),
         (PIXELS + MAIN + "const a = " + "f(1+" * 251, "line 4: more than 500 operators"),
     ],
@@ -116,6 +119,6 @@ def test_main_is_taken_among_several():
 
 def test_the_words_of_a_compiler_that_are_not_known():
     wgsl = reflect(PIXELS + MAIN, "s")
-    assert str(explain("", wgsl, "s")) == "shader 's': it was refused"
+    assert str(explain("", wgsl, "s")) == "shader 's': the compiler refused it"
     said = "Validation Error\n\nCaused by:\n  In wgpuDeviceCreateComputePipeline\n    No room\n"
     assert str(explain(said, wgsl, "s")) == "shader 's': No room"

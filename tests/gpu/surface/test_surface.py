@@ -365,7 +365,7 @@ def test_set_pixels_of_a_surface_that_another_resizes_meanwhile(s):
     s._renderer.put(command.encode_resize(2, 1))  # by another thread: not known to be queued
     s.set_pixels(bytes(32 * 24 * 4))
     resume.release()
-    with pytest.raises(CommandError, match="set_pixels: 2 x 1 pixels"):
+    with pytest.raises(CommandError, match="set_pixels: rgba must be 2 x 1 RGBA pixels"):
         s.get_pixels()
     assert s.get_pixels() == bytes(8)
 
@@ -603,7 +603,7 @@ FAILING = [
     (lambda s: s.draw_image(2**64 - 1, 0, 0, 1, 1), CommandError, f"no image {2**64 - 1}"),
     (lambda s: s.submit(command.encode_resize(0, 5)), CommandError, "resize: w must be"),
     (lambda s: s.submit(command.encode_resize(5, 2**32 - 1)), CommandError, "resize: h must be"),
-    (lambda s: s.dispatch_compute("nothing"), ShaderError, "no shader of this name"),
+    (lambda s: s.dispatch_compute("nothing"), ShaderError, "no shader with this name"),
     (lambda s: s.load_shader("x", "what is this"), ShaderError, "neither WGSL"),
     (lambda s: s.dispatch_compute("def f(px: Pixel): return"), DalaError, "return"),
     (raises_on_present, CommandError, "OSError: no screen"),

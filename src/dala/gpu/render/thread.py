@@ -1,9 +1,9 @@
 """The render thread of a surface: its canvas and its two framebuffers.
 
-A :class:`Renderer` belongs to one surface. Bytes that were checked (or made by ``encode_*``) are
-put into its queue by any thread; its own thread executes them in order. The thread holds the
-renderer and never the surface, so that a surface that is let go of ends its thread. Errors belong
-to the surface for the same reason: once raised, they hold the frames of those who caught them.
+A :class:`Renderer` belongs to one surface. Any thread may queue command bytes, which were checked
+or made by ``encode_*``; the render thread executes them in order. The thread references the
+renderer and never the surface, so that an unreferenced surface is collected and ends its thread.
+Errors belong to the surface for the same reason: their tracebacks may reference it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from dala.typing import NDArray
 
 T = TypeVar("T")
 
-#: Errors remembered.
+#: The number of errors that a surface keeps.
 KEPT_ERRORS: Final = 64
-#: Rectangles that were read by a command in a stream, remembered.
+#: The number of results of read_pixels commands that are kept.
 KEPT_READS: Final = 16
-#: Presents that the frames in a second are counted over.
+#: The number of presents that the frame rate is computed from.
 FPS_WINDOW: Final = 120
 
 _PRESENT: Final = OPCODES["present"]
@@ -43,28 +43,28 @@ _LOAD: Final = struct.Struct("<BQII")
 
 
 class Renderer(Worker):
-    """Everything of a surface that its thread works on."""
+    """The worker of a surface, with its canvas and its front framebuffer."""
 
     def __init__(self, width: int, height: int, errors: deque[DalaError]) -> None:
         super().__init__("dala-render")
         self.canvas = Canvas(width, height)
-        #: What was presented last; the presenters' until the next present.
+        #: The presented frame; presenters may read it until the next present.
         self.front = blank_pixels(width, height)
-        #: Held while the front framebuffer is read or exchanged.
+        #: Held while the front framebuffer is read or swapped.
         self.front_lock = threading.Lock()
         self.frames = 0
         self.dropped = 0
         #: Called with the renderer after each present, on the render thread.
         self.on_present: Callable[[Renderer], None] | None = None
-        #: Runs compute commands; made when there is one.
-        self.shade: Callable[[Renderer, DrawCommand], None] | None = None
+        #: Executes compute commands; created for the first one.
+        self.shaders: Callable[[Renderer, DrawCommand], None] | None = None
         self.reads: deque[bytes] = deque(maxlen=KEPT_READS)
         self._errors = weakref.ref(errors)
         self._pending_error: deque[DalaError] = deque(maxlen=1)
         self._presented: deque[float] = deque(maxlen=FPS_WINDOW)
         self._counted: deque[int] = deque()
         self._count()
-        prepare()  # here, so that it knows of forks before the worker does
+        prepare()  # its fork hook must be installed before the worker's
         try:
             self.start()
         except DalaError:
@@ -88,7 +88,7 @@ class Renderer(Worker):
 
     @property
     def fps(self) -> float:
-        """Frames presented in a second, over the last ones."""
+        """The number of frames presented per second, over the last 120."""
         times = list(self._presented)
         if len(times) < 2 or times[-1] <= times[0]:
             return 0.0
@@ -125,15 +125,15 @@ class Renderer(Worker):
         self._counted.append(nbytes)
 
     def uncount(self) -> None:
-        """Takes it out of the counts of what is alive; safe in finalizers, and twice."""
+        """Remove the surface from the resource counts. Safe in finalizers, and to call twice."""
         with contextlib.suppress(IndexError):
             resources.untrack("surface", "host", self._counted.pop())
 
     def release(self) -> None:
-        """Lets go of what only the thread used; the front framebuffer may still be shown."""
+        """Free the canvas; a presenter may still show the front framebuffer."""
         self.uncount()
         self.canvas.close()
-        self.shade = None
+        self.shaders = None
 
     def reset_after_fork(self) -> None:
         """Close the copy in a forked child, with new locks."""
@@ -142,20 +142,20 @@ class Renderer(Worker):
 
     # errors -----------------------------------------------------------------------------------
     def record_error(self, error: Exception) -> None:
-        """Lists an error, to be raised by the next call that waits; any thread may."""
+        """List an error, and keep it for the next call that waits. Safe on any thread."""
         if isinstance(error, DalaError):
-            told = error.with_traceback(None)  # its frames hold bytes and pixels
-            told.__context__ = None
+            recorded = error.with_traceback(None)  # its frames reference bytes and pixels
+            recorded.__context__ = None
         else:
-            told = CommandError(f"a command failed: {type(error).__name__}: {error}")
+            recorded = CommandError(f"Surface: a command failed: {type(error).__name__}: {error}")
             for place in traceback.extract_tb(error.__traceback__)[-1:]:
-                told.add_note(f"In {place.name}, {place.filename}:{place.lineno}.")
-            told.__cause__ = error.with_traceback(None)
+                recorded.add_note(f"In {place.name}, {place.filename}:{place.lineno}.")
+            recorded.__cause__ = error.with_traceback(None)
         if not self._pending_error:
-            self._pending_error.append(told)
+            self._pending_error.append(recorded)
         errors = self._errors()
         if errors is not None:
-            errors.append(told)
+            errors.append(recorded)
 
     def _take_pending_error(self) -> DalaError | None:
         try:
@@ -164,7 +164,7 @@ class Renderer(Worker):
             return None
 
     # commands ---------------------------------------------------------------------------------
-    def execute(self, data: bytes) -> None:
+    def execute(self, data: bytes | bytearray) -> None:
         """Execute commands. One that fails is recorded, and the next ones are executed."""
         at = 0
         while True:
@@ -183,8 +183,8 @@ class Renderer(Worker):
                 self.record_error(error)
             at = stop.end
 
-    def _execute_other(self, data: bytes, stop: Stop) -> None:
-        """A command that does not draw."""
+    def _execute_other(self, data: bytes | bytearray, stop: Stop) -> None:
+        """Execute a command that does not draw."""
         if stop.opcode == _PRESENT:
             self._do_present()
         elif stop.opcode in _LOADS:
@@ -209,7 +209,7 @@ class Renderer(Worker):
             self.on_present(self)
 
     def _do_resize(self, command: DrawCommand) -> None:
-        """Another size for both framebuffers; what fits is kept."""
+        """Resize both framebuffers; pixels that fit are kept."""
         width = checked_size("resize", "w", command.w)
         height = checked_size("resize", "h", command.h)
         front = blank_pixels(width, height)
@@ -231,17 +231,17 @@ class Renderer(Worker):
         self.reads.append(self.read(command.x, command.y, command.w, command.h))
 
     def _do_compute(self, command: DrawCommand) -> None:
-        if self.shade is None:
-            from dala.gpu.shaders.dispatch import Shade
+        if self.shaders is None:
+            from dala.gpu.shaders.dispatch import SurfaceShaders
 
-            self.shade = Shade()
-        self.shade(self, command)
+            self.shaders = SurfaceShaders()
+        self.shaders(self, command)
 
     _do_dispatch_compute = _do_load_shader = _do_set_uniform = _do_compute
 
-    # pixels, on the thread or where it stands still -------------------------------------------
+    # pixels, on the render thread or while it is paused ---------------------------------------
     def read(self, x: int, y: int, w: int, h: int) -> bytes:
-        """A rectangle of the back framebuffer, which must lie inside."""
+        """Return a rectangle of the back framebuffer."""
         canvas = self.canvas
         if x + w > canvas.width or y + h > canvas.height:
             raise CommandError(
@@ -251,7 +251,7 @@ class Renderer(Worker):
         return canvas.pixels[y : y + h, x : x + w].tobytes()
 
     def write(self, call: str, pixels: NDArray) -> None:
-        """All pixels of the back framebuffer, from bytes or an array of its shape."""
+        """Replace all pixels of the back framebuffer."""
         canvas = self.canvas
         check_pixels(call, pixels, canvas.width, canvas.height)
         canvas.pixels[...] = pixels.reshape(canvas.pixels.shape)
@@ -259,12 +259,16 @@ class Renderer(Worker):
 
 
 def check_pixels(call: str, pixels: NDArray, width: int, height: int) -> None:
-    """Refuses what is not the pixels of a surface of this size."""
+    """Raise unless an array holds the RGBA pixels of a surface of this size."""
     if pixels.size != width * height * 4 or (pixels.ndim == 3 and pixels.shape[1] != width):
-        came = f"{pixels.size} bytes" if pixels.ndim == 1 else f"an array {pixels.shape}"
+        got = f"{pixels.size} bytes" if pixels.ndim == 1 else f"an array of shape {pixels.shape}"
+        expected = f"{width} x {height} RGBA pixels of 4 bytes ({width * height * 4} bytes)"
         raise CommandError(
-            f"{call}: {width} x {height} pixels of four bytes ({width * height * 4}) are wanted, "
-            f"{came} came."
+            f"{call}: rgba must be {expected}, got {got}.",
+            call=call,
+            argument="rgba",
+            expected=expected,
+            got=got,
         )
 
 
@@ -272,7 +276,7 @@ Rectangle = tuple[int, int, int, int]
 
 
 def _merge_bands(bands: list[Rectangle]) -> list[Rectangle]:
-    """Bands that lie below each other and have the same columns as one rectangle."""
+    """Merge adjacent bands with the same columns into one rectangle."""
     found: list[Rectangle] = []
     for x, y, w, h in bands:
         if found:

@@ -1,1 +1,1 @@
-"""Compute on a surface: shaders and kernels over the pixels that are drawn on."""
+"""Compute on a surface: WGSL shaders and kernels that read and write its pixels."""

@@ -1,7 +1,7 @@
-"""Shaders on a WebGPU device: compiled, bound to buffers, launched over a surface's pixels.
+"""Shaders on a WebGPU device: compiled, bound to buffers, and dispatched over pixels.
 
-Native objects belong to the device's owner: all of :class:`Press` runs on its thread, and what
-others hold is text and buffers of their own.
+Native objects belong to the device's owner thread: all of :class:`ShaderCache` runs there. Other
+threads hold text and buffers only.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.device import NativeDevice
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Compiled shaders kept for each device.
+#: Compiled shaders that are kept per device.
 KEPT: Final = 128
-#: Little buffers kept for uniforms and blocks.
+#: Small buffers that are kept for uniforms and blocks.
 KEPT_BLOCKS: Final = 64
 
 
-class Launch(NamedTuple):
-    """A shader with all that it works on, the pixels' buffer first."""
+class ShaderDispatch(NamedTuple):
+    """A shader with its buffers and workgroups."""
 
     shader: str
     wgsl: Wgsl
     pixels: Buffer
-    #: By binding: bytes to be written, or a buffer that holds them, and how many they are.
+    #: By binding: bytes to upload or a buffer, and their size.
     data: Mapping[int, tuple[bytes | Buffer, int]]
     groups: tuple[int, int, int]
 
 
 def compile_on(engine: WebGPUEngine, wgsl: Wgsl, shader: str) -> None:
-    """Compiles a shader, so that launching it takes no longer than it has to.
+    """Compile a shader ahead of its first dispatch.
 
     Raises:
-        ShaderError: its compiler refuses it.
+        ShaderError: The compiler refuses it.
     """
     _check_bindings(engine, wgsl, shader)
-    engine.owner.call(_press(engine).compile, wgsl, shader)
+    engine.owner.call(_cache_of(engine).compile, wgsl, shader)
 
 
-def launch_on(
-    engine: WebGPUEngine, launch: Launch, pixels: np.ndarray[Any, Any]
+def dispatch_on(
+    engine: WebGPUEngine, dispatch: ShaderDispatch, pixels: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """Runs a shader over pixels and gives them as they are then, in memory of their own."""
-    _check_launch(engine, launch)
+    """Run a shader over pixels and return the result as a new array."""
+    _check_dispatch(engine, dispatch)
     future: Future[memoryview] = Future()
-    work = _press(engine).launch
-    engine.owner.promise(future, work, launch, pixels.reshape(-1).data, future)
+    work = _cache_of(engine).dispatch
+    engine.owner.promise(future, work, dispatch, pixels.reshape(-1).data, future)
     data = engine.owner.wait(future)
     return np.frombuffer(data, np.uint8).reshape(pixels.shape)
 
@@ -78,34 +78,35 @@ def _check_bindings(engine: WebGPUEngine, wgsl: Wgsl, shader: str) -> None:
     most = limits.get("max-bindings-per-bind-group", 1000)
     if highest.index >= most:
         raise ShaderError(
-            f"{highest.name} is at binding {highest.index}, {engine.adapter.name} has bindings "
+            f"{highest.name} is at binding {highest.index}, {engine.adapter.name} allows bindings "
             f"below {most}",
             shader=shader,
         )
 
 
-def _check_launch(engine: WebGPUEngine, launch: Launch) -> None:
+def _check_dispatch(engine: WebGPUEngine, dispatch: ShaderDispatch) -> None:
     limits = engine.adapter.limits
     most = limits["max-compute-workgroups-per-dimension"]
-    if max(launch.groups) > most:
+    if max(dispatch.groups) > most:
         raise ShaderError(
-            f"{launch.groups} workgroups are asked for, {engine.adapter.name} allows {most} along "
-            "each axis. Give each invocation more pixels, or fold the rest into y",
-            shader=launch.shader,
+            f"{dispatch.groups} workgroups are more than {engine.adapter.name} allows, {most} per "
+            "axis. "
+            "Give each invocation more pixels, or move some to another axis",
+            shader=dispatch.shader,
         )
-    for binding in launch.wgsl.bindings[1:]:
+    for binding in dispatch.wgsl.bindings[1:]:
         kind = "uniform" if binding.kind == "uniform" else "storage"
-        size, room = launch.data[binding.index][1], limits[f"max-{kind}-buffer-binding-size"]
+        size, room = dispatch.data[binding.index][1], limits[f"max-{kind}-buffer-binding-size"]
         if size > room:
             raise ShaderError(
                 f"{binding.name!r} has {size} bytes, {engine.adapter.name} allows {room} in a "
                 f"{kind} buffer. Set fewer" + (", or use var<storage, read>" * (kind != "storage")),
-                shader=launch.shader,
+                shader=dispatch.shader,
             )
 
 
-class Press:
-    """The compiled shaders of one device; for its owner's thread."""
+class ShaderCache:
+    """The compiled shaders of one device; used on its owner's thread."""
 
     def __init__(self, device: NativeDevice) -> None:
         self._device = device
@@ -113,24 +114,26 @@ class Press:
         self._blocks: OrderedDict[tuple[int, int], Any] = OrderedDict()
 
     def compile(self, wgsl: Wgsl, shader: str) -> None:
-        """Compiles a shader unless it is."""
-        self._guarded(wgsl, shader, self._pipeline, wgsl)
+        """Compile a shader that is not compiled yet."""
+        self._translate_errors(wgsl, shader, self._pipeline, wgsl)
 
-    def launch(self, launch: Launch, data: memoryview, future: Future[memoryview]) -> None:
-        """Writes pixels, runs a shader over them, and begins to read them."""
+    def dispatch(
+        self, dispatch: ShaderDispatch, data: memoryview, future: Future[memoryview]
+    ) -> None:
+        """Upload pixels, run a shader over them, and start the download."""
         device = self._device
-        self.compile(launch.wgsl, launch.shader)
-        pixels = launch.pixels.storage("dispatch_compute").handle
+        self.compile(dispatch.wgsl, dispatch.shader)
+        pixels = dispatch.pixels.storage("dispatch_compute").handle
         device.write(pixels, data)
-        self._guarded(launch.wgsl, launch.shader, self._submit, launch, pixels)
+        self._translate_errors(dispatch.wgsl, dispatch.shader, self._submit, dispatch, pixels)
         device.read(pixels, data.nbytes, future)
 
     def clear(self) -> None:
-        """Lets go of everything."""
+        """Release all native objects."""
         self._compiled.clear()
         self._blocks.clear()
 
-    def _guarded(self, wgsl: Wgsl, shader: str, work: Any, *args: Any) -> None:
+    def _translate_errors(self, wgsl: Wgsl, shader: str, work: Any, *args: Any) -> None:
         import wgpu
 
         try:
@@ -139,7 +142,7 @@ class Press:
             said = str(error)
         else:
             return
-        # Raised out here, the error holds neither the other one nor the native things it saw.
+        # Raised outside the except block, the error references no native objects.
         raise explain(said, wgsl, shader)
 
     def _pipeline(self, wgsl: Wgsl) -> tuple[Any, Any]:
@@ -163,12 +166,12 @@ class Press:
         self._compiled.move_to_end(wgsl)
         return found
 
-    def _submit(self, launch: Launch, pixels: Any) -> None:
+    def _submit(self, dispatch: ShaderDispatch, pixels: Any) -> None:
         device = self._device
         native = device.native
-        layout, pipeline = self._pipeline(launch.wgsl)
-        bound = [(PIXELS, device.native_buffer(pixels), launch.pixels.nbytes)]
-        for index, (data, size) in launch.data.items():
+        layout, pipeline = self._pipeline(dispatch.wgsl)
+        bound = [(PIXELS, device.native_buffer(pixels), dispatch.pixels.nbytes)]
+        for index, (data, size) in dispatch.data.items():
             if isinstance(data, bytes):
                 buffer = self._block(index, len(data))
                 native.queue.write_buffer(buffer, 0, data)
@@ -182,19 +185,19 @@ class Press:
                 for index, buffer, size in bound
             ],
         )
-        # An encoder of its own: if it is refused, nobody else's work goes with it.
+        # A separate encoder: if it is refused, no other work is lost.
         encoder = native.create_command_encoder()
         run = encoder.begin_compute_pass()
         run.set_pipeline(pipeline)
         run.set_bind_group(0, group)
-        run.dispatch_workgroups(*launch.groups)
+        run.dispatch_workgroups(*dispatch.groups)
         run.end()
         commands = encoder.finish()
         device.flush()
         device.done.submit(native, commands)
 
     def _block(self, index: int, size: int) -> Any:
-        """A little buffer; the queue keeps its writes in order with the launches between them."""
+        """Return a small buffer. The queue keeps writes in order with the dispatches."""
         import wgpu
 
         found = self._blocks.get((index, size))
@@ -209,32 +212,32 @@ class Press:
         return found
 
 
-_presses: weakref.WeakKeyDictionary[WebGPUEngine, Press] = weakref.WeakKeyDictionary()
+_caches: weakref.WeakKeyDictionary[WebGPUEngine, ShaderCache] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def _press(engine: WebGPUEngine) -> Press:
+def _cache_of(engine: WebGPUEngine) -> ShaderCache:
     with _lock:
-        found = _presses.get(engine)
+        found = _caches.get(engine)
         if found is None:
-            found = _presses[engine] = Press(engine.device)
-            engine.owner.call(_end_with, engine.owner, found)
+            found = _caches[engine] = ShaderCache(engine.device)
+            engine.owner.call(_clear_on_stop, engine.owner, found)
         return found
 
 
-def _end_with(owner: Any, press: Press) -> None:
-    """Has native things let go of on their thread, before the device goes."""
+def _clear_on_stop(owner: Any, cache: ShaderCache) -> None:
+    """Release native objects on the owner's thread before the device is closed."""
     stop = owner.on_stop
 
-    def both() -> None:
-        press.clear()
+    def stop_both() -> None:
+        cache.clear()
         stop()
 
-    owner.on_stop = both
+    owner.on_stop = stop_both
 
 
-def words(parts: Sequence[bytes]) -> tuple[bytes, int]:
-    """Bytes one after another, filled up to whole words, which is what can be written."""
+def padded_words(parts: Sequence[bytes]) -> tuple[bytes, int]:
+    """Join bytes and pad them to whole 32-bit padded_words. Return them and their size."""
     data = b"".join(parts)
     size = -(-len(data) // 4) * 4
     return data.ljust(size, b"\0"), size

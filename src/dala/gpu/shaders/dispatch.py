@@ -1,7 +1,7 @@
-"""Compute on a surface: shaders in WGSL, and kernel text, over the pixels that are drawn on.
+"""Compute commands of a surface: WGSL shaders and kernel text over its pixels.
 
-A :class:`Shade` belongs to one surface and is called by its render thread, so what a shader writes
-is there before the next command. WGSL runs on a WebGPU device, kernel text on the CPU engine.
+A :class:`SurfaceShaders` belongs to one surface and runs on its render thread, so a shader has
+finished before the next command. WGSL runs on a WebGPU device, kernel text on the CPU engine.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
     from dala.gpu.protocol import DrawCommand
     from dala.gpu.render.thread import Renderer
 
-#: Shaders given by their source that are remembered.
+#: The number of shaders given by source that are kept.
 KEPT: Final = 64
 
 _WGSL: Final = re.compile(r"@\s*compute\b")
 _FUNCTION: Final = re.compile(r"\bdef\s+\w+\s*\(")
-#: What no name of a shader has, and every source does.
-_NO_NAME: Final = re.compile(r"[(){}\n]")
+#: Characters that every source has, and no name of a shader.
+_SOURCE_ONLY: Final = re.compile(r"[(){}\n]")
 
-#: What errors call a shader that was given by its source.
+#: The name in errors of a shader given by its source.
 _ANONYMOUS: Final = "source"
 
-#: How the bytes of a parameter are read.
-_FORMS: Final = {"f32": "f", "f64": "d", "s32": "i", "s64": "q", "u32": "I"}
+#: The struct formats of parameters.
+_FORMATS: Final = {"f32": "f", "f64": "d", "s32": "i", "s64": "q", "u32": "I"}
 
 
 def wgsl_available() -> bool:
-    """True where a WebGPU adapter, a software one too, can run WGSL shaders."""
+    """Return True if a WebGPU adapter, including a software one, can run WGSL shaders."""
     import dala
 
     try:
@@ -59,12 +59,12 @@ def wgsl_available() -> bool:
         return False
 
 
-class Shade:
+class SurfaceShaders:
     """The shaders and uniforms of one surface.
 
     Args:
-        device: that WGSL runs on; the best adapter where left out.
-        kernel_device: that kernel text runs on.
+        device: The device that WGSL runs on; by default the best adapter.
+        kernel_device: The device that kernel text runs on.
     """
 
     def __init__(self, device: str = "webgpu", kernel_device: str = "cpu") -> None:
@@ -73,13 +73,13 @@ class Shade:
         self._loaded: dict[str, Wgsl | Kernel] = {}
         self._sources: OrderedDict[str, Wgsl | Kernel] = OrderedDict()
         self._uniforms: dict[str, bytes] = {}
-        #: Uniforms as storage buffers, made when first bound.
+        #: Uniforms as storage buffers, created when they are first bound.
         self._stored: dict[str, Buffer] = {}
         self._pixels: Buffer | None = None
-        self._before: Buffer | None = None
+        self._copy: Buffer | None = None
 
     def __call__(self, renderer: Renderer, command: DrawCommand) -> None:
-        """Obeys load_shader, set_uniform and dispatch_compute."""
+        """Execute a load_shader, set_uniform or dispatch_compute command."""
         if command.name == "load_shader":
             name = str(command.fields["name"])  # the attribute is the command's own name
             self._loaded[name] = self._make(command.source, name)
@@ -90,7 +90,9 @@ class Shade:
 
     def _set(self, name: str, data: bytes) -> None:
         if not data:
-            raise CommandError(f"set_uniform: {name!r} must have bytes, none came.")
+            raise CommandError.invalid(
+                "set_uniform", "data", "at least one byte", data, f"It is the uniform {name!r}."
+            )
         self._uniforms[name] = data
         self._stored.pop(name, None)
 
@@ -99,12 +101,12 @@ class Shade:
         found = self._loaded.get(shader)
         if found is not None:
             return shader, found
-        if _NO_NAME.search(shader) is None:
+        if _SOURCE_ONLY.search(shader) is None:
             hint = (
                 did_you_mean(shader, self._loaded)
                 or "load_shader(surface, name, source) loads one."
             )
-            raise ShaderError(f"no shader of this name was loaded. {hint}", shader=shader)
+            raise ShaderError(f"no shader with this name is loaded. {hint}", shader=shader)
         found = self._sources.get(shader)
         if found is None:
             found = self._sources[shader] = self._make(shader, _ANONYMOUS)
@@ -122,14 +124,14 @@ class Shade:
             return wgsl
         if _FUNCTION.search(source) is None:
             raise ShaderError(
-                "its source is neither WGSL (a function with @compute) nor kernel text "
+                "the source is neither WGSL (a function with @compute) nor kernel text "
                 "(def name(px: Pixel): return ...)",
                 shader=name,
             )
         return _kernel(source, name)
 
     def _engine(self) -> WebGPUEngine:
-        """The engine for WGSL; another one once a device was lost."""
+        """Return the engine for WGSL; a new one after a device loss."""
         kept: Any = None if self._pixels is None else self._pixels.engine
         if kept is not None and not kept.lost:
             return kept  # type: ignore[no-any-return]
@@ -147,7 +149,7 @@ class Shade:
         if isinstance(found, Kernel):
             self._run(renderer, found, command.params)
             return
-        from dala.gpu.shaders.device import Launch, launch_on
+        from dala.gpu.shaders.device import ShaderDispatch, dispatch_on
 
         engine = self._engine()
         canvas = renderer.canvas
@@ -156,8 +158,8 @@ class Shade:
             self._pixels = None
             pixels = self._pixels = buffer_zeros(canvas.pixels.shape, "u8", device=engine.id)
         data = self._data(found, name, engine, (canvas.width, canvas.height), command.params)
-        launch = Launch(name, found, pixels, data, (command.x, command.y, command.z))
-        canvas.swap(launch_on(engine, launch, canvas.pixels))
+        dispatch = ShaderDispatch(name, found, pixels, data, (command.x, command.y, command.z))
+        canvas.swap(dispatch_on(engine, dispatch, canvas.pixels))
         canvas.damage_all()
 
     def _data(
@@ -168,34 +170,34 @@ class Shade:
         size: tuple[int, int],
         params: bytes,
     ) -> dict[int, tuple[bytes | Buffer, int]]:
-        from dala.gpu.shaders.device import words
+        from dala.gpu.shaders.device import padded_words
 
         if params and not wgsl.has_block:
             raise ShaderError(
-                f"{len(params)} bytes of params came, but it binds no block for them. Declare "
-                "@group(0) @binding(1) var<uniform> with width, height and the params",
+                f"got {len(params)} bytes of params, but the shader binds no block for them. "
+                "Declare @group(0) @binding(1) var<uniform> with width, height and the params",
                 shader=shader,
             )
         found: dict[int, tuple[bytes | Buffer, int]] = {}
         for binding in wgsl.bindings[1:]:
             if binding.index == BLOCK:
-                found[BLOCK] = words([struct.pack("<II", *size), params])
+                found[BLOCK] = padded_words([struct.pack("<II", *size), params])
                 continue
             given = self._uniforms.get(binding.name)
             if given is None:
                 raise ShaderError(
-                    f"its uniform {binding.name!r} was not set. Set it first: "
+                    f"the uniform {binding.name!r} is not set. Set it first: "
                     f"set_uniform(surface, {binding.name!r}, data)",
                     shader=shader,
                 )
-            data, length = words([given])
+            data, length = padded_words([given])
             found[binding.index] = data, length
             if binding.kind != "uniform" and length <= (engine.max_buffer_bytes or 0):
                 found[binding.index] = self._storage(binding.name, data, engine), length
         return found
 
     def _storage(self, name: str, data: bytes, engine: WebGPUEngine) -> Buffer:
-        """A uniform in a buffer of its own, written once: such may be large."""
+        """Return a uniform as a storage buffer, which is uploaded once: it may be large."""
         kept = self._stored.get(name)
         if kept is None or kept.engine is not engine:
             kept = buffer_from_binary(data, (len(data),), "u8", device=engine.id)
@@ -209,8 +211,8 @@ class Shade:
         shared = target.engine.host_view(target.storage("dispatch_compute")) is not None
         inputs = [target] * len(kernel.inputs)
         if not shared or any(a.kind == "image" for a in kernel.decl.args):
-            other = self._other(target)
-            if shared:  # what is read at other places must not be written meanwhile
+            other = self._copy_buffer(target)
+            if shared:  # pixels that are read at offsets must not be written meanwhile
                 target.engine.copy(target.storage("copy"), other.storage("copy"))
                 inputs = [other]
             else:
@@ -220,11 +222,11 @@ class Shade:
             canvas.swap(np.array(target.numpy()))
         canvas.damage_all()
 
-    def _other(self, like: Buffer) -> Buffer:
-        kept = self._before
+    def _copy_buffer(self, like: Buffer) -> Buffer:
+        kept = self._copy
         if kept is None or kept.engine is not like.engine or kept.shape != like.shape:
-            self._before = None
-            kept = self._before = buffer_zeros(like.shape, "u8", device=like.engine.id)
+            self._copy = None
+            kept = self._copy = buffer_zeros(like.shape, "u8", device=like.engine.id)
         return kept
 
 
@@ -234,7 +236,7 @@ def _kernel(source: str, name: str) -> Kernel:
     kinds = [a.kind for a in decl.args]
     if len(kinds) > 1 or not {*kinds} <= {"pixel", "image"}:
         raise KernelSyntaxError(
-            "a kernel over a surface has one input, its pixels",
+            "a kernel on a surface has one input, the pixels",
             advice="Write def name(px: Pixel, *, amount=1.0) or def name(img: Image).",
             kernel=name,
             lineno=decl.function.lineno,
@@ -250,45 +252,45 @@ def _registered(name: str) -> KernelDecl | None:
 
 
 def _values(kernel: Kernel, params: bytes, uniforms: dict[str, bytes]) -> dict[str, Any]:
-    """Parameters by name: the first ones from bytes, others from uniforms of their name."""
+    """Return the parameters by name: the first from ``params``, others from uniforms."""
     values: dict[str, Any] = {}
     at = 0
     for p in kernel.params:
-        form = _form(p)
+        packer = _struct_of(p)
         if at < len(params):
-            if len(params) - at < form.size:
-                raise _unread(kernel, params)
-            values[p.name] = _unpack(p, form, params[at : at + form.size])
-            at += form.size
+            if len(params) - at < packer.size:
+                raise _wrong_params(kernel, params)
+            values[p.name] = _unpack(p, packer, params[at : at + packer.size])
+            at += packer.size
         elif p.name in uniforms:
             data = uniforms[p.name]
-            if len(data) != form.size:
+            if len(data) != packer.size:
                 raise ShaderError(
-                    f"its parameter {p.name!r} has {form.size} bytes, {len(data)} were set",
+                    f"the parameter {p.name!r} must have {packer.size} bytes, got {len(data)}",
                     shader=kernel.name,
                 )
-            values[p.name] = _unpack(p, form, data)
+            values[p.name] = _unpack(p, packer, data)
     if at < len(params):
-        raise _unread(kernel, params)
+        raise _wrong_params(kernel, params)
     return values
 
 
-def _form(p: ParamDecl) -> struct.Struct:
+def _struct_of(p: ParamDecl) -> struct.Struct:
     exact = p.exact or ("s32" if p.type in ("int", "bool") else "f32")
-    return struct.Struct("<" + _FORMS[exact] * max(p.size, 1))
+    return struct.Struct("<" + _FORMATS[exact] * max(p.size, 1))
 
 
-def _unpack(p: ParamDecl, form: struct.Struct, data: bytes) -> Any:
-    items = form.unpack(data)
+def _unpack(p: ParamDecl, packer: struct.Struct, data: bytes) -> Any:
+    items = packer.unpack(data)
     if p.type == "bool":
         items = tuple(bool(i) for i in items)
     return items if p.size else items[0]
 
 
-def _unread(kernel: Kernel, params: bytes) -> ShaderError:
-    taken = ", ".join(f"{p.name} ({_form(p).size})" for p in kernel.params) or "none"
+def _wrong_params(kernel: Kernel, params: bytes) -> ShaderError:
+    taken = ", ".join(f"{p.name} ({_struct_of(p).size})" for p in kernel.params) or "none"
     return ShaderError(
-        f"{len(params)} bytes of params came, which are not whole parameters. Its parameters and "
-        f"their bytes, in order: {taken}",
+        f"got {len(params)} bytes of params, which is not a whole number of parameters. The "
+        f"parameters and their bytes, in order: {taken}",
         shader=kernel.name,
     )

@@ -1,8 +1,8 @@
-"""What a kernel made, onto a surface: in order with its commands, through no Python object.
+"""Kernel results on a surface, in order with its commands and without Python objects between.
 
-From host memory the render thread copies, or converts in native code, straight into the back
-framebuffer, while the caller waits, who may then write the buffer again. A device with a queue is
-asked for the picture at once and nobody waits: the memory it arrives in becomes the framebuffer.
+From host memory the render thread copies or converts into the back framebuffer while the caller
+waits; afterwards the caller may overwrite the buffer. A device with a queue starts a download, and
+the caller continues: the downloaded memory becomes the framebuffer.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import ArityError, CommandError, DtypeError, ShapeMismatch
-from dala.gpu.checks import renderer_of
+from dala.errors import ArityError, DtypeError, ShapeMismatch
+from dala.gpu.checks import not_a_surface, renderer_of
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.create import from_dlpack
 from dala.gpu.compute.kernel import Kernel
@@ -29,10 +29,10 @@ from dala.gpu.surface import Surface
 
 CALL: Final = "run_to_surface"
 
-#: Pictures of one surface that may be under way; whoever brings more waits.
-UNDER_WAY: Final = 3
+#: Downloads of one surface that may be in flight; further calls wait.
+MAX_IN_FLIGHT: Final = 3
 
-#: dtypes that pictures come in.
+#: The dtypes of a picture.
 _DTYPES: Final = ("u8", "f32", "f64")
 
 
@@ -43,7 +43,7 @@ def run_and_put(
     surface: Surface,
     params: Mapping[str, Any],
 ) -> None:
-    """Runs a kernel and puts its output into the surface's back framebuffer."""
+    """Run a kernel and copy its output to the surface's back framebuffer."""
     renderer = _checked(surface)
     _check_picture(output, renderer)
     kernel.run(inputs, output, params)
@@ -51,7 +51,7 @@ def run_and_put(
 
 
 def put(output: Buffer, surface: Surface) -> None:
-    """Puts a picture into the surface's back framebuffer; it may be written again afterwards."""
+    """Copy a picture to the surface's back framebuffer. The buffer may be reused afterwards."""
     renderer = _checked(surface)
     _check_picture(output, renderer)
     _put(output, surface, renderer)
@@ -60,42 +60,37 @@ def put(output: Buffer, surface: Surface) -> None:
 def _put(output: Buffer, surface: Surface, renderer: Renderer) -> None:
     engine = output.engine
     view = engine.host_view(output.storage(CALL))
-    if view is not None:  # held, so that the memory outlives a buffer freed meanwhile
+    if view is not None:  # the reference keeps the memory of a buffer that is freed meanwhile
         renderer.call(lambda: _copy(renderer, output, view))
         return
-    room = _room(renderer)
-    while not room.acquire(timeout=0.5):
+    slots = _slots_of(renderer)
+    while not slots.acquire(timeout=0.5):
         renderer_of(surface, CALL)
     try:
         picture = output if _is_rgba(output) else _converted(output)
         future = engine.download_async(picture.storage(CALL))
-        renderer.post(lambda: _show(renderer, room, future, output.shape))
+        renderer.post(lambda: _show(renderer, slots, future, output.shape))
     except BaseException:
-        room.release()
+        slots.release()
         raise
 
 
 # checks ---------------------------------------------------------------------------------------
 def _checked(surface: Any) -> Renderer:
     if not isinstance(surface, Surface):
-        raise CommandError(
-            f"{CALL}: a Surface is expected, {type(surface).__name__} came. "
-            "create_surface(width, height) makes one."
-        )
+        raise not_a_surface(CALL, surface, "surface")
     return renderer_of(surface, CALL)
 
 
 def _check_picture(output: Any, renderer: Renderer) -> None:
     if not isinstance(output, Buffer):
-        raise ArityError(f"{CALL}: output must be a Buffer, {type(output).__name__} came.")
+        raise ArityError.invalid(CALL, "output", "a Buffer", type(output))
     output.storage(CALL)
     if output.dtype not in _DTYPES:
-        raise DtypeError(
-            f"{CALL}: output is a picture of u8, or of f32 within 0..1; {output.dtype} came."
-        )
+        raise DtypeError.invalid(CALL, "output", "a picture of u8, f32 or f64", output.dtype)
     canvas = renderer.canvas
     size = (canvas.height, canvas.width)
-    if output.shape[:2] != size:  # unless it is being resized
+    if output.shape[:2] != size:  # a resize may be queued
         size = renderer.call(lambda: (canvas.height, canvas.width))
     _check_shape(output.shape, size)
 
@@ -104,8 +99,8 @@ def _check_shape(shape: tuple[int, ...], size: tuple[int, int]) -> None:
     height, width = size
     if shape[:2] != size or shape[2:] not in ((), (1,), (3,), (4,)):
         raise ShapeMismatch(
-            f"{CALL}: the surface is {width} x {height}, so the output must be ({height}, {width}, "
-            f"4), or that with 3 channels or none; {shape} came."
+            f"{CALL}: output must have the shape ({height}, {width}, 4) of the surface, or 3, 1 or "
+            f"no channels, got {shape}."
         )
 
 
@@ -115,7 +110,7 @@ def _is_rgba(output: Buffer) -> bool:
 
 # on the render thread -------------------------------------------------------------------------
 def _copy(renderer: Renderer, output: Buffer, view: memoryview) -> None:
-    """From host memory into the framebuffer, converting on the way where that is needed."""
+    """Copy from host memory to the framebuffer, and convert where needed."""
     canvas = renderer.canvas
     pixels = canvas.pixels
     _check_shape(output.shape, (canvas.height, canvas.width))
@@ -128,11 +123,11 @@ def _copy(renderer: Renderer, output: Buffer, view: memoryview) -> None:
 
 def _show(
     renderer: Renderer,
-    room: threading.Semaphore,
+    slots: threading.Semaphore,
     future: Future[memoryview],
     shape: tuple[int, ...],
 ) -> None:
-    """The picture that was asked for, when it has come, as the framebuffer."""
+    """Wait for a download and make it the framebuffer."""
     try:
         data = np.frombuffer(future.result(), np.uint8)
         canvas = renderer.canvas
@@ -140,13 +135,13 @@ def _show(
         canvas.swap(data.reshape(canvas.pixels.shape))
         canvas.damage_all()
     finally:
-        room.release()
+        slots.release()
 
 
 # pictures -------------------------------------------------------------------------------------
 @cache
 def _rgba() -> Kernel:
-    """Any image as RGBA: gray in all three channels, opaque where it has no alpha."""
+    """Return a kernel that converts any image to RGBA: gray to RGB, opaque without alpha."""
     text = "def rgba_of(px: Pixel): return px"
     return Kernel("rgba_of", declare(from_text(text, "rgba_of"), lookup=lambda name: None))
 
@@ -158,10 +153,10 @@ def _converted(output: Buffer) -> Buffer:
     return made
 
 
-_rooms: weakref.WeakKeyDictionary[Renderer, threading.Semaphore] = weakref.WeakKeyDictionary()
+_slots: weakref.WeakKeyDictionary[Renderer, threading.Semaphore] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def _room(renderer: Renderer) -> threading.Semaphore:
+def _slots_of(renderer: Renderer) -> threading.Semaphore:
     with _lock:
-        return _rooms.setdefault(renderer, threading.Semaphore(UNDER_WAY))
+        return _slots.setdefault(renderer, threading.Semaphore(MAX_IN_FLIGHT))

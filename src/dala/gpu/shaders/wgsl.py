@@ -1,6 +1,6 @@
-"""WGSL as surfaces take it: which variables a shader binds, and its compiler's words as an error.
+"""WGSL reflection for surfaces: the bindings of a shader, and compiler messages as errors.
 
-Only declarations are read here; whether the rest is right is the compiler's to say.
+Only declarations are parsed here; the compiler checks the rest.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Final, NoReturn
 
 from dala.errors import ShaderError
 
-#: Characters of a shader.
+#: The largest number of characters in a shader.
 MAX_SOURCE: Final = 1 << 20
-#: Operators and brackets, one within or behind another; compilers recurse as deep as these go.
+#: The deepest nesting of operators and brackets; compilers recurse over them.
 MAX_DEPTH: Final = 500
 
-#: Bindings with a meaning of their own.
+#: Bindings with a fixed meaning: the pixels, and the block of size and parameters.
 PIXELS: Final = 0
 BLOCK: Final = 1
 
-#: How a bind group layout calls each kind of variable, by what stands behind ``var``.
+#: The buffer type in a bind group layout, by the template of ``var``.
 _KINDS: Final = {
     "uniform": "uniform",
     "storage": "read-only-storage",
@@ -36,19 +36,19 @@ _NUMBERED: Final = re.compile(r"@\s*(group|binding)\s*\(([^()]*)\)")
 _ENTRY: Final = re.compile(rf"({_ATTRIBUTES})fn\s+(\w+)")
 _TOKEN: Final = re.compile(r"[(\[{)\]},;<+\-*/%&|^!~.]|\belse\b")
 _ELSE: Final = re.compile(r"\s*else\b")
-_WHOLE: Final = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)[iu]?")
+_INTEGER: Final = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)[iu]?")
 
 _PROBLEM: Final = re.compile(r"Shader (?:'[^\n]*?' )?(?:parsing|validation) error: ([^\n]*)")
 _PLACE: Final = re.compile(r"┌─ [^\n]*?:(\d+):(\d+)")
 _LABEL: Final = re.compile(r"^[^\n]*\^ ([^\n]+)$", re.MULTILINE)
 _NOTE: Final = re.compile(r"^\s*= (?:note: )?([^\n]+)$", re.MULTILINE)
-_SHORT: Final = re.compile(
+_TOO_SMALL: Final = re.compile(
     r"binding index (\d+) is bound with size (\d+) where[^\n]*?expects (\d+)"
 )
 
 
 @dataclass(frozen=True)
-class Binding:
+class ShaderBinding:
     """A variable that a buffer is bound to."""
 
     index: int
@@ -59,46 +59,47 @@ class Binding:
 
 @dataclass(frozen=True)
 class Wgsl:
-    """A shader's text, its entry point, and what it binds, by index."""
+    """A shader: its source, entry point, and bindings sorted by index."""
 
     source: str
     entry: str
-    bindings: tuple[Binding, ...]
+    bindings: tuple[ShaderBinding, ...]
 
     @property
     def has_block(self) -> bool:
-        """Whether it asks for the block of size and parameters."""
+        """True if the shader binds the block of size and parameters."""
         return any(b.index == BLOCK for b in self.bindings)
 
     @property
-    def uniforms(self) -> tuple[Binding, ...]:
-        """The variables that are set by name."""
+    def uniforms(self) -> tuple[ShaderBinding, ...]:
+        """The bindings that set_uniform sets by name."""
         return tuple(b for b in self.bindings if b.index > BLOCK)
 
 
 def reflect(source: str, shader: str) -> Wgsl:
-    """Reads what a shader binds.
+    """Parse the bindings and the entry point of a shader.
 
     Raises:
-        ShaderError: it binds something that a surface does not have.
+        ShaderError: The shader binds something that a surface does not provide.
     """
     if len(source) > MAX_SOURCE:
         raise ShaderError(
-            f"its source has {len(source)} characters, {MAX_SOURCE} are allowed", shader=shader
+            f"the source must have at most {MAX_SOURCE} characters, got {len(source)}",
+            shader=shader,
         )
     if "\0" in source:
-        _fail(source, shader, source.index("\0"), "a NUL character ends the text here. Remove it")
+        _fail(source, shader, source.index("\0"), "the source has a NUL character here. Remove it")
     text = _without_comments(source)
     _check_depth(text, source, shader)
-    found: dict[int, Binding] = {}
+    found: dict[int, ShaderBinding] = {}
     for match in _VARIABLE.finditer(text):
         numbers = dict(_NUMBERED.findall(match[1]))
         if not numbers:
-            continue  # a variable of the shader's own
+            continue  # not bound to a buffer
         at = match.start(3)
         if "group" not in numbers or "binding" not in numbers:
             _fail(source, shader, at, f"{match[3]} needs both @group(0) and @binding(n)")
-        group, index = (_whole(source, shader, at, numbers[k]) for k in ("group", "binding"))
+        group, index = (_integer(source, shader, at, numbers[k]) for k in ("group", "binding"))
         if group != 0:
             _fail(source, shader, at, f"{match[3]} is in group {group}; surfaces bind group 0")
         kind = _KINDS.get(re.sub(r"\s", "", match[2] or "").rstrip(","))
@@ -121,15 +122,15 @@ def reflect(source: str, shader: str) -> Wgsl:
                 source,
                 shader,
                 at,
-                f"{match[3]} is written, but only the pixels at binding 0 are; "
+                f"{match[3]} is writable, but only the pixels at binding 0 may be; "
                 "write var<storage, read>",
             )
         if index in found:
-            _fail(source, shader, at, f"binding {index} is {found[index].name} already")
-        found[index] = Binding(index, match[3], kind)
+            _fail(source, shader, at, f"binding {index} is already {found[index].name}")
+        found[index] = ShaderBinding(index, match[3], kind)
     if PIXELS not in found:
         raise ShaderError(
-            "it does not bind the pixels. Declare "
+            "the shader does not bind the pixels. Declare "
             "@group(0) @binding(0) var<storage, read_write> pixels: array<u32>;",
             shader=shader,
         )
@@ -137,17 +138,17 @@ def reflect(source: str, shader: str) -> Wgsl:
 
 
 def explain(message: str, wgsl: Wgsl, shader: str) -> ShaderError:
-    """What wgpu said of a shader, as an error that shows the place."""
-    short = _SHORT.search(message)
+    """Return the error for a message of wgpu about a shader, with line and caret."""
+    short = _TOO_SMALL.search(message)
     if short is not None:
-        return _too_short(wgsl, shader, *(int(n) for n in short.groups()))
+        return _binding_too_small(wgsl, shader, *(int(n) for n in short.groups()))
     place = _PLACE.search(message)
     problem = _PROBLEM.search(message)
     if problem is None:
         lines = [line.strip() for line in message.splitlines() if line.strip()]
         words = [x for x in lines if x not in ("Validation Error", "Caused by:")]
         words = [x for x in words if not x.startswith("In wgpu")] or words
-        return ShaderError("; ".join(words) or "it was refused", shader=shader)
+        return ShaderError("; ".join(words) or "the compiler refused it", shader=shader)
     details = [m[1].strip() for m in (_LABEL.search(message), _NOTE.search(message)) if m]
     if place is None:
         return ShaderError("; ".join([problem[1], *details]), shader=shader)
@@ -162,22 +163,22 @@ def explain(message: str, wgsl: Wgsl, shader: str) -> ShaderError:
     )
 
 
-def _too_short(wgsl: Wgsl, shader: str, index: int, came: int, wanted: int) -> ShaderError:
+def _binding_too_small(wgsl: Wgsl, shader: str, index: int, got: int, expected: int) -> ShaderError:
     binding = next(b for b in wgsl.bindings if b.index == index)
     if binding.index == PIXELS:
-        problem = f"its pixels need {wanted} bytes, the surface has {came}"
+        problem = f"the pixels must have {expected} bytes, the surface has {got}"
     elif binding.index == BLOCK:
         problem = (
-            f"its block {binding.name!r} has {wanted} bytes: 8 for width and height and "
-            f"{wanted - 8} of params; {came - 8} bytes of params came"
+            f"the block {binding.name!r} has {expected} bytes: 8 for width and height and "
+            f"{expected - 8} of params; got {got - 8} bytes of params"
         )
     else:
-        problem = f"its uniform {binding.name!r} has {wanted} bytes, {came} were set"
+        problem = f"the uniform {binding.name!r} must have {expected} bytes, got {got}"
     return ShaderError(problem, shader=shader)
 
 
 def _without_comments(source: str) -> str:
-    """The text with blanks for comments, so that places stay where they are."""
+    """Return the text with comments replaced by spaces, so that offsets stay valid."""
     out: list[str] = []
     depth = at = 0  # block comments nest
     while (match := (_INSIDE if depth else _OUTSIDE).search(source, at)) is not None:
@@ -195,7 +196,7 @@ def _without_comments(source: str) -> str:
 
 
 def _check_depth(text: str, source: str, shader: str) -> None:
-    """Refuses what would overflow the compiler's stack, which ends the process."""
+    """Refuse nesting that would overflow the compiler's stack and abort the process."""
     outer: list[tuple[int, int]] = []
     base = here = 0
     for match in _TOKEN.finditer(text):
@@ -229,17 +230,17 @@ def _entry(text: str, shader: str) -> str:
     if len(names) == 1 or "main" in names:
         return "main" if "main" in names else names[0]
     if not names:
-        raise ShaderError("it has no function with @compute", shader=shader)
+        raise ShaderError("the shader has no function with @compute", shader=shader)
     raise ShaderError(
-        f"it has several functions with @compute ({', '.join(names)}); call one of them main",
+        f"several functions have @compute ({', '.join(names)}); name one of them main",
         shader=shader,
     )
 
 
-def _whole(source: str, shader: str, at: int, text: str) -> int:
-    match = _WHOLE.fullmatch(text.strip().rstrip(","))
+def _integer(source: str, shader: str, at: int, text: str) -> int:
+    match = _INTEGER.fullmatch(text.strip().rstrip(","))
     if match is None:
-        _fail(source, shader, at, f"@group and @binding take plain numbers here, {text!r} came")
+        _fail(source, shader, at, f"@group and @binding must be integer literals, got {text!r}")
     return int(match[1], 0) if match[1][:2] in ("0x", "0X") else int(match[1])
 
 
