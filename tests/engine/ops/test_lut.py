@@ -307,7 +307,7 @@ def test_native_code_stays_within_its_arrays(dtype, channels):
     image[0, :4] = [[0], [255], [0], [255]] if dtype == "u8" else [[-1], [2], [np.nan], [np.inf]]
     n = 4
     wide, size = np.zeros(n**3 * 4, "<f4"), (0.0, 0.0, 0.0, 3.0, 3.0, 3.0, n)
-    compile_native(native.spread, checked=True)(table(n).reshape(-1), wide, 0, n**3)
+    compile_native(native.pad_entries, checked=True)(table(n).reshape(-1), wide, 0, n**3)
     for tetrahedral, stored, kind, numpy in ((True, 4, "u8", "u1"), (False, 3, "f32", "<f4")):
         code = compile_native(
             native.look_up, checked=True, T=kinds[dtype], S=kinds[kind], channels=channels,

@@ -30,7 +30,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     view,
 )
 from dala.gpu.compute.engines.cpu.pixels.fixed_rows import (
-    LINE_ROOM,
+    LINE_CAPACITY,
     UNIT,
     sum_across_opaque,
     sum_down,
@@ -214,7 +214,7 @@ def opaque_rows(
     h: i64, sw: i64, sh: i64, after: i64, start: i64, end: i64,
 ) -> None:  # fmt: skip
     """Draw rows [start, end) of an opaque image, bilinear."""
-    line, places = local(i16, LINE_ROOM), local(i32, BLOCK)
+    line, places = local(i16, LINE_CAPACITY), local(i32, BLOCK)
     made, rows = local(u32, BLOCK), local(i16, 2)
     texels, bytes_made = view(source, u8, 0), view(made, u8, 0)
     pitch = 4 * sw if sh > 1 else 0
@@ -244,7 +244,7 @@ def translucent_rows(
     h: i64, sw: i64, sh: i64, after: i64, start: i64, end: i64,
 ) -> None:  # fmt: skip
     """Draw rows [start, end) of an image with alpha, bilinear, colors weighted by alpha."""
-    line, places = local(f32, LINE_ROOM), local(i32, BLOCK)
+    line, places = local(f32, LINE_CAPACITY), local(i32, BLOCK)
     made, sums, rows = local(u32, BLOCK), local(f32, static(4 * BLOCK)), local(f32, 2)
     texels = view(source, u8, 0)
     begin = 0

@@ -1,8 +1,8 @@
-"""Where in the source a pixel of a warped picture comes from.
+"""Source coordinates of the pixels of a warped picture.
 
-A coordinate is a whole number and a fraction in f32, so it is as precise at pixel 8000 as at pixel
-0. Those of an affine map are sums of one number for the column and one for the row: two small
-tables, made on the host in f64, give every engine the very same coordinates.
+A coordinate is an integer and a fraction in f32, so it is as precise at pixel 8000 as at pixel 0.
+Coordinates of an affine map are sums of one number for the column and one for the row: two small
+tables, computed on the host in f64, give every engine exactly the same coordinates.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-#: Coordinates go no further than this, so that sums of two fit 32 bits.
+#: Coordinates are clamped to this, so that sums of two fit 32 bits.
 FAR: Final = float(1 << 29)
 
 METHODS: Final = ("nearest", "bilinear", "bicubic")
@@ -20,7 +20,7 @@ BORDERS: Final = ("constant", "clamp", "reflect", "wrap")
 
 
 def split(values: Any) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    """Whole parts and fractions, 0 <= fraction < 1; what is no number lies far outside."""
+    """Return integer parts and fractions, 0 <= fraction < 1; NaN becomes far outside."""
     values = np.asarray(values, np.float64)
     values = np.clip(np.where(np.isnan(values), -FAR, values), -FAR, FAR)
     whole = np.floor(values)
@@ -32,7 +32,7 @@ def split(values: Any) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
 def affine_tables(
     matrix: tuple[float, ...], height: int, width: int
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """For each column and for each row: whole part and fraction of x, and of y, as words."""
+    """Return integer part and fraction of x and y, as words, for each column and each row."""
     a, b, c, d, e, f = matrix
     x, y = np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64)
     return _rows(a * x, d * x), _rows(b * y + c, e * y + f)
@@ -44,7 +44,7 @@ def _rows(x: Any, y: Any) -> npt.NDArray[np.uint32]:
 
 
 def affine(matrix: tuple[float, ...], height: int, width: int) -> tuple[Any, Any, Any, Any]:
-    """The coordinates of every output pixel: whole x, fraction of x, whole y, fraction of y."""
+    """Return the coordinates of every output pixel: integer x, fraction, integer y, fraction."""
     columns, rows = affine_tables(matrix, height, width)
     found: list[Any] = []
     for axis in (0, 2):
@@ -58,7 +58,7 @@ def affine(matrix: tuple[float, ...], height: int, width: int) -> tuple[Any, Any
 
 
 def perspective(matrix: tuple[float, ...], height: int, width: int) -> tuple[Any, Any, Any, Any]:
-    """As :func:`affine`, for nine numbers; where the divisor is 0 both coordinates are 0."""
+    """Return coordinates as :func:`affine` does, for a 3x3 matrix; 0 where the divisor is 0."""
     m = np.array(matrix, np.float64).reshape(3, 3)
     y, x = np.mgrid[:height, :width].astype(np.float64)
     u, v, w = (row[0] * x + row[1] * y + row[2] for row in m)

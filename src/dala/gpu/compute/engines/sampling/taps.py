@@ -1,7 +1,6 @@
-"""Which source pixels an output pixel of a resized picture is made of, and with which weights.
+"""Resize filters: the source pixels of each output pixel, and their weights.
 
-Computed once on the host in f64, one table an axis, and shared by every engine: what they do is
-multiply and add.
+Tables are computed once on the host in f64, one for each axis, and shared by every engine.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from dala.gpu.compute.engines.base import Task
 
 Floats = npt.NDArray[np.float64]
 
-#: How the resampling filters are named, in the order they are documented.
+#: Names of the filters, in the order of the docs.
 METHODS: Final = ("nearest", "bilinear", "bicubic", "lanczos", "area")
 
 
 @dataclass(frozen=True, eq=False)
 class Taps:
-    """For each output position, ``weights.shape[1]`` source positions from ``first`` on.
+    """A table: ``weights.shape[1]`` source positions from ``first`` on for each output position.
 
-    All of them lie inside the source; weights of positions that do not count are 0.
+    All of them are inside the source; weights of unused positions are 0.
     """
 
     first: npt.NDArray[np.int32]
@@ -39,32 +38,32 @@ class Taps:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The source positions that are read at all: from, to."""
+        """The range of source positions that are read."""
         return int(self.first.min()), int(self.first.max()) + self.count
 
     def words(self) -> npt.NDArray[np.uint32]:
-        """For shaders: a row for each output position, the first position and then f32 weights."""
+        """Return the table for shaders: first position and f32 weights of each output position."""
         rows = np.empty((len(self.first), 1 + self.count), np.uint32)
         rows[:, 0] = self.first.view(np.uint32)
         rows[:, 1:] = self.weights.astype(np.float32).view(np.uint32)
         return rows
 
     def apply(self, a: Any, axis: int) -> Any:
-        """The weighted sums along an axis of an array, in f64."""
-        turned = np.moveaxis(a, axis, 0)
-        shape = (-1,) + (1,) * (turned.ndim - 1)
-        total = np.zeros((len(self.first), *turned.shape[1:]))
+        """Return the weighted sums along an axis of an array, in f64."""
+        moved = np.moveaxis(a, axis, 0)
+        shape = (-1,) + (1,) * (moved.ndim - 1)
+        total = np.zeros((len(self.first), *moved.shape[1:]))
         for k in range(self.count):
-            total += self.weights[:, k].reshape(shape) * turned[self.first + k]
+            total += self.weights[:, k].reshape(shape) * moved[self.first + k]
         return np.moveaxis(total, 0, axis)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a resize: the whole source becomes ``full`` pixels, laid down at ``offset``.
+    """One axis of a resize: the whole source becomes ``full`` pixels, placed at ``offset``.
 
-    The output has ``size`` pixels; what lies outside of it is cut off (``offset`` may be negative),
-    and positions that nothing is laid on are outside of the window.
+    The output has ``size`` pixels and cuts off what is outside of it (``offset`` may be negative).
+    Output positions outside of the window show nothing of the source.
     """
 
     source: int
@@ -74,17 +73,17 @@ class Axis:
 
     @property
     def window(self) -> tuple[int, int]:
-        """The output positions that are made of the source: from, to."""
+        """The range of output positions that show the source."""
         return max(self.offset, 0), min(self.offset + self.full, self.size)
 
     def taps(self, method: str, antialias: bool) -> Taps:
-        """The table for the window's positions."""
+        """Return the table for the window's positions."""
         low, high = self.window
         return _taps(self.source, self.full, low - self.offset, high - low, method, antialias)
 
 
 def task_axes(task: Task) -> tuple[Axis, Axis]:
-    """The axes of a task that resizes, y and x."""
+    """Return the axes of a task that resizes, y and x."""
     source, full, offset, size = task.inputs[0].shape, task["full"], task["offset"], task["size"]
     y, x = (Axis(source[i], full[i], offset[i], size[i]) for i in (0, 1))
     return y, x
@@ -108,7 +107,7 @@ def _lanczos(x: Floats) -> Floats:
     return np.where(np.abs(x) < 3.0, np.sinc(x) * np.sinc(x / 3.0), 0.0)
 
 
-#: By method and antialias: the filter, and how far it reaches.
+#: The filter and its radius, by method and antialias.
 _FILTERS: Final[dict[tuple[str, bool], tuple[Callable[[Floats], Floats], int]]] = {
     ("bilinear", True): (_linear, 1),
     ("bilinear", False): (_linear, 1),
@@ -126,7 +125,7 @@ def _taps(source: int, full: int, start: int, count: int, method: str, antialias
         first = (2 * at + 1) * source // (2 * full)
         return Taps(first.astype(np.int32), np.ones((count, 1)))
     if method == "area":
-        # In units of 1 / full of a source pixel everything is a whole number.
+        # In units of 1 / full of a source pixel all numbers are integers.
         low, high = at * source, (at + 1) * source
         first = low // full
         index = first[:, None] + np.arange(-(-source // full) + 1)
@@ -136,25 +135,25 @@ def _taps(source: int, full: int, start: int, count: int, method: str, antialias
         return _packed(source, index, np.maximum(cover, 0) / source)
     weigh, reach = _FILTERS[method, antialias]
     scale = source / full
-    centre = (at + 0.5) * scale
+    center = (at + 0.5) * scale
     if antialias:
         stretch = max(scale, 1.0)
-        first = np.floor(centre - reach * stretch + 0.5).astype(np.int64)
+        first = np.floor(center - reach * stretch + 0.5).astype(np.int64)
         index = first[:, None] + np.arange(int(np.ceil(2 * reach * stretch)) + 1)
-        weights = weigh((index + 0.5 - centre[:, None]) / stretch)
+        weights = weigh((index + 0.5 - center[:, None]) / stretch)
         weights = np.where((index >= 0) & (index < source), weights, 0.0)
     else:
-        first = np.floor(centre - 0.5).astype(np.int64) - (reach - 1)
+        first = np.floor(center - 0.5).astype(np.int64) - (reach - 1)
         index = first[:, None] + np.arange(2 * reach)
-        weights = weigh(index + 0.5 - centre[:, None])
+        weights = weigh(index + 0.5 - center[:, None])
     return _packed(source, index, weights / weights.sum(axis=1, keepdims=True))
 
 
 def _packed(source: int, index: npt.NDArray[np.int64], weights: Floats) -> Taps:
-    """Taps outside moved to the border pixel, and no more columns than are needed."""
+    """Move taps outside to the border pixel, and drop unused columns."""
     rows = np.arange(len(index))
     index = np.clip(index, 0, source - 1)
-    weights = np.where(np.abs(weights) < 1e-12, 0.0, weights)  # zeros, but for rounding
+    weights = np.where(np.abs(weights) < 1e-12, 0.0, weights)  # zeros, except for rounding
     some = weights != 0.0
     first = index[rows, some.argmax(axis=1)]
     last = index[rows, index.shape[1] - 1 - some[:, ::-1].argmax(axis=1)]

@@ -1,1 +1,1 @@
-"""Compositing on the CPU: tiles shared out over threads, each drawn while it is in the cache."""
+"""Compositing on the CPU: tiles on threads, each drawn while it is in the cache."""

@@ -1,4 +1,4 @@
-"""Blend modes and linear light: planes of colours onto pixels, sixteen at a time."""
+"""Blend modes and linear light: planes of colors onto pixels, sixteen at a time."""
 
 from __future__ import annotations
 
@@ -30,52 +30,52 @@ OVER, ADD, MULTIPLY, SCREEN, OVERLAY, DARKEN, LIGHTEN, DODGE, BURN, HARD, SOFT, 
 EXCLUSION: Final = BLENDS.index("exclusion")
 
 
-def _light(value: int) -> float:
+def _linear(value: int) -> float:
     x = value / 255
     return x / 12.92 if x <= 0.04045 else float(((x + 0.055) / 1.055) ** 2.4)
 
 
-#: Light of each sRGB byte.
-LIGHT: Final = tuple(_light(value) for value in range(256))
+#: Linear light of each sRGB byte.
+LINEAR_OF_BYTE: Final = tuple(_linear(value) for value in range(256))
 
 
-#: Polynomials, fitted on Chebyshev nodes: of light in an sRGB value from 0.04045 on (within
-#: 1e-5), and of an sRGB value in the fourth root of light from 0.0031308 on (within 5e-5).
-TO_LIGHT: Final = (
+#: Polynomials fitted at Chebyshev nodes: linear light from sRGB values above 0.04045 (within 1e-5),
+#: and sRGB values from the fourth root of linear light above 0.0031308 (within 5e-5).
+TO_LINEAR: Final = (
     0.00091976, 0.03294894, 0.51325446, 0.7100482, -0.42192918, 0.21590616, -0.0511523,
 )  # fmt: skip
-FROM_LIGHT: Final = (-0.06484378, 0.19804078, 1.117347, -0.32937187, 0.0788558)
+TO_SRGB: Final = (-0.06484378, 0.19804078, 1.117347, -0.32937187, 0.0788558)
 
 
 @native(fast=True)
-def decoded(x: Any) -> Any:
-    """Light of sRGB values."""
-    curve = splat(f32(TO_LIGHT[6]), 16)
+def to_linear(x: Any) -> Any:
+    """Convert sRGB values to linear light."""
+    curve = splat(f32(TO_LINEAR[6]), 16)
     for k in static((5, 4, 3, 2, 1, 0)):
-        curve = curve * x + f32(static(TO_LIGHT[k]))
+        curve = curve * x + f32(static(TO_LINEAR[k]))
     return select(x <= f32(0.04045), x * f32(1 / 12.92), curve)
 
 
 @native(fast=True)
-def encoded(x: Any) -> Any:
-    """sRGB values of light."""
+def to_srgb(x: Any) -> Any:
+    """Convert linear light to sRGB values."""
     root = sqrt(sqrt(x))
-    curve = splat(f32(FROM_LIGHT[4]), 16)
+    curve = splat(f32(TO_SRGB[4]), 16)
     for k in static((3, 2, 1, 0)):
-        curve = curve * root + f32(static(FROM_LIGHT[k]))
+        curve = curve * root + f32(static(TO_SRGB[k]))
     return min(select(x <= f32(0.0031308), x * f32(12.92), curve), splat(f32(1), 16))
 
 
 @native
 def overlay(b: Any, s: Any) -> Any:
-    """Multiplies where the first is dark, screens where it is light."""
+    """Multiply where the first is dark, screen where it is light."""
     dark = f32(2) * b * s
     return select(b <= f32(0.5), dark, f32(1) - f32(2) * (f32(1) - b) * (f32(1) - s))
 
 
 @native(inline=False)
-def mixed(mode: i32, b: Any, s: Any) -> Any:
-    """A backdrop's and a source's channel, 0..1, by a mode."""
+def blend_channel(mode: i32, b: Any, s: Any) -> Any:
+    """Blend a channel of the backdrop and of the source, 0..1, by a mode."""
     zero, one = splat(f32(0), 16), splat(f32(1), 16)
     found = s
     if mode == MULTIPLY:
@@ -109,26 +109,26 @@ def mixed(mode: i32, b: Any, s: Any) -> Any:
 
 
 @native
-def channel(
+def composite(
     d: Any, s: Any, alpha: Any, under: Any, scale: Any, mode: i32, *, shift: int, linear: bool
 ) -> Any:
-    """One channel of the result as words, in its place; ``s`` is of 0..255."""
+    """Return one channel of the result, shifted to its place; ``s`` is in 0..255."""
     byte = (d >> shift) & 255
     s = s * f32(INVERSE)
     b = f32(i32(byte)) * f32(INVERSE)
     if linear:
-        s = decoded(s)
-        b = gather(table(f32, LIGHT), i32(byte))
+        s = to_linear(s)
+        b = gather(table(f32, LINEAR_OF_BYTE), i32(byte))
     one = splat(f32(1), 16)
     total = alpha * s + under * b
     if mode == ADD:
         total = min(total, one)
     else:
-        blend = (one - under) * s + under * mixed(mode, b, s)
+        blend = (one - under) * s + under * blend_channel(mode, b, s)
         total = alpha * blend + (one - alpha) * under * b
     total = max(min(total * scale, one), splat(f32(0), 16))
     if linear:
-        total = encoded(total)
+        total = to_srgb(total)
     return round_bytes(total * f32(255)) << shift
 
 
@@ -145,7 +145,7 @@ def blend_planes(
     *,
     linear: bool,
 ) -> None:
-    """Colours of 0..255 with alphas of 0..1 onto a row, by a mode."""
+    """Blend colors of 0..255 with alphas of 0..1 onto a row, by a mode."""
     one = splat(f32(1), 16)
     for k in hinted(range(0, count, 16), scalar=True):
         n = min(count - k, 16)
@@ -157,25 +157,25 @@ def blend_planes(
             result = min(alpha + under, one)
         scale = select(result > f32(0), one / max(result, splat(f32(1e-9), 16)), one - one)
         out = round_bytes(result * f32(255)) << 24
-        out |= channel(d, load(red, k, 16), alpha, under, scale, mode, shift=0, linear=linear)
-        out |= channel(d, load(green, k, 16), alpha, under, scale, mode, shift=8, linear=linear)
-        out |= channel(d, load(blue, k, 16), alpha, under, scale, mode, shift=16, linear=linear)
+        out |= composite(d, load(red, k, 16), alpha, under, scale, mode, shift=0, linear=linear)
+        out |= composite(d, load(green, k, 16), alpha, under, scale, mode, shift=8, linear=linear)
+        out |= composite(d, load(blue, k, 16), alpha, under, scale, mode, shift=16, linear=linear)
         store(pixels, at + k, out, n)
 
 
 @native(inline=False)
-def blend_plain(
+def blend_srgb(
     pixels: Array[u32], at: i64, red: Array[f32], green: Array[f32], blue: Array[f32],
     alphas: Array[f32], count: i64, mode: i32,
 ) -> None:  # fmt: skip
-    """In sRGB."""
+    """Blend in sRGB."""
     blend_planes(pixels, at, red, green, blue, alphas, count, mode, linear=False)
 
 
 @native(inline=False)
-def blend_light(
+def blend_linear(
     pixels: Array[u32], at: i64, red: Array[f32], green: Array[f32], blue: Array[f32],
     alphas: Array[f32], count: i64, mode: i32,
 ) -> None:  # fmt: skip
-    """In linear light."""
+    """Blend in linear light."""
     blend_planes(pixels, at, red, green, blue, alphas, count, mode, linear=True)

@@ -1,4 +1,4 @@
-"""How much of each pixel a draw covers, a row at a time."""
+"""Coverage of the pixels of a row by a draw."""
 
 from __future__ import annotations
 
@@ -45,39 +45,38 @@ ROOT_TWO_PI: Final = 2.5066282746310002
 
 @native
 def field(draw: Array[i32], at: i64) -> f32:
-    """A float of a draw."""
+    """Return a float of a draw."""
     found: f32 = view(draw, f32, 0)[at]
     return found
 
 
 @native
-def wide(draw: Array[i32], at: i64) -> f64:
-    """A float of a draw, for places in large pictures."""
+def field64(draw: Array[i32], at: i64) -> f64:
+    """Return a float of a draw as f64, for positions in large pictures."""
     return f64(view(draw, f32, 0)[at])
 
 
 @native
-def beside(draw: Array[i32], x: i64) -> Any:
-    """How far right of the box's middle sixteen pixels from x on are."""
-    return load(table(f32, LANES), 0, 16) + f32(f64(x) + f64(0.5) - wide(draw, CX))
+def offsets_x(draw: Array[i32], x: i64) -> Any:
+    """Return the horizontal distances of sixteen pixels from x on to the box's center."""
+    return load(table(f32, LANES), 0, 16) + f32(f64(x) + f64(0.5) - field64(draw, CX))
 
 
 @native
-def below(draw: Array[i32], y: i64) -> f32:
-    """How far below the box's middle a row is."""
-    return f32(f64(y) + f64(0.5) - wide(draw, CY))
+def offset_y(draw: Array[i32], y: i64) -> f32:
+    """Return the vertical distance of a row to the box's center."""
+    return f32(f64(y) + f64(0.5) - field64(draw, CY))
 
 
 @native
 def spans(draw: Array[i32], y: i64, x0: i64, x1: i64) -> tuple[i64, i64, i64, i64]:
-    """Of a row of a box that is not turned: where it is touched, and where wholly covered.
+    """Return where a row of an unrotated box is touched, and where it is fully covered.
 
-    The first two columns and the last two, in order: touched from, covered from, covered until,
-    touched until.
+    In order: first touched, first full, end of full, end of touched.
     """
-    cx, hw, hh = wide(draw, CX), wide(draw, HW), wide(draw, HH)
-    radius = min(min(wide(draw, RADIUS), hw), hh)
-    v = abs(f64(y) + f64(0.5) - wide(draw, CY))
+    cx, hw, hh = field64(draw, CX), field64(draw, HW), field64(draw, HH)
+    radius = min(min(field64(draw, RADIUS), hw), hh)
+    v = abs(f64(y) + f64(0.5) - field64(draw, CY))
     inner = hw - f64(0.5)
     outer = hw + f64(0.5)
     if v > hh - f64(0.5):
@@ -104,7 +103,7 @@ def spans(draw: Array[i32], y: i64, x0: i64, x1: i64) -> tuple[i64, i64, i64, i6
 
 @native
 def slab(along: f64, across: f64, reach: f64, low: f64, high: f64) -> tuple[f64, f64]:
-    """Narrows [low, high] to the d for which ``|d * along + across| <= reach``."""
+    """Narrow [low, high] to the d for which ``|d * along + across| <= reach``."""
     if abs(along) < f64(1e-9):
         if abs(across) > reach:
             return f64(1), f64(0)
@@ -114,13 +113,13 @@ def slab(along: f64, across: f64, reach: f64, low: f64, high: f64) -> tuple[f64,
 
 
 @native
-def turned_span(draw: Array[i32], y: i64, x0: i64, x1: i64) -> tuple[i64, i64]:
-    """Columns that a turned box can touch in a row."""
-    cx, dy = wide(draw, CX), f64(y) + f64(0.5) - wide(draw, CY)
-    cos, sin = wide(draw, COS), wide(draw, SIN)
+def rotated_span(draw: Array[i32], y: i64, x0: i64, x1: i64) -> tuple[i64, i64]:
+    """Return the columns that a rotated box can touch in a row."""
+    cx, dy = field64(draw, CX), f64(y) + f64(0.5) - field64(draw, CY)
+    cos, sin = field64(draw, COS), field64(draw, SIN)
     low, high = f64(x0) - cx - f64(1), f64(x1) - cx + f64(1)
-    low, high = slab(cos, dy * sin, wide(draw, HW) + f64(1), low, high)
-    low, high = slab(-sin, dy * cos, wide(draw, HH) + f64(1), low, high)
+    low, high = slab(cos, dy * sin, field64(draw, HW) + f64(1), low, high)
+    low, high = slab(-sin, dy * cos, field64(draw, HH) + f64(1), low, high)
     if low > high:
         return x0, x0
     a = min(max(i64(floor(low + cx)) - 1, x0), x1)
@@ -128,8 +127,8 @@ def turned_span(draw: Array[i32], y: i64, x0: i64, x1: i64) -> tuple[i64, i64]:
 
 
 @native(fast=True)
-def covered(u: Any, v: Any, hw: f32, hh: f32, radius: f32) -> Any:
-    """Coverage of a rounded box around the origin, sixteen pixels."""
+def rounded_box(u: Any, v: Any, hw: f32, hh: f32, radius: f32) -> Any:
+    """Return the coverage of sixteen pixels by a rounded box around the origin."""
     zero = splat(f32(0), 16)
     r = max(min(min(radius, hw), hh), f32(0))
     x, y = abs(u) - (hw - r), abs(v) - (hh - r)
@@ -140,29 +139,29 @@ def covered(u: Any, v: Any, hw: f32, hh: f32, radius: f32) -> Any:
 
 
 @native(fast=True)
-def tail(a: Any) -> Any:
-    """What one less the error function is the inverse of, for numbers from 0 on."""
+def erf_tail(a: Any) -> Any:
+    """Return 1 / (1 - erf(a)) for a >= 0, approximately."""
     q = f32(1) + a * (f32(0.278393) + a * (f32(0.230389) + a * (f32(0.000972) + a * f32(0.078108))))
     q = q * q
     return q * q
 
 
 @native(fast=True)
-def between(a: Any, b: Any) -> Any:
-    """The difference of the error function at two places, as the definition has it.
+def erf_difference(a: Any, b: Any) -> Any:
+    """Return the difference of the error function at two points, as the definition has it.
 
-    Beyond 6 it is 1 to the last bit; with one division for both places.
+    Beyond 6 it is 1 to the last bit. One division serves both points.
     """
     far = splat(f32(6), 16)
-    p, q = tail(min(abs(a), far)), tail(min(abs(b), far))
+    p, q = erf_tail(min(abs(a), far)), erf_tail(min(abs(b), far))
     inverse = f32(1) / (p * q)
     one = splat(f32(1), 16)
     return copysign(one - inverse * q, a) - copysign(one - inverse * p, b)
 
 
 @native(fast=True)
-def blurred(u: Any, v: Any, hw: f32, hh: f32, radius: f32, sigma: f32) -> Any:
-    """A rounded box blurred by a Gaussian, sixteen pixels anywhere."""
+def blurred_box(u: Any, v: Any, hw: f32, hh: f32, radius: f32, sigma: f32) -> Any:
+    """Return sixteen pixels of a rounded box blurred by a Gaussian."""
     r = min(min(radius, hw), hh)
     zero = splat(f32(0), 16)
     start = min(max(splat(f32(-3) * sigma, 16), v - hh), v + hh)
@@ -175,51 +174,51 @@ def blurred(u: Any, v: Any, hw: f32, hh: f32, radius: f32, sigma: f32) -> Any:
         beyond = min(hh - r - abs(v - y), zero)
         half = hw - r + sqrt(max(r * r - beyond * beyond, zero))
         weight = exp(-(y * y) / (f32(2) * sigma * sigma))
-        total += between((u + half) * scale, (u - half) * scale) * weight
+        total += erf_difference((u + half) * scale, (u - half) * scale) * weight
     total = total * step * (f32(0.5) / (f32(ROOT_TWO_PI) * sigma))
     return max(min(total, splat(f32(1), 16)), zero)
 
 
 @native(inline=False)
-def box_coverage(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
-    """Coverage times opacity of a row of pixels from x on, of a box that is not turned."""
-    dy = below(draw, y)
+def box_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, count: i64) -> None:
+    """Write coverage times opacity of an unrotated box, for pixels from x on."""
+    dy = offset_y(draw, y)
     hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
     opacity = field(draw, OPACITY)
     for k in hinted(range(0, count, 16), scalar=True):
-        found = covered(beside(draw, x + k), splat(dy, 16), hw, hh, radius)
-        store(part, k, found * opacity)
+        found = rounded_box(offsets_x(draw, x + k), splat(dy, 16), hw, hh, radius)
+        store(coverage, k, found * opacity)
 
 
 @native(inline=False)
-def draw_coverage(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
-    """As box_coverage, of any draw."""
-    dy, cos, sin = below(draw, y), field(draw, COS), field(draw, SIN)
+def draw_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, count: i64) -> None:
+    """Write coverage times opacity of any draw, for pixels from x on."""
+    dy, cos, sin = offset_y(draw, y), field(draw, COS), field(draw, SIN)
     hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
     width, opacity, kind = field(draw, WIDTH), field(draw, OPACITY), draw[KIND]
     for k in hinted(range(0, count, 16), scalar=True):
-        dx = beside(draw, x + k)
+        dx = offsets_x(draw, x + k)
         u, v = dx * cos + dy * sin, dy * cos - dx * sin
         found = splat(f32(0), 16)
         if kind == SHADOW and width > f32(0):
-            found = blurred(u, v, hw, hh, radius, width)
+            found = blurred_box(u, v, hw, hh, radius, width)
         else:
-            found = covered(u, v, hw, hh, radius)
+            found = rounded_box(u, v, hw, hh, radius)
             if kind == RING:
                 inner = max(radius - width, f32(0))
-                hole = covered(u, v, hw - width, hh - width, inner)
+                hole = rounded_box(u, v, hw - width, hh - width, inner)
                 found = max(found - hole, splat(f32(0), 16))
-        store(part, k, found * opacity)
+        store(coverage, k, found * opacity)
 
 
 @native(inline=False, fast=True)
-def shadow_coverage(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i64) -> None:
-    """As draw_coverage, of a shadow that is not turned.
+def shadow_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, count: i64) -> None:
+    """Write coverage times opacity of an unrotated shadow, for pixels from x on.
 
-    What depends on the row alone is worked out once; steps where no corner narrows the box share
-    their part across.
+    Values that depend on the row only are computed once; steps in which no corner narrows the box
+    share their horizontal part.
     """
-    v, hw, hh = below(draw, y), field(draw, HW), field(draw, HH)
+    v, hw, hh = offset_y(draw, y), field(draw, HW), field(draw, HH)
     sigma = field(draw, WIDTH)
     r = min(min(field(draw, RADIUS), hw), hh)
     start = min(max(f32(-3) * sigma, v - hh), v + hh)
@@ -244,10 +243,10 @@ def shadow_coverage(draw: Array[i32], part: Array[f32], x: i64, y: i64, count: i
     first = 0 if weights[0] > f32(0) else 1
     opacity = field(draw, OPACITY)
     for k in hinted(range(0, count, 16), scalar=True):
-        u = beside(draw, x + k)
+        u = offsets_x(draw, x + k)
         total = splat(f32(0), 16)
         for j in hinted(range(first, count_steps), scalar=True):
             half = halfs[j]
-            total += between((u + half) * scale, (u - half) * scale) * weights[j]
+            total += erf_difference((u + half) * scale, (u - half) * scale) * weights[j]
         total = max(min(total, splat(f32(1), 16)), splat(f32(0), 16))
-        store(part, k, total * opacity)
+        store(coverage, k, total * opacity)

@@ -1,22 +1,22 @@
-"""A draw inside a tile, by each of the paths that plans name."""
+"""One draw inside a tile, by each of the paths that a plan can choose."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from dala.gpu.compute.engines.compositing import LINEAR, OPAQUE, PICTURE, RING, TINT
-from dala.gpu.compute.engines.cpu.compose.blend_modes import blend_light, blend_plain
+from dala.gpu.compute.engines.cpu.compose.blend_modes import blend_linear, blend_srgb
 from dala.gpu.compute.engines.cpu.compose.coverage import (
     box_coverage,
     draw_coverage,
     field,
+    field64,
+    rotated_span,
     shadow_coverage,
     spans,
-    turned_span,
-    wide,
 )
-from dala.gpu.compute.engines.cpu.compose.expand import spread_row
-from dala.gpu.compute.engines.cpu.compose.halve import halve_narrow, halve_row
+from dala.gpu.compute.engines.cpu.compose.expand import expand_row
+from dala.gpu.compute.engines.cpu.compose.halve import halve_rgb, halve_row
 from dala.gpu.compute.engines.cpu.compose.records import (
     BLEND,
     BOTTOM,
@@ -79,19 +79,19 @@ from dala.gpu.compute.engines.cpu.pixels.gather import nearest_row
 from dala.gpu.compute.engines.cpu.pixels.over import copy_row, fill_row, over_row
 from dala.gpu.compute.engines.cpu.pixels.taps import line_block
 
-#: Pixels that rows of a tile need room for: whole vectors, and a start at a group of eight.
-ROOM: Final = TILE_COLUMNS + 48
+#: Capacity of the rows of a tile: whole vectors, starting at a group of eight.
+ROW: Final = TILE_COLUMNS + 48
 
 
 @native
-def fill_part(part: Array[f32], value: f32) -> None:
-    """The same part of every pixel of a row."""
-    for k in range(ROOM):
-        part[k] = value
+def fill_coverage(coverage: Array[f32], value: f32) -> None:
+    """Set the coverage of all pixels of a row."""
+    for k in range(ROW):
+        coverage[k] = value
 
 
 @native(inline=False)
-def put_row(
+def draw_row(
     pixels: Array[u32],
     start: i64,
     source: Array[u32],
@@ -101,50 +101,50 @@ def put_row(
     x0: i64,
     x1: i64,
     opaque: bool,
-    same: Array[f32],
-    part: Array[f32],
+    flat: Array[f32],
+    coverage: Array[f32],
 ) -> None:
-    """A row of a box from a row of pixels: those at ``shift + x``, onto ``start + x``."""
+    """Draw a row of a box from the pixels at ``shift + x``, onto those at ``start + x``."""
     a, b, c, d = spans(draw, y, x0, x1)
     if b < c:
         if field(draw, OPACITY) < f32(1):
-            cover_row(pixels, start + b, source, shift + b, same, c - b)
+            cover_row(pixels, start + b, source, shift + b, flat, c - b)
         elif opaque:
             copy_row(pixels, start + b, source, shift + b, c - b)
         else:
             over_row(pixels, start + b, source, shift + b, c - b)
     if a < b:
-        box_coverage(draw, part, a, y, b - a)
-        cover_row(pixels, start + a, source, shift + a, part, b - a)
+        box_coverage(draw, coverage, a, y, b - a)
+        cover_row(pixels, start + a, source, shift + a, coverage, b - a)
     if c < d:
-        box_coverage(draw, part, c, y, d - c)
-        cover_row(pixels, start + c, source, shift + c, part, d - c)
+        box_coverage(draw, coverage, c, y, d - c)
+        cover_row(pixels, start + c, source, shift + c, coverage, d - c)
 
 
 @native(inline=False)
-def put_sums(
+def draw_sums(
     pixels: Array[u32], start: i64, sums: Array[f32], shift: i64, draw: Array[i32], y: i64,
-    x0: i64, x1: i64, same: Array[f32], part: Array[f32], tinted: bool, color: u32,
+    x0: i64, x1: i64, flat: Array[f32], coverage: Array[f32], tinted: bool, color: u32,
 ) -> None:  # fmt: skip
-    """As put_row, from sums that are weighted by alpha."""
+    """Draw a row of a box from premultiplied sums, as ``draw_row`` does."""
     a, b, c, d = spans(draw, y, x0, x1)
     if b < c:
-        cover_sums(pixels, start + b, sums, shift + b, same, c - b, tinted, color)
+        cover_sums(pixels, start + b, sums, shift + b, flat, c - b, tinted, color)
     if a < b:
-        box_coverage(draw, part, a, y, b - a)
-        cover_sums(pixels, start + a, sums, shift + a, part, b - a, tinted, color)
+        box_coverage(draw, coverage, a, y, b - a)
+        cover_sums(pixels, start + a, sums, shift + a, coverage, b - a, tinted, color)
     if c < d:
-        box_coverage(draw, part, c, y, d - c)
-        cover_sums(pixels, start + c, sums, shift + c, part, d - c, tinted, color)
+        box_coverage(draw, coverage, c, y, d - c)
+        cover_sums(pixels, start + c, sums, shift + c, coverage, d - c, tinted, color)
 
 
 @native(inline=False)
 def draw_copy(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    across: i64, x0: i64, y0: i64, x1: i64, y1: i64, same: Array[f32], part: Array[f32],
+    across: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32], coverage: Array[f32],
     made: Array[u32], narrow: bool,
 ) -> None:  # fmt: skip
-    """A picture at its own size, on whole pixels."""
+    """Draw a picture at its own size, aligned to pixels."""
     opaque = draw[FLAGS] & OPAQUE != 0 and draw[KIND] == PICTURE
     source = view(texels, u8, 0)
     inside = x0 >= plan[FULL_X0] and x1 <= plan[FULL_X1] and field(draw, RADIUS) <= f32(0)
@@ -152,24 +152,24 @@ def draw_copy(
     for y in hinted(range(y0, y1), scalar=True):
         shift = (y + plan[SHIFT_Y]) * across + plan[SHIFT_X]
         if narrow and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]:
-            spread_row(source, shift + x0, pixels, y * width + x0, x1 - x0)
+            expand_row(source, shift + x0, pixels, y * width + x0, x1 - x0)
         elif narrow:
-            spread_row(source, shift + x0, made, 0, x1 - x0)
-            put_row(pixels, y * width, made, -x0, draw, y, x0, x1, True, same, part)
+            expand_row(source, shift + x0, made, 0, x1 - x0)
+            draw_row(pixels, y * width, made, -x0, draw, y, x0, x1, True, flat, coverage)
         elif tinted:
             tint_row(texels, shift + x0, made, x1 - x0, color)
-            put_row(pixels, y * width, made, -x0, draw, y, x0, x1, False, same, part)
+            draw_row(pixels, y * width, made, -x0, draw, y, x0, x1, False, flat, coverage)
         else:
-            put_row(pixels, y * width, texels, shift, draw, y, x0, x1, opaque, same, part)
+            draw_row(pixels, y * width, texels, shift, draw, y, x0, x1, opaque, flat, coverage)
 
 
 @native(inline=False)
-def draw_near(
+def draw_nearest(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    across: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, same: Array[f32],
-    part: Array[f32], made: Array[u32],
+    across: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32],
+    coverage: Array[f32], made: Array[u32],
 ) -> None:  # fmt: skip
-    """A picture at another size, each pixel the texel that it falls in."""
+    """Draw a picture at another size, each pixel the texel that contains its center."""
     opaque = draw[FLAGS] & OPAQUE != 0 and draw[KIND] == PICTURE
     tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
     columns, rows = tables[plan[COLUMNS] + x0 - plan[LEFT] :], tables[plan[ROWS] :]
@@ -178,18 +178,18 @@ def draw_near(
         nearest_row(row, columns, made, x1 - x0, channels=1)
         if tinted:
             tint_row(made, 0, made, x1 - x0, color)
-        put_row(pixels, y * width, made, -x0, draw, y, x0, x1, opaque, same, part)
+        draw_row(pixels, y * width, made, -x0, draw, y, x0, x1, opaque, flat, coverage)
 
 
 @native(inline=False)
 def draw_scaled(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    across: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, same: Array[f32],
-    part: Array[f32], made: Array[u32], line: Array[f32], places: Array[i32], sums: Array[f32],
+    across: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32],
+    coverage: Array[f32], made: Array[u32], line: Array[f32], places: Array[i32], sums: Array[f32],
     narrow: bool,
 ) -> None:  # fmt: skip
-    """A picture at another size, or between pixels."""
-    told = narrow or draw[FLAGS] & OPAQUE != 0
+    """Draw a picture at another size, or not aligned to pixels."""
+    known_opaque = narrow or draw[FLAGS] & OPAQUE != 0
     size = 3 if narrow else 4
     tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
     left, right = plan[LEFT], plan[RIGHT]
@@ -211,8 +211,8 @@ def draw_scaled(
         for y in hinted(range(y0, y1), scalar=True):
             k = y - plan[TOP]
             at = i64(lines[k]) * across + low
-            opaque = told
-            if fixed >= 0 and not told:
+            opaque = known_opaque
+            if fixed >= 0 and not known_opaque:
                 opaque = True
                 for j in hinted(range(many_y), scalar=True):
                     if opaque and weights_y[k * many_y + j] != f32(0):
@@ -232,8 +232,8 @@ def draw_scaled(
                     source[at * 4 :], across * 4, weights_y[k * many_y :], many_y, line, many,
                     places, weights_x[begin * many_x :], many_x, sums, count,
                 )  # fmt: skip
-                put_sums(
-                    pixels, y * width, sums, -(left + begin), draw, y, from_x, to_x, same, part,
+                draw_sums(
+                    pixels, y * width, sums, -(left + begin), draw, y, from_x, to_x, flat, coverage,
                     tinted, color,
                 )  # fmt: skip
                 continue
@@ -241,16 +241,16 @@ def draw_scaled(
                 tint_row(made, 0, made, count, color)
                 opaque = False
             shift = -(left + begin)
-            put_row(pixels, y * width, made, shift, draw, y, from_x, to_x, opaque, same, part)
+            draw_row(pixels, y * width, made, shift, draw, y, from_x, to_x, opaque, flat, coverage)
         begin += count
 
 
 @native(inline=False)
 def draw_flat(
     pixels: Array[u32], width: i64, draw: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64,
-    same: Array[f32], part: Array[f32],
+    flat: Array[f32], coverage: Array[f32],
 ) -> None:  # fmt: skip
-    """A box of one colour."""
+    """Draw a box of one color."""
     color = view(draw, u32, 0)[COLOR]
     opaque = color >> 24 == 255 and field(draw, OPACITY) >= f32(1)
     for y in hinted(range(y0, y1), scalar=True):
@@ -259,35 +259,35 @@ def draw_flat(
             if opaque:
                 fill_row(pixels, y * width + b, c - b, color)
             else:
-                cover_color(pixels, y * width + b, color, same, c - b)
+                cover_color(pixels, y * width + b, color, flat, c - b)
         if a < b:
-            box_coverage(draw, part, a, y, b - a)
-            cover_color(pixels, y * width + a, color, part, b - a)
+            box_coverage(draw, coverage, a, y, b - a)
+            cover_color(pixels, y * width + a, color, coverage, b - a)
         if c < d:
-            box_coverage(draw, part, c, y, d - c)
-            cover_color(pixels, y * width + c, color, part, d - c)
+            box_coverage(draw, coverage, c, y, d - c)
+            cover_color(pixels, y * width + c, color, coverage, d - c)
 
 
 @native(inline=False)
-def draw_halo(
+def draw_shadow(
     pixels: Array[u32], width: i64, draw: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64,
-    part: Array[f32],
+    coverage: Array[f32],
 ) -> None:  # fmt: skip
-    """The shadow of a box that is not turned."""
+    """Draw the shadow of an unrotated box."""
     color = view(draw, u32, 0)[COLOR]
     for y in hinted(range(y0, y1), scalar=True):
-        shadow_coverage(draw, part, x0, y, x1 - x0)
-        cover_color(pixels, y * width + x0, color, part, x1 - x0)
+        shadow_coverage(draw, coverage, x0, y, x1 - x0)
+        cover_color(pixels, y * width + x0, color, coverage, x1 - x0)
 
 
 @native
 def ring_hole(draw: Array[i32], y: i64, a: i64, d: i64) -> tuple[i64, i64]:
-    """Columns of a row inside a ring that is not turned, where nothing is drawn; maybe none."""
-    width = wide(draw, WIDTH)
-    round_ = max(wide(draw, RADIUS) - width, f64(0))
-    reach, cx = wide(draw, HW) - width - f64(1), wide(draw, CX)
-    v = abs(f64(y) + f64(0.5) - wide(draw, CY))
-    if field(draw, COS) != f32(1) or v > wide(draw, HH) - width - round_ - f64(1):
+    """Return the columns of a row inside an unrotated ring, where nothing is drawn."""
+    width = field64(draw, WIDTH)
+    round_ = max(field64(draw, RADIUS) - width, f64(0))
+    reach, cx = field64(draw, HW) - width - f64(1), field64(draw, CX)
+    v = abs(f64(y) + f64(0.5) - field64(draw, CY))
+    if field(draw, COS) != f32(1) or v > field64(draw, HH) - width - round_ - f64(1):
         return d, d
     b = min(max(i64(ceil(cx - reach)), a), d)
     return b, min(max(i64(floor(cx + reach)), b), d)
@@ -296,25 +296,29 @@ def ring_hole(draw: Array[i32], y: i64, a: i64, d: i64) -> tuple[i64, i64]:
 @native(inline=False)
 def draw_general(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    across: i64, down: i64, x0: i64, y0: i64, x1: i64, y1: i64, part: Array[f32],
+    across: i64, down: i64, x0: i64, y0: i64, x1: i64, y1: i64, coverage: Array[f32],
     planes: Array[f32],
 ) -> None:  # fmt: skip
-    """Any draw."""
-    red, green, blue = planes[0:ROOM], planes[ROOM : 2 * ROOM], planes[2 * ROOM : 3 * ROOM]
-    alphas = planes[3 * ROOM : 4 * ROOM]
+    """Draw anything."""
+    red, green, blue = (
+        planes[0:ROW],
+        planes[ROW : 2 * ROW],
+        planes[2 * ROW : 3 * ROW],
+    )
+    alphas = planes[3 * ROW : 4 * ROW]
     kind, mode, linear = draw[KIND], draw[BLEND], draw[FLAGS] & LINEAR != 0
     color = view(draw, u32, 0)[COLOR]
     sampled = draw[KIND] == PICTURE or draw[KIND] == TINT
     alpha = f32(color >> 24) * f32(1 / 255)
     if kind != PICTURE:
-        fill_part(red, f32(color & 255))
-        fill_part(green, f32((color >> 8) & 255))
-        fill_part(blue, f32((color >> 16) & 255))
-    spare = planes[4 * ROOM :]
+        fill_coverage(red, f32(color & 255))
+        fill_coverage(green, f32((color >> 8) & 255))
+        fill_coverage(blue, f32((color >> 16) & 255))
+    spare = planes[4 * ROW :]
     for y in hinted(range(y0, y1), scalar=True):
         a, d = x0, x1
         if sampled or kind == RING:
-            a, d = turned_span(draw, y, x0, x1)
+            a, d = rotated_span(draw, y, x0, x1)
         b, c = d, d
         if kind == RING:
             b, c = ring_hole(draw, y, a, d)
@@ -324,7 +328,7 @@ def draw_general(
                 x, count = c, d - c
             if count <= 0:
                 continue
-            draw_coverage(draw, part, x, y, count)
+            draw_coverage(draw, coverage, x, y, count)
             to_red, to_green, to_blue = red, green, blue
             if kind == TINT:
                 to_red, to_green, to_blue = spare, spare, spare
@@ -338,15 +342,15 @@ def draw_general(
             if sampled:
                 scale = f32(1) if kind == PICTURE else alpha
                 for k in independent(range((count + 15) & ~15)):
-                    alphas[k] = alphas[k] * part[k] * scale
+                    alphas[k] = alphas[k] * coverage[k] * scale
             else:
                 for k in independent(range((count + 15) & ~15)):
-                    alphas[k] = part[k] * alpha
+                    alphas[k] = coverage[k] * alpha
             at = y * width + x
             if linear:
-                blend_light(pixels, at, red, green, blue, alphas, count, mode)
+                blend_linear(pixels, at, red, green, blue, alphas, count, mode)
             elif mode != 0:
-                blend_plain(pixels, at, red, green, blue, alphas, count, mode)
+                blend_srgb(pixels, at, red, green, blue, alphas, count, mode)
             else:
                 cover_planes(pixels, at, red, green, blue, alphas, count)
 
@@ -354,26 +358,26 @@ def draw_general(
 @native(inline=False)
 def draw_halved(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    across: i64, x0: i64, y0: i64, x1: i64, y1: i64, same: Array[f32], part: Array[f32],
+    across: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32], coverage: Array[f32],
     made: Array[u32], spread: Array[u32], narrow: bool,
 ) -> None:  # fmt: skip
-    """An opaque picture at half its size, each pixel over four texels."""
+    """Draw an opaque picture at half its size, each pixel from four texels."""
     source = view(texels, u8, 0)
-    straight = field(draw, RADIUS) <= f32(0) and field(draw, OPACITY) >= f32(1)
+    plain = field(draw, RADIUS) <= f32(0) and field(draw, OPACITY) >= f32(1)
     inside = x0 >= plan[FULL_X0] and x1 <= plan[FULL_X1]
     for y in hinted(range(y0, y1), scalar=True):
         upper = (2 * y + plan[SHIFT_Y]) * across + 2 * x0 + plan[SHIFT_X]
-        whole = straight and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]
+        whole = plain and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]
         out, at = made, 0
         if whole:
             out, at = pixels, y * width + x0
         from_, first, next_, done = texels, upper, upper + across, 0
         if narrow:
-            done = halve_narrow(source, upper, upper + across, out, at, x1 - x0)
+            done = halve_rgb(source, upper, upper + across, out, at, x1 - x0)
             rest = 2 * (x1 - x0 - done)
-            spread_row(source, upper + 2 * done, spread, 0, rest)
-            spread_row(source, upper + across + 2 * done, spread, rest, rest)
+            expand_row(source, upper + 2 * done, spread, 0, rest)
+            expand_row(source, upper + across + 2 * done, spread, rest, rest)
             from_, first, next_ = spread, 0, rest
         halve_row(from_, first, next_, out, at + done, x1 - x0 - done)
         if not whole:
-            put_row(pixels, y * width, made, -x0, draw, y, x0, x1, True, same, part)
+            draw_row(pixels, y * width, made, -x0, draw, y, x0, x1, True, flat, coverage)

@@ -1,4 +1,4 @@
-"""Gray and RGB pixels as RGBA ones."""
+"""Gray and RGB pixels expanded to RGBA."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from dala.gpu.compute.engines.cpu.native.names import (
     view,
 )
 
-#: Sixteen pixels of three bytes spread to four each, and the alpha that comes between.
+#: A shuffle of sixteen pixels from three bytes to four, and their alphas.
 SPREAD = tuple(3 * (k // 4) + min(k % 4, 2) for k in range(64))
 FULL = (0, 0, 0, 255) * 16
 
 
 @native
 def expand_gray(source: Array[u8], out: Array[u32], start: i64, end: i64) -> None:
-    """Pixels [start, end) of one byte each."""
+    """Expand pixels [start, end) of one byte each."""
     for k in range(start, end):
         out[k] = u32(source[k]) * 0x010101 | 0xFF000000
 
 
 @native
-def spread_row(source: Array[u8], first: i64, out: Array[u32], at: i64, count: i64) -> None:
-    """Pixels of three bytes each from the ``first`` on."""
+def expand_row(source: Array[u8], first: i64, out: Array[u32], at: i64, count: i64) -> None:
+    """Expand ``count`` pixels of three bytes each, from ``first`` on."""
     full = load(table(u8, FULL), 0, 64)
     made = view(out, u8, 4 * at)
-    # Sixteen pixels are 48 bytes, and 64 are read where there are so many.
+    # Sixteen pixels are 48 bytes; 64 are read where there are enough.
     safe = min(count, (len(source) - 64) // 3 - first + 1)
     k = 0
     while k + 16 <= count and k < safe:
@@ -48,5 +48,5 @@ def spread_row(source: Array[u8], first: i64, out: Array[u32], at: i64, count: i
 
 @native
 def expand_rgb(source: Array[u8], out: Array[u32], start: i64, end: i64) -> None:
-    """Pixels [start, end) of three bytes each."""
-    spread_row(source, start, out, start, end - start)
+    """Expand pixels [start, end) of three bytes each."""
+    expand_row(source, start, out, start, end - start)

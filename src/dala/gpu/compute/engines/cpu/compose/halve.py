@@ -79,7 +79,7 @@ _RIGHTS: Final = tuple(3 + k for k in _LEFTS)
 
 
 @native
-def halve_narrow(
+def halve_rgb(
     source: Array[u8], upper_at: i64, lower_at: i64, out: Array[u32], at: i64, count: i64
 ) -> i64:
     """Halve texels of three bytes in groups of eight pixels; return how many were written."""

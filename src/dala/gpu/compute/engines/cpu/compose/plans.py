@@ -1,4 +1,4 @@
-"""What is worked out once for each draw: what it may change, what it hides, how it is drawn."""
+"""Plans of draws: the pixels that a draw may change, those it hides, and how it is drawn."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from dala.gpu.compute.engines.compositing import (
     SHADOW,
     TINT,
 )
-from dala.gpu.compute.engines.cpu.compose.coverage import field, wide
+from dala.gpu.compute.engines.cpu.compose.coverage import field, field64
 from dala.gpu.compute.engines.cpu.compose.records import (
     ADDRESS,
-    ANYTHING,
+    ANY_DRAW,
     BLEND,
+    BLURRED,
     BOTTOM,
+    CAPACITY_NEEDED,
     CHANNELS,
     COLOR,
     COLUMNS,
@@ -34,6 +36,8 @@ from dala.gpu.compute.engines.cpu.compose.records import (
     DRAW_COUNT,
     DRAW_WORDS,
     DRAWS,
+    ERROR,
+    ERROR_DRAW,
     FLAGS,
     FLAT,
     FULL_X0,
@@ -41,7 +45,6 @@ from dala.gpu.compute.engines.cpu.compose.records import (
     FULL_Y0,
     FULL_Y1,
     GENERAL,
-    HALO,
     HALVED,
     HH,
     HW,
@@ -55,21 +58,20 @@ from dala.gpu.compute.engines.cpu.compose.records import (
     OX,
     OY,
     PATH,
+    PICTURE_CAPACITY,
     PICTURE_HEIGHT,
     PICTURE_NUMBER,
-    PICTURE_ROOM,
     PICTURE_WIDTH,
     PICTURE_WORDS,
     PICTURES,
     PIXEL_COUNT,
-    PLAN_ROOM,
+    PLAN_CAPACITY,
     PLAN_WORDS,
     PLANS,
     RADIUS,
     RECT_COUNT,
     RECTS,
     RIGHT,
-    ROOM_NEEDED,
     ROWS,
     SCALED,
     SHIFT_X,
@@ -79,15 +81,15 @@ from dala.gpu.compute.engines.cpu.compose.records import (
     SIZED,
     SX,
     SY,
-    TABLE_ROOM,
+    TABLE_CAPACITY,
     TABLES,
     TAPS_X,
     TAPS_Y,
     TARGET_HEIGHT,
     TARGET_WIDTH,
+    TILE_CAPACITY,
     TILE_COLUMNS,
     TILE_COUNT,
-    TILE_ROOM,
     TILE_ROWS,
     TILES,
     TOP,
@@ -97,8 +99,6 @@ from dala.gpu.compute.engines.cpu.compose.records import (
     V1,
     WEIGHTS,
     WIDTH,
-    WRONG,
-    WRONG_DRAW,
     X0,
     X1,
     Y0,
@@ -128,21 +128,21 @@ from dala.gpu.compute.engines.cpu.pixels.taps import (
     pack_rows,
 )
 
-#: Edges this near to a whole pixel are taken to be there: a quarter of a step in 255.
-NEAR_ENOUGH: Final = 0.001
-#: Weights of a pixel and axis that tables are made for at most.
-MOST_SUMS: Final = 256
-#: What stands before tables, telling what they were made for.
-SIGN_WORDS: Final = 24
-#: What is wrong with a draw, below 0.
+#: Edges this near to a pixel boundary count as on it: a quarter of a step in 255.
+TOLERANCE: Final = 0.001
+#: Texels of a pixel along an axis at most, for tap tables.
+MAX_TEXELS: Final = 256
+#: Words before a table that identify what it was computed for.
+KEY_WORDS: Final = 24
+#: Error codes of a draw.
 BAD_KIND, BAD_BLEND, BAD_PICTURE, BAD_NUMBER = -1, -2, -3, -4
-#: It needs its picture in four bytes a pixel.
-NARROW: Final = -5
+#: Not an error: the draw needs its picture in RGBA.
+NEEDS_RGBA: Final = -5
 
 
 @native
-def fault(draw: Array[i32], pictures: Array[i64]) -> i64:
-    """What is wrong with a draw; 0 if nothing is."""
+def find_error(draw: Array[i32], pictures: Array[i64]) -> i64:
+    """Return an error code for a draw, or 0."""
     kind = draw[KIND]
     if kind < 0 or kind > static(TINT):
         return BAD_KIND
@@ -163,34 +163,34 @@ def fault(draw: Array[i32], pictures: Array[i64]) -> i64:
 
 
 @native
-def whole(x: f64) -> bool:
-    """Whether a number is as good as whole."""
-    found: bool = abs(x - floor(x + f64(0.5))) <= f64(NEAR_ENOUGH)
+def is_whole(x: f64) -> bool:
+    """Return whether a number is an integer within the tolerance."""
+    found: bool = abs(x - floor(x + f64(0.5))) <= f64(TOLERANCE)
     return found
 
 
 @native
-def place(start: i64, middle: f64, half: f64, scale: f64, offset: f64) -> f64:
-    """Where in its texels a picture has the middle of a pixel."""
+def texel_at(start: i64, middle: f64, half: f64, scale: f64, offset: f64) -> f64:
+    """Return the position in texels of a pixel's center."""
     return (f64(start) + f64(0.5) - middle + half) * scale + offset
 
 
 @native
-def sums_of(scale: f64, taps: i64) -> i64:
-    """How many neighbouring texels the taps of a pixel take in."""
+def texels_per_pixel(scale: f64, taps: i64) -> i64:
+    """Return how many neighboring texels the samples of a pixel read."""
     if taps <= 1:
         return 2
     return i64(floor(abs(scale) * f64(taps - 1) / f64(taps))) + 3
 
 
 @native
-def lay_tables(
+def fill_tables(
     draw: Array[i32], plan: Array[i64], tables: Array[i32], used: i64, width: i64, height: i64
 ) -> i64:
-    """Tables of columns and rows for a scaled picture, if there is room; how much is then used."""
+    """Fill the tap tables of a scaled picture if they fit; return the table words used."""
     across, down = max(i64(draw[TAPS_X]), 1), max(i64(draw[TAPS_Y]), 1)
-    sx, sy = wide(draw, SX), wide(draw, SY)
-    many_x, many_y = sums_of(sx, across), sums_of(sy, down)
+    sx, sy = field64(draw, SX), field64(draw, SY)
+    many_x, many_y = texels_per_pixel(sx, across), texels_per_pixel(sy, down)
     nearest = plan[PATH] == NEAR
     fixed = many_x <= 8 and many_y <= 8 and height >= many_y and not nearest
     if fixed and many_x > 2:
@@ -199,7 +199,7 @@ def lay_tables(
         many_x, many_y = 0, 0
     columns, rows = plan[RIGHT] - plan[LEFT], plan[BOTTOM] - plan[TOP]
     padded = (columns + 15) & ~15
-    used += SIGN_WORDS
+    used += KEY_WORDS
     plan[COLUMNS], plan[COUNT_X] = used, many_x
     used += padded * (1 + many_x)
     plan[ROWS], plan[COUNT_Y] = used, many_y
@@ -210,20 +210,20 @@ def lay_tables(
         used += padded * 2 * many_x + rows * 4
     if used > len(tables):
         return used
-    start_x = place(plan[LEFT], wide(draw, CX), wide(draw, HW), sx, wide(draw, OX))
-    start_y = place(plan[TOP], wide(draw, CY), wide(draw, HH), sy, wide(draw, OY))
-    u0, v0, u1, v1 = wide(draw, U0), wide(draw, V0), wide(draw, U1), wide(draw, V1)
-    # Where the same picture lies between pixels as it did, its tables are there already.
-    sign = view(tables[plan[COLUMNS] - SIGN_WORDS :], f64, 0)
-    known = sign[0] == start_x and sign[1] == start_y and sign[2] == sx and sign[3] == sy
-    known = known and sign[4] == u0 and sign[5] == u1 and sign[6] == v0 and sign[7] == v1
+    start_x = texel_at(plan[LEFT], field64(draw, CX), field64(draw, HW), sx, field64(draw, OX))
+    start_y = texel_at(plan[TOP], field64(draw, CY), field64(draw, HH), sy, field64(draw, OY))
+    u0, v0, u1, v1 = field64(draw, U0), field64(draw, V0), field64(draw, U1), field64(draw, V1)
+    # A picture at the same position relative to pixels keeps its tables.
+    key = view(tables[plan[COLUMNS] - KEY_WORDS :], f64, 0)
+    known = key[0] == start_x and key[1] == start_y and key[2] == sx and key[3] == sy
+    known = known and key[4] == u0 and key[5] == u1 and key[6] == v0 and key[7] == v1
     sizes = f64(columns * 65536 + rows) + f64(many_x * 1024 + many_y) / f64(1 << 20)
     shape = f64(width * 65536 + height) + f64(across * 1024 + down) / f64(1 << 20)
-    if known and sign[8] == sizes and sign[9] == shape and sign[10] == f64(plan[COLUMNS]):
+    if known and key[8] == sizes and key[9] == shape and key[10] == f64(plan[COLUMNS]):
         return used
-    sign[0], sign[1], sign[2], sign[3] = start_x, start_y, sx, sy
-    sign[4], sign[5], sign[6], sign[7] = u0, u1, v0, v1
-    sign[8], sign[9], sign[10] = sizes, shape, f64(plan[COLUMNS])
+    key[0], key[1], key[2], key[3] = start_x, start_y, sx, sy
+    key[4], key[5], key[6], key[7] = u0, u1, v0, v1
+    key[8], key[9], key[10] = sizes, shape, f64(plan[COLUMNS])
     xs, ys = tables[plan[COLUMNS] :], tables[plan[ROWS] :]
     if nearest:
         nearest_taps(xs, columns, padded, start_x, sx, u0, u1, width)
@@ -241,24 +241,24 @@ def lay_tables(
 
 @native
 def picture_path(draw: Array[i32], plan: Array[i64], width: i64, height: i64, opaque: bool) -> i64:
-    """How a picture that is not turned is drawn."""
+    """Return the path of an unrotated picture."""
     across, down = max(i64(draw[TAPS_X]), 1), max(i64(draw[TAPS_Y]), 1)
-    sx, sy = wide(draw, SX), wide(draw, SY)
-    x = place(plan[LEFT], wide(draw, CX), wide(draw, HW), sx, wide(draw, OX))
-    y = place(plan[TOP], wide(draw, CY), wide(draw, HH), sy, wide(draw, OY))
+    sx, sy = field64(draw, SX), field64(draw, SY)
+    x = texel_at(plan[LEFT], field64(draw, CX), field64(draw, HW), sx, field64(draw, OX))
+    y = texel_at(plan[TOP], field64(draw, CY), field64(draw, HH), sy, field64(draw, OY))
     scale = 2 if sx == f64(2) and sy == f64(2) and draw[FLAGS] & NEAREST == 0 else 1
     same = scale == 2 or (sx == f64(1) and sy == f64(1))
     x, y = x - f64(scale) * f64(0.5), y - f64(scale) * f64(0.5)
-    if across == 1 and down == 1 and same and whole(x) and whole(y):
+    if across == 1 and down == 1 and same and is_whole(x) and is_whole(y):
         # Texels of the first and of the last pixel.
         left, top = i64(floor(x + f64(0.5))), i64(floor(y + f64(0.5)))
         right = left + scale * (plan[RIGHT] - plan[LEFT])
         bottom = top + scale * (plan[BOTTOM] - plan[TOP])
-        slack = f64(NEAR_ENOUGH)
-        low_x = max(i64(ceil(wide(draw, U0) - slack)), 0)
-        low_y = max(i64(ceil(wide(draw, V0) - slack)), 0)
-        high_x = min(i64(floor(wide(draw, U1) + slack)), width)
-        high_y = min(i64(floor(wide(draw, V1) + slack)), height)
+        slack = f64(TOLERANCE)
+        low_x = max(i64(ceil(field64(draw, U0) - slack)), 0)
+        low_y = max(i64(ceil(field64(draw, V0) - slack)), 0)
+        high_x = min(i64(floor(field64(draw, U1) + slack)), width)
+        high_y = min(i64(floor(field64(draw, V1) + slack)), height)
         if left >= low_x and right <= high_x and top >= low_y and bottom <= high_y:
             plan[SHIFT_X] = left - scale * plan[LEFT]
             plan[SHIFT_Y] = top - scale * plan[TOP]
@@ -268,18 +268,18 @@ def picture_path(draw: Array[i32], plan: Array[i64], width: i64, height: i64, op
                 return HALVED
     if draw[FLAGS] & NEAREST != 0:
         return NEAR if across == 1 and down == 1 else GENERAL
-    many = max(sums_of(sx, across), sums_of(sy, down))
-    if many > MOST_SUMS or abs(sx) * f64(16) + f64(2 * MOST_SUMS) > f64(LINE):
+    many = max(texels_per_pixel(sx, across), texels_per_pixel(sy, down))
+    if many > MAX_TEXELS or abs(sx) * f64(16) + f64(2 * MAX_TEXELS) > f64(LINE):
         return GENERAL
     return SCALED
 
 
 @native
-def hide(draw: Array[i32], plan: Array[i64]) -> None:
-    """Notes the part of a box that nothing below shows in."""
-    slack = f64(NEAR_ENOUGH)
-    cx, cy, hw, hh = wide(draw, CX), wide(draw, CY), wide(draw, HW), wide(draw, HH)
-    radius = min(min(wide(draw, RADIUS), hw), hh)
+def mark_opaque(draw: Array[i32], plan: Array[i64]) -> None:
+    """Set the part of a box that hides everything below it."""
+    slack = f64(TOLERANCE)
+    cx, cy, hw, hh = field64(draw, CX), field64(draw, CY), field64(draw, HW), field64(draw, HH)
+    radius = min(min(field64(draw, RADIUS), hw), hh)
     inset = 0
     if radius > f64(0):
         inset = i64(ceil(radius * f64(0.29290) + f64(0.36)))
@@ -290,11 +290,11 @@ def hide(draw: Array[i32], plan: Array[i64]) -> None:
 
 
 @native
-def clear_edges(draw: Array[i32]) -> bool:
-    """Whether a box begins and ends with whole pixels."""
-    cx, cy, hw, hh = wide(draw, CX), wide(draw, CY), wide(draw, HW), wide(draw, HH)
-    down = whole(cy - hh) and whole(cy + hh)
-    found: bool = field(draw, RADIUS) <= f32(0) and whole(cx - hw) and whole(cx + hw) and down
+def has_whole_edges(draw: Array[i32]) -> bool:
+    """Return whether the edges of a box are on pixel boundaries."""
+    cx, cy, hw, hh = field64(draw, CX), field64(draw, CY), field64(draw, HW), field64(draw, HH)
+    down = is_whole(cy - hh) and is_whole(cy + hh)
+    found: bool = field(draw, RADIUS) <= f32(0) and is_whole(cx - hw) and is_whole(cx + hw) and down
     return found
 
 
@@ -303,7 +303,7 @@ def plan_one(
     draw: Array[i32], plan: Array[i64], pictures: Array[i64], tables: Array[i32], used: i64,
     width: i64, height: i64, *, level: int,
 ) -> i64:  # fmt: skip
-    """Fills a plan; how much of the tables is then used. SIMPLE code lays none."""
+    """Fill a plan; return the table words used. SIMPLE code fills no tables."""
     plan[LEFT], plan[TOP] = max(i64(draw[X0]), 0), max(i64(draw[Y0]), 0)
     plan[RIGHT], plan[BOTTOM] = min(i64(draw[X1]), width), min(i64(draw[Y1]), height)
     plan[FULL_X0], plan[FULL_Y0], plan[FULL_X1], plan[FULL_Y1] = 0, 0, 0, 0
@@ -312,8 +312,8 @@ def plan_one(
     straight = field(draw, COS) == f32(1) and field(draw, SIN) == f32(0)
     blurred = kind == SHADOW and field(draw, WIDTH) > f32(0)
     if straight and not blurred:
-        slack = f64(NEAR_ENOUGH)
-        cx, cy, hw, hh = wide(draw, CX), wide(draw, CY), wide(draw, HW), wide(draw, HH)
+        slack = f64(TOLERANCE)
+        cx, cy, hw, hh = field64(draw, CX), field64(draw, CY), field64(draw, HW), field64(draw, HH)
         plan[LEFT] = max(plan[LEFT], i64(floor(cx - hw + slack - f64(1))) + 1)
         plan[TOP] = max(plan[TOP], i64(floor(cy - hh + slack - f64(1))) + 1)
         plan[RIGHT] = min(plan[RIGHT], i64(ceil(cx + hw - slack)))
@@ -331,34 +331,34 @@ def plan_one(
     plan[DIRECT] = 0
     if not straight or kind == RING:
         return used
-    if draw[BLEND] != 0 or (flags & LINEAR != 0 and not (opaque and clear_edges(draw))):
+    if draw[BLEND] != 0 or (flags & LINEAR != 0 and not (opaque and has_whole_edges(draw))):
         if draw[KIND] == PICTURE or draw[KIND] == TINT:
             at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
-            wide_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
-            if picture_path(draw, plan, wide_, high, False) == COPY:
+            across_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
+            if picture_path(draw, plan, across_, high, False) == COPY:
                 plan[DIRECT] = 1
         return used
     if blurred:
-        plan[PATH] = HALO
+        plan[PATH] = BLURRED
         return used
     if kind != PICTURE and kind != TINT:
         plan[PATH] = FLAT
     else:
         at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
-        wide_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
+        across_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
         narrow = pictures[at + CHANNELS] != 4
         known = narrow or flags & OPAQUE != 0
-        plan[PATH] = picture_path(draw, plan, wide_, high, known)
+        plan[PATH] = picture_path(draw, plan, across_, high, known)
         if level >= SIZED and (plan[PATH] == SCALED or plan[PATH] == NEAR):
-            used = lay_tables(draw, plan, tables, used, wide_, high)
+            used = fill_tables(draw, plan, tables, used, across_, high)
     if opaque and plan[PATH] != GENERAL:
-        hide(draw, plan)
+        mark_opaque(draw, plan)
     return used
 
 
 @native
-def broad_enough(draw: Array[i32], plan: Array[i64], pictures: Array[i64]) -> bool:
-    """Whether a draw can be drawn from its picture as it lies there."""
+def is_readable(draw: Array[i32], plan: Array[i64], pictures: Array[i64]) -> bool:
+    """Return whether a draw can use its picture with the channels it has."""
     if (draw[KIND] != PICTURE and draw[KIND] != TINT) or plan[PATH] == NOTHING:
         return True
     at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
@@ -371,7 +371,7 @@ def broad_enough(draw: Array[i32], plan: Array[i64], pictures: Array[i64]) -> bo
 
 @native
 def cut_tiles(rects: Array[i32], tiles: Array[i32], job: Array[i64]) -> None:
-    """Rectangles in tiles of about the same width, row by row; how many, with room or without."""
+    """Cut rectangles into tiles of about equal width, and count them even if they do not fit."""
     count, pixels = 0, 0
     for r in hinted(range(len(rects) // 4), scalar=True):
         left, top = rects[4 * r], rects[4 * r + 1]
@@ -395,34 +395,34 @@ def cut_tiles(rects: Array[i32], tiles: Array[i32], job: Array[i64]) -> None:
 
 @native
 def make_plans(memory: Array[u8], job: Array[i64], *, level: int) -> None:
-    """Fills the plans of all draws of a job, and cuts tiles.
+    """Fill the plans of all draws of a job, and cut tiles.
 
-    If more room is needed than there is, or a higher level, the tables and tiles are not complete.
+    If more capacity or a higher level is needed, tables and tiles are incomplete.
     """
     draws = view(memory, i32, job[DRAWS] - ORIGIN)[0 : job[DRAW_COUNT] * DRAW_WORDS]
-    plans = view(memory, i64, job[PLANS] - ORIGIN)[0 : job[PLAN_ROOM]]
-    pictures = view(memory, i64, job[PICTURES] - ORIGIN)[0 : job[PICTURE_ROOM]]
-    tables = view(memory, i32, job[TABLES] - ORIGIN)[0 : job[TABLE_ROOM]]
+    plans = view(memory, i64, job[PLANS] - ORIGIN)[0 : job[PLAN_CAPACITY]]
+    pictures = view(memory, i64, job[PICTURES] - ORIGIN)[0 : job[PICTURE_CAPACITY]]
+    tables = view(memory, i32, job[TABLES] - ORIGIN)[0 : job[TABLE_CAPACITY]]
     width, height = job[TARGET_WIDTH], job[TARGET_HEIGHT]
     used, found = 0, SIMPLE
-    job[WRONG], job[ROOM_NEEDED], job[TILE_COUNT], job[LEVEL] = 0, 0, 0, SIMPLE
+    job[ERROR], job[CAPACITY_NEEDED], job[TILE_COUNT], job[LEVEL] = 0, 0, 0, SIMPLE
     for k in hinted(range(job[DRAW_COUNT]), scalar=True):
         draw = draws[k * DRAW_WORDS : (k + 1) * DRAW_WORDS]
-        job[WRONG], job[WRONG_DRAW] = fault(draw, pictures), k
-        if job[WRONG] != 0:
+        job[ERROR], job[ERROR_DRAW] = find_error(draw, pictures), k
+        if job[ERROR] != 0:
             return
         plan = plans[k * PLAN_WORDS : (k + 1) * PLAN_WORDS]
         used = plan_one(draw, plan, pictures, tables, used, width, height, level=level)
-        if plan[PATH] == HALO or plan[PATH] == GENERAL:
-            found = ANYTHING
+        if plan[PATH] == BLURRED or plan[PATH] == GENERAL:
+            found = ANY_DRAW
         elif plan[PATH] == NEAR or plan[PATH] == SCALED:
             found = max(found, SIZED)
         job[LEVEL] = found
         if level < SIZED and found >= SIZED:
             return
-        if not broad_enough(draw, plan, pictures):
-            job[WRONG] = NARROW
+        if not is_readable(draw, plan, pictures):
+            job[ERROR] = NEEDS_RGBA
             return
-    job[ROOM_NEEDED] = used
+    job[CAPACITY_NEEDED] = used
     rects = view(memory, i32, job[RECTS] - ORIGIN)[0 : 4 * job[RECT_COUNT]]
-    cut_tiles(rects, view(memory, i32, job[TILES] - ORIGIN)[0 : job[TILE_ROOM]], job)
+    cut_tiles(rects, view(memory, i32, job[TILES] - ORIGIN)[0 : job[TILE_CAPACITY]], job)

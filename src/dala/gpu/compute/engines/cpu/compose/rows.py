@@ -104,7 +104,7 @@ def cover_sums(
 
 @native(inline=False)
 def all_opaque(texels: Array[u32], at: i64, count: i64) -> bool:
-    """Return whether all pixels of a part of a row are opaque."""
+    """Return whether all pixels of a coverage of a row are opaque."""
     for k in hinted(range(0, count, 16), scalar=True):
         n = min(count - k, 16)
         v = load(texels, at + k, 16, n)

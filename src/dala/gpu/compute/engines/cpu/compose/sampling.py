@@ -1,11 +1,11 @@
-"""Pictures at any angle and size: sixteen pixels at a time, their texels gathered."""
+"""Pictures at any angle and size: texels gathered for sixteen pixels at a time."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dala.gpu.compute.engines.compositing import NEAREST
-from dala.gpu.compute.engines.cpu.compose.coverage import below, beside, field
+from dala.gpu.compute.engines.cpu.compose.coverage import field, offset_y, offsets_x
 from dala.gpu.compute.engines.cpu.compose.records import (
     COS,
     FLAGS,
@@ -44,14 +44,14 @@ from dala.gpu.compute.engines.cpu.pixels.gather import byte_of, weigh_corners
 
 
 @native
-def kept(x: Any, low: f32, high: f32) -> Any:
-    """Sixteen numbers between two."""
+def clamp(x: Any, low: f32, high: f32) -> Any:
+    """Clamp sixteen numbers."""
     return max(min(x, splat(high, 16)), splat(low, 16))
 
 
 @native
 def texel(texels: Array[u32], x: Any, y: Any, width: i64) -> Any:
-    """Sixteen texels at whole places within the picture."""
+    """Return sixteen texels at integer positions inside the picture."""
     return gather(texels, in_range(i32, y) * i32(width) + in_range(i32, x))
 
 
@@ -69,8 +69,8 @@ def sample_row(
     blue: Array[f32],
     alphas: Array[f32],
 ) -> None:
-    """Straight colours of 0..255 and alphas of 0..1 for a row of pixels from x on."""
-    dy, cos, sin = below(draw, y), field(draw, COS), field(draw, SIN)
+    """Write straight colors of 0..255 and alphas of 0..1 for a row of pixels from x on."""
+    dy, cos, sin = offset_y(draw, y), field(draw, COS), field(draw, SIN)
     hw, hh = field(draw, HW), field(draw, HH)
     sx, sy, ox, oy = field(draw, SX), field(draw, SY), field(draw, OX), field(draw, OY)
     u0, v0, u1, v1 = field(draw, U0), field(draw, V0), field(draw, U1), field(draw, V1)
@@ -79,7 +79,7 @@ def sample_row(
     nearest = draw[FLAGS] & NEAREST != 0
     zero = splat(f32(0), 16)
     for k in hinted(range(0, count, 16), scalar=True):
-        dx = beside(draw, x + k)
+        dx = offsets_x(draw, x + k)
         u, v = dx * cos + dy * sin, dy * cos - dx * sin
         r, g, b, a = zero, zero, zero, zero
         for tap in hinted(range(across * down), scalar=True):
@@ -89,8 +89,8 @@ def sample_row(
             s = (u + to_u + hw) * sx + ox
             t = (v + to_v + hh) * sy + oy
             if nearest:
-                s = kept(kept(floor(s), floor(u0), ceil(u1) - f32(1)), f32(0), right)
-                t = kept(kept(floor(t), floor(v0), ceil(v1) - f32(1)), f32(0), bottom)
+                s = clamp(clamp(floor(s), floor(u0), ceil(u1) - f32(1)), f32(0), right)
+                t = clamp(clamp(floor(t), floor(v0), ceil(v1) - f32(1)), f32(0), bottom)
                 one = texel(texels, s, t, width)
                 weight = byte_of(one, channel=3)
                 a += weight
@@ -99,12 +99,12 @@ def sample_row(
                 b += weight * byte_of(one, channel=2)
             else:
                 low_u, low_v = u0 + f32(0.5), v0 + f32(0.5)
-                s = kept(s, low_u, max(low_u, u1 - f32(0.5))) - f32(0.5)
-                t = kept(t, low_v, max(low_v, v1 - f32(0.5))) - f32(0.5)
+                s = clamp(s, low_u, max(low_u, u1 - f32(0.5))) - f32(0.5)
+                t = clamp(t, low_v, max(low_v, v1 - f32(0.5))) - f32(0.5)
                 fx, fy = s - floor(s), t - floor(t)
                 left, top = floor(s), floor(t)
-                x0, x1 = kept(left, f32(0), right), kept(left + f32(1), f32(0), right)
-                y0, y1 = kept(top, f32(0), bottom), kept(top + f32(1), f32(0), bottom)
+                x0, x1 = clamp(left, f32(0), right), clamp(left + f32(1), f32(0), right)
+                y0, y1 = clamp(top, f32(0), bottom), clamp(top + f32(1), f32(0), bottom)
                 nw, ne = texel(texels, x0, y0, width), texel(texels, x1, y0, width)
                 sw, se = texel(texels, x0, y1, width), texel(texels, x1, y1, width)
                 # Corners are weighted by alpha, which makes the sums premultiplied.
@@ -128,7 +128,7 @@ def unpack_row(
     texels: Array[u32], at: i64, count: i64, red: Array[f32], green: Array[f32], blue: Array[f32],
     alphas: Array[f32],
 ) -> None:  # fmt: skip
-    """As sample_row, for texels that lie on pixels."""
+    """Write colors and alphas as ``sample_row`` does, for texels aligned to pixels."""
     for k in hinted(range(0, count, 16), scalar=True):
         one = load(texels, at + k, 16, min(count - k, 16))
         store(red, k, byte_of(one, channel=0))

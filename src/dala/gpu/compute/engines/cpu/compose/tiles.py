@@ -1,4 +1,4 @@
-"""Tiles of a target: the draws that touch each, in order, each by the shortest way there is."""
+"""Tiles of a target: the draws that touch each, in order, each by its path."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from dala.gpu.compute.engines.cpu.compose.coverage import (
     field,
 )
 from dala.gpu.compute.engines.cpu.compose.draws import (
-    ROOM,
+    ROW,
     draw_copy,
     draw_flat,
     draw_general,
-    draw_halo,
     draw_halved,
-    draw_near,
+    draw_nearest,
     draw_scaled,
-    fill_part,
+    draw_shadow,
+    fill_coverage,
 )
 from dala.gpu.compute.engines.cpu.compose.records import (
     ADDRESS,
-    ANYTHING,
+    ANY_DRAW,
     BACKGROUND,
+    BLURRED,
     BOTTOM,
     CHANNELS,
     COPY,
@@ -35,7 +36,6 @@ from dala.gpu.compute.engines.cpu.compose.records import (
     FULL_Y0,
     FULL_Y1,
     GENERAL,
-    HALO,
     HALVED,
     KIND,
     LEFT,
@@ -44,24 +44,24 @@ from dala.gpu.compute.engines.cpu.compose.records import (
     OPACITY,
     ORIGIN,
     PATH,
+    PICTURE_CAPACITY,
     PICTURE_HEIGHT,
     PICTURE_NUMBER,
-    PICTURE_ROOM,
     PICTURE_WIDTH,
     PICTURE_WORDS,
     PICTURES,
-    PLAN_ROOM,
+    PLAN_CAPACITY,
     PLAN_WORDS,
     PLANS,
     RIGHT,
     SCALED,
     SIZED,
-    TABLE_ROOM,
+    TABLE_CAPACITY,
     TABLES,
     TARGET,
     TARGET_HEIGHT,
     TARGET_WIDTH,
-    TILE_ROOM,
+    TILE_CAPACITY,
     TILES,
     TOP,
 )
@@ -77,7 +77,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u32,
     view,
 )
-from dala.gpu.compute.engines.cpu.pixels.fixed_rows import LINE_ROOM
+from dala.gpu.compute.engines.cpu.pixels.fixed_rows import LINE_CAPACITY
 from dala.gpu.compute.engines.cpu.pixels.over import fill_row
 
 
@@ -96,14 +96,18 @@ def draw_range(
     top: i64,
     right: i64,
     bottom: i64,
-    room: Array[f32],
+    scratch: Array[f32],
     *,
     level: int,
 ) -> None:
-    """Draws [first, last) inside a rectangle no larger than a tile."""
-    same, part, planes = room[0:ROOM], room[ROOM : 2 * ROOM], room[2 * ROOM : 7 * ROOM]
-    made, places = view(room, u32, 28 * ROOM), view(room, i32, 32 * ROOM)
-    sums, line = room[9 * ROOM : 13 * ROOM], room[13 * ROOM :]
+    """Draw draws [first, last) inside a rectangle no larger than a tile."""
+    flat, coverage, planes = (
+        scratch[0:ROW],
+        scratch[ROW : 2 * ROW],
+        scratch[2 * ROW : 7 * ROW],
+    )
+    made, places = view(scratch, u32, 28 * ROW), view(scratch, i32, 32 * ROW)
+    sums, line = scratch[9 * ROW : 13 * ROW], scratch[13 * ROW :]
     for k in hinted(range(first, last), scalar=True):
         plan = plans[k * PLAN_WORDS : (k + 1) * PLAN_WORDS]
         x0, y0 = max(left, plan[LEFT]), max(top, plan[TOP])
@@ -113,68 +117,70 @@ def draw_range(
             continue
         draw = draws[k * DRAW_WORDS : (k + 1) * DRAW_WORDS]
         if path == FLAT:
-            fill_part(same, field(draw, OPACITY))
-            draw_flat(pixels, width, draw, x0, y0, x1, y1, same, part)
+            fill_coverage(flat, field(draw, OPACITY))
+            draw_flat(pixels, width, draw, x0, y0, x1, y1, flat, coverage)
             continue
-        if level >= ANYTHING and path == HALO:
-            draw_halo(pixels, width, draw, x0, y0, x1, y1, part)
+        if level >= ANY_DRAW and path == BLURRED:
+            draw_shadow(pixels, width, draw, x0, y0, x1, y1, coverage)
             continue
-        texels, wide_, high, narrow = view(pixels, u32, 0)[0:0], 1, 1, False
+        texels, across_, high, narrow = view(pixels, u32, 0)[0:0], 1, 1, False
         if draw[KIND] == PICTURE or draw[KIND] == TINT:
             at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
-            wide_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
+            across_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
             narrow = pictures[at + CHANNELS] == 3
-            words = (wide_ * high * pictures[at + CHANNELS] + 3) // 4
+            words = (across_ * high * pictures[at + CHANNELS] + 3) // 4
             texels = view(memory, u32, pictures[at + ADDRESS] - ORIGIN)[0:words]
-        if level >= ANYTHING and path == GENERAL:
+        if level >= ANY_DRAW and path == GENERAL:
             draw_general(
-                pixels, width, draw, plan, texels, wide_, high, x0, y0, x1, y1, part, planes
+                pixels, width, draw, plan, texels, across_, high, x0, y0, x1, y1, coverage, planes
             )
             continue
         if field(draw, OPACITY) < f32(1) or path == SCALED:
-            fill_part(same, field(draw, OPACITY))
+            fill_coverage(flat, field(draw, OPACITY))
         if path == COPY:
             draw_copy(
-                pixels, width, draw, plan, texels, wide_, x0, y0, x1, y1, same, part, made, narrow
-            )
+                pixels, width, draw, plan, texels, across_, x0, y0, x1, y1, flat, coverage, made,
+                narrow,
+            )  # fmt: skip
         elif path == HALVED:
             draw_halved(
-                pixels, width, draw, plan, texels, wide_, x0, y0, x1, y1, same, part, made,
+                pixels, width, draw, plan, texels, across_, x0, y0, x1, y1, flat, coverage, made,
                 view(line, u32, 0), narrow,
             )  # fmt: skip
         elif level >= SIZED and path == NEAR:
-            draw_near(
-                pixels, width, draw, plan, texels, wide_, tables, x0, y0, x1, y1, same, part, made
-            )
+            draw_nearest(
+                pixels, width, draw, plan, texels, across_, tables, x0, y0, x1, y1, flat, coverage,
+                made,
+            )  # fmt: skip
         elif level >= SIZED and path == SCALED:
             draw_scaled(
-                pixels, width, draw, plan, texels, wide_, tables, x0, y0, x1, y1, same, part, made,
-                line, places, sums, narrow,
+                pixels, width, draw, plan, texels, across_, tables, x0, y0, x1, y1, flat, coverage,
+                made, line, places, sums, narrow,
             )  # fmt: skip
 
 
 @native
 def draw_tiles(memory: Array[u8], job: Array[i64], start: i64, end: i64, *, level: int) -> None:
-    """Tiles [start, end) of a job that was planned: left, top, right, bottom each.
+    """Draw tiles [start, end) of a planned job.
 
-    ``level`` is that of the plans: code for what none of them needs is not made.
+    ``level`` is that of the plans; code that none of them needs is left out.
 
-    What lies below a draw that hides a good part of a tile is drawn around that part only.
+    Below a draw that hides a good part of a tile, only the rest of the tile is drawn.
     """
-    room = local(f32, 13 * ROOM + LINE_ROOM)
+    scratch = local(f32, 13 * ROW + LINE_CAPACITY)
     count, width, background = job[DRAW_COUNT], job[TARGET_WIDTH], job[BACKGROUND]
     pixels = view(memory, u32, job[TARGET] - ORIGIN)[0 : width * job[TARGET_HEIGHT]]
     draws = view(memory, i32, job[DRAWS] - ORIGIN)[0 : count * DRAW_WORDS]
-    plans = view(memory, i64, job[PLANS] - ORIGIN)[0 : job[PLAN_ROOM]]
-    pictures = view(memory, i64, job[PICTURES] - ORIGIN)[0 : job[PICTURE_ROOM]]
-    tables = view(memory, i32, job[TABLES] - ORIGIN)[0 : job[TABLE_ROOM]]
-    tiles = view(memory, i32, job[TILES] - ORIGIN)[0 : job[TILE_ROOM]]
+    plans = view(memory, i64, job[PLANS] - ORIGIN)[0 : job[PLAN_CAPACITY]]
+    pictures = view(memory, i64, job[PICTURES] - ORIGIN)[0 : job[PICTURE_CAPACITY]]
+    tables = view(memory, i32, job[TABLES] - ORIGIN)[0 : job[TABLE_CAPACITY]]
+    tiles = view(memory, i32, job[TILES] - ORIGIN)[0 : job[TILE_CAPACITY]]
     strips = local(i64, 16)
     for t in hinted(range(start, end), scalar=True):
         left, top = i64(tiles[4 * t]), i64(tiles[4 * t + 1])
         right, bottom = i64(tiles[4 * t + 2]), i64(tiles[4 * t + 3])
-        # The draw that spares most: what it hides, times what lies below it, the background at
-        # least. Where it hides all, nothing is below.
+        # The draw that saves most: the area it hides, times the cost of what is below it. Where it
+        # hides the whole tile, nothing is drawn below.
         best, most, hidden, below = -1, 0, 0, 1
         x0, y0, x1, y1 = left, top, left, top
         for k in hinted(range(count), scalar=True):
@@ -182,12 +188,12 @@ def draw_tiles(memory: Array[u8], job: Array[i64], start: i64, end: i64, *, leve
             a, b = max(left, plan[FULL_X0]), max(top, plan[FULL_Y0])
             c, d = min(right, plan[FULL_X1]), min(bottom, plan[FULL_Y1])
             area = (c - a) * (d - b) if c > a and d > b else 0
-            if area >= LEAST_HIDDEN and area * below >= most:
+            if area >= MIN_HIDDEN and area * below >= most:
                 best, most, hidden = k, area * below, area
                 x0, y0, x1, y1 = a, b, c, d
             across = plan[LEFT] < right and plan[RIGHT] > left
             if plan[PATH] != NOTHING and across and plan[TOP] < bottom and plan[BOTTOM] > top:
-                below += DRAWN
+                below += DRAW_COST
         if hidden == (right - left) * (bottom - top):
             y0 = bottom  # strips are empty
             y1, top_end = bottom, top
@@ -202,24 +208,24 @@ def draw_tiles(memory: Array[u8], job: Array[i64], start: i64, end: i64, *, leve
         for s in hinted(range(4), scalar=True):
             a, b, c, d = strips[4 * s], strips[4 * s + 1], strips[4 * s + 2], strips[4 * s + 3]
             if a < c and b < d:
-                under(
+                draw_below(
                     pixels, memory, draws, plans, pictures, tables, width, background, best,
-                    a, b, c, d, room, level=level,
+                    a, b, c, d, scratch, level=level,
                 )  # fmt: skip
         if best < count:
             draw_range(
                 pixels, memory, draws, plans, pictures, tables, width, best, count,
-                left, top, right, bottom, room, level=level,
+                left, top, right, bottom, scratch, level=level,
             )  # fmt: skip
 
 
 @native(inline=False)
-def under(
+def draw_below(
     pixels: Array[u32], memory: Array[u8], draws: Array[i32], plans: Array[i64],
     pictures: Array[i64], tables: Array[i32], width: i64, background: i64, last: i64,
-    left: i64, top: i64, right: i64, bottom: i64, room: Array[f32], *, level: int,
+    left: i64, top: i64, right: i64, bottom: i64, scratch: Array[f32], *, level: int,
 ) -> None:  # fmt: skip
-    """The background and draws [0, last) in a rectangle, from the last that hides it all on."""
+    """Draw the background and draws [0, last) in a rectangle, from the last that hides it on."""
     first = last - 1
     while first >= 0:
         plan = plans[first * PLAN_WORDS : (first + 1) * PLAN_WORDS]
@@ -234,11 +240,11 @@ def under(
                 fill_row(pixels, y * width + left, right - left, u32(background))
     draw_range(
         pixels, memory, draws, plans, pictures, tables, width, first, last, left, top, right,
-        bottom, room, level=level,
+        bottom, scratch, level=level,
     )  # fmt: skip
 
 
-#: What a draw costs, filling with the background being 1.
-DRAWN: Final = 4
-#: Pixels that a draw must hide in a tile for what is below to be drawn around them.
-LEAST_HIDDEN: Final = 2048
+#: The cost of a draw; filling with the background costs 1.
+DRAW_COST: Final = 4
+#: Pixels of a tile that a draw must hide to be worth drawing around.
+MIN_HIDDEN: Final = 2048

@@ -1,8 +1,8 @@
-"""Where the largest number is, on the CPU.
+"""Argmax on the CPU.
 
-Along rows the largest is found first, block by block and as fast as ``reduce_max``, and then looked
-for in the block that had it. Columns go side by side, each with its best so far. Pieces of a long
-axis give a place each; which of those is best is seen in a second pass.
+Along rows the maximum is found first, block by block and as fast as ``reduce_max``, and then
+located in its block. Columns are processed side by side, each with its best so far. Pieces of a
+long axis give an index each; a second pass chooses the best.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -38,13 +38,13 @@ from dala.gpu.compute.engines.cpu.ops.shared import (
     row_extreme,
 )
 
-#: Columns side by side.
+#: Columns of a tile.
 TILE: Final = 512
 
 
 @native
 def better(x: Any, y: Any, *, floating: bool) -> Any:
-    """True where x counts as larger than y."""
+    """Return where x counts as larger than y; NaN is the largest."""
     if floating:
         found = (x > y) | (isnan(x) & (y == y))
     else:
@@ -54,7 +54,7 @@ def better(x: Any, y: Any, *, floating: bool) -> Any:
 
 @native
 def find(a: Array[T], at: i64, value: T, *, T: type, lanes: int, floating: bool) -> i64:  # noqa: N803
-    """The first place from ``at`` on that holds a value (any NaN for NaN), which one does."""
+    """Return the first index from ``at`` on that holds a value (any NaN for NaN), which exists."""
     k = at
     nan = False
     if floating:
@@ -72,7 +72,7 @@ def find(a: Array[T], at: i64, value: T, *, T: type, lanes: int, floating: bool)
 
 @native
 def row_argmax(a: Array[T], *, T: type, lanes: int, floating: bool) -> Any:  # noqa: N803
-    """The first place of the largest number of a row."""
+    """Return the first index of the maximum of a row."""
     best = a[0]
     at = i64(0)
     i = i64(0)
@@ -103,7 +103,7 @@ def rows(
     lanes: int,
     floating: bool,
 ) -> None:
-    """Pieces of rows; places count from the row's beginning."""
+    """Process pieces of rows; indices count from the row's start."""
     for job in range(start, end):
         row, k = job // splits, (job % splits) * length
         piece = a[row * n + k : row * n + min(k + length, n)]
@@ -124,12 +124,12 @@ def columns(
     *,
     T: type,  # noqa: N803
     S: type,  # noqa: N803
-    place: Any,
+    index_type: Any,
     floating: bool,
 ) -> None:
-    """Tiles of columns over pieces of ``length`` rows."""
+    """Process tiles of columns over pieces of ``length`` rows."""
     best = local(T, TILE)
-    at = local(place, TILE)
+    at = local(index_type, TILE)
     for job in range(start, end):
         c0 = (job % tiles) * TILE
         outer, piece = job // (tiles * splits), (job // tiles) % splits
@@ -139,7 +139,7 @@ def columns(
         row = here[first * inner :]
         for c in independent(range(width)):
             best[c] = row[c]
-            at[c] = place(first)
+            at[c] = index_type(first)
         for k in range(first + 1, min(first + length, n)):
             row = here[k * inner :]
             for c in independent(range(width)):
@@ -147,13 +147,13 @@ def columns(
                 y = best[c]
                 more = better(x, y, floating=floating)
                 best[c] = select(more, x, y)
-                at[c] = select(more, place(k), at[c])
+                at[c] = select(more, index_type(k), at[c])
         for c in independent(range(width)):
             out[(job // tiles) * inner + c0 + c] = S(at[c])
 
 
 @native
-def choose(
+def choose_best(
     a: Array[T],
     places: Array[i64],
     out: Array[S],
@@ -167,7 +167,7 @@ def choose(
     S: type,  # noqa: N803
     floating: bool,
 ) -> None:
-    """The best of the places that pieces gave."""
+    """Choose the best of the indices of pieces."""
     for i in range(start, end):
         outer, c = i // inner, i % inner
         here = a[outer * n * inner + c :]
@@ -181,7 +181,7 @@ def choose(
 
 @implements("argmax")
 def make_argmax(engine: Engine, task: Task) -> Runner:
-    """Code for a task; it has one pass."""
+    """Return the runner of a task, which has one pass."""
     outer, n, inner = task["passes"][0]
     t, out = native_type(task.inputs[0].dtype), native_type(task.output.dtype)
     tiles = -(-inner // TILE)
@@ -196,15 +196,15 @@ def make_argmax(engine: Engine, task: Task) -> Runner:
         code = compile_native(rows, S=target, lanes=64 // t.size, **statics)
         numbers = (n, length, splits)
     else:
-        place = BY_NAME["i32" if n < 1 << 31 else "i64"]
-        code = compile_native(columns, S=target, place=place, **statics)
+        index_type = BY_NAME["i32" if n < 1 << 31 else "i64"]
+        code = compile_native(columns, S=target, index_type=index_type, **statics)
         numbers = (n, inner, length, splits, tiles)
     first = code.parallel(outer * splits * tiles, chunk)
     second = None
     if splits > 1:
-        second = compile_native(choose, S=out, **statics).parallel(outer * inner, 1 << 12)
+        second = compile_native(choose_best, S=out, **statics).parallel(outer * inner, 1 << 12)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         (a,), target = memories(inputs, output)
         if second is None:
             first(a, target, *numbers)

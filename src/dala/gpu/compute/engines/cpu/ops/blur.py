@@ -1,4 +1,4 @@
-"""Gaussian blur on the CPU: a stage of rows by itself."""
+"""Gaussian blur on the CPU, as a chain of one stage."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 @implements("blur")
 def make_blur(engine: CPUEngine, task: Task) -> Runner | None:
-    """The runner for a blur; None for dtypes, channels and radii there is no code for."""
+    """Return the runner of a blur, or None for dtypes, channels or radii without code."""
     return prepare_blur(engine, task)

@@ -1,9 +1,10 @@
-"""Convolutions of images: sums in registers over the image itself, or BLAS where it does as well.
+"""Convolutions of images: sums in registers over the image itself, or BLAS where it is as fast.
 
-An image is first laid out so that all taps of a window are mere offsets: zeros around it, and where
-windows step by more than one, what they take at each step side by side. Rows then lie ``pitch``
-apart, in which the places of the output and the few columns that a window is wider are contained;
-so places can be counted through from the first row to the last, a vector of them at a time.
+An image is first copied to a padded layout in which all taps of a window are constant offsets:
+zeros surround it, and where windows step by more than one, the pixels of equal phase are
+contiguous. Rows are ``pitch`` apart, which includes the columns that a window needs beyond the
+output; so output positions can be numbered from the first row to the last, and computed a vector at
+a time.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from typing import Any, Final
 import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.jit import jit
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, f64
-from dala.gpu.compute.engines.cpu.ops import conv_native, implements
+from dala.gpu.compute.engines.cpu.ops import conv_loops, implements
 from dala.gpu.compute.engines.cpu.ops.matmul import view
 from dala.gpu.compute.engines.cpu.threads import pool
 
-#: Bytes of images laid out at a time.
+#: Bytes of padded images at a time.
 SCRATCH: Final = 32 << 20
 
-#: Bytes that stay in the caches of a core; groups up to this size are laid out one by one.
+#: Bytes that fit a core's caches; groups up to this size are padded one by one.
 SLOT: Final = 512 << 10
 
-#: Steps of vectors in one tile of work, some 20 us.
+#: Vector steps of a tile, about 20 us.
 STEPS: Final = 1 << 16
 
 TYPES: Final = {"f32": f32, "f64": f64}
@@ -37,7 +38,7 @@ TYPES: Final = {"f32": f32, "f64": f64}
 
 @dataclass(frozen=True)
 class Shape:
-    """What registers hold: vectors of some lanes, ``across`` of them for each of some outputs."""
+    """The sums that registers hold: ``across`` vectors of ``lanes`` for each of some outputs."""
 
     lanes: int
     across: int
@@ -45,7 +46,7 @@ class Shape:
 
 
 def register_shape(dtype: str, outputs: int, places: int, features: dict[str, bool]) -> Shape:
-    """Sums that fill the machine's registers, for no more outputs and places than there are."""
+    """Return sums that fill the machine's registers, for at most these outputs and positions."""
     if features.get("avx512f"):
         size, across, rows = 64, 3, 8
     elif features.get("avx"):
@@ -55,14 +56,14 @@ def register_shape(dtype: str, outputs: int, places: int, features: dict[str, bo
     while rows > outputs:
         rows, across = rows // 2, 4
     lanes = size // ITEMSIZE[dtype]
-    # Fewer vectors where more would be computed for nothing; of equals, the most.
+    # Fewer vectors where more would be wasted; of equals, the most.
     across = min(range(across, 0, -1), key=lambda n: -(-places // (n * lanes)) * n)
     return Shape(lanes, across, rows)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """An image as it is laid out: phases of so many rows and columns each, and where taps are."""
+    """The padded layout of an image: phases, their rows and columns, and the offsets of taps."""
 
     rows: int
     pitch: int
@@ -75,7 +76,7 @@ class Layout:
 
 
 def plan_layout(task: Task) -> Layout:
-    """The layout of a task's images."""
+    """Return the layout of a task's images."""
     window, size = task.inputs[1].shape[2:], task.output.shape[-2:]
     steps, dilations, padding = task["stride"], task["dilation"], task["padding"]
     rows, pitch = (size[i] + (window[i] - 1) * dilations[i] // steps[i] for i in range(2))
@@ -92,7 +93,7 @@ def plan_layout(task: Task) -> Layout:
 
 @implements("conv2d")
 def make_conv2d(engine: Engine, task: Task) -> Runner:
-    """Windows of one pixel are a product of matrices; the rest is summed in place."""
+    """Return a matrix product for windows of one pixel, and sums in registers for others."""
     height, width = task.inputs[1].shape[2:]
     plain = height == width == 1 and task["stride"] == (1, 1) and task["padding"] == (0, 0)
     if plain and task.inputs[1].shape[0] // task["groups"] > 1:
@@ -105,7 +106,7 @@ def _pointwise(task: Task) -> Runner:
     x, weight = task.inputs[0].shape, task.inputs[1].shape
     images, area = x[0] if len(x) == 4 else 1, x[-2] * x[-1]
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         out = view(output, (images, groups, weight[0] // groups, area), dtype)
         left = view(inputs[1], (groups, weight[0] // groups, weight[1]), dtype)
         np.matmul(left, view(inputs[0], (images, groups, weight[1], area), dtype), out=out)
@@ -126,26 +127,26 @@ def _windows(engine: Engine, task: Task) -> Runner:
     kind, size = TYPES[dtype], ITEMSIZE[dtype]
     span = shape.lanes * shape.across
     strips, blocks = -(-height * layout.pitch // span), -(-outputs // shape.rows)
-    slack = span + layout.pitch  # the last vectors of a plane go beyond it
+    slack = span + layout.pitch  # the last vectors of a plane exceed it
     parts, slot = images * groups, weight[1] * layout.plane + slack
     if slot * size <= SLOT and parts >= 2 * pool().threads:
         return _parts(engine, task, layout, shape, slot)
     at_once = max(1, min(images, SCRATCH // (channels * layout.plane * size)))
-    spread = compile_native(conv_native.spread, T=kind)
+    pad_planes = compile_native(conv_loops.pad_planes, T=kind)
     convolve = compile_native(
-        conv_native.convolve, T=kind, lanes=shape.lanes, across=shape.across, rows=shape.rows
+        conv_loops.convolve, T=kind, lanes=shape.lanes, across=shape.across, rows=shape.rows
     )
     empty = np.empty(0, NUMPY[dtype])
     chunk = max(1, STEPS // (inner * shape.rows * shape.across))
     runs = {
         count: (
-            spread.parallel(count * channels, max(1, STEPS // layout.plane)),
+            pad_planes.parallel(count * channels, max(1, STEPS // layout.plane)),
             convolve.parallel(count * groups * strips * blocks, chunk),
         )
         for count in {at_once, images % at_once} - {0}
     }
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         source, target = view(inputs[0], (images, -1), dtype), view(output, (images, -1), dtype)
         weights = view(inputs[1], (-1,), dtype)
         bias = view(inputs[2], (-1,), dtype) if len(inputs) > 2 else empty
@@ -172,14 +173,14 @@ def _windows(engine: Engine, task: Task) -> Runner:
 
 
 def _parts(engine: Engine, task: Task, layout: Layout, shape: Shape, slot: int) -> Runner:
-    """Groups that are many and small, one after another, each thread in a slot of its own."""
+    """Run many small groups one after another, each thread in its own slot."""
     dtype, groups = task.output.dtype, task["groups"]
     x, weight = task.inputs[0].shape, task.inputs[1].shape
     parts = (x[0] if len(x) == 4 else 1) * groups
     tile = -(-parts // (4 * pool().threads))
     room = -(-parts // tile) * slot * ITEMSIZE[dtype]
     code = compile_native(
-        conv_native.convolve_parts,
+        conv_loops.convolve_parts,
         T=TYPES[dtype],
         lanes=shape.lanes,
         across=shape.across,
@@ -193,7 +194,7 @@ def _parts(engine: Engine, task: Task, layout: Layout, shape: Shape, slot: int) 
         *(slot, tile),
     )
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         flat = [view(s, (-1,), dtype) for s in (*inputs, output)]
         bias = flat[2] if len(inputs) > 2 else empty
         scratch = engine.allocate(room, zero=False)

@@ -1,4 +1,4 @@
-"""Fourier transforms: native code for powers of two, NumPy's own for the rest."""
+"""Fourier transforms on the CPU: native code for powers of two, NumPy for other lengths."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Any, Final
 import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.jit import jit
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, f64
-from dala.gpu.compute.engines.cpu.ops import fft_native, implements
-from dala.gpu.compute.engines.cpu.ops.fft_native import EXCHANGED, PAIRS, REAL, masks_of
+from dala.gpu.compute.engines.cpu.ops import fft_stages, implements
+from dala.gpu.compute.engines.cpu.ops.fft_stages import EXCHANGED, PAIRS, REAL, masks_of
 from dala.gpu.compute.engines.cpu.ops.matmul import view
 from dala.gpu.compute.engines.cpu.threads import pool
 
-#: Tables for longer lines would take more memory than the lines are worth.
+#: Lines longer than this would need tables that take too much memory.
 LONGEST: Final = 1 << 22
 
-#: Columns that are transformed together, in vectors.
+#: Columns that are transformed together.
 STRIP: Final = 2
 
-#: Numbers in one tile of work, some 20 us.
+#: Numbers of a tile, about 20 us.
 FEW: Final = 8192
 
-#: Runs one pass: source, target, scratch.
+#: A pass: source, target, scratch.
 Pass = Callable[[Any, Any, Any], None]
 
 
 @implements("fft", "ifft")
 def make_fft(engine: Engine, task: Task) -> Runner:
-    """Native code where the lengths suit it."""
+    """Return native code where the lengths are powers of two, else NumPy."""
     shape = task.output.shape
     if task.op == "fft" or task["complex"]:
         shape = shape[:-1]
@@ -68,7 +68,7 @@ def _native(engine: Engine, task: Task, shape: tuple[int, ...]) -> Runner:
         ]
     room = max(numbers for _, numbers in passes)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         a, out = view(inputs[0], (-1,), dtype), view(output, (-1,), dtype)
         scratch = engine.allocate(room * size, zero=False)
         between = engine.allocate(2 * total * size, zero=False) if axes == 2 else None
@@ -86,7 +86,7 @@ def _native(engine: Engine, task: Task, shape: tuple[int, ...]) -> Runner:
 
 
 def _share(items: int, each: int) -> tuple[int, int]:
-    """Tiles, each with scratch of its own, and items in one: two a thread, or fewer if little."""
+    """Return the number of tiles, each with its own scratch, and the items of a tile."""
     tile = max(1, FEW // each, -(-items // (2 * pool().threads)))
     return -(-items // tile), tile
 
@@ -94,12 +94,12 @@ def _share(items: int, each: int) -> tuple[int, int]:
 def _lines(
     dtype: str, total: int, length: int, source: int, target: int, scale: float
 ) -> tuple[Pass, int]:
-    """The pass over the last axis, and the numbers of scratch that it needs."""
+    """Return the pass over the last axis, and the size of its scratch."""
     lines = total // length
     tiles, tile = _share(lines, length)
     lanes = _lanes(dtype)
     code = compile_native(
-        fft_native.transform_lines,
+        fft_stages.transform_lines,
         T=f32 if dtype == "f32" else f64,
         lanes=lanes,
         source=source,
@@ -107,7 +107,7 @@ def _lines(
         one=masks_of(lanes, 1),
         four=masks_of(lanes, 4 if lanes > 4 else 1),
     )
-    near, turns = _near_turns(length, dtype), _turns(length, dtype)
+    near, turns = _short_twiddles(length, dtype), _twiddles(length, dtype)
     share = code.parallel(lines, tile)
 
     def run(a: Any, out: Any, scratch: Any) -> None:
@@ -119,19 +119,19 @@ def _lines(
 def _columns(
     dtype: str, total: int, length: int, width: int, target: int, scale: float
 ) -> tuple[Pass, int]:
-    """The pass over the axis before the last, and the numbers of scratch that it needs."""
+    """Return the pass over the axis before the last, and the size of its scratch."""
     lanes = _lanes(dtype)
     strip = STRIP * lanes
     strips = total // length // strip
     tiles, tile = _share(strips, length * strip)
     code = compile_native(
-        fft_native.transform_columns,
+        fft_stages.transform_columns,
         T=f32 if dtype == "f32" else f64,
         lanes=lanes,
         target=target,
         masks=masks_of(lanes, 1),
     )
-    turns = _turns(length, dtype)
+    turns = _twiddles(length, dtype)
     share = code.parallel(strips, tile)
 
     def run(a: Any, out: Any, scratch: Any) -> None:
@@ -141,15 +141,15 @@ def _columns(
 
 
 @lru_cache(maxsize=16)
-def _turns(length: int, dtype: str) -> Any:
-    """exp(-2 pi i n / length) for every n, in pairs."""
+def _twiddles(length: int, dtype: str) -> Any:
+    """Return exp(-2 pi i n / length) for every n, as pairs."""
     turns = np.exp(-2j * pi / length * np.arange(length))
     return turns.view(np.float64).astype(NUMPY[dtype])
 
 
 @lru_cache(maxsize=16)
-def _near_turns(length: int, dtype: str) -> Any:
-    """For the stages of steps 1 and 4, the turns of the second, third and fourth result."""
+def _short_twiddles(length: int, dtype: str) -> Any:
+    """Return the twiddle factors of the stages with steps 1 and 4."""
     found = []
     for step in (1, 4):
         place = np.arange(length // 4) // step * step
@@ -165,7 +165,7 @@ def _numpy(task: Task) -> Runner:
     axes = tuple(range(-task["axes"], 0))
     inverse = task.op == "ifft"
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         a, out = (
             view(inputs[0], task.inputs[0].shape, dtype),
             view(output, task.output.shape, dtype),
@@ -183,7 +183,7 @@ def _numpy(task: Task) -> Runner:
 
 
 def _of_real(a: Any, out: Any, axes: tuple[int, ...]) -> None:
-    """Half of the transform of real numbers; the rest of it mirrors that, conjugated."""
+    """Complete the transform of real numbers from its first half, by conjugate symmetry."""
     length = a.shape[-1]
     np.fft.rfftn(a, axes=axes, out=out[..., : length // 2 + 1])
     rest, mirrored = out[..., length // 2 + 1 :], out[..., (length - 1) // 2 : 0 : -1]

@@ -1,7 +1,7 @@
-"""Counts of values on the CPU: pieces have counters of their own, added up at the end.
+"""Histograms on the CPU: each piece has its own counters, which are added at the end.
 
-Bytes are counted by value and the values sorted into bins afterwards. Other numbers get a guess at
-their bin, a vector at a time, which the bins' edges then set right.
+Bytes are counted by value, and the values are sorted into bins afterwards. For other numbers the
+bin is estimated, a vector at a time, and then corrected by the bins' edges.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from dala.gpu.compute.dtypes import NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -32,15 +32,15 @@ from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import memories, native_type
 from dala.gpu.compute.engines.cpu.threads import pool
 
-#: Numbers whose bins are guessed before they are counted.
+#: Numbers whose bins are estimated before they are counted.
 BATCH: Final = 512
-#: The least numbers that make a piece of work for a thread.
+#: Numbers of a piece at least.
 PIECE: Final = 1 << 17
 
 
 @native
 def count_bytes(a: Array[u8], counts: Array[u32], length: i64, start: i64, end: i64) -> None:
-    """Pieces of ``length`` bytes; neighbours go to different counters, so that none waits."""
+    """Count pieces of ``length`` bytes; neighbors use different counters, so that none waits."""
     own = local(u32, 1024)
     for job in range(start, end):
         for k in independent(range(1024)):
@@ -62,8 +62,8 @@ def count_bytes(a: Array[u8], counts: Array[u32], length: i64, start: i64, end: 
 
 
 @native
-def guess(x: Any, low: Any, scale: f64, most: i32, *, kind: int) -> Any:
-    """About which bin a number is in; it is not below ``low``, or does not matter."""
+def guess_bin(x: Any, low: Any, scale: f64, most: i32, *, kind: int) -> Any:
+    """Return an estimate of the bin of a number, which is at least ``low`` or not counted."""
     if kind == 0:
         g = in_range(i32, min(max((x - low) * f32(scale), 0.0), f32(most)))
     elif kind == 1:
@@ -87,7 +87,7 @@ def count(
     T: type,  # noqa: N803
     kind: int,
 ) -> None:
-    """Pieces of ``length`` numbers. The edges are where bins begin, and then the last number."""
+    """Count pieces of ``length`` numbers; edges are the starts of bins and the last end."""
     at = local(i32, BATCH)
     used = len(edges) - 1
     low = edges[0]
@@ -101,7 +101,7 @@ def count(
             many = min(i64(BATCH), last - i)
             x = a[i:]
             for k in independent(range(many)):
-                at[k] = guess(x[k], low, scale, most, kind=kind)
+                at[k] = guess_bin(x[k], low, scale, most, kind=kind)
             for k in range(many):
                 v = x[k]
                 if low <= v and v <= top:
@@ -116,7 +116,7 @@ def count(
 
 @implements("histogram")
 def make_histogram(engine: Engine, task: Task) -> Runner:
-    """Counters for each piece, as many pieces as threads can use."""
+    """Return the runner: as many pieces as threads can use, each with its own counters."""
     dtype, bins = task.inputs[0].dtype, task["bins"]
     total = 1
     for n in task.inputs[0].shape:
@@ -139,7 +139,7 @@ def make_histogram(engine: Engine, task: Task) -> Runner:
         of_others = code.parallel(pieces, 1)
         scale = min(bins / (task["high"] - task["low"]), 3e38)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         (a,), target = memories(inputs, output)
         out = target.array.view(np.uint32)
         if dtype == "u8":

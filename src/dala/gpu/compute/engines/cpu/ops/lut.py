@@ -1,8 +1,8 @@
-"""Colours through a table on the CPU.
+"""Color lookup tables on the CPU.
 
-The table is copied with four numbers an entry, so that an entry is one vector. Pixels go in blocks:
-places and weights are worked out many pixels at a time, then each pixel adds up its entries, then
-the block is stored. Curves of bytes become a table of 256 entries a channel.
+The table is copied with four numbers an entry, so that an entry is one vector. Pixels are processed
+in blocks: positions and weights are computed for many pixels at a time, then each pixel sums its
+entries, then the block is stored. Curves of bytes become a table of 256 entries a channel.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import FreedError
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -34,20 +33,21 @@ from dala.gpu.compute.engines.cpu.native.names import (
     view,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.ops.shared import memories
 
-#: Pixels of a block; what is known about them fits the nearest cache.
+#: Pixels of a block, whose intermediate values fit the nearest cache.
 BLOCK: Final = 128
 #: Pixels of a tile.
 TILE: Final = 1 << 14
-#: Copies of tables up to this size are kept for the next call.
-KEPT: Final = 4 << 20
+#: Copies of tables up to this size are cached.
+CACHED_BYTES: Final = 4 << 20
 
 _NATIVE: Final = {"u8": u8, "f32": f32}
 
 
 @native
-def spread(lut: Array[f32], wide: Array[f32], start: i64, end: i64) -> None:
-    """Entries of three numbers as entries of four."""
+def pad_entries(lut: Array[f32], wide: Array[f32], start: i64, end: i64) -> None:
+    """Copy entries of three numbers to entries of four."""
     for k in independent(range(start, end)):
         wide[4 * k] = lut[3 * k]
         wide[4 * k + 1] = lut[3 * k + 1]
@@ -56,13 +56,13 @@ def spread(lut: Array[f32], wide: Array[f32], start: i64, end: i64) -> None:
 
 
 @native
-def place(c: f32, low: f32, scale: f32, top: f32) -> f32:
-    """Where in the table a number is; NaN is at 0."""
+def table_position(c: f32, low: f32, scale: f32, top: f32) -> f32:
+    """Return the position of a number in the table; NaN is at 0."""
     return min(max(f32(0), (c - low) * scale), top)
 
 
 @native(fast=True)
-def weigh(
+def find_entries(
     src: Array[T],
     near: Array[i32],
     weights: Array[f32],
@@ -79,7 +79,7 @@ def weigh(
     channels: int,
     tetrahedral: bool,
 ) -> None:
-    """Where the entries of a block's pixels begin, and what each of them counts."""
+    """Write the first entries of a block's pixels, and the weights of all of them."""
     last = size - 1
     top = f32(last)
     step_g = size * 4
@@ -91,9 +91,9 @@ def weigh(
         else:
             at = k * channels
             cr, cg, cb = f32(src[at]), f32(src[at + 1]), f32(src[at + 2])
-        r = place(cr, low_r, scale_r, top)
-        g = place(cg, low_g, scale_g, top)
-        b = place(cb, low_b, scale_b, top)
+        r = table_position(cr, low_r, scale_r, top)
+        g = table_position(cg, low_g, scale_g, top)
+        b = table_position(cb, low_b, scale_b, top)
         i = min(in_range(i32, r), last - 1)
         j = min(in_range(i32, g), last - 1)
         m = min(in_range(i32, b), last - 1)
@@ -123,7 +123,7 @@ def weigh(
 
 
 @native(fast=True)
-def add_up(
+def sum_entries(
     wide: Array[f32],
     near: Array[i32],
     weights: Array[f32],
@@ -133,7 +133,7 @@ def add_up(
     *,
     tetrahedral: bool,
 ) -> None:
-    """The entries of each pixel by their weights, four numbers a pixel."""
+    """Write the weighted sums of each pixel's entries, four numbers a pixel."""
     step_g = size * 4
     step_r = step_g * size
     for k in range(count):
@@ -160,7 +160,7 @@ def add_up(
 
 
 @native(fast=True)
-def put(
+def store_block(
     src: Array[T],
     sums: Array[f32],
     out: Array[S],
@@ -174,7 +174,7 @@ def put(
     stored: int,
     mixing: bool,
 ) -> None:
-    """A block's sums as pixels, mixed with what they were, alpha kept."""
+    """Store a block's sums as pixels, mixed with the originals, alpha kept."""
     if u8 == T and u8 == S and channels == 4 and stored == 4:
         bytes_ = local(u8, 4 * BLOCK)
         for k in independent(range(4 * count)):
@@ -201,7 +201,7 @@ def put(
 
 @native
 def alpha(src: Array[T], k: i64, *, T: type, S: type, channels: int) -> Any:  # noqa: N803
-    """The alpha to store: the pixel's, or all of it."""
+    """Return the alpha to store: the pixel's, or full."""
     if u8 == S:
         if channels == 3:
             return u8(255)
@@ -242,7 +242,7 @@ def look_up(
     tetrahedral: bool,
     mixing: bool,
 ) -> None:
-    """Pixels through a table of three axes."""
+    """Map pixels through a table of three axes."""
     near = local(i32, 3 * BLOCK)
     weights = local(f32, 4 * BLOCK)
     sums = local(f32, 4 * BLOCK)
@@ -250,12 +250,12 @@ def look_up(
     while at < end:
         count = min(end - at, BLOCK)
         pixels = src[at * channels :]
-        weigh(
+        find_entries(
             pixels, near, weights, low_r, low_g, low_b, scale_r, scale_g, scale_b, i32(size), count,
             T=T, channels=channels, tetrahedral=tetrahedral,
         )  # fmt: skip
-        add_up(wide, near, weights, sums, size, count, tetrahedral=tetrahedral)
-        put(
+        sum_entries(wide, near, weights, sums, size, count, tetrahedral=tetrahedral)
+        store_block(
             pixels, sums, out[at * stored :], amount, keep, count,
             T=T, S=S, channels=channels, stored=stored, mixing=mixing,
         )  # fmt: skip
@@ -274,7 +274,7 @@ def curves_of_bytes(
     channels: int,
     stored: int,
 ) -> None:
-    """Pixels through 256 entries a channel."""
+    """Map pixels through 256 entries a channel."""
     for k in range(start, end):
         for c in static(range(3)):
             out[stored * k + c] = table[256 * c + i64(src[channels * k + c])]
@@ -300,12 +300,12 @@ def curves_of_floats(
     stored: int,
     mixing: bool,
 ) -> None:
-    """Pixels through a curve a channel, with straight lines between its entries."""
+    """Map pixels through a curve a channel, linear between its entries."""
     top = f32(size - 1)
     for k in range(start, end):
         for c in static(range(3)):
             v = src[channels * k + c]
-            t = place(v, lows[c], scales[c], top)
+            t = table_position(v, lows[c], scales[c], top)
             i = min(i64(in_range(i32, t)), size - 2)
             t -= f32(i)
             a = lut[3 * i + c]
@@ -323,7 +323,7 @@ def curves_of_floats(
 # runners ------------------------------------------------------------------------------------------
 @implements("lut_apply")
 def make_lut_apply(engine: Engine, task: Task) -> Runner:
-    """Code for the picture's and the table's kinds."""
+    """Return the runner for the picture's and the table's kinds."""
     image, lut = task.inputs
     kinds = {"S": _NATIVE[task.output.dtype], "channels": image.shape[2]}
     kinds["stored"] = task.output.shape[2]
@@ -336,7 +336,7 @@ def make_lut_apply(engine: Engine, task: Task) -> Runner:
 
 
 def _domain(task: Task) -> tuple[list[float], list[float]]:
-    """The domain's low ends and the steps of the table a unit, both in the picture's numbers."""
+    """Return the domain's low ends and the table's steps per unit, in the picture's units."""
     unit = 255.0 if task.inputs[0].dtype == "u8" else 1.0
     last = task.inputs[1].shape[0] - 1
     lows, highs = task["domain_min"], task["domain_max"]
@@ -345,7 +345,7 @@ def _domain(task: Task) -> tuple[list[float], list[float]]:
 
 
 def _mixed(task: Task) -> tuple[float, float]:
-    """The shares of the entries and of the old colour, in the output's numbers."""
+    """Return the shares of the table's color and of the original, in the output's units."""
     white = 255.0 if task.output.dtype == "u8" else 1.0
     unit = 255.0 if task.inputs[0].dtype == "u8" else 1.0
     return task["amount"] * white, (1.0 - task["amount"]) * white / unit
@@ -356,7 +356,7 @@ def _cubes(task: Task, total: int, kinds: dict[str, Any]) -> Runner:
     size = lut.shape[0]
     entries = size**3
     amount, keep = _mixed(task)
-    widen = compile_native(spread).parallel(entries, TILE)
+    widen = compile_native(pad_entries).parallel(entries, TILE)
     run_all = compile_native(
         look_up,
         T=_NATIVE[image.dtype],
@@ -367,15 +367,15 @@ def _cubes(task: Task, total: int, kinds: dict[str, Any]) -> Runner:
     lows, scales = _domain(task)
     spare: list[np.ndarray[Any, Any]] = []
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-        src, table, out = _held(*inputs, output)
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        (src, table), out = memories(inputs, output)
         try:
             wide = spare.pop()
         except IndexError:
             wide = np.empty(entries * 4, np.float32)
         widen(table, wide)
         run_all(src, wide, out, *lows, *scales, size, amount, keep)
-        if wide.nbytes <= KEPT:
+        if wide.nbytes <= CACHED_BYTES:
             spare.append(wide)
 
     return run
@@ -386,15 +386,15 @@ def _curves_of_bytes(task: Task, total: int, kinds: dict[str, Any]) -> Runner:
     lows, scales = (np.array(v)[:, None] for v in _domain(task))
     size = task.inputs[1].shape[0]
     byte = np.arange(256.0)
-    place = np.clip((byte - lows) * scales, 0.0, size - 1)
-    cell = np.minimum(place.astype(np.int64), size - 2)
-    part = place - cell
+    table_position = np.clip((byte - lows) * scales, 0.0, size - 1)
+    cell = np.minimum(table_position.astype(np.int64), size - 2)
+    part = table_position - cell
     channel = np.arange(3)[:, None]
     dtype = np.uint8 if task.output.dtype == "u8" else np.float32
     run_all: Callable[..., None] = compile_native(curves_of_bytes, **kinds).parallel(total, TILE)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-        src, table, out = _held(*inputs, output)
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        (src, table), out = memories(inputs, output)
         curves = table.array.view(np.float32).reshape(size, 3)
         with np.errstate(all="ignore"):
             found = curves[cell, channel] * (1.0 - part) + curves[cell + 1, channel] * part
@@ -412,16 +412,8 @@ def _curves_of_floats(task: Task, total: int, kinds: dict[str, Any]) -> Runner:
     size = task.inputs[1].shape[0]
     run_all = compile_native(curves_of_floats, mixing=keep != 0.0, **kinds).parallel(total, TILE)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-        src, table, out = _held(*inputs, output)
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        (src, table), out = memories(inputs, output)
         run_all(src, table, out, lows, scales, size, amount, keep)
 
     return run
-
-
-def _held(*storages: Storage) -> list[Any]:
-    """The storages' memory, which lives as long as it is held."""
-    held = [storage.handle for storage in storages]
-    if None in held:
-        raise FreedError("a buffer was freed by one thread while another was about to use it")
-    return held

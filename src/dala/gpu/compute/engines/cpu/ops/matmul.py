@@ -1,7 +1,7 @@
-"""Products of matrices: NumPy's BLAS over the buffers' own memory.
+"""Matrix products: NumPy's BLAS over the buffers' own memory.
 
-BLAS has no products of whole numbers. Those of u8 are summed in floats, which hold them exactly;
-those of 32 bits are put together from halves of 16 bits, whose products floats hold as well.
+BLAS has no integer products. Products of u8 are summed in floats, which hold them exactly; those of
+32 bits are assembled from halves of 16 bits, whose products floats hold as well.
 """
 
 from __future__ import annotations
@@ -12,49 +12,49 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import FreedError
 from dala.gpu.compute.dtypes import NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.ops.shared import freed
 
 Array = np.ndarray[Any, Any]
 
-#: Sums of so many products of two 16-bit numbers are exact in f64.
-EXACT: Final = 1 << 21
+#: Sums of this many products of two 16-bit numbers are exact in f64.
+EXACT_PRODUCTS: Final = 1 << 21
 
-#: Products with fewer steps than this are quicker without BLAS than with numbers converted for it.
-FEW: Final = 1 << 14
+#: Products with fewer steps are faster without BLAS, which needs converted numbers.
+MIN_BLAS_STEPS: Final = 1 << 14
 
 
 def view(storage: Storage, shape: tuple[int, ...], dtype: str) -> Array:
-    """A buffer's memory as an array; it keeps the memory alive."""
+    """Return a buffer's memory as an array, which keeps the memory alive."""
     try:
         array: Array = storage.handle.array.view(NUMPY[dtype]).reshape(shape)
     except AttributeError:
-        raise _freed() from None
+        raise freed() from None
     return array
 
 
 @implements("matmul")
 def make_matmul(engine: Engine, task: Task) -> Runner:
-    """One product, or many, into the output's memory."""
+    """Return the runner of one or many products into the output's memory."""
     a, b = task.inputs
     turn_a, turn_b = task["transpose_a"], task["transpose_b"]
     shape_a, shape_b, shape_out = a.shape, b.shape, task.output.shape
     if len(shape_a) > 2 and len(shape_b) <= 2 and not turn_a:
-        # Matrices that share their right side are the rows of one.
+        # Matrices with the same right side are rows of one matrix.
         shape_a = (prod(shape_a[:-1]), shape_a[-1])
         shape_out = shape_a[:1] if len(shape_b) == 1 else (shape_a[0], shape_out[-1])
     multiply = _multiply(task)
     kind, kind_out = NUMPY[a.dtype], NUMPY[task.output.dtype]
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         try:  # as view() does, in half the time
             left = np.ndarray(shape_a, kind, inputs[0].handle.array)
             right = np.ndarray(shape_b, kind, inputs[1].handle.array)
             out = np.ndarray(shape_out, kind_out, output.handle.array)
         except AttributeError:
-            raise _freed() from None
+            raise freed() from None
         if turn_a:
             left = left.swapaxes(-1, -2)
         if turn_b:
@@ -64,18 +64,14 @@ def make_matmul(engine: Engine, task: Task) -> Runner:
     return run
 
 
-def _freed() -> FreedError:
-    return FreedError("a buffer was freed by one thread while another was about to use it")
-
-
 def _multiply(task: Task) -> Callable[..., Any]:
     a = task.inputs[0]
     inner = a.shape[-2 if task["transpose_a"] else -1]
     steps = prod(task.output.shape) * inner
-    if a.dtype == "u8" and inner <= EXACT:
+    if a.dtype == "u8" and inner <= EXACT_PRODUCTS:
         # 24 bits hold the sums of 258 products.
         return _through(np.float32 if inner <= 258 else np.float64)
-    if a.dtype in ("s32", "u32") and steps >= FEW and inner <= EXACT:
+    if a.dtype in ("s32", "u32") and steps >= MIN_BLAS_STEPS and inner <= EXACT_PRODUCTS:
         return _by_halves
     if a.dtype == "u8":
         return lambda left, right, out: np.matmul(
@@ -93,7 +89,7 @@ def _through(kind: type[np.floating[Any]]) -> Callable[..., Any]:
 
 
 def _by_halves(left: Array, right: Array, out: Array) -> None:
-    """Whole numbers of 32 bits, modulo 2**32: a * b = al * bl + 2**16 * (ah * bl + al * bh)."""
+    """Multiply 32-bit integers modulo 2**32: al * bl + 2**16 * (ah * bl + al * bh)."""
     low_a, high_a = _halves(left)
     low_b, high_b = _halves(right)
     low = np.matmul(low_a, low_b).astype(np.int64)

@@ -1,11 +1,11 @@
-"""Softmax and layer normalisation on the CPU: a row, or a tile of columns, stays in the cache."""
+"""Softmax and layer normalization on the CPU: a row, or a tile of columns, stays in the cache."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -39,19 +39,19 @@ from dala.gpu.compute.engines.cpu.ops.shared import (
     row_total,
 )
 
-#: Columns side by side: few enough that a tile of them is still there for the next turn.
+#: Columns of a tile: few enough that it stays in the cache between passes.
 TILE: Final = 256
-#: Rows that are added up before their sums go to wider ones.
+#: Rows whose sums are added before they go to a wider type.
 ROWS: Final = 64
 
 
 # softmax --------------------------------------------------------------------------------------
 @native
 def exp_below(x: Any, *, short: bool) -> Any:
-    """exp(x) for x <= 0 or NaN; what is less than the smallest normal number is 0."""
+    """Return exp(x) for x <= 0 or NaN; results below the smallest normal number are 0."""
     if short:
         low = max(x, -87.336544)
-        turns = fma(low, 1.44269504, 12582912.0)  # rounded: the number of halvings is in its bits
+        turns = fma(low, 1.44269504, 12582912.0)  # rounded: the exponent is in its low bits
         n = turns - 12582912.0
         r = fma(n, -1.42860677e-6, fma(n, -0.693145751953125, low))
         p = fma(r, 1.9875691500e-4, 1.3981999507e-3)
@@ -77,7 +77,7 @@ def exponentials(
     lanes: int,
     short: bool,
 ) -> Any:
-    """Writes exp(x - m); gives the sum."""
+    """Write exp(x - m) and return the sum."""
     s0 = splat(T(0), lanes)
     s1 = s0
     i = i64(0)
@@ -110,7 +110,7 @@ def softmax_rows(
     lanes: int,
     short: bool,
 ) -> None:
-    """Along the last axis."""
+    """Compute the softmax along the last axis."""
     for row in range(start, end):
         x, y = a[row * n : row * n + n], out[row * n : row * n + n]
         m = row_extreme(x, kind=MAX, lanes=lanes)
@@ -142,10 +142,10 @@ def softmax_columns(
     T: type,  # noqa: N803
     short: bool,
 ) -> None:
-    """Along an axis before the last, a tile of columns at a time."""
+    """Compute the softmax along another axis, a tile of columns at a time."""
     top = local(T, TILE)
-    near = local(T, TILE)
-    far = local(f64, TILE)
+    narrow = local(T, TILE)
+    wide = local(f64, TILE)
     for job in range(start, end):
         c0 = (job % tiles) * TILE
         width = min(inner - c0, i64(TILE))
@@ -153,7 +153,7 @@ def softmax_columns(
         y = out[(job // tiles) * n * inner + c0 :]
         for c in independent(range(width)):
             top[c] = x[c]
-            far[c] = f64(0)
+            wide[c] = f64(0)
         for k in range(1, n):
             row = x[k * inner :]
             for c in independent(range(width)):
@@ -162,27 +162,27 @@ def softmax_columns(
         while k < n:
             stop = min(k + ROWS, n)
             for c in independent(range(width)):
-                near[c] = T(0)
+                narrow[c] = T(0)
             while k < stop:
                 row, to = x[k * inner :], y[k * inner :]
                 for c in independent(range(width)):
                     e = exp_below(row[c] - top[c], short=short)
                     to[c] = e
-                    near[c] += e
+                    narrow[c] += e
                 k += 1
             for c in independent(range(width)):
-                far[c] += f64(near[c])
+                wide[c] += f64(narrow[c])
         for c in independent(range(width)):
-            near[c] = T(1 / far[c])
+            narrow[c] = T(1 / wide[c])
         for k in range(n):
             to = y[k * inner :]
             for c in independent(range(width)):
-                to[c] = to[c] * near[c]
+                to[c] = to[c] * narrow[c]
 
 
 @implements("softmax")
 def make_softmax(engine: Engine, task: Task) -> Runner:
-    """Rows where the axis is the last with more than one number, else columns."""
+    """Return code for rows if the axis is the last with more than one number, else for columns."""
     outer, n, inner = task["layout"]
     t = native_type(task.inputs[0].dtype)
     numbers: tuple[int, ...]
@@ -196,7 +196,7 @@ def make_softmax(engine: Engine, task: Task) -> Runner:
         go = code.parallel(outer * tiles, max(1, PIECE // 4 // (n * min(inner, TILE))))
         numbers = (n, inner, tiles)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         (a,), target = memories(inputs, output)
         go(a, target, *numbers)
 
@@ -205,8 +205,8 @@ def make_softmax(engine: Engine, task: Task) -> Runner:
 
 # layer_norm -----------------------------------------------------------------------------------
 @native
-def spread(x: Array[T], m: T, *, T: type, lanes: int) -> tuple[T, T]:  # noqa: N803
-    """Sums of the differences to m, and of their squares."""
+def deviations(x: Array[T], m: T, *, T: type, lanes: int) -> tuple[T, T]:  # noqa: N803
+    """Return the sums of the differences to m, and of their squares."""
     s0 = splat(T(0), lanes)
     s1 = s0
     q0 = s0
@@ -245,16 +245,16 @@ def layer_norm_rows(
     scaled: bool,
     shifted: bool,
 ) -> None:
-    """Rows; the mean that is subtracted is rounded to the dtype, and what is left of it follows."""
+    """Normalize rows. The subtracted mean is rounded to the dtype, and its rest is corrected."""
     for row in range(start, end):
         x, y = a[row * n : row * n + n], out[row * n : row * n + n]
-        m = T(row_total(x, near=T, far=f64, lanes=lanes) / f64(n))
+        m = T(row_total(x, narrow=T, wide=f64, lanes=lanes) / f64(n))
         first = f64(0)
         second = f64(0)
         i = i64(0)
         while i < n:
             last = min(i + BLOCK, n)
-            one, two = spread(x[i:last], m, lanes=lanes)
+            one, two = deviations(x[i:last], m, lanes=lanes)
             first += f64(one)
             second += f64(two)
             i = last
@@ -276,7 +276,7 @@ def layer_norm_rows(
 
 @implements("layer_norm")
 def make_layer_norm(engine: Engine, task: Task) -> Runner:
-    """Rows of the last axis."""
+    """Return the runner over rows of the last axis."""
     a = task.inputs[0]
     t, n, given = native_type(a.dtype), a.shape[-1], len(task.inputs)
     outer = 1
@@ -288,7 +288,7 @@ def make_layer_norm(engine: Engine, task: Task) -> Runner:
     go = code.parallel(outer, max(1, PIECE // 2 // n))
     epsilon = task["epsilon"]
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         held, target = memories(inputs, output)
         a, gamma, beta = (*held, (0, 0), (0, 0))[:3]
         go(a, gamma, beta, target, n, epsilon)

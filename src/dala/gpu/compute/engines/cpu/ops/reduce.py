@@ -1,8 +1,8 @@
 """Reductions on the CPU: rows as vectors with many accumulators, columns side by side.
 
 A pass reduces the middle of three axes (outer, n, inner). Where there are few results, a long axis
-is split into pieces for the threads, and a second pass reduces what those gave. Sums of f32 are
-added up in short blocks, the blocks in f64.
+is split into pieces for the threads, and a second pass reduces their results. Sums of f32 are added
+in short blocks, and the blocks in f64.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -39,22 +40,23 @@ from dala.gpu.compute.engines.cpu.ops.shared import (
     row_total,
     sum_types,
 )
+from dala.typing import NDArray
 
-#: Columns that are reduced side by side, and rows before their sums go to wider ones.
+#: Columns of a tile, and rows whose sums are added before they go to a wider type.
 TILE: Final = 1024
 ROWS: Final = 64
-#: Rows up to this length are unrolled, and vectors go across them.
+#: Rows up to this length are unrolled, with vectors across rows.
 SHORT: Final = 16
 
 Layout: TypeAlias = tuple[int, int, int]
-#: From one array to another, each anything that native code takes.
-Pass: TypeAlias = Callable[[Any, Any], None]
+#: Reduces one array into another.
+Pass: TypeAlias = Callable[[Memory | NDArray, Memory | NDArray], None]
 
 
 # native code ----------------------------------------------------------------------------------
 @native
 def put(out: Array[S], at: i64, total: Any, *, S: type, saturate: bool) -> None:  # noqa: N803
-    """Stores a result as its dtype holds it."""
+    """Store a result as its dtype holds it."""
     if saturate:
         out[at] = S(min(total, 255))
     else:
@@ -73,13 +75,13 @@ def rows(
     *,
     T: type,  # noqa: N803
     S: type,  # noqa: N803
-    near: Any,
-    far: Any,
+    narrow: Any,
+    wide: Any,
     kind: int,
     saturate: bool,
     lanes: int,
 ) -> None:
-    """Pieces of rows: ``splits`` a row, each of ``length`` numbers."""
+    """Reduce pieces of rows: ``splits`` a row, each of ``length`` numbers."""
     for job in range(start, end):
         row, piece = job, i64(0)
         if splits > 1:
@@ -90,7 +92,7 @@ def rows(
             put(
                 out,
                 job,
-                row_total(a[first:last], near=near, far=far, lanes=lanes),
+                row_total(a[first:last], narrow=narrow, wide=wide, lanes=lanes),
                 saturate=saturate,
             )
         else:
@@ -106,19 +108,19 @@ def short_rows(
     *,
     T: type,  # noqa: N803
     S: type,  # noqa: N803
-    near: Any,
-    far: Any,
+    narrow: Any,
+    wide: Any,
     kind: int,
     saturate: bool,
     n: int,
 ) -> None:
-    """Rows of a few numbers, side by side."""
+    """Reduce rows of a few numbers, side by side."""
     for row in independent(range(start, end)):
-        total = near(a[row * n])
+        total = narrow(a[row * n])
         for k in static(range(1, n)):
-            x = near(a[row * n + k])
+            x = narrow(a[row * n + k])
             total = total + x if kind == SUM else extreme(total, x, kind=kind)
-        put(out, row, far(total), saturate=saturate)
+        put(out, row, wide(total), saturate=saturate)
 
 
 @native(fast=True)
@@ -136,18 +138,18 @@ def columns(
     *,
     T: type,  # noqa: N803
     S: type,  # noqa: N803
-    near: Any,
-    far: Any,
+    narrow: Any,
+    wide: Any,
     kind: int,
     saturate: bool,
 ) -> None:
-    """Tiles of columns, over pieces of ``length`` rows.
+    """Reduce tiles of columns over pieces of ``length`` rows.
 
-    ``step`` is how far apart the outer ones are: n rows, and maybe some numbers more, which count
-    as a last row that ends early.
+    ``step`` is the distance between outer items: n rows, and possibly some numbers more, which
+    count as a last, shorter row.
     """
-    nears = local(near, TILE)
-    fars = local(far, TILE)
+    narrow_sums = local(narrow, TILE)
+    wide_sums = local(wide, TILE)
     for job in range(start, end):
         tile, piece, outer = job % tiles, (job // tiles) % splits, job // (tiles * splits)
         c0 = tile * TILE
@@ -160,38 +162,38 @@ def columns(
             rest = min(max(step - n * inner - c0, 0), width)
         if kind == SUM:
             for c in independent(range(width)):
-                fars[c] = far(0)
+                wide_sums[c] = wide(0)
             while k < last:
                 stop = min(k + ROWS, last)
                 for c in independent(range(width)):
-                    nears[c] = near(0)
+                    narrow_sums[c] = narrow(0)
                 while k + 8 <= stop:
                     r0, r1 = here[k * inner :], here[(k + 1) * inner :]
                     r2, r3 = here[(k + 2) * inner :], here[(k + 3) * inner :]
                     r4, r5 = here[(k + 4) * inner :], here[(k + 5) * inner :]
                     r6, r7 = here[(k + 6) * inner :], here[(k + 7) * inner :]
                     for c in independent(range(width)):
-                        one = (near(r0[c]) + near(r1[c])) + (near(r2[c]) + near(r3[c]))
-                        two = (near(r4[c]) + near(r5[c])) + (near(r6[c]) + near(r7[c]))
-                        nears[c] += one + two
+                        one = (narrow(r0[c]) + narrow(r1[c])) + (narrow(r2[c]) + narrow(r3[c]))
+                        two = (narrow(r4[c]) + narrow(r5[c])) + (narrow(r6[c]) + narrow(r7[c]))
+                        narrow_sums[c] += one + two
                     k += 8
                 while k < stop:
                     r0 = here[k * inner :]
                     for c in independent(range(width)):
-                        nears[c] += near(r0[c])
+                        narrow_sums[c] += narrow(r0[c])
                     k += 1
                 for c in independent(range(width)):
-                    fars[c] += far(nears[c])
+                    wide_sums[c] += wide(narrow_sums[c])
             if rest > 0:
                 over = here[n * inner :]
                 for c in independent(range(rest)):
-                    fars[c] += far(over[c])
+                    wide_sums[c] += wide(over[c])
             for c in independent(range(width)):
-                put(out, (job // tiles) * inner + c0 + c, fars[c], saturate=saturate)
+                put(out, (job // tiles) * inner + c0 + c, wide_sums[c], saturate=saturate)
         else:
             first = here[k * inner :]
             for c in independent(range(width)):
-                fars[c] = first[c]
+                wide_sums[c] = first[c]
             k += 1
             while k + 4 <= last:
                 r0, r1 = here[k * inner :], here[(k + 1) * inner :]
@@ -199,30 +201,30 @@ def columns(
                 for c in independent(range(width)):
                     one = extreme(r0[c], r1[c], kind=kind)
                     two = extreme(r2[c], r3[c], kind=kind)
-                    fars[c] = extreme(fars[c], extreme(one, two, kind=kind), kind=kind)
+                    wide_sums[c] = extreme(wide_sums[c], extreme(one, two, kind=kind), kind=kind)
                 k += 4
             while k < last:
                 r0 = here[k * inner :]
                 for c in independent(range(width)):
-                    fars[c] = extreme(fars[c], r0[c], kind=kind)
+                    wide_sums[c] = extreme(wide_sums[c], r0[c], kind=kind)
                 k += 1
             if rest > 0:
                 over = here[n * inner :]
                 for c in independent(range(rest)):
-                    fars[c] = extreme(fars[c], over[c], kind=kind)
+                    wide_sums[c] = extreme(wide_sums[c], over[c], kind=kind)
             for c in independent(range(width)):
-                out[(job // tiles) * inner + c0 + c] = fars[c]
+                out[(job // tiles) * inner + c0 + c] = wide_sums[c]
 
 
 # passes ---------------------------------------------------------------------------------------
 def pass_of(kind: int, t: Type, out: Type, layout: Layout) -> Pass:
-    """What reduces the middle axis of an array of one type into an array of another."""
+    """Return the pass that reduces the middle axis of an array of one type into another."""
     outer, n, inner = layout
-    far = sum_types(t)[1] if kind == SUM else t
+    wide = sum_types(t)[1] if kind == SUM else t
     if inner == 1:
         splits = pieces_for(outer, n)
     else:
-        # Rows of a few numbers are taken together, as many as make a good vector loop.
+        # Short rows are joined, so that loops over columns fill vectors.
         together = TILE // inner if inner <= TILE // 16 else 1
         if together > 1 and n >= 4 * together:
             return _fat_pass(kind, t, out, layout, together)
@@ -230,39 +232,39 @@ def pass_of(kind: int, t: Type, out: Type, layout: Layout) -> Pass:
         splits = pieces_for(outer * tiles, n * min(inner, TILE))
     length = -(-n // splits)
     splits = -(-n // length)
-    target = out if splits == 1 else far
+    target = out if splits == 1 else wide
     pieces = pieces_of_rows if inner == 1 else pieces_of_columns
     first = pieces(kind, t, target, layout, n * inner, length, splits)
-    return _then(first, kind, far, out, (outer, splits, inner))
+    return _then(first, kind, wide, out, (outer, splits, inner))
 
 
 def _fat_pass(kind: int, t: Type, out: Type, layout: Layout, together: int) -> Pass:
     outer, n, inner = layout
-    far = sum_types(t)[1] if kind == SUM else t
+    wide = sum_types(t)[1] if kind == SUM else t
     fat = (outer, n // together, inner * together)
     splits = pieces_for(outer, n * inner)
     length = -(-fat[1] // splits)
     splits = -(-fat[1] // length)
-    first = pieces_of_columns(kind, t, far, fat, n * inner, length, splits)
-    return _then(first, kind, far, out, (outer, splits * together, inner))
+    first = pieces_of_columns(kind, t, wide, fat, n * inner, length, splits)
+    return _then(first, kind, wide, out, (outer, splits * together, inner))
 
 
 def _statics(kind: int, t: Type, out: Type) -> dict[str, Any]:
-    near, far = sum_types(t) if kind == SUM else (t, t)
+    narrow, wide = sum_types(t) if kind == SUM else (t, t)
     saturate = kind == SUM and out == U8
-    return {"T": t, "S": out, "near": near, "far": far, "kind": kind, "saturate": saturate}
+    return {"T": t, "S": out, "narrow": narrow, "wide": wide, "kind": kind, "saturate": saturate}
 
 
 def pieces_of_rows(
     kind: int, t: Type, out: Type, layout: Layout, step: int, length: int, splits: int
 ) -> Pass:
-    """Reduces each piece of ``length`` numbers, ``splits`` a row, to one number."""
+    """Reduce each piece of ``length`` numbers, ``splits`` a row, to one number."""
     outer, n, _ = layout
     statics = _statics(kind, t, out)
     if n <= SHORT and splits == 1:
         short = compile_native(short_rows, n=n, **statics).parallel(outer, max(1, PIECE // n))
         return lambda a, b: short(a, b)
-    code = compile_native(rows, lanes=64 // statics["near"].size, **statics)
+    code = compile_native(rows, lanes=64 // statics["narrow"].size, **statics)
     run = code.parallel(outer * splits, max(1, PIECE // length))
     return lambda a, b: run(a, b, n, length, splits)
 
@@ -270,7 +272,7 @@ def pieces_of_rows(
 def pieces_of_columns(
     kind: int, t: Type, out: Type, layout: Layout, step: int, length: int, splits: int
 ) -> Pass:
-    """Reduces each piece of ``length`` rows, ``splits`` of them one upon another, to one row."""
+    """Reduce each piece of ``length`` rows to one row."""
     outer, n, inner = layout
     tiles = -(-inner // TILE)
     code = compile_native(columns, **_statics(kind, t, out))
@@ -279,14 +281,14 @@ def pieces_of_columns(
 
 
 def _then(first: Pass, kind: int, middle: Type, out: Type, left: Layout) -> Pass:
-    """A pass, and those that reduce what it left, if anything."""
+    """Return a pass followed by those that reduce its results, if any."""
     if left[1] == 1:
         return first
     second = pass_of(kind, middle, out, left)
     count = left[0] * left[1] * left[2]
     dtype = numpy_type(middle)
 
-    def run(a: Any, b: Any) -> None:
+    def run(a: Memory | NDArray, b: Memory | NDArray) -> None:
         between = np.empty(count, dtype)
         first(a, between)
         second(between, b)
@@ -299,7 +301,7 @@ _KINDS: Final = {"reduce_max": MAX, "reduce_min": MIN, "reduce_sum": SUM}
 
 @implements("reduce_max", "reduce_min", "reduce_sum")
 def make_reduction(engine: Engine, task: Task) -> Runner:
-    """One pass an axis, or fewer."""
+    """Return the runner: at most one pass for each axis."""
     kind = _KINDS[task.op]
     out = native_type(task.output.dtype)
     t = native_type(task.inputs[0].dtype)
@@ -312,12 +314,13 @@ def make_reduction(engine: Engine, task: Task) -> Runner:
         t = middle
     dtype = numpy_type(middle)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
-        (a,), target = memories(inputs, output)
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        (memory,), target = memories(inputs, output)
+        source: Memory | NDArray = memory
         for do, count in steps[:-1]:
             between = np.empty(count, dtype)
-            do(a, between)
-            a = between
-        steps[-1][0](a, target)
+            do(source, between)
+            source = between
+        steps[-1][0](source, target)
 
     return run

@@ -1,7 +1,7 @@
-"""Running sums on the CPU.
+"""Cumulative sums on the CPU.
 
-A row is taken a vector at a time: the running sums inside of it in a few shuffles, and the sum so
-far, which is all that one vector waits for in the one before. Columns go side by side. Long axes
+A row is processed a vector at a time: the running sums inside the vector take a few shuffles, and
+only the sum so far depends on the previous vector. Columns are processed side by side. Long axes
 are split into pieces: first the sum of each, then each piece from the sum of those before it.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -40,19 +40,19 @@ from dala.gpu.compute.engines.cpu.ops.shared import (
     sum_types,
 )
 
-#: Columns side by side.
+#: Columns of a tile.
 TILE: Final = 1024
 
 F = TypeVar("F")
 
 
 @native
-def as_stored(sums: Any, carry: Any, *, near: Any, out: Any) -> Any:
-    """Running sums and the sum before them, as their dtype holds them."""
+def as_stored(sums: Any, carry: Any, *, narrow: Any, out: Any) -> Any:
+    """Return running sums plus the sum before them, as their dtype holds them."""
     if out == U8:
-        found = U8(min(sums + near(min(carry, 255)), 255))
+        found = U8(min(sums + narrow(min(carry, 255)), 255))
     else:
-        found = out(sums + near(carry))
+        found = out(sums + narrow(carry))
     return found
 
 
@@ -70,27 +70,27 @@ def rows(
     T: type,  # noqa: N803
     S: type,  # noqa: N803
     F: type,  # noqa: N803
-    near: Any,
+    narrow: Any,
     lanes: int,
     shifts: Any,
 ) -> None:
-    """Pieces of rows, each beginning with the sum of those before it."""
-    nothing = splat(near(0), lanes)
+    """Scan pieces of rows, each starting with the sum of those before it."""
+    nothing = splat(narrow(0), lanes)
     for job in range(start, end):
         first = (job // splits) * n + (job % splits) * length
         last = min(first + length, (job // splits + 1) * n)
         carry = before[job] if splits > 1 else F(0)
         i = first
         while i + lanes <= last:
-            v = near(load(a, i, lanes))
+            v = narrow(load(a, i, lanes))
             for shift in static(shifts):
                 v = v + shuffle(nothing, v, shift)
-            store(out, i, as_stored(v, carry, near=near, out=S))
+            store(out, i, as_stored(v, carry, narrow=narrow, out=S))
             carry += F(v[lanes - 1])
             i += lanes
         while i < last:
-            out[i] = as_stored(near(a[i]), carry, near=near, out=S)
-            carry += F(near(a[i]))
+            out[i] = as_stored(narrow(a[i]), carry, narrow=narrow, out=S)
+            carry += F(narrow(a[i]))
             i += 1
 
 
@@ -111,7 +111,7 @@ def columns(
     S: type,  # noqa: N803
     F: type,  # noqa: N803
 ) -> None:
-    """Tiles of columns over pieces of ``length`` rows."""
+    """Scan tiles of columns over pieces of ``length`` rows."""
     carry = local(F, TILE)
     for job in range(start, end):
         c0 = (job % tiles) * TILE
@@ -130,12 +130,12 @@ def columns(
             for c in independent(range(width)):
                 total = carry[c] + F(x[c])
                 carry[c] = total
-                y[c] = as_stored(F(0), total, near=F, out=S)
+                y[c] = as_stored(F(0), total, narrow=F, out=S)
 
 
 @native
 def add_before(sums: Array[F], splits: i64, inner: i64, outer: i64, *, F: type) -> None:  # noqa: N803
-    """Sums of pieces to sums of all pieces before each, in place."""
+    """Replace sums of pieces by the sums of all pieces before each."""
     for o in range(outer):
         for c in range(inner):
             total = F(0)
@@ -148,27 +148,27 @@ def add_before(sums: Array[F], splits: i64, inner: i64, outer: i64, *, F: type) 
 
 @implements("cumsum")
 def make_cumsum(engine: Engine, task: Task) -> Runner:
-    """Pieces where there are too few rows or columns for all threads."""
+    """Return the runner; pieces where there are too few rows or columns for all threads."""
     outer, n, inner = task["layout"]
     t, out = native_type(task.inputs[0].dtype), native_type(task.output.dtype)
-    near, far = sum_types(t)
+    narrow, wide = sum_types(t)
     if not t.floating:
-        near = U32 if out in (U32, U8) or out.name == "i32" else I64
+        narrow = U32 if out in (U32, U8) or out.name == "i32" else I64
     tiles = -(-inner // TILE)
     width = min(inner, TILE)
     splits = pieces_for(outer * tiles, n * width)
     length = -(-n // splits)
     splits = -(-n // length)
-    statics: dict[str, Any] = {"T": t, "S": out, "F": far}
+    statics: dict[str, Any] = {"T": t, "S": out, "F": wide}
     numbers: tuple[int, ...]
     if inner == 1:
-        lanes = 64 // near.size
+        lanes = 64 // narrow.size
         shifts = tuple(
             tuple(0 if i < k else lanes + i - k for i in range(lanes))
             for k in (1, 2, 4, 8)
             if k < lanes
         )
-        code = compile_native(rows, near=near, lanes=lanes, shifts=shifts, **statics)
+        code = compile_native(rows, narrow=narrow, lanes=lanes, shifts=shifts, **statics)
         numbers = (n, length, splits)
     else:
         code = compile_native(columns, **statics)
@@ -176,11 +176,11 @@ def make_cumsum(engine: Engine, task: Task) -> Runner:
     go = code.parallel(outer * splits * tiles, max(1, PIECE // (length * width)))
     pieces = pieces_of_rows if inner == 1 else pieces_of_columns
     layout = (outer, n, inner)
-    sums = pieces(SUM, t, far, layout, n * inner, length, splits) if splits > 1 else None
-    add = compile_native(add_before, F=far)
-    dtype = numpy_type(far)
+    sums = pieces(SUM, t, wide, layout, n * inner, length, splits) if splits > 1 else None
+    add = compile_native(add_before, F=wide)
+    dtype = numpy_type(wide)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         (a,), target = memories(inputs, output)
         if sums is None:
             go(a, (0, 0), target, *numbers)

@@ -1,4 +1,4 @@
-"""What the CPU's code for rows of numbers shares: types, memory, and sums and extremes of a row."""
+"""Helpers of operation code: dtypes, the memory of buffers, and sums and extremes of rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from dala.errors import FreedError
 from dala.gpu.compute.engines.base import Storage
+from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -32,44 +33,49 @@ SUM: Final = 0
 MAX: Final = 1
 MIN: Final = 2
 
-#: Numbers that are added up before their sum goes to a wider one.
+#: Numbers that are added before their sum goes to a wider type.
 BLOCK: Final = 4096
-#: Numbers that make a piece of work for a thread.
+#: Numbers of a piece of work.
 PIECE: Final = 1 << 16
-#: The numbers of lanes.
-COUNTING: Final = tuple(range(64))
+#: The index of each lane.
+LANE_NUMBERS: Final = tuple(range(64))
 
 _NATIVE: Final = {"s32": "i32", "s64": "i64"}
 
 
 def native_type(dtype: str) -> Type:
-    """What native code calls a dtype."""
+    """Return native code's type for a dtype."""
     return BY_NAME[_NATIVE.get(dtype, dtype)]
 
 
 def numpy_type(t: Type) -> np.dtype[Any]:
-    """What NumPy calls a type of native code."""
+    """Return NumPy's dtype for a type of native code."""
     kind = "f" if t.floating else "i" if t.signed else "u"
     return np.dtype(f"{kind}{t.size}")
 
 
-def memories(inputs: Sequence[Storage], output: Storage) -> tuple[list[Any], Any]:
-    """The memory of a call's buffers; hold it while native code works on it."""
+def memories(inputs: Sequence[Storage], output: Storage) -> tuple[list[Memory], Memory]:
+    """Return the memory of a call's buffers; hold it while native code uses it."""
     found, target = [s.handle for s in inputs], output.handle
     if target is None or None in found:
-        raise FreedError("a buffer was freed by one thread while another was about to use it")
+        raise freed()
     return found, target
 
 
+def freed() -> FreedError:
+    """Return the error for a buffer that another thread freed after the call's checks."""
+    return FreedError("run_kernel: a buffer was freed by another thread during the call.")
+
+
 def sum_types(t: Type) -> tuple[Type, Type]:
-    """What a few numbers of a type are added up in, and what all of them are."""
+    """Return the types in which a few numbers of a type, and all of them, are added."""
     if t.floating:
         return t, BY_NAME["f64"]
     return BY_NAME["u32" if t == U8 else "i64"], BY_NAME["i64"]
 
 
 def pieces_for(items: int, size: int) -> int:
-    """How many pieces each of so many items, of so many numbers, is cut into for the threads."""
+    """Return how many pieces each of ``items`` items of ``size`` numbers is split into."""
     threads = pool().threads
     if threads == 1 or items >= 4 * threads:
         return 1
@@ -79,58 +85,58 @@ def pieces_for(items: int, size: int) -> int:
 # native code ----------------------------------------------------------------------------------
 @native
 def first_lanes(count: i64, *, lanes: int) -> Any:
-    """A mask of the first so many lanes."""
-    return load(table(i32, COUNTING), 0, lanes) < i32(count)
+    """Return a mask of the first ``count`` lanes."""
+    return load(table(i32, LANE_NUMBERS), 0, lanes) < i32(count)
 
 
 @native
-def row_sum(a: Array[T], *, T: type, near: Any, lanes: int) -> Any:  # noqa: N803
-    """A sum in many accumulators."""
-    s0 = splat(near(0), lanes)
+def row_sum(a: Array[T], *, T: type, narrow: Any, lanes: int) -> Any:  # noqa: N803
+    """Return a sum, in several accumulators."""
+    s0 = splat(narrow(0), lanes)
     s1 = s0
     s2 = s0
     s3 = s0
     i = i64(0)
     while i + 4 * lanes <= len(a):
-        s0 += near(load(a, i, lanes))
-        s1 += near(load(a, i + lanes, lanes))
-        s2 += near(load(a, i + 2 * lanes, lanes))
-        s3 += near(load(a, i + 3 * lanes, lanes))
+        s0 += narrow(load(a, i, lanes))
+        s1 += narrow(load(a, i + lanes, lanes))
+        s2 += narrow(load(a, i + 2 * lanes, lanes))
+        s3 += narrow(load(a, i + 3 * lanes, lanes))
         i += 4 * lanes
     while i + lanes <= len(a):
-        s0 += near(load(a, i, lanes))
+        s0 += narrow(load(a, i, lanes))
         i += lanes
     if i < len(a):
-        s1 += near(load(a, i, lanes, len(a) - i))
+        s1 += narrow(load(a, i, lanes, len(a) - i))
     return hsum((s0 + s1) + (s2 + s3))
 
 
 @native
-def row_total(a: Array[T], *, T: type, near: Any, far: Any, lanes: int) -> Any:  # noqa: N803
-    """A sum in blocks."""
-    total = far(0)
+def row_total(a: Array[T], *, T: type, narrow: Any, wide: Any, lanes: int) -> Any:  # noqa: N803
+    """Return a sum, in blocks."""
+    total = wide(0)
     i = i64(0)
     while i < len(a):
         last = min(i + BLOCK, len(a))
-        total += far(row_sum(a[i:last], near=near, lanes=lanes))
+        total += wide(row_sum(a[i:last], narrow=narrow, lanes=lanes))
         i = last
     return total
 
 
 @native
 def extreme(x: Any, y: Any, *, kind: int) -> Any:
-    """The larger or the smaller; NaN if either is."""
+    """Return the larger or the smaller of two; NaN if either is."""
     return maximum(x, y) if kind == MAX else minimum(x, y)
 
 
 @native
 def row_extreme(a: Array[T], *, T: type, kind: int, lanes: int) -> Any:  # noqa: N803
-    """The largest or the smallest."""
+    """Return the maximum or the minimum of a row."""
     n = len(a)
     if n < lanes:
         m0 = select(first_lanes(n, lanes=lanes), load(a, 0, lanes, n), splat(a[0], lanes))
     else:
-        m0 = load(a, n - lanes, lanes)  # the last ones, maybe twice: that does no harm
+        m0 = load(a, n - lanes, lanes)  # the last ones, possibly again: harmless
         m1 = m0
         m2 = m0
         m3 = m0

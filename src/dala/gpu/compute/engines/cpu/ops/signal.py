@@ -1,4 +1,4 @@
-"""Convolution of signals, in native code: vectors of results where the whole kernel lies within."""
+"""Convolution of signals: vectors of results where the whole kernel is inside the signal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, Final
 
 from dala.gpu.compute.dtypes import ITEMSIZE
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.jit import jit
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
@@ -26,16 +26,16 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.matmul import view
 
-#: Steps in one tile of work, some 20 us.
+#: Steps of a tile, about 20 us.
 STEPS: Final = 1 << 18
 
-#: Sums of vectors at a time.
+#: Vectors that are summed at a time.
 ACROSS: Final = 8
 
 
 @native(fast=True)
 def dot(a: Array[T], taps: Array[T], at: i64, *, T: type) -> Any:  # noqa: N803
-    """The result at a place of the full convolution, near the ends."""
+    """Return one result of the full convolution, near the ends."""
     total = T(0)
     for k in range(max(at - len(a) + 1, 0), min(at + 1, len(taps))):
         total += a[at - k] * taps[k]
@@ -53,7 +53,7 @@ def slide(
     lanes: int,
     across: int,
 ) -> None:
-    """Results from a place on, all within."""
+    """Write results whose kernels are all inside."""
     sums = local(T, across * lanes)
     for v in static(range(across)):
         store(sums, static(v * lanes), splat(T(0), lanes))
@@ -83,7 +83,7 @@ def convolve(
     lanes: int,
     across: int,
 ) -> None:
-    """Pieces of lines; ``first`` is the place of a line's first result in the full convolution."""
+    """Convolve pieces of lines, from result ``first`` of the full convolution on."""
     span = static(across * lanes)
     pieces = (size + piece - 1) // piece
     for number in range(start, end):
@@ -92,7 +92,7 @@ def convolve(
         target = out[line * size : (line + 1) * size]
         begin = number % pieces * piece
         stop = min(begin + piece, size)
-        # Results from `low` to before `high` have the whole kernel within the line.
+        # The kernels of results [low, high) are inside the line.
         low = min(max(len(taps) - 1 - first, begin), stop)
         high = max(min(length - first, stop), low)
         for n in range(begin, low):
@@ -110,7 +110,7 @@ def convolve(
 
 @implements("convolve1d")
 def make_convolve1d(engine: Engine, task: Task) -> Runner:
-    """All lines, in pieces of some thousand results."""
+    """Return the runner over all lines, in pieces of some thousand results."""
     dtype = task.output.dtype
     length, taps = task.inputs[0].shape[-1], task.inputs[1].shape[0]
     size, first = task.output.shape[-1], task["first"]
@@ -127,7 +127,7 @@ def make_convolve1d(engine: Engine, task: Task) -> Runner:
     chunk = max(1, STEPS * 16 // (piece * taps))
     share = code.parallel(lines * -(-size // piece), chunk)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         a, kernel = view(inputs[0], (-1,), dtype), view(inputs[1], (-1,), dtype)
         share(a, kernel, view(output, (-1,), dtype), length, size, first, piece)
 

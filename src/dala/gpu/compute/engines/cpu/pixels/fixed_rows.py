@@ -33,7 +33,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.compute.engines.cpu.pixels.taps import FOURS_OF_TAPS, LINE, PAIRS_OF_TAPS
 
 #: Numbers that a line needs room for.
-LINE_ROOM: Final = LINE * 4 + 64
+LINE_CAPACITY: Final = LINE * 4 + 64
 #: Bias and factor for weights that add up to FIXED_ONE; see ``taps.fixed_rounding``.
 UNIT: Final = 32
 FACTOR: Final = 65536 // UNIT

@@ -8,7 +8,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import Array, i16, i32, i64, local, static, u8
-from dala.gpu.compute.engines.cpu.pixels.fixed_rows import LINE_ROOM, sum_across, sum_down
+from dala.gpu.compute.engines.cpu.pixels.fixed_rows import LINE_CAPACITY, sum_across, sum_down
 from dala.gpu.compute.engines.cpu.pixels.taps import FIXED_TAPS, LINE
 from dala.gpu.compute.engines.sampling.taps import Taps
 
@@ -31,7 +31,7 @@ def resize_fixed(
     half: i16, factor: i16, start: i64, end: i64, *, taps_x: int, taps_y: int, channels: int,
 ) -> None:  # fmt: skip
     """Resize rows [start, end): each is summed down, then across."""
-    line = local(i16, LINE_ROOM)
+    line = local(i16, LINE_CAPACITY)
     pitch, step = width * channels, len(first_y)
     packed = static(8 if taps_x <= 2 else (taps_x + 3) // 4 * 16)
     for b in range(len(blocks) // 4):

@@ -26,7 +26,7 @@ from dala.gpu.compute.engines.cpu.pixels.gather import nearest_row
 
 #: Numbers that the line of sums holds; it is on the stack, with room to read beyond its end.
 LINE: Final = 32768
-LINE_ROOM: Final = LINE + 8
+LINE_CAPACITY: Final = LINE + 8
 
 
 @native
@@ -55,7 +55,7 @@ def resize_float(
     count. ``finish`` holds a tensor's gains and then its biases; ``plane`` is the distance between
     its channels.
     """
-    line = local(f32, LINE_ROOM)
+    line = local(f32, LINE_CAPACITY)
     for b in range(len(blocks) // 4):
         begin, stop = i64(blocks[b * 4]), i64(blocks[b * 4 + 1])
         base, many = i64(blocks[b * 4 + 2]), i64(blocks[b * 4 + 3])

@@ -1,4 +1,4 @@
-"""Resizing on the CPU: tables made once, tiles of output rows over the threads."""
+"""Runners of resize and preprocess: tables computed once, tiles of output rows on threads."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import FreedError
 from dala.gpu.compute.dtypes import NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, u8, u32
 from dala.gpu.compute.engines.cpu.ops import implements
@@ -20,6 +19,7 @@ from dala.gpu.compute.engines.cpu.ops.resize.fixed import (
 )
 from dala.gpu.compute.engines.cpu.ops.resize.float import LINE, resize_float, resize_nearest
 from dala.gpu.compute.engines.cpu.ops.resize.sparse import LANES, tensor_sparse
+from dala.gpu.compute.engines.cpu.ops.shared import memories
 from dala.gpu.compute.engines.cpu.pixels.taps import LINE as FIXED_LINE
 from dala.gpu.compute.engines.cpu.pixels.taps import (
     fixed_columns,
@@ -31,21 +31,21 @@ from dala.gpu.compute.engines.registry import run_on_host
 from dala.gpu.compute.engines.sampling.taps import Axis, Taps, task_axes
 
 _NATIVE: Final = {"f32": f32, "u8": u8}
-#: Loops over up to so many taps are written out.
-FEW: Final = 8
-#: Pixels that a pixel of a much smaller tensor may be made of, to be read one by one.
-FEW_AT_ONCE: Final = 16
+#: Loops over up to this many taps are unrolled.
+UNROLLED_TAPS: Final = 8
+#: Source pixels of a tensor pixel at most, for the sparse code.
+SPARSE_TAPS: Final = 16
 #: Output columns of a block at most.
 COLUMNS: Final = 2048
 #: Output pixels of a tile at least.
 TILE: Final = 1 << 14
-#: The same where a pixel is made of few.
+#: The same for the sparse code.
 SPARSE_TILE: Final = 1 << 12
 
 
 @implements("resize", "preprocess")
 def make_resize(engine: Engine, task: Task) -> Runner:
-    """A picture in another size, or as a tensor."""
+    """Return the runner that resizes a picture, or makes a tensor of it."""
     y, x = task_axes(task)
     taps_y, taps_x = (axis.taps(task["method"], task["antialias"]) for axis in (y, x))
     image = task.inputs[0]
@@ -54,8 +54,8 @@ def make_resize(engine: Engine, task: Task) -> Runner:
         return run_on_host(engine, task)
     if task.op == "resize" and task["method"] == "nearest":
         return _nearest(image.dtype, y, x, taps_y, taps_x, channels)
-    colour = task.op == "resize" and image.dtype == "u8" and channels > 1
-    if colour and fixed_fits(taps_y, taps_x):
+    color = task.op == "resize" and image.dtype == "u8" and channels > 1
+    if color and fixed_fits(taps_y, taps_x):
         return _fixed(y, x, taps_y, taps_x, channels)
     return _float(task, y, x, taps_y, taps_x, channels)
 
@@ -68,23 +68,16 @@ def _nearest(dtype: str, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels:
     return _runner(code.parallel(y.size, rows_of_tile(y.size, x.size), fixed=fixed))
 
 
-def _runner(run_rows: Callable[..., None], bare: Any = None) -> Runner:
-    """What runs code that takes the source's and the target's memory; ``bare`` is run before."""
+def _runner(run_rows: Callable[..., None], fill_padding: Any = None) -> Runner:
+    """Return what runs code on the source's and the target's memory, after ``fill_padding``."""
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...] = ()) -> None:
-        source, target = _held(inputs[0]), _held(output)
-        if bare is not None:
-            bare(target.array)
+    def run(inputs: Sequence[Storage], output: Storage, params: Values = ()) -> None:
+        (source,), target = memories(inputs, output)
+        if fill_padding is not None:
+            fill_padding(target.array)
         run_rows(source, target)
 
     return run
-
-
-def _held(storage: Storage) -> Any:
-    """The memory of a buffer; whoever holds it keeps it alive."""
-    if storage.handle is None:
-        raise FreedError("a buffer was freed by one thread while another was about to use it")
-    return storage.handle
 
 
 def _fixed(y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
@@ -104,7 +97,7 @@ def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: i
     sparse = (
         tensor
         and channels >= 3
-        and taps_x.count * taps_y.count <= FEW_AT_ONCE
+        and taps_x.count * taps_y.count <= SPARSE_TAPS
         and x.source >= 2 * taps_x.count * x.size
     )
     (top, bottom), (left, right) = y.window, x.window
@@ -115,15 +108,15 @@ def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: i
         T=_NATIVE[task.inputs[0].dtype],
         S=_NATIVE[task.output.dtype],
         channels=channels,
-        few_x=taps_x.count if taps_x.count <= FEW else 0,
-        few_y=taps_y.count if taps_y.count <= FEW else 0,
+        few_x=taps_x.count if taps_x.count <= UNROLLED_TAPS else 0,
+        few_y=taps_y.count if taps_y.count <= UNROLLED_TAPS else 0,
         pick=task["channels"] if tensor else (),
     )
     planes = tensor and task["layout"] == "nchw"
     step = 1 if planes else 3 if tensor else channels
     numbers = (*task["gain"], *task["bias"]) if tensor else (0.0,)
     weights_x = taps_x.weights.astype(np.float32)
-    if channels == 1 and not tensor and taps_x.count <= FEW:
+    if channels == 1 and not tensor and taps_x.count <= UNROLLED_TAPS:
         weights_x = np.ascontiguousarray(weights_x.T)
     tables = (
         taps_y.first,
@@ -143,11 +136,11 @@ def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: i
     )
     rows = rows_of_tile(bottom - top, right - left)
     run_rows = code.parallel(bottom - top, rows, fixed=(*tables, *place))
-    return _runner(run_rows, _bare(task, y, x) if tensor else None)
+    return _runner(run_rows, _padding(task, y, x) if tensor else None)
 
 
 def _sparse(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
-    """A tensor much smaller than the picture, made of single pixels of it."""
+    """Return the runner of a tensor much smaller than the picture, from few of its pixels."""
     (top, bottom), (left, _) = y.window, x.window
     planes = task["layout"] == "nchw"
     code = compile_native(
@@ -158,7 +151,7 @@ def _sparse(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: 
         taps_y=taps_y.count,
         pick=task["channels"],
         planes=planes,
-        pairs=by_twos(task.inputs[0].dtype, taps_y, taps_x) and len(taps_x.first) >= LANES,
+        pairs=bilinear_bytes(task.inputs[0].dtype, taps_y, taps_x) and len(taps_x.first) >= LANES,
     )
     step = 1 if planes else 3
     tables = (
@@ -172,22 +165,22 @@ def _sparse(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: 
     place = x.source * channels, begin, x.size * step, x.size * y.size if planes else 1
     rows = max(-(-SPARSE_TILE // x.size), -(-(bottom - top) // (pool().threads * 4)))
     run_rows = code.parallel(bottom - top, min(rows, bottom - top), fixed=(*tables, *place))
-    return _runner(run_rows, _bare(task, y, x))
+    return _runner(run_rows, _padding(task, y, x))
 
 
-def by_twos(dtype: str, taps_y: Taps, taps_x: Taps) -> bool:
-    """Whether pixels are made of two by two of bytes."""
+def bilinear_bytes(dtype: str, taps_y: Taps, taps_x: Taps) -> bool:
+    """Return whether each pixel is computed from two by two pixels of bytes."""
     return dtype == "u8" and taps_x.count == taps_y.count == 2
 
 
 def rows_of_tile(rows: int, width: int) -> int:
-    """Rows of a tile: a few tiles for each thread, none of them tiny."""
+    """Return the rows of a tile: a few tiles for each thread, none of them tiny."""
     shared = -(-rows // (pool().threads * 4))
     return max(1, min(max(shared, -(-TILE // width)), rows))
 
 
 def _blocks(taps: Taps, *, columns: int, pixels: int) -> Any:
-    """Columns [from, to) and the source pixels [from, from + many) that they are made of."""
+    """Return blocks: columns [begin, stop), their first source pixel, and how many they read."""
     found: list[tuple[int, int, int, int]] = []
     ends = taps.first + taps.count
     begin = 0
@@ -201,14 +194,14 @@ def _blocks(taps: Taps, *, columns: int, pixels: int) -> Any:
     return np.array(found, np.int32).reshape(-1)
 
 
-def _bare(task: Task, y: Axis, x: Axis) -> Any:
-    """Fills what no part of the picture lies on, or None if there is none."""
+def _padding(task: Task, y: Axis, x: Axis) -> Any:
+    """Return what fills the area around the picture, or None if there is none."""
     (top, bottom), (left, right) = y.window, x.window
     if (top, bottom, left, right) == (0, y.size, 0, x.size):
         return None
     planes = task["layout"] == "nchw"
     step = 1 if planes else 3
-    # Whole rows of it, since copies of three numbers at a time are slow.
+    # As whole rows: copies of three numbers at a time are slow.
     pad = np.float32(task["pad"])
     row = np.repeat(pad, x.size).reshape(3, 1, -1) if planes else np.tile(pad, x.size)[None, None]
 

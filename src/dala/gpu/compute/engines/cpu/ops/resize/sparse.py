@@ -1,7 +1,7 @@
-"""Tensors made of few pixels each: what lies between those is not read.
+"""Tensors much smaller than the picture: only the pixels that count are read.
 
-Two by two pixels of bytes are taken for sixteen output pixels at once: eight bytes are gathered of
-each of the two rows, in which both neighbours lie.
+For bilinear weights over bytes, sixteen output pixels are computed at once: eight bytes are
+gathered from each of two rows, which contain both neighbors.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from dala.gpu.compute.engines.cpu.native.names import (
 )
 from dala.gpu.compute.engines.cpu.pixels.gather import weigh_corners
 
-#: Output pixels at once; rows of fewer are made one by one.
+#: Output pixels at once; shorter rows are computed one by one.
 LANES: Final = 16
 _HALF: Final = LANES // 2
 _BOTH: Final = tuple(range(LANES))
-#: Where the numbers of sixteen pixels come from when their planes are laid side by side.
+#: Shuffles that interleave three planes of sixteen pixels.
 _MIXED: Final = tuple(
     tuple(n % 3 * LANES + n // 3 for n in range(k * LANES, (k + 1) * LANES)) for k in range(3)
 )
@@ -44,9 +44,9 @@ def one_pixel(
     source: Array[T], at: i64, pitch: i64, down: Array[f32], across: Array[f32], step: i64,
     *, T: type, channels: int, taps_x: int, taps_y: int, last: bool,  # noqa: N803
 ) -> Any:  # fmt: skip
-    """A pixel from the few around it, four lanes of which ``channels`` count.
+    """Return a pixel from the few around it: four lanes, of which ``channels`` count.
 
-    The ``last`` ones of a picture are read without what lies beyond.
+    With ``last`` nothing beyond the end of the picture is read.
     """
     total = splat(f32(0), 4)
     for j in static(range(taps_y)):
@@ -66,7 +66,7 @@ def row_of_pixels(
     down: Array[f32], places: Array[i32], weights_x: Array[f32], finish: Array[f32],
     *, T: type, channels: int, taps_x: int, taps_y: int, pick: tuple[int, ...],  # noqa: N803
 ) -> None:  # fmt: skip
-    """A row of the tensor, pixel by pixel."""
+    """Write a row of the tensor, pixel by pixel."""
     reach = (taps_y - 1) * pitch + (taps_x - 1) * channels + 4
     step = 1 if plane > 1 else 3
     for x in range(len(places)):
@@ -89,11 +89,11 @@ def row_of_pixels(
 
 
 @native
-def pixels(row: Array[u8], places: Array[i32], x: i64, *, beside: int) -> Any:
-    """Sixteen pixels of a source row, or those so many bytes beside them, as words."""
+def pixel_words(row: Array[u8], places: Array[i32], x: i64, *, offset: int) -> Any:
+    """Return sixteen pixels of a source row, or those ``offset`` bytes further, as words."""
     a = gather(row, load(places, x, _HALF), u64)
     b = gather(row, load(places, x + _HALF, _HALF), u64)
-    return shuffle(u32(a >> static(8 * beside)), u32(b >> static(8 * beside)), _BOTH)
+    return shuffle(u32(a >> static(8 * offset)), u32(b >> static(8 * offset)), _BOTH)
 
 
 @native(fast=True)
@@ -102,13 +102,19 @@ def row_of_pairs(
     down: Array[f32], places: Array[i32], weights_x: Array[f32], finish: Array[f32],
     *, channels: int, pick: tuple[int, ...], planes: bool,
 ) -> None:  # fmt: skip
-    """A row of the tensor, sixteen pixels at a time; the last of them may be made twice."""
+    """Write a row of the tensor, sixteen pixels at a time; the last ones may be written twice."""
     width = len(places)
     above, below = source[at:], source[at + pitch :]
     for n in range((width + LANES - 1) // LANES):
         x = min(n * LANES, width - LANES)
-        a, b = pixels(above, places, x, beside=0), pixels(above, places, x, beside=channels)
-        c, d = pixels(below, places, x, beside=0), pixels(below, places, x, beside=channels)
+        a, b = (
+            pixel_words(above, places, x, offset=0),
+            pixel_words(above, places, x, offset=channels),
+        )
+        c, d = (
+            pixel_words(below, places, x, offset=0),
+            pixel_words(below, places, x, offset=channels),
+        )
         left, right = load(weights_x, x, LANES), load(weights_x, width + x, LANES)
         wa, wb, wc, wd = left * down[0], right * down[0], left * down[1], right * down[1]
         red = weigh_corners(a, b, c, d, wa, wb, wc, wd, channel=static(pick[0]))
@@ -137,9 +143,9 @@ def tensor_sparse(
     *, T: type, channels: int, taps_x: int, taps_y: int, pick: tuple[int, ...], pairs: bool,  # noqa: N803
     planes: bool,
 ) -> None:  # fmt: skip
-    """Rows [start, end) of a tensor, each pixel made of few.
+    """Write rows [start, end) of a tensor.
 
-    ``places`` says where in a row a pixel begins, and there all pixels' first weights come first.
+    ``places`` are the offsets of pixels in a source row; weights are ordered by tap, then by pixel.
     """
     for y in range(start, end):
         at = i64(first_y[y]) * pitch

@@ -1,4 +1,4 @@
-"""Warps on the CPU: tiles of output rows over the threads."""
+"""Runners of warps: tiles of output rows on threads."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import FreedError
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, u8
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.resize.runners import rows_of_tile
+from dala.gpu.compute.engines.cpu.ops.shared import memories
 from dala.gpu.compute.engines.cpu.ops.warp.sample import AFFINE, MAP, PERSPECTIVE, warp
 from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS, affine_tables
 
@@ -22,7 +22,7 @@ _NO_TABLE: Final = np.zeros(4, np.uint32)
 
 @implements("remap", "warp_affine", "warp_perspective")
 def make_warp(engine: Engine, task: Task) -> Runner:
-    """Code for the task's dtype, channels, method and border."""
+    """Return the runner for the task's dtype, channels, method and border."""
     image, out = task.inputs[0].shape, task.output.shape
     kind = _KIND[task.op]
     code = compile_native(
@@ -41,11 +41,9 @@ def make_warp(engine: Engine, task: Task) -> Runner:
         table = np.concatenate(affine_tables(task["matrix"], *out[:2])).reshape(-1)
     sizes = image[1], image[0], out[1]
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...] = ()) -> None:
-        handles = [s.handle for s in (*inputs, output)]
-        if None in handles:
-            raise FreedError("a buffer was freed by one thread while another was about to use it")
-        places = handles[1] if kind == MAP else table
-        run_rows(handles[0], places, matrix, fill, handles[-1], *sizes)
+    def run(inputs: Sequence[Storage], output: Storage, params: Values = ()) -> None:
+        sources, out_memory = memories(inputs, output)
+        coordinates = sources[1] if kind == MAP else table
+        run_rows(sources[0], coordinates, matrix, fill, out_memory, *sizes)
 
     return run

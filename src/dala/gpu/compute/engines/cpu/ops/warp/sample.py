@@ -1,5 +1,7 @@
-"""Sampling pictures at coordinates, for the CPU: where all pixels that count lie inside there is no
-border to think of, and four channels are one vector.
+"""Warped rows: samples at coordinates, with borders.
+
+Samples whose pixels are all inside the picture need no border code, and four channels are one
+vector.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u32,
     view,
 )
-from dala.gpu.compute.engines.cpu.ops.warp.coordinates import add_places, map_places, seen_places
+from dala.gpu.compute.engines.cpu.ops.warp.coordinates import (
+    affine,
+    mapped,
+    perspective,
+)
 from dala.gpu.compute.engines.cpu.pixels.gather import (
     bicubic,
     bicubic_gray,
@@ -38,17 +44,17 @@ from dala.gpu.compute.engines.cpu.pixels.gather import (
     pixel,
 )
 
-#: Codes of what shaders know by name, in the order of engines/coordinates.py.
+#: Indices in METHODS and BORDERS of ``engines/sampling/coordinates.py``, and kinds of warp.
 NEAREST, BILINEAR, BICUBIC = 0, 1, 2
 CONSTANT, CLAMP, REFLECT, WRAP = 0, 1, 2, 3
 AFFINE, PERSPECTIVE, MAP = 0, 1, 2
-#: Pixels whose coordinates are found together.
-STRETCH: Final = 256
+#: Pixels of a batch.
+BATCH: Final = 256
 
 
 @native
 def fold(i: i64, count: i64, *, border: int) -> i64:
-    """A position inside, by the border's rule."""
+    """Return an index inside the picture, by the rule of the border."""
     if border == WRAP:
         return i % count
     elif border == REFLECT:
@@ -64,7 +70,7 @@ def tap(
     source: Array[T], x: i64, y: i64, width: i64, height: i64, fill: Any,
     *, T: type, channels: int, border: int,  # noqa: N803
 ) -> Any:  # fmt: skip
-    """A pixel anywhere."""
+    """Return a pixel at any position."""
     at = (fold(y, height, border=border) * width + fold(x, width, border=border)) * channels
     value = pixel(source, at, channels=channels)
     if border == CONSTANT:
@@ -78,7 +84,7 @@ def sample(
     source: Array[T], x: i64, part_x: f32, y: i64, part_y: f32, width: i64, height: i64, fill: Any,
     *, T: type, channels: int, method: int, border: int,  # noqa: N803
 ) -> Any:  # fmt: skip
-    """The picture's value at a place."""
+    """Return a bilinear or bicubic sample at any position."""
     if method == BILINEAR:
         value = fill
         if border == CONSTANT and (x < -1 or x >= width or y < -1 or y >= height):
@@ -119,7 +125,7 @@ def copy_nearest(
     part_y: Array[f32], width: i64, height: i64, fill: Array[T], out: Array[T], count: i64,
     *, T: type, channels: int, border: int,  # noqa: N803
 ) -> None:  # fmt: skip
-    """A stretch of pixels as they are in the source."""
+    """Copy the nearest pixels of a batch."""
     if channels == 1:
         for i in independent(range(count)):
             x = i64(whole_x[i]) + select(part_x[i] >= 0.5, 1, 0)
@@ -145,7 +151,7 @@ def copy_nearest(
 
 @native
 def all_inside(whole: Array[i32], count: i64, low: i32, high: i32) -> Any:
-    """Whether all positions lie in [low, high)."""
+    """Return whether all positions are in [low, high)."""
     least, most = whole[0], whole[0]
     for i in range(1, count):
         least, most = min(least, whole[i]), max(most, whole[i])
@@ -153,19 +159,19 @@ def all_inside(whole: Array[i32], count: i64, low: i32, high: i32) -> Any:
 
 
 @native(fast=True)
-def gray_stretch(
+def sample_gray(
     source: Array[T], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],
     part_y: Array[f32], width: i64, out: Array[T], count: i64,
     *, T: type, method: int,  # noqa: N803
 ) -> None:  # fmt: skip
-    """A stretch of one channel that needs no pixel beyond the border."""
+    """Sample a batch of one channel that needs no pixel beyond the border."""
     for i in independent(range(count)):
         at = i64(whole_y[i]) * width + i64(whole_x[i])
         if method == BILINEAR:
             value = bilinear_scalar(source, at, width, part_x[i], part_y[i], channels=1)
         else:
             value = bicubic_gray(source, at - width - 1, width, part_x[i], part_y[i])
-        put(out, i, value, channels=1)
+        store_pixel(out, i, value, channels=1)
 
 
 @native
@@ -174,28 +180,28 @@ def warp(
     width: i64, height: i64, out_width: i64, start: i64, end: i64,
     *, T: type, channels: int, method: int, border: int, kind: int,  # noqa: N803
 ) -> None:  # fmt: skip
-    """Rows [start, end) of the output; coordinates are found for a stretch of pixels at a time."""
+    """Warp rows [start, end) of the output, a batch of pixels at a time."""
     beyond = fill[0] if channels == 1 else load(fill, 0, 4)
     given = view(table, f32)
-    whole_x, part_x = local(i32, STRETCH), local(f32, STRETCH)
-    whole_y, part_y = local(i32, STRETCH), local(f32, STRETCH)
+    whole_x, part_x = local(i32, BATCH), local(f32, BATCH)
+    whole_y, part_y = local(i32, BATCH), local(f32, BATCH)
     stored, reach = local(T, 4), static(1 if method == BICUBIC else 0)
-    put(stored, 0, beyond, channels=channels)
+    store_pixel(stored, 0, beyond, channels=channels)
     for y in range(start, end):
         begin = 0
         while begin < out_width:
-            count = min(STRETCH, out_width - begin)
+            count = min(BATCH, out_width - begin)
             first = y * out_width + begin
             if kind == AFFINE:
                 column, row = table[begin * 4 :], table[(out_width + y) * 4 :]
-                add_places(column, row, whole_x, part_x, count)
-                add_places(column[2:], row[2:], whole_y, part_y, count)
+                affine(column, row, whole_x, part_x, count)
+                affine(column[2:], row[2:], whole_y, part_y, count)
             elif kind == MAP:
-                map_places(given[first * 2 :], whole_x, part_x, count)
-                map_places(given[first * 2 + 1 :], whole_y, part_y, count)
+                mapped(given[first * 2 :], whole_x, part_x, count)
+                mapped(given[first * 2 + 1 :], whole_y, part_y, count)
             else:
-                seen_places(matrix, matrix[6:], begin, f64(y), whole_x, part_x, count)
-                seen_places(matrix[3:], matrix[6:], begin, f64(y), whole_y, part_y, count)
+                perspective(matrix, matrix[6:], begin, f64(y), whole_x, part_x, count)
+                perspective(matrix[3:], matrix[6:], begin, f64(y), whole_y, part_y, count)
             if method == NEAREST and u8 == T and channels == 4:
                 copy_nearest(
                     view(source, u32), whole_x, part_x, whole_y, part_y, width, height,
@@ -210,7 +216,7 @@ def warp(
                 all_inside(whole_x, count, i32(reach), i32(width - 1 - reach))
                 and all_inside(whole_y, count, i32(reach), i32(height - 1 - reach))
             ):
-                gray_stretch(
+                sample_gray(
                     source, whole_x, part_x, whole_y, part_y, width, out[first:], count,
                     method=method,
                 )  # fmt: skip
@@ -220,13 +226,13 @@ def warp(
                         source, i64(whole_x[i]), part_x[i], i64(whole_y[i]), part_y[i],
                         width, height, beyond, channels=channels, method=method, border=border,
                     )  # fmt: skip
-                    put(out, (first + i) * channels, v, channels=channels)
-            begin += STRETCH
+                    store_pixel(out, (first + i) * channels, v, channels=channels)
+            begin += BATCH
 
 
 @native
-def put(out: Array[T], at: i64, value: Any, *, T: type, channels: int) -> None:  # noqa: N803
-    """Stores a pixel; u8 rounded, halves up, and saturated."""
+def store_pixel(out: Array[T], at: i64, value: Any, *, T: type, channels: int) -> None:  # noqa: N803
+    """Store a pixel; u8 rounded, halves up, and saturated."""
     if u8 == T:
         whole = saturate(u8, in_range(i32, value + 0.5))
         if channels == 1:

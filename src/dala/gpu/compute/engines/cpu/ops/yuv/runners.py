@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import Native, compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, i16, u8
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import memories
 from dala.gpu.compute.engines.cpu.ops.yuv.decode import decode, fixed_numbers, float_numbers
 from dala.gpu.compute.engines.cpu.ops.yuv.encode import encode, encoding_numbers
-from dala.typing import ParamValue
 
 #: Pixels of a tile, roughly.
 TILE: Final = 1 << 15
@@ -34,7 +33,7 @@ def make_yuv_to_rgb(engine: Engine, task: Task) -> Runner | None:
     run_all = native.parallel(height, max(1, TILE // width))
     pairs = task["format"] == "nv12"
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[ParamValue, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         planes, out = memories(inputs, output)
         run_all(*_planes([m.address for m in planes], height, width, pairs), out, *numbers)
 
@@ -80,7 +79,7 @@ def make_rgb_to_yuv(engine: Engine, task: Task) -> Runner | None:
     run_all = native.parallel(height // 2, max(1, TILE // width // 2))
     pairs, row = task["format"] == "nv12", width * channels
 
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[ParamValue, ...]) -> None:
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         (rgb,), out = memories(inputs, output)
         size = height * row
         both = (rgb.address, size), (rgb.address + row, size - row)

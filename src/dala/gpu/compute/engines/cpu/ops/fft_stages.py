@@ -1,8 +1,8 @@
-"""The native code of Fourier transforms whose length is a power of two.
+"""Native stages of Fourier transforms whose length is a power of two.
 
-Stockham's order, four numbers at a time: each stage reads quarters side by side and writes where
-the next one reads, so nothing is ever put in order afterwards. Between stages real and imaginary
-parts lie apart, in vectors; the first stage takes them apart and the last joins them.
+Radix-4 Stockham stages: each reads quarters side by side and writes where the next one reads, so
+that no reordering is needed. Between stages real and imaginary parts are separate vectors; the
+first stage splits them and the last joins them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dala.gpu.compute.engines.cpu.native.names import (
 
 Masks: TypeAlias = tuple[tuple[int, ...], ...]
 
-#: How numbers lie in memory: pairs, pairs with the parts exchanged, real parts alone, or apart.
+#: Forms of complex numbers in memory: pairs, exchanged pairs, real parts only, or separate.
 PAIRS: Final = 0
 EXCHANGED: Final = 1
 REAL: Final = 2
 APART: Final = 3
 
-#: What the masks of a machine are, in order.
+#: Positions of shuffles in what ``masks_of`` returns.
 EVENS: Final = 0
 ODDS: Final = 1
 JOINED: Final = 2
@@ -38,9 +38,9 @@ SPREAD: Final = 4
 
 
 def masks_of(lanes: int, step: int) -> Masks:
-    """Orders of lanes: what takes pairs apart, joins them, and puts four results in place.
+    """Return shuffles that split pairs, join them, and put four results in place.
 
-    Results of four lie ``step`` apart: [block][which of the four][place].
+    Results of a radix-4 step are ``step`` apart: [block][which of the four][position].
     """
     return (
         tuple(range(0, 2 * lanes, 2)),
@@ -53,7 +53,7 @@ def masks_of(lanes: int, step: int) -> Masks:
 
 @native
 def real_part(a: Array[T], at: i64, *, T: type, lanes: int, form: int, masks: Masks) -> Any:  # noqa: N803
-    """The real parts of numbers in memory; the other ones where the parts are exchanged."""
+    """Load real parts; the imaginary ones where the parts are exchanged."""
     if form == REAL or form == APART:  # noqa: SIM109 - native code has no `in`
         return load(a, at, lanes)
     elif form == PAIRS:
@@ -75,7 +75,7 @@ def imaginary_part(
     form: int,
     masks: Masks,
 ) -> Any:
-    """The imaginary parts; ``b`` is where they are if they lie apart."""
+    """Load imaginary parts; ``b`` holds them if they are separate."""
     if form == REAL:
         return splat(T(0), lanes)
     elif form == APART:
@@ -100,7 +100,7 @@ def put_four(
     T: type,  # noqa: N803
     masks: Masks,
 ) -> None:
-    """Stores four vectors, lanes in the order of the stage."""
+    """Store four vectors in the order of lanes of the stage."""
     low, high = shuffle(a, b, masks[BESIDE]), shuffle(c, d, masks[BESIDE])
     store(out, at, shuffle(low, high, masks[SPREAD]))
 
@@ -119,7 +119,7 @@ def short_stage(
     form: int,
     masks: Masks,
 ) -> None:
-    """A stage whose results lie less than a vector apart; ``turns`` has a turn for each place."""
+    """Run a stage whose results are less than a vector apart; ``turns`` has a factor for each."""
     quarter = length // 4
     for u in range(0, quarter, lanes):
         r0 = real_part(a, u, lanes=lanes, form=form, masks=masks)
@@ -171,7 +171,7 @@ def long_stage(
     T: type,  # noqa: N803
     lanes: int,
 ) -> None:
-    """A stage whose results lie ``step`` apart, a multiple of a vector; turns are in pairs."""
+    """Run a stage whose results are ``step`` apart, a multiple of a vector; factors are pairs."""
     quarter = length // 4
     for p in range(quarter // step):
         w1r, w1i = splat(turns[2 * p * turn], lanes), splat(turns[2 * p * turn + 1], lanes)
@@ -209,7 +209,7 @@ def put(
     form: int,
     masks: Masks,
 ) -> None:
-    """Stores numbers in the form that the output has. Exchanged ones are an inverse's."""
+    """Store numbers in the form of the output; exchanged parts are an inverse transform."""
     if form == PAIRS:
         store(out, 2 * at, shuffle(re, im, masks[JOINED]))
     elif form == EXCHANGED:
@@ -234,7 +234,7 @@ def last_stage(
     form: int,
     masks: Masks,
 ) -> None:
-    """Two or four numbers, no turns; places lie in rows of ``strip``, ``pitch`` apart in memory."""
+    """Run the last step of two or four; rows of ``strip`` positions are ``pitch`` apart."""
     rows = step // strip
     for row in range(rows):
         for c in range(0, strip, lanes):
@@ -275,7 +275,7 @@ def finish(
     form: int,
     masks: Masks,
 ) -> None:
-    """All stages from a step on, over ``count`` places, several of them a number of the line."""
+    """Run all stages from a step on, over ``count`` positions."""
     step = first
     beside = count // (len(turns) // 2)
     while count // step > 4:
@@ -312,7 +312,7 @@ def transform_lines(
     one: Masks,
     four: Masks,
 ) -> None:
-    """Lines of at least four vectors each; ``near`` are the turns of the two short stages."""
+    """Transform lines of at least four vectors; ``near`` are the factors of the short stages."""
     spare = scratch[start // tile * 4 * length :]
     xr, xi = spare[0:length], spare[length : 2 * length]
     yr, yi = spare[2 * length : 3 * length], spare[3 * length : 4 * length]
@@ -349,7 +349,7 @@ def transform_columns(
     target: int,
     masks: Masks,
 ) -> None:
-    """Columns of pairs, a strip at a time; strips are counted through all matrices."""
+    """Transform columns of pairs, a strip at a time; strips are numbered over all matrices."""
     count = length * strip
     spare = scratch[start // tile * 4 * count :]
     xr, xi = spare[0:count], spare[count : 2 * count]

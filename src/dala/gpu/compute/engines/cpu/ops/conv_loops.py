@@ -1,4 +1,4 @@
-"""The native code of convolutions; ``conv.py`` says what is where."""
+"""Native loops of convolutions; ``conv.py`` describes the layout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 
 
 @native
-def spread(
+def pad_planes(
     x: Array[T],
     to: Array[T],
     shifts: Array[i64],
@@ -34,14 +34,14 @@ def spread(
     *,
     T: type,  # noqa: N803
 ) -> None:
-    """Planes of an image with zeros around, every step_y-th row and step_x-th column together.
+    """Copy planes of an image to the padded layout, grouped by phase.
 
-    ``shifts`` are, for each phase, the row and the column of the image that come first.
+    ``shifts`` are the first row and column of the image for each phase.
     """
     for plane in range(start, end):
         for phase in range(phases):
             first_y, first_x = shifts[2 * phase], shifts[2 * phase + 1]
-            # Columns from `low` to before `high` are within the image.
+            # Columns [low, high) are inside the image.
             low = min(max((step_x - 1 - first_x) // step_x, 0), pitch)
             high = max(min((width - 1 - first_x) // step_x + 1, pitch), low)
             for y in range(rows):
@@ -86,11 +86,10 @@ def convolve(
     across: int,
     rows: int,
 ) -> None:
-    """Blocks of ``rows`` outputs at ``across * lanes`` places, summed in registers.
+    """Compute blocks of ``rows`` outputs at ``across * lanes`` positions, summed in registers.
 
-    A place is a position in rows of ``pitch``; those beyond ``width`` are computed and dropped.
-    There are at least ``rows`` outputs; the last block has some that the one
-    before has too, with the same numbers.
+    A position is an index in rows of ``pitch``; those beyond ``width`` are computed and dropped.
+    There are at least ``rows`` outputs; the last block repeats some of the block before it.
     """
     span = static(across * lanes)
     taps = len(offsets)
@@ -176,7 +175,7 @@ def convolve_parts(
     across: int,
     rows: int,
 ) -> None:
-    """One group of one image after another, laid out in a slot that stays in the caches."""
+    """Convolve one group of one image after another, padded in a slot that stays in the caches."""
     phases = len(shifts) // 2
     plane = phases * image_rows * pitch
     span = static(across * lanes)
@@ -186,7 +185,7 @@ def convolve_parts(
         laid[i] = T(0)
     for part in range(start, end):
         seen = x[part * channels * image_height * image_width :]
-        spread(seen, laid, shifts, phases, image_height, image_width, image_rows, pitch,
+        pad_planes(seen, laid, shifts, phases, image_height, image_width, image_rows, pitch,
                step_y, step_x, 0, channels)  # fmt: skip
         group = part % groups
         convolve(laid, weight[group * outputs * channels * len(offsets) :],
