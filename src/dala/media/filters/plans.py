@@ -140,11 +140,6 @@ def _hashable(value: Any) -> Any:
     return value
 
 
-def names() -> list[str]:
-    """Return the names of all filters."""
-    return filter_names()
-
-
 # steps of declared filters ----------------------------------------------------------------------
 def declared_steps(
     spec: FilterSpec, shape: Shape, dtype: str, given: dict[str, Any], origin: str

@@ -3,8 +3,24 @@
 from __future__ import annotations
 
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.lang.markers import Pixel, Within
-from dala.gpu.compute.language import max, pow
+from dala.gpu.compute.language import (
+    Pixel,
+    Within,
+    cos,
+    dot,
+    fract,
+    inf,
+    length,
+    max,
+    mix,
+    position,
+    pow,
+    rgba,
+    sin,
+    smoothstep,
+    tau,
+    vec3,
+)
 
 __all__ = [
     "brightness",
@@ -20,7 +36,7 @@ __all__ = [
 
 
 @picture_filter("Color")
-def grayscale(px: Pixel):
+def grayscale(px: Pixel) -> Pixel:
     """Replace each color with its luma.
 
     ``Y = 0.299 r + 0.587 g + 0.114 b`` (BT.601) in all three channels.
@@ -30,7 +46,7 @@ def grayscale(px: Pixel):
 
 
 @picture_filter("Color", example="value=0.15")
-def brightness(px: Pixel, *, value: Within[float, -inf, inf] = 0.0):
+def brightness(px: Pixel, *, value: Within[float, -inf, inf] = 0.0) -> Pixel:
     """Add a constant to every channel.
 
     ``c + value``
@@ -42,7 +58,7 @@ def brightness(px: Pixel, *, value: Within[float, -inf, inf] = 0.0):
 
 
 @picture_filter("Color", example="value=0.5")
-def contrast(px: Pixel, *, value: Within[float, -inf, inf] = 0.0):
+def contrast(px: Pixel, *, value: Within[float, -inf, inf] = 0.0) -> Pixel:
     """Scale the distance from middle gray.
 
     ``(c - 0.5) * (1 + value) + 0.5``
@@ -54,7 +70,7 @@ def contrast(px: Pixel, *, value: Within[float, -inf, inf] = 0.0):
 
 
 @picture_filter("Color", example="value=0.8")
-def saturation(px: Pixel, *, value: Within[float, -1.0, inf] = 0.0):
+def saturation(px: Pixel, *, value: Within[float, -1.0, inf] = 0.0) -> Pixel:
     """Scale the distance from gray.
 
     ``c + (c - Y) * value``, where Y is the pixel's BT.601 luma.
@@ -67,7 +83,7 @@ def saturation(px: Pixel, *, value: Within[float, -1.0, inf] = 0.0):
 
 
 @picture_filter("Color", example="value=2.0")
-def gamma(px: Pixel, *, value: Within[float, 0.01, inf] = 1.0):
+def gamma(px: Pixel, *, value: Within[float, 0.01, inf] = 1.0) -> Pixel:
     """Brighten or darken the midtones.
 
     ``max(c, 0) ** (1 / value)``. Black and white do not change.
@@ -79,7 +95,7 @@ def gamma(px: Pixel, *, value: Within[float, 0.01, inf] = 1.0):
 
 
 @picture_filter("Color", example="degrees=120.0")
-def hue(px: Pixel, *, degrees: Within[float, -inf, inf] = 0.0):
+def hue(px: Pixel, *, degrees: Within[float, -inf, inf] = 0.0) -> Pixel:
     """Rotate colors around the gray axis and keep their luma.
 
     ``c cos + (k x c) sin + k (k . c)(1 - cos)`` with ``k = (1, 1, 1) / sqrt(3)``, moved along the
@@ -91,13 +107,13 @@ def hue(px: Pixel, *, degrees: Within[float, -inf, inf] = 0.0):
     turn = fract(degrees / 360.0) * tau  # reduced to one turn, where sin and cos are most exact
     c = cos(turn)
     gray = (px.r + px.g + px.b) * ((1.0 - c) / 3.0)
-    across = (px.b - px.g, px.r - px.b, px.g - px.r)
+    across = vec3(px.b - px.g, px.r - px.b, px.g - px.r)
     turned = px.rgb * c + across * (sin(turn) * 0.57735026919) + gray
     return rgba(turned + dot(px.rgb - turned, (0.299, 0.587, 0.114)), px.a)
 
 
 @picture_filter("Color", example="amount=1.0")
-def sepia(px: Pixel, *, amount: Within[float, 0.0, 1.0] = 1.0):
+def sepia(px: Pixel, *, amount: Within[float, 0.0, 1.0] = 1.0) -> Pixel:
     """Tone a picture brown, as CSS does.
 
     ``mix(c, M c, amount)``; the rows of M are (0.393, 0.769, 0.189), (0.349, 0.686, 0.168) and
@@ -113,7 +129,7 @@ def sepia(px: Pixel, *, amount: Within[float, 0.0, 1.0] = 1.0):
 
 
 @picture_filter("Color")
-def invert(px: Pixel):
+def invert(px: Pixel) -> Pixel:
     """Invert every color.
 
     ``1 - c``
@@ -128,7 +144,7 @@ def vignette(
     amount: Within[float, -inf, inf] = 0.5,
     radius: Within[float, -inf, inf] = 0.75,
     softness: Within[float, 0.0001, inf] = 0.45,
-):
+) -> Pixel:
     """Darken a picture toward its corners.
 
     ``c * (1 - amount * smoothstep(radius - softness, radius + softness, d))``, where the distance d

@@ -7,13 +7,13 @@ is opaque. Where the result is fully transparent, it has the first picture's col
 from __future__ import annotations
 
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.lang.markers import Pixel, Within
+from dala.gpu.compute.language import Pixel, Within, mix, rgba
 
 __all__ = ["overlay_alpha", "video_mix"]
 
 
 @picture_filter("Two pictures", keeps_alpha=False, example="opacity=0.8")
-def overlay_alpha(base: Pixel, over: Pixel, *, opacity: Within[float, 0.0, 1.0] = 1.0):
+def overlay_alpha(base: Pixel, over: Pixel, *, opacity: Within[float, 0.0, 1.0] = 1.0) -> Pixel:
     """Draw a second picture of the same size over the first.
 
     Source-over: with ``s = over.a * opacity``, alpha is ``a = s + base.a * (1 - s)`` and the color
@@ -31,7 +31,7 @@ def overlay_alpha(base: Pixel, over: Pixel, *, opacity: Within[float, 0.0, 1.0] 
 
 
 @picture_filter("Two pictures", keeps_alpha=False, example="t=0.5")
-def video_mix(first: Pixel, second: Pixel, *, t: Within[float, 0.0, 1.0] = 0.5):
+def video_mix(first: Pixel, second: Pixel, *, t: Within[float, 0.0, 1.0] = 0.5) -> Pixel:
     """Cross-fade between two pictures.
 
     Alpha is ``a = mix(first.a, second.a, t)``, and colors are weighted by alpha:

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from dala.gpu.compute.language import (
+    Pixel,
+    abs,
+    clamp,
+    cos,
+    mix,
+    position,
+    rgba,
+    shape,
+    sin,
+    vec3,
+)
+
 __all__ = ["generate_gradient"]
 
 
-def generate_gradient(*, from_color=(0.0, 0.0, 0.0), to_color=(1.0, 1.0, 1.0), angle=0.0):
+def generate_gradient(
+    *,
+    from_color: vec3 = (0.0, 0.0, 0.0),  # type: ignore[assignment]
+    to_color: vec3 = (1.0, 1.0, 1.0),  # type: ignore[assignment]
+    angle: float = 0.0,
+) -> Pixel:
     """Fill the output with a linear gradient between two colors.
 
     Args:

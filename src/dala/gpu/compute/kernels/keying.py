@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.lang.markers import Pixel, Within, vec3
+from dala.gpu.compute.language import (
+    Pixel,
+    Within,
+    abs,
+    dot,
+    inf,
+    length,
+    max,
+    rgba,
+    smoothstep,
+    vec3,
+)
 
 __all__ = ["chroma_key"]
 
@@ -18,7 +29,7 @@ def chroma_key(
     threshold: Within[float, 0.0, inf] = 0.3,
     softness: Within[float, 0.0001, inf] = 0.1,
     despill: Within[float, 0.0, 1.0] = 1.0,
-):
+) -> Pixel:
     """Make pixels of the key color transparent and remove its spill.
 
     The distance d between pixel and key is measured in BT.601 (Cb, Cr), so shading of the screen

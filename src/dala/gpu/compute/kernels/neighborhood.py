@@ -7,13 +7,29 @@ the color of a transparent pixel counts like any other.
 from __future__ import annotations
 
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.lang.markers import Image, Within
+from dala.gpu.compute.language import (
+    Image,
+    IntOrFloat,
+    Pixel,
+    Vector,
+    Within,
+    dot,
+    exp,
+    inf,
+    max,
+    min,
+    mix,
+    rgba,
+    smoothstep,
+    sqrt,
+    vec3,
+)
 
 __all__ = ["beauty", "denoise", "dilate", "edge_detect", "erode", "median", "sharpen"]
 
 
 @picture_filter("Neighborhoods", example="amount=1.0")
-def sharpen(img: Image, *, amount: Within[float, -inf, inf] = 0.5):
+def sharpen(img: Image, *, amount: Within[float, -inf, inf] = 0.5) -> Pixel:
     """Amplify the difference between a pixel and its four neighbors.
 
     ``center * (1 + 4 * amount) - amount * (sum of the four neighbors)``
@@ -27,7 +43,7 @@ def sharpen(img: Image, *, amount: Within[float, -inf, inf] = 0.5):
 
 
 @picture_filter("Neighborhoods", example="amount=1.0")
-def edge_detect(img: Image, *, amount: Within[float, -inf, inf] = 1.0):
+def edge_detect(img: Image, *, amount: Within[float, -inf, inf] = 1.0) -> Pixel:
     """Compute the Sobel magnitude of luma.
 
     ``amount * sqrt(gx**2 + gy**2)`` in all three channels. gx is the 3x3 Sobel sum ``(-1 0 1; -2 0
@@ -38,7 +54,7 @@ def edge_detect(img: Image, *, amount: Within[float, -inf, inf] = 1.0):
         amount: 0.25 keeps horizontal and vertical edges within 0..1.
     """
 
-    def luma(px):
+    def luma(px: Vector) -> float:
         return dot(px.rgb, (0.299, 0.587, 0.114))
 
     nw, n, ne = luma(img[-1, -1]), luma(img[0, -1]), luma(img[1, -1])
@@ -57,7 +73,7 @@ def denoise(
     radius: Within[int, 0, 16] = 2,
     sigma_space: Within[float, 0.001, 1000.0] = 2.0,
     sigma_color: Within[float, 0.001, 1000.0] = 0.1,
-):
+) -> Pixel:
     """Smooth noise and keep edges with a bilateral filter.
 
     The weighted mean over the square of 2 * radius + 1. A pixel at (dx, dy) has the weight
@@ -87,7 +103,9 @@ def denoise(
 
 
 @picture_filter("Neighborhoods", example="amount=1.0")
-def beauty(img: Image, *, amount: Within[float, 0.0, 1.0] = 0.7, radius: Within[int, 0, 32] = 5):
+def beauty(
+    img: Image, *, amount: Within[float, 0.0, 1.0] = 0.7, radius: Within[int, 0, 32] = 5
+) -> Pixel:
     """Smooth skin and keep edges.
 
     ``mix(c, smooth, amount * skin)``. smooth is a bilateral mean as in ``denoise``, with
@@ -102,7 +120,7 @@ def beauty(img: Image, *, amount: Within[float, 0.0, 1.0] = 0.7, radius: Within[
         radius (pixels): 0 changes nothing.
     """
 
-    def window(low, high, v):
+    def window(low: IntOrFloat, high: IntOrFloat, v: IntOrFloat) -> float:
         return smoothstep(low - 0.03, low, v) * (1.0 - smoothstep(high, high + 0.03, v))
 
     near = (float(radius) + 1.0) * 0.5
@@ -131,7 +149,7 @@ def beauty(img: Image, *, amount: Within[float, 0.0, 1.0] = 0.7, radius: Within[
 
 
 @picture_filter("Neighborhoods", example="radius=2")
-def erode(img: Image, *, radius: Within[int, 0, 32] = 1):
+def erode(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
     """Compute the minimum of each channel over a square of 2 * radius + 1.
 
     Args:
@@ -145,7 +163,7 @@ def erode(img: Image, *, radius: Within[int, 0, 32] = 1):
 
 
 @picture_filter("Neighborhoods", example="radius=2")
-def dilate(img: Image, *, radius: Within[int, 0, 32] = 1):
+def dilate(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
     """Compute the maximum of each channel over a square of 2 * radius + 1.
 
     Args:
@@ -159,13 +177,13 @@ def dilate(img: Image, *, radius: Within[int, 0, 32] = 1):
 
 
 @picture_filter("Neighborhoods")
-def median(img: Image):
+def median(img: Image) -> Pixel:
     """Compute the median of each channel over a 3x3 square.
 
     Exact: the fifth of the nine sorted values.
     """
 
-    def middle(a, b, c):
+    def middle(a: vec3, b: vec3, c: vec3) -> vec3:
         return max(min(a, b), min(max(a, b), c))
 
     a = img[-1, -1].rgb

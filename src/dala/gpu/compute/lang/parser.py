@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from dala.errors import KernelSyntaxError, did_you_mean
 from dala.gpu.compute.lang.check import check_body
@@ -209,9 +209,13 @@ def _signature(
     return tuple(args), tuple(declared)
 
 
+#: Annotations for type checkers: elements of any dtype, and the vectors that helpers take.
+_VALUES: Final = ("IntOrFloat", "Vector", "vec2", "vec3", "vec4")
+
+
 def _arg(source: KernelSource, arg: ast.arg) -> ArgDecl:
     label = _label(arg.annotation)
-    if arg.annotation is None:
+    if arg.annotation is None or label in _VALUES:
         return ArgDecl(arg.arg, "element")
     if label in KINDS:
         return ArgDecl(arg.arg, KINDS[label])
@@ -220,7 +224,7 @@ def _arg(source: KernelSource, arg: ast.arg) -> ArgDecl:
     source.fail(
         arg.annotation,
         f"{ast.unparse(arg.annotation)!r} is not a type of input",
-        "Write Pixel, Image, Array, a dtype (f32 f64 s32 s64 u32 u8), or no annotation.",
+        "Write Pixel, Image, Array, IntOrFloat, a dtype (f32 f64 s32 s64 u32 u8), or nothing.",
     )
 
 
