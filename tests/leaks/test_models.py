@@ -1,4 +1,4 @@
-"""Predictions leave nothing behind: no buffer, no thread, and memory that stops growing."""
+"""Predictions leak no buffers, threads or memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def buffers():
 
 
 def resident():
-    """Bytes of memory in use."""
+    """Return the resident memory in bytes."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
 
@@ -50,9 +50,9 @@ def test_streams_leave_no_threads(tiny):
     assert not [t for t in threading.enumerate() if t.name == "dala-model-stream"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is told by /proc")
-def test_five_hundred_predictions_take_no_memory(tmp_path):
-    """Each has an output of a megabyte, so one that stayed would show at once."""
+@pytest.mark.skipif(sys.platform != "linux", reason="reads memory use from /proc")
+def test_predictions_leak_no_memory(tmp_path):
+    """Each output has a megabyte, so a leak shows at once."""
     graph = Graph("wide")
     x = graph.input("x", (1, 3, 16, 16))
     flat = graph.node("Flatten", graph.node("GlobalAveragePool", x), axis=1)
@@ -72,8 +72,8 @@ def test_five_hundred_predictions_take_no_memory(tmp_path):
         assert resident() - before < 64 << 20
 
 
-def test_results_of_segmentations_are_small(real):
-    """Planes are enlarged when they are asked for: what stays is the map of classes."""
+def test_segmentations_hold_small_planes(real):
+    """Planes are scaled on access, so only the class map has the picture's size."""
     picture = np.random.default_rng(0).integers(0, 256, (1080, 1920, 3), np.uint8)
     seen = real("deeplab").predict(picture)
     assert seen.classes.nbytes == 1080 * 1920

@@ -1,4 +1,4 @@
-"""Real weights where they are, photographs, and small models made on the spot."""
+"""Fixtures: real weights if present, photographs, and a small model."""
 
 import os
 from pathlib import Path
@@ -14,8 +14,8 @@ from tests.support.engines import dala_device, engine_id, pytest_generate_tests
 __all__ = ["dala_device", "engine_id", "pytest_generate_tests"]
 
 ROOT = Path(__file__).parents[2]
-#: Beside the checkout, then what DALA_MODELS names, then the cache.
-PLACES = [
+#: Folders to search for weights.
+FOLDERS = [
     ROOT.parent / "shared" / "models",
     *(Path(p) for p in os.environ.get("DALA_MODELS", "").split(os.pathsep) if p),
     cache_folder(),
@@ -24,8 +24,8 @@ PLACES = [
 
 @pytest.fixture(scope="session")
 def weights():
-    """The folder with the real weights of the models; skips where there is none."""
-    for place in PLACES:
+    """The folder with the real weights; skips the test if there is none."""
+    for place in FOLDERS:
         if (place / "mobilenet_v2.onnx").is_file():
             return place
     pytest.skip("the models' weights are not on this machine: dala models pull --all")
@@ -33,7 +33,7 @@ def weights():
 
 @pytest.fixture
 def real(weights, monkeypatch):
-    """Loads real models by name."""
+    """A function that loads real models by name."""
     from dala.ml.gpu import load_model
 
     monkeypatch.setenv("DALA_MODELS", str(weights))
@@ -52,7 +52,7 @@ def real(weights, monkeypatch):
 
 @pytest.fixture(scope="session")
 def photo():
-    """Photographs by name, RGB."""
+    """A function that reads photographs by name, as RGB."""
 
     def read(name):
         with Image.open(ROOT / "tests" / "photos" / f"{name}.png") as image:
@@ -63,7 +63,7 @@ def photo():
 
 @pytest.fixture
 def tiny(tmp_path):
-    """A classifier of 4 x 6 pictures: the mean of each channel, times 10, and minus that."""
+    """A classifier of 4 x 6 pictures: the mean of each channel times 10, and its negative."""
     graph = Graph("tiny")
     x = graph.input("pixels", ("batch", 3, 4, 6))
     mean = graph.node("Flatten", graph.node("GlobalAveragePool", x), axis=1)

@@ -1,4 +1,4 @@
-"""The five models with their real weights, on photographs whose answers are known."""
+"""The models with their real weights, on photographs with known results."""
 
 import asyncio
 
@@ -16,11 +16,11 @@ def near(got, wanted, within):
     assert np.allclose(got, wanted, atol=within), (got, wanted)
 
 
-def test_the_models_there_must_be():
+def test_available_models():
     assert {"mobilenet_v2", "yolo_v5", "blazeface", "posenet", "deeplab"} <= set(available_models())
 
 
-def test_mobilenet_knows_the_cat_and_the_coffee(real, photo):
+def test_mobilenet(real, photo):
     model = real("mobilenet_v2")
     first, second, third = top_k(predict(model, photo("chelsea")), k=3)
     assert first[:2] == ("Egyptian cat", 285)
@@ -31,7 +31,7 @@ def test_mobilenet_knows_the_cat_and_the_coffee(real, photo):
     near(share, 0.992, 0.01)
 
 
-def test_scores_are_probabilities_and_raw_the_logits(real, photo):
+def test_scores_and_raw_logits(real, photo):
     scores = real("mobilenet_v2").predict(photo("chelsea"))
     assert scores.shape == (1000,)
     near(float(scores.sum()), 1, 1e-4)
@@ -41,7 +41,7 @@ def test_scores_are_probabilities_and_raw_the_logits(real, photo):
     assert str(scores).startswith("Egyptian cat 0.7")
 
 
-def test_every_way_to_hand_in_a_picture_gives_the_same(real, photo, engine_id):
+def test_input_types(real, photo, engine_id):
     model, cat = real("mobilenet_v2"), photo("chelsea")
     wanted = model.predict(cat)
     tensor = dala.ml.preprocess(cat, fit="crop", keep=0.875)
@@ -69,7 +69,7 @@ def test_predict_async(real, photo):
     assert [top_k(one, 1)[0][1] for one in asyncio.run(both())] == [285, 967]
 
 
-def test_yolo_finds_the_cat_and_the_cup(real, photo):
+def test_yolo(real, photo):
     model = real("yolo_v5")
     (cat,) = model.predict(photo("chelsea"), score=0.4)
     assert cat.label == "cat"
@@ -85,7 +85,7 @@ def test_yolo_finds_the_cat_and_the_cup(real, photo):
     assert model.predict(photo("astronaut"))[0].label == "person"
 
 
-def test_blazeface_finds_the_face_and_its_points(real, photo):
+def test_blazeface(real, photo):
     (face,) = real("blazeface").predict(photo("astronaut"))
     near(face.score, 0.92, 0.02)
     near(face.box, (179, 81, 273, 176), 5)
@@ -96,17 +96,17 @@ def test_blazeface_finds_the_face_and_its_points(real, photo):
     near(far.score, 0.88, 0.03)
 
 
-def test_letterboxed_faces_come_back_to_their_place(real, photo):
+def test_letterboxed_faces(real, photo):
     """The same face in a wide picture, moved to the right."""
     wide = np.zeros((512, 700, 3), np.uint8)
     wide[:, 150:662] = photo("astronaut")
     (face,) = real("blazeface").predict(wide)
-    near(face.box, (329, 81, 423, 176), 14)  # the model is not sharper than that
+    near(face.box, (329, 81, 423, 176), 14)  # the precision of the model
 
 
 @pytest.mark.parametrize("shape", [(300, 1000), (1100, 330)])
-def test_wide_and_tall_pictures_are_those_padded_by_hand(real, photo, shape):
-    """Boxes and points of a letterboxed picture are those of the square one around it, moved."""
+def test_letterbox_matches_manual_padding(real, photo, shape):
+    """Results of a letterboxed picture match those of a manually padded one."""
     height, width = shape
     picture = np.full((height, width, 3), 30, np.uint8)
     person = np.asarray(Image.fromarray(photo("astronaut")).resize((300, 300)))
@@ -132,7 +132,7 @@ def test_wide_and_tall_pictures_are_those_padded_by_hand(real, photo, shape):
         near(spots, np.clip(np.subtract(wanted, move), 0, limit), 4)
 
 
-def test_posenet_finds_the_astronaut_and_nobody_else(real, photo):
+def test_posenet(real, photo):
     model = real("posenet")
     (person,) = model.predict(photo("astronaut"))
     near(tuple(person["nose"]), (221, 126), 4)
@@ -145,15 +145,15 @@ def test_posenet_finds_the_astronaut_and_nobody_else(real, photo):
         person["noes"]
 
 
-def test_posenet_finds_two_people(real, photo):
-    """Two astronauts side by side are two people, each in its half."""
+def test_posenet_with_two_people(real, photo):
+    """Two astronauts side by side."""
     two = np.concatenate([photo("astronaut")] * 2, axis=1)
     people = real("posenet").predict(two)
     assert len(people) == 2
     near(sorted(p["nose"].x for p in people), [221, 733], 12)
 
 
-def test_deeplab_sees_the_person_and_the_cat(real, photo):
+def test_deeplab(real, photo):
     model = real("deeplab")
     seen = model.predict(photo("astronaut"))
     near(seen.share("person"), 0.465, 0.01)
@@ -169,8 +169,8 @@ def test_deeplab_sees_the_person_and_the_cat(real, photo):
         seen.mask("persona")
 
 
-def test_classes_are_the_likeliest_of_the_planes(real, photo):
-    """Exactly so at every pixel, whatever order they are compared in."""
+def test_classes_are_the_argmax_of_the_planes(real, photo):
+    """Exactly, at every pixel."""
     seen = real("deeplab").predict(photo("chelsea")[:, :200])
     numbers = list(seen.planes)
     planes = np.stack([seen.planes[k] for k in numbers])
@@ -185,14 +185,14 @@ def test_classes_are_the_likeliest_of_the_planes(real, photo):
             seen.mask(odd)
 
 
-def test_u2netp_cuts_the_cat_out(real, photo):
+def test_u2netp(real, photo):
     matte = real("u2netp").predict(photo("chelsea"))
     assert matte.alpha.shape == (300, 451)
     assert matte.alpha[150, 200] > 0.9
     assert matte.alpha[20, 430] < 0.2
 
 
-def test_the_pipeline_of_the_guide(real, photo, weights, engine_id):
+def test_model_in_a_pipeline(real, photo, weights, engine_id):
     real("mobilenet_v2")
     image, tensor = from_array(photo("chelsea")), buffer_zeros((1, 3, 224, 224))
     logits, shares = buffer_zeros((1, 1000)), buffer_zeros((1, 1000))
@@ -212,7 +212,7 @@ def test_the_pipeline_of_the_guide(real, photo, weights, engine_id):
     near(shares.numpy().sum(), 1, 1e-4)
 
 
-def test_other_models_are_stages_too(real, photo):
+def test_models_as_kernels(real, photo):
     real("yolo_v5")
     tensor = dala.ml.preprocess(
         photo("coffee"), (640, 640), normalize="unit", fit="letterbox", device="cpu"

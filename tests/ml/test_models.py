@@ -1,4 +1,4 @@
-"""Loading, inputs, options, providers and refusals, on a model of a few bytes."""
+"""Loading, inputs, options, providers and errors, with a model of a few bytes."""
 
 import threading
 
@@ -18,7 +18,7 @@ def unit(path, **options):
     return load_model(path, preprocess={"normalize": "unit"}, **options)
 
 
-def test_any_file_loads_and_classifies(tiny):
+def test_custom_file_as_classifier(tiny):
     with unit(tiny, labels=["r", "g", "b", "-r", "-g", "-b"]) as model:
         scores = model.predict(RED)
         e = np.exp([10, 0, 0, -10, 0, 0])
@@ -32,19 +32,19 @@ def test_any_file_loads_and_classifies(tiny):
         assert model.preprocess["size"] == (4, 6)
 
 
-def test_preprocessing_is_chosen_by_parameters(tiny):
+def test_preprocess_parameters(tiny):
     bgr = load_model(tiny, preprocess={"normalize": "unit", "order": "bgr"}, task="raw")
     assert np.allclose(bgr.predict(RED)["scores"], [0, 0, 10, 0, 0, -10], atol=1e-4)
     mean = load_model(tiny, preprocess={"mean": 0.5, "std": 0.25}, task="raw")
     assert np.allclose(mean.predict(RED)["scores"][:3], [20, -20, -20], atol=1e-4)
 
 
-def test_a_function_of_ones_own_makes_the_result(tiny):
+def test_custom_decode(tiny):
     model = unit(tiny, decode=lambda outputs: outputs["scores"].argmax())
     assert model.predict(RED) == 0
 
 
-def test_tensors_go_in_as_they_are(tiny):
+def test_tensors_are_not_preprocessed(tiny):
     model = unit(tiny, task="raw")
     tensor = np.zeros((1, 3, 4, 6), np.float32)
     tensor[:, 1] = 1
@@ -63,13 +63,13 @@ def test_batches_of_pictures(tiny):
     assert model.predict([]) == []
 
 
-def test_warmup_says_what_was_chosen(tiny):
+def test_warmup_reports_the_provider(tiny):
     model = unit(tiny).warmup()
     assert list(model.info["providers"]) == ["cpu"]
     assert model.provider == "cpu"
 
 
-def test_a_closed_model_refuses(tiny):
+def test_a_closed_model_raises(tiny):
     model = unit(tiny)
     model.close()
     model.close()
@@ -79,12 +79,12 @@ def test_a_closed_model_refuses(tiny):
 
 @pytest.fixture(params=["bound", "plain"])
 def outputs(request, monkeypatch):
-    """Both ways in which outputs come: memory bound to them, as to big ones, and a plain run."""
-    monkeypatch.setattr(session, "BIG", 1 if request.param == "bound" else 1 << 30)
+    """Run with memory bound to the outputs, as for large ones, and without."""
+    monkeypatch.setattr(session, "BIND_FROM", 1 if request.param == "bound" else 1 << 30)
 
 
 @pytest.mark.usefixtures("outputs")
-def test_results_are_not_written_again(tiny):
+def test_results_are_not_overwritten(tiny):
     model = unit(tiny, task="raw")
     first = model.predict(RED)
     kept = first["scores"].copy()
@@ -95,15 +95,15 @@ def test_results_are_not_written_again(tiny):
 
 @pytest.mark.usefixtures("outputs")
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_none_are_refused(tiny, bad):
+def test_nan_and_infinity_are_refused(tiny, bad):
     model = unit(tiny, task="raw")
     tensor = np.zeros((1, 3, 4, 6), np.float32)
     floats = np.zeros((8, 12, 3), np.float32)
     wanted = model.predict(tensor)["scores"]
     tensor[0, 2, 3, 5] = floats[3, 3, 1] = bad
     for _ in range(2):
-        refused(dala.ModelError, ["tensor", "NaN or infinity"], model.predict, tensor)
-        refused(dala.ModelError, ["picture", "NaN or infinity"], model.predict, floats)
+        check_error(dala.ModelError, ["tensor", "NaN or infinity"], model.predict, tensor)
+        check_error(dala.ModelError, ["picture", "NaN or infinity"], model.predict, floats)
     assert np.array_equal(model.predict(np.zeros_like(tensor))["scores"], wanted)
 
 
@@ -125,9 +125,9 @@ def test_threads_share_a_model(tiny):
     assert wrong == []
 
 
-# files from anywhere -----------------------------------------------------------------------------
+# custom ONNX files -----------------------------------------------------------------------------
 def saved(tmp_path, name, shape, build, out, dtype="float32"):
-    """A model of one input x and one output y, in a file."""
+    """Save a model with one input x and one output y."""
     graph = Graph(name)
     graph.output(build(graph, graph.input("x", shape, dtype)), out, name="y", dtype=dtype)
     path = tmp_path / f"{name}.onnx"
@@ -142,8 +142,8 @@ def rows_of_six(graph, x):
 
 @pytest.mark.parametrize("axis", ["found", "batch"])
 @pytest.mark.usefixtures("outputs")
-def test_outputs_as_long_as_what_was_found(tmp_path, axis):
-    """Lists of boxes are no batch; nor where the file wrongly says that they are."""
+def test_outputs_of_variable_length(tmp_path, axis):
+    """Lists of boxes are not a batch, even if the file declares them as one."""
     path = saved(tmp_path, "boxes", ("batch", 3, 4, 6), rows_of_six, (axis, 6))
     model = unit(path, task="raw")
     tensor = np.arange(72, dtype=np.float32).reshape(1, 3, 4, 6)
@@ -156,7 +156,7 @@ def test_outputs_as_long_as_what_was_found(tmp_path, axis):
     assert first["y"].shape == (12, 6)
 
 
-def test_models_of_gray_pictures(tmp_path):
+def test_gray_input(tmp_path):
     path = saved(tmp_path, "gray", (1, 1, 4, 6), lambda g, x: g.node("Identity", x), (1, 1, 4, 6))
     model = load_model(path, task="raw")
     assert model.preprocess["normalize"] == "unit"
@@ -167,8 +167,8 @@ def test_models_of_gray_pictures(tmp_path):
 
 
 @pytest.mark.parametrize(("dtype", "wanted"), [("uint8", 255), ("float16", 1), ("int32", 255)])
-def test_models_of_other_numbers(tmp_path, dtype, wanted):
-    """Whole numbers are the picture's own; halves are made of floats."""
+def test_input_dtypes(tmp_path, dtype, wanted):
+    """Integer inputs get the values of the picture; float16 is converted from f32."""
     path = saved(
         tmp_path, dtype, (1, 4, 6, 3), lambda g, x: g.node("Identity", x), (1, 4, 6, 3), dtype
     )
@@ -178,28 +178,28 @@ def test_models_of_other_numbers(tmp_path, dtype, wanted):
     assert got[1, 1].tolist() == [wanted, 0, 0]
 
 
-def test_models_that_take_no_pictures(tmp_path):
+def test_models_without_picture_input(tmp_path):
     path = saved(tmp_path, "rows", ("n", 2), lambda g, x: g.node("Neg", x), ("n", 2))
     model = load_model(path, task="raw")
     rows = np.array([[1, 2], [3, 4]], np.float32)
     assert [r["y"].tolist() for r in model.predict(rows)] == [[-1, -2], [-3, -4]]
     assert model.preprocess == {}
-    refused(dala.ModelError, ["(any, 2)", "no single picture"], model.predict, [1, 2])
+    check_error(dala.ModelError, ["(any, 2)", "not a single picture"], model.predict, [1, 2])
     five = saved(tmp_path, "five", (1, 5, 4, 4), lambda g, x: g.node("Neg", x), (1, 5, 4, 4))
     words = ["(1, 5, 4, 4)", "(8, 12, 3)"]
-    refused(dala.ShapeMismatch, words, load_model(five).predict, RED)
+    check_error(dala.ShapeMismatch, words, load_model(five).predict, RED)
 
 
-def test_fixed_batches_are_run_one_by_one(tmp_path):
+def test_fixed_batch_size_runs_one_by_one(tmp_path):
     path = saved(tmp_path, "one", (1, 3, 4, 6), lambda g, x: g.node("Neg", x), (1, 3, 4, 6))
     model = load_model(path, task="raw")
     batch = np.random.default_rng(1).random((3, 3, 4, 6)).astype(np.float32)
     got = model.predict(batch)
     assert np.array_equal(np.stack([r["y"] for r in got]), -batch)
-    refused(dala.ShapeMismatch, ["(2, 3, 5, 6)"], model.predict, np.zeros((2, 3, 5, 6), "f4"))
+    check_error(dala.ShapeMismatch, ["(2, 3, 5, 6)"], model.predict, np.zeros((2, 3, 5, 6), "f4"))
 
 
-def test_lists_of_any_length_and_kind(tiny):
+def test_lists_of_any_length(tiny):
     model = unit(tiny, task="raw")
     pictures = [np.full((4, 6, 3), k, np.uint8) for k in range(37)]
     got = [r["scores"][0] for r in model.predict(pictures)]
@@ -207,8 +207,8 @@ def test_lists_of_any_length_and_kind(tiny):
     assert model.predict(np.zeros((0, 3, 4, 6), np.float32)) == []
 
 
-def test_detections_of_newer_networks(tmp_path):
-    """Columns instead of rows, and no certainty: (1, 4 + classes, boxes)."""
+def test_detections_as_columns(tmp_path):
+    """Columns without objectness, as of YOLOv8: (1, 4 + classes, boxes)."""
     columns = np.zeros((1, 7, 40), np.float32)
     columns[0, :, 3] = [2, 2, 2, 2, 0.1, 0.8, 0.1]
     turned = np.zeros((1, 40, 8), np.float32)
@@ -225,10 +225,10 @@ def test_detections_of_newer_networks(tmp_path):
 
 
 @pytest.mark.parametrize("task", ["detect", "segment", "matte"])
-def test_tasks_that_do_not_fit_the_outputs(tmp_path, task):
+def test_task_that_does_not_match_the_outputs(tmp_path, task):
     path = saved(tmp_path, "flat", (1, 3, 4, 6), lambda g, x: g.node("Flatten", x, axis=1), (1, 72))
     model = load_model(path, task=task)
-    refused(dala.ModelError, [task, "(72,)", "task='raw'"], model.predict, RED)
+    check_error(dala.ModelError, [task, "(72,)", "task='raw'"], model.predict, RED)
 
 
 # streams ----------------------------------------------------------------------------------------
@@ -241,20 +241,20 @@ def frames(count, gate=None):
         yield Frame.from_array(np.full((4, 6, 3), k, np.uint8), pts=k, time_base="1/10")
 
 
-def test_every_frame_with_its_time(tiny):
+def test_stream_policy_every(tiny):
     seen = list(unit(tiny, task="raw").stream(frames(5), policy="every"))
     assert [s.frame.pts for s in seen] == [0, 1, 2, 3, 4]
     assert [float(s.time) for s in seen] == [0, 0.1, 0.2, 0.3, 0.4]
     assert np.allclose([s.result["scores"][0] for s in seen], np.arange(5) / 25.5, atol=1e-5)
 
 
-def test_the_latest_frame_only(tiny):
-    """The source runs ahead while the first result is held: what lies between is left out."""
+def test_stream_policy_latest(tiny):
+    """Frames that arrive while the first result is held are dropped."""
     first, ended = threading.Event(), threading.Event()
 
     def gate(k):
         if k == 1:
-            first.wait(20)  # until the first frame has been taken
+            first.wait(20)  # until the first frame is consumed
 
     def source():
         yield from frames(6, gate)
@@ -267,7 +267,7 @@ def test_the_latest_frame_only(tiny):
     assert [s.frame.pts for s in stream] == [5]
 
 
-def test_a_stream_that_is_left_stops_its_source(tiny):
+def test_closing_a_stream_closes_its_source(tiny):
     closed = threading.Event()
 
     def source():
@@ -283,7 +283,7 @@ def test_a_stream_that_is_left_stops_its_source(tiny):
     assert not [t for t in threading.enumerate() if t.name == "dala-model-stream"]
 
 
-def test_what_a_source_raises_arrives(tiny):
+def test_errors_of_the_source_are_raised(tiny):
     def source():
         yield from frames(1)
         raise OSError("the camera is gone")
@@ -292,8 +292,8 @@ def test_what_a_source_raises_arrives(tiny):
         list(unit(tiny).stream(source(), policy="latest"))
 
 
-# bad input --------------------------------------------------------------------------------------
-def refused(error, words, call, *args, **options):
+# errors --------------------------------------------------------------------------------------
+def check_error(error, words, call, *args, **options):
     with pytest.raises(error) as caught:
         call(*args, **options)
     text = str(caught.value)
@@ -304,19 +304,19 @@ def refused(error, words, call, *args, **options):
 
 
 def test_unknown_models(tmp_path):
-    refused(dala.UnknownModel, ["mobilenet_v2"], load_model, "mobilenet")
-    refused(dala.UnknownModel, ["yolo_v5", "deeplab"], load_model, "nothing-like-it")
-    refused(dala.ModelNotFound, ["missing.onnx"], load_model, tmp_path / "missing.onnx")
-    refused(dala.UnknownModel, ["int"], load_model, 3)
+    check_error(dala.UnknownModel, ["mobilenet_v2"], load_model, "mobilenet")
+    check_error(dala.UnknownModel, ["yolo_v5", "deeplab"], load_model, "nothing-like-it")
+    check_error(dala.ModelNotFound, ["missing.onnx"], load_model, tmp_path / "missing.onnx")
+    check_error(dala.UnknownModel, ["int"], load_model, 3)
     with pytest.raises(KeyError):
         load_model("mobilenet")
 
 
 @pytest.mark.parametrize("data", [b"", b"not a model", b"\x08\x07" * 40, bytes(1000)])
-def test_files_that_are_no_models(tmp_path, data):
+def test_invalid_files(tmp_path, data):
     path = tmp_path / "bad.onnx"
     path.write_bytes(data)
-    refused(dala.ModelError, ["bad.onnx"], load_model, path)
+    check_error(dala.ModelError, ["bad.onnx"], load_model, path)
 
 
 def test_truncated_models(tiny):
@@ -327,41 +327,41 @@ def test_truncated_models(tiny):
             load_model(tiny)
 
 
-def test_operators_the_runtime_lacks(tmp_path):
+def test_unsupported_operators(tmp_path):
     graph = Graph("odd")
     x = graph.input("x", (1, 3, 4, 4))
     graph.output(graph.node("FlyToTheMoon", x), (1, 3, 4, 4), name="y")
     path = tmp_path / "odd.onnx"
     path.write_bytes(graph.save())
-    refused(dala.ModelError, ["odd.onnx", "FlyToTheMoon", "lacks"], load_model, path)
+    check_error(dala.ModelError, ["odd.onnx", "FlyToTheMoon", "does not support"], load_model, path)
 
 
-def test_wrong_shapes_name_both(tiny):
+def test_shape_errors_name_both_shapes(tiny):
     model = unit(tiny)
     words = ["(any, 3, 4, 6)", "(1, 3, 5, 6)"]
-    refused(dala.ShapeMismatch, words, model.predict, np.zeros((1, 3, 5, 6), np.float32))
+    check_error(dala.ShapeMismatch, words, model.predict, np.zeros((1, 3, 5, 6), np.float32))
     words = ["float32", "float64"]
-    refused(dala.DtypeMismatch, words, model.predict, np.zeros((1, 3, 4, 6)))
-    refused(dala.ModelError, ["pixels", "'x'"], model.run, {"x": np.zeros(3, np.float32)})
+    check_error(dala.DtypeMismatch, words, model.predict, np.zeros((1, 3, 4, 6)))
+    check_error(dala.ModelError, ["pixels", "'x'"], model.run, {"x": np.zeros(3, np.float32)})
 
 
-def test_odd_pictures(tiny):
+def test_invalid_pictures(tiny):
     model = unit(tiny)
-    refused(dala.ShapeError, ["empty"], model.predict, np.zeros((0, 6, 3), np.uint8))
-    refused(dala.ShapeError, ["(4, 6, 2)"], model.predict, np.zeros((4, 6, 2), np.uint8))
-    refused(dala.DtypeError, ["int64"], model.predict, np.zeros((4, 6, 3), np.int64))
-    refused(dala.DtypeError, ["str", "Frame.open"], model.predict, "cat.jpg")
+    check_error(dala.ShapeError, ["empty"], model.predict, np.zeros((0, 6, 3), np.uint8))
+    check_error(dala.ShapeError, ["(4, 6, 2)"], model.predict, np.zeros((4, 6, 2), np.uint8))
+    check_error(dala.DtypeError, ["int64"], model.predict, np.zeros((4, 6, 3), np.int64))
+    check_error(dala.DtypeError, ["str", "Frame.open"], model.predict, "cat.jpg")
     nan = np.full((1, 3, 4, 6), np.nan, np.float32)
-    refused(dala.ModelError, ["NaN"], model.predict, nan)
+    check_error(dala.ModelError, ["NaN"], model.predict, nan)
     for bad in (np.nan, np.inf, -np.inf):
         one = np.zeros((1, 3, 4, 6), np.float32)
         one[0, 2, 3, 5] = bad
-        refused(dala.ModelError, ["NaN"], model.predict, one)
+        check_error(dala.ModelError, ["NaN"], model.predict, one)
     both = np.zeros((1, 3, 4, 6), np.float32)
     both[0, 0, 0, :2] = np.inf, -np.inf
-    refused(dala.ModelError, ["NaN"], model.predict, both)
+    check_error(dala.ModelError, ["NaN"], model.predict, both)
     assert model.predict(np.full((1, 3, 4, 6), 3e38, np.float32)).shape == (6,)
-    refused(dala.ModelError, ["NaN"], model.predict, np.full((4, 6, 3), np.nan, np.float32))
+    check_error(dala.ModelError, ["NaN"], model.predict, np.full((4, 6, 3), np.nan, np.float32))
     gray = model.predict(np.full((4, 6), 128, np.uint8))
     assert gray.shape == (6,)
 
@@ -376,12 +376,12 @@ def test_pillow_modes(tiny):
     assert abs(model.predict(base.convert("P"))["scores"][0] - 10) < 0.1
 
 
-def test_k_out_of_range():
-    refused(dala.ParameterError, ["1 to 6", "7"], top_k, np.zeros(6), 7)
-    refused(dala.ParameterError, ["1 to 6", "0"], top_k, np.zeros(6), 0)
-    refused(dala.ParameterError, ["True"], top_k, np.zeros(6), True)
-    refused(dala.ShapeError, ["(2, 3)"], top_k, np.zeros((2, 3)))
-    refused(dala.ModelError, ["NaN"], top_k, np.full(6, np.nan))
+def test_top_k_out_of_range():
+    check_error(dala.ParameterError, ["1 to 6", "7"], top_k, np.zeros(6), 7)
+    check_error(dala.ParameterError, ["1 to 6", "0"], top_k, np.zeros(6), 0)
+    check_error(dala.ParameterError, ["True"], top_k, np.zeros(6), True)
+    check_error(dala.ShapeError, ["(2, 3)"], top_k, np.zeros((2, 3)))
+    check_error(dala.ModelError, ["NaN"], top_k, np.full(6, np.nan))
     assert len(top_k(np.zeros((1, 6)), 6)) == 6
 
 
@@ -394,44 +394,44 @@ def test_top_k_takes_logits_and_probabilities():
     assert top_k(shares, 1, labels=["a", "b", "c"])[0][0] == "b"
 
 
-def test_providers_that_cannot_be_had(tiny):
-    refused(dala.DeviceUnavailable, ["'cuda'", "onnxruntime-gpu"], unit, tiny, provider="cuda")
-    refused(dala.ModelError, ["'cpu'", "'cpuu'"], unit, tiny, provider="cpuu")
+def test_unavailable_providers(tiny):
+    check_error(dala.DeviceUnavailable, ["'cuda'", "onnxruntime-gpu"], unit, tiny, provider="cuda")
+    check_error(dala.ModelError, ["'cpu'", "'cpuu'"], unit, tiny, provider="cpuu")
     assert unit(tiny, provider="CPUExecutionProvider").provider == "cpu"
 
 
-def test_auto_goes_on_where_a_provider_does_not_start(tiny, monkeypatch, caplog):
-    """CUDA is said to be there, and is not: the next one runs, and the words are kept."""
+def test_auto_skips_providers_that_do_not_start(tiny, monkeypatch, caplog):
+    """CUDA is listed but does not start: the next provider is used, and the reason reported."""
     monkeypatch.setattr(providers, "available", lambda: ["cuda", "cpu"])
     model = unit(tiny)
     assert model.provider == "cpu"
     assert model.info["providers"]["cuda"].startswith("did not start: ")
     assert model.info["providers"]["cpu"] == "runs the model"
-    assert "is not run by 'cuda', which did not start" in caplog.text
-    refused(dala.DeviceUnavailable, ["'cuda'"], unit, tiny, provider="cuda")
+    assert "provider 'cuda' for 'tiny.onnx' did not start: " in caplog.text
+    check_error(dala.DeviceUnavailable, ["'cuda'"], unit, tiny, provider="cuda")
 
 
-def test_warmup_measures_where_several_work(tiny, monkeypatch):
-    """Two names for the CPU's provider stand for two that work: both are timed, one is kept."""
+def test_warmup_measures_all_providers(tiny, monkeypatch):
+    """Two names for the CPU provider act as two providers: both are timed, one is kept."""
     monkeypatch.setitem(providers.PROVIDERS, "webgpu", "CPUExecutionProvider")
     monkeypatch.setattr(providers, "available", lambda: ["webgpu", "cpu"])
     model = unit(tiny)
     assert model.provider == "webgpu"
     before = model.predict(RED)
-    told = model.warmup().info["providers"]
-    assert all(said.endswith("ms a run") for said in told.values())
-    assert list(told) == ["webgpu", "cpu"]
-    quickest = min(told, key=lambda name: float(told[name].split()[0]))
-    assert float(told[model.provider].split()[0]) == float(told[quickest].split()[0])
+    times = model.warmup().info["providers"]
+    assert all(text.endswith("ms per run") for text in times.values())
+    assert list(times) == ["webgpu", "cpu"]
+    fastest = min(times, key=lambda name: float(times[name].split()[0]))
+    assert float(times[model.provider].split()[0]) == float(times[fastest].split()[0])
     assert np.allclose(model.predict(RED), before)
 
 
 def test_options_are_checked(tiny, tmp_path):
     model = unit(tiny)
-    refused(dala.UnknownParameter, ["'score'", "none"], model.predict, RED, score=0.5)
-    refused(dala.ParameterError, ["'classify'"], unit, tiny, task="clasify")
-    refused(dala.ShapeError, ["(5, 5)"], unit, tiny, size=(5, 5))
-    refused(dala.ModelError, ["load_model"], predict, "mobilenet_v2", RED)
+    check_error(dala.UnknownParameter, ["'score'", "none"], model.predict, RED, score=0.5)
+    check_error(dala.ParameterError, ["'classify'"], unit, tiny, task="clasify")
+    check_error(dala.ShapeError, ["(5, 5)"], unit, tiny, size=(5, 5))
+    check_error(dala.ModelError, ["load_model"], predict, "mobilenet_v2", RED)
 
 
 @pytest.mark.parametrize(
@@ -442,11 +442,11 @@ def test_options_are_checked(tiny, tmp_path):
         ({"decode": 3}, "int"), ({"threads": 0}, "0"), ({"threads": "x"}, "'x'"),
         ({"task": ["raw"]}, "['raw']"), ({"preprocess": 5}, "int"),
         ({"preprocess": {"means": 1}}, "'mean'"), ({"preprocess": {"mean": "x"}}, "'x'"),
-        ({"preprocess": {"size": (4, 6)}}, "argument of load_model"),
+        ({"preprocess": {"size": (4, 6)}}, "pass size to load_model, not in preprocess"),
     ],
 )  # fmt: skip
 def test_arguments_of_load_model(tiny, options, word):
-    refused(dala.ParameterError, ["load_model", word], load_model, tiny, **options)
+    check_error(dala.ParameterError, ["load_model", word], load_model, tiny, **options)
 
 
 def test_values_of_options(tmp_path):
@@ -460,35 +460,35 @@ def test_values_of_options(tmp_path):
         ("score", "a"), ("score", -0.1), ("score", 2), ("score", float("nan")), ("score", True),
         ("overlap", None), ("most", 0), ("most", 2.5),
     ):  # fmt: skip
-        refused(dala.ParameterError, [name, repr(value)], model.predict, RED, **{name: value})
-    refused(dala.ParameterError, ["score"], model.stream, [RED], score=7)
+        check_error(dala.ParameterError, [name, repr(value)], model.predict, RED, **{name: value})
+    check_error(dala.ParameterError, ["score"], model.stream, [RED], score=7)
 
 
-def test_bytes_tell_what_to_do(tiny):
-    refused(dala.DtypeError, ["predict", "reshape"], unit(tiny).predict, RED.tobytes())
+def test_bytes_have_no_size(tiny):
+    check_error(dala.DtypeError, ["predict", "reshape"], unit(tiny).predict, RED.tobytes())
 
 
-def test_sources_that_are_none(tiny):
+def test_invalid_stream_sources(tiny):
     model = unit(tiny)
     for source in (5, None, RED, "clip.mp4"):
-        refused(dala.ParameterError, ["stream"], model.stream, source)
+        check_error(dala.ParameterError, ["stream"], model.stream, source)
     several = np.stack([RED, RED])
     assert len(list(model.stream(several, policy="every"))) == 2
 
 
-def test_top_k_of_raw_outputs_and_odd_things(tiny):
+def test_top_k_of_raw_outputs_and_invalid_values(tiny):
     scores = unit(tiny, labels=list("abcdef")).predict(RED)
     assert top_k(scores.raw, 1)[0][1] == 0
     assert top_k(scores[None], 2)[0][0] == "a"
     assert top_k([0.0, 5.0], 1, labels=("x", "y"))[0][0] == "y"
     assert top_k(np.eye(1000)[1] * 9, 1, labels="imagenet")[0][0] == "goldfish"
     for odd in ("x", None, [object()], np.array([1j, 2])):
-        refused(dala.ParameterError, ["top_k"], top_k, odd)
-    refused(dala.ParameterError, ["labels", "5"], top_k, [1.0], 1, labels=5)
-    refused(dala.ParameterError, ["k", "0"], scores.top, 0)
+        check_error(dala.ParameterError, ["top_k"], top_k, odd)
+    check_error(dala.ParameterError, ["labels", "5"], top_k, [1.0], 1, labels=5)
+    check_error(dala.ParameterError, ["k", "0"], scores.top, 0)
 
 
-def test_scores_are_kept_whole_by_pickle(tiny):
+def test_scores_can_be_pickled(tiny):
     import pickle
 
     scores = unit(tiny, labels=list("abcdef")).predict(RED)
@@ -498,28 +498,28 @@ def test_scores_are_kept_whole_by_pickle(tiny):
     assert np.array_equal(again.raw["scores"], scores.raw["scores"])
 
 
-def test_nothing_is_fetched_for_a_provider_that_cannot_be_had(tmp_path, monkeypatch):
+def test_nothing_is_downloaded_for_an_unavailable_provider(tmp_path, monkeypatch):
     monkeypatch.delenv("DALA_MODELS", raising=False)
     monkeypatch.setenv("DALA_CACHE_DIR", str(tmp_path))
-    refused(dala.DeviceUnavailable, ["'cuda'"], load_model, "posenet", provider="cuda")
+    check_error(dala.DeviceUnavailable, ["'cuda'"], load_model, "posenet", provider="cuda")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_the_runtime(tiny, monkeypatch, capsys):
-    """Models are listed, pictures prepared; what needs the runtime says how to get it."""
+def test_without_onnx_runtime(tiny, monkeypatch, capsys):
+    """Listing models and preprocessing work; loading raises MissingPackage."""
     import sys
 
     from dala.cli import main
 
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    refused(dala.MissingPackage, ["pip install", "dala[ml]"], load_model, tiny)
-    refused(dala.MissingPackage, ["pip install"], load_model, "mobilenet_v2")
+    check_error(dala.MissingPackage, ["pip install", "dala[ml]"], load_model, tiny)
+    check_error(dala.MissingPackage, ["pip install"], load_model, "mobilenet_v2")
     assert main(["models", "list"]) == 0
     assert "mobilenet_v2" in capsys.readouterr().out
     assert dala.ml.preprocess(RED, device="cpu").shape == (1, 3, 224, 224)
 
 
-def test_weights_that_are_not_here(tmp_path, monkeypatch):
+def test_missing_weights(tmp_path, monkeypatch):
     monkeypatch.setenv("DALA_MODELS", str(tmp_path))
     monkeypatch.setenv("DALA_CACHE_DIR", str(tmp_path / "cache"))
     words = [str(tmp_path), "dala models pull posenet"]

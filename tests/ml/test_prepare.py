@@ -1,4 +1,4 @@
-"""dala.ml.preprocess: calls that come again, and what is wrong with the next one."""
+"""dala.ml.preprocess: repeated calls, and errors."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from dala.ml import preprocess
 PICTURE = np.random.default_rng(5).integers(0, 256, (40, 70, 3), np.uint8)
 
 
-def test_calls_that_come_again_are_the_same():
+def test_repeated_calls():
     wanted = np.array(get("preprocess")(from_array(PICTURE), size=(9, 17), mean=0.25).numpy())
     for _ in range(3):
         made = preprocess(PICTURE, (9, 17), mean=0.25)
@@ -27,13 +27,13 @@ def test_tensors_do_not_share_memory():
     np.testing.assert_array_equal(first.numpy(), kept)
 
 
-def test_a_tensor_is_written_where_asked():
+def test_out():
     out = buffer_zeros((1, 3, 9, 17))
     assert preprocess(PICTURE, (9, 17), out=out) is out
     np.testing.assert_array_equal(out.numpy(), preprocess(PICTURE, (9, 17)).numpy())
     changed = PICTURE.copy()
     preprocess(changed, (9, 17), out=out)
-    changed[:] = 0  # the same memory with other numbers in it
+    changed[:] = 0  # the same memory with other values
     preprocess(changed, (9, 17), normalize="unit", out=out)
     assert (out.numpy() == 0).all()
 
@@ -53,7 +53,7 @@ def test_a_tensor_is_written_where_asked():
         ({"method": "area"}, {"method": ["area"]}, "method must be one of"),
     ],
 )
-def test_what_fits_does_not_let_in_what_is_like_it(fine, wrong, words):
+def test_cached_parameters_do_not_accept_similar_values(fine, wrong, words):
     preprocess(PICTURE, **fine)
     out = buffer_zeros((1, 3, 224, 224))
     for _ in range(2):
@@ -70,13 +70,13 @@ def test_what_fits_does_not_let_in_what_is_like_it(fine, wrong, words):
         ({"out": buffer_zeros((3, 5, 5), device="cpu")}, "preprocess: makes an output of shape"),
     ],
 )
-def test_refusals_name_the_call(given, said):
+def test_errors_name_the_call(given, said):
     with pytest.raises(dala.DalaError) as caught:
         preprocess(PICTURE, device="cpu", **given)
     assert str(caught.value).startswith(said)
 
 
-def test_numbers_of_any_kind_are_taken():
+def test_number_types():
     wanted = preprocess(PICTURE, (9, 17), pad=0.0, mean=0.5, antialias=True).numpy()
     for size in ([9, 17], np.array([9, 17]), (9.0, 17.0), (np.int64(9), np.uint8(17))):
         got = preprocess(PICTURE, size, pad=[0, 0, 0], mean=np.float32(0.5), antialias=1)

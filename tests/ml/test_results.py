@@ -1,4 +1,4 @@
-"""Results: overlapping boxes, letterboxes back to pixels, drawing, printing; masks over time."""
+"""Results: box overlap, coordinates, drawing, printing, mask smoothing."""
 
 import numpy as np
 import pytest
@@ -10,9 +10,9 @@ import dala
 from dala.media.frame import Frame
 from dala.ml import results as r
 from dala.ml.background import Background
-from dala.ml.boxes import keep_best, overlaps
+from dala.ml.boxes import iou, non_max_suppression
 from dala.ml.draw import palette
-from dala.ml.masks import Steady, refine
+from dala.ml.masks import TemporalSmoother, refine
 from dala.ml.models import blazeface, yolo_v5
 from dala.ml.prepare import Placement
 
@@ -36,7 +36,7 @@ boxes = st.lists(
 
 @given(boxes, st.integers(0, 2**32 - 1))
 @settings(max_examples=80, deadline=None)
-def test_the_best_boxes_against_a_plain_loop(sides, seed):
+def test_non_max_suppression_against_a_plain_loop(sides, seed):
     rng = np.random.default_rng(seed)
     found = np.array([(x, y, x + w, y + h) for x, y, w, h in sides], float)
     scores = rng.permutation(len(found)) / len(found)
@@ -48,8 +48,8 @@ def test_the_best_boxes_against_a_plain_loop(sides, seed):
         )
         if clear:
             kept.append(k)
-    assert keep_best(found, scores, classes, 0.45, 300).tolist() == kept
-    got = overlaps(found[0], found)
+    assert non_max_suppression(found, scores, classes, 0.45, 300).tolist() == kept
+    got = iou(found[0], found)
     assert np.allclose(got, [plain_overlap(found[0], b) for b in found])
 
 
@@ -57,7 +57,7 @@ def test_the_best_boxes_against_a_plain_loop(sides, seed):
     st.integers(1, 3000), st.integers(1, 3000), st.sampled_from(["stretch", "letterbox", "crop"])
 )
 @settings(max_examples=60, deadline=None)
-def test_points_come_back_to_where_they_were(height, width, fit):
+def test_placement_round_trip(height, width, fit):
     placement = Placement.of(height, width, (640, 512), fit)
     corners = np.array([[0, 0], [width, height], [width / 2, height / 3]])
     there = corners * placement.scale + placement.offset
@@ -68,8 +68,8 @@ def test_points_come_back_to_where_they_were(height, width, fit):
         assert 0 <= top < bottom <= 640
 
 
-def test_a_picture_lands_where_the_placement_says(engine_id):
-    """A white dot, through the kernel, is found at the place that is computed for it."""
+def test_placement_matches_the_kernel(engine_id):
+    """A white dot is found at its computed position after preprocessing."""
     picture = np.zeros((60, 100, 3), np.uint8)
     picture[20:24, 70:74] = 255
     for fit in ("stretch", "letterbox", "crop"):
@@ -81,8 +81,8 @@ def test_a_picture_lands_where_the_placement_says(engine_id):
         assert np.allclose(back, (72, 22), atol=0.4), fit
 
 
-def test_preprocess_is_pillows_bilinear(photo, engine_id):
-    """Within 1 of 255, and half of that where Pillow does not round in between."""
+def test_preprocess_matches_pillow(photo, engine_id):
+    """Within 1/255, since Pillow rounds intermediate results."""
     cat = photo("chelsea")
     wanted = np.asarray(Image.fromarray(cat).resize((224, 224), Image.Resampling.BILINEAR))
     got = dala.ml.preprocess(cat, normalize="raw", layout="nhwc").numpy()[0]
@@ -97,10 +97,10 @@ def test_yolo_rows():
     rows[3] = [100, 100, 40, 20, 0.9] + [0] * 80
     rows[3, 5 + 7] = 0.8
     rows[4] = rows[3]
-    rows[4, 0] += 2  # nearly the same, less sure
+    rows[4, 0] += 2  # nearly the same box, lower score
     rows[4, 4] = 0.7
     rows[9] = [300, 200, 10, 10, 0.5] + [0] * 80
-    rows[9, 5 + 2] = 0.4  # below the limit: 0.2
+    rows[9, 5 + 2] = 0.4  # below the minimum score: 0.2
     options = yolo_v5.MODEL.options
     placement = Placement((1280, 1280), (0.5, 0.5), (0, 0), (640, 640))
     (found,) = yolo_v5.decode({"out": rows}, placement, ("a",) * 80, options)
@@ -122,10 +122,10 @@ def found():
     return r.Detections([r.Detection((10, 12, 50, 40), "cat", 0.9, 1)])
 
 
-def test_boxes_are_drawn_where_they_are():
+def test_boxes_are_drawn_in_place():
     base = np.full((64, 96, 3), 40, np.uint8)
     made = found().draw(base, color="red", width=2, labels=False)
-    assert base.max() == 40  # the picture itself is left alone
+    assert base.max() == 40  # the input is unchanged
     wanted = base.copy()
     for part in (
         np.s_[12:14, 10:50],
@@ -137,7 +137,7 @@ def test_boxes_are_drawn_where_they_are():
     assert (made == wanted).all()
 
 
-def test_the_kind_that_was_given_comes_back():
+def test_draw_returns_the_type_of_its_input():
     base = np.full((64, 96, 3), 40, np.uint8)
     wanted = found().draw(base)
     assert (wanted != base).any()
@@ -180,8 +180,8 @@ def test_masks_are_blended():
 
 
 @pytest.mark.parametrize("kind", ["rgb", "rgba", "gray", "floats"])
-def test_soft_masks_are_blended_by_their_share(kind):
-    """Each pixel: the class's colour by its probability times the opacity, over what was there."""
+def test_soft_masks_are_blended_by_probability(kind):
+    """Each pixel gets the class color with alpha = probability * opacity."""
     rng = np.random.default_rng(4)
     planes = rng.random((3, 20, 30)).astype(np.float32)
     planes /= planes.sum(0)
@@ -214,7 +214,7 @@ def test_soft_masks_are_blended_by_their_share(kind):
         r.Matte(planes[1]).draw(np.zeros((9, 9, 3), np.uint8))
 
 
-def test_labels_are_written():
+def test_labels_are_drawn():
     base = np.zeros((200, 300, 3), np.uint8)
     plain, written = (found().draw(base, labels=w) for w in (False, True))
     assert (plain != written).any()
@@ -222,7 +222,7 @@ def test_labels_are_written():
     assert (scores.draw(base) != base).any()
 
 
-def test_boxes_are_drawn_where_there_is_no_font(monkeypatch):
+def test_boxes_are_drawn_without_a_font(monkeypatch):
     from dala.media.text import text
 
     def none(*_):
@@ -230,7 +230,7 @@ def test_boxes_are_drawn_where_there_is_no_font(monkeypatch):
 
     monkeypatch.setattr(text, "set_text", none)
     base = np.zeros((64, 96, 3), np.uint8)
-    with pytest.warns(UserWarning, match="labels are left out"):
+    with pytest.warns(UserWarning, match="draw: labels are not drawn"):
         made = found().draw(base)
     assert (made == found().draw(base, labels=False)).all()
 
@@ -239,7 +239,7 @@ def test_poses_and_faces_are_drawn():
     points = tuple(r.Keypoint(f"p{k}", 10 + 4 * k, 30 + k, 0.9) for k in range(17))
     base = np.zeros((80, 100, 3), np.uint8)
     made = r.Poses([r.Pose(points, 0.9)]).draw(base, color="lime", width=1)
-    assert made[30, 10].tolist() == [255, 255, 255]  # the middle of the first point
+    assert made[30, 10].tolist() == [255, 255, 255]  # the center of the first keypoint
     assert (made[..., 1] > 0).sum() > 100
     unseen = tuple(r.Keypoint(p.name, p.x, p.y, 0.1) for p in points)
     assert not r.Poses([r.Pose(unseen, 0.1)]).draw(base).any()
@@ -250,11 +250,11 @@ def test_options_of_draw_are_checked():
         found().draw(np.zeros((9, 9, 3), np.uint8), colour="red")
     with pytest.raises(dala.ColorError):
         found().draw(np.zeros((9, 9, 3), np.uint8), color="reddish")
-    with pytest.raises(dala.ParameterError, match=r"0\.\.1"):
+    with pytest.raises(dala.ParameterError, match="opacity must be a number from 0 to 1, got 3"):
         found().draw(np.zeros((9, 9, 3), np.uint8), opacity=3)
 
 
-def test_they_print_well():
+def test_str_and_repr():
     assert str(found()) == "cat 0.90 at x 10..50, y 12..40"
     assert str(r.Scores(np.array([0.1, 0.7, 0.2]), LABELS)).startswith("cat 0.700\ndog 0.200")
     assert repr(r.Scores(np.array([0.1, 0.7, 0.2]), LABELS)) == "<Scores of 3 classes, cat 0.700>"
@@ -263,13 +263,13 @@ def test_they_print_well():
 
 
 # masks ------------------------------------------------------------------------------------------
-def test_a_mask_is_drawn_to_the_edges_of_the_picture():
+def test_refine_aligns_edges():
     guide = np.zeros((60, 80))
     guide[:, 40:] = 1
     blurry = np.clip((np.arange(80) - 34) / 16, 0, 1)[None].repeat(60, 0)  # its edge is at 42
     better = refine(blurry, guide, radius=6)
     steepest = np.diff(better[30]).argmax()
-    assert steepest == 39  # where the picture's own edge is
+    assert steepest == 39  # the edge of the picture
     assert np.diff(better[30]).max() > 4 * np.diff(blurry[30]).max()
     flat = refine(np.full((9, 9), 0.4), np.random.default_rng(0).random((9, 9)))
     assert np.allclose(flat, 0.4, atol=1e-6)
@@ -297,11 +297,11 @@ def test_the_guided_filter_against_a_plain_loop(height, width, radius, seed):
     assert np.allclose(refine(mask, guide, radius), wanted, atol=2e-3)
 
 
-def test_a_steady_mask_flickers_less_and_leaves_no_trail():
+def test_smoothing_reduces_flicker_without_trails():
     rng = np.random.default_rng(2)
     still = np.full((20, 20), 0.9)
     noisy = [np.clip(still + rng.normal(0, 0.05, still.shape), 0, 1) for _ in range(30)]
-    steady = Steady(0.8)
+    steady = TemporalSmoother(0.8)
     smooth = [steady(m) for m in noisy]
     assert np.std(smooth[5:], axis=0).mean() < 0.6 * np.std(noisy[5:], axis=0).mean()
     gone = steady(np.zeros((20, 20)))
@@ -309,11 +309,11 @@ def test_a_steady_mask_flickers_less_and_leaves_no_trail():
     steady.reset()
     assert np.array_equal(steady(still), still.astype(np.float32))
     with pytest.raises(dala.ParameterError):
-        Steady(1.0)
+        TemporalSmoother(1.0)
 
 
 def made_clip(photo, model, steps):
-    """The astronaut, cut out, moving over the wood of another photograph; and where she is."""
+    """Yield frames of the astronaut moving over another photograph, and her position."""
     person = photo("astronaut")
     cut = np.clip((model.predict(person).mask("person")[..., None] - 0.3) / 0.4, 0, 1)
     wood = Image.fromarray(photo("coffee")[:200, 420:600]).resize((640, 512))
@@ -324,8 +324,8 @@ def made_clip(photo, model, steps):
         yield base, shift
 
 
-def test_the_astronaut_moves_over_another_picture(real, photo):
-    """Where she is stays, wherever she moves to; the wood behind her becomes green."""
+def test_replaced_background(real, photo):
+    """The moving person stays unchanged, and the background becomes green."""
     work = Background(real("u2netp"), background=(0.0, 1.0, 0.0), device="cpu")
     for base, shift in made_clip(photo, real("deeplab"), 3):
         made = work.process(base)
@@ -336,7 +336,7 @@ def test_the_astronaut_moves_over_another_picture(real, photo):
         assert np.abs(made[wood].astype(int) - [0, 255, 0]).mean() < 2
 
 
-def test_a_blurred_background(real, photo):
+def test_blurred_background(real, photo):
     person = photo("astronaut")
     made = Background(real("deeplab"), radius=12, smooth=0, device="cpu").process(person)
     detail = lambda p: np.abs(np.diff(p.astype(int), axis=1)).mean()  # noqa: E731
@@ -344,23 +344,25 @@ def test_a_blurred_background(real, photo):
     assert detail(made[80:170, 180:270]) > 0.95 * detail(person[80:170, 180:270])  # the face
 
 
-def test_backgrounds_need_a_model_that_segments(tiny):
+def test_background_errors(tiny):
     from dala.ml.gpu import load_model
 
     with pytest.raises(dala.ModelError, match="'u2netp'"):
         Background(load_model(tiny))
-    with pytest.raises(dala.ModelError, match="int came"):
+    with pytest.raises(
+        dala.ModelError, match="Background: model must be a Model or a name, got int"
+    ):
         Background(5)
     for wrong, word in (
         ({"radius": -1}, "radius"),
-        ({"background": (0, 1)}, "colour"),
+        ({"background": (0, 1)}, "color"),
         ({"background": "x.png"}, "Frame.open"),
     ):
         with pytest.raises(dala.DalaError, match=word):
-            Background(5, **wrong)  # told before a model is looked for
+            Background(5, **wrong)  # raised before the model is checked
 
 
-def test_labels_of_backgrounds_are_known(real):
+def test_background_labels(real):
     with pytest.raises(dala.ParameterError, match="'person'"):
         Background(real("deeplab"), label="persn")
     assert Background(real("u2netp"), label="whatever").label == "whatever"

@@ -1,8 +1,8 @@
-"""The models room: classify, detect, find faces and poses, segment.
+"""Models: classification, detection, faces, poses, segmentation.
 
 - ``dala.ml.gpu``: ``load_model``, ``predict``, ``top_k``, ``available_models``
-- ``dala.ml.preprocess``: a picture as the tensor that a model takes, in one pass on any device
-- ``dala.ml.results``: what models find, in pixels of the picture they were given
+- ``dala.ml.preprocess``: convert a picture to a model's input tensor, in one pass on any device
+- ``dala.ml.results``: the types of results, with coordinates in pixels of the picture
 
 >>> import numpy as np
 >>> import dala
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from dala.ml.model import Model as Model
     from dala.ml.prepare import preprocess as preprocess
 
-#: Modules that are imported when their name is first used.
+#: Modules, imported on first use.
 _ROOMS = ("gpu", "results")
 
-#: The module that holds each name.
+#: The module of each name.
 _HOMES = {
     "Background": "dala.ml.background",
     "Model": "dala.ml.model",
@@ -34,5 +34,5 @@ _HOMES = {
 
 __all__ = ["Background", "Model", "gpu", "preprocess", "results"]
 
-if not TYPE_CHECKING:  # so that type checkers refuse a misspelt name, as Python does
+if not TYPE_CHECKING:  # so that type checkers reject a misspelled name, as Python does
     __getattr__, __dir__ = attach(__name__, _HOMES, _ROOMS)

@@ -1,9 +1,9 @@
-"""Virtual backgrounds: a segmentation model, a steady mask, and the picture put together."""
+"""Virtual backgrounds: segmentation, mask smoothing and compositing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
@@ -14,106 +14,123 @@ from dala.media.effects import virtual_background
 from dala.media.frame import Frame
 from dala.media.images import read
 from dala.ml.gpu import load_model
-from dala.ml.masks import Steady, refine
+from dala.ml.masks import TemporalSmoother, refine
 from dala.ml.model import Model
+from dala.ml.results import Matte, Segmentation
 from dala.resources import Closing
+from dala.typing import ImageLike, NDArray
 
-#: Masks are refined at this height at most; the effect scales them to the picture.
+#: The height of masks at most; the effect scales them to the picture.
 _ROWS: Final = 288
+_ADVICE: Final = "Use 'u2netp' or 'deeplab'."
+
+ImageT = TypeVar("ImageT", bound=ImageLike)
 
 
 class Background(Closing):
-    """Keeps what a model sees in front; the rest is blurred or replaced. One video, in order.
+    """Blurs or replaces the background of a video, frame by frame.
 
     Args:
-        model: "u2netp" (whatever stands in front, with soft edges), "deeplab" (quicker; people and
-            things by ``label``), or a model that segments.
-        label: what stays, of models that know labels.
-        background: None to blur; a colour (r, g, b) of 0..1; or a picture.
-        radius: of the blur.
-        smooth: how steady the mask is in time, 0 to below 1.
-        refined: whether its edges are drawn to those of the picture.
-        device: where pictures are put together.
+        model: "u2netp" (any foreground, with soft edges), "deeplab" (faster; people and objects by
+            ``label``), or another segmentation model.
+        label: the class to keep, for models with labels.
+        background: None to blur; a color (r, g, b) from 0 to 1; or a picture.
+        radius: the blur radius in pixels.
+        smooth: the strength of smoothing over time, from 0 to below 1.
+        refined: whether the edges of the mask are aligned with those of the picture.
+        device: the device for compositing.
+
+    Example::
+
+        with Background(radius=12) as background:
+            for frame in background.stream(video.open("call.mp4")):
+                ...
     """
 
     def __init__(
         self,
-        model: Model | str = "u2netp",
+        model: Model[Any] | str = "u2netp",
         *,
         label: str = "person",
-        background: Any = None,
+        background: ImageLike | Sequence[float] | None = None,
         radius: int = 12,
         smooth: float = 0.6,
         refined: bool = True,
         device: str | None = None,
     ) -> None:
-        # Tried on a pixel, so that what is wrong with them is told now; what is on a device already
-        # stays there.
+        # A run on one pixel checks the parameters now. Pictures on a device are not copied.
         pixel, front = np.zeros((1, 1, 3), np.uint8), np.ones((1, 1), np.float32)
         behind = None if isinstance(background, Frame | Buffer) else background
         virtual_background(pixel, front, background=behind, radius=radius, device="cpu")
         self.model = load_model(model) if isinstance(model, str) else model
         if not isinstance(self.model, Model):
-            raise ModelError(
-                f"Background: model is a name or a model, {type(model).__name__} came. "
-                "Use 'u2netp' or 'deeplab'."
+            raise ModelError.invalid(
+                "Background", "model", "a Model or a name", type(model), _ADVICE
             )
         if self.model.spec.task not in ("segment", "matte"):
             raise ModelError(
-                f"Background: a model that segments is needed, {self.model.name!r} is one that "
-                f"does {self.model.spec.task!r}. Use 'u2netp' or 'deeplab'."
+                f"Background: model must be a segmentation model, got {self.model.name!r} for "
+                f"{self.model.spec.task!r}. {_ADVICE}",
+                call="Background",
+                argument="model",
             )
         if self.model.spec.task == "segment" and self.model.labels:
             known = self.model.labels
             if label not in known:
-                hint = did_you_mean(str(label), known) or f"There are: {', '.join(known)}."
+                advice = did_you_mean(str(label), known) or f"Classes: {', '.join(known)}."
                 raise ParameterError(
-                    f"Background: {self.model.name!r} has no class {label!r}. {hint}"
+                    f"Background: {self.model.name!r} has no class {label!r}. {advice}",
+                    call="Background",
+                    argument="label",
                 )
         self.label = label
         self.background = background
         self.radius = radius
         self.device = device
-        self._steady = Steady(smooth)
+        self._smoother = TemporalSmoother(smooth)
         self._refined = refined
 
-    def mask(self, image: Any) -> Any:
-        """The mask of the next picture, 0..1, at the size it is made at."""
+    def mask(self, image: ImageLike) -> NDArray:
+        """Return the mask of the next picture, 0 to 1, at a reduced size."""
         if isinstance(image, Frame) and image.format in ("nv12", "i420"):
             image = image.to("rgb")
         small = self._small(image)
-        mask = self.model.predict(small).mask(self.label)
+        found = self.model.predict(small)
+        assert isinstance(found, Segmentation | Matte)
+        mask = found.mask(self.label)
         if self._refined:
             gray = small[..., :3] @ np.array([0.299, 0.587, 0.114]) / 255
             mask = refine(mask, gray)
-        return self._steady(mask)
+        return self._smoother(mask)
 
-    def process(self, image: Any) -> Any:
-        """The next picture with its background changed, of the kind given."""
+    def process(self, image: ImageT) -> ImageT:
+        """Return the next picture with its background changed, as the same type."""
+        source: Any = image
         if isinstance(image, Frame) and image.format in ("nv12", "i420"):
-            image = image.to("rgb")
-        return virtual_background(
-            image,
-            self.mask(image),
+            source = image.to("rgb")
+        made = virtual_background(
+            source,
+            self.mask(source),
             background=self.background,
             radius=self.radius,
             device=self.device,
         )
+        return cast(ImageT, made)
 
-    def stream(self, frames: Iterable[Any]) -> Iterator[Any]:
-        """All frames of a video, in order."""
+    def stream(self, frames: Iterable[ImageT]) -> Iterator[ImageT]:
+        """Process all frames of a video, in order."""
         for frame in frames:
             yield self.process(frame)
 
     def reset(self) -> None:
-        """Forgets the past, as after a cut."""
-        self._steady.reset()
+        """Reset the smoothing, for example after a cut."""
+        self._smoother.reset()
 
     def close(self) -> None:
-        """Nothing is held but the model, which stays open for others."""
+        """Do nothing: the model stays open, as it may be shared."""
 
-    def _small(self, image: Any) -> np.ndarray[Any, Any]:
-        """The picture at the size masks are made at, RGB of u8."""
+    def _small(self, image: ImageLike) -> NDArray:
+        """Return the picture at the size of masks, as RGB of u8."""
         picture = read(image, None, None, "Background")
         height, width = picture.shape[:2]
         source = picture.buffer(None)

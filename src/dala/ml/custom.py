@@ -1,4 +1,4 @@
-"""Models that nothing is known of: what they do is told from their outputs, or by the user."""
+"""Declarations for a user's own ONNX files, by task."""
 
 from __future__ import annotations
 
@@ -12,46 +12,47 @@ from dala.gpu.compute.kernels.resize import Preprocess
 from dala.gpu.compute.params import check_values
 from dala.ml.models import deeplab, mobilenet_v2, u2netp, yolo_v5
 from dala.ml.prepare import Placement
-from dala.ml.results import Tensors
+from dala.ml.results import Detections, Matte, Outputs, Segmentation, Tensors
 from dala.ml.session import Session
-from dala.ml.spec import Decode, ModelSpec, Outputs
+from dala.ml.spec import Decode, ModelSpec
+from dala.typing import Params
 
 
 def decode_raw(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
 ) -> Tensors:
-    """The outputs as they are."""
+    """Return the outputs unchanged."""
     return Tensors(outputs)
 
 
 def decode_planes(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
-) -> Any:
-    """Class planes first (channels, height, width) as most exporters leave them."""
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
+) -> Segmentation:
+    """Decode an output (classes, height, width), as most exporters write it."""
     _check_rank("segment", outputs, 3, "(classes, height, width)")
-    return deeplab.segmented(next(iter(outputs.values())), placement, labels, outputs)
+    return deeplab.segment(next(iter(outputs.values())), placement, labels, outputs)
 
 
 def decode_last(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
-) -> Any:
-    """Class planes last."""
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
+) -> Segmentation:
+    """Decode an output (height, width, classes)."""
     _check_rank("segment", outputs, 3, "(height, width, classes)")
     return deeplab.decode(outputs, placement, labels, options)
 
 
 def decode_matte(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
-) -> Any:
-    """One map (1, height, width)."""
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
+) -> Matte:
+    """Decode an output (1, height, width)."""
     _check_rank("matte", outputs, 3, "(1, height, width)")
     return u2netp.decode(outputs, placement, labels, options)
 
 
 def decode_rows(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
-) -> Any:
-    """Rows as YOLOv5 gives them, or columns without a certainty as its successors do."""
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
+) -> Detections:
+    """Decode rows as of YOLOv5, or columns without objectness as of its successors."""
     name, rows = next(iter(outputs.items()))
     _check_rank("detect", outputs, 2, "(boxes, 5 + classes) or (4 + classes, boxes)")
     turned = rows.shape[0] < rows.shape[1] and rows.shape[1] != 5 + len(labels)
@@ -60,8 +61,8 @@ def decode_rows(
         rows = np.concatenate([rows[:4].T, sure, rows[4:].T], axis=1)
     if rows.shape[1] < 6:
         raise ModelError(
-            f"predict: task 'detect' reads boxes with class scores, output {name!r} is "
-            f"{outputs[name].shape}. Use task='raw', or decode= with a function of your own."
+            "predict: task 'detect' needs an output of boxes with class scores, got "
+            f"{name!r} of shape {outputs[name].shape}. Use task='raw' or decode=."
         )
     found = yolo_v5.decode({name: rows}, placement, labels, options)
     found.raw = outputs
@@ -72,8 +73,8 @@ def _check_rank(task: str, outputs: Outputs, rank: int, wanted: str) -> None:
     name, array = next(iter(outputs.items()))
     if array.ndim != rank:
         raise ModelError(
-            f"predict: task {task!r} reads an output {wanted}, {name!r} is {array.shape}. "
-            "Use task='raw', or decode= with a function of your own."
+            f"predict: task {task!r} needs an output of shape {wanted}, got {name!r} of shape "
+            f"{array.shape}. Use task='raw' or decode=."
         )
 
 
@@ -84,30 +85,31 @@ TASKS: Final[Mapping[str, Decode]] = {
     "matte": decode_matte,
     "raw": decode_raw,
 }
-_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {"detect": yolo_v5.MODEL.options}
+_OPTIONS: Final[Mapping[str, Mapping[str, float]]] = {"detect": yolo_v5.MODEL.options}
 
 
 def custom_spec(
     name: str,
     session: Session,
     task: str | None,
-    prepare: Mapping[str, Any] | None,
-    decode: Callable[..., Any] | None,
+    prepare: Params | None,
+    decode: Callable[[Outputs], Any] | None,
 ) -> ModelSpec:
     """Return the declaration of a user's own file."""
     if task is None:
-        task = _told(session)
+        task = _guess_task(session)
     elif not isinstance(task, str) or task not in TASKS:
-        hint = did_you_mean(str(task), list(TASKS))
         listed = ", ".join(map(repr, TASKS))
-        raise ParameterError(f"load_model: task is one of {listed}; {task!r} came. {hint}".rstrip())
+        raise ParameterError.invalid(
+            "load_model", "task", f"one of {listed}", task, did_you_mean(str(task), TASKS)
+        )
     if decode is not None and not callable(decode):
-        raise ParameterError(
-            f"load_model: decode is a function of the outputs; {type(decode).__name__} came."
+        raise ParameterError.invalid(
+            "load_model", "decode", "a function of the outputs", type(decode)
         )
     found = TASKS[task]
     if task == "segment" and session.outputs[0].shape[-1:] not in ((None,), ()):
-        # Classes last: the last axis is the one that differs from the picture's.
+        # The classes are last if the last axis is not of the picture's size.
         shape = session.outputs[0].shape
         if len(shape) == 4 and shape[1] == shape[2]:
             found = decode_last
@@ -128,8 +130,8 @@ def custom_spec(
     )
 
 
-def _prepare(session: Session, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Parameters of "preprocess", checked before the first picture comes."""
+def _prepare(session: Session, given: Params | None) -> Params:
+    """Return the parameters of "preprocess", checked."""
     if given is None:
         port = session.inputs[0] if session.inputs else None
         if port is not None and port.dtype is not None and np.dtype(port.dtype).kind in "ui":
@@ -137,14 +139,13 @@ def _prepare(session: Session, given: Mapping[str, Any] | None) -> dict[str, Any
         gray = port is not None and len(port.shape) == 4 and 1 in port.shape[1::2]
         return {"normalize": "unit" if gray else "imagenet"}
     if not isinstance(given, Mapping):
-        raise ParameterError(
-            "load_model: preprocess is a dict of parameters of dala.ml.preprocess; "
-            f"{type(given).__name__} came."
+        raise ParameterError.invalid(
+            "load_model", "preprocess", "a dict of parameters of dala.ml.preprocess", type(given)
         )
     for name in ("size", "layout"):
         if name in given:
             raise ParameterError(
-                f"load_model: {name} is an argument of load_model itself, not of preprocess."
+                f"load_model: pass {name} to load_model, not in preprocess.", call="load_model"
             )
     try:
         check_values("preprocess", Preprocess.options, given)
@@ -153,8 +154,8 @@ def _prepare(session: Session, given: Mapping[str, Any] | None) -> dict[str, Any
     return dict(given)
 
 
-def _told(session: Session) -> str:
-    """A single output of scores (n, classes) is a classifier's; the rest is left as it is."""
+def _guess_task(session: Session) -> str:
+    """Return "classify" for a single output of shape (n, classes), else "raw"."""
     if len(session.outputs) == 1 and len(session.outputs[0].shape) == 2:
         return "classify"
     return "raw"

@@ -1,4 +1,4 @@
-"""Results drawn onto pictures and surfaces: boxes, points, labels, masks, all as commands."""
+"""Drawing of results on pictures and surfaces: boxes, points, labels and masks as commands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import colorsys
 import warnings
 from collections.abc import Iterator
 from itertools import count
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from dala.errors import (
     did_you_mean,
 )
 from dala.gpu import command as encode
-from dala.gpu.color import Color
 from dala.gpu.command import color_to_rgba
 from dala.gpu.compute import from_dlpack
 from dala.gpu.compute.kernel import get as get_kernel
@@ -37,15 +36,15 @@ from dala.ml.results import (
     Segmentation,
     name_of,
 )
+from dala.typing import ColorLike, ImageLike, NDArray
 
-NDArray: TypeAlias = np.ndarray[Any, Any]
-#: Sprites of labels and masks get numbers from here on, far from those people choose.
+#: Ids for sprites of labels and masks, far from those that users choose.
 _ids = count(1 << 62)
 _OPTIONS: Final = {"color": None, "width": None, "labels": True, "opacity": 0.5, "least": 0.3}
 
 
 def palette(index: int) -> tuple[int, int, int]:
-    """A colour for a class; neighbours differ as much as can be.
+    """Return a color for a class; consecutive classes have distinct colors.
 
     >>> palette(0) != palette(1)
     True
@@ -55,18 +54,20 @@ def palette(index: int) -> tuple[int, int, int]:
     return round(r * 255), round(g * 255), round(b * 255)
 
 
-def draw(result: Any, target: Any, **options: Any) -> Any:
-    """A result on a picture (a new one comes back) or a surface (which is drawn on)."""
+def draw(
+    result: object, target: Surface | ImageLike, **options: ColorLike | float | None
+) -> Surface | ImageLike:
+    """Draw a result on a picture, and return a new one; or on a surface, and return it."""
     for name in options:
         if name not in _OPTIONS:
-            hint = did_you_mean(name, list(_OPTIONS))
+            advice = did_you_mean(name, _OPTIONS) or f"Options: {', '.join(_OPTIONS)}."
             raise UnknownParameter(
-                f"draw: there is no option {name!r}; there are {', '.join(_OPTIONS)}. {hint}"
+                f"draw: no option {name!r}. {advice}", call="draw", argument=name
             )
-    chosen = {**_OPTIONS, **options}
+    chosen: dict[str, Any] = {**_OPTIONS, **options}
     opacity = chosen["opacity"]
     if isinstance(opacity, bool) or not isinstance(opacity, int | float) or not 0 <= opacity <= 1:
-        raise ParameterError(f"draw: opacity is 0..1, {opacity!r} came.")
+        raise ParameterError.invalid("draw", "opacity", "a number from 0 to 1", opacity)
     if chosen["color"] is not None:
         color_to_rgba(chosen["color"])
     if isinstance(target, Surface):
@@ -78,12 +79,12 @@ def draw(result: Any, target: Any, **options: Any) -> Any:
     pixels: Any = (
         picture.pixels if isinstance(picture.pixels, np.ndarray) else picture.pixels.numpy()
     )
-    made = _drawn(result, pixels, chosen)
-    return picture.give(made)
+    made: ImageLike = picture.give(_drawn(result, pixels, chosen))
+    return made
 
 
-def _drawn(result: Any, pixels: Any, chosen: dict[str, Any]) -> Any:
-    """Pixels of any kind with a result on them, of the same kind."""
+def _drawn(result: object, pixels: Any, chosen: dict[str, Any]) -> Any:
+    """Return pixels with a result drawn on them, of the same dtype and channels."""
     height, width = pixels.shape[:2]
     floats = pixels.dtype != np.uint8
     if floats:
@@ -91,14 +92,14 @@ def _drawn(result: Any, pixels: Any, chosen: dict[str, Any]) -> Any:
     channels = 1 if pixels.ndim == 2 else pixels.shape[2]
     rgba = pixels
     if channels != 4:
-        # A channel at a time: NumPy is ten times slower where three are copied into four.
+        # One channel at a time: copying three into four at once is ten times slower in NumPy.
         rgba = np.empty((height, width, 4), np.uint8)
         for k in range(3):
             rgba[..., k] = pixels if pixels.ndim == 2 else pixels[..., min(k, channels - 1)]
         rgba[..., 3] = 255
     size = width, height
     layer = _layer(result, size, chosen)
-    if layer is not None:  # by a kernel: no trip of a whole picture through a command
+    if layer is not None:  # blended by a kernel, which is faster than a sprite of the whole size
         below, above = (from_dlpack(np.ascontiguousarray(p), device="cpu") for p in (rgba, layer))
         rgba = get_kernel("overlay_alpha")(below, above).numpy()
     commands = list(_commands(result, size, chosen, masked=layer is not None))
@@ -119,9 +120,9 @@ def _drawn(result: Any, pixels: Any, chosen: dict[str, Any]) -> Any:
 
 
 def _commands(
-    result: Any, size: tuple[int, int], chosen: dict[str, Any], masked: bool = False
+    result: object, size: tuple[int, int], chosen: dict[str, Any], masked: bool = False
 ) -> Iterator[bytes]:
-    """Commands that draw a result; without its mask where that is there already."""
+    """Yield the commands that draw a result, without its mask if ``masked``."""
     line = chosen["width"] or max(2, round(min(size) / 240))
     if not masked and (layer := _layer(result, size, chosen)) is not None:
         yield from _sprite(layer, 0, 0)
@@ -161,24 +162,24 @@ def _detection(
 
 
 def _pose(
-    found: Pose, color: Color, line: int, size: tuple[int, int], chosen: dict[str, Any]
+    found: Pose, color: ColorLike, line: int, size: tuple[int, int], chosen: dict[str, Any]
 ) -> Iterator[bytes]:
     points, least = found.keypoints, chosen["least"]
     for a, b in EDGES:
         if points[a].score >= least and points[b].score >= least:
-            yield from _thick(points[a], points[b], line, color)
+            yield from _wide_line(points[a], points[b], line, color)
     for point in points:
         if point.score >= least:
             yield _dot(point, line * 2, color)
             yield _dot(point, line, "white")
 
 
-def _dot(point: Keypoint, radius: float, color: Color) -> bytes:
+def _dot(point: Keypoint, radius: float, color: ColorLike) -> bytes:
     return encode.encode_fill_circle(round(point.x), round(point.y), max(1, round(radius)), color)
 
 
-def _thick(a: Keypoint, b: Keypoint, line: int, color: Color) -> Iterator[bytes]:
-    """A line so many pixels wide: two triangles."""
+def _wide_line(a: Keypoint, b: Keypoint, line: int, color: ColorLike) -> Iterator[bytes]:
+    """Yield a wide line as two triangles."""
     dx, dy = b.x - a.x, b.y - a.y
     length = max((dx * dx + dy * dy) ** 0.5, 1e-6)
     nx, ny = -dy / length * line / 2, dx / length * line / 2
@@ -190,8 +191,8 @@ def _thick(a: Keypoint, b: Keypoint, line: int, color: Color) -> Iterator[bytes]
     yield encode.encode_fill_triangle(*p[0], *p[2], *p[3], color)
 
 
-def _layer(result: Any, size: tuple[int, int], chosen: dict[str, Any]) -> NDArray | None:
-    """A mask as RGBA of the size of the picture; None for results that have none."""
+def _layer(result: object, size: tuple[int, int], chosen: dict[str, Any]) -> NDArray | None:
+    """Return the mask of a result as an RGBA layer, or None if it has no mask."""
     if isinstance(result, Matte):
         _check_size(result.alpha, size)
         color = color_to_rgba(chosen["color"] or palette(2))
@@ -220,15 +221,15 @@ def _rgba(colors: NDArray, alpha: NDArray) -> NDArray:
 
 
 def _byte(alpha: Any) -> Any:
-    """0..255, rounded."""
+    """Round to u8."""
     return (np.minimum(alpha, 255) + np.float32(0.5)).astype(np.uint8)
 
 
 def _names(found: Segmentation, size: tuple[int, int], chosen: dict[str, Any]) -> Iterator[bytes]:
-    """The name of each class that covers some of the picture, in the middle of it."""
+    """Yield the label of each class that covers part of the picture, at its center."""
     if not chosen["labels"]:
         return
-    step = max(1, min(size) // 256)  # where a name goes need not be known to the pixel
+    step = max(1, min(size) // 256)  # the position need not be exact
     coarse = found.classes[::step, ::step]
     for k in np.unique(coarse).tolist():
         spots = np.argwhere(coarse == k) if k else ()
@@ -242,13 +243,13 @@ def _check_size(plane: Any, size: tuple[int, int]) -> None:
     height, width = plane.shape
     if (width, height) != tuple(size):
         raise ShapeMismatch(
-            f"draw: the result is of a picture of {width} x {height}, the target is "
-            f"{size[0]} x {size[1]}. Draw on the picture that was looked at."
+            f"draw: target must be {width} x {height} as the picture of the result, got "
+            f"{size[0]} x {size[1]}."
         )
 
 
 def _packed(color: bytes) -> Any:
-    """A colour as one number whose bytes lie as those of a pixel do; alpha 0."""
+    """Return a color as an integer with the bytes of an RGBA pixel, with alpha 0."""
     return np.frombuffer(bytes([*color[:3], 0]), np.uint32)[0]
 
 
@@ -276,7 +277,7 @@ def _label(
     try:
         made = set_text(text, style)
     except MissingPackage as error:
-        warnings.warn(f"draw: labels are left out. {error}", stacklevel=2)
+        warnings.warn(f"draw: labels are not drawn. {error}", stacklevel=2)
         return
     top = y - made.height if above and y >= made.height else y
     left = max(0, min(x, size[0] - made.width))

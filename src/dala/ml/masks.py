@@ -1,25 +1,21 @@
-"""Masks made better: edges drawn to those of the picture, and steady from frame to frame."""
+"""Mask post-processing: a guided filter for edges, and smoothing over time."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from dala.errors import ParameterError
+from dala.typing import NDArray
 
 
-def refine(mask: Any, guide: Any, radius: int = 4, softness: float = 1e-3) -> Any:
-    """A mask whose edges follow those of a picture: the guided filter.
-
-    Within each window the mask is taken for a linear function of the picture, so it bends where
-    the picture does.
+def refine(mask: NDArray, guide: NDArray, radius: int = 4, softness: float = 1e-3) -> NDArray:
+    """Align the edges of a mask with those of a picture, with a guided filter.
 
     Args:
-        mask: (height, width), 0..1.
-        guide: the picture, (height, width), 0..1.
-        radius: half the window's side.
-        softness: how large a variance of the picture counts as an edge.
+        mask: shape (height, width), 0 to 1.
+        guide: the picture in gray, shape (height, width), 0 to 1.
+        radius: half the side of the filter window.
+        softness: the variance in the picture from which an area counts as an edge.
     """
     mask, guide = np.asarray(mask, np.float32), np.asarray(guide, np.float32)
     mean_i, mean_p = _mean(guide, radius), _mean(mask, radius)
@@ -28,11 +24,12 @@ def refine(mask: Any, guide: Any, radius: int = 4, softness: float = 1e-3) -> An
     )
     offset = mean_p - slope * mean_i
     made = _mean(slope, radius) * guide + _mean(offset, radius)
-    return np.clip(made, 0, 1)
+    clipped: NDArray = np.clip(made, 0, 1)
+    return clipped
 
 
-def _mean(x: Any, radius: int) -> Any:
-    """The mean of the window around each number, smaller at the borders."""
+def _mean(x: NDArray, radius: int) -> NDArray:
+    """Return the mean of the window around each element; windows are cut at the borders."""
     for axis in (0, 1):
         n = x.shape[axis]
         total = x.copy()
@@ -47,34 +44,36 @@ def _mean(x: Any, radius: int) -> Any:
     return x
 
 
-class Steady:
-    """Masks smoothed in time: small changes come slowly, large ones at once.
-
-    >>> steady = Steady(0.5)
-    >>> float(steady(np.array([[0.0]]))[0, 0]), float(steady(np.array([[0.2]]))[0, 0]) < 0.2
-    (0.0, True)
+class TemporalSmoother:
+    """Smooths masks over time: small changes are damped, large ones pass.
 
     Args:
-        amount: how much of the last mask stays where little changes, 0 (none) to below 1.
+        amount: the weight of the previous mask where little changes, from 0 to below 1.
+
+    >>> smooth = TemporalSmoother(0.5)
+    >>> float(smooth(np.array([[0.0]]))[0, 0]), float(smooth(np.array([[0.2]]))[0, 0]) < 0.2
+    (0.0, True)
     """
 
     def __init__(self, amount: float = 0.6) -> None:
         if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 1:
-            raise ParameterError(f"Steady: amount is 0 to below 1, {amount!r} came.")
+            raise ParameterError.invalid(
+                "TemporalSmoother", "amount", "a number from 0 to below 1", amount
+            )
         self.amount = float(amount)
-        self._last: Any = None
+        self._last: NDArray | None = None
 
-    def __call__(self, mask: Any) -> Any:
-        """The next mask, smoothed; one of another size starts afresh."""
+    def __call__(self, mask: NDArray) -> NDArray:
+        """Return the next mask, smoothed. A mask of another size resets the history."""
         mask = np.asarray(mask, np.float32)
         last = self._last
         if last is not None and last.shape == mask.shape:
-            # Where a mask flips, what was there is let go: no trail behind what moves.
+            # No smoothing where the mask flips, so moving objects leave no trail.
             keep = self.amount * (1 - np.clip(np.abs(mask - last) * 1.5, 0, 1))
             mask = (mask + (last - mask) * keep).astype(np.float32)
         self._last = mask
         return mask
 
     def reset(self) -> None:
-        """Forgets the past, as after a cut."""
+        """Reset the history, for example after a cut."""
         self._last = None

@@ -1,4 +1,4 @@
-"""Models: loaded from a file, given pictures or tensors, giving typed results."""
+"""A loaded model: pictures or tensors in, typed results out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, TypeVar, cast, overload
 
 import numpy as np
 
@@ -27,20 +27,60 @@ from dala.ml.prepare import Placement, kernel, prepared
 from dala.ml.session import Port, Session
 from dala.ml.spec import ModelSpec
 from dala.resources import Closing
+from dala.typing import ImageLike, NDArray, ParamValue
 
-#: Pictures of a list that go through the model together.
-_AT_ONCE: Final = 16
-#: What red, green and blue are of gray, for models that take that.
+if TYPE_CHECKING:
+    from dala.ml.stream import StreamResult
+
+#: The type of a model's results.
+R = TypeVar("R")
+#: A tensor for a model.
+Tensor: TypeAlias = NDArray | Buffer
+
+#: Pictures of a list that run as one batch.
+_BATCH: Final = 16
+#: BT.601 luma weights, for models with gray input.
 _LUMA: Final = np.array([0.299, 0.587, 0.114], np.float32)
 
 
-class Model(Closing):
-    """A model that is ready to run. ``load_model`` makes one; any thread may use it.
+#: What a model takes: a picture, or a tensor with the model's axes.
+ModelInput: TypeAlias = ImageLike
+
+
+class ModelInfo(TypedDict):
+    """Facts about a model; see :attr:`Model.info`."""
+
+    name: str
+    task: str
+    title: str
+    inputs: list[str]
+    outputs: list[str]
+    labels: tuple[str, ...]
+    license: str
+    #: The old spelling, for one more version.
+    licence: str
+    provider: str
+    #: What happened with each provider that was tried.
+    providers: dict[str, str]
+    path: str
+    #: Bytes of the file.
+    size: int
+    preprocess: dict[str, ParamValue]
+
+
+class Model(Closing, Generic[R]):
+    """A loaded model, made by ``load_model``. Any thread may use it.
 
     Attributes:
-        name: what it is called.
+        name: its name.
         spec: its declaration: input preparation, outputs, license.
-        labels: names of its classes.
+        labels: the names of its classes.
+
+    Example::
+
+        with load_model("yolo_v5") as model:
+            for found in model.predict(photo, score=0.4):
+                print(found.label, found.box)
     """
 
     def __init__(
@@ -62,7 +102,7 @@ class Model(Closing):
         self._port = session.inputs[0] if len(session.inputs) == 1 else None
         self._layout, self._size, self._channels = _laid_out(self._port, layout, size)
         height, width = self._size or (1, 1)
-        #: Where the picture lies in a tensor that was given as such.
+        #: The placement for inputs that are tensors.
         self._whole = Placement((width, height), (1.0, 1.0), (0, 0), (width, height))
         self._steps = {port.name: self._in_step(port) for port in session.outputs}
 
@@ -80,12 +120,12 @@ class Model(Closing):
     # facts --------------------------------------------------------------------------------------
     @property
     def provider(self) -> str:
-        """What runs it: "cuda", "coreml", "directml", "webgpu" or "cpu"."""
+        """The provider that runs it: "cuda", "coreml", "directml", "webgpu" or "cpu"."""
         return self._session.provider
 
     @property
-    def info(self) -> dict[str, Any]:
-        """Inputs, outputs, labels, licence, provider and what became of others, path, bytes."""
+    def info(self) -> ModelInfo:
+        """Facts: inputs, outputs, labels, license, provider, path, file size."""
         return {
             "name": self.name,
             "task": self.spec.task,
@@ -94,7 +134,7 @@ class Model(Closing):
             "outputs": [str(port) for port in self._session.outputs],
             "labels": self.labels,
             "license": self.spec.license,
-            "licence": self.spec.license,  # the old spelling, for one more version
+            "licence": self.spec.license,
             "provider": self.provider,
             "providers": dict(self._session.choice.tried),
             "path": self.path,
@@ -103,67 +143,85 @@ class Model(Closing):
         }
 
     @property
-    def preprocess(self) -> dict[str, Any]:
-        """Parameters of ``dala.ml.preprocess`` that make its input; {} if it takes no pictures."""
+    def preprocess(self) -> dict[str, ParamValue]:
+        """Parameters of ``dala.ml.preprocess`` for its input; {} if it does not take pictures."""
         if self._size is None:
             return {}
         return {**self.spec.prepare, "size": self._size, "layout": self._layout}
 
     @cached_property
-    def _settled(self) -> Mapping[str, Any]:
+    def _params(self) -> Mapping[str, Any]:
         return kernel().settle(self.preprocess)
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """Its inputs: name, shape and dtype of each."""
+        """The inputs: name, shape and dtype of each."""
         return self._session.inputs
 
     @property
     def output_ports(self) -> tuple[Port, ...]:
-        """Its outputs: name, shape and dtype of each."""
+        """The outputs: name, shape and dtype of each."""
         return self._session.outputs
 
     @property
-    def options(self) -> dict[str, Any]:
-        """Options of ``predict`` and their defaults."""
+    def options(self) -> dict[str, float]:
+        """The options of ``predict`` and their defaults."""
         return dict(self.spec.options)
 
     # running ------------------------------------------------------------------------------------
-    def predict(self, input: Any, **options: Any) -> Any:
-        """What the model finds in a picture, a tensor made by ``preprocess``, or a list of them.
+    @overload
+    def predict(self, input: Sequence[ModelInput], **options: float) -> list[R]: ...
+    @overload
+    def predict(self, input: ModelInput, **options: float) -> R: ...
+    @overload
+    def predict(
+        self, input: ModelInput | Sequence[ModelInput], **options: float
+    ) -> R | list[R]: ...
+    def predict(self, input: ModelInput | Sequence[ModelInput], **options: float) -> R | list[R]:
+        """Run the model on a picture, a tensor, or a list of them.
 
         Args:
-            input: a picture (array of u8 or f32, Frame, Pillow image), which is prepared the
-                model's way; a tensor (a Buffer or array with the model's own axes); or a list of
-                either, for which a list of results comes back.
-            **options: such as ``score``, the least score; see ``model.options``.
+            input: a picture (array of u8 or f32, Frame, Pillow image), which is preprocessed as
+                the model needs it; a tensor (a Buffer or array with the model's axes); or a list
+                of either, which returns a list.
+            **options: for example ``score``, the minimum score; see ``model.options``.
 
         Raises:
-            ShapeMismatch: a tensor does not fit; both shapes are named.
-            ModelError: it holds NaN, or ONNX Runtime failed; its words are in the message.
+            ShapeMismatch: the shape of a tensor does not match.
+            ModelError: the input contains NaN, or ONNX Runtime failed.
         """
         chosen = self._chosen(options)
         if isinstance(input, list | tuple):
             return self._many(list(input), chosen)
-        tensor, placement = self._prepared(input)
+        tensor, placement = self._prepared(cast(ModelInput, input))
         if len(tensor) != 1:
             return self._together([(tensor, placement)], chosen)
         return self._decoded(self._run(tensor), [placement], chosen)[0]
 
-    async def predict_async(self, input: Any, **options: Any) -> Any:
-        """As :meth:`predict`; the event loop goes on meanwhile."""
+    @overload
+    async def predict_async(self, input: Sequence[ModelInput], **options: float) -> list[R]: ...
+    @overload
+    async def predict_async(self, input: ModelInput, **options: float) -> R: ...
+    @overload
+    async def predict_async(
+        self, input: ModelInput | Sequence[ModelInput], **options: float
+    ) -> R | list[R]: ...
+    async def predict_async(
+        self, input: ModelInput | Sequence[ModelInput], **options: float
+    ) -> R | list[R]:
+        """Run the model as :meth:`predict` does, without blocking the event loop."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(None, partial(self.predict, input, **options))
 
-    def run(self, inputs: Mapping[str, Any] | Any) -> dict[str, np.ndarray[Any, Any]]:
-        """The model's own outputs by name, for arrays by name (or one array)."""
+    def run(self, inputs: Mapping[str, Tensor] | Tensor) -> dict[str, NDArray]:
+        """Return the model's outputs by name, for inputs by name (or a single input)."""
         if not isinstance(inputs, Mapping):
             inputs = {self._session.inputs[0].name: inputs}
         arrays = {name: np.ascontiguousarray(_array(value)) for name, value in inputs.items()}
         return self._session.run(arrays)
 
-    def warmup(self) -> Model:
-        """Runs once on nothing; with provider "auto" and several that work, keeps the quickest."""
+    def warmup(self) -> Model[R]:
+        """Run once on zeros. With provider "auto", measure all providers and keep the fastest."""
         ports = self._session.inputs
         zeros = {p.name: np.zeros([n or 1 for n in p.shape], p.dtype) for p in ports}
         if self._size is not None and self._port is not None:
@@ -172,40 +230,40 @@ class Model(Closing):
         return self
 
     def stream(
-        self, frames: Iterable[Any], policy: str = "latest", **options: Any
-    ) -> Iterator[Any]:
-        """Results for frames as they come, each with the frame it is of.
+        self, frames: Iterable[ImageLike], policy: str = "latest", **options: float
+    ) -> Iterator[StreamResult]:
+        """Yield results for the frames of a video, a camera or a generator.
 
         Args:
-            frames: Frames or pictures: a video, a camera, a generator.
-            policy: "latest" leaves out frames that came while the model was busy; "every" makes
-                the source wait.
+            frames: Frames or pictures.
+            policy: "latest" drops frames that arrive while the model is busy; "every" makes the
+                source wait.
             **options: as for ``predict``.
 
         Yields:
-            ``Seen(frame, result, time)``; ``time`` is the frame's own.
+            ``StreamResult(frame, result, time)``, where ``time`` is the frame's time.
         """
         from dala.ml.stream import stream
 
         return stream(self, frames, policy, self._chosen(options))
 
     def close(self) -> None:
-        """Lets go of the runtime's memory. Closing twice is fine."""
+        """Release the model's memory. Closing twice is allowed."""
         self._session.close()
 
-    # inside -------------------------------------------------------------------------------------
-    def _many(self, given: list[Any], options: Mapping[str, Any]) -> list[Any]:
-        """A list of pictures, so many at once that memory does not grow with the list."""
-        found: list[Any] = []
-        for start in range(0, len(given), _AT_ONCE):
-            ready = [self._prepared(item) for item in given[start : start + _AT_ONCE]]
+    # internals ----------------------------------------------------------------------------------
+    def _many(self, given: list[ModelInput], options: Mapping[str, float]) -> list[R]:
+        """Run a list of pictures in batches of bounded size."""
+        found: list[R] = []
+        for start in range(0, len(given), _BATCH):
+            ready = [self._prepared(item) for item in given[start : start + _BATCH]]
             found += self._together(ready, options)
         return found
 
     def _together(
-        self, ready: list[tuple[np.ndarray[Any, Any], Placement]], options: Mapping[str, Any]
-    ) -> list[Any]:
-        """Tensors in one run where the model takes batches, else one by one."""
+        self, ready: list[tuple[NDArray, Placement]], options: Mapping[str, float]
+    ) -> list[R]:
+        """Run tensors as one batch if the model supports it, else one by one."""
         tensors = [tensor for tensor, _ in ready]
         places = [place for tensor, place in ready for _ in range(len(tensor))]
         rows = [row[None] for tensor in tensors for row in tensor]
@@ -218,44 +276,46 @@ class Model(Closing):
         ]
 
     def _takes_batches(self, shape: tuple[int, ...]) -> bool:
-        """Whether rows of this shape go in together; False where they must come one by one."""
+        """Return whether inputs of this shape can run as a batch."""
         port = self._port
-        if port is None or not port.takes(shape):  # refused either way: with the whole shape
+        if port is None or not port.takes(
+            shape
+        ):  # refused later, with the whole shape in the message
             return True
         return port.shape[:1] == (None,) and all(self._steps.values())
 
     def _in_step(self, output: Port) -> bool:
-        """Whether an output has an entry for each picture; False for lists of what was found."""
+        """Return whether an output has one entry per picture, unlike a list of detections."""
         first, port = output.shape[:1], self._port
         if port is None or first != (None,):
             return bool(first)
         named = output.batch != "" and (port.batch != "" or port.shape[:1] != (None,))
         return not named or output.batch == port.batch
 
-    def _prepared(self, input: Any) -> tuple[np.ndarray[Any, Any], Placement]:
-        """A tensor for the model, and where the picture lies in it."""
+    def _prepared(self, input: ModelInput) -> tuple[NDArray, Placement]:
+        """Return the input tensor, and the placement of the picture in it."""
         port, size = self._port, self._size
         tensor = None if port is None else self._as_tensor(input, port)
         if port is None or (size is None and tensor is None):
             name = ", ".join(map(str, self._session.inputs))
             raise ModelError(
-                f"predict: {self.name} takes {name}, which is no single picture. Give arrays by "
-                "name: model.run({name: array, ...})."
+                f"predict: {self.name} takes {name}, not a single picture. Pass arrays by name: "
+                "model.run({name: array, ...})."
             )
         if tensor is not None:
             if tensor.dtype.kind == "f" and not _finite(tensor):
                 raise ModelError(
-                    f"predict: the tensor for {self.name} holds NaN or infinity. Clean it first, "
-                    "such as np.nan_to_num(x)."
+                    f"predict: the tensor for {self.name} contains NaN or infinity. Replace them: "
+                    "np.nan_to_num(x)."
                 )
             return tensor, self._whole
         if isinstance(input, bytes | bytearray | memoryview):
             raise DtypeError(
-                "predict: bytes do not tell their size. Make them a picture: "
+                "predict: the size of a picture in bytes is unknown. Use an array: "
                 "np.frombuffer(data, np.uint8).reshape(height, width, 3)."
             )
-        assert size is not None  # or it would have been a tensor
-        params = self._settled
+        assert size is not None  # otherwise the input is a tensor
+        params = self._params
         made = prepared(input, params, None, None, "predict")
         placement = Placement.of(*_picture_size(input), size, params["fit"], params["keep"])
         array = made.numpy()
@@ -263,37 +323,37 @@ class Model(Closing):
             axis = 1 if self._layout == "nchw" else 3
             array = np.expand_dims(np.tensordot(array, _LUMA, (axis, 0)), axis)
         if not _of_bytes(input) and not _finite(array):
-            raise ModelError(f"predict: the picture for {self.name} holds NaN or infinity.")
+            raise ModelError(f"predict: the picture for {self.name} contains NaN or infinity.")
         if np.dtype(port.dtype).kind in "ui":
             limits = np.iinfo(port.dtype)
             array = np.rint(np.clip(array, limits.min, limits.max))
         return array.astype(port.dtype, copy=False), placement
 
-    def _as_tensor(self, input: Any, port: Port) -> np.ndarray[Any, Any] | None:
-        """What is a tensor already, with a batch axis; None for pictures."""
+    def _as_tensor(self, input: Any, port: Port) -> NDArray | None:
+        """Return an input that is a tensor, with a batch axis; None for pictures."""
         if not isinstance(input, np.ndarray | Buffer) and not hasattr(input, "__dlpack__"):
             return None
         shape = tuple(input.shape)
         if self._size is None:
             return np.ascontiguousarray(_array(input))
         if len(shape) == 3 and self._layout == "nchw" and port.takes((1, *shape)):
-            if shape[2] not in (3, 4):  # otherwise a picture, which it far more likely is
+            if shape[2] not in (3, 4):  # otherwise it is more likely a picture
                 return np.ascontiguousarray(_array(input)[None])
             return None
         if len(shape) < 4:
             return None
         return np.ascontiguousarray(_array(input))
 
-    def _run(self, tensor: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    def _run(self, tensor: NDArray) -> dict[str, NDArray]:
         assert self._port is not None
         return self._session.run({self._port.name: tensor})
 
     def _decoded(
         self,
-        outputs: Mapping[str, np.ndarray[Any, Any]],
+        outputs: Mapping[str, NDArray],
         placements: Sequence[Placement],
-        options: Mapping[str, Any],
-    ) -> list[Any]:
+        options: Mapping[str, float],
+    ) -> list[R]:
         steps, count = self._steps, len(placements)
         return [
             self.spec.decode(
@@ -308,14 +368,15 @@ class Model(Closing):
             for k, placement in enumerate(placements)
         ]
 
-    def _chosen(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _chosen(self, options: Mapping[str, float]) -> dict[str, float]:
         known = self.spec.options
         for name in options:
             if name not in known:
-                hint = did_you_mean(name, list(known))
-                listed = ", ".join(known) or "none"
+                advice = did_you_mean(name, known) or f"Options: {', '.join(known) or 'none'}."
                 raise UnknownParameter(
-                    f"predict: {self.name} has no option {name!r}; it has {listed}. {hint}".rstrip()
+                    f"predict: {self.name} has no option {name!r}. {advice}",
+                    call="predict",
+                    argument=name,
                 )
         for name, value in options.items():
             _check_option(name, value, known[name])
@@ -329,28 +390,28 @@ class Model(Closing):
         return (batch, channels, height, width) if nchw else (batch, height, width, channels)
 
 
-def _check_option(name: str, value: Any, default: Any) -> None:
-    """Refuses values of other kinds than the default: counts, shares of 0..1, pixels."""
+def _check_option(name: str, value: float, default: float) -> None:
+    """Raise ParameterError unless a value is of the default's kind: a count, a fraction, pixels."""
     if isinstance(default, int):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ParameterError(f"predict: {name} is a whole number from 1 on; {value!r} came.")
+            raise ParameterError.invalid("predict", name, "an int of at least 1", value)
         return
     high = 1.0 if default <= 1 else float("inf")
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not number or not 0 <= value <= high:
-        told = "0 to 1" if high == 1 else "0 or more"
-        raise ParameterError(f"predict: {name} is a number, {told}; {value!r} came.")
+        expected = "a number from 0 to 1" if high == 1 else "a number of at least 0"
+        raise ParameterError.invalid("predict", name, expected, value)
 
 
 def _laid_out(
     port: Port | None, layout: str | None, size: tuple[int, int] | None
 ) -> tuple[str, tuple[int, int] | None, int]:
-    """Layout, (height, width) and channels of a model's input, as its shape or a user tells.
+    """Return the layout, (height, width) and channels of a model's input.
 
-    The size is None where the input is no picture.
+    The size is None if the input is not a picture.
     """
     if layout not in (None, "nchw", "nhwc"):
-        raise ParameterError(f"load_model: layout is 'nchw' or 'nhwc'; {layout!r} came.")
+        raise ParameterError.invalid("load_model", "layout", "'nchw' or 'nhwc'", layout)
     size = None if size is None else _pair(size)
     if port is None or len(port.shape) != 4:
         return "nchw", None, 3
@@ -360,17 +421,17 @@ def _laid_out(
     if channels not in (1, 3):
         return layout, None, 3
     axes = (2, 3) if layout == "nchw" else (1, 2)
-    told = tuple(port.shape[a] for a in axes)
+    declared = tuple(port.shape[a] for a in axes)
     if size is None:
-        size = (told[0], told[1]) if None not in told else (224, 224)  # type: ignore[assignment]
-    elif any(n is not None and n != m for n, m in zip(told, size, strict=True)):
+        size = (declared[0], declared[1]) if None not in declared else (224, 224)  # type: ignore[assignment]
+    elif any(n is not None and n != m for n, m in zip(declared, size, strict=True)):
         raise ShapeError(
-            f"load_model: size {size} was given, but the model's input is {port}. Leave it out."
+            f"load_model: size must match the model's input {port}, got {size}. Leave it out."
         )
     return layout, size, channels
 
 
-def _pair(size: Any) -> tuple[int, int]:
+def _pair(size: tuple[int, int]) -> tuple[int, int]:
     try:
         height, width = size
         fits = all(type(n) is int or isinstance(n, np.integer) for n in (height, width))
@@ -378,13 +439,13 @@ def _pair(size: Any) -> tuple[int, int]:
             return int(height), int(width)
     except (TypeError, ValueError):
         pass
-    raise ParameterError(
-        f"load_model: size is (height, width), whole numbers from 1 on; {size!r} came."
+    raise ParameterError.invalid(
+        "load_model", "size", "(height, width), two ints of at least 1", size
     )
 
 
 def _own_labels(metadata: Mapping[str, str]) -> tuple[str, ...]:
-    """Labels that exporters leave in a file, such as {0: 'person', ...}."""
+    """Return the labels in a file's metadata, such as {0: 'person', ...}."""
     import ast
 
     text = metadata.get("names", "")
@@ -405,23 +466,25 @@ def _picture_size(input: Any) -> tuple[int, int]:
     return int(input.size[1]), int(input.size[0])  # Pillow
 
 
-def _of_bytes(input: Any) -> bool:
-    """Whether a picture is of bytes, which are all finite; False where that is not plain."""
+def _of_bytes(input: ModelInput) -> bool:
+    """Return whether a picture is surely of u8, whose values are all finite."""
     pixels = input.pixels if isinstance(input, Frame) else input
     if isinstance(pixels, Buffer):
         return pixels.dtype == "u8"
     return isinstance(pixels, np.ndarray) and pixels.dtype == np.uint8
 
 
-def _array(value: Any) -> np.ndarray[Any, Any]:
+def _array(value: Any) -> NDArray:
     try:
         return value.numpy() if isinstance(value, Buffer) else np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise DtypeError(f"predict: {type(value).__name__} is no array ({error}).") from None
+        raise DtypeError(
+            f"predict: {type(value).__name__} cannot be converted to an array ({error})."
+        ) from None
 
 
-def _finite(array: np.ndarray[Any, Any]) -> bool:
-    """Whether an array holds neither NaN nor infinity; without memory for an answer each."""
+def _finite(array: NDArray) -> bool:
+    """Return whether an array contains neither NaN nor infinity, without a temporary array."""
     if not array.size:
         return True
     return math.isfinite(array.max()) and math.isfinite(array.min())

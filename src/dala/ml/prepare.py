@@ -1,4 +1,4 @@
-"""Pictures on their way into a model: taken in any form, made a tensor in one pass."""
+"""Conversion of pictures to input tensors, in one pass."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dala.errors import DalaError, ShapeError
 from dala.gpu.compute import Buffer
@@ -15,10 +16,11 @@ from dala.gpu.compute.kernel import get as get_kernel
 from dala.gpu.compute.kernels.resize import Preprocess, placed
 from dala.media.frame import Frame
 from dala.media.images import read
+from dala.typing import ImageLike, NDArray
 
 
 def preprocess(
-    image: Any,
+    image: ImageLike,
     size: tuple[int, int] = (224, 224),
     *,
     normalize: str | bool = "imagenet",
@@ -36,28 +38,30 @@ def preprocess(
     out: Buffer | None = None,
     device: str | None = None,
 ) -> Buffer:
-    """A picture as the f32 tensor a model takes: resized, normalised and laid out in one pass.
+    """Convert a picture to an f32 input tensor: resize, normalize and lay out in one pass.
 
-    The defaults are MobileNet's: 224 by 224, ImageNet's mean and deviation, NCHW. Bilinear with
-    antialias is Pillow's, without rounding in between: within 1 of 255 of it.
+    The defaults are MobileNet's: 224 x 224, ImageNet's mean and standard deviation, NCHW. Bilinear
+    with antialiasing is Pillow's filter without intermediate rounding, within 1/255 of it.
 
     Args:
         image: an array, Frame, Pillow image or Buffer, or bytes with ``width`` and ``height``.
         size: (height, width) of the tensor.
-        normalize: "imagenet" (or True), "unit" (0..1), "signed" (-1..1), "raw" (or False; 0..255).
-        mean: instead of the one that ``normalize`` names, of values from 0 to 1.
-        std: likewise.
+        normalize: "imagenet" (or True), "unit" (0 to 1), "signed" (-1 to 1), or "raw" (or False; 0
+            to 255).
+        mean: overrides the mean of ``normalize``, for values from 0 to 1.
+        std: overrides the standard deviation.
         layout: "nchw", shape (1, 3, height, width), or "nhwc", (1, height, width, 3).
-        fit: "stretch", "letterbox" (whole, centred, the rest ``pad``) or "crop" (the middle).
-        pad: the colour beside a letterboxed picture, 0..1.
-        keep: with "crop", how much of the largest part of the right shape is kept.
+        fit: "stretch", "letterbox" (the whole picture, centered, with ``pad`` around it) or "crop"
+            (the center).
+        pad: the color around a letterboxed picture, 0 to 1.
+        keep: with "crop", the fraction of the largest crop to keep.
         order: "rgb" or "bgr".
         method: "bilinear", "nearest", "bicubic", "lanczos" or "area".
-        antialias: whether the filter is stretched when the picture gets smaller.
-        width: of bytes.
-        height: of bytes.
-        out: a Buffer to write.
-        device: where to work; the current device, or the picture's own, where left out.
+        antialias: whether the filter is widened when downscaling.
+        width: the width, for bytes.
+        height: the height, for bytes.
+        out: a Buffer to write to.
+        device: the device; by default the picture's own, or the current one.
 
     >>> tensor = preprocess(np.full((8, 8, 3), 255, np.uint8), normalize="unit", device="cpu")
     >>> tensor.shape, round(float(tensor.numpy().max()), 5)
@@ -65,12 +69,12 @@ def preprocess(
     """
     given = (normalize, mean, std, layout, fit, pad, keep, order, method, antialias)
     try:
-        # In tuples of colours True would pass for the 1 that came before.
+        # Tuples are not cached: (True,) and (1,) would be the same key.
         pair = type(size) is tuple and len(size) == 2
         once = pair and tuple not in map(type, given)
         params = _settled(*size, *given) if once else _params(size, given)
     except (DalaError, TypeError):
-        params = _params(size, given)  # what is wrong with them is told below
+        params = _params(size, given)  # the errors are raised below
     return prepared(image, params, out, device, "preprocess", width, height)
 
 
@@ -91,14 +95,14 @@ def _settled(height: int, width: int, *given: Any) -> Mapping[str, Any]:
 
 @cache
 def kernel() -> Preprocess:
-    """The kernel that does it."""
+    """Return the kernel "preprocess"."""
     found = get_kernel("preprocess")
     assert isinstance(found, Preprocess)
     return found
 
 
 def prepared(
-    image: Any,
+    image: ImageLike,
     params: Mapping[str, Any],
     out: Buffer | None,
     device: str | None,
@@ -106,7 +110,7 @@ def prepared(
     width: int | None = None,
     height: int | None = None,
 ) -> Buffer:
-    """A picture through the kernel "preprocess"; errors name the call."""
+    """Run the kernel "preprocess" on a picture; errors name ``call``."""
     if isinstance(image, Frame) and image.format in ("nv12", "i420"):
         image = image.to("rgb")
     picture = read(image, width, height, call)
@@ -121,7 +125,7 @@ def prepared(
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a picture lies in a model's input: ``source`` pixels times ``scale`` plus ``offset``.
+    """The placement of a picture in a model's input: ``source * scale + offset``.
 
     Pairs are (x, y).
     """
@@ -135,7 +139,7 @@ class Placement:
     def of(
         cls, height: int, width: int, size: tuple[int, int], fit: str, keep: float = 1.0
     ) -> Placement:
-        """That of a picture given to the kernel "preprocess"; ``size`` is (height, width)."""
+        """Return the placement by the kernel "preprocess"; ``size`` is (height, width)."""
         full, corner = placed((height, width), size, fit, keep)
         return cls(
             (width, height),
@@ -144,18 +148,20 @@ class Placement:
             (size[1], size[0]),
         )
 
-    def back(self, points: Any) -> Any:
-        """Points (..., 2) of the input, in pixels, as points of the picture."""
-        return (np.asarray(points, np.float64) - self.offset) / self.scale
+    def back(self, points: npt.ArrayLike) -> NDArray:
+        """Convert points (..., 2) from the input to the picture."""
+        found: NDArray = (np.asarray(points, np.float64) - self.offset) / self.scale
+        return found
 
-    def boxes(self, boxes: Any) -> Any:
-        """Boxes (..., 4), x1 y1 x2 y2, as boxes of the picture, cut to it."""
+    def boxes(self, boxes: npt.ArrayLike) -> NDArray:
+        """Convert boxes (..., 4), x1 y1 x2 y2, from the input to the picture, clipped to it."""
         found = self.back(np.asarray(boxes, np.float64).reshape(-1, 2, 2))
-        return np.clip(found, 0, self.source).reshape(-1, 4)
+        clipped: NDArray = np.clip(found, 0, self.source).reshape(-1, 4)
+        return clipped
 
     @property
     def window(self) -> tuple[int, int, int, int]:
-        """Left, top, right, bottom of what the picture covers of the input."""
+        """The left, top, right and bottom of the picture in the input."""
         left, top = (max(0, round(o)) for o in self.offset)
         right, bottom = (
             min(n, round(o + s * k))

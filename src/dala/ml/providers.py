@@ -1,4 +1,4 @@
-"""What runs a model: ONNX Runtime's providers, tried in order, chosen openly."""
+"""ONNX Runtime's execution providers: which are available, and which one runs a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dala.errors import DeviceUnavailable, MissingPackage, ModelError, did_you_m
 
 _log = logging.getLogger("dala")
 
-#: Our names for providers, the best first, and ONNX Runtime's.
+#: Our names of providers, best first, and those of ONNX Runtime.
 PROVIDERS: Final = {
     "cuda": "CUDAExecutionProvider",
     "coreml": "CoreMLExecutionProvider",
@@ -20,7 +20,7 @@ PROVIDERS: Final = {
     "cpu": "CPUExecutionProvider",
 }
 
-#: The package whose build has each.
+#: The package that has each provider.
 PACKAGES: Final = {
     "cuda": "onnxruntime-gpu",
     "coreml": "onnxruntime (on macOS)",
@@ -31,71 +31,74 @@ PACKAGES: Final = {
 
 
 def runtime() -> Any:
-    """The package ``onnxruntime``, whichever build is installed."""
+    """Return the package ``onnxruntime``, from any of its builds."""
     try:
         import onnxruntime
     except ImportError:
         raise MissingPackage(
-            "load_model: models run on ONNX Runtime, which is not installed. "
-            "Install it: pip install 'dala[ml]' (or onnxruntime-gpu, onnxruntime-directml)."
+            "load_model: ONNX Runtime is not installed. Install it: pip install 'dala[ml]' (or "
+            "onnxruntime-gpu, onnxruntime-directml)."
         ) from None
     return onnxruntime
 
 
 def available() -> list[str]:
-    """Providers that the installed build has, by our names, the best first."""
+    """Return the names of the available providers, best first."""
     found = set(runtime().get_available_providers())
     return [name for name, title in PROVIDERS.items() if title in found]
 
 
 @dataclass
 class ProviderChoice:
-    """Which provider runs a model, and why."""
+    """The provider that runs a model."""
 
     name: str
-    #: What became of each provider that was looked at, in words.
+    #: What happened with each provider that was tried.
     tried: dict[str, str] = field(default_factory=dict)
 
 
 def candidates(provider: str) -> list[str]:
-    """The providers to try for what a user asked for; refuses what cannot be had."""
+    """Return the providers to try; raise if the requested one is unknown or unavailable."""
     names = {title.lower(): name for name, title in PROVIDERS.items()}
     asked = names.get(str(provider).lower(), provider)
     if asked == "auto":
         return available()
     if asked not in PROVIDERS:
-        hint = did_you_mean(str(provider), ["auto", *PROVIDERS])
-        listed = ", ".join(map(repr, ["auto", *PROVIDERS]))
-        raise ModelError(
-            f"load_model: provider is one of {listed}; {provider!r} came. {hint}".rstrip()
+        known = ["auto", *PROVIDERS]
+        raise ModelError.invalid(
+            "load_model",
+            "provider",
+            f"one of {', '.join(map(repr, known))}",
+            provider,
+            did_you_mean(str(provider), known),
         )
     here = available()
     if asked not in here:
         raise DeviceUnavailable(
-            f"load_model: provider {asked!r} is not in the installed ONNX Runtime, which has "
+            f"load_model: the installed ONNX Runtime has no provider {asked!r}, only "
             f"{', '.join(here)}. Install {PACKAGES[asked]}, or use provider='auto'."
         )
     return [asked]
 
 
 def open_session(model: bytes | str, provider: str, threads: int | None) -> Any:
-    """A session on a provider (the CPU takes what it lacks); raises where it does not start."""
+    """Open a session on a provider, with the CPU for unsupported operators."""
     ort = runtime()
     options = ort.SessionOptions()
-    options.log_severity_level = 4  # what goes wrong comes as an exception
+    options.log_severity_level = 4  # failures are raised as exceptions
     if threads is not None:
         options.intra_op_num_threads = threads
     titles = list(dict.fromkeys((PROVIDERS[provider], PROVIDERS["cpu"])))
     session = ort.InferenceSession(model, options, providers=titles)
     if PROVIDERS[provider] not in session.get_providers():
-        raise RuntimeError("ONNX Runtime left it out when the session was made")
+        raise RuntimeError("ONNX Runtime did not use it for the session")
     return session
 
 
 def choose(
     model: bytes | str, names: Sequence[str], asked: str, threads: int | None, title: str
 ) -> tuple[Any, ProviderChoice]:
-    """A session on the first provider that starts, and what became of the others."""
+    """Open a session on the first provider that starts."""
     tried: dict[str, str] = {}
     for name in names:
         try:
@@ -104,33 +107,33 @@ def choose(
             if name == "cpu" or asked != "auto":
                 raise _refused(title, name, error) from None
             tried[name] = f"did not start: {first_line(error)}"
-            _log.warning("dala: %s is not run by %r, which %s", title, name, tried[name])
+            _log.warning("dala: provider %r for %s %s", name, title, tried[name])
             continue
         tried[name] = "runs the model"
         return session, ProviderChoice(name, tried)
-    raise DeviceUnavailable(f"load_model: no provider of ONNX Runtime can run {title}.")
+    raise DeviceUnavailable(f"load_model: ONNX Runtime has no provider for {title}.")
 
 
 def first_line(error: BaseException) -> str:
-    """The words of ONNX Runtime that matter, on one line."""
+    """Return the essential part of an ONNX Runtime message, on one line."""
     text = " ".join(str(error).split())
     text = text.removeprefix("[ONNXRuntimeError] :").strip()
-    text = text.rpartition("Status Message: ")[2]  # where it happened comes before that
+    text = text.rpartition("Status Message: ")[2]  # drops the location
     return text[:300] + ("..." if len(text) > 300 else "")
 
 
 def _refused(title: str, provider: str, error: BaseException) -> Exception:
-    words = first_line(error)
+    message = first_line(error)
     kind = type(error).__name__
     if kind in ("InvalidProtobuf", "InvalidGraph", "InvalidArgument", "Fail", "NotImplemented"):
         reasons = {
-            "InvalidProtobuf": "is not an ONNX file, or a damaged one",
-            "NotImplemented": "has an operator that the installed ONNX Runtime lacks",
+            "InvalidProtobuf": "is not an ONNX file, or is damaged",
+            "NotImplemented": "has an operator that the installed ONNX Runtime does not support",
         }
-        reason = reasons.get(kind, "is refused by ONNX Runtime")
-        if "not a registered function/op" in words or "No Op registered" in words:
+        reason = reasons.get(kind, "was rejected by ONNX Runtime")
+        if "not a registered function/op" in message or "No Op registered" in message:
             reason = reasons["NotImplemented"]
-        return ModelError(f"load_model: {title} {reason}: {words}")
+        return ModelError(f"load_model: {title} {reason}: {message}")
     return DeviceUnavailable(
-        f"load_model: provider {provider!r} could not start with {title}: {words}"
+        f"load_model: provider {provider!r} could not start with {title}: {message}"
     )

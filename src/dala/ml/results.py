@@ -1,35 +1,66 @@
-"""What models find, typed, in pixels of the picture they were given.
+"""Results of models, with coordinates in pixels of the input picture.
 
-Every result has ``raw``, the model's own outputs by name, prints well, and draws itself:
-``result.draw(frame)`` gives the picture with it, of the kind that was given; a Surface gets
-commands.
+Every result has ``raw``, the model's outputs by name, a readable ``str``, and ``draw``:
+``result.draw(frame)`` returns the picture with the result drawn on it, as the same type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from dala.errors import ParameterError, did_you_mean
+from dala.typing import ColorLike, ImageLike, NDArray
 
-Raw: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
+if TYPE_CHECKING:
+    from dala.gpu.surface import Surface
+
+__all__ = [
+    "Box",
+    "Classification",
+    "Detection",
+    "Detections",
+    "Face",
+    "Faces",
+    "Keypoint",
+    "Matte",
+    "Outputs",
+    "Pose",
+    "Poses",
+    "Prediction",
+    "Scores",
+    "Segmentation",
+    "Tensors",
+]
+
+#: A model's outputs by name.
+Outputs: TypeAlias = Mapping[str, NDArray]
+#: x1, y1, x2, y2 in pixels of the picture.
 Box: TypeAlias = tuple[float, float, float, float]
-Point: TypeAlias = tuple[float, float]
+
+_T = TypeVar("_T")
+_I = TypeVar("_I", bound="ImageLike")
 
 
 @dataclass(frozen=True)
 class Keypoint:
-    """A named point, how sure the model is of it, and where it is."""
+    """A named point of a face or a person, in pixels, with its score.
+
+    >>> x, y = Keypoint("nose", 20.0, 30.0, 0.9)
+    >>> x, y
+    (20.0, 30.0)
+    """
 
     name: str
     x: float
     y: float
     score: float = 1.0
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[float]:
         return iter((self.x, self.y))
 
     def __str__(self) -> str:
@@ -38,13 +69,18 @@ class Keypoint:
 
 @dataclass(frozen=True)
 class Classification:
-    """One class that a classifier thinks of."""
+    """A class and its probability.
+
+    >>> label, index, probability = Classification("Egyptian cat", 285, 0.9)
+    >>> print(Classification(label, index, probability))
+    Egyptian cat 0.900
+    """
 
     label: str
     index: int
     probability: float
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str | int | float]:
         return iter((self.label, self.index, self.probability))
 
     def __str__(self) -> str:
@@ -53,7 +89,14 @@ class Classification:
 
 @dataclass(frozen=True)
 class Detection:
-    """A thing: ``box`` is x1, y1, x2, y2 in pixels of the picture."""
+    """An object; ``box`` is x1, y1, x2, y2 in pixels of the picture.
+
+    >>> found = Detection((10, 20, 50, 80), "dog", 0.8)
+    >>> print(found)
+    dog 0.80 at x 10..50, y 20..80
+    >>> found.size
+    (40, 60)
+    """
 
     box: Box
     label: str
@@ -62,7 +105,7 @@ class Detection:
 
     @property
     def size(self) -> tuple[float, float]:
-        """Width and height of the box."""
+        """The width and height of the box."""
         return self.box[2] - self.box[0], self.box[3] - self.box[1]
 
     def __str__(self) -> str:
@@ -72,14 +115,24 @@ class Detection:
 
 @dataclass(frozen=True)
 class Face(Detection):
-    """A face with its six points: eyes, nose, mouth, ears (as the person has them)."""
+    """A face with six keypoints: eyes, nose, mouth and ears; left is the person's left.
+
+    >>> face = Face((0, 0, 9, 9), "face", 0.9, keypoints=(Keypoint("nose", 4, 5),))
+    >>> face.keypoints[0].name
+    'nose'
+    """
 
     keypoints: tuple[Keypoint, ...] = ()
 
 
 @dataclass(frozen=True)
 class Pose:
-    """A person as seventeen points; ``score`` is their mean."""
+    """A person: keypoints, and their mean score.
+
+    >>> pose = Pose((Keypoint("nose", 4, 5, 0.9), Keypoint("left_eye", 6, 3, 0.7)), 0.8)
+    >>> pose["nose"].x, pose.box
+    (4, (4, 3, 6, 5))
+    """
 
     keypoints: tuple[Keypoint, ...]
     score: float
@@ -89,67 +142,117 @@ class Pose:
             if point.name == name:
                 return point
         hint = did_you_mean(str(name), [p.name for p in self.keypoints])
-        raise KeyError(f"Pose: there is no keypoint {name!r}. {hint}".rstrip())
+        raise KeyError(f"Pose: no keypoint {name!r}. {hint}".rstrip())
 
     @property
     def box(self) -> Box:
-        """Around all keypoints that are more likely than not, or all where none is."""
+        """The bounding box of the keypoints with a score of at least 0.5, or of all if none has."""
         sure = [p for p in self.keypoints if p.score >= 0.5] or list(self.keypoints)
         xs, ys = [p.x for p in sure], [p.y for p in sure]
         return min(xs), min(ys), max(xs), max(ys)
 
     def __str__(self) -> str:
         seen = sum(p.score >= 0.5 for p in self.keypoints)
-        return f"person {self.score:.2f}, {seen} of {len(self.keypoints)} points seen"
+        return f"person {self.score:.2f}, {seen} of {len(self.keypoints)} keypoints visible"
 
 
-class _Drawn:
-    """Results draw themselves."""
+class _Drawable:
+    """A result that can be drawn."""
 
-    def draw(self, target: Any, **options: Any) -> Any:
-        """The picture with the result on it, of the kind given; a Surface is drawn on.
+    @overload
+    def draw(
+        self,
+        target: Surface,
+        *,
+        color: ColorLike | None = None,
+        width: int | None = None,
+        labels: bool = True,
+        opacity: float = 0.5,
+        least: float = 0.3,
+    ) -> Surface: ...
+    @overload
+    def draw(
+        self,
+        target: _I,
+        *,
+        color: ColorLike | None = None,
+        width: int | None = None,
+        labels: bool = True,
+        opacity: float = 0.5,
+        least: float = 0.3,
+    ) -> _I: ...
+    def draw(
+        self,
+        target: Surface | ImageLike,
+        **options: ColorLike | float | None,
+    ) -> Surface | ImageLike:
+        """Draw the result on a picture, and return a new picture of the same type.
+
+        A Surface is drawn on and returned.
 
         Args:
             target: an array, Frame, Pillow image or Surface of the size of the picture.
-            **options: ``color`` of boxes and points, ``width`` of lines, ``labels=False`` for
-                none, ``opacity`` of masks.
+            **options: ``color`` of boxes and points; ``width`` of lines in pixels; ``labels=False``
+                for no labels; ``opacity`` of masks, 0 to 1; ``least``, the minimum score of
+                keypoints.
+
+        >>> found = Detections([Detection((1, 1, 6, 6), "dog", 0.8)])
+        >>> found.draw(np.zeros((8, 8, 3), np.uint8), color="red", labels=False).max()
+        np.uint8(255)
         """
         from dala.ml.draw import draw
 
         return draw(self, target, **options)
 
 
-class _Found(list[Any], _Drawn):
-    """A list with the model's own outputs."""
+class _FoundList(list[_T], _Drawable):
+    """A list of results with the model's outputs."""
 
-    def __init__(self, found: Iterable[Any] = (), raw: Raw | None = None) -> None:
+    def __init__(self, found: Iterable[_T] = (), raw: Outputs | None = None) -> None:
         super().__init__(found)
-        self.raw: Raw = raw or {}
+        self.raw: Outputs = raw or {}
 
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or "nothing found"
 
 
-class Detections(_Found):
-    """Things found, the surest first."""
+class Detections(_FoundList[Detection]):
+    """Objects, a list sorted by descending score.
+
+    >>> print(Detections([Detection((10, 20, 50, 80), "dog", 0.8)]))
+    dog 0.80 at x 10..50, y 20..80
+    """
 
 
-class Faces(_Found):
-    """Faces found, the surest first."""
+class Faces(_FoundList[Face]):
+    """Faces, a list sorted by descending score.
+
+    >>> print(Faces())
+    nothing found
+    """
 
 
-class Poses(_Found):
-    """People found, the surest first."""
+class Poses(_FoundList[Pose]):
+    """People, a list sorted by descending score.
+
+    >>> print(Poses())
+    nothing found
+    """
 
 
-class Scores(np.ndarray[Any, Any], _Drawn):
-    """Probabilities of all classes: an array of one axis that knows the labels."""
+class Scores(np.ndarray[Any, Any], _Drawable):
+    """Probabilities of all classes: a one-dimensional array with labels.
+
+    >>> scores = Scores([0.1, 0.7, 0.2], ["cat", "dog", "fox"])
+    >>> scores.top(1)
+    [Classification(label='dog', index=1, probability=0.699999988079071)]
+    """
 
     labels: tuple[str, ...]
-    raw: Raw
+    raw: Outputs
 
     def __new__(
-        cls, probabilities: Any, labels: Sequence[str] = (), raw: Raw | None = None
+        cls, probabilities: npt.ArrayLike, labels: Sequence[str] = (), raw: Outputs | None = None
     ) -> Scores:
         made = np.asarray(probabilities, np.float32).view(cls)
         made.labels = tuple(labels)
@@ -164,9 +267,9 @@ class Scores(np.ndarray[Any, Any], _Drawn):
         return Scores, (np.array(self), self.labels, dict(self.raw))
 
     def top(self, k: int = 5) -> list[Classification]:
-        """The k most likely classes, or all where there are fewer."""
+        """Return the k most likely classes, or all if there are fewer."""
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise ParameterError(f"Scores.top: k is 1 or more; {k!r} came.")
+            raise ParameterError.invalid("Scores.top", "k", "an int of at least 1", k)
         order = np.argsort(-np.asarray(self), kind="stable")[:k]
         return [Classification(name_of(self.labels, i), int(i), float(self[i])) for i in order]
 
@@ -182,30 +285,35 @@ class Scores(np.ndarray[Any, Any], _Drawn):
 
 
 @dataclass(eq=False)
-class Segmentation(_Drawn):
-    """What each pixel belongs to: ``classes`` (height, width) of class numbers.
+class Segmentation(_Drawable):
+    """The class of each pixel: ``classes`` of shape (height, width).
 
-    ``planes`` are the probabilities, 0..1, of the classes that occur.
+    ``planes`` has the probabilities, 0 to 1, of each class that occurs.
+
+    >>> classes = np.array([[0, 1], [1, 1]], np.uint8)
+    >>> found = Segmentation(classes, ("background", "dog"), {1: classes.astype(np.float32)})
+    >>> print(found)
+    dog 75.0%, background 25.0%
     """
 
-    classes: np.ndarray[Any, Any]
+    classes: NDArray
     labels: tuple[str, ...]
-    planes: Mapping[int, np.ndarray[Any, Any]] = field(repr=False)
-    raw: Raw = field(default_factory=dict, repr=False)
+    planes: Mapping[int, NDArray] = field(repr=False)
+    raw: Outputs = field(default_factory=dict, repr=False)
 
-    def mask(self, label: str | int) -> np.ndarray[Any, Any]:
-        """How much each pixel belongs to a class, 0..1 f32, soft at the edges."""
+    def mask(self, label: str | int) -> NDArray:
+        """Return the probability of a class at each pixel, as f32 from 0 to 1."""
         index = self._index(label)
         plane = self.planes.get(index)
         return np.zeros(self.classes.shape, np.float32) if plane is None else plane
 
     def share(self, label: str | int) -> float:
-        """The part of the picture that belongs to a class, 0..1."""
+        """Return the fraction of the picture that belongs to a class."""
         return float(np.mean(self.classes == self._index(label)))
 
     @property
     def found(self) -> dict[str, float]:
-        """The classes that occur and their shares of the picture, the largest first."""
+        """The classes that occur and their fractions of the picture, largest first."""
         numbers, counts = np.unique(self.classes, return_counts=True)
         order = np.argsort(-counts, kind="stable")
         total = self.classes.size
@@ -215,16 +323,16 @@ class Segmentation(_Drawn):
         if isinstance(label, str):
             if label in self.labels:
                 return self.labels.index(label)
-            listed = f"There are: {', '.join(self.labels)}." if self.labels else "It has numbers."
-            hint = did_you_mean(label, self.labels) or listed
-            raise ParameterError(f"Segmentation: there is no class {label!r}. {hint}")
+            listed = f"Classes: {', '.join(self.labels)}." if self.labels else "Use its number."
+            advice = did_you_mean(label, self.labels) or listed
+            raise ParameterError(f"Segmentation: no class {label!r}. {advice}")
         if isinstance(label, bool) or not isinstance(label, int | np.integer):
-            raise ParameterError(
-                f"Segmentation: a class is a name or a number; {type(label).__name__} came."
-            )
+            raise ParameterError.invalid("Segmentation", "label", "a name or a number", label)
         count = max(len(self.labels), 1 + int(self.classes.max(initial=0)))
         if not 0 <= label < count:
-            raise ParameterError(f"Segmentation: classes are 0..{count - 1}, {label!r} came.")
+            raise ParameterError.invalid(
+                "Segmentation", "label", f"an int from 0 to {count - 1}", label
+            )
         return int(label)
 
     def __str__(self) -> str:
@@ -232,32 +340,45 @@ class Segmentation(_Drawn):
 
 
 @dataclass(eq=False)
-class Matte(_Drawn):
-    """How much each pixel belongs to what stands in front: ``alpha`` (height, width), 0..1."""
+class Matte(_Drawable):
+    """The foreground: ``alpha`` of shape (height, width), 0 to 1.
 
-    alpha: np.ndarray[Any, Any]
-    raw: Raw = field(default_factory=dict, repr=False)
+    >>> print(Matte(np.full((2, 2), 0.5, np.float32)))
+    foreground 50.0%
+    """
 
-    def mask(self, label: str | int | None = None) -> np.ndarray[Any, Any]:
-        """The alpha; there is one class only."""
+    alpha: NDArray
+    raw: Outputs = field(default_factory=dict, repr=False)
+
+    def mask(self, label: str | int | None = None) -> NDArray:
+        """Return ``alpha``. The label is ignored, as there is only one class."""
         return self.alpha
 
     def __str__(self) -> str:
         return f"foreground {float(self.alpha.mean()):.1%}"
 
 
-class Tensors(dict[str, np.ndarray[Any, Any]]):
-    """Outputs of a model that nothing is known of, by name."""
+class Tensors(dict[str, NDArray]):
+    """The outputs of a model without a known task, by name.
+
+    >>> print(Tensors(y=np.zeros((1, 3), np.float32)))
+    y (1, 3) float32
+    """
 
     @property
-    def raw(self) -> Raw:
-        """The outputs themselves."""
+    def raw(self) -> Outputs:
+        """The outputs."""
         return self
 
     def __str__(self) -> str:
         return "\n".join(f"{name} {a.shape} {a.dtype}" for name, a in self.items())
 
 
-def name_of(labels: Sequence[str], index: Any) -> str:
-    """The label of a class, its number where it has none."""
-    return labels[index] if index < len(labels) else str(int(index))
+#: What ``predict`` returns for one picture.
+Prediction: TypeAlias = "Scores | Detections | Faces | Poses | Segmentation | Matte | Tensors"
+
+
+def name_of(labels: Sequence[str], index: int | np.integer[Any]) -> str:
+    """Return the label of a class, or its number if it has none."""
+    number = int(index)
+    return labels[number] if number < len(labels) else str(number)

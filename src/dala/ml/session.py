@@ -1,4 +1,4 @@
-"""A model in ONNX Runtime: its inputs and outputs, and runs with memory bound to them."""
+"""An ONNX Runtime session: inputs, outputs, and runs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import numpy as np
 
 from dala.errors import DtypeMismatch, FreedError, ModelError, ShapeMismatch
 from dala.ml.providers import ProviderChoice, candidates, choose, first_line, open_session, runtime
+from dala.typing import NDArray
 
-#: Numbers of an output (for one picture) from which memory is bound to it.
-BIG: Final = 1 << 14
-#: NumPy's dtype of ONNX Runtime's tensor types.
+#: Elements of an output, for one picture, from which memory is bound to it.
+BIND_FROM: Final = 1 << 14
+#: NumPy dtypes of ONNX Runtime's tensor types.
 DTYPES: Final = {
     "tensor(float)": np.float32,
     "tensor(double)": np.float64,
@@ -34,14 +35,14 @@ DTYPES: Final = {
 
 @dataclass(frozen=True)
 class Port:
-    """An input or an output: None in the shape is any number, as the dtype what NumPy lacks."""
+    """An input or output. None in the shape means any size; a dtype of None is not in NumPy."""
 
     name: str
     shape: tuple[int | None, ...]
     dtype: Any
-    #: The runtime's word for what it is, such as "tensor(float)".
+    #: The type in ONNX Runtime, such as "tensor(float)".
     kind: str = ""
-    #: What the file calls the first axis, where its length is any.
+    #: The name of the first axis, if its size is variable.
     batch: str = ""
 
     def __str__(self) -> str:
@@ -50,7 +51,7 @@ class Port:
         return f"{self.name} ({shape}) {dtype}"
 
     def takes(self, shape: tuple[int, ...]) -> bool:
-        """True for shapes that fit."""
+        """Return True if a shape matches."""
         return shape == self.shape or (
             len(shape) == len(self.shape)
             and all(n is None or n == m for n, m in zip(self.shape, shape, strict=True))
@@ -58,7 +59,7 @@ class Port:
 
 
 class Session:
-    """Runs a model. May be called from any thread."""
+    """An ONNX Runtime session. Any thread may use it."""
 
     def __init__(
         self, source: bytes | str, title: str, provider: str = "auto", threads: int | None = None
@@ -69,37 +70,37 @@ class Session:
         self._threads = threads
         self._names = candidates(provider)
         self._session, self.choice = choose(source, self._names, provider, threads, title)
-        #: Whether outputs have had the shapes that the file says.
+        #: False after an output had another shape than declared.
         self._trusted = True
         self.inputs = tuple(map(_port, self._session.get_inputs()))
         self.outputs = tuple(map(_port, self._session.get_outputs()))
         self._names_in = {port.name for port in self.inputs}
         self._names_out = [port.name for port in self.outputs]
-        #: Whether memory is bound to the outputs: it can be to tensors of numbers, and spares big
-        #: ones a copy; for small ones a plain run is quicker.
+        #: Whether memory is bound to the outputs. This saves a copy of large tensors; for small
+        #: ones a plain run is faster.
         plain = all(p.kind.startswith("tensor(") and p.dtype for p in self.outputs)
-        self._binds = plain and any(_big(port) for port in self.outputs)
+        self._binds = plain and any(_is_large(port) for port in self.outputs)
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
 
     @property
     def provider(self) -> str:
-        """The provider that runs it, by our name for it."""
+        """The name of the provider that runs it."""
         return self.choice.name
 
     def close(self) -> None:
-        """Lets go of the session. Closing twice is fine."""
+        """Release the session. Closing twice is allowed."""
         self._session = None
 
-    def run(self, given: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
-        """Outputs by name for inputs by name: arrays of the right dtype, checked here."""
+    def run(self, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
+        """Return the outputs by name, for inputs by name, which are checked."""
         session = self._session
         if session is None:
-            raise FreedError(f"predict: the model {self.title} was closed. Load it again.")
+            raise FreedError(f"predict: the model {self.title} is closed. Load it again.")
         self._check(given)
         return self._bound(session, given)
 
-    def measure(self, given: Mapping[str, Any], rounds: int = 5) -> ProviderChoice:
-        """Runs once, and where several providers work, takes the one that is quickest."""
+    def measure(self, given: Mapping[str, NDArray], rounds: int = 5) -> ProviderChoice:
+        """Run once; with provider "auto", measure all providers and switch to the fastest."""
         self.run(given)
         if self._asked != "auto" or len(self._names) < 2:
             return self.choice
@@ -115,20 +116,20 @@ class Session:
                 self._bound(session, given)
                 best = min(self._timed(session, given) for _ in range(rounds))
             except Exception as error:
-                tried[name] = f"did not run: {first_line(error)}"
+                tried[name] = f"failed: {first_line(error)}"
                 continue
             times[name], sessions[name] = best, session
-            tried[name] = f"{best * 1e3:.2f} ms a run"
-        quickest = min(times, key=lambda name: times[name])
-        self._session, self.choice = sessions[quickest], ProviderChoice(quickest, tried)
+            tried[name] = f"{best * 1e3:.2f} ms per run"
+        fastest = min(times, key=lambda name: times[name])
+        self._session, self.choice = sessions[fastest], ProviderChoice(fastest, tried)
         return self.choice
 
-    def _timed(self, session: Any, given: Mapping[str, Any]) -> float:
+    def _timed(self, session: Any, given: Mapping[str, NDArray]) -> float:
         start = time.perf_counter()
         self._bound(session, given)
         return time.perf_counter() - start
 
-    def _bound(self, session: Any, given: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    def _bound(self, session: Any, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
         try:
             if not self._binds:
                 names = self._names_out
@@ -136,7 +137,7 @@ class Session:
             try:
                 return self._run_bound(session, given, self._trusted)
             except Exception:
-                # Files may say other shapes than their outputs have; the runtime knows better.
+                # Files may declare other shapes than their outputs have.
                 if not self._trusted:
                     raise
                 made = self._run_bound(session, given, False)
@@ -146,8 +147,8 @@ class Session:
             raise ModelError(f"predict: {self.title} failed: {first_line(error)}") from None
 
     def _run_bound(
-        self, session: Any, given: Mapping[str, Any], trusted: bool
-    ) -> dict[str, np.ndarray[Any, Any]]:
+        self, session: Any, given: Mapping[str, NDArray], trusted: bool
+    ) -> dict[str, NDArray]:
         value = runtime().OrtValue.ortvalue_from_numpy
         binding = session.io_binding()
         for name, array in given.items():
@@ -167,36 +168,36 @@ class Session:
                 made.setdefault(port.name, array)
         return {port.name: made[port.name] for port in self.outputs}
 
-    def _known(self, port: Port, given: Mapping[str, Any]) -> tuple[int, ...] | None:
-        """The shape an output will have, where it can be told before the run."""
+    def _known(self, port: Port, given: Mapping[str, NDArray]) -> tuple[int, ...] | None:
+        """Return the shape of an output if it is known before the run, else None."""
         if self.provider != "cpu" or not port.shape or None in port.shape[1:]:
             return None
         first = port.shape[0]
         if first is None:
-            # As long as the input whose first axis has the same name; a model that finds things
-            # has outputs as long as what it found.
+            # The size of the input whose first axis has the same name. Detectors have outputs of
+            # unpredictable size.
             same = [given[i.name].shape[0] for i in self.inputs if port.batch == i.batch != ""]
             if not same:
                 return None
             first = same[0]
         return (first, *(n or 0 for n in port.shape[1:]))
 
-    def _check(self, given: Mapping[str, Any]) -> None:
+    def _check(self, given: Mapping[str, NDArray]) -> None:
         if given.keys() != self._names_in:
             raise ModelError(
-                f"predict: {self.title} takes {', '.join(map(str, self.inputs))}; "
-                f"{', '.join(map(repr, given)) or 'nothing'} came."
+                f"predict: the inputs of {self.title} must be {', '.join(map(str, self.inputs))}, "
+                f"got {', '.join(map(repr, given)) or 'none'}."
             )
         for port in self.inputs:
             array = given[port.name]
             if not port.takes(array.shape):
                 raise ShapeMismatch(
-                    f"predict: input {port} of {self.title} got shape {array.shape}. Give a "
-                    "tensor of that shape, or a picture where the model takes one."
+                    f"predict: input of {self.title} must be {port}, got shape {array.shape}. Pass "
+                    "a tensor of that shape, or a picture."
                 )
             if port.dtype is not None and array.dtype != port.dtype:
                 raise DtypeMismatch(
-                    f"predict: input {port} of {self.title} got {array.dtype}. "
+                    f"predict: input of {self.title} must be {port}, got {array.dtype}. "
                     f"Convert it: x.astype('{np.dtype(port.dtype).name}')."
                 )
 
@@ -208,6 +209,6 @@ def _port(found: Any) -> Port:
     return Port(found.name, shape, DTYPES.get(found.type), found.type, batch)
 
 
-def _big(port: Port) -> bool:
-    """Whether an output is big, or may be."""
-    return None in port.shape[1:] or math.prod(n or 1 for n in port.shape) >= BIG
+def _is_large(port: Port) -> bool:
+    """Return whether an output is large, or may be."""
+    return None in port.shape[1:] or math.prod(n or 1 for n in port.shape) >= BIND_FROM

@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from dala.ml.prepare import Placement
+from dala.ml.results import Outputs
 from dala.ml.weights.origin import Origin
+from dala.typing import Params
 
-#: A model's outputs by name.
-Outputs: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
 #: (outputs of one picture, without the batch axis; its placement in the input; labels; options)
-Decode: TypeAlias = Callable[[Outputs, Placement, tuple[str, ...], Mapping[str, Any]], Any]
+Decode: TypeAlias = Callable[[Outputs, Placement, tuple[str, ...], Mapping[str, float]], Any]
 
 
 @dataclass(frozen=True)
@@ -32,10 +30,10 @@ class ModelSpec:
     title: str
     license: str
     #: Parameters of the kernel "preprocess"; size and layout are read from the file.
-    prepare: Mapping[str, Any]
+    prepare: Params
     decode: Decode
     #: Options of ``predict`` and their defaults.
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, float] = field(default_factory=dict)
     #: The set of labels, as in ``dala.ml.labels``.
     labels: str = ""
     #: The package with the weights; None for a user's own file.

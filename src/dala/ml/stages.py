@@ -1,8 +1,7 @@
-"""Models as kernels: stages of a pipeline, run by ONNX Runtime wherever the buffers are.
+"""Models as operations, so that a pipeline can hold ``preprocess -> mobilenet_v2 -> softmax``.
 
-``preprocess -> mobilenet_v2 -> softmax`` is a pipeline like any other. The tensor goes through the
-host where the device's memory is not its own. A model with several outputs gives the one that the
-parameter ``output`` names.
+ONNX Runtime runs them on host memory, so tensors on a GPU are downloaded and uploaded. For models
+with several outputs, the parameter ``output`` selects one.
 """
 
 from __future__ import annotations
@@ -17,14 +16,16 @@ from dala.gpu.compute.operation import Operation, Task, Tensor
 from dala.gpu.compute.params import Parameter
 from dala.ml.model import Model
 from dala.ml.models import NAMES, find_model
+from dala.ml.session import Port
 from dala.ml.spec import ModelSpec
+from dala.typing import NDArray
 
-_loaded: dict[str, Model] = {}
+_loaded: dict[str, Model[Any]] = {}
 _lock = threading.Lock()
 
 
-def loaded(name: str) -> Model:
-    """The model of a kernel, loaded once for the process."""
+def loaded(name: str) -> Model[Any]:
+    """Return a model by name, loaded once per process."""
     from dala.ml.gpu import load_model
 
     with _lock:
@@ -46,20 +47,20 @@ class ModelOperation(Operation):
         (port,), given = model.ports, inputs[0].shape
         if not port.takes(given):
             raise self.shape_error(
-                f"takes 'input' {port}, {given} came. The kernel 'preprocess' makes it of a "
-                f"picture: load_model({self.name!r}).preprocess has its parameters."
+                f"input must be {port}, got shape {given}. The kernel 'preprocess' makes it from a "
+                f"picture, with the parameters in load_model({self.name!r}).preprocess."
             )
         shape = self._output(model, values).shape
         return Tensor(tuple(given[0] if n is None else n for n in shape), "f32")
 
-    def _output(self, model: Model, values: dict[str, Any]) -> Any:
+    def _output(self, model: Model[Any], values: dict[str, Any]) -> Port:
         wanted = values.get("output") or ""
         for port in model.output_ports:
             if wanted in port.name:
                 return port
         raise ModelError(f"run_kernel: {self.name!r} has no output {wanted!r}.")
 
-    def define(self, task: Task, tensor: Any) -> Any:
+    def define(self, task: Task, tensor: NDArray) -> NDArray:
         model = loaded(self.name)
         wanted = self._output(model, dict(task.values)).name
         return model.run(np.ascontiguousarray(tensor, np.float32))[wanted]

@@ -1,4 +1,4 @@
-"""Models over streams: results with the frames they are of, and never a queue that grows."""
+"""Models over streams of frames, without unbounded queues."""
 
 from __future__ import annotations
 
@@ -12,52 +12,58 @@ import numpy as np
 from dala.errors import ParameterError
 from dala.gpu.compute import Buffer
 from dala.media.frame import Frame
+from dala.typing import ImageLike
 
 if TYPE_CHECKING:
     from dala.ml.model import Model
 
 
-#: Seconds to wait for a source when its stream is left; one that hangs is let go of.
-_PATIENCE: Final = 5.0
+#: Seconds to wait for the reader thread when a stream ends; a source that hangs is abandoned.
+_JOIN_SECONDS: Final = 5.0
 
 
-class Seen(NamedTuple):
-    """A frame, what was found in it, and when it is shown (None where it has no time)."""
+class StreamResult(NamedTuple):
+    """A frame, its result, and its time (None for pictures without one)."""
 
-    frame: Any
-    result: Any
+    frame: ImageLike
+    result: Any  # a Prediction, or what the model's own ``decode`` returns
     time: Fraction | None
 
 
 def stream(
-    model: Model, frames: Iterable[Any], policy: str, options: Mapping[str, Any]
-) -> Iterator[Seen]:
-    """Results for frames as they come."""
+    model: Model[Any], frames: Iterable[ImageLike], policy: str, options: Mapping[str, float]
+) -> Iterator[StreamResult]:
+    """Yield a result for each frame; see :meth:`dala.ml.Model.stream`."""
     if policy not in ("latest", "every"):
-        raise ParameterError(f"stream: policy is 'latest' or 'every', {policy!r} came.")
+        raise ParameterError.invalid("stream", "policy", "'latest' or 'every'", policy)
     one = isinstance(frames, np.ndarray) and frames.ndim < 4
     if one or isinstance(frames, Frame | Buffer | str) or not isinstance(frames, Iterable):
-        raise ParameterError(
-            "stream: frames is a video, a list or a generator of pictures; "
-            f"{type(frames).__name__} came. Of one picture: model.predict(picture)."
+        raise ParameterError.invalid(
+            "stream",
+            "frames",
+            "a video, or an iterable of pictures",
+            frames,
+            "For one picture, use model.predict(picture).",
         )
     source = frames if policy == "every" else _latest(frames)
     return _results(model, source, options)
 
 
-def _results(model: Model, frames: Iterable[Any], options: Mapping[str, Any]) -> Iterator[Seen]:
+def _results(
+    model: Model[Any], frames: Iterable[ImageLike], options: Mapping[str, float]
+) -> Iterator[StreamResult]:
     walk = iter(frames)
     try:
         for frame in walk:
-            yield Seen(frame, model.predict(frame, **options), getattr(frame, "time", None))
+            yield StreamResult(frame, model.predict(frame, **options), getattr(frame, "time", None))
     finally:
         close = getattr(walk, "close", None)
         if close is not None:
             close()
 
 
-def _latest(frames: Iterable[Any]) -> Iterator[Any]:
-    """Frames from a thread of their own, the newest only: one waits at most, an older one goes."""
+def _latest(frames: Iterable[ImageLike]) -> Iterator[ImageLike]:
+    """Read frames on a thread, and yield the newest; older ones that wait are dropped."""
     ready = threading.Condition()
     state: dict[str, Any] = {"frame": None, "full": False, "ended": False, "error": None}
     stop = threading.Event()
@@ -96,4 +102,4 @@ def _latest(frames: Iterable[Any]) -> Iterator[Any]:
             raise state["error"]
     finally:
         stop.set()
-        thread.join(_PATIENCE)
+        thread.join(_JOIN_SECONDS)

@@ -1,5 +1,5 @@
-"""Weights of other libraries as ONNX files: read without running anything in them, written plainly.
+"""Conversion of weights from other libraries to ONNX, without executing code in the files.
 
-``torch_file`` reads torch's pickles with a restricted unpickler, ``tflite`` and ``tfjs`` read
-graphs; ``onnx_file`` writes.
+``torch_file`` reads torch pickles with a restricted unpickler, ``tflite`` and ``tfjs`` read graphs,
+and ``onnx_file`` writes ONNX.
 """

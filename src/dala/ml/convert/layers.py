@@ -1,31 +1,31 @@
-"""Layers of graphs whose channels come last, added to an ONNX graph, where they come second."""
+"""Layers of channels-last networks, added to a channels-first ONNX graph."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from dala.ml.convert.onnx_file import Graph
+from dala.typing import NDArray
 
 
 class Layers:
-    """Adds layers; values inside have channels second, ``last`` and ``second`` convert."""
+    """Adds layers to an ONNX graph. Values are channels-first; ``first`` and ``last`` convert."""
 
     def __init__(self, name: str) -> None:
         self.graph = Graph(name)
 
-    def second(self, x: str) -> str:
-        """Channels from the last place to the second."""
+    def first(self, x: str) -> str:
+        """Convert from channels-last to channels-first."""
         return self.graph.node("Transpose", x, perm=(0, 3, 1, 2))
 
     def last(self, x: str) -> str:
-        """Channels from the second place to the last."""
+        """Convert from channels-first to channels-last."""
         return self.graph.node("Transpose", x, perm=(0, 2, 3, 1))
 
     def activation(self, x: str, kind: str) -> str:
-        """What stands behind a layer: "none", "relu" or "relu6"."""
+        """Add an activation: "none", "relu" or "relu6"."""
         if kind == "relu":
             return self.graph.node("Relu", x)
         if kind == "relu6":
@@ -36,15 +36,18 @@ class Layers:
     def conv(
         self,
         x: str,
-        weights: Any,
-        bias: Any,
+        weights: NDArray,
+        bias: NDArray,
         size: Sequence[int],
         strides: Sequence[int],
         dilations: Sequence[int],
         same: bool,
         groups: int = 1,
     ) -> str:
-        """A convolution; ``weights`` (out, in / groups, height, width), ``size`` that of x."""
+        """Add a convolution of ``x``, of (height, width) ``size``.
+
+        ``weights`` has the shape (out, in / groups, height, width).
+        """
         kernel = weights.shape[2:]
         pads = same_pads(size, kernel, strides, dilations) if same else (0, 0, 0, 0)
         return self.graph.node(
@@ -57,12 +60,12 @@ class Layers:
         self, x: str, op: str, size: Sequence[int], kernel: Sequence[int], strides: Sequence[int],
         same: bool,
     ) -> str:  # fmt: skip
-        """A pooling layer, "MaxPool" or "AveragePool"."""
+        """Add a pooling layer, "MaxPool" or "AveragePool"."""
         pads = same_pads(size, kernel, strides, (1, 1)) if same else (0, 0, 0, 0)
         return self.graph.node(op, x, kernel_shape=kernel, strides=strides, pads=pads)
 
     def resize(self, x: str, size: Sequence[int], corners: bool, halves: bool) -> str:
-        """Bilinear, with the corners, half pixels or neither aligned; x has known channels."""
+        """Add a bilinear resize, with aligned corners, half-pixel centers, or neither."""
         mode = "align_corners" if corners else "half_pixel" if halves else "asymmetric"
         shape = self.graph.node("Shape", x)
         ends = [self.graph.constant(np.array([n], np.int64)) for n in (0, 2)]
@@ -77,7 +80,7 @@ class Layers:
 def same_pads(
     size: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> tuple[int, ...]:
-    """Padding for an output of ceil(size / stride), the odd one behind: top, left, bottom, right.
+    """Return the padding for an output of ceil(size / stride): top, left, bottom, right.
 
     >>> same_pads((224, 224), (3, 3), (2, 2), (1, 1))
     (0, 0, 1, 1)

@@ -1,22 +1,23 @@
-"""torchvision's MobileNetV2, a dict of weights, as a graph; batch norms folded into weights."""
+"""torchvision's MobileNetV2 as ONNX, with batch norms folded into the convolutions."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from dala.errors import ModelError
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.convert.torch_file import read_torch
+from dala.typing import NDArray
 
 _BLOCKS = 17
 
 
-def folded(weights: Any, bias: Any, norm: dict[str, Any], eps: float) -> tuple[Any, Any]:
-    """Weights and bias of a convolution that does the batch norm behind it too.
+def fold_batch_norm(
+    weights: NDArray, bias: NDArray | None, norm: dict[str, NDArray], eps: float
+) -> tuple[NDArray, NDArray]:
+    """Return the weights and bias of a convolution that includes the following batch norm.
 
-    ``norm`` holds "weight", "bias", "running_mean" and "running_var".
+    ``norm`` has "weight", "bias", "running_mean" and "running_var".
     """
     weights = np.asarray(weights, np.float64)
     gain = np.asarray(norm["weight"], np.float64) / np.sqrt(
@@ -29,16 +30,18 @@ def folded(weights: Any, bias: Any, norm: dict[str, Any], eps: float) -> tuple[A
 
 
 def convert_mobilenet(data: bytes) -> bytes:
-    """The ONNX file of a MobileNetV2 from its torch file."""
+    """Convert the torch file of a MobileNetV2 to ONNX."""
     state = read_torch(data)
     if not isinstance(state, dict) or "classifier.1.weight" not in state:
-        raise ModelError("convert_mobilenet: these are not the weights of a MobileNetV2.")
+        raise ModelError("convert_mobilenet: the file has no weights of a MobileNetV2.")
     graph = Graph("mobilenet_v2")
     x = graph.input("input", ("batch", 3, 224, 224))
 
     def conv(x: str, at: str, norm: str, stride: int, groups: int, relu: bool) -> str:
         parts = ("weight", "bias", "running_mean", "running_var")
-        w, b = folded(state[f"{at}.weight"], None, {p: state[f"{norm}.{p}"] for p in parts}, 1e-5)
+        w, b = fold_batch_norm(
+            state[f"{at}.weight"], None, {p: state[f"{norm}.{p}"] for p in parts}, 1e-5
+        )
         pad = w.shape[2] // 2
         made = graph.node(
             "Conv", x, graph.constant(w), graph.constant(b),

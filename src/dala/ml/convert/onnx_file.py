@@ -1,17 +1,23 @@
-"""ONNX files written: a graph of nodes and weights as protocol-buffer bytes.
+"""A writer of ONNX files: graphs of nodes and weights as protocol-buffer bytes.
 
-The format is a few nested messages; writing it takes less than the package that would.
+The format is a few nested messages, so no package is needed for it.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-#: ONNX's numbers for dtypes.
+from dala.typing import NDArray
+
+#: The value of a node's attribute.
+Attribute: TypeAlias = "str | float | int | NDArray | Sequence[int]"
+
+#: ONNX dtype numbers.
 DTYPES: Final = {
     "float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
 }  # fmt: skip
@@ -20,7 +26,7 @@ _IR: Final = 8
 
 
 class Graph:
-    """Nodes and weights in the order they are added; ``save`` gives the file's bytes.
+    """A graph under construction; ``save`` returns the bytes of the file.
 
     >>> g = Graph("double")
     >>> x = g.input("x", ("n", 2))
@@ -39,30 +45,32 @@ class Graph:
         self.metadata: dict[str, str] = {}
 
     def fresh(self, hint: str) -> str:
-        """A name that nothing has yet."""
+        """Return an unused name."""
         self._count += 1
         return f"{hint}_{self._count}"
 
     def input(self, name: str, shape: Sequence[int | str], dtype: str = "float32") -> str:
-        """Declares an input; words in the shape are any number."""
+        """Add an input; names in the shape are variable sizes."""
         self._inputs.append(_value(name, shape, dtype))
         return name
 
     def output(
         self, value: str, shape: Sequence[int | str], *, name: str, dtype: str = "float32"
     ) -> None:
-        """Declares a value as an output by a name of its own."""
+        """Add an output with a name."""
         self.node("Identity", value, output=name)
         self._outputs.append(_value(name, shape, dtype))
 
-    def constant(self, array: Any, hint: str = "weight") -> str:
-        """A weight."""
+    def constant(self, array: npt.ArrayLike, hint: str = "weight") -> str:
+        """Add a weight and return its name."""
         name = self.fresh(hint)
         self._weights.append(_tensor(name, np.asarray(array)))
         return name
 
-    def node(self, op: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """A node with one output, the name of which comes back."""
+    def node(
+        self, op: str, *inputs: str, output: str | None = None, **attributes: Attribute
+    ) -> str:
+        """Add a node with one output, and return the output's name."""
         made = output or self.fresh(op)
         data = b"".join(_text(1, name) for name in inputs) + _text(2, made)
         data += _text(3, self.fresh(f"n_{op}")) + _text(4, op)
@@ -71,7 +79,7 @@ class Graph:
         return made
 
     def save(self) -> bytes:
-        """The file."""
+        """Return the bytes of the file."""
         graph = b"".join(_bytes(1, node) for node in self._nodes)
         graph += _text(2, self.name)
         graph += b"".join(_bytes(5, weight) for weight in self._weights)
@@ -106,7 +114,7 @@ def _text(field: int, text: str) -> bytes:
     return _bytes(field, text.encode())
 
 
-def _tensor(name: str, array: np.ndarray[Any, Any]) -> bytes:
+def _tensor(name: str, array: NDArray) -> bytes:
     data = b"".join(_number(1, n) for n in array.shape)
     data += _number(2, DTYPES[array.dtype.name]) + _text(8, name)
     return data + _bytes(9, np.ascontiguousarray(array).tobytes())
@@ -118,7 +126,7 @@ def _value(name: str, shape: Sequence[int | str], dtype: str) -> bytes:
     return _text(1, name) + _bytes(2, _bytes(1, kind))
 
 
-def _attribute(name: str, value: Any) -> bytes:
+def _attribute(name: str, value: Attribute) -> bytes:
     data = _text(1, name)
     if isinstance(value, str):
         return data + _text(4, value) + _number(20, 3)
@@ -129,5 +137,5 @@ def _attribute(name: str, value: Any) -> bytes:
     if isinstance(value, np.ndarray):
         return data + _bytes(5, _tensor("", value)) + _number(20, 4)
     if isinstance(value, Mapping):
-        raise TypeError("attributes are numbers, texts, arrays or lists of whole numbers")
+        raise TypeError("attributes must be numbers, strings, arrays or lists of ints")
     return data + b"".join(_number(8, int(n)) for n in value) + _number(20, 7)

@@ -1,4 +1,4 @@
-"""TensorFlow.js graph models of fused convolutions as ONNX: PoseNet."""
+"""Conversion of TensorFlow.js graph models with fused convolutions, such as PoseNet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dala.ml.convert.layers import Layers
 
 
 def convert_tfjs(topology: bytes, weights: bytes, name: str = "network") -> bytes:
-    """The ONNX file of a graph model: its JSON and the file of its weights."""
+    """Convert a graph model, its JSON and its weights file, to ONNX."""
     try:
         model = json.loads(topology)
         nodes = {node["name"]: node for node in model["modelTopology"]["node"]}
@@ -21,7 +21,7 @@ def convert_tfjs(topology: bytes, weights: bytes, name: str = "network") -> byte
         return _build(model["signature"], nodes, arrays, name)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise ModelError(
-            f"convert_tfjs: not a graph model, or a damaged one: {type(error).__name__}: {error}"
+            f"convert_tfjs: not a graph model, or damaged: {type(error).__name__}: {error}"
         ) from None
 
 
@@ -31,7 +31,7 @@ def _arrays(manifest: Any, data: bytes) -> dict[str, Any]:
     for group in manifest:
         for entry in group["weights"]:
             if "quantization" in entry or entry["dtype"] != "float32":
-                raise ValueError(f"the weights {entry['name']!r} are not plain float32")
+                raise ValueError(f"the weights {entry['name']!r} are not float32")
             count = int(np.prod(entry["shape"], dtype=np.int64))
             array = np.frombuffer(data, "<f4", count, at)
             found[entry["name"]] = array.reshape(entry["shape"])
@@ -46,15 +46,15 @@ def _build(signature: Any, nodes: dict[str, Any], arrays: dict[str, Any], name: 
     for key, entry in signature["inputs"].items():
         shape = _shape(entry)
         plain = entry["name"].split(":")[0]
-        values[plain] = layers.second(layers.graph.input(key, shape))
+        values[plain] = layers.first(layers.graph.input(key, shape))
         sizes[plain] = shape[1], shape[2]
 
     def value(of: str) -> str:
-        # Depth first by hand: networks are deeper than Python likes to recurse.
+        # An explicit stack, since networks are deeper than Python's recursion limit.
         waiting = [of]
         while waiting:
             if len(waiting) > len(nodes):
-                raise ValueError("the graph runs in a circle")
+                raise ValueError("the graph has a cycle")
             node = nodes[waiting[-1]]
             source = node["input"][0].split(":")[0] if node.get("input") else ""
             if waiting[-1] in values:
@@ -77,31 +77,31 @@ def _build(signature: Any, nodes: dict[str, Any], arrays: dict[str, Any], name: 
 def _conv(
     layers: Layers, node: Any, arrays: dict[str, Any], x: str, size: tuple[int, int]
 ) -> tuple[str, tuple[int, int]]:
-    """A convolution with what is fused to it, and the size of what it makes."""
+    """Add a convolution with its fused operations; return its name and output size."""
     kind, attrs = node["op"], node["attr"]
     depthwise = kind == "FusedDepthwiseConv2dNative"
     if kind != "_FusedConv2D" and not depthwise:
-        raise ValueError(f"the operator {kind!r} is not known here")
+        raise ValueError(f"unsupported operator {kind!r}")
     weights, bias = (arrays[n.split(":")[0]] for n in node["input"][1:3])
     groups = weights.shape[2] if depthwise else 1
     turned = weights.transpose(2, 3, 0, 1).reshape(-1, 1, *weights.shape[:2])
     weights = turned if depthwise else weights.transpose(3, 2, 0, 1)
     strides = [int(n) for n in attrs["strides"]["list"]["i"]][1:3]
     dilations = [int(n) for n in attrs["dilations"]["list"]["i"]][1:3]
-    same = _word(attrs["padding"]["s"]) == "SAME"
+    same = _text(attrs["padding"]["s"]) == "SAME"
     made = layers.conv(x, weights, bias, size, strides, dilations, same, groups)
     for fused in attrs["fused_ops"]["list"]["s"]:
-        word = _word(fused)
+        word = _text(fused)
         if word in ("Relu", "Relu6"):
             made = layers.activation(made, word.lower())
         elif word != "BiasAdd":
-            raise ValueError(f"{word!r} is fused to a convolution, which is not known here")
+            raise ValueError(f"unsupported fused operation {word!r}")
     reach = [0 if same else (k - 1) * d for k, d in zip(weights.shape[2:], dilations, strict=True)]
     height, width = (-(-(n - r) // s) for n, r, s in zip(size, reach, strides, strict=True))
     return made, (height, width)
 
 
-def _word(text: str) -> str:
+def _text(text: str) -> str:
     return base64.b64decode(text).decode()
 
 

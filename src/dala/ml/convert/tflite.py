@@ -1,22 +1,23 @@
-"""TFLite networks of convolutions as ONNX: BlazeFace, DeepLab and their like, in f32."""
+"""Conversion of convolutional TFLite networks in f32, such as BlazeFace and DeepLab."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from dala.errors import ModelError
 from dala.ml.convert.layers import Layers
 from dala.ml.convert.tflite_file import Network, Op, Table, read_tflite
+from dala.typing import NDArray
 
 _ACTIVATIONS: Final = {0: "none", 1: "relu", 3: "relu6"}
 _SAME: Final = 0
 
 
 def convert_tflite(data: bytes, name: str = "network") -> bytes:
-    """The ONNX file of a TFLite file; inputs and outputs keep their names and shapes."""
+    """Convert a TFLite file to ONNX; inputs and outputs keep their names and shapes."""
     return _Converter(read_tflite(data), name).save()
 
 
@@ -25,7 +26,7 @@ class _Converter:
         self.net = network
         self.layers = Layers(name)
         self.graph = self.layers.graph
-        #: Names of values by tensor, and whether their channels are second.
+        #: The name of each tensor's value, and whether it is channels-first.
         self.values: dict[int, tuple[str, bool]] = {}
         self.weights = {k: t.data for k, t in enumerate(network.tensors) if t.data is not None}
         for k in network.inputs:
@@ -35,8 +36,8 @@ class _Converter:
             handler = _HANDLERS.get(op.code)
             if handler is None:
                 raise ModelError(
-                    f"convert_tflite: the network has the operator {op.code}, which is not known "
-                    f"here; known are {', '.join(map(str, _HANDLERS))}."
+                    f"convert_tflite: unsupported operator {op.code}. Supported: "
+                    f"{', '.join(map(str, _HANDLERS))}."
                 )
             handler(self, op)
         for k in network.outputs:
@@ -47,29 +48,29 @@ class _Converter:
         return self.graph.save()
 
     # values ---------------------------------------------------------------------------------------
-    def read(self, k: int, second: bool) -> str:
-        """The name of a value with its channels where wanted (of four axes only)."""
+    def read(self, k: int, first: bool) -> str:
+        """Return the name of a value, channels-first or channels-last if it has four axes."""
         if k not in self.values:
             data = np.asarray(self.weights[k], np.float32)
-            if second and data.ndim == 4:
+            if first and data.ndim == 4:
                 data = data.transpose(0, 3, 1, 2)
-            elif second and data.ndim == 1:
+            elif first and data.ndim == 1:
                 data = data.reshape(-1, 1, 1)
             return self.graph.constant(data)
-        name, is_second = self.values[k]
-        if is_second == second or len(self.net.tensors[k].shape) != 4:
+        name, is_first = self.values[k]
+        if is_first == first or len(self.net.tensors[k].shape) != 4:
             return name
-        return self.layers.second(name) if second else self.layers.last(name)
+        return self.layers.first(name) if first else self.layers.last(name)
 
-    def write(self, op: Op, name: str, second: bool, activation: int = 0) -> None:
+    def write(self, op: Op, name: str, first: bool, activation: int = 0) -> None:
         made = self.layers.activation(name, _ACTIVATIONS[activation])
-        self.values[op.outputs[0]] = made, second
+        self.values[op.outputs[0]] = made, first
 
     def size(self, op: Op) -> tuple[int, int]:
         shape = self.net.tensors[op.inputs[0]].shape
         return shape[1], shape[2]
 
-    def bias(self, op: Op, count: int) -> Any:
+    def bias(self, op: Op, count: int) -> NDArray:
         if len(op.inputs) > 2 and op.inputs[2] >= 0:
             return self.weights[op.inputs[2]]
         return np.zeros(count, np.float32)
@@ -122,7 +123,7 @@ class _Converter:
         self.write(op, made, True)
 
     def pad(self, op: Op) -> None:
-        pads = self.weights[op.inputs[1]][[0, 3, 1, 2]]  # channels second
+        pads = self.weights[op.inputs[1]][[0, 3, 1, 2]]  # channels-first
         amounts = self.graph.constant(np.concatenate([pads[:, 0], pads[:, 1]]).astype(np.int64))
         self.write(op, self.graph.node("Pad", self.read(op.inputs[0], True), amounts), True)
 
@@ -135,11 +136,11 @@ class _Converter:
         o = _options(op)
         shape = self.net.tensors[op.inputs[0]].shape
         axis = o.number(0) % len(shape)
-        second = len(shape) == 4
-        if second:
+        first = len(shape) == 4
+        if first:
             axis = (0, 2, 3, 1)[axis]
-        parts = [self.read(k, second) for k in op.inputs]
-        self.write(op, self.graph.node("Concat", *parts, axis=axis), second, o.number(1, "b"))
+        parts = [self.read(k, first) for k in op.inputs]
+        self.write(op, self.graph.node("Concat", *parts, axis=axis), first, o.number(1, "b"))
 
     def resize(self, op: Op) -> None:
         o = _options(op)
@@ -155,7 +156,7 @@ def _options(op: Op) -> Table:
     return op.options
 
 
-#: By TFLite's numbers of built-in operators.
+#: By number of the TFLite built-in operator.
 _HANDLERS: Final[dict[int, Callable[[_Converter, Op], None]]] = {
     0: _Converter.add,
     1: _Converter.pool,

@@ -1,59 +1,60 @@
-"""TFLite files read: tensors, weights and operators out of the flatbuffer they are."""
+"""A reader of TFLite files, which are flatbuffers: tensors, weights and operators."""
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from dala.errors import ModelError
+from dala.typing import NDArray
 
 _DTYPES: Final = {0: "<f4", 1: "<f2", 2: "<i4", 3: "u1", 4: "<i8", 6: "?", 9: "i1"}
 
 
 class Table:
-    """A table of a flatbuffer: fields by number, absent ones at their defaults."""
+    """A flatbuffer table: fields by number, with defaults for absent ones."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self.data, self.at = data, at
         self.fields = at - struct.unpack_from("<i", data, at)[0]
         self.count = (struct.unpack_from("<H", data, self.fields)[0] - 4) // 2
 
-    def _place(self, field: int) -> int:
+    def _position(self, field: int) -> int:
         if field >= self.count:
             return 0
         offset = struct.unpack_from("<H", self.data, self.fields + 4 + 2 * field)[0]
         return self.at + offset if offset else 0
 
     def number(self, field: int, kind: str = "i", default: int = 0) -> int:
-        """A scalar; ``kind`` as in ``struct``."""
-        place = self._place(field)
-        return int(struct.unpack_from(f"<{kind}", self.data, place)[0]) if place else default
+        """Return a scalar; ``kind`` is a ``struct`` format."""
+        position = self._position(field)
+        return int(struct.unpack_from(f"<{kind}", self.data, position)[0]) if position else default
 
     def _target(self, field: int) -> int:
-        place = self._place(field)
-        return place + struct.unpack_from("<I", self.data, place)[0] if place else 0
+        position = self._position(field)
+        return position + struct.unpack_from("<I", self.data, position)[0] if position else 0
 
     def table(self, field: int) -> Table | None:
-        """A table within."""
+        """Return a nested table, or None."""
         target = self._target(field)
         return Table(self.data, target) if target else None
 
     def tables(self, field: int) -> list[Table]:
-        """A vector of tables."""
+        """Return a vector of tables."""
         start = self._target(field)
         if not start:
             return []
         count = struct.unpack_from("<I", self.data, start)[0]
         if 4 * count > len(self.data) - start:
-            raise ValueError("a list is longer than the file")
+            raise ValueError("a vector is longer than the file")
         spots = [start + 4 + 4 * k for k in range(count)]
         return [Table(self.data, s + struct.unpack_from("<I", self.data, s)[0]) for s in spots]
 
-    def array(self, field: int, dtype: str) -> np.ndarray[Any, Any]:
-        """A vector of numbers."""
+    def array(self, field: int, dtype: str) -> NDArray:
+        """Return a vector of numbers."""
         start = self._target(field)
         if not start:
             return np.zeros(0, dtype)
@@ -61,22 +62,22 @@ class Table:
         return np.frombuffer(self.data, dtype, count, start + 4)
 
     def text(self, field: int) -> str:
-        """A string."""
+        """Return a string."""
         return self.array(field, "u1").tobytes().decode("utf-8", "replace")
 
 
 @dataclass
 class TFLiteTensor:
-    """A value of the graph; ``data`` where it is a weight."""
+    """A tensor of the graph; ``data`` is set for weights."""
 
     name: str
     shape: tuple[int, ...]
-    data: np.ndarray[Any, Any] | None
+    data: NDArray | None
 
 
 @dataclass
 class Op:
-    """An operator: its built-in number, its tensors' numbers and its options."""
+    """An operator: its built-in number, the indexes of its tensors, and its options."""
 
     code: int
     inputs: list[int]
@@ -95,17 +96,17 @@ class Network:
 
 
 def read_tflite(data: bytes) -> Network:
-    """What a TFLite file holds.
+    """Read a TFLite file.
 
     Raises:
-        ModelError: it is none, or a damaged one.
+        ModelError: the file is not a TFLite file, or damaged.
     """
     try:
         if data[4:8] != b"TFL3":
-            raise ValueError("it does not begin as TFLite files do")
+            raise ValueError("the magic bytes TFL3 are missing")
         return _network(data)
     except (ValueError, IndexError, struct.error, KeyError) as error:
-        raise ModelError(f"read_tflite: not a TFLite file, or a damaged one: {error}") from None
+        raise ModelError(f"read_tflite: not a TFLite file, or damaged: {error}") from None
 
 
 def _network(data: bytes) -> Network:
@@ -131,5 +132,5 @@ def _network(data: bytes) -> Network:
         )
         for o in graph.tables(3)
     ]
-    ends = [[int(k) for k in graph.array(f, "<i4")] for f in (1, 2)]
-    return Network(tensors, ops, *ends)
+    inputs, outputs = ([int(k) for k in graph.array(f, "<i4")] for f in (1, 2))
+    return Network(tensors, ops, inputs, outputs)

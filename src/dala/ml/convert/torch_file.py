@@ -1,7 +1,7 @@
-"""Weights in torch's files, read without torch and without running what the file says.
+"""A reader of torch files that needs no torch and executes no code in the file.
 
-A pickle can name any function of Python and have it called. Here it can name tensors, ordered
-dicts and modules of networks, which become plain records; everything else is refused by name.
+A pickle can call any Python function. This unpickler allows only tensors, ordered dicts and network
+modules, which become plain :class:`PickledObject`; everything else raises an error.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _STORAGES: Final = {
     "ByteStorage": "u1",
     "BoolStorage": "?",
 }
-#: How an old file begins: a pickled number.
+#: The pickled number at the start of a file in the old format.
 _MAGIC: Final = 0x1950A86A20F9469CFC6C
-#: Modules whose classes become records.
+#: Modules whose classes become PickledObject.
 _OBJECT_MODULES: Final = (
     "torch.nn.",
     "models.",
@@ -38,17 +38,17 @@ _OBJECT_MODULES: Final = (
     "numpy.core.multiarray",
     "numpy._core.multiarray",
 )
-#: NumPy's own arrays in a file become records too: nothing here needs them.
+#: NumPy arrays in a file become PickledObject too, as no model needs them.
 _NUMPY: Final = ("ndarray", "dtype")
-#: All arrays of a file together are at most so many times its size: some share their storage.
-_ROOM: Final = 8
+#: The size of all arrays, as a multiple of the file size, at most. Arrays can share storage.
+_MAX_EXPANSION: Final = 8
 
 
 class PickledObject:
-    """What is left of an object: its class's name and its attributes."""
+    """An object in a pickle: the name of its class, and its attributes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.made_with = args
+        self.arguments = args
 
     def __setstate__(self, state: Any) -> None:
         self.__dict__.update(state if isinstance(state, dict) else {"state": state})
@@ -57,27 +57,27 @@ class PickledObject:
 
 
 class _Storage:
-    """Numbers of a file that are not read yet."""
+    """A storage in a file, not read yet."""
 
     def __init__(self, key: str, dtype: str, count: int) -> None:
         self.key, self.dtype, self.count = key, np.dtype(dtype), count
 
 
 class _Tensor:
-    """Where a tensor's numbers lie."""
+    """A view of a storage."""
 
     def __init__(self, storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> None:
         whole = [offset, *size, *stride]
         if not isinstance(storage, _Storage) or len(size) != len(stride) or len(size) > 32:
-            raise pickle.UnpicklingError("a tensor over no storage, or of no shape")
+            raise pickle.UnpicklingError("a tensor without storage or shape")
         if not all(type(n) is int and 0 <= n < 1 << 62 for n in whole):
-            raise pickle.UnpicklingError("a tensor whose place is told by no whole numbers")
+            raise pickle.UnpicklingError("a tensor whose offset, size or stride is not an int")
         self.storage, self.offset = storage, offset
         self.size, self.stride = tuple(size), tuple(stride)
 
 
-class _Maker:
-    """A function that a file may call. No file can change it: it takes no state."""
+class _AllowedFunction:
+    """A function that a file may call. It takes no state, so no file can change it."""
 
     __slots__ = ("_function",)
 
@@ -88,13 +88,13 @@ class _Maker:
         return self._function(*args)
 
     def __setstate__(self, state: Any) -> None:
-        raise pickle.UnpicklingError("the file gives a state to a function")
+        raise pickle.UnpicklingError("a state for a function")
 
 
 def _encode(text: Any, *_: Any) -> bytes:
-    """Bytes that an old protocol wrote as text."""
+    """Return bytes that an old protocol stored as text."""
     if not isinstance(text, str):
-        raise pickle.UnpicklingError("bytes that are written as no text")
+        raise pickle.UnpicklingError("encoded bytes that are not text")
     return text.encode("latin-1")
 
 
@@ -103,11 +103,12 @@ def _parameter(data: Any, *_: Any) -> Any:
 
 
 def _key(value: Any) -> Any:
-    """A key of a dict or a member of a set: never a tuple, which may be nested without end, and
-    hashing that runs Python out of its stack.
+    """Return a key of a dict or member of a set.
+
+    Tuples are refused: hashing a deeply nested one overflows the stack.
     """
     if not isinstance(value, str | bytes | int | float | None):
-        raise pickle.UnpicklingError(f"a key that is a {type(value).__name__}")
+        raise pickle.UnpicklingError(f"a key of type {type(value).__name__}")
     return value
 
 
@@ -124,27 +125,27 @@ def _size(items: Any = ()) -> Any:
 
 
 _FUNCTIONS: Final = {
-    ("collections", "OrderedDict"): _Maker(_ordered),
-    ("torch._utils", "_rebuild_tensor_v2"): _Maker(_Tensor),
-    ("torch._utils", "_rebuild_parameter"): _Maker(_parameter),
-    ("torch", "Size"): _Maker(_size),
-    ("_codecs", "encode"): _Maker(_encode),
-    ("builtins", "set"): _Maker(_set),
-    ("__builtin__", "set"): _Maker(_set),
+    ("collections", "OrderedDict"): _AllowedFunction(_ordered),
+    ("torch._utils", "_rebuild_tensor_v2"): _AllowedFunction(_Tensor),
+    ("torch._utils", "_rebuild_parameter"): _AllowedFunction(_parameter),
+    ("torch", "Size"): _AllowedFunction(_size),
+    ("_codecs", "encode"): _AllowedFunction(_encode),
+    ("builtins", "set"): _AllowedFunction(_set),
+    ("__builtin__", "set"): _AllowedFunction(_set),
 }
 
 
-#: What the unpickler does for each opcode.
-_STEPS: Final[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
+#: The handler of each opcode.
+_HANDLERS: Final[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
 
 
 class _Unpickler(pickle._Unpickler):
-    """Python's own unpickler in Python: that in C can be made to fill the memory by one opcode."""
+    """Python's unpickler in Python; with the one in C, a single opcode can fill the memory."""
 
     stack: list[Any]
 
     def find_class(self, module: str, name: str) -> Any:
-        """The few names a file of weights may use."""
+        """Return the replacement of an allowed name; raise for all others."""
         if module in ("torch", "torch.storage") and name in _STORAGES:
             return _STORAGES[name]
         found = _FUNCTIONS.get((module, name))
@@ -152,81 +153,81 @@ class _Unpickler(pickle._Unpickler):
             return found
         if module.startswith(_OBJECT_MODULES) or (module == "numpy" and name in _NUMPY):
             return type(name, (PickledObject,), {"kind": f"{module}.{name}"})
-        raise pickle.UnpicklingError(f"the file asks for {module}.{name}")
+        raise pickle.UnpicklingError(f"the file uses {module}.{name}")
 
     def persistent_load(self, pid: Any) -> Any:
-        """A reference to a storage: ("storage", kind, key, device, count)."""
+        """Return the storage of a reference ("storage", kind, key, device, count)."""
         if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] != "storage":
-            raise pickle.UnpicklingError("a reference to something that is no storage")
+            raise pickle.UnpicklingError("a reference to something other than a storage")
         _, kind, key, _, count = pid[:5]
         if kind not in _STORAGES.values() or not isinstance(key, str) or type(count) is not int:
-            raise pickle.UnpicklingError("a storage of no known kind")
+            raise pickle.UnpicklingError("a storage of unknown kind")
         return _Storage(key, kind, count)
 
     def _set_item(self) -> None:
         _key(self.stack[-2])
-        _STEPS[pickle.SETITEM[0]](self)
+        _HANDLERS[pickle.SETITEM[0]](self)
 
     def _set_items(self) -> None:
         for key in self.stack[::2]:
             _key(key)
-        _STEPS[pickle.SETITEMS[0]](self)
+        _HANDLERS[pickle.SETITEMS[0]](self)
 
     def _add_items(self) -> None:
         for item in self.stack:
             _key(item)
-        _STEPS[pickle.ADDITEMS[0]](self)
+        _HANDLERS[pickle.ADDITEMS[0]](self)
 
     def _frozen_set(self) -> None:
         for item in self.stack:
             _key(item)
-        _STEPS[pickle.FROZENSET[0]](self)
+        _HANDLERS[pickle.FROZENSET[0]](self)
 
     def _dict(self) -> None:
         for key in self.stack[::2]:
             _key(key)
-        _STEPS[pickle.DICT[0]](self)
+        _HANDLERS[pickle.DICT[0]](self)
 
     def _refused(self) -> None:
-        raise pickle.UnpicklingError("an array of bytes, which torch's files do not have")
+        raise pickle.UnpicklingError("a bytearray, which torch files do not have")
 
     def _build(self) -> None:
         if not isinstance(self.stack[-2], PickledObject | OrderedDict):
-            raise pickle.UnpicklingError("a state for something that has none")
-        if isinstance(self.stack[-2], OrderedDict):  # attributes of a dict: nothing needs them
+            raise pickle.UnpicklingError("a state for an object without one")
+        if isinstance(self.stack[-2], OrderedDict):  # attributes of a dict are ignored
             self.stack.pop()
             return
-        _STEPS[pickle.BUILD[0]](self)
+        _HANDLERS[pickle.BUILD[0]](self)
 
     dispatch: ClassVar[dict[int, Any]] = {
-        **_STEPS,
+        **_HANDLERS,
         pickle.SETITEM[0]: _set_item,
         pickle.SETITEMS[0]: _set_items,
         pickle.ADDITEMS[0]: _add_items,
         pickle.FROZENSET[0]: _frozen_set,
         pickle.DICT[0]: _dict,
         pickle.BUILD[0]: _build,
-        pickle.BYTEARRAY8[0]: _refused,  # its length is believed before anything is read
+        pickle.BYTEARRAY8[0]: _refused,  # allocates before anything is read
     }
 
 
 def read_torch(data: bytes) -> Any:
-    """What ``torch.save`` put into a file: dicts, records and arrays.
+    """Read a file of ``torch.save`` as dicts, arrays and PickledObject.
 
     Raises:
-        ModelError: it is no such file, a damaged one, or one that asks for more than weights.
+        ModelError: the file is not a torch file, is damaged, or contains more than weights.
     """
     try:
         if zipfile.is_zipfile(io.BytesIO(data)):
             found, read = _from_zip(data)
         else:
             found, read = _from_old(data)
-        return _Filling(read, _ROOM * len(data)).filled(found)
+        return _TensorReader(read, _MAX_EXPANSION * len(data)).replaced(found)
     except ModelError:
         raise
     except Exception as error:
         raise ModelError(
-            f"read_torch: not a file of weights, or a damaged one: {type(error).__name__}: "
+            f"read_torch: not a file of weights, or damaged: {type(error).__name__}: "
             f"{str(error)[:300]}"
         ) from None
 
@@ -235,15 +236,15 @@ def _from_zip(data: bytes) -> tuple[Any, Callable[[_Storage], Any]]:
     archive = zipfile.ZipFile(io.BytesIO(data))
     names = [name for name in archive.namelist() if name.endswith("data.pkl")]
     if not names:
-        raise pickle.UnpicklingError("there is no data.pkl in it")
+        raise pickle.UnpicklingError("the archive has no data.pkl")
     folder = names[0].removesuffix("data.pkl")
     arrays: dict[str, bytes] = {}
 
     def member(name: str) -> bytes:
-        # torch does not compress, so a part that claims to be larger than the file is a trap.
+        # torch does not compress, so a member larger than the file is an attack.
         facts = archive.getinfo(name)
         if facts.compress_type != zipfile.ZIP_STORED or facts.file_size > len(data):
-            raise pickle.UnpicklingError(f"{name} is compressed, which torch's files never are")
+            raise pickle.UnpicklingError(f"{name} is compressed or larger than the file")
         return archive.read(facts)
 
     def read(storage: _Storage) -> Any:
@@ -258,9 +259,9 @@ def _from_zip(data: bytes) -> tuple[Any, Callable[[_Storage], Any]]:
 def _from_old(data: bytes) -> tuple[Any, Callable[[_Storage], Any]]:
     file = io.BytesIO(data)
     if _Unpickler(file).load() != _MAGIC:
-        raise pickle.UnpicklingError("it does not begin as torch's files do")
-    _Unpickler(file).load()  # the format's version
-    _Unpickler(file).load()  # facts of the machine
+        raise pickle.UnpicklingError("the magic number is missing")
+    _Unpickler(file).load()  # the protocol version
+    _Unpickler(file).load()  # facts about the machine
     found = _Unpickler(file).load()
     keys = _Unpickler(file).load()
     sizes: dict[str, np.dtype[Any]] = {}
@@ -270,7 +271,7 @@ def _from_old(data: bytes) -> tuple[Any, Callable[[_Storage], Any]]:
         count = int.from_bytes(file.read(8), "little")
         dtype = sizes.get(key)
         if dtype is None:
-            raise pickle.UnpicklingError(f"storage {key} belongs to no tensor")
+            raise pickle.UnpicklingError(f"storage {key} has no tensor")
         if count * dtype.itemsize > len(data) - file.tell():
             raise pickle.UnpicklingError(f"storage {key} is longer than the file")
         arrays[key] = np.frombuffer(file.read(count * dtype.itemsize), dtype)
@@ -278,7 +279,7 @@ def _from_old(data: bytes) -> tuple[Any, Callable[[_Storage], Any]]:
 
 
 def _walk(value: Any, visit: Callable[[_Tensor], Any], seen: set[int]) -> None:
-    """Visits every tensor in nested things, each once."""
+    """Visit every tensor in nested containers, each once."""
     if id(value) in seen:
         return
     seen.add(id(value))
@@ -289,18 +290,18 @@ def _walk(value: Any, visit: Callable[[_Tensor], Any], seen: set[int]) -> None:
             _walk(item, visit, seen)
 
 
-class _Filling:
-    """Puts arrays in place of tensors. What is named twice is made once, so a small file cannot
-    name itself to a large one; and all arrays together have ``room`` bytes.
+class _TensorReader:
+    """Replaces tensors by arrays. Shared objects are read once, and all arrays together take at
+    most ``room`` bytes, so a small file cannot expand without limit.
     """
 
     def __init__(self, read: Callable[[_Storage], Any], room: int) -> None:
         self.read, self.room = read, room
-        #: Results by the id of what they are of, which is kept, so that ids stay its own.
+        #: Results by id of their source, which is kept so that ids stay unique.
         self.seen: dict[int, tuple[Any, Any]] = {}
 
-    def filled(self, value: Any) -> Any:
-        """The same with arrays in place of tensors."""
+    def replaced(self, value: Any) -> Any:
+        """Return a value with tensors replaced by arrays."""
         if id(value) in self.seen:
             return self.seen[id(value)][1]
         made: Any = value
@@ -309,31 +310,31 @@ class _Filling:
         elif isinstance(value, dict):
             made = type(value)()
             self.seen[id(value)] = value, made
-            made.update((k, self.filled(v)) for k, v in value.items())
+            made.update((k, self.replaced(v)) for k, v in value.items())
         elif isinstance(value, list):
             made = []
             self.seen[id(value)] = value, made
-            made.extend(map(self.filled, value))
+            made.extend(map(self.replaced, value))
         elif isinstance(value, tuple):
-            made = tuple(map(self.filled, value))
+            made = tuple(map(self.replaced, value))
         elif isinstance(value, PickledObject):
             self.seen[id(value)] = value, value
             for name, item in list(value.__dict__.items()):
-                value.__dict__[name] = self.filled(item)
+                value.__dict__[name] = self.replaced(item)
         self.seen[id(value)] = value, made
         return made
 
     def array(self, tensor: _Tensor) -> Any:
-        """The numbers of a tensor."""
+        """Return a tensor as an array."""
         flat = self.read(tensor.storage)
         count = math.prod(tensor.size)
         places = zip(tensor.size, tensor.stride, strict=True)
         last = tensor.offset + sum((n - 1) * step for n, step in places)
         if count and (last >= flat.size or count > flat.size):
-            raise pickle.UnpicklingError("a tensor reaches beyond its storage")
+            raise pickle.UnpicklingError("a tensor exceeds its storage")
         self.room -= count * flat.itemsize
         if self.room < 0:
-            raise pickle.UnpicklingError("its tensors are many times larger than the file")
+            raise pickle.UnpicklingError("the tensors are much larger than the file")
         if not count:
             return np.zeros(tensor.size, flat.dtype)
         strides = tuple(step * flat.itemsize for step in tensor.stride)

@@ -1,4 +1,4 @@
-"""YOLOv5 (version 6 layers), a pickled network, as a graph with decoded boxes at its end."""
+"""Conversion of a pickled YOLOv5 network (version 6 layers), with decoded boxes as output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from dala.errors import ModelError
-from dala.ml.convert.mobilenet import folded
+from dala.ml.convert.mobilenet import fold_batch_norm
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.convert.torch_file import PickledObject, read_torch
 
@@ -15,16 +15,16 @@ SIZE: Final = 640
 
 
 def convert_yolo(data: bytes) -> bytes:
-    """The ONNX file of a YOLOv5 from its torch file: xywh in pixels, certainty, class scores."""
+    """Convert the torch file of a YOLOv5; rows are xywh in pixels, objectness, class scores."""
     found = read_torch(data)
     network = found.get("model") if isinstance(found, dict) else found
     if not isinstance(network, PickledObject) or "model" not in _parts(network):
-        raise ModelError("convert_yolo: these are not the weights of a YOLOv5.")
+        raise ModelError("convert_yolo: the file has no YOLOv5 network.")
     return _Yolo(network).save()
 
 
 class _Yolo:
-    """Walks the layers and adds what each does."""
+    """Adds the layers of a network to an ONNX graph."""
 
     def __init__(self, network: Any) -> None:
         self.graph = Graph("yolo_v5")
@@ -43,7 +43,7 @@ class _Yolo:
         return self.graph.save()
 
     def layer(self, layer: Any, inputs: list[str]) -> str:
-        """One layer of the network."""
+        """Add a layer, and return the name of its output."""
         kind, parts = layer.kind.rpartition(".")[2], _parts(layer)
         if kind == "Conv":
             return self.conv(layer, inputs[0])
@@ -61,13 +61,13 @@ class _Yolo:
             return self.graph.node("Concat", *inputs, axis=1)
         if kind == "Detect":
             return self.detect(layer, inputs)
-        raise ModelError(f"convert_yolo: the network has a layer {kind!r} that is not known here.")
+        raise ModelError(f"convert_yolo: unsupported layer {kind!r}.")
 
     def conv(self, layer: Any, x: str) -> str:
-        """Convolution, batch norm (folded) and SiLU."""
+        """Add a convolution with folded batch norm, and SiLU."""
         conv, norm = _parts(layer)["conv"], _parts(layer)["bn"]
         values = _weights(norm)
-        w, b = folded(_weights(conv)["weight"], None, values, norm.eps)
+        w, b = fold_batch_norm(_weights(conv)["weight"], None, values, norm.eps)
         x = self.plain(conv, x, w, b)
         return self.graph.node("Mul", x, self.graph.node("Sigmoid", x))
 
@@ -98,7 +98,7 @@ class _Yolo:
         return self.conv(parts["cv2"], self.graph.node("Concat", *steps, axis=1))
 
     def detect(self, layer: Any, inputs: list[str]) -> str:
-        """Cells of three grids as rows of x, y, w, h in pixels, certainty and scores."""
+        """Add the detection head: rows of x, y, w, h in pixels, objectness and scores."""
         rows = []
         anchors = _weights(layer)["anchors"].astype(np.float32)
         for k, (x, conv) in enumerate(

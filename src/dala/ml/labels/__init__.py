@@ -1,4 +1,4 @@
-"""Names of classes: ImageNet's thousand, COCO's eighty, Pascal VOC's twenty-one."""
+"""Class names of ImageNet (1000), COCO (80) and Pascal VOC (21)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.resources import files
 
 @cache
 def read_labels(name: str) -> tuple[str, ...]:
-    """The names of a set, "imagenet", "coco" or "voc", in the order of their numbers.
+    """Return the class names of "imagenet", "coco" or "voc", in order.
 
     >>> read_labels("imagenet")[285], len(read_labels("coco")), read_labels("voc")[15]
     ('Egyptian cat', 80, 'person')

@@ -4,58 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from dala.ml.boxes import overlaps, sigmoid
+from dala.ml.boxes import iou, sigmoid
 from dala.ml.convert.tflite import convert_tflite
 from dala.ml.prepare import Placement
-from dala.ml.results import Face, Faces, Keypoint
-from dala.ml.spec import ModelSpec, Outputs
+from dala.ml.results import Face, Faces, Keypoint, Outputs
+from dala.ml.spec import ModelSpec
 from dala.ml.weights.origin import Origin
+from dala.typing import NDArray
 
 POINTS: Final = ("right_eye", "left_eye", "nose", "mouth", "right_ear", "left_ear")
-#: Side of each grid of anchors, of the input's sixteenths, and anchors a cell.
+#: The side of each anchor grid, and the anchors per cell.
 _GRIDS: Final = ((16, 2), (8, 6))
 
 
 @cache
-def anchors() -> Any:
-    """Centres (896, 2), 0..1, that boxes are told from."""
+def anchors() -> NDArray:
+    """Return the centers of the anchors (896, 2), 0 to 1."""
     found = []
     for side, each in _GRIDS:
         y, x = np.mgrid[0:side, 0:side]
-        centres = np.stack([x.ravel() + 0.5, y.ravel() + 0.5], axis=1) / side
-        found.append(np.repeat(centres, each, axis=0))
+        centers = np.stack([x.ravel() + 0.5, y.ravel() + 0.5], axis=1) / side
+        found.append(np.repeat(centers, each, axis=0))
     return np.concatenate(found)
 
 
 def decode(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
 ) -> Faces:
-    """Boxes and points told from the anchors; near ones become one, weighed by their scores."""
+    """Return faces: boxes and keypoints relative to anchors, with overlapping ones averaged."""
     scores = sigmoid(outputs["classificators"].reshape(-1))
     sure = np.flatnonzero(scores >= options["score"])
     side = placement.size[0]
-    told = outputs["regressors"][sure].astype(np.float64)
-    points = told.reshape(len(sure), 8, 2) / side
-    centre = anchors()[sure]
-    points[:, 0] += centre  # the middle of the box
-    points[:, 2:] += centre[:, None]
+    offsets = outputs["regressors"][sure].astype(np.float64)
+    points = offsets.reshape(len(sure), 8, 2) / side
+    center = anchors()[sure]
+    points[:, 0] += center  # the center of the box
+    points[:, 2:] += center[:, None]
     half = points[:, 1] / 2
     rows = np.concatenate([points[:, 0] - half, points[:, 0] + half], axis=1)
     rows = np.concatenate([rows, points[:, 2:].reshape(len(sure), 12)], axis=1)
-    found = [_face(row, score, placement) for row, score in _joined(rows, scores[sure], options)]
+    found = [_face(row, score, placement) for row, score in _merge(rows, scores[sure], options)]
     return Faces(found, outputs)
 
 
-def _joined(rows: Any, scores: Any, options: Mapping[str, Any]) -> list[tuple[Any, float]]:
-    """Each group of overlapping boxes as their mean, weighed by scores; the surest first."""
+def _merge(
+    rows: NDArray, scores: NDArray, options: Mapping[str, float]
+) -> list[tuple[NDArray, float]]:
+    """Return the mean of each group of overlapping boxes, weighted by scores; best first."""
     order = np.argsort(-scores, kind="stable")
-    found: list[tuple[Any, float]] = []
+    found: list[tuple[NDArray, float]] = []
     while order.size and len(found) < options["most"]:
-        near = overlaps(rows[order[0], :4], rows[order, :4]) > options["overlap"]
+        near = iou(rows[order[0], :4], rows[order, :4]) > options["overlap"]
         near[0] = True
         group = order[near]
         weights = scores[group][:, None]
@@ -64,7 +67,7 @@ def _joined(rows: Any, scores: Any, options: Mapping[str, Any]) -> list[tuple[An
     return found
 
 
-def _face(row: Any, score: float, placement: Placement) -> Face:
+def _face(row: NDArray, score: float, placement: Placement) -> Face:
     size = np.array(placement.size)
     box = placement.boxes(row[None, :4] * np.tile(size, 2))[0]
     points = placement.back(row[4:].reshape(6, 2) * size)

@@ -1,9 +1,8 @@
-"""DeepLab v3: what each pixel belongs to, of Pascal VOC's twenty classes and the background."""
+"""DeepLab v3: segmentation with the 20 classes of Pascal VOC and background."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -12,32 +11,33 @@ from dala.gpu.compute.kernel import get as get_kernel
 from dala.ml.boxes import softmax
 from dala.ml.convert.tflite import convert_tflite
 from dala.ml.prepare import Placement
-from dala.ml.results import Segmentation
-from dala.ml.spec import ModelSpec, Outputs
+from dala.ml.results import Outputs, Segmentation
+from dala.ml.spec import ModelSpec
 from dala.ml.weights.origin import Origin
+from dala.typing import NDArray
 
-#: Classes whose largest probability stays below this are left out.
-_SEEN = 0.05
+#: Classes whose highest probability is below this are dropped.
+_MIN_PROBABILITY = 0.05
 
 
 def decode(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
 ) -> Segmentation:
-    """Probabilities of the classes that occur, in the picture's size; the likeliest at each."""
-    return segmented(next(iter(outputs.values())).transpose(2, 0, 1), placement, labels, outputs)
+    """Return the most likely class of each pixel, at the picture's size."""
+    return segment(next(iter(outputs.values())).transpose(2, 0, 1), placement, labels, outputs)
 
 
-def segmented(
-    logits: Any, placement: Placement, labels: tuple[str, ...], outputs: Outputs
+def segment(
+    logits: NDArray, placement: Placement, labels: tuple[str, ...], outputs: Outputs
 ) -> Segmentation:
-    """The likeliest class at each pixel, of logits (classes, height, width)."""
+    """Return the most likely class of each pixel, from logits (classes, height, width)."""
     left, top, right, bottom = placement.window
     cut = np.ascontiguousarray(logits[:, top:bottom, left:right], np.float32)
     shares = softmax(cut, axis=0)
-    seen = [k for k, share in enumerate(shares) if share.max() > _SEEN]
+    seen = [k for k, share in enumerate(shares) if share.max() > _MIN_PROBABILITY]
     planes = ClassPlanes({k: shares[k] for k in seen}, placement.source)
     kind = np.uint8 if len(shares) <= 256 else np.int32
-    # One plane at a time, in the picture's size: all at once are many times the picture.
+    # One plane at a time, since all planes at the picture's size take much memory.
     best = planes[seen[0]].copy()
     classes = np.full(best.shape, seen[0], kind)
     for k in seen[1:]:
@@ -48,15 +48,14 @@ def segmented(
     return Segmentation(classes, labels, planes, outputs)
 
 
-class ClassPlanes(Mapping[int, np.ndarray[Any, Any]]):
-    """Probabilities by class, enlarged to the picture's size when they are asked for."""
+class ClassPlanes(Mapping[int, NDArray]):
+    """Probabilities by class, scaled to the picture's size on access."""
 
-    def __init__(self, shares: Mapping[int, Any], size: tuple[int, int]) -> None:
+    def __init__(self, shares: Mapping[int, NDArray], size: tuple[int, int]) -> None:
         self._shares, self._size = dict(shares), size
 
-    def __getitem__(self, index: int) -> np.ndarray[Any, Any]:
-        made: np.ndarray[Any, Any] = enlarged(self._shares[index], self._size)
-        return made
+    def __getitem__(self, index: int) -> NDArray:
+        return upscale(self._shares[index], self._size)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._shares)
@@ -65,8 +64,8 @@ class ClassPlanes(Mapping[int, np.ndarray[Any, Any]]):
         return len(self._shares)
 
 
-def enlarged(plane: Any, size: tuple[int, int]) -> Any:
-    """A plane of f32 in the size of a picture, (width, height), bilinear."""
+def upscale(plane: NDArray, size: tuple[int, int]) -> NDArray:
+    """Resize a plane of f32 to (width, height), bilinear."""
     source = from_array(np.ascontiguousarray(plane, np.float32), device="cpu")
     return get_kernel("resize")(source, size=(size[1], size[0])).numpy()
 

@@ -1,30 +1,30 @@
-"""MobileNetV2: which of ImageNet's thousand classes a picture shows."""
+"""MobileNetV2: classification with the 1000 classes of ImageNet."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from dala.ml.boxes import softmax
 from dala.ml.convert.mobilenet import convert_mobilenet
 from dala.ml.prepare import Placement
-from dala.ml.results import Scores
-from dala.ml.spec import ModelSpec, Outputs
+from dala.ml.results import Outputs, Scores
+from dala.ml.spec import ModelSpec
 from dala.ml.weights.origin import Origin
+from dala.typing import NDArray
 
 
 def decode(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
 ) -> Scores:
-    """Probabilities of the classes, whether the model gives logits or those."""
+    """Return the probabilities of the classes, from logits or probabilities."""
     values = np.asarray(next(iter(outputs.values())), np.float32).reshape(-1)
     return Scores(probabilities(values), labels, outputs)
 
 
-def probabilities(values: Any) -> Any:
-    """Values that are not probabilities yet, made some."""
+def probabilities(values: NDArray) -> NDArray:
+    """Return probabilities; logits are converted with softmax."""
     values = np.asarray(values)
     positive = np.minimum.reduce(values, axis=None) >= 0
     ready = positive and abs(float(values.sum(dtype=np.float64)) - 1) < 1e-3

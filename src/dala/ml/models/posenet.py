@@ -1,31 +1,32 @@
-"""PoseNet: people as seventeen points each, several in a picture.
+"""PoseNet: people with 17 keypoints each, several in a picture.
 
-Every part has a map of where it is likely. The likeliest parts of all begin a person, and from
-each part the model tells where its neighbours along the body are; a person whose first part lies on
-one already found is dropped.
+The model gives a heatmap for each body part, and displacements from each part to its neighbors
+along the body. Decoding starts a person at the best parts and follows the displacements. A person
+whose first part is close to that of an earlier one is dropped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from dala.ml.boxes import sigmoid
 from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.prepare import Placement
-from dala.ml.results import Keypoint, Pose, Poses
-from dala.ml.spec import ModelSpec, Outputs
+from dala.ml.results import Keypoint, Outputs, Pose, Poses
+from dala.ml.spec import ModelSpec
 from dala.ml.weights.origin import Origin
+from dala.typing import NDArray
 
 PARTS: Final = (
     "nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder",
     "left_elbow", "right_elbow", "left_wrist", "right_wrist", "left_hip", "right_hip",
     "left_knee", "right_knee", "left_ankle", "right_ankle",
 )  # fmt: skip
-#: Steps along the body, from the nose outwards.
+#: Pairs of connected parts, from the nose outward.
 EDGES: Final = tuple(
     (PARTS.index(a), PARTS.index(b))
     for a, b in (
@@ -38,14 +39,14 @@ EDGES: Final = tuple(
         ("right_knee", "right_ankle"),
     )
 )  # fmt: skip
-#: A person's first part is the likeliest of its neighbourhood, so many cells around.
-_AROUND: Final = 1
-#: Times that a place told from afar is corrected by the offsets found there.
+#: The radius, in cells, in which a person's first part has the highest score.
+_RADIUS: Final = 1
+#: Refinements of a displaced point by the offsets at its cell.
 _CORRECTIONS: Final = 2
 
 
 class _Maps:
-    """The outputs of one picture, and what is read from them. Points are (y, x) of the input."""
+    """The outputs for one picture. Points are (y, x) in the input."""
 
     def __init__(self, outputs: Outputs, stride: int) -> None:
         by = {_kind(name): array for name, array in outputs.items()}
@@ -57,34 +58,34 @@ class _Maps:
         self.backward = by["displacement_bwd"].reshape(*shape, len(EDGES))
         self.stride = stride
 
-    def cell(self, point: Any) -> tuple[int, int]:
-        """The cell that a point is nearest to."""
+    def cell(self, point: NDArray) -> tuple[int, int]:
+        """Return the cell nearest to a point."""
         y, x = np.rint(np.asarray(point) / self.stride).astype(int)
         return int(np.clip(y, 0, self.rows - 1)), int(np.clip(x, 0, self.columns - 1))
 
-    def place(self, cell: tuple[int, int], part: int) -> Any:
-        """Where exactly a part near a cell is."""
+    def place(self, cell: tuple[int, int], part: int) -> NDArray:
+        """Return the exact position of a part near a cell."""
         return np.array(cell) * self.stride + self.offsets[(*cell, slice(None), part)]
 
-    def step(self, point: Any, edge: int, target: int, moves: Any) -> tuple[Any, float]:
-        """A neighbouring part told from a part, and its score."""
+    def step(self, point: NDArray, edge: int, target: int, moves: NDArray) -> tuple[NDArray, float]:
+        """Follow an edge to the neighboring part, and return its position and score."""
         point = point + moves[(*self.cell(point), slice(None), edge)]
         for _ in range(_CORRECTIONS):
             point = self.place(self.cell(point), target)
         cell = self.cell(point)
         for _ in range(_CORRECTIONS):
-            cell = self.likeliest(cell, target)
+            cell = self.best_cell(cell, target)
         return self.place(cell, target), float(self.scores[(*cell, target)])
 
-    def likeliest(self, cell: tuple[int, int], part: int) -> tuple[int, int]:
-        """The likeliest cell for a part, of this one and those around it."""
-        top, left = (max(0, n - _AROUND) for n in cell)
-        part_of = self.scores[top : cell[0] + _AROUND + 1, left : cell[1] + _AROUND + 1, part]
+    def best_cell(self, cell: tuple[int, int], part: int) -> tuple[int, int]:
+        """Return the cell with the highest score for a part, around a cell."""
+        top, left = (max(0, n - _RADIUS) for n in cell)
+        part_of = self.scores[top : cell[0] + _RADIUS + 1, left : cell[1] + _RADIUS + 1, part]
         row, column = divmod(int(np.argmax(part_of)), part_of.shape[1])
         return top + row, left + column
 
-    def person(self, part: int, cell: tuple[int, int]) -> tuple[Any, Any]:
-        """All points of the person that a part belongs to, and their scores."""
+    def person(self, part: int, cell: tuple[int, int]) -> tuple[NDArray, NDArray]:
+        """Return the positions and scores of all parts of the person with a given part."""
         points, scores = np.zeros((len(PARTS), 2)), np.zeros(len(PARTS))
         points[part], scores[part] = self.place(cell, part), self.scores[(*cell, part)]
         for edge in reversed(range(len(EDGES))):
@@ -97,9 +98,9 @@ class _Maps:
         return points, scores
 
     def starts(self, limit: float) -> list[tuple[int, int, int]]:
-        """Row, column and part of likely places, none with a likelier one beside it; best first."""
-        padded = np.pad(self.scores, ((_AROUND,) * 2, (_AROUND,) * 2, (0, 0)), mode="edge")
-        around = 2 * _AROUND + 1
+        """Return the row, column and part of local maxima of the scores, best first."""
+        padded = np.pad(self.scores, ((_RADIUS,) * 2, (_RADIUS,) * 2, (0, 0)), mode="edge")
+        around = 2 * _RADIUS + 1
         highest = np.lib.stride_tricks.sliding_window_view(padded, (around, around), axis=(0, 1))
         top = self.scores >= highest.max(axis=(-2, -1))
         found = np.argwhere(top & (self.scores >= limit))
@@ -115,12 +116,12 @@ def _kind(name: str) -> str:
 
 
 def decode(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
 ) -> Poses:
-    """People, the surest first."""
+    """Return people, sorted by descending score."""
     rows = next(iter(outputs.values())).shape[0]
     maps = _Maps(outputs, (placement.size[1] - 1) // (rows - 1))
-    found: list[tuple[Any, Any, float]] = []
+    found: list[tuple[NDArray, NDArray, float]] = []
     near = options["apart"] ** 2
     for y, x, part in maps.starts(options["part_score"]):
         if len(found) >= options["most"]:
@@ -129,7 +130,7 @@ def decode(
         if any(((points[part] - start) ** 2).sum() <= near for points, _, _ in found):
             continue
         points, scores = maps.person(part, (y, x))
-        # Points that lie on those of somebody already found say nothing of a new person.
+        # Points close to those of an earlier person do not count.
         own = [
             all(((other[k] - points[k]) ** 2).sum() > near for other, _, _ in found)
             for k in range(len(PARTS))
@@ -141,7 +142,7 @@ def decode(
     return Poses([_pose(*person, placement) for person in found], outputs)
 
 
-def _pose(points: Any, scores: Any, score: float, placement: Placement) -> Pose:
+def _pose(points: NDArray, scores: NDArray, score: float, placement: Placement) -> Pose:
     placed = placement.back(points[:, ::-1])
     keypoints = tuple(
         Keypoint(name, float(x), float(y), float(s))

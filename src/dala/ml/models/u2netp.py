@@ -1,28 +1,27 @@
-"""U2-Net, the small one: what stands in front, for cut-outs and virtual backgrounds."""
+"""U2-Net (small): a foreground matte, for cutouts and virtual backgrounds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from dala.ml.models.deeplab import enlarged
+from dala.ml.models.deeplab import upscale
 from dala.ml.prepare import Placement
-from dala.ml.results import Matte
-from dala.ml.spec import ModelSpec, Outputs
+from dala.ml.results import Matte, Outputs
+from dala.ml.spec import ModelSpec
 from dala.ml.weights.origin import Origin
 
 
 def decode(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
 ) -> Matte:
-    """The first map, stretched to 0..1 where it says anything at all, in the picture's size."""
+    """Return the first output, stretched to 0..1 unless it is empty, at the picture's size."""
     found = next(iter(outputs.values()))[0].astype(np.float32)
     low, high = float(found.min()), float(found.max())
     if high > 0.1 and high > low:
         found = (found - low) / (high - low)
-    return Matte(np.clip(enlarged(found, placement.source), 0, 1), outputs)
+    return Matte(np.clip(upscale(found, placement.source), 0, 1), outputs)
 
 
 MODEL = ModelSpec(

@@ -1,24 +1,23 @@
-"""YOLOv5s: things of eighty kinds, with boxes."""
+"""YOLOv5s: object detection with the 80 classes of COCO."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from dala.ml.boxes import keep_best
+from dala.ml.boxes import non_max_suppression
 from dala.ml.convert.yolo import convert_yolo
 from dala.ml.prepare import Placement
-from dala.ml.results import Detection, Detections, name_of
-from dala.ml.spec import ModelSpec, Outputs
+from dala.ml.results import Detection, Detections, Outputs, name_of
+from dala.ml.spec import ModelSpec
 from dala.ml.weights.origin import Origin
 
 
 def decode(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, Any]
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
 ) -> Detections:
-    """Rows of x, y, width, height, certainty and class scores, the best of each thing kept."""
+    """Return detections from rows of x, y, width, height, objectness and class scores."""
     rows = next(iter(outputs.values()))
     rows = rows[rows[:, 4] >= options["score"]]
     scores = rows[:, 5:] * rows[:, 4:5]
@@ -31,7 +30,7 @@ def decode(
         rows, classes, best = rows[first], classes[first], best[first]
     half = rows[:, 2:4] / 2
     boxes = np.concatenate([rows[:, :2] - half, rows[:, :2] + half], axis=1)
-    kept = keep_best(boxes, best, classes, options["overlap"], options["most"])
+    kept = non_max_suppression(boxes, best, classes, options["overlap"], int(options["most"]))
     facts = (placement.boxes(boxes[kept]), best[kept], classes[kept])
     found = [
         Detection(tuple(box), name_of(labels, kind), score, kind)

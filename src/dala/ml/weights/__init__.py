@@ -1,1 +1,1 @@
-"""Model weights: where they come from, fetched, checked, found."""
+"""Model weights: origins, download, verification, search."""

