@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 from dala.gpu.compute.engines.cpu.llvm.text import FunctionText
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.module import NativeModule
-from dala.gpu.compute.engines.cpu.native.operations import OperationWriter, describe
+from dala.gpu.compute.engines.cpu.native.operations import ArithmeticWriter, describe
 from dala.gpu.compute.engines.cpu.native.signature import lookup
 from dala.gpu.compute.engines.cpu.native.types import (
     BOOL,
@@ -27,7 +27,7 @@ from dala.gpu.compute.engines.cpu.native.types import (
 EARLY_RETURN: Final = "ret $RESULT"
 
 
-class MemoryWriter(OperationWriter):
+class MemoryWriter(ArithmeticWriter):
     """Emits loads and stores, with bounds checks in checked builds."""
 
     unit: NativeModule

@@ -53,7 +53,7 @@ _RULES: Final = {
 }  # fmt: skip
 
 
-class OperationWriter:
+class ArithmeticWriter:
     """Emits operations into a function."""
 
     f: FunctionText
