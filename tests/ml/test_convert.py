@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dala
 from dala.ml.convert.layers import Layers, same_pads
-from dala.ml.convert.mobilenet import convert_mobilenet, folded
+from dala.ml.convert.mobilenet import convert_mobilenet, fold_batch_norm
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.convert.tflite import convert_tflite
@@ -90,7 +90,7 @@ def test_batch_norm_is_folded():
     y = w[:, :, 0, 0] @ x + b
     scale = norm["weight"] / np.sqrt(norm["running_var"] + 1e-5)
     wanted = (y - norm["running_mean"]) * scale + norm["bias"]
-    made, shift = folded(w, b, norm, 1e-5)
+    made, shift = fold_batch_norm(w, b, norm, 1e-5)
     assert np.allclose(made[:, :, 0, 0] @ x + shift, wanted, atol=1e-5)
 
 

@@ -47,7 +47,7 @@ def add_out(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Model:
+def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Model[Any]:
     """Load the model of --model, which must do one of these tasks; a file is assumed to."""
     from dala.ml.custom import TASKS
     from dala.ml.gpu import load_model
@@ -101,7 +101,7 @@ def run(
 
 
 def _pictures(
-    args: argparse.Namespace, model: Model, facts: Facts, text: Text, options: dict[str, Any]
+    args: argparse.Namespace, model: Model[Any], facts: Facts, text: Text, options: dict[str, Any]
 ) -> dict[str, Any]:
     from dala.media.files import load, store
 
@@ -138,7 +138,7 @@ def _pixels(image: PillowImage) -> NDArray:
 
 
 def _video(
-    args: argparse.Namespace, model: Model, facts: Facts, text: Text, options: dict[str, Any]
+    args: argparse.Namespace, model: Model[Any], facts: Facts, text: Text, options: dict[str, Any]
 ) -> dict[str, Any]:
     from dala.media import video
 
