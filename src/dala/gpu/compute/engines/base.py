@@ -7,12 +7,13 @@ belong to this engine. Engines know the IR, storage and operations, and nothing 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dala.gpu.compute.lang.ir import Program
+from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from concurrent.futures import Future as ConcurrentFuture
@@ -88,7 +89,7 @@ class Task:
     inputs: tuple[Tensor, ...]
     output: Tensor
     values: tuple[tuple[str, Any], ...]
-    define: Callable[..., Any]
+    define: Callable[..., NDArray]
     #: The module that declares the operation, without its package. An engine's code for it is in
     #: the module of that name, or of the operation's own name.
     domain: str = ""
@@ -103,7 +104,7 @@ class Task:
         raise KeyError(param)
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         """A key that is equal for tasks that do the same work."""
         return self.op, self.inputs, self.output, self.values
 
@@ -123,6 +124,19 @@ class Link:
     out: Tensor
     store: int | None = None
 
+
+class PassTimes(Protocol):
+    """Durations of passes, from the device's clock."""
+
+    #: The seconds of each pass.
+    passes: list[float]
+
+    def mark(self) -> None:
+        """End a pass."""
+
+
+#: Facts about a device by name.
+Info: TypeAlias = dict[str, str | int | Sequence[str] | Mapping[str, int] | None]
 
 #: Runs prepared work: (inputs, output, parameter values).
 Runner: TypeAlias = Callable[[Sequence[Storage], Storage, Values], None]
@@ -154,7 +168,7 @@ class Engine(ABC):
         return False
 
     @abstractmethod
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Info:
         """Return ``name``, ``gpu``, ``backend`` and other facts about the device."""
 
     # memory -----------------------------------------------------------------------------------
@@ -242,7 +256,7 @@ class Engine(ABC):
         """Return a context manager that submits the work begun inside its block together."""
         return nullcontext()
 
-    def profile(self) -> AbstractContextManager[Any]:
+    def profile(self) -> AbstractContextManager[PassTimes | None]:
         """Return a context manager that times the work begun inside its block on the device.
 
         Its value is None if the device cannot. Otherwise ``mark()`` ends a pass, and ``passes``

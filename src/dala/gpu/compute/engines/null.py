@@ -10,10 +10,19 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.dtypes import DTYPES
-from dala.gpu.compute.engines.base import Bytes, Engine, Geometry, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import (
+    Bytes,
+    Engine,
+    Geometry,
+    Info,
+    Runner,
+    Storage,
+    Task,
+    Values,
+)
 from dala.gpu.compute.engines.compositing import Composer, Rect
 from dala.gpu.compute.lang.ir import Program, format_program
 from dala.typing import NDArray
@@ -57,7 +66,7 @@ class NullEngine(Engine):
         """Return the logged calls of one name, oldest first."""
         return [call for call in self.log if call.name == name]
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Info:
         return {"name": "null (records, runs nothing)", "gpu": False, "backend": "null"}
 
     def allocate(self, nbytes: int, *, zero: bool) -> Storage:

@@ -10,7 +10,7 @@ import struct
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dala.gpu.compute.engines.base import (
     Bytes,
     Engine,
     Geometry,
+    Info,
     Link,
     Runner,
     Storage,
@@ -102,7 +103,7 @@ class CPUEngine(Engine):
             self._pool = pool()
         return self._pool
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Info:
         """Return name, cores, threads, vector features, LLVM version and cache folder."""
         compiler = self._jit
         return {

@@ -22,6 +22,7 @@ from dala.gpu.compute.engines.base import (
     Bytes,
     Engine,
     Geometry,
+    Info,
     Runner,
     Storage,
     Task,
@@ -89,7 +90,7 @@ def maximum(a: NDArray, b: NDArray) -> NDArray:
     return np.where((a < b) | np.isnan(b), b, a)
 
 
-def in_double(function: Callable[..., Any]) -> Callable[..., NDArray]:
+def in_double(function: Callable[..., NDArray]) -> Callable[..., NDArray]:
     """Return the function computed in f64 and rounded once, so that f32 results are exact."""
 
     def rounded(*args: NDArray) -> NDArray:
@@ -120,7 +121,7 @@ def cast(x: NDArray, target: np.dtype[Any]) -> NDArray:
 
 
 #: The definition of each pure operation, except ``cast`` and ``bits``, which need a target type.
-OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
+OPERATIONS: Final[dict[str, Callable[..., NDArray]]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -323,7 +324,7 @@ class ReferenceEngine(Engine):
         # finalizer may release at any moment without taking a lock.
         self._live: dict[int, int] = {}
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Info:
         return {
             "name": "NumPy reference",
             "gpu": False,

@@ -11,7 +11,10 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import wgpu
 
 #: Kinds of adapter, best first, by wgpu's name for them.
 _KINDS: Final = {
@@ -46,7 +49,7 @@ class Adapter:
     limits: Mapping[str, int]
     dtypes: frozenset[str]
     #: The ``wgpu.GPUAdapter``.
-    native: Any = field(repr=False, compare=False)
+    native: wgpu.GPUAdapter = field(repr=False, compare=False)
 
     @property
     def max_buffer_bytes(self) -> int:
@@ -95,13 +98,13 @@ def _enumerate() -> list[Adapter]:
     return [_describe(f"webgpu:{i}", native) for i, native in enumerate(natives)]
 
 
-def _kind(info: Mapping[str, Any]) -> str:
+def _kind(info: Mapping[str, object]) -> str:
     if any(word in str(info.get("device", "")).lower() for word in _SOFTWARE):
         return "software"
     return _KINDS.get(str(info.get("adapter_type", "")), "unknown")
 
 
-def _rank(native: Any) -> tuple[Any, ...]:
+def _rank(native: wgpu.GPUAdapter) -> tuple[object, ...]:
     info = native.info
     return (
         list(_KINDS.values()).index(_kind(info)),
@@ -112,7 +115,7 @@ def _rank(native: Any) -> tuple[Any, ...]:
     )
 
 
-def _describe(id: str, native: Any) -> Adapter:
+def _describe(id: str, native: wgpu.GPUAdapter) -> Adapter:
     info, features = native.info, frozenset(native.features)
     dtypes = {"f32", "s32", "u32", "u8"}
     if "shader-f64" in features:

@@ -7,9 +7,12 @@ None of these depends on the shader, so kernels share bind groups.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.webgpu.pool import PoolSlot
+
+if TYPE_CHECKING:
+    import wgpu
 
 #: The number of bind groups that are kept.
 MAX_GROUPS: Final = 512
@@ -18,28 +21,28 @@ MAX_GROUPS: Final = 512
 class Bindings:
     """Layouts and bind groups of one device. For the owner's thread only."""
 
-    def __init__(self, device: Any, uniform: Any) -> None:
+    def __init__(self, device: wgpu.GPUDevice, uniform: wgpu.GPUBuffer) -> None:
         self._device = device
         self._uniform = uniform
-        self._layouts: dict[int, tuple[Any, Any]] = {}
-        self._groups: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+        self._layouts: dict[int, tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
+        self._groups: OrderedDict[tuple[int, ...], wgpu.GPUBindGroup] = OrderedDict()
         self._groups_of: dict[int, set[tuple[int, ...]]] = {}
 
     def __len__(self) -> int:
         return len(self._groups)
 
-    def pipeline_layout(self, inputs: int) -> Any:
+    def pipeline_layout(self, inputs: int) -> wgpu.GPUPipelineLayout:
         """Return the layout of a pipeline with this number of inputs."""
         return self._layout(inputs)[1]
 
-    def group(self, slots: list[PoolSlot], window: int) -> Any:
+    def group(self, slots: list[PoolSlot], window: int) -> wgpu.GPUBindGroup:
         """Return the bind group of buffers (the output last) and a window of uniform bytes."""
         key = (window, *(slot.id for slot in slots))
         group = self._groups.get(key)
         if group is not None:
             self._groups.move_to_end(key)
             return group
-        resources: list[dict[str, Any]] = [{"buffer": slot.native} for slot in slots]
+        resources: list[dict[str, object]] = [{"buffer": slot.native} for slot in slots]
         resources.append({"buffer": self._uniform, "offset": 0, "size": window})
         group = self._device.create_bind_group(
             layout=self._layout(len(slots) - 1)[0],
@@ -73,9 +76,9 @@ class Bindings:
             if not keys:
                 del self._groups_of[id]
 
-    def _layout(self, inputs: int) -> tuple[Any, Any]:
+    def _layout(self, inputs: int) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
         if inputs not in self._layouts:
-            kinds: list[dict[str, Any]] = [{"type": "read-only-storage"}] * inputs
+            kinds: list[dict[str, object]] = [{"type": "read-only-storage"}] * inputs
             kinds += [{"type": "storage"}, {"type": "uniform", "has_dynamic_offset": True}]
             group = self._device.create_bind_group_layout(
                 entries=[

@@ -14,9 +14,10 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dala.errors import DeviceError, DeviceLostError, FreedError
+from dala.gpu.compute.engines.base import Bytes
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.bindings import Bindings
 from dala.gpu.compute.engines.webgpu.ffi import WorkDone, poll, request_device
@@ -25,6 +26,9 @@ from dala.gpu.compute.engines.webgpu.pool import BufferPool, DeviceBuffer, PoolS
 from dala.gpu.compute.engines.webgpu.staging import MappedRead, Staging
 from dala.gpu.compute.engines.webgpu.timing import Timer
 from dala.gpu.compute.engines.webgpu.upload import MappedWrite, Uploads
+
+if TYPE_CHECKING:
+    import wgpu
 
 #: Bytes for the uniform blocks of one batch of dispatches.
 UNIFORM_BYTES: Final = 65536
@@ -74,12 +78,12 @@ class NativeDevice:
         self._uniform = self._buffer(UNIFORM_BYTES, "UNIFORM")
         self._blocks = bytearray(UNIFORM_BYTES)
         self._used = 0
-        self._encoder: Any = None
-        self._pass: Any = None
+        self._encoder: wgpu.GPUCommandEncoder | None = None
+        self._pass: wgpu.GPUComputePassEncoder | None = None
         self._dispatches = 0
         self._dirty = 0
         self._writes: deque[tuple[int, int]] = deque()
-        self._pipelines: list[Any] = []
+        self._pipelines: list[wgpu.GPUComputePipeline] = []
         self._copying: ComputePipeline | None = None
         self._bindings = Bindings(self.native, self._uniform)
         self._syncs: deque[tuple[int, Future[None]]] = deque()
@@ -229,10 +233,9 @@ class NativeDevice:
         if self._dispatches >= (MAX_BATCH if self.done.in_flight or self._held else FIRST_BATCH):
             self.flush()
 
-    def encoder(self) -> Any:
+    def encoder(self) -> wgpu.GPUCommandEncoder:
         """Return the command encoder, outside any compute pass."""
-        if self._pass is not None:
-            self._end_pass()
+        self._end_pass()
         if self._encoder is None:
             self._encoder = self.native.create_command_encoder()
         return self._encoder
@@ -399,11 +402,11 @@ class NativeDevice:
             )
         return buffer.slot
 
-    def native_buffer(self, buffer: DeviceBuffer) -> Any:
+    def native_buffer(self, buffer: DeviceBuffer) -> wgpu.GPUBuffer:
         """Return the ``wgpu.GPUBuffer`` behind a buffer."""
         return self._slot(buffer).native
 
-    def _buffer(self, size: int, usage: str) -> Any:
+    def _buffer(self, size: int, usage: str) -> wgpu.GPUBuffer:
         import wgpu
 
         flags = getattr(wgpu.BufferUsage, usage) | wgpu.BufferUsage.COPY_DST
@@ -411,7 +414,7 @@ class NativeDevice:
             flags |= wgpu.BufferUsage.COPY_SRC
         return self.native.create_buffer(size=size, usage=flags)
 
-    def _write(self, native: Any, start: int, data: Any) -> None:
+    def _write(self, native: wgpu.GPUBuffer, start: int, data: Bytes) -> None:
         self.native.queue.write_buffer(native, start, data)
         self._dirty += len(data)
         under_way = sum(nbytes for _, nbytes in self._writes)
@@ -422,7 +425,8 @@ class NativeDevice:
 
     def _end_pass(self) -> None:
         ended, self._pass = self._pass, None
-        ended.end()
+        if ended is not None:
+            ended.end()
 
     @property
     def _awaited(self) -> bool:

@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from dala.gpu.compute.engines.base import (
     Bytes,
     Engine,
     Geometry,
+    Info,
     Link,
     Runner,
     Storage,
@@ -91,7 +91,7 @@ class WebGPUEngine(Engine):
             limits["max-compute-workgroup-size-x"],
         )
         self._lock = threading.Lock()
-        self._compiled: dict[tuple[Any, ...], tuple[Shader, ComputePipeline]] = {}
+        self._compiled: dict[tuple[object, ...], tuple[Shader, ComputePipeline]] = {}
         self._shaders: dict[tuple[str, int, int], ComputePipeline] = {}
         self._host = HostMemory(STAGING_BYTES)
         self._owner = Owner(f"{adapter.id} ({adapter.name}, {adapter.backend})")
@@ -103,7 +103,7 @@ class WebGPUEngine(Engine):
             raise
         weakref.finalize(self, self._owner.close_soon).atexit = False
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Info:
         adapter = self.adapter
         return {
             "name": adapter.name,

@@ -9,10 +9,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dala.errors import DeviceError
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import wgpu
 
 #: Features that are requested if the adapter has them.
 FEATURES = ("shader-f64", "shader-int64", "shader-f16", "subgroup", "timestamp-query")
@@ -31,6 +36,10 @@ class MapToken:
         self.done = True
 
 
+#: A token to watch, and the promise to resolve once it is done.
+Mapping: TypeAlias = "tuple[MapToken, wgpu.GPUPromise[None]]"
+
+
 class _TokenSource:
     """A replacement for wgpu-py's polling thread that creates tokens and does not poll."""
 
@@ -45,7 +54,7 @@ class _TokenSource:
         pass
 
 
-def request_device(adapter: Adapter) -> Any:
+def request_device(adapter: Adapter) -> wgpu.GPUDevice:
     """Return a ``wgpu.GPUDevice`` with the adapter's limits, polled by :func:`poll` only."""
     device = adapter.native.request_device_sync(
         label=adapter.id, required_features=[f for f in FEATURES if f in adapter.features]
@@ -54,7 +63,7 @@ def request_device(adapter: Adapter) -> Any:
     return device
 
 
-def take_polling_over(device: Any) -> None:
+def take_polling_over(device: wgpu.GPUDevice) -> None:
     """Stop wgpu-py's polling thread; afterwards only :func:`poll` runs callbacks."""
     if not hasattr(device, "_poller") or not hasattr(device, "_poll"):
         import wgpu
@@ -67,25 +76,25 @@ def take_polling_over(device: Any) -> None:
     device._poller = _TokenSource()
 
 
-def poll(device: Any) -> None:
+def poll(device: wgpu.GPUDevice) -> None:
     """Run the callbacks of finished work without waiting."""
     device._poll(False)
 
 
-def map_to_read(device: Any, buffer: Any, size: int) -> tuple[MapToken, Any]:
+def map_to_read(device: wgpu.GPUDevice, buffer: wgpu.GPUBuffer, size: int) -> Mapping:
     """Start to map a staging buffer; return a token to watch and the promise to resolve."""
     # READ_NOSYNC: "READ" would submit an empty command buffer first.
     promise = buffer.map_async("READ_NOSYNC", 0, size)
     return device._poller.last, promise
 
 
-def map_to_write(device: Any, buffer: Any) -> tuple[MapToken, Any]:
+def map_to_write(device: wgpu.GPUDevice, buffer: wgpu.GPUBuffer) -> Mapping:
     """Start to map a whole buffer for writing; return its token and promise."""
     promise = buffer.map_async("WRITE", 0, buffer.size)
     return device._poller.last, promise
 
 
-def mapped_bytes(buffer: Any, nbytes: int) -> Any:
+def mapped_bytes(buffer: wgpu.GPUBuffer, nbytes: int) -> npt.NDArray[np.uint8]:
     """Return the memory of a mapped buffer as a writable array, valid until it is unmapped.
 
     wgpu-py's ``write_mapped`` holds the GIL while it copies.
@@ -102,7 +111,7 @@ def mapped_bytes(buffer: Any, nbytes: int) -> Any:
     return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8)
 
 
-def timestamp_period(device: Any) -> float:
+def timestamp_period(device: wgpu.GPUDevice) -> float:
     """Return the seconds of one tick of the device's timestamps."""
     from wgpu.backends.wgpu_native import lib
 
@@ -134,7 +143,7 @@ class WorkDone:
         """Submits that the device has not finished, as of the last poll."""
         return self.submitted - self.finished
 
-    def submit(self, device: Any, commands: Any) -> int:
+    def submit(self, device: wgpu.GPUDevice, commands: wgpu.GPUCommandBuffer) -> int:
         """Submit a finished command buffer and return the number of the submit.
 
         A lost device raises when commands are finished, which can be caught; a submit would abort.

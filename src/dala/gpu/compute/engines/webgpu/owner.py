@@ -20,11 +20,12 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, TypeVarTuple
 
 from dala.errors import DalaError, DeviceError, DeviceLostError, FreedError
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 #: The number of jobs in the queue from which on threads wait before they enqueue another.
 MAX_QUEUED: Final = 256
@@ -70,21 +71,21 @@ class Owner:
 
     # for any thread ---------------------------------------------------------------------------
 
-    def post(self, work: Callable[..., Any], *args: Any) -> None:
+    def post(self, work: Callable[[*Ts], object], *args: *Ts) -> None:
         """Enqueue work; waits only while the queue is full."""
         self._put(work, args, None)
 
-    def promise(self, future: Future[Any], work: Callable[..., Any], *args: Any) -> None:
+    def promise(self, future: Future[T], work: Callable[[*Ts], object], *args: *Ts) -> None:
         """Enqueue work that sets a future later; if it raises, the error is set."""
         future.set_running_or_notify_cancel()  # it can no longer be cancelled
         self._put(work, args, future)
 
-    def post_from_finalizer(self, work: Callable[..., Any], *args: Any) -> None:
+    def post_from_finalizer(self, work: Callable[[*Ts], object], *args: *Ts) -> None:
         """Enqueue work; never waits or raises."""
         if not self._ended:
             self._queue.put(_Job(work, args))
 
-    def call(self, work: Callable[..., T], *args: Any) -> T:
+    def call(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         """Run work on the thread and return its result, or raise its error."""
         self.check()
         future: Future[T] = Future()

@@ -10,7 +10,10 @@ from __future__ import annotations
 import itertools
 import os
 from collections import OrderedDict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import wgpu
 
 #: Released memory that is kept by default; ``DALA_POOL_BYTES`` overrides it.
 POOL_BYTES: Final = 512 << 20
@@ -23,7 +26,7 @@ class PoolSlot:
 
     __slots__ = ("id", "native", "size")
 
-    def __init__(self, native: Any, size: int) -> None:
+    def __init__(self, native: wgpu.GPUBuffer | None, size: int) -> None:
         self.id = next(_ids)
         self.native = native
         self.size = size

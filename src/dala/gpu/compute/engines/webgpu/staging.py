@@ -23,6 +23,8 @@ from dala.gpu.compute.engines.webgpu.ffi import MapToken, map_to_read
 from dala.gpu.compute.engines.webgpu.pool import size_class
 
 if TYPE_CHECKING:
+    import wgpu
+
     from dala.gpu.compute.engines.webgpu.device import NativeDevice
 
 #: The total size of staging buffers that are kept. A larger read gets a temporary one.
@@ -47,10 +49,10 @@ class MappedRead:
 @dataclass(slots=True)
 class _Read:
     future: Future[Any]
-    buffer: Any
+    buffer: wgpu.GPUBuffer
     nbytes: int
     token: MapToken
-    promise: Any
+    promise: wgpu.GPUPromise[None]
     read_mapped: bool
 
 
@@ -62,9 +64,9 @@ class Staging:
         self.bytes = 0
         self.count = 0
         self._device = device
-        self._free: dict[int, list[Any]] = {}
+        self._free: dict[int, list[wgpu.GPUBuffer]] = {}
         self._reads: deque[_Read] = deque()
-        self._lent: dict[int, tuple[Any, MappedRead]] = {}
+        self._lent: dict[int, tuple[wgpu.GPUBuffer, MappedRead]] = {}
 
     @property
     def busy(self) -> bool:
@@ -77,7 +79,7 @@ class Staging:
         return bool(self._reads)
 
     def read(
-        self, source: Any, nbytes: int, future: Future[Any], *, read_mapped: bool = False
+        self, source: wgpu.GPUBuffer, nbytes: int, future: Future[Any], *, read_mapped: bool = False
     ) -> None:
         """Start to read the first bytes of a native buffer; :meth:`collect` sets the future.
 
@@ -144,14 +146,14 @@ class Staging:
             lent.view.release()
         self._put(buffer)
 
-    def _put(self, buffer: Any) -> None:
+    def _put(self, buffer: wgpu.GPUBuffer) -> None:
         buffer.unmap()
         if self.bytes > self.cap:
             self._drop(buffer)
         else:
             self._free.setdefault(buffer.size, []).append(buffer)
 
-    def _take(self, size: int) -> Any:
+    def _take(self, size: int) -> wgpu.GPUBuffer:
         started = time.monotonic()
         while not self._free.get(size) and self.bytes + size > self.cap and self._reads:
             self._device.poll()  # at the cap: the oldest read must finish first
@@ -170,7 +172,7 @@ class Staging:
         self.count += 1
         return buffer
 
-    def _drop(self, buffer: Any) -> None:
+    def _drop(self, buffer: wgpu.GPUBuffer) -> None:
         self.bytes -= buffer.size
         self.count -= 1
 

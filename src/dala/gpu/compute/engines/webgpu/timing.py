@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dala.gpu.compute.engines.webgpu.ffi import timestamp_period
+
+if TYPE_CHECKING:
+    import wgpu
 
 #: Timestamps in a query set; devices allow 4096.
 QUERY_SET_SIZE: Final = 2048
@@ -41,16 +44,16 @@ class DispatchTimes:
 class Timer:
     """The timestamps of one timing. For the owner's thread only."""
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: wgpu.GPUDevice) -> None:
         self.dispatches = 0
         #: The number of dispatches at each mark.
         self.marks: list[int] = []
         #: Seconds per tick.
         self.tick = timestamp_period(device)
         self._device = device
-        self._sets: list[Any] = []
+        self._sets: list[wgpu.GPUQuerySet] = []
 
-    def begin(self, encoder: Any) -> Any:
+    def begin(self, encoder: wgpu.GPUCommandEncoder) -> wgpu.GPUComputePassEncoder:
         """Begin a compute pass for one dispatch."""
         number, first = divmod(2 * self.dispatches, QUERY_SET_SIZE)
         if number == len(self._sets):
@@ -73,7 +76,7 @@ class Timer:
         """The size of all timestamps in bytes."""
         return 16 * self.dispatches
 
-    def resolve(self, encoder: Any) -> Any:
+    def resolve(self, encoder: wgpu.GPUCommandEncoder) -> wgpu.GPUBuffer:
         """Write all timestamps to a new buffer and return it."""
         import wgpu
 

@@ -12,7 +12,7 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.webgpu.ffi import MapToken, map_to_write, mapped_bytes
 from dala.gpu.compute.engines.webgpu.pool import size_class
@@ -20,6 +20,7 @@ from dala.gpu.compute.engines.webgpu.pool import size_class
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    import wgpu
 
     from dala.gpu.compute.engines.webgpu.device import NativeDevice
 
@@ -48,9 +49,9 @@ class _Request:
 
 @dataclass(eq=False, slots=True)
 class _Mapping:
-    buffer: Any
+    buffer: wgpu.GPUBuffer
     token: MapToken
-    promise: Any
+    promise: wgpu.GPUPromise[None]
 
 
 @dataclass(eq=False, slots=True)
@@ -61,8 +62,8 @@ class Uploads:
     cap: int = UPLOAD_BYTES
     bytes: int = 0
     count: int = 0
-    _free: list[Any] = field(default_factory=list)
-    _out: dict[int, tuple[Any, MappedWrite]] = field(default_factory=dict)
+    _free: list[wgpu.GPUBuffer] = field(default_factory=list)
+    _out: dict[int, tuple[wgpu.GPUBuffer, MappedWrite]] = field(default_factory=dict)
     _mapping: deque[_Mapping] = field(default_factory=deque)
     _requests: deque[_Request] = field(default_factory=deque)
 
@@ -78,7 +79,7 @@ class Uploads:
             self.device.poll()
         self.collect()
 
-    def send(self, room: MappedWrite, target: Any, nbytes: int) -> None:
+    def send(self, room: MappedWrite, target: wgpu.GPUBuffer, nbytes: int) -> None:
         """Record the copy of filled memory to a native buffer, and map the memory again."""
         buffer, _ = self._out.pop(room.key)
         try:
@@ -137,7 +138,7 @@ class Uploads:
         self._mapping.clear()
         self.bytes = self.count = 0
 
-    def _find(self, nbytes: int) -> Any:
+    def _find(self, nbytes: int) -> wgpu.GPUBuffer | None:
         size = size_class(nbytes, _NO_LIMIT)
         for buffer in self._free:
             if buffer.size == size:
@@ -155,6 +156,6 @@ class Uploads:
         self.count += 1
         return made
 
-    def _drop(self, buffer: Any) -> None:
+    def _drop(self, buffer: wgpu.GPUBuffer) -> None:
         self.bytes -= buffer.size
         self.count -= 1

@@ -15,7 +15,7 @@ def aligned(words: int) -> int:
 
 
 class Arena:
-    """The free and used ranges of one buffer, counted in words.
+    """The free and used ranges of one buffer, in units of a word.
 
     The first ``taken`` words are in use.
 

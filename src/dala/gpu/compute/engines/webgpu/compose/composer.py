@@ -13,7 +13,7 @@ import weakref
 from collections import deque
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -34,11 +34,11 @@ from dala.gpu.compute.engines.webgpu.device import ComputePipeline, NativeDevice
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer, size_class
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source, read_wgsl
+from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-Array: TypeAlias = np.ndarray[Any, Any]
 
 #: Arenas are bindings of the shader: with draws and target, six of eight.
 MAX_ARENAS: Final = 4
@@ -128,7 +128,7 @@ class WebGPUComposer(Composer):
         self._table[number] = *place, width, height
         return number
 
-    def put(self, picture: int, source: Storage | Any, channels: int) -> None:
+    def put(self, picture: int, source: Storage | NDArray, channels: int) -> None:
         self._check_open()
         arena, start, width, height = self._table[picture].tolist()
         count = width * height
@@ -163,7 +163,7 @@ class WebGPUComposer(Composer):
         target: Storage,
         width: int,
         height: int,
-        draws: Array,
+        draws: NDArray,
         rects: Sequence[Rect],
         background: tuple[int, int, int, int] | None,
     ) -> None:
@@ -178,7 +178,7 @@ class WebGPUComposer(Composer):
         records = self._records(draws)
         parts = [records[i : i + MAX_DRAWS] for i in range(0, max(len(draws), 1), MAX_DRAWS)]
         color, fill = _word(background), background is not None
-        dispatches = []
+        dispatches: list[tuple[bytes, tuple[int, ...]]] = []
         for part in parts:
             data = places + part.tobytes()
             numbers = len(rects), len(part), len(rects), tiles, width, color, int(fill)
@@ -201,7 +201,7 @@ class WebGPUComposer(Composer):
 
     # ------------------------------------------------------------------------------------------
 
-    def _records(self, draws: Array) -> Array:
+    def _records(self, draws: NDArray) -> NDArray:
         """Return the draws as rows of words, with the arena and position of their pictures."""
         rows = np.frombuffer(bytearray(draws.tobytes()), np.int32).reshape(-1, RECORD // 4)
         kinds, flags = rows[:, _KIND], rows[:, _FLAGS]
@@ -318,7 +318,7 @@ def _release(engine: WebGPUEngine, held: list[Storage]) -> None:
         engine.release(held.pop())
 
 
-def _drawn_unscaled(rows: Array, pictured: Array) -> Array:
+def _drawn_unscaled(rows: NDArray, pictured: NDArray) -> NDArray:
     """Return the rows of pictures drawn texel for pixel, for which nearest equals bilinear."""
     plain = (rows[:, _SIN] == 0) & (rows[:, _SX] == _ONE) & (rows[:, _SY] == _ONE)
     found = np.flatnonzero(pictured & plain & (rows[:, _COS] == _ONE))

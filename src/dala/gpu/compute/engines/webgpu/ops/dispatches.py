@@ -12,10 +12,11 @@ import struct
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from dala.gpu.compute.engines.base import Runner, Storage, Values
+from dala.gpu.compute.engines.base import Bytes, Runner, Storage, Values
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
+from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.device import ComputePipeline
@@ -63,7 +64,7 @@ class Dispatches:
         self._temporaries.append(nbytes)
         return BufferRef("temporary", len(self._temporaries) - 1)
 
-    def constant(self, data: Any) -> BufferRef:
+    def constant(self, data: Bytes | NDArray) -> BufferRef:
         """Upload contiguous bytes that are kept as long as the runner."""
         view = memoryview(data).cast("B")
         storage = self._engine.allocate(view.nbytes, zero=False)

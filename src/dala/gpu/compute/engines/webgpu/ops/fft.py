@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import cos, pi, prod, sin
 from string import Template
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     block,
     read_text,
 )
+from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -199,7 +200,7 @@ class _Transforms:
             self._tables[-length] = self._steps.constant(self._pairs_of(turns))
         return self._tables[-length]
 
-    def _pairs_of(self, numbers: Any) -> Any:
+    def _pairs_of(self, numbers: NDArray) -> NDArray:
         kind = np.complex64 if self._dtype == "f32" else np.complex128
         return numbers.astype(kind).view(np.uint8)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     block,
     read_text,
 )
+from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -40,7 +41,7 @@ class Product:
     rows: int
     inner: int
     columns: int
-    offsets: Any
+    offsets: NDArray
     left_lines: bool = True
     right_lines: bool = False
     biases: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from string import Template
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def _make(
     task: Task,
     out: ImageFormat,
     finish: str,
-    numbers: tuple[Any, ...],
+    numbers: tuple[tuple[float, ...], ...],
 ) -> Runner:
     image = task.inputs[0]
     source = ImageFormat(image.dtype, image.shape[2] if len(image.shape) == 3 else 1)
@@ -135,7 +135,7 @@ class _Pass:
         window: tuple[int, int, int, int],
         pitch: int,
         begin: int,
-        finish: tuple[Any, ...],
+        finish: tuple[tuple[float, ...], ...],
         out: ImageFormat,
     ) -> None:
         gain, bias, pad = finish

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset
@@ -140,7 +140,7 @@ class BlurShader:
         """Return the number of workgroups that cover an image."""
         return -(-width // self.tile.width) * -(-height // self.tile.height)
 
-    def numbers(self, weights: Sequence[float], height: int, width: int) -> tuple[Any, ...]:
+    def numbers(self, weights: Sequence[float], height: int, width: int) -> tuple[int | float, ...]:
         """Return the block's members except parameters; ``weights`` start with the center."""
         return (*weights, width, height, -(-width // self.tile.width), 0)
 

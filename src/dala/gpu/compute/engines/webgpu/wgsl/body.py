@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 from dala.gpu.compute.engines.webgpu.wgsl.expressions import WgslExpressions, bare, passed
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, literal
@@ -21,6 +20,7 @@ from dala.gpu.compute.lang.ir import (
     Program,
     SetSlot,
     Slot,
+    Statement,
     Value,
     statements,
 )
@@ -154,7 +154,7 @@ class WgslBody(WgslExpressions):
         self._pending.clear()
 
 
-def _inputs(statement: Any) -> tuple[Value, ...]:
+def _inputs(statement: Statement) -> tuple[Value, ...]:
     match statement:
         case Value():
             return statement.args
@@ -213,5 +213,5 @@ def _loop_variables(program: Program) -> set[Slot]:
     return found
 
 
-def _gets(statement: Any, slot: Slot) -> bool:
+def _gets(statement: Statement, slot: Slot) -> bool:
     return isinstance(statement, Value) and statement.op == "get" and statement.attr is slot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names, literal
 from dala.gpu.compute.lang.ir import FLOATS, Program, Slot, Value
@@ -56,7 +56,7 @@ class WgslExpressions:
         self._near = near or {}
         self._slots: dict[Slot, str] = {}
         self._text: dict[Value, str] = {}
-        self._read: list[dict[tuple[Any, ...], str]] = [{}]
+        self._read: list[dict[tuple[object, ...], str]] = [{}]
         #: Expressions that read a slot and have not been written yet.
         self._pending: dict[Value, None] = {}
         self._lines: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Names:
         return f"t{self._count}"
 
 
-def literal(number: Any, type_: str, helpers: set[str]) -> str:
+def literal(number: int | float, type_: str, helpers: set[str]) -> str:
     """Return a number of an IR type as WGSL text with exactly the same value."""
     if type_ == "bool":
         return "true" if number else "false"

@@ -20,12 +20,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
-from dala.gpu.compute.engines.base import Geometry
+from dala.gpu.compute.engines.base import Geometry, Values
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import fixed_offsets
 from dala.gpu.compute.lang.ir import Program, statements
 
@@ -60,7 +60,7 @@ class BlockLayout:
         """Return the geometry's numbers for :meth:`pack`."""
         return tuple(value(geometry) for value in self.statics)
 
-    def pack(self, numbers: tuple[int, ...], params: tuple[Any, ...]) -> bytes:
+    def pack(self, numbers: Values, params: Values) -> bytes:
         """Return the block of one dispatch."""
         chosen = [params[i] for i, _ in self.params]
         try:
@@ -112,7 +112,9 @@ def choose_pattern(program: Program, geometry: Geometry) -> Pattern:
     return "bytes" if program.out.dtype == "u8" else "single"
 
 
-def shader_key(program: Program, geometry: Geometry, aliased: tuple[int, ...]) -> tuple[Any, ...]:
+def shader_key(
+    program: Program, geometry: Geometry, aliased: tuple[int, ...]
+) -> tuple[object, ...]:
     """Return a key that is equal for dispatches of one shader."""
     return program.key, geometry.layout, choose_pattern(program, geometry), aliased
 
@@ -152,7 +154,7 @@ def _rows_of_quads(program: Program, geometry: Geometry) -> bool:
     )
 
 
-def _fit(value: Any, type_: str) -> Any:
+def _fit(value: int | float, type_: str) -> int | float:
     """Convert a parameter for ``struct``: f32 may round to infinity, ints wrap."""
     if type_ == "f64":
         return float(value)
