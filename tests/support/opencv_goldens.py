@@ -1,6 +1,6 @@
-"""What OpenCV makes of a small picture, stored for tests of resize, warps and preprocess.
+"""Results of OpenCV for a small picture, stored for tests of resize, warps and preprocess.
 
-``python -m tests.support.opencv_goldens`` writes the file again, where OpenCV is installed.
+``python -m tests.support.opencv_goldens`` writes the file again; it needs OpenCV.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from tests.support import pictures
 
 FILE = pathlib.Path(__file__).with_suffix(".npz")
 
-#: Output sizes (height, width), one smaller, one larger, one of each. In none of them does the
-#: centre of a pixel fall between two of the source, where "nearest" is anybody's choice.
+#: Output sizes (height, width): smaller, larger, and one of each. In none of them is the center of
+#: a pixel between two source pixels, where "nearest" would be ambiguous.
 SIZES = ((12, 32), (44, 96), (10, 64))
-#: x, y of the output to x, y of the source.
+#: Maps x, y of the output to x, y of the source.
 AFFINE = (0.93, 0.21, -4.3, -0.17, 1.04, 5.6)
 PERSPECTIVE = (0.93, 0.21, -4.3, -0.17, 1.04, 5.6, 0.0011, -0.0023, 1.0)
-#: OpenCV's names of the borders that ``warp_affine`` knows.
+#: OpenCV's names of the borders of ``warp_affine``.
 BORDERS = {"constant": "CONSTANT", "clamp": "REPLICATE", "reflect": "REFLECT_101", "wrap": "WRAP"}
-#: What lies beyond the border where it is constant, as bytes.
+#: The fill of a constant border, as bytes.
 FILL = (51, 102, 153, 204)
-#: The side of the square that the letterbox makes.
+#: The side of the square of the letterbox.
 LETTERBOX = 64
 
 
 def picture() -> np.ndarray:
-    """The source, (30, 48, 4) u8."""
+    """Return the source, (30, 48, 4) u8."""
     return pictures.noisy(pictures.photo(30, 48))
 
 
 def places() -> np.ndarray:
-    """A map for remap, (24, 36, 2) f32: waves, partly beyond the border."""
+    """Return a map for remap, (24, 36, 2) f32: waves, partly outside of the picture."""
     y, x = np.mgrid[:24, :36].astype(np.float64)
     wave = np.stack([x * 1.4 - 3 + 4 * np.sin(y / 5), y * 1.3 - 2 + 4 * np.cos(x / 7)], axis=-1)
     return wave.astype(np.float32)
 
 
 def load() -> dict[str, np.ndarray]:
-    """The stored answers, by name."""
+    """Return the stored results, by name."""
     with np.load(FILE) as stored:
         return dict(stored)
 

@@ -1,4 +1,4 @@
-"""Blur on every engine, against the weighted sum written out as two matrices."""
+"""Blur on every engine, against the weighted sum written as two matrices."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.support.engines import run
 from tests.support.tolerances import assert_close
 
 SHAPES = [(1, 1), (40, 68), (6, 9, 1), (33, 70, 3), (20, 72, 3), (21, 131, 4), (300, 3, 4)]
-#: Radius and sigma: one launch on a GPU, and from 17 on two.
+#: Radius and sigma: one dispatch on a GPU, and two from 17 on.
 SIZES = [(3, 1.5), (9, None), (17, None), (200, 55.5)]
 
 
 @cache
 def matrix(size, radius, sigma):
-    """What a row of ``size`` pixels is multiplied with: clamped, each output's weights sum to 1."""
+    """Return the matrix for a row of ``size`` pixels: clamped, weights of each output sum to 1."""
     weights = [math.exp(-(d * d) / (2 * sigma * sigma)) for d in range(-radius, radius + 1)]
     found = np.zeros((size, size))
     for i in range(size):
@@ -34,7 +34,7 @@ def matrix(size, radius, sigma):
 
 
 def blurred(image, radius, sigma=None):
-    """The exact answer, in doubles."""
+    """Return the exact result, in f64."""
     sigma = radius / 2 if sigma is None else sigma
     down, across = (matrix(n, radius, sigma) for n in image.shape[:2])
     channels = image.reshape(*image.shape[:2], -1).astype(float)
@@ -85,8 +85,8 @@ def test_any_picture(engine_id, height, width, channels, radius, sigma, dtype):
 
 
 @pytest.mark.parametrize("radius", [9, 16, 40])
-def test_bytes_are_rounded_to_the_nearest(engine_id, radius):
-    """Never further from the exact value than half a step and what is lost in between."""
+def test_bytes_are_rounded_to_nearest(engine_id, radius):
+    """Never further from the exact value than half a step and the loss between the passes."""
     image = picture((50, 90, 4), "u8")
     limit = 0.55 if engine_id == "cpu" else 0.51
     assert np.abs(blur(image, radius=radius) - blurred(image, radius)).max() <= limit
@@ -94,7 +94,7 @@ def test_bytes_are_rounded_to_the_nearest(engine_id, radius):
 
 @pytest.mark.parametrize("radius", [2, 30])
 @pytest.mark.parametrize("channels", [1, 3, 4])
-def test_a_constant_picture_stays(engine_id, channels, radius):
+def test_constant_pictures_are_unchanged(engine_id, channels, radius):
     for value in (0, 1, 127, 254, 255):
         image = np.full((21, 34, channels), value, np.uint8)
         np.testing.assert_array_equal(blur(image, radius=radius), image)
@@ -116,12 +116,12 @@ def test_a_radius_of_0_changes_nothing(engine_id, kernel):
         np.testing.assert_array_equal(blur(image, kernel, radius=0), image)
 
 
-def test_a_narrow_gaussian_is_the_pixel_itself(engine_id):
+def test_narrow_gaussians_return_the_pixel(engine_id):
     image = picture((9, 11), "u8")
     np.testing.assert_array_equal(blur(image, radius=5, sigma=1e-200), image)
 
 
-def test_what_is_left_out(engine_id):
+def test_defaults(engine_id):
     """blur: radius 3, sigma half of the radius; gaussian_blur: sigma 1.5, radius 3 sigma."""
     image = picture((30, 41, 3), "u8")
     np.testing.assert_array_equal(blur(image), blur(image, radius=3, sigma=1.5))
@@ -153,7 +153,7 @@ def test_what_is_left_out(engine_id):
         ("gaussian_blur", {"sigma": "wide"}, "sigma must be a number of at most 100, got 'wide'."),
     ],
 )
-def test_parameters_that_are_refused(engine_id, kernel, params, says):
+def test_invalid_parameters(engine_id, kernel, params, says):
     image, out = from_array(picture((4, 5, 4), "u8")), from_array(np.full((4, 5, 4), 9, np.uint8))
     with pytest.raises(dala.DalaError, match=says):
         run_kernel(kernel, [image], out, params)
@@ -170,7 +170,7 @@ def test_parameters_that_are_refused(engine_id, kernel, params, says):
         ((4, 5, 3), "u8", (4, 5, 3), "f32", "output must be of dtype 'u8', got"),
     ],
 )
-def test_pictures_that_are_refused(engine_id, shape, dtype, out_shape, out_dtype, says):
+def test_invalid_pictures(engine_id, shape, dtype, out_shape, out_dtype, says):
     with pytest.raises(dala.DalaError, match=says):
         run_kernel("blur", [buffer_zeros(shape, dtype)], buffer_zeros(out_shape, out_dtype))
 
@@ -202,7 +202,7 @@ def test_in_a_pipeline_and_as_a_command(engine_id):
     np.testing.assert_array_equal(np.array(out), wanted)
 
 
-def test_another_sigma_compiles_nothing(engine_id):
+def test_sigma_changes_without_compilation(engine_id):
     image, out = from_array(picture((25, 44, 4), "u8")), buffer_zeros((25, 44, 4), "u8")
     for radius in (6, 18):
         run_kernel("blur", [image], out, {"radius": radius, "sigma": 1.0})

@@ -1,6 +1,6 @@
 """Compositing: every engine draws what ``reference_compose`` defines, within two steps of 255.
 
-Colours are compared as they show, times alpha: those of a clear pixel are nobody's business.
+Colors are compared times alpha: the color of a transparent pixel is not visible.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def box(
     flags: int = 0,
     taps: tuple[int, int] | None = None,
 ) -> Array:
-    """A record of a box from (x, y) on, turned around its middle."""
+    """Return a record of a box from (x, y) on, rotated around its center."""
     draw = np.zeros(1, DRAW)
     d: Any = draw[0]
     cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
@@ -82,7 +82,7 @@ def box(
     return draw
 
 
-def composed(
+def render(
     device: str,
     draws: Array,
     pictures: list[Array],
@@ -92,7 +92,7 @@ def composed(
     start: Array | None = None,
     rects: list[tuple[int, int, int, int]] | None = None,
 ) -> Array:
-    """What a device draws; the field "picture" counts in the list."""
+    """Return what a device draws; the field "picture" is an index in the list."""
     w, h = size
     before = np.zeros((h, w, 4), np.uint8) if start is None else start
     with Compositor(device) as compositor:
@@ -107,8 +107,8 @@ def composed(
         return np.array(target.numpy())
 
 
-def shown(pixels: Array) -> Array:
-    """Colours times alpha, and alpha, in steps."""
+def visible(pixels: Array) -> Array:
+    """Return colors times alpha, and alpha, in steps."""
     found = pixels.astype(np.float64)
     found[..., :3] *= found[..., 3:] / 255
     return found
@@ -118,23 +118,23 @@ _known: dict[Any, Array] = {}
 
 
 def expected(draws: Array, pictures: list[Array], given: dict[str, Any]) -> Array:
-    """What the definition draws; kept, since every engine is asked for the same."""
+    """Return what the definition draws; cached, since every engine needs it."""
     words = repr(sorted(given.items())) if "start" not in given else None
     key = (draws.tobytes(), *(p.tobytes() for p in pictures), words)
     if words is None:
-        return composed("reference", draws, pictures, **given)
+        return render("reference", draws, pictures, **given)
     if len(_known) > 2000:
         _known.clear()
     if key not in _known:
-        _known[key] = composed("reference", draws, pictures, **given)
+        _known[key] = render("reference", draws, pictures, **given)
     return _known[key]
 
 
 def compare(device: str, draws: Array | list[Array], pictures: list[Array], **given: Any) -> None:
-    """Fails unless a device draws what the definition says."""
+    """Assert that a device draws what the definition says."""
     all_of_them = np.concatenate(draws) if isinstance(draws, list) else draws
-    want = shown(expected(all_of_them, pictures, given))
-    got = shown(composed(device, all_of_them, pictures, **given))
+    want = visible(expected(all_of_them, pictures, given))
+    got = visible(render(device, all_of_them, pictures, **given))
     far = np.abs(got - want)
     most, some = COMPOSED_STEPS
     at = np.unravel_index(far.argmax(), far.shape)
@@ -146,7 +146,7 @@ def compare(device: str, draws: Array | list[Array], pictures: list[Array], **gi
 
 
 def noise(seed: int, w: int, h: int, channels: int = 4) -> Array:
-    """A picture with everything in it: smooth parts, noise, clear and opaque regions."""
+    """Return a picture with smooth parts, noise, transparent and opaque regions."""
     rng = np.random.default_rng(seed)
     made = rng.integers(0, 256, (h, w, channels)).astype(np.uint8)
     yy, xx = np.mgrid[:h, :w]
@@ -158,7 +158,7 @@ def noise(seed: int, w: int, h: int, channels: int = 4) -> Array:
 
 
 def opaque(seed: int, w: int, h: int) -> Array:
-    """A picture that nothing shows through."""
+    """Return an opaque picture."""
     made = noise(seed, w, h)
     made[..., 3] = 255
     return made
@@ -201,7 +201,7 @@ PLACES = {
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("flags", [0, NEAREST, OPAQUE, OPAQUE | NEAREST, LINEAR])
-def test_pictures_at_places(dala_device: str, place: str, flags: int) -> None:
+def test_positions_and_sizes(dala_device: str, place: str, flags: int) -> None:
     picture = opaque(3, 40, 30) if flags & OPAQUE else noise(3, 40, 30)
     if flags & NEAREST and place in ("smaller", "tiny"):
         picture[:] = picture[:1, :1]  # the texel at an edge may be either
@@ -213,7 +213,7 @@ def test_pictures_at_places(dala_device: str, place: str, flags: int) -> None:
 @pytest.mark.parametrize("radius", [0, 0.3, 1, 7.5, 40])
 @pytest.mark.parametrize("place", ["whole", "between", "larger", "halved"])
 @pytest.mark.parametrize("angle", [0, 33, 90])
-def test_round_corners_and_angles(
+def test_rounded_corners_and_angles(
     dala_device: str, radius: float, place: str, angle: float
 ) -> None:
     picture = noise(4, 40, 30)
@@ -256,8 +256,8 @@ def test_pictures_of_three_channels(dala_device: str, width: float, radius: floa
 
 @pytest.mark.parametrize("channels", [3, 4])
 @pytest.mark.parametrize("size", [(64, 10), (46, 34), (22, 6), (150, 50), (2, 2)], ids=str)
-def test_half_the_size(dala_device: str, size: tuple[int, int], channels: int) -> None:
-    """Also at the very end of a picture's memory, and where it is cut off on the left."""
+def test_halved_pictures(dala_device: str, size: tuple[int, int], channels: int) -> None:
+    """Also at the very end of a picture's memory, and where it is clipped on the left."""
     w, h = size
     picture = np.ascontiguousarray(opaque(5, w, h)[..., :channels])
     draws = [
@@ -268,8 +268,8 @@ def test_half_the_size(dala_device: str, size: tuple[int, int], channels: int) -
     compare(dala_device, draws, [picture], background=BACKDROPS["half"])
 
 
-def test_what_is_drawn_first_does_not_matter(dala_device: str) -> None:
-    """One compositor for simple draws, then scaled, turned and blurred ones, then simple again."""
+def test_the_first_draw_does_not_matter(dala_device: str) -> None:
+    """One compositor for simple draws, then scaled, rotated and blurred ones, then simple again."""
     picture = opaque(8, 40, 30)
     plain = box(PICTURE, 3, 2, 40, 30, picture=picture, flags=OPAQUE)
     scaled = box(PICTURE, 30, 8, 51, 22, picture=picture)
@@ -279,7 +279,7 @@ def test_what_is_drawn_first_does_not_matter(dala_device: str) -> None:
         kept = compositor.picture(picture)
         for parts in ([plain], [plain, scaled], [turned], [scaled, halo, plain], [plain]):
             draws = np.concatenate(parts)
-            want = composed(dala_device, draws, [picture])
+            want = render(dala_device, draws, [picture])
             draws["picture"] = kept.number
             target = compute.buffer_zeros((64, 96, 4), "u8")
             compositor.compose(target, draws, background=CLEAR)
@@ -315,7 +315,7 @@ def test_crops_do_not_bleed(dala_device: str) -> None:
     picture[:, 32:] = (255, 0, 0, 255)
     picture[:, :32] = (0, 255, 0, 255)
     draws = box(PICTURE, 3, 3, 90, 60, picture=picture, crop=(0, 0, 32, 48), flags=OPAQUE)
-    made = composed(dala_device, draws, [picture])
+    made = render(dala_device, draws, [picture])
     assert (made[3:63, 3:93] == (0, 255, 0, 255)).all()
     compare(
         dala_device,
@@ -348,11 +348,11 @@ def test_one_pixel_pictures(dala_device: str) -> None:
 
 def test_half_white_over_black(dala_device: str) -> None:
     white = box(FILL, 0, 0, 96, 64, opacity=0.5)
-    made = composed(dala_device, white, [], background=(0, 0, 0, 255))
+    made = render(dala_device, white, [], background=(0, 0, 0, 255))
     assert (np.abs(made[..., :3].astype(int) - 128) <= 1).all()
     assert (made[..., 3] == 255).all()
     light = box(FILL, 0, 0, 96, 64, opacity=0.5, flags=LINEAR)
-    made = composed(dala_device, light, [], background=(0, 0, 0, 255))
+    made = render(dala_device, light, [], background=(0, 0, 0, 255))
     assert (np.abs(made[..., :3].astype(int) - 188) <= 1).all()
 
 
@@ -366,15 +366,15 @@ def test_only_rectangles_change(dala_device: str) -> None:
     for background in (None, (1, 2, 3, 255)):
         given: dict[str, Any] = {"start": start, "rects": rects, "background": background}
         compare(dala_device, draws, [picture], **given)
-        made = composed(dala_device, draws, [picture], **given)
+        made = render(dala_device, draws, [picture], **given)
         outside = np.ones((64, 96), bool)
         for x0, y0, x1, y1 in rects:
             outside[y0:y1, x0:x1] = False
         assert (made[outside] == start[outside]).all()
 
 
-def test_parts_make_the_whole(dala_device: str) -> None:
-    """Drawn in pieces the picture is the same to the bit: nothing depends on where tiles begin."""
+def test_tiles_do_not_show(dala_device: str) -> None:
+    """Drawn in parts the picture is identical: nothing depends on where tiles begin."""
     picture, veil = opaque(13, 300, 200), noise(14, 200, 160)
     draws = np.concatenate([
         box(PICTURE, -3.5, -2, 700, 150, picture=picture, flags=OPAQUE),
@@ -385,12 +385,12 @@ def test_parts_make_the_whole(dala_device: str) -> None:
     ])  # fmt: skip
     size = (640, 140)
     given: dict[str, Any] = {"size": size, "background": (5, 5, 5, 255)}
-    whole = composed(dala_device, draws, [picture, veil], **given)
+    whole = render(dala_device, draws, [picture, veil], **given)
     pieces = [(x, y, min(x + 111, 640), min(y + 47, 140))
               for y in range(0, 140, 47) for x in range(0, 640, 111)]  # fmt: skip
-    parts = composed(dala_device, draws, [picture, veil], rects=pieces, **given)
+    parts = render(dala_device, draws, [picture, veil], rects=pieces, **given)
     far = np.abs(whole.astype(int) - parts)
-    # Opaque stretches of a picture with alpha may take the whole-number path in one and not the
+    # Opaque spans of a picture with alpha may use fixed point in one and not in the
     # other: a step, where they differ at all.
     assert far.max() <= 1
 
@@ -411,10 +411,10 @@ def test_hidden_draws_do_not_show(dala_device: str) -> None:
         box(FILL, 0, 0, 96, 64, color=(1, 2, 3, 255)),
         box(PICTURE, 0, 0, 96, 64, picture=top, flags=OPAQUE),
     ])  # fmt: skip
-    assert (composed(dala_device, draws, [top], background=None) == top).all()
+    assert (render(dala_device, draws, [top], background=None) == top).all()
 
 
-def test_bad_draws_are_refused_before_anything_is_written() -> None:
+def test_invalid_draws_write_nothing() -> None:
     start = noise(18, 96, 64)
     good = box(FILL, 0, 0, 96, 64)
     for name, value in (
@@ -436,8 +436,8 @@ def test_bad_draws_are_refused_before_anything_is_written() -> None:
             compositor.compose(target, draws)
 
 
-def test_pictures_change_and_go(dala_device: str) -> None:
-    """A picture shows what it was last given; a place that was dropped is used again."""
+def test_pictures_can_be_changed_and_dropped(dala_device: str) -> None:
+    """A picture shows the pixels it was last given; a dropped number is reused."""
     with Compositor(dala_device) as compositor, dala.device(dala_device):
         target = compute.buffer_zeros((20, 30, 4), "u8")
         first, second = opaque(1, 30, 20), opaque(2, 30, 20)
@@ -460,8 +460,8 @@ def test_pictures_change_and_go(dala_device: str) -> None:
         assert (target.numpy() == second).all()
 
 
-def test_arrays_like_the_last_take_the_short_way(dala_device: str) -> None:
-    """And those that are not are left to the long one, with nothing done."""
+def test_similar_arrays_are_set_quickly(dala_device: str) -> None:
+    """Other arrays are left to the general code, and nothing is changed."""
     first, second = opaque(1, 30, 20), opaque(2, 30, 20)
     with Compositor(dala_device) as compositor, dala.device(dala_device):
         target = compute.buffer_zeros((20, 30, 4), "u8")
@@ -488,7 +488,7 @@ def test_arrays_like_the_last_take_the_short_way(dala_device: str) -> None:
         assert not picture.again(second)
 
 
-def test_the_cpu_reads_pictures_where_they_are() -> None:
+def test_the_cpu_reads_pictures_in_place() -> None:
     with Compositor("cpu") as compositor, dala.device("cpu"):
         before = compositor.nbytes
         pixels = opaque(3, 400, 300)
@@ -507,7 +507,7 @@ def test_the_cpu_reads_pictures_where_they_are() -> None:
         assert compositor.nbytes < before + 400 * 300 * 4
 
 
-def test_places_of_pictures_are_used_again() -> None:
+def test_picture_numbers_are_reused() -> None:
     with Compositor("cpu") as compositor, dala.device("cpu"):
         target = compute.buffer_zeros((64, 96, 4), "u8")
         sizes = []
@@ -573,24 +573,24 @@ def scenes(draw: Any) -> tuple[list[Array], list[Array], tuple[int, int, int, in
 def test_any_scene(
     dala_device: str, scene: tuple[list[Array], list[Array], tuple[int, int, int, int]]
 ) -> None:
-    """Draw by draw, each on what the definition has made before; then all of them in one go.
+    """Draw by draw, each over what the definition has drawn before; then all of them at once.
 
-    All in one go leaves out modes in which a step below becomes many: they divide by the source.
+    The latter leaves out modes that magnify a step below: they divide by the source.
     """
     draws, pictures, background = scene
     state = np.zeros((64, 96, 4), np.uint8)
     state[:] = background
     for draw in draws:
         compare(dala_device, draw, pictures, start=state, background=None)
-        state = composed("reference", draw, pictures, start=state, background=None)
+        state = render("reference", draw, pictures, start=state, background=None)
     if not any(BLENDS[int(d[0]["blend"])] in STEEP for d in draws):
         compare(dala_device, draws, pictures, background=background)
 
 
 @pytest.mark.parametrize("width", [5, 16, 23, 40])
 @pytest.mark.parametrize("scale", [1, 1.7])
-def test_where_nothing_is_laid_the_cpu_leaves_all_as_it_is(width: int, scale: float) -> None:
-    """Also the colours of what nobody sees, whatever is laid beside it."""
+def test_transparent_sources_change_nothing(width: int, scale: float) -> None:
+    """Not even the colors of transparent pixels, whatever is drawn beside them."""
     ground = (161, 203, 101, 0)
     picture = np.zeros((8, width, 4), np.uint8)
     picture[..., :3] = 77
@@ -598,7 +598,7 @@ def test_where_nothing_is_laid_the_cpu_leaves_all_as_it_is(width: int, scale: fl
         picture[..., 3] = 0
         picture[:, seen, 3] = 200
         draws = box(PICTURE, 3, 2, width * scale, 8 * scale, picture=picture)
-        got = composed("cpu", draws, [picture], background=ground)
+        got = render("cpu", draws, [picture], background=ground)
         empty = got[..., 3] == 0
         assert (got[empty] == ground).all()
         assert empty.all() == (not seen)
@@ -606,16 +606,16 @@ def test_where_nothing_is_laid_the_cpu_leaves_all_as_it_is(width: int, scale: fl
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scene=scenes())
-def test_native_code_stays_inside_its_arrays(
+def test_native_code_stays_in_bounds(
     scene: tuple[list[Array], list[Array], tuple[int, int, int, int]],
 ) -> None:
     draws, pictures, background = scene
     from dala.gpu.compute.engines.cpu.compose.composer import CPUComposer
 
-    plain = composed("cpu", np.concatenate(draws), pictures, background=background)
+    plain = render("cpu", np.concatenate(draws), pictures, background=background)
     CPUComposer._checked = True
     try:
-        checked = composed("cpu", np.concatenate(draws), pictures, background=background)
+        checked = render("cpu", np.concatenate(draws), pictures, background=background)
     finally:
         CPUComposer._checked = False
     assert (np.abs(plain.astype(int) - checked) <= 1).all()

@@ -34,7 +34,7 @@ def two(value):
 
 
 def convolved(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
-    """Every window as a view of the image, and one sum over all of them."""
+    """Return one sum over all windows, each a view of the image."""
     (sy, sx), (py, px), (dy, dx) = two(stride), two(padding), two(dilation)
     images = x[None] if x.ndim == 3 else x
     outputs, inner, kh, kw = weight.shape
@@ -97,7 +97,7 @@ CASES = {
 def test_values(engine_id, case):
     shape, weights, params = CASES[case]
     x, weight, bias = numbers(shape), numbers(weights, seed=1), numbers(weights[0], seed=2)
-    # On WebGPU each kind of shader takes a while: half of these have a bias.
+    # On WebGPU each kind of shader takes time to compile: half of these have a bias.
     webgpu = engine_id.startswith("webgpu")
     if not webgpu or len(case) % 2:
         assert_convolved(x, weight, **params)
@@ -144,7 +144,7 @@ def test_any_convolution(engine_id, data):
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("features", [{"avx": True}, {}], ids=["avx", "sse"])
-def test_vectors_of_other_machines(features, dtype, monkeypatch):
+def test_vector_widths_of_other_machines(features, dtype, monkeypatch):
     monkeypatch.setattr(conv, "jit", lambda: SimpleNamespace(features=features))
     monkeypatch.setattr(get("conv2d"), "_plans", {})
     with dala.device("cpu"):
@@ -154,7 +154,7 @@ def test_vectors_of_other_machines(features, dtype, monkeypatch):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_native_code_stays_within_its_memory(case, monkeypatch):
+def test_native_code_stays_in_bounds(case, monkeypatch):
     shape, weights, params = CASES[case]
     monkeypatch.setattr(conv, "compile_native", partial(compile_native, checked=True))
     monkeypatch.setattr(get("conv2d"), "_plans", {})
@@ -233,7 +233,7 @@ def test_in_a_pipeline_and_a_stream(engine_id):
         ([(3, 9, 9), (4, 3, 3, 3)], {"padding": 1}, errors.ShapeMismatch, ["(4, 9, 9)"]),
     ],
 )
-def test_bad_input_is_refused(engine_id, shapes, params, kind, words):
+def test_invalid_input(engine_id, shapes, params, kind, words):
     out = from_array(np.full((4, 7, 7), 7, "f4"))
     with pytest.raises(kind) as info:
         run_kernel("conv2d", [from_array(np.ones(s, "f4")) for s in shapes], out, params)

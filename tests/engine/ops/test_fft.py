@@ -23,7 +23,7 @@ ONCE = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-#: Of the largest number of the result.
+#: Tolerance relative to the largest number of the result.
 ALLOWED = {"f32": 2e-6, "f64": 1e-14}
 
 
@@ -46,7 +46,7 @@ def assert_near(got, wanted, dtype):
 
 
 def assert_all_four(shape, axes=1, dtype="f32"):
-    """Real and complex transforms, and inverses to complex and to real."""
+    """Check real and complex transforms, and inverses to complex and to real."""
     where, params = tuple(range(-axes, 0)), {"axes": axes}
     real, pairs = numbers(shape, dtype), numbers((*shape, 2), dtype, 1)
     wanted = split(np.fft.fftn(real.astype("f8"), axes=where))
@@ -89,7 +89,7 @@ def test_in_f64(engine_id, shape, axes):
 @ONCE
 @given(lines=st.integers(1, 3), length=st.integers(1, 400), seed=st.integers(0, 9))
 def test_any_length(engine_id, lines, length, seed):
-    if engine_id.startswith("webgpu"):  # a few lengths alone: each shader takes a while
+    if engine_id.startswith("webgpu"):  # few lengths: each shader takes time to compile
         length = (3, 11, 100, 256)[length % 4]
     a = numbers((lines, length), seed=seed)
     wanted = split(np.fft.fft(a.astype("f8")))
@@ -99,7 +99,7 @@ def test_any_length(engine_id, lines, length, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("features", [{"avx": True}, {}], ids=["avx", "sse"])
-def test_vectors_of_other_machines(features, dtype, monkeypatch):
+def test_vector_widths_of_other_machines(features, dtype, monkeypatch):
     monkeypatch.setattr(fft, "jit", lambda: SimpleNamespace(features=features))
     with dala.device("cpu"):
         for kernel in ("fft", "ifft"):
@@ -111,7 +111,7 @@ def test_vectors_of_other_machines(features, dtype, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_native_code_stays_within_its_memory(dtype, monkeypatch):
+def test_native_code_stays_in_bounds(dtype, monkeypatch):
     monkeypatch.setattr(fft, "compile_native", partial(compile_native, checked=True))
     with dala.device("cpu"):
         for kernel in ("fft", "ifft"):
@@ -127,7 +127,7 @@ def test_powers_of_two_on_every_engine(engine_id):
         assert_all_four(shape, axes)
 
 
-def test_a_transform_and_back_is_what_it_was(engine_id):
+def test_inverse_restores_the_input(engine_id):
     a = numbers((4, 20, 30))
     there = get("fft")(from_array(a), axes=2)
     back = buffer_zeros(a.shape)
@@ -135,7 +135,7 @@ def test_a_transform_and_back_is_what_it_was(engine_id):
     assert np.abs(np.array(back) - a).max() <= 1e-5
 
 
-def test_what_a_plain_call_makes(engine_id):
+def test_output_of_a_plain_call(engine_id):
     a = numbers((3, 2))
     real = np.array(get("fft")(from_array(a)))
     assert np.allclose(real, split(np.fft.fft(a)), atol=1e-5)
@@ -144,7 +144,7 @@ def test_what_a_plain_call_makes(engine_id):
     assert np.allclose(np.array(get("ifft")(from_array(pairs))), a, atol=1e-5)
 
 
-def test_a_single_wave_is_a_single_line(engine_id):
+def test_a_single_wave_has_a_single_peak(engine_id):
     n = np.arange(64)
     a = np.cos(2 * np.pi * 5 * n / 64).astype("f4")
     got = np.array(get("fft")(from_array(a)))
@@ -186,7 +186,7 @@ def test_in_a_pipeline_and_a_stream(engine_id):
         ("ifft", (4, 2), {}, errors.ShapeMismatch, ["(4, 2)", "(6, 2)"]),
     ],
 )
-def test_bad_input_is_refused(engine_id, kernel, shape, params, kind, words):
+def test_invalid_input(engine_id, kernel, shape, params, kind, words):
     out = from_array(np.full((6, 2), 7, "f4"))
     with pytest.raises(kind) as info:
         run_kernel(kernel, [from_array(np.ones(shape, "f4"))], out, params)

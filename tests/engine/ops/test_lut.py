@@ -1,4 +1,4 @@
-"""Colours through look-up tables: against plain formulas, on every engine."""
+"""Color lookup tables on every engine, against plain formulas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.tolerances import assert_close
 
 
 def ramp(n, low=(0, 0, 0), high=(1, 1, 1)):
-    """The table that changes nothing."""
+    """Return the identity table."""
     axes = [np.linspace(a, b, n) for a, b in zip(low, high, strict=True)]
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).astype("<f4")
 
@@ -33,7 +33,7 @@ def table(n, seed=1):
 
 
 def curve(n):
-    """Waves: little is lost in the last bits of a place between the entries of a fine table."""
+    """Return waves, which lose little between the entries of a fine table."""
     x = np.linspace(0, 1, n)[:, None]
     return (0.5 + 0.55 * np.sin(5 * x + np.array([0.0, 2.0, 4.0]))).astype("<f4")
 
@@ -44,7 +44,7 @@ def picture(shape, dtype, seed=2):
 
 
 def corners(lut, color, low, high, method):
-    """One colour, one formula at a time: the weights of the eight corners written out."""
+    """Look up one color at a time, with the weights of the eight corners written out."""
     n = lut.shape[0]
     t = [min(max((c - a) / (b - a) * (n - 1), 0), n - 1) for c, a, b in zip(color, low, high)]  # noqa: B905
     cell = [min(int(v), n - 2) for v in t]
@@ -54,7 +54,7 @@ def corners(lut, color, low, high, method):
         for corner in itertools.product((0, 1), repeat=3):
             parts = [p if s else 1 - p for s, p in zip(corner, (r, g, b), strict=True)]
             weights[corner] = math.prod(parts)
-    else:  # the six tetrahedra, by the order of the parts
+    else:  # the six tetrahedra, by the order of the fractions
         if r >= g >= b:
             path = (1, 0, 0), (1, 1, 0), (r, g, b)
         elif r >= b >= g:
@@ -132,8 +132,8 @@ def test_curves(engine_id, dtype, params):
 
 @pytest.mark.parametrize("method", ["tetrahedral", "trilinear"])
 @pytest.mark.parametrize("n", [2, 17, 33])
-def test_the_identity_changes_no_byte(engine_id, n, method):
-    """All bytes, all grays and a thousand colours: exactly the same."""
+def test_the_identity_is_exact(engine_id, n, method):
+    """All bytes, all grays and a thousand colors."""
     grays = np.repeat(np.arange(256, dtype="u1"), 4).reshape(1, 256, 4)
     image = np.concatenate([grays, picture((4, 256, 4), "u8")])
     got = run("lut_apply", [image, ramp(n)], image.shape, "u8", {"method": method})
@@ -142,7 +142,7 @@ def test_the_identity_changes_no_byte(engine_id, n, method):
     assert np.array_equal(run("lut_apply", [image, line], image.shape, "u8"), image)
 
 
-def test_entries_are_met_exactly_at_their_colours(engine_id):
+def test_colors_on_entries_are_exact(engine_id):
     lut = table(6)
     image = ramp(6).reshape(6, 36, 3)
     for method in ("tetrahedral", "trilinear"):
@@ -150,7 +150,7 @@ def test_entries_are_met_exactly_at_their_colours(engine_id):
         assert np.allclose(got, lut.reshape(6, 36, 3), atol=2e-6)
 
 
-def test_colours_beyond_the_domain_are_its_ends_and_nan_is_its_start(engine_id):
+def test_colors_outside_the_domain_are_clamped(engine_id):
     lut = table(4)
     image = np.array([[[-3, -3, -3], [9, 9, 9], [np.inf, -np.inf, 0], [np.nan, 1, np.nan]]], "<f4")
     got = run("lut_apply", [image, lut], (1, 4, 3), "f32")
@@ -160,7 +160,7 @@ def test_colours_beyond_the_domain_are_its_ends_and_nan_is_its_start(engine_id):
     assert np.allclose(got[0, 2], [line[3, 0], line[0, 1], line[0, 2]], atol=1e-6)
 
 
-def test_entries_that_are_no_numbers_are_stored_as_bytes_all_the_same(engine_id):
+def test_nan_entries_become_bytes(engine_id):
     image = picture((2, 150, 4), "u8")
     for lut in (np.full((2, 2, 2, 3), np.nan, "<f4"), np.full((2, 3), np.nan, "<f4")):
         got = run("lut_apply", [image, lut], image.shape, "u8")
@@ -170,7 +170,7 @@ def test_entries_that_are_no_numbers_are_stored_as_bytes_all_the_same(engine_id)
         assert (got[..., :3] == 255).all()
 
 
-def test_red_green_and_blue_index_the_table_in_this_order(engine_id):
+def test_table_axes_are_red_green_blue(engine_id):
     lut = np.zeros((2, 2, 2, 3), "<f4")
     lut[1, 0, 0], lut[0, 1, 0], lut[0, 0, 1] = (0.1, 0.2, 0.3), (0.4, 0.5, 0.6), (0.7, 0.8, 0.9)
     image = np.eye(3, dtype="<f4").reshape(1, 3, 3)
@@ -178,7 +178,7 @@ def test_red_green_and_blue_index_the_table_in_this_order(engine_id):
     assert np.allclose(got[0], [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]], atol=1e-6)
 
 
-def test_alpha_is_kept_or_made(engine_id):
+def test_alpha_is_kept_or_added(engine_id):
     image, lut = picture((5, 6, 4), "u8"), table(3)
     assert np.array_equal(run("lut_apply", [image, lut], (5, 6, 4), "u8")[..., 3], image[..., 3])
     floats = run("lut_apply", [image, lut], (5, 6, 4), "f32")
@@ -197,7 +197,7 @@ def test_alpha_is_kept_or_made(engine_id):
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_any_picture_and_table_is_what_the_definition_says(engine_id, data):
+def test_any_picture_and_table(engine_id, data):
     n = data.draw(st.integers(2, 12))
     shape = (
         data.draw(st.integers(1, 5)),
@@ -238,14 +238,14 @@ def test_many_pixels_in_many_tiles(engine_id):
 
 
 # calls --------------------------------------------------------------------------------------------
-def test_a_plain_call_makes_an_output_like_the_picture(engine_id):
+def test_output_of_a_plain_call(engine_id):
     image = compute.from_array(picture((4, 5, 4), "u8"))
     out = get("lut_apply")(image, compute.from_array(ramp(3)))
     assert (out.shape, out.dtype) == ((4, 5, 4), "u8")
     assert np.array_equal(out.numpy(), image.numpy())
 
 
-def test_a_cube_file_from_text_to_picture(engine_id):
+def test_cube_files(engine_id):
     swap = ramp(2)[..., ::-1] * 2 - 0.5
     cube = load_cube(Cube(swap, "swap", (0.25,) * 3, (0.75,) * 3).text())
     image = compute.from_array(np.array([[[0.25, 0.5, 0.75]]], "<f4"))
@@ -254,7 +254,7 @@ def test_a_cube_file_from_text_to_picture(engine_id):
 
 
 @pytest.mark.parametrize("axes", [1, 3])
-def test_in_a_pipeline_between_others(engine_id, axes):
+def test_in_a_pipeline(engine_id, axes):
     image = picture((12, 19, 4), "u8")
     lut = table(5) if axes == 3 else curve(5)
     a, b = compute.from_array(image), compute.from_array(lut)
@@ -300,8 +300,8 @@ def test_a_table_that_changes_between_runs(engine_id):
 # native code ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["u8", "f32"])
 @pytest.mark.parametrize("channels", [3, 4])
-def test_native_code_stays_within_its_arrays(dtype, channels):
-    """Compiled with checks, colours at every corner and beyond; blocks meet at 128 pixels."""
+def test_native_code_stays_in_bounds(dtype, channels):
+    """Compiled with checks, colors at every corner and beyond; blocks meet at 128 pixels."""
     kinds = {"u8": names.u8, "f32": names.f32}
     image = picture((1, 300, channels), dtype)
     image[0, :4] = [[0], [255], [0], [255]] if dtype == "u8" else [[-1], [2], [np.nan], [np.inf]]
@@ -341,7 +341,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("image", "lut", "params", "error", "wanted"), REFUSED)
-def test_bad_calls_are_refused(engine_id, image, lut, params, error, wanted):
+def test_invalid_calls(engine_id, image, lut, params, error, wanted):
     before = np.full((4, 5, 3), 7, "u1")
     out = compute.from_array(before)
     inputs = [compute.from_array(np.ascontiguousarray(a)) for a in (image, lut)]
@@ -351,7 +351,7 @@ def test_bad_calls_are_refused(engine_id, image, lut, params, error, wanted):
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (5, 4, 3), (4, 5, 1), (4, 5, 5)])
-def test_outputs_that_do_not_fit_are_refused(engine_id, shape):
+def test_invalid_outputs(engine_id, shape):
     inputs = [compute.from_array(IMAGE), compute.from_array(TABLE)]
     with pytest.raises(dala.ShapeMismatch, match=r"output must be of shape \(4, 5, 3\), got"):
         compute.run_kernel("lut_apply", inputs, compute.buffer_zeros(shape, "u8"))
@@ -359,20 +359,20 @@ def test_outputs_that_do_not_fit_are_refused(engine_id, shape):
         compute.run_kernel("lut_apply", inputs, compute.buffer_zeros((4, 5, 3), "s32"))
 
 
-def test_an_empty_picture_is_one(engine_id):
+def test_empty_pictures(engine_id):
     empty = compute.buffer_zeros((0, 5, 3), "u8")
     assert get("lut_apply")(empty, compute.from_array(TABLE)).shape == (0, 5, 3)
 
 
-def test_the_picture_in_the_documents_is_what_is_made(engine_id):
-    """If that changes on purpose: python -m tests.support.lut_picture, then look."""
+def test_the_picture_in_the_docs_is_current(engine_id):
+    """To change it on purpose: python -m tests.support.lut_picture, then look at it."""
     with Image.open(lut_picture.PATH) as stored:
         off = np.abs(np.asarray(stored).astype(int) - lut_picture.show())
     assert off.max() <= 1
 
 
-def test_the_photograph_through_a_table_has_its_colours(engine_id):
-    """A table of a formula gives that formula, but for the straight lines between its entries."""
+def test_a_photo_through_a_table(engine_id):
+    """A table of a formula gives that formula, except between its entries."""
     image = pictures.photo(40, 64)
     lut = ramp(33) ** np.float32(0.8)
     got = run("lut_apply", [image, lut], image.shape, "u8")

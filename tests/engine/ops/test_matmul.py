@@ -1,4 +1,4 @@
-"""Products of matrices against NumPy's in f64, or exactly for whole numbers."""
+"""Matrix products against NumPy's in f64, or exactly for integers."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def numbers(shape, dtype="f32", seed=0):
     return rng.integers(ends.min, ends.max, shape, NUMPY[dtype], endpoint=True)
 
 
-def turned(a, turn):
+def transposed(a, turn):
     return np.swapaxes(a, -1, -2) if turn else a
 
 
 def assert_product(got, a, b, turn_a=False, turn_b=False):
-    """Whole numbers exactly; floats within what any order of summing may lose."""
-    a, b = turned(a, turn_a), turned(b, turn_b)
+    """Compare integers exactly, floats within what any order of summing may lose."""
+    a, b = transposed(a, turn_a), transposed(b, turn_b)
     if a.dtype.kind != "f":
         wide = np.int32 if a.dtype == np.uint8 else a.dtype
         assert np.array_equal(got, np.matmul(a.astype(wide), b.astype(wide)))
@@ -72,7 +72,7 @@ def test_every_dtype(engine_id, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["s32", "u32", "u8"])
-def test_whole_numbers_of_long_sums_are_exact(engine_id, dtype):
+def test_long_integer_sums_are_exact(engine_id, dtype):
     a, b = numbers((40, 700), dtype), numbers((30, 700), dtype, 1)
     assert_product(product(a, b, turn_b=True), a, b, turn_b=True)
     a[:], b[:] = np.iinfo(a.dtype).max, np.iinfo(a.dtype).max
@@ -129,7 +129,7 @@ def test_vectors_and_batches(engine_id, left, right):
     turns=st.tuples(st.booleans(), st.booleans()),
 )
 def test_any_product(engine_id, batches, sizes, turns):
-    if engine_id.startswith("webgpu"):  # odd sizes alone: each kind of shader takes a while
+    if engine_id.startswith("webgpu"):  # odd sizes only: each kind of shader takes time to compile
         sizes = tuple(n | 1 for n in sizes)
     rows, inner, columns = sizes
     a = numbers((*batches[0], *((inner, rows) if turns[0] else (rows, inner))))
@@ -137,7 +137,7 @@ def test_any_product(engine_id, batches, sizes, turns):
     assert_product(product(a, b, *turns), a, b, *turns)
 
 
-def test_infinities_and_nan_stay_in_their_rows_and_columns(engine_id):
+def test_infinities_and_nan(engine_id):
     a, b = numbers((37, 21)), numbers((21, 41), seed=1)
     a[5, 3], a[9, 2], b[7, 40] = np.inf, np.nan, -np.inf
     with np.errstate(invalid="ignore"):
@@ -184,7 +184,7 @@ def test_in_a_pipeline_and_a_stream(engine_id):
         ((2, 3), (3, 4), {"transpose_a": "x"}, errors.ParameterError, ["True or False", "'x'"]),
     ],
 )
-def test_bad_input_is_refused(engine_id, left, right, params, kind, words):
+def test_invalid_input(engine_id, left, right, params, kind, words):
     out = from_array(np.full((2, 4), 7, "f4"))
     with pytest.raises(kind) as info:
         inputs = [from_array(np.ones(s, "f4")) for s in (left, right)]
@@ -194,7 +194,7 @@ def test_bad_input_is_refused(engine_id, left, right, params, kind, words):
     assert (np.array(out) == 7).all()
 
 
-def test_outputs_and_dtypes_that_do_not_fit_are_refused(engine_id):
+def test_invalid_outputs_and_dtypes(engine_id):
     a, b = from_array(numbers((2, 3))), from_array(numbers((3, 4)))
     with pytest.raises(
         errors.ShapeMismatch, match=r"output must be of shape \(2, 4\), got \(4, 2\)"

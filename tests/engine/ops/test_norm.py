@@ -1,4 +1,4 @@
-"""Softmax and layer normalisation: against the formulas in f64, written here."""
+"""Softmax and layer normalization against the formulas in f64."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ONCE = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 FLOATS = ("f32", "f64")
-#: Rows kept in registers, in one turn and in several, odd and whole vectors; long ones; columns.
+#: Rows in registers, in one pass and in several, odd and whole vectors; long ones; columns.
 SOFTMAXES = [
     ((5,), 0), ((7, 10), 1), ((3, 1000), 1), ((4, 1023), 1), ((2, 5001), 1), ((2, 70_000), 1),
     ((9, 40), 0), ((100, 301), 0), ((2, 3000, 3), 1), ((3, 5, 7, 4), 2),
@@ -41,7 +41,7 @@ def softmax(a, axis):
 
 
 def check_softmax(got, a, axis):
-    """exp magnifies what rounding leaves of the difference to the largest: its size in ulps."""
+    """Compare; exp magnifies the rounding of the difference to the maximum by its size in ulps."""
     wanted = softmax(a, axis)
     limits = np.finfo(a.dtype)
     apart = a.max(axis=axis, keepdims=True).astype("f8") - a
@@ -73,7 +73,7 @@ def test_softmax_is_along_the_last_axis_by_default(engine_id):
     check_softmax(get("softmax")(from_array(a)).numpy(), a, 1)
 
 
-def test_softmax_where_exp_gets_to_the_end_of_its_range(engine_id):
+def test_softmax_at_the_ends_of_the_range_of_exp(engine_id):
     a = np.concatenate([[0], -np.linspace(80, 110, 4001)]).astype("f4")
     check_softmax(get("softmax")(from_array(a)).numpy(), a, 0)
     check_softmax(
@@ -82,7 +82,7 @@ def test_softmax_where_exp_gets_to_the_end_of_its_range(engine_id):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_softmax_of_large_numbers_and_of_none(engine_id, dtype):
+def test_softmax_of_large_and_infinite_numbers(engine_id, dtype):
     a = np.array(
         [[1000, 1000, 999], [-1e30, 1e30, 0], [-np.inf, 0, 0], [-500, 0, -np.inf]], NUMPY[dtype]
     )
@@ -133,7 +133,7 @@ def test_layer_norm_of_any_shape(engine_id, data):
 
 
 def test_layer_norm_of_numbers_far_from_zero(engine_id):
-    """The mean of squares less the square of the mean would be nothing but noise."""
+    """The mean of squares minus the square of the mean would be noise."""
     a = (np.random.default_rng(5).integers(0, 9, (4, 999)) + 1_000_000).astype("f4")
     got = get("layer_norm")(from_array(a)).numpy()
     assert np.abs(got - layer_norm(a)).max() < 1e-5
@@ -144,16 +144,16 @@ def test_layer_norm_of_equal_numbers_is_zero(engine_id):
     assert np.array_equal(get("layer_norm")(from_array(a)).numpy(), np.zeros((3, 100), "f4"))
 
 
-def test_nothing(engine_id):
+def test_empty_arrays(engine_id):
     assert get("softmax")(from_array(np.zeros((0, 3), "f4"))).shape == (0, 3)
     assert get("softmax")(from_array(np.zeros((3, 0), "f4"))).shape == (3, 0)
     assert get("layer_norm")(from_array(np.zeros((0, 3), "f4"))).shape == (0, 3)
 
 
-# mistakes -------------------------------------------------------------------------------------
+# invalid calls --------------------------------------------------------------------------------
 
 
-def test_mistakes_are_named_and_nothing_is_written(engine_id):
+def test_invalid_calls_write_nothing(engine_id):
     a, out = from_array(np.ones((2, 3), "f4")), from_array(np.full((2, 3), 5, "f4"))
     two, three = from_array(np.ones(2, "f4")), from_array(np.ones(3, "f4"))
     cases = [
@@ -196,11 +196,13 @@ def test_mistakes_are_named_and_nothing_is_written(engine_id):
 def test_layer_norm_takes_one_dtype(engine_id):
     with needs("f64"):
         wide = from_array(np.ones(3, "f8"))
-        with pytest.raises(errors.DtypeMismatch, match="'gamma' of dtype 'f64'"):
+        with pytest.raises(
+            errors.DtypeMismatch, match="gamma must be of dtype 'f32', as 'a' is, got 'f64'"
+        ):
             get("layer_norm")(from_array(np.ones((2, 3), "f4")), wide)
 
 
-# together -------------------------------------------------------------------------------------
+# together --------------------------------------------------------------------------------
 
 
 def test_in_a_pipeline_and_submitted(engine_id):
@@ -216,7 +218,7 @@ def test_in_a_pipeline_and_submitted(engine_id):
     assert np.array_equal(again.numpy(), out.numpy())
 
 
-def test_the_cpus_code_stays_within_its_arrays(monkeypatch):
+def test_native_code_stays_in_bounds(monkeypatch):
     from dala.gpu.compute.engines.cpu.native import compile_native
     from dala.gpu.compute.engines.cpu.ops import norm
 

@@ -1,6 +1,6 @@
-"""Sums, extremes and the place of the largest: every dtype, any axes, odd lengths.
+"""Sums, extremes and argmax: every dtype, any axes, odd lengths.
 
-What is expected is computed here, in Python's own numbers or NumPy's widest.
+Expected values are computed here, in Python integers or NumPy's widest types.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ONCE = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 FLOATS = ("f32", "f64")
-#: dtypes that a sum may be stored in, the plain call's first.
+#: dtypes of a sum, the default first.
 SUMS = {
     "f32": ["f32"],
     "f64": ["f64"],
@@ -34,7 +34,7 @@ SUMS = {
     "u8": ["u32", "u8", "s32", "s64", "f32", "f64"],
 }
 EXTREMES = {"reduce_max": np.max, "reduce_min": np.min}
-#: Shapes that take every way through the engines: split rows, narrow and wide columns, tails.
+#: Shapes for every path of the engines: split rows, narrow and wide columns, tails.
 SHAPES = [((70_003,), None), ((5, 2001), 1), ((3000, 7), 0), ((40, 1100), 0), ((3, 5, 4), (0, 2))]
 SLOW_SHAPES = [
     ((1 << 20,), None), ((600_001, 3), 0), ((4, 70_000, 2), 1), ((33, 4096), 1), ((4096, 33), 0),
@@ -51,7 +51,7 @@ def numbers(shape, dtype, seed=0):
 
 
 def check_sum(got, a, axis):
-    """Whole numbers exactly, as their dtype wraps (u8: saturates); floats to a few roundings."""
+    """Compare integers exactly, as their dtype wraps (u8 saturates); floats within some ulps."""
     wide = a.astype("f8" if a.dtype.kind == "f" else "i8")
     exact = wide.sum(axis=axis)
     if got.dtype.kind == "f":
@@ -119,7 +119,7 @@ def test_one_number_and_no_axes(engine_id):
     assert get("argmax")(a).numpy() == 0
 
 
-def test_outputs_without_the_axis_or_with_one_in_its_place(engine_id):
+def test_outputs_without_the_axis_or_with_size_one(engine_id):
     a = np.arange(24, dtype="f4").reshape(2, 3, 4)
     for shape in [(2, 4), (2, 1, 4)]:
         got = run("reduce_sum", [a], shape, "f32", {"axis": 1})
@@ -128,11 +128,11 @@ def test_outputs_without_the_axis_or_with_one_in_its_place(engine_id):
         assert run("reduce_sum", [a], shape, "f32").reshape(-1).tolist() == [276.0]
 
 
-# numbers that are not ordinary ----------------------------------------------------------------
+# special numbers ----------------------------------------------------------------
 
 
-def test_sums_of_f32_are_as_good_as_rounding_allows(engine_id):
-    """A plain loop is off by 1 % here."""
+def test_f32_sums_are_accurate(engine_id):
+    """A plain loop is off by 1% here."""
     a = np.full(3_000_000, 0.1, "f4")
     got = float(get("reduce_sum")(from_array(a)).numpy())
     exact = 3_000_000 * float(np.float32(0.1))
@@ -142,7 +142,7 @@ def test_sums_of_f32_are_as_good_as_rounding_allows(engine_id):
     assert np.abs(got / (exact / 3) - 1).max() < 1e-6
 
 
-def test_whole_numbers_wrap_and_bytes_saturate(engine_id):
+def test_integers_wrap_and_bytes_saturate(engine_id):
     big = np.full(3, 2**31 - 1, "<i4")
     assert int(get("reduce_sum")(from_array(big)).numpy()) == 3 * (2**31 - 1) - 2**32
     assert run("reduce_sum", [big], (), "u32") == (3 * (2**31 - 1)) % 2**32
@@ -156,7 +156,7 @@ def test_whole_numbers_wrap_and_bytes_saturate(engine_id):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_nan_spreads_and_infinities_count(engine_id, dtype):
+def test_nan_and_infinities(engine_id, dtype):
     a = np.array([[1, np.nan, 3], [-np.inf, 2, np.inf], [-np.inf] * 3], NUMPY[dtype])
     tall = np.zeros((70_000, 2), NUMPY[dtype])
     tall[69_999, 1] = np.nan
@@ -180,11 +180,11 @@ def test_extremes_of_negative_numbers_only(engine_id):
     assert get("reduce_min")(from_array((-a).astype("<u4"))).numpy() == 1
 
 
-# argmax ---------------------------------------------------------------------------------------
+# argmax --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", NUMPY)
-def test_argmax_is_the_first_of_the_largest(engine_id, dtype):
+def test_argmax_returns_the_first_maximum(engine_id, dtype):
     rng = np.random.default_rng(4)
     for shape in [(70_003,), (5, 2001), (3000, 7), (40, 700)]:
         a = rng.integers(0, 40, shape).astype(NUMPY[dtype])
@@ -221,16 +221,16 @@ def test_argmax_counts_in_several_dtypes(engine_id, out):
         assert run("argmax", [a], (1,), out).tolist() == [77_777]
 
 
-def test_argmax_of_nothing_but_minus_infinity(engine_id):
+def test_argmax_of_minus_infinity(engine_id):
     a = np.full((3, 700), -np.inf, "f4")
     assert get("argmax")(from_array(a), axis=1).numpy().tolist() == [0, 0, 0]
     assert get("argmax")(from_array(a), axis=0).numpy().tolist() == [0] * 700
 
 
-# nothing --------------------------------------------------------------------------------------
+# empty arrays --------------------------------------------------------------------------------
 
 
-def test_the_sum_of_nothing_is_zero(engine_id):
+def test_sums_of_empty_arrays_are_zero(engine_id):
     assert get("reduce_sum")(from_array(np.zeros((0,), "f4"))).numpy() == 0
     out = from_array(np.full(3, 9, "f4"))
     run_kernel("reduce_sum", [from_array(np.zeros((0, 3), "f4"))], out, {"axis": 0})
@@ -239,14 +239,14 @@ def test_the_sum_of_nothing_is_zero(engine_id):
 
 
 @pytest.mark.parametrize("name", ["reduce_max", "reduce_min", "argmax"])
-def test_nothing_has_no_extremes(engine_id, name):
+def test_empty_arrays_have_no_extremes(engine_id, name):
     for shape, axis in [((0,), None), ((0, 3), 0)]:
         with pytest.raises(errors.ShapeMismatch, match="no result for nothing"):
             get(name)(from_array(np.zeros(shape, "f4")), axis=axis)
     assert get(name)(from_array(np.zeros((0, 3), "f4")), axis=1).shape == (0,)
 
 
-# mistakes -------------------------------------------------------------------------------------
+# invalid calls --------------------------------------------------------------------------------
 
 MISTAKES = [
     ("reduce_sum", (2,), "f32", {"axis": 2}, errors.ParameterError, "'axis'.* is 2.*Use -2..1"),
@@ -271,9 +271,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("name", "shape", "dtype", "params", "error", "text"), MISTAKES)
-def test_mistakes_are_named_and_nothing_is_written(
-    engine_id, name, shape, dtype, params, error, text
-):
+def test_invalid_calls_write_nothing(engine_id, name, shape, dtype, params, error, text):
     a = from_array(np.ones((2, 3), "f4"))
     with needs(dtype):
         out = from_array(np.full(shape, 5, NUMPY[dtype]))
@@ -282,7 +280,7 @@ def test_mistakes_are_named_and_nothing_is_written(
         assert (out.numpy() == 5).all()
 
 
-def test_the_output_is_another_buffer(engine_id):
+def test_the_output_must_not_be_the_input(engine_id):
     a = from_array(np.ones((3,), "f4"))
     with pytest.raises(errors.ShapeMismatch, match=r"output must not be the input|shape"):
         run_kernel("reduce_sum", [a], a)
@@ -291,7 +289,7 @@ def test_the_output_is_another_buffer(engine_id):
         run_kernel("reduce_sum", [one], one)
 
 
-def test_a_freed_buffer_is_refused(engine_id):
+def test_freed_buffers(engine_id):
     a, out = from_array(np.ones((3,), "f4")), buffer_zeros((), "f32")
     run_kernel("reduce_sum", [a], out)
     a.free()
@@ -299,7 +297,7 @@ def test_a_freed_buffer_is_refused(engine_id):
         run_kernel("reduce_sum", [a], out)
 
 
-# together -------------------------------------------------------------------------------------
+# together --------------------------------------------------------------------------------
 
 
 def test_in_a_pipeline(engine_id):
@@ -323,11 +321,11 @@ def test_submitted(engine_id):
     assert out.numpy() == 1
 
 
-# native code ----------------------------------------------------------------------------------
+# native code --------------------------------------------------------------------------------
 
 
-def test_the_cpus_code_stays_within_its_arrays(monkeypatch):
-    """The checked build raises at the first index that leaves an array."""
+def test_native_code_stays_in_bounds(monkeypatch):
+    """The checked build raises at the first index outside of an array."""
     from dala.gpu.compute.engines.cpu.native import compile_native
     from dala.gpu.compute.engines.cpu.ops import argmax, reduce
 

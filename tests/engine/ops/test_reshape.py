@@ -99,20 +99,20 @@ def test_gather_in_every_dtype(engine_id, dtype):
         ("gather", [(2, 3), (4,)], (4, 3), {}, "has a whole-number dtype"),
     ],
 )
-def test_what_does_not_fit_is_refused(engine_id, kernel, shapes, out, params, message):
+def test_invalid_calls(engine_id, kernel, shapes, out, params, message):
     target = buffer_zeros(out)
     with pytest.raises(errors.DalaError) as caught:
         run_kernel(kernel, [buffer_zeros(s) for s in shapes], target, params)
     assert message in str(caught.value)
 
 
-def test_the_output_may_not_be_the_input(engine_id):
+def test_the_output_must_not_be_the_input(engine_id):
     a = buffer_zeros((3, 3))
     with pytest.raises(errors.ShapeMismatch, match="output must not be the input 'a'"):
         run_kernel("transpose", [a], a)
 
 
-def test_as_stage_and_as_command(engine_id):
+def test_in_a_pipeline_and_submitted(engine_id):
     a = numbers((4, 6), "f32")
     out, later = buffer_zeros((6, 4)), buffer_zeros((6, 4))
     source = from_array(a)

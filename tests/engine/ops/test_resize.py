@@ -1,4 +1,4 @@
-"""resize, bicubic_scale, preprocess: against Pillow, stored answers of OpenCV, and the formula."""
+"""resize, bicubic_scale and preprocess, against Pillow, stored results of OpenCV, and formulas."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def resize(image, size, **params):
 
 # the filters -----------------------------------------------------------------------------------
 def weights(source, size, method, antialias):
-    """The matrix of one axis, entry by entry from the formula."""
+    """Return the matrix of one axis, entry by entry from the formula."""
     a = -0.5 if antialias else -0.75
 
     def weigh(x):
@@ -72,9 +72,9 @@ def weights(source, size, method, antialias):
             for i in range(source):
                 matrix[o, i] = weigh((i + 0.5 - (o + 0.5) * scale) / stretch)
         else:
-            centre = (o + 0.5) * scale - 0.5
-            for i in range(math.floor(centre) - 3, math.floor(centre) + 5):
-                matrix[o, min(max(i, 0), source - 1)] += weigh(i - centre)
+            center = (o + 0.5) * scale - 0.5
+            for i in range(math.floor(center) - 3, math.floor(center) + 5):
+                matrix[o, min(max(i, 0), source - 1)] += weigh(i - center)
         matrix[o] /= matrix[o].sum()
     return matrix
 
@@ -89,7 +89,7 @@ def by_formula(image, size, method, antialias):
 @pytest.mark.parametrize("antialias", [True, False])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("size", [(7, 31), (40, 9), (3, 2)])
-def test_the_formula(engine_id, method, antialias, size):
+def test_filters(engine_id, method, antialias, size):
     image = (noise((23, 17, 4)) / 255).astype(np.float32)
     expected = by_formula(image, size, method, antialias).astype(np.float32)
     got = resize(image, size, method=method, antialias=antialias)
@@ -99,9 +99,9 @@ def test_the_formula(engine_id, method, antialias, size):
 @pytest.mark.parametrize("method", ["nearest", "bilinear", "bicubic", "lanczos"])
 @pytest.mark.parametrize("shape", [(37, 53), (37, 53, 3), (37, 53, 4)])
 def test_pillow(engine_id, method, shape):
-    """Within 1 of 255; the values leave room, as Pillow cuts them to 0..255 between its passes."""
+    """Within 1 of 255; values are limited, as Pillow clamps them between its passes."""
     image = noise(shape, 70, 186)
-    # Pillow multiplies RGBA by alpha first; its CMYK is four channels and nothing more.
+    # Pillow premultiplies RGBA; its CMYK is four plain channels.
     picture = Image.fromarray(image, "CMYK") if shape[2:] == (4,) else Image.fromarray(image)
     for size in SIZES:
         expected = np.asarray(picture.resize(size[::-1], PILLOW[method]))
@@ -111,13 +111,13 @@ def test_pillow(engine_id, method, shape):
 
 
 @pytest.mark.parametrize(("down", "across"), [(1, 3), (2, 2), (5, 4)])
-def test_area_is_the_mean_where_the_scale_is_whole(engine_id, down, across):
+def test_area_is_the_mean_for_integer_scales(engine_id, down, across):
     image = noise((40, 60, 3))
     size = 40 // down, 60 // across
     blocks = image.reshape(size[0], down, size[1], across, 3).astype(float)
     expected = np.floor(blocks.mean(axis=(1, 3)) + 0.5)
     got = resize(image, size, method="area")
-    exact = engine_id == "reference" or (down, across) == (2, 2)  # halves go up
+    exact = engine_id == "reference" or (down, across) == (2, 2)  # halves are rounded up
     assert np.abs(got - expected).max() <= (0 if exact else 1)
     pillow = np.asarray(Image.fromarray(image).resize(size[::-1], PILLOW["area"]))
     assert np.abs(got.astype(int) - pillow).max() <= 1
@@ -137,7 +137,7 @@ def test_opencv(engine_id, method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", ["u8", "f32"])
-def test_the_same_size_changes_nothing_and_flat_stays_flat(engine_id, method, dtype):
+def test_identity_and_constant_pictures(engine_id, method, dtype):
     image = noise((13, 11, 3))
     flat = np.full((9, 8, 3), 77, np.uint8)
     if dtype == "f32":
@@ -149,7 +149,7 @@ def test_the_same_size_changes_nothing_and_flat_stays_flat(engine_id, method, dt
 
 
 def test_many_taps(engine_id):
-    """A long way down: the sums of hundreds of pixels, in both orders of the passes."""
+    """Strong reduction: sums of hundreds of pixels, in both orders of the passes."""
     for shape, size in (((900, 40, 4), (2, 30)), ((40, 1200, 3), (30, 3)), ((700, 500), (1, 1))):
         image = noise(shape)
         for method in ("bilinear", "lanczos", "area"):
@@ -158,8 +158,8 @@ def test_many_taps(engine_id):
             assert np.abs(got - np.clip(expected, 0, 255)).max() <= 0.51
 
 
-def test_little_room_for_what_lies_between(engine_id, monkeypatch):
-    """The other order of the passes, or one pass, where the memory between them has a limit."""
+def test_limited_memory_between_passes(engine_id, monkeypatch):
+    """The other order of passes, or a single pass, where memory between them is limited."""
     image = noise((90, 60, 3))
     expected = by_formula(image, (20, 17), "lanczos", True)
     engine = from_array(image).engine
@@ -171,7 +171,7 @@ def test_little_room_for_what_lies_between(engine_id, monkeypatch):
 
 
 def test_long_strides(engine_id):
-    """Without antialiasing, neighbours may come from far apart."""
+    """Without antialiasing, source pixels may be far apart."""
     image = noise((3, 20000, 4))
     for size in ((2, 9), (5, 17)):
         expected = by_formula(image, size, "bilinear", False)
@@ -199,7 +199,7 @@ def test_alpha_is_a_channel_like_the_others(engine_id):
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_every_engine_agrees(engine_id, source, size, channels, dtype, method, antialias, seed):
+def test_any_resize(engine_id, source, size, channels, dtype, method, antialias, seed):
     image = noise(source if channels is None else (*source, channels), seed=seed)
     image = image if dtype == "u8" else (image / 255).astype("f4")
     params = {"method": method, "antialias": antialias}
@@ -209,7 +209,7 @@ def test_every_engine_agrees(engine_id, source, size, channels, dtype, method, a
     assert_close(got, expected, engine_id, "program")
 
 
-def test_no_tile_leaves_its_memory(monkeypatch):
+def test_native_code_stays_in_bounds(monkeypatch):
     """The CPU's code with every load and store checked."""
     monkeypatch.setattr(cpu_resize, "compile_native", partial(compile_native, checked=True))
     with dala.device("cpu"):
@@ -262,7 +262,7 @@ def test_bicubic_scale(engine_id):
         ((4, 4), "u8", (2, 2), {"antialiased": True}, dala.UnknownParameter, "antialias"),
     ],
 )
-def test_refusals(engine_id, shape, dtype, out, params, error, words):
+def test_invalid_calls(engine_id, shape, dtype, out, params, error, words):
     image, target = buffer_zeros(shape, dtype), from_array(np.full(out, 9, np.uint8))
     with pytest.raises(error, match=words):
         run_kernel("resize", [image], target, params)
@@ -274,7 +274,7 @@ def test_the_dtype_is_kept(engine_id):
         run_kernel("resize", [buffer_zeros((4, 4), "u8")], buffer_zeros((2, 2), "f32"))
 
 
-def test_an_empty_output_is_no_work(engine_id):
+def test_empty_outputs(engine_id):
     out = buffer_zeros((0, 5, 3), "u8")
     run_kernel("resize", [from_array(noise((4, 4, 3)))], out)
     assert out.numpy().shape == (0, 5, 3)
@@ -305,14 +305,14 @@ def preprocess(image, **params):
 
 
 def assert_steps(got, expected, std=1.0, steps=1.0):
-    """Values that were bytes once: within so many steps of 255, on the model's scale."""
+    """Compare values that were bytes, within a number of steps of 255 on the model's scale."""
     assert got.dtype == np.float32
     assert got.shape == expected.shape
     assert np.max(np.abs(got - expected) * std) <= (steps + 0.001) / 255
 
 
 def test_imagenet_recipe(engine_id):
-    """As torchvision does it: the shorter side to 8/7 of the size, the middle, mean and std."""
+    """As torchvision: the shorter side to 8/7 of the size, center crop, mean and std."""
     image = pictures.photo(150, 220)[..., :3].copy()
     full = Image.fromarray(image).resize((int(64 * 220 / 150), 64), Image.Resampling.BILINEAR)
     left = round((full.width - 56) / 2)
@@ -323,7 +323,7 @@ def test_imagenet_recipe(engine_id):
 
 
 def test_letterbox_recipe(engine_id):
-    """As YOLOv5 does it: INTER_LINEAR, the rest 114, then 0 to 1."""
+    """As YOLOv5: INTER_LINEAR, padding of 114, then 0 to 1."""
     image = opencv_goldens.picture()
     expected = opencv_goldens.load()["letterbox"].transpose(2, 0, 1) / 255
     out = buffer_zeros((3, 64, 64), "f32")
@@ -335,7 +335,7 @@ def test_letterbox_recipe(engine_id):
 
 
 def test_signed_recipe(engine_id):
-    """As BlazeFace has it: stretched, -1 to 1, channels last."""
+    """As BlazeFace: stretched, -1 to 1, channels last."""
     image = pictures.photo(60, 90)[..., :3].copy()
     small = np.asarray(Image.fromarray(image).resize((32, 32), Image.Resampling.BILINEAR))
     got = preprocess(image, size=(32, 32), normalize="signed", layout="nhwc")
@@ -392,7 +392,7 @@ def test_channels(engine_id):
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_every_engine_prepares_alike(engine_id, source, size, channels, dtype, params):
+def test_any_preprocess(engine_id, source, size, channels, dtype, params):
     image = noise(source if channels is None else (*source, channels))
     image = image if dtype == "u8" else (image / 255).astype("f4")
     got = preprocess(image, size=size, **params)
@@ -419,7 +419,7 @@ def test_every_engine_prepares_alike(engine_id, source, size, channels, dtype, p
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_tensors_of_few_pixels_of_many(engine_id, size, times, channels, dtype, params):
+def test_sparse_tensors(engine_id, size, times, channels, dtype, params):
     image = noise((*(math.ceil(n * t) for n, t in zip(size, times, strict=True)), channels))
     image = image if dtype == "u8" else (image / 255).astype("f4")
     got = preprocess(image, size=size, antialias=False, **params)
@@ -431,7 +431,7 @@ def test_tensors_of_few_pixels_of_many(engine_id, size, times, channels, dtype, 
 @pytest.mark.parametrize("channels", [3, 4])
 @pytest.mark.parametrize("planes", [True, False])
 @pytest.mark.parametrize("columns", [16, 17, 31, 48])
-def test_few_pixels_are_read_within_the_picture(channels, planes, columns):
+def test_sparse_code_stays_in_bounds(channels, planes, columns):
     """Checked code, on a picture whose last pixel is the last of its memory."""
     image = noise((36, columns * 4, channels))
     y, x = Axis(36, 8, 0, 8), Axis(columns * 4, columns, 0, columns)
@@ -467,13 +467,13 @@ def test_few_pixels_are_read_within_the_picture(channels, planes, columns):
         ((3, 8, 8), {"mean": (1, 2)}, dala.ParameterError, "3 numbers"),
     ],
 )
-def test_refused_tensors(engine_id, out, params, error, words):
+def test_invalid_tensors(engine_id, out, params, error, words):
     target = from_array(np.full(out, 9, np.float32))
     with pytest.raises(error, match=words):
         run_kernel("preprocess", [buffer_zeros((4, 6, 3), "u8")], target, params)
     assert (target.numpy() == 9).all()
 
 
-def test_a_tensor_is_f32(engine_id):
+def test_tensors_are_f32(engine_id):
     with pytest.raises(dala.DtypeMismatch, match="'f32'"):
         run_kernel("preprocess", [buffer_zeros((4, 6, 3), "u8")], buffer_zeros((3, 8, 8), "u8"))

@@ -1,4 +1,4 @@
-"""Running sums and histograms: against NumPy in f64 and in whole numbers."""
+"""Cumulative sums and histograms, against NumPy in f64 and in integers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_cumsum_is_along_the_last_axis_by_default(engine_id):
     assert get("cumsum")(from_array(a)).numpy().tolist() == [[1, 3, 6], [4, 9, 15]]
 
 
-def test_cumsum_of_bytes_stays_at_255(engine_id):
+def test_cumsum_of_bytes_saturates(engine_id):
     a = np.full(100_000, 1, "u1")
     got = run("cumsum", [a], a.shape, "u8")
     assert np.array_equal(got, np.minimum(np.arange(1, 100_001), 255))
@@ -88,16 +88,16 @@ def test_cumsum_after_nan_is_nan(engine_id):
     assert np.isnan(got[9_000:]).all()
 
 
-def test_cumsum_of_nothing(engine_id):
+def test_cumsum_of_empty_arrays(engine_id):
     assert get("cumsum")(from_array(np.zeros((0,), "f4"))).shape == (0,)
     assert get("cumsum")(from_array(np.zeros((3, 0), "f4"))).shape == (3, 0)
 
 
-# histogram ------------------------------------------------------------------------------------
+# histogram --------------------------------------------------------------------------------
 
 
 def counts(a, bins, low, high):
-    """By exact comparison with the edges, whatever the dtype."""
+    """Count by exact comparison with the edges, in any dtype."""
     edges = [Fraction(float(low + i * ((high - low) / bins))) for i in range(bins)]
     found = [0] * bins
     for x, many in zip(*np.unique(a[~np.isnan(a)], return_counts=True), strict=True):
@@ -119,7 +119,7 @@ def test_histogram_in_every_dtype(engine_id, dtype):
             assert got.tolist() == counts(a, bins, low, high)
 
 
-def test_histogram_is_that_of_numpy(engine_id):
+def test_histogram_matches_numpy(engine_id):
     a = np.random.default_rng(7).integers(0, 256, (90, 160, 3), "u1")
     got = get("histogram")(from_array(a)).numpy()
     assert got.dtype == np.uint32
@@ -137,8 +137,8 @@ def test_histogram_of_many_bins(engine_id, bins):
     assert np.array_equal(got, np.bincount(a, minlength=bins))
 
 
-def test_histogram_at_the_ends(engine_id):
-    """The last bin includes the end; what is outside, and NaN, is left out."""
+def test_histogram_range(engine_id):
+    """The last bin includes the end; numbers outside and NaN are not counted."""
     a = np.array([-0.1, 0, 0.25, 0.5, 0.999, 1, 1.001, np.nan, np.inf, -np.inf], "f4")
     assert get("histogram")(from_array(a), bins=4).numpy().tolist() == [1, 1, 1, 2]
     whole = np.array([-1, 0, 255, 256, 257], "<i4")
@@ -162,19 +162,19 @@ def test_histogram_of_one_value_many_times(engine_id):
 @ONCE
 @given(data=st.data())
 def test_histogram_on_the_edges(engine_id, data):
-    """Numbers on an edge of a bin, and next to one: where rounding would move them."""
+    """Numbers on the edge of a bin, and next to one, where rounding would move them."""
     bins = data.draw(st.integers(1, 50))
     low = data.draw(st.floats(-100, 100, width=32))
     high = low + data.draw(st.floats(0.125, 200, width=32))
     edges = (low + np.arange(bins + 1) * ((high - low) / bins)).astype("f4")
     near = [np.nextafter(edges, np.float32(np.inf)), np.nextafter(edges, np.float32(-np.inf))]
     a = np.concatenate([edges, *near])
-    a = a[(a == 0) | (np.abs(a) >= np.finfo("f4").tiny)]  # GPUs take what is smaller as 0
+    a = a[(a == 0) | (np.abs(a) >= np.finfo("f4").tiny)]  # GPUs flush smaller numbers to 0
     got = run("histogram", [a], (bins,), "u32", {"bins": bins, "low": low, "high": high})
     assert got.tolist() == counts(a, bins, low, high)
 
 
-def test_histogram_writes_over_what_was_there(engine_id):
+def test_histogram_overwrites_its_output(engine_id):
     out = from_array(np.full(256, 9, "<u4"))
     run_kernel("histogram", [from_array(np.zeros(5, "u1"))], out)
     assert out.read_list() == [5, *[0] * 255]
@@ -182,7 +182,7 @@ def test_histogram_writes_over_what_was_there(engine_id):
     assert out.read_list() == [0] * 256
 
 
-# mistakes -------------------------------------------------------------------------------------
+# invalid calls --------------------------------------------------------------------------------
 
 MISTAKES = [
     ("cumsum", (2, 3), "f32", {"axis": 2}, errors.ParameterError, "Use -2..1"),
@@ -219,9 +219,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("name", "shape", "dtype", "params", "error", "text"), MISTAKES)
-def test_mistakes_are_named_and_nothing_is_written(
-    engine_id, name, shape, dtype, params, error, text
-):
+def test_invalid_calls_write_nothing(engine_id, name, shape, dtype, params, error, text):
     a = from_array(np.ones((2, 3), "f4"))
     out = from_array(np.full(shape, 5, NUMPY[dtype]))
     with pytest.raises(error, match=text):
@@ -229,11 +227,11 @@ def test_mistakes_are_named_and_nothing_is_written(
     assert (out.numpy() == 5).all()
 
 
-# together -------------------------------------------------------------------------------------
+# together --------------------------------------------------------------------------------
 
 
 def test_in_a_pipeline_and_submitted(engine_id):
-    """Equalisation: a histogram and its running sum."""
+    """Equalization: a histogram and its cumulative sum."""
     picture = np.random.default_rng(2).integers(0, 99, (30, 40), "u1")
     source = from_array(picture)
     bins, total, again = (buffer_zeros((256,), "u32") for _ in range(3))
@@ -248,7 +246,7 @@ def test_in_a_pipeline_and_submitted(engine_id):
     assert np.array_equal(again.numpy(), wanted)
 
 
-def test_the_cpus_code_stays_within_its_arrays(monkeypatch):
+def test_native_code_stays_in_bounds(monkeypatch):
     from dala.gpu.compute.engines.cpu.native import compile_native
     from dala.gpu.compute.engines.cpu.ops import histogram, reduce, scan
 

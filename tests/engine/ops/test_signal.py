@@ -74,7 +74,7 @@ def test_any_lengths(engine_id, lines, length, taps, mode):
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("features", [{"avx": True}, {}], ids=["avx", "sse"])
-def test_vectors_of_other_machines(features, dtype, monkeypatch):
+def test_vector_widths_of_other_machines(features, dtype, monkeypatch):
     monkeypatch.setattr(signal, "jit", lambda: SimpleNamespace(features=features))
     monkeypatch.setattr(get("convolve1d"), "_plans", {})
     with dala.device("cpu"):
@@ -83,7 +83,7 @@ def test_vectors_of_other_machines(features, dtype, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_native_code_stays_within_its_memory(mode, monkeypatch):
+def test_native_code_stays_in_bounds(mode, monkeypatch):
     monkeypatch.setattr(signal, "compile_native", partial(compile_native, checked=True))
     monkeypatch.setattr(get("convolve1d"), "_plans", {})
     with dala.device("cpu"):
@@ -130,7 +130,7 @@ def test_in_a_pipeline_and_a_stream(engine_id):
         ((2, 9), (3,), {"mode": "full"}, errors.ShapeMismatch, ["(2, 11)", "(2, 9)"]),
     ],
 )
-def test_bad_input_is_refused(engine_id, shape, taps, params, kind, words):
+def test_invalid_input(engine_id, shape, taps, params, kind, words):
     out = from_array(np.full((2, 9), 7, "f4"))
     with pytest.raises(kind) as info:
         inputs = [from_array(np.ones(s, "f4")) for s in (shape, taps)]

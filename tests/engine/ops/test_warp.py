@@ -1,4 +1,4 @@
-"""warp_affine, warp_perspective and remap: against stored answers of OpenCV, and the definition."""
+"""warp_affine, warp_perspective and remap, against stored results of OpenCV and the definition."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def warp(name, *arrays, **params):
 def test_opencv(engine_id, method, border):
     """OpenCV rounds coordinates and weights: within 3 of 255 of it, and a third on average.
 
-    With nearest, that may take the pixel beside where a coordinate falls between two.
+    With nearest, the neighbor may be taken where a coordinate is between two pixels.
     """
     stored, image = opencv_goldens.load(), opencv_goldens.picture()
     params = {"method": method, "border": border, "fill": FILL}
@@ -64,8 +64,8 @@ def test_opencv(engine_id, method, border):
 
 
 # the definition --------------------------------------------------------------------------------
-def beyond(i, count, border):
-    """Where a position beyond the border is read; None where nothing is."""
+def border_index(i, count, border):
+    """Return the index that is read for a position outside, or None."""
     if 0 <= i < count:
         return i
     if border == "constant":
@@ -97,12 +97,12 @@ def weights(method, part):
 
 
 def at(image, x, y, method, border, fill):
-    """The picture's value at a place, pixel by pixel."""
+    """Return the picture's value at a position, pixel by pixel."""
     total = np.zeros(image.shape[2])
     for dy, wy in weights(method, y - math.floor(y)).items():
         for dx, wx in weights(method, x - math.floor(x)).items():
-            row = beyond(math.floor(y) + dy, image.shape[0], border)
-            column = beyond(math.floor(x) + dx, image.shape[1], border)
+            row = border_index(math.floor(y) + dy, image.shape[0], border)
+            column = border_index(math.floor(x) + dx, image.shape[1], border)
             inside = row is not None and column is not None
             value = image[row, column] if inside else np.array(fill[: image.shape[2]])
             total += wy * wx * value
@@ -112,7 +112,7 @@ def at(image, x, y, method, border, fill):
 @pytest.mark.parametrize("border", BORDERS)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("channels", [1, 3, 4])
-def test_the_definition(engine_id, method, border, channels):
+def test_values(engine_id, method, border, channels):
     image = (noise((7, 9, channels)) / 255).astype(np.float32)
     matrix = (1.313, 0.457, -4.219, -0.559, 1.117, 2.431)
     a, b, c, d, e, f = matrix
@@ -133,7 +133,7 @@ def test_the_definition(engine_id, method, border, channels):
 
 @pytest.mark.parametrize("shape", [(9, 12), (9, 12, 1), (9, 12, 3), (9, 12, 4)])
 @pytest.mark.parametrize("method", METHODS)
-def test_whole_steps_move_the_picture(engine_id, method, shape):
+def test_integer_translations(engine_id, method, shape):
     image = noise(shape)
     moved = (1.0, 0.0, -3.0, 0.0, 1.0, 2.0)
     expected = np.zeros_like(image)
@@ -148,14 +148,14 @@ def test_whole_steps_move_the_picture(engine_id, method, shape):
 
 
 def test_coordinates_are_precise_far_from_the_corner(engine_id):
-    """A ramp of 1 a pixel, 30000 pixels wide, read at a thousandth of a pixel."""
+    """A ramp of 1 a pixel, 30000 pixels wide, sampled to a thousandth of a pixel."""
     image = np.arange(30000, dtype=np.float32)[None].repeat(2, axis=0)
     matrix = (1.001, 0.0, 0.0, 0.0, 1.0, 0.0)
     got = warp("warp_affine", image, matrix=matrix, size=(1, 29000))
     assert np.abs(got[0] - np.arange(29000) * 1.001).max() <= 0.004  # two ulps of f32 there
 
 
-def test_perspective_is_its_formula(engine_id):
+def test_perspective_formula(engine_id):
     image = (noise((20, 24, 3)) / 255).astype(np.float32)
     matrix = np.array([[0.9, 0.13, -1.7], [-0.11, 1.07, 1.3], [0.0041, -0.0027, 1.0]])
     expected = np.empty((15, 18, 3))
@@ -167,14 +167,14 @@ def test_perspective_is_its_formula(engine_id):
     assert np.abs(got - expected).max() <= 2e-5  # coordinates in f32 on some devices
 
 
-def test_no_horizon(engine_id):
-    """Where the divisor is 0, the corner pixel."""
+def test_zero_divisors(engine_id):
+    """Where the divisor is 0, the corner pixel is read."""
     image = noise((4, 5))
     got = warp("warp_perspective", image, matrix=(1, 0, 0, 0, 1, 0, 0, 0, 0), size=(3, 3))
     assert (got == image[0, 0]).all()
 
 
-def test_places_that_are_nowhere(engine_id):
+def test_nan_and_infinite_coordinates(engine_id):
     image = noise((6, 8, 4))
     places = np.full((1, 6, 2), 3.0, np.float32)
     places[0, :, 0] = [np.nan, np.inf, -np.inf, 1e30, -1e9, 2.0]
@@ -197,7 +197,7 @@ def test_places_that_are_nowhere(engine_id):
 @settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_every_engine_agrees(engine_id, source, size, channels, dtype, method, border, seed):
+def test_any_warp(engine_id, source, size, channels, dtype, method, border, seed):
     image = noise(source if channels is None else (*source, channels), seed)
     image = image if dtype == "u8" else (image / 255).astype("f4")
     random = np.random.default_rng(seed)
@@ -219,7 +219,7 @@ def test_every_engine_agrees(engine_id, source, size, channels, dtype, method, b
         assert_close(mine, wanted, engine_id, "program")
 
 
-def test_no_pixel_is_read_beyond_the_memory(monkeypatch):
+def test_native_code_stays_in_bounds(monkeypatch):
     """The CPU's code with every load and store checked."""
     monkeypatch.setattr(cpu_warp, "compile_native", partial(compile_native, checked=True))
     matrix = (0.7, 0.3, -9.0, -0.2, 0.8, -3.0)
@@ -250,7 +250,7 @@ def test_no_pixel_is_read_beyond_the_memory(monkeypatch):
         ("warp_affine", {"matrix": IDENTITY, "size": (3, 3)}, dala.ShapeMismatch, r"\(3, 3, 3\)"),
     ],
 )
-def test_refusals(engine_id, name, params, error, words):
+def test_invalid_calls(engine_id, name, params, error, words):
     target = from_array(np.full((4, 5, 3), 9, np.uint8))
     with pytest.raises(error, match=words):
         run_kernel(name, [buffer_zeros((6, 7, 3), "u8")], target, params)
@@ -269,14 +269,14 @@ def test_refusals(engine_id, name, params, error, words):
         (((0, 7, 3), "u8"), ((4, 5, 2), "f32"), dala.ShapeMismatch, "nothing to read"),
     ],
 )
-def test_refused_maps(engine_id, image, places, error, words):
+def test_invalid_maps(engine_id, image, places, error, words):
     target = from_array(np.full((4, 5, 3), 9, np.uint8))
     with pytest.raises(error, match=words):
         run_kernel("remap", [buffer_zeros(*image), buffer_zeros(*places)], target)
     assert (target.numpy() == 9).all()
 
 
-def test_the_output_gives_the_size(engine_id):
+def test_output_size(engine_id):
     image = noise((6, 7, 4))
     got = run("warp_affine", [image], (4, 9, 4), "u8", {"matrix": IDENTITY})
     assert_close(got[:, :7], image[:4], engine_id)

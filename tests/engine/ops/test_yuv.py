@@ -1,4 +1,4 @@
-"""Luma and chroma: published numbers, pixel by pixel formulas, every layout, on every engine."""
+"""YUV on every engine and in every layout, against published numbers and formulas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dala.gpu.compute.kernel import get
 from tests.support.engines import run
 from tests.support.tolerances import assert_close
 
-#: Colours as the standards' own tables have them: black, white, red, green, blue.
+#: Colors of the standards' tables: black, white, red, green, blue.
 COLORS = np.array([[[0, 0, 0], [255, 255, 255], [255, 0, 0], [0, 255, 0], [0, 0, 255]]], "u1")
 LIMITED = (16, 128, 128), (235, 128, 128)
 GOLDEN = {
@@ -29,7 +29,7 @@ GOLDEN = {
     ],
 }  # fmt: skip
 
-#: Gain of luma, then of Cr in red, Cb and Cr in green, Cb in blue, as they are published.
+#: Gains of luma, of Cr in red, Cb and Cr in green, Cb in blue, as published.
 MATRICES = {
     ("bt601", "limited"): (1.164384, 1.596027, -0.391762, -0.812968, 2.017232),
     ("bt709", "limited"): (1.164384, 1.792741, -0.213249, -0.532909, 2.112402),
@@ -45,7 +45,7 @@ def noise(*shape, seed=1):
 
 
 def decoded(y, u, v, matrix, span):
-    """RGB of whole planes, with the published numbers."""
+    """Return RGB of whole planes, with the published numbers."""
     gain, rv, gu, gv, bu = MATRICES[matrix, span]
     luma = (y - (16.0 if span == "limited" else 0.0)) * gain
     u, v = u - 128.0, v - 128.0
@@ -53,7 +53,7 @@ def decoded(y, u, v, matrix, span):
 
 
 def spread(c, siting, chroma):
-    """Chroma at every pixel, one at a time: how far is it from the samples around?"""
+    """Interpolate chroma at every pixel, one at a time, by distance."""
     rows, columns = c.shape
     made = np.empty((rows * 2, columns * 2))
     for y, x in np.ndindex(*made.shape):
@@ -79,8 +79,8 @@ def planes(height, width, seed=1):
     )
 
 
-def laid_out(layout, y, u, v):
-    """The same planes as inputs of a layout, and the format to say."""
+def as_layout(layout, y, u, v):
+    """Return the planes as inputs of a layout, and its format."""
     pairs = np.stack([u, v], axis=-1)
     if layout == "nv12":
         return [np.concatenate([y, pairs.reshape(len(u), -1)])], "nv12"
@@ -97,9 +97,9 @@ def assert_bytes(got, exact, slack=0.52):
     assert off.max() <= slack, f"{off.max():.3f} steps at {np.argwhere(off > slack)[0]}"
 
 
-# known colours ------------------------------------------------------------------------------------
+# known colors --------------------------------------------------------------------------------
 @pytest.mark.parametrize(("matrix", "span"), GOLDEN)
-def test_known_colours(engine_id, matrix, span):
+def test_known_colors(engine_id, matrix, span):
     golden = np.array([GOLDEN[matrix, span]], "u1")
     params = {"matrix": matrix, "range": span}
     assert np.array_equal(run("rgb_to_yuv", [COLORS], (1, 5, 3), "u8", params), golden)
@@ -109,7 +109,7 @@ def test_known_colours(engine_id, matrix, span):
 
 @pytest.mark.parametrize("form", ["nv12", "i420"])
 @pytest.mark.parametrize("siting", ["left", "center"])
-def test_known_colours_of_even_pictures_in_420(engine_id, form, siting):
+def test_known_colors_in_420(engine_id, form, siting):
     for color, (y, u, v) in zip(COLORS[0], GOLDEN["bt709", "limited"], strict=True):
         image = np.empty((4, 6, 3), "u1")
         image[:] = color
@@ -129,13 +129,13 @@ def test_floats_are_bytes_over_255(engine_id):
         mixed = run(name, [image], (5, 7, 3), "f32")
         assert np.abs(floats - mixed).max() < 1e-5
         assert_bytes(run(name, [image], (5, 7, 3), "u8"), floats * 255.0)
-    assert floats.min() < -0.1  # not every Y, Cb, Cr is a colour, and floats say so
+    assert floats.min() < -0.1  # not every Y, Cb, Cr is a color, and floats are not clamped
     assert floats.max() > 1.1
 
 
 @pytest.mark.parametrize("matrix", ["bt601", "bt709", "bt2020"])
 @pytest.mark.parametrize("span", ["limited", "full"])
-def test_there_and_back(engine_id, matrix, span):
+def test_round_trip(engine_id, matrix, span):
     image = noise(16, 24, 3)
     params = {"matrix": matrix, "range": span}
     floats = (image / 255).astype("<f4")
@@ -148,8 +148,8 @@ def test_there_and_back(engine_id, matrix, span):
     assert np.abs(back.astype(int) - image).max() <= 2
 
 
-def test_there_and_back_with_little_chroma(engine_id):
-    """4:2:0 keeps slopes of colour (but at the border, beyond which is none) and all grays."""
+def test_round_trip_in_420(engine_id):
+    """4:2:0 keeps color gradients (except at the border) and all grays."""
     y, x = np.mgrid[:32, :48]
     slope = np.stack([60 + 3 * x, 200 - 2 * y, 40 + x + 2 * y], axis=-1).astype("u1")
     gray = noise(32, 48)[..., None].repeat(3, axis=2)
@@ -162,8 +162,8 @@ def test_there_and_back_with_little_chroma(engine_id):
             assert np.abs(back.astype(int) - image)[inner, inner].max() <= 3
 
 
-def test_siting_moves_colour_by_half_a_pixel(engine_id):
-    """A slope of chroma tells where its samples are taken to be."""
+def test_siting_moves_chroma_by_half_a_pixel(engine_id):
+    """A gradient of chroma shows where samples are located."""
     u = np.tile(np.arange(100, 150, 5, dtype="u1"), (3, 1))
     y, v = np.full((6, 20), 128, "u1"), np.full((3, 10), 128, "u1")
     blue = {}
@@ -175,7 +175,7 @@ def test_siting_moves_colour_by_half_a_pixel(engine_id):
     assert np.allclose(blue["left"] - blue["center"], step / 2, atol=1e-3)
 
 
-# every layout -------------------------------------------------------------------------------------
+# every layout --------------------------------------------------------------------------------
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
     ("siting", "chroma"), [("left", "bilinear"), ("center", "bilinear"), ("left", "nearest")]
@@ -189,7 +189,7 @@ def test_420_values(engine_id, layout, siting, chroma):
     ]:
         y, u, v = planes(height, width)
         exact = decoded(y, spread(u, siting, chroma), spread(v, siting, chroma), matrix, span)
-        inputs, form = laid_out(layout, y, u, v)
+        inputs, form = as_layout(layout, y, u, v)
         params = {
             "matrix": matrix,
             "range": span,
@@ -226,7 +226,7 @@ def test_420_chroma_is_a_mean(engine_id, form, siting):
         y = mean @ [0.299, 0.587, 0.114]
         u = 128 + 224 / 255 * (mean[..., 2] - y) / 1.772
         v = 128 + 224 / 255 * (mean[..., 0] - y) / 1.402
-        (expected,), _ = laid_out(form, luma, u, v)
+        (expected,), _ = as_layout(form, luma, u, v)
         assert_bytes(got, expected)
         floats = run("rgb_to_yuv", [(image / 255).astype("<f4")], got.shape, "u8", params)
         assert np.abs(floats.astype(int) - got).max() <= 1
@@ -236,7 +236,7 @@ def test_420_chroma_is_a_mean(engine_id, form, siting):
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_any_size_and_option_is_what_the_definition_says(engine_id, data):
+def test_any_size_and_option(engine_id, data):
     height, width = (2 * data.draw(st.integers(1, most)) for most in (6, 700))
     params = {
         "matrix": data.draw(st.sampled_from(["bt601", "bt709", "bt2020"])),
@@ -259,7 +259,7 @@ def test_any_size_and_option_is_what_the_definition_says(engine_id, data):
         assert_close(got, wanted, engine_id, "program")
 
 
-def test_rows_of_many_tiles_are_alike(engine_id):
+def test_tiles_do_not_show(engine_id):
     y, u, v = (np.tile(p, (1, 3)) for p in planes(70, 400))
     got = run("yuv_to_rgb", [y, u, v], (70, 1200, 3), "u8", {"chroma": "nearest"})
     assert np.array_equal(got, np.tile(got[:, :400], (1, 3, 1)))
@@ -267,8 +267,8 @@ def test_rows_of_many_tiles_are_alike(engine_id):
     assert np.array_equal(again[:70], np.tile(again[:70, :400], (1, 3)))
 
 
-# calls --------------------------------------------------------------------------------------------
-def test_plain_calls_tell_formats_from_shapes(engine_id):
+# calls --------------------------------------------------------------------------------
+def test_formats_follow_from_shapes(engine_id):
     decode, encode = get("yuv_to_rgb"), get("rgb_to_yuv")
     image = compute.from_array(noise(4, 6, 4))
     packed = encode(image)
@@ -285,8 +285,8 @@ def test_plain_calls_tell_formats_from_shapes(engine_id):
 
 
 def test_in_a_pipeline_and_back(engine_id):
-    """Decoded, brightened and encoded again."""
-    (video,), _ = laid_out("nv12", *planes(8, 12))
+    """Decode, brighten and encode again."""
+    (video,), _ = as_layout("nv12", *planes(8, 12))
     a = compute.from_array(video)
     rgb, bright = (compute.buffer_zeros((8, 12, 4), "f32", transient=True) for _ in range(2))
     out = compute.buffer_zeros((8, 12, 3), "u8")
@@ -314,11 +314,11 @@ def test_submitted(engine_id):
     assert_bytes(out.numpy()[..., :3], decoded(y, u, v, "bt709", "limited"))
 
 
-# native code ------------------------------------------------------------------------------------
+# native code --------------------------------------------------------------------------------
 @pytest.mark.parametrize("size", [(2, 2), (4, 34), (6, 1040), (8, 2050)])
 @pytest.mark.parametrize("channels", [3, 4])
 @pytest.mark.parametrize("step", [1, 2])
-def test_native_code_stays_within_its_arrays(size, channels, step):
+def test_native_code_stays_in_bounds(size, channels, step):
     """Compiled with checks; blocks of a row meet at 1024 pixels."""
     height, width = size
     area, numbers = height * width, [1.0, 0.5, 128.0, 1.0, 1.0, 1.0, 1.0]
@@ -346,7 +346,7 @@ def test_native_code_stays_within_its_arrays(size, channels, step):
     code(upper, lower, luma, u, v, width, *([1000] * 10), height // 2 - 1, height // 2)
 
 
-# refusals -----------------------------------------------------------------------------------------
+# invalid calls --------------------------------------------------------------------------------
 def zeros(*shape, dtype="u1"):
     return np.zeros(shape, dtype)
 
@@ -374,7 +374,7 @@ DECODE_REFUSED = [
 
 
 @pytest.mark.parametrize(("inputs", "params", "error", "wanted"), DECODE_REFUSED)
-def test_bad_decoding_is_refused(engine_id, inputs, params, error, wanted):
+def test_invalid_decoding(engine_id, inputs, params, error, wanted):
     before = np.full((4, 4, 3), 7, "u1")
     out = compute.from_array(before)
     with pytest.raises(error, match=wanted):
@@ -394,7 +394,7 @@ ENCODE_REFUSED = [
 
 
 @pytest.mark.parametrize(("rgb", "shape", "params", "error", "wanted"), ENCODE_REFUSED)
-def test_bad_encoding_is_refused(engine_id, rgb, shape, params, error, wanted):
+def test_invalid_encoding(engine_id, rgb, shape, params, error, wanted):
     before = np.full(shape, 7, "u1")
     out = compute.from_array(before)
     with pytest.raises(error, match=wanted):
@@ -402,7 +402,7 @@ def test_bad_encoding_is_refused(engine_id, rgb, shape, params, error, wanted):
     assert np.array_equal(out.numpy(), before)
 
 
-def test_planes_of_floats_are_refused_as_outputs(engine_id):
+def test_420_outputs_must_be_bytes(engine_id):
     rgb = compute.from_array(zeros(4, 4, 3))
     with pytest.raises(dala.DtypeMismatch, match="output must be of dtype 'u8', got 'f32'"):
         compute.run_kernel("rgb_to_yuv", [rgb], compute.buffer_zeros((6, 4)), {"format": "nv12"})

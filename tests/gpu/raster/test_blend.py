@@ -1,4 +1,4 @@
-"""Blending, against exact fractions: rows, single pixels and sprites."""
+"""Source-over of spans, single pixels and sprites, against exact fractions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.support.raster_model import blend
 
 
 def exact_over_opaque(d: np.ndarray, s: int, a: int) -> np.ndarray:
-    """(s * a + d * (255 - a)) / 255, halves up (there are none: 255 is odd)."""
+    """Return (s * a + d * (255 - a)) / 255, rounded (never a half: 255 is odd)."""
     return (2 * (s * a + d.astype(np.int64) * (255 - a)) + 255) // 510
 
 
 def exact_over_any(d: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """The rule for pixels that are not opaque, in whole numbers of 64 bits."""
+    """Return the result over translucent pixels, in 64-bit integers."""
     d, s = d.astype(np.int64), s.astype(np.int64)
     a, da = s[..., 3:], d[..., 3:]
     total = a * 255 + da * (255 - a)
@@ -28,7 +28,7 @@ def exact_over_any(d: np.ndarray, s: np.ndarray) -> np.ndarray:
     return np.where(a == 0, d, np.where(a == 255, s, mixed))
 
 
-def test_the_rules_in_numpy_are_those_of_fractions() -> None:
+def test_numpy_rules_match_fractions() -> None:
     rng = random.Random(1)
     for _ in range(3000):
         d, s = tuple(rng.randbytes(4)), tuple(rng.randbytes(4))
@@ -40,8 +40,8 @@ def test_the_rules_in_numpy_are_those_of_fractions() -> None:
 
 
 @pytest.mark.parametrize("vertical", [False, True])
-def test_a_colour_over_every_opaque_value(vertical: bool) -> None:
-    """All 255 alphas, all 256 values below, and of those of the colour every fifth."""
+def test_a_color_over_every_opaque_value(vertical: bool) -> None:
+    """All 255 alphas, all 256 backdrop values, and every fifth value of the color."""
     width, height = (52, 256) if vertical else (256, 52)
     canvas = Canvas(width, height)
     values = np.arange(256, dtype=np.uint8)
@@ -69,7 +69,7 @@ def test_sprites_over_any_pixels(seed: int) -> None:
     canvas = Canvas(width, height)
     below = rng.integers(0, 256, (height, width, 4), dtype=np.uint8)
     above = rng.integers(0, 256, (height, width, 4), dtype=np.uint8)
-    for pixels in (below, above):  # whole stretches, and single ones, of the easy alphas
+    for pixels in (below, above):  # spans and single pixels with an alpha of 0 or 255
         kind = np.repeat(rng.integers(0, 4, (height, width // 20)), 20, axis=1)
         pixels[..., 3][kind == 0] = 255
         pixels[..., 3][kind == 1] = 0
@@ -81,7 +81,7 @@ def test_sprites_over_any_pixels(seed: int) -> None:
 
 
 @pytest.mark.parametrize("a", [1, 77, 128, 254])
-def test_a_colour_over_any_pixels(a: int) -> None:
+def test_a_color_over_any_pixels(a: int) -> None:
     rng = np.random.default_rng(a)
     canvas = Canvas(333, 100)
     below = rng.integers(0, 256, (100, 333, 4), dtype=np.uint8)
@@ -93,7 +93,7 @@ def test_a_colour_over_any_pixels(a: int) -> None:
     assert np.array_equal(canvas.pixels, wanted)
 
 
-def test_alpha_zero_changes_nothing_not_even_what_is_dirty() -> None:
+def test_alpha_zero_changes_nothing() -> None:
     canvas = Canvas(20, 20)
     canvas.pixels[...] = 9
     none = (1, 2, 3, 0)

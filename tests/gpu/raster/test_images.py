@@ -1,4 +1,4 @@
-"""Scaled images, against the definition in f64: within one of the exact result."""
+"""Scaled images, within one step of the definition in f64."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ U32 = 2**32 - 1
 
 
 def taps(drawn: int, source: int, seen: range) -> tuple[Any, Any, Any]:
-    """For each pixel drawn: the two of the source, and how far it is to the second."""
+    """Return the two source pixels of each drawn pixel, and the weight of the second."""
     place = np.array([((2 * k + 1) * source - drawn) / (2 * drawn) for k in seen])
     first = np.floor(place)
     part = place - first
@@ -24,7 +24,7 @@ def taps(drawn: int, source: int, seen: range) -> tuple[Any, Any, Any]:
 
 
 def bilinear(image: np.ndarray, w: int, h: int, columns: range, rows: range) -> np.ndarray:
-    """Straight RGBA in f64: colours weighted by alpha."""
+    """Return straight RGBA in f64, colors weighted by alpha."""
     data = image.astype(float)
     data[..., :3] *= data[..., 3:]
     x0, x1, fx = taps(w, image.shape[1], columns)
@@ -79,7 +79,7 @@ def test_bilinear(size: tuple[int, int, int, int], opaque: bool) -> None:
         assert not canvas.pixels.any()
 
 
-def test_the_colour_of_transparent_pixels_does_not_bleed() -> None:
+def test_transparent_colors_do_not_bleed() -> None:
     image = np.array([[(255, 0, 0, 0), (0, 255, 0, 255)]], np.uint8)
     canvas = Canvas(40, 4)
     canvas.load_image(1, image, 2, 1)
@@ -89,7 +89,7 @@ def test_the_colour_of_transparent_pixels_does_not_bleed() -> None:
     assert (seen[:, :3] == (0, 255, 0)).all()
 
 
-def test_an_image_of_one_colour_stays_that_colour() -> None:
+def test_images_of_one_color_keep_it() -> None:
     canvas = Canvas(90, 70)
     for value in range(256):
         image = np.full((6, 7, 4), value, np.uint8)
@@ -100,7 +100,7 @@ def test_an_image_of_one_colour_stays_that_colour() -> None:
 
 
 @pytest.mark.parametrize("nearest", [False, True])
-def test_at_its_own_size_an_image_is_itself(nearest: bool) -> None:
+def test_images_at_their_own_size_are_exact(nearest: bool) -> None:
     image = photo(random.Random(2), 33, 21, False)
     canvas = Canvas(40, 30)
     canvas.nearest = nearest
@@ -138,7 +138,7 @@ def test_huge_and_empty_sizes(opaque: bool, nearest: bool) -> None:
     assert not canvas.pixels.any()
     assert canvas.take_damage() == []
     assert not canvas.take_faults()
-    # So large that the canvas lies within one pixel of the image.
+    # So large that the canvas is within one pixel of the image.
     canvas.run(command.encode_image_blit(1, -(2**31), -(2**31), U32, U32))
     middle = (
         image[2, 2]
