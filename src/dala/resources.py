@@ -1,11 +1,10 @@
-"""Counts of what is alive: objects and bytes by kind and engine.
+"""Counts of live objects and their bytes, by kind and engine.
 
-:func:`track` and :func:`untrack` are called by whatever holds native memory, the latter often
-from a finalizer. The garbage collector may run a finalizer in the middle of *any* Python code, on
-the same thread, so neither may wait for a lock: with a plain lock that thread would wait for
-itself, and with a re-entrant one the inner call would change a number between the outer call's
-reading and writing of it. So they only append to a deque, which is atomic, and the sums are made
-later by whoever gets the lock without waiting.
+Every object that holds native memory calls :func:`track` and :func:`untrack`, the latter often from
+a finalizer. The garbage collector may run a finalizer in the middle of *any* Python code on the
+same thread, so neither may wait for a lock: a plain lock would deadlock, and a re-entrant one would
+let the inner call change a number between the outer call's read and write. Both only append to a
+deque, which is atomic. The sums are computed later, by a thread that gets the lock without waiting.
 
 >>> track("doc-example", "cpu", 64)
 >>> snapshot()["doc-example"]
@@ -23,26 +22,33 @@ import threading
 from abc import abstractmethod
 from collections import deque
 from types import TracebackType
-from typing import Any, Final, Self, TypedDict
+from typing import Final, Self, TypedDict
 
-#: Kinds that a snapshot always names, alive or not.
+#: Kinds that a snapshot always lists.
 KINDS: Final = ("buffer",)
 
-#: How many changes may wait before they are added up.
+#: Changes that are queued before they are summed.
 _BACKLOG: Final = 512
 
 
 class Count(TypedDict):
-    """How many objects, and their bytes."""
+    """A number of objects, and their bytes."""
 
     count: int
     bytes: int
 
 
 class Kind(Count):
-    """The objects of one kind, and where they live."""
+    """The objects of one kind, in total and by engine."""
 
     by_engine: dict[str, Count]
+
+
+class Diagnostics(TypedDict):
+    """The result of :func:`diagnostics`."""
+
+    engines: dict[str, dict[str, int]]
+    objects: dict[str, Kind]
 
 
 _changes: deque[tuple[str, str, int, int]] = deque()
@@ -51,23 +57,23 @@ _lock = threading.Lock()
 
 
 def track(kind: str, engine: str, nbytes: int) -> None:
-    """Counts one more object of ``kind`` on the engine with this id. Never waits."""
+    """Count one more object of a kind on an engine. Never waits."""
     _changes.append((kind, engine, 1, nbytes))
     if len(_changes) > _BACKLOG:
-        _try_to_add_up()
+        _try_to_sum()
 
 
 def untrack(kind: str, engine: str, nbytes: int) -> None:
-    """Takes back one :func:`track` with the same arguments. Never waits; safe in finalizers."""
+    """Undo one :func:`track` with the same arguments. Never waits; safe in finalizers."""
     _changes.append((kind, engine, -1, -nbytes))
     if len(_changes) > _BACKLOG:
-        _try_to_add_up()
+        _try_to_sum()
 
 
 def snapshot() -> dict[str, Kind]:
-    """Objects alive now, by kind. Waits for the lock, so not for use in finalizers."""
+    """Return the live objects by kind. Waits for a lock: do not call it in a finalizer."""
     with _lock:
-        _add_up()
+        _sum_changes()
         totals = {key: tuple(value) for key, value in _totals.items()}
     found: dict[str, Kind] = {
         kind: {"count": 0, "bytes": 0, "by_engine": {}}
@@ -81,8 +87,8 @@ def snapshot() -> dict[str, Kind]:
     return found
 
 
-def diagnostics() -> dict[str, Any]:
-    """Live objects and bytes, by kind and by engine; only engines in use are asked.
+def diagnostics() -> Diagnostics:
+    """Return the live objects and bytes, by kind and by engine in use.
 
     Returns:
         ``engines``: for each engine in use, its counters (``live_buffers``, ``live_bytes``, ...).
@@ -92,7 +98,7 @@ def diagnostics() -> dict[str, Any]:
     >>> sorted(dala.diagnostics())
     ['engines', 'objects']
     """
-    # Looked up, not imported: asking must neither load an engine nor make one.
+    # Looked up, not imported: this must not load an engine.
     instances = sys.modules.get("dala.gpu.compute.engines.instances")
     return {
         "engines": {e.id: dict(e.stats()) for e in instances.engines_in_use()} if instances else {},
@@ -101,13 +107,13 @@ def diagnostics() -> dict[str, Any]:
 
 
 class Closing:
-    """Leaving a ``with`` block calls ``close()``."""
+    """A base class whose ``with`` block calls ``close()`` at its end."""
 
     __slots__ = ()
 
     @abstractmethod
     def close(self) -> None:
-        """Gives back what is held. Closing twice is fine."""
+        """Release all resources. Closing twice is allowed."""
 
     def __enter__(self) -> Self:
         return self
@@ -121,16 +127,16 @@ class Closing:
         self.close()
 
 
-def _try_to_add_up() -> None:
+def _try_to_sum() -> None:
     if _lock.acquire(blocking=False):
         try:
-            _add_up()
+            _sum_changes()
         finally:
             _lock.release()
 
 
-def _add_up() -> None:
-    # Only the holder of the lock gets here, and never twice on one thread: finalizers don't wait.
+def _sum_changes() -> None:
+    # Runs under the lock, and never twice on one thread: finalizers do not wait.
     while _changes:
         kind, engine, count, nbytes = _changes.popleft()
         total = _totals.setdefault((kind, engine), [0, 0])

@@ -121,7 +121,7 @@ def test_an_error_of_the_device_names_those_it_may_be_about(engine):
             with pytest.raises(dala.DeviceError) as caught:
                 other.result(LONG)
             assert str(caught.value) == (
-                f"command {other:d}, run_kernel('relu') (or another of 3 that were done together): "
+                f"command {other:d}, run_kernel('relu') (or another of 3 that ran together): "
                 "out of ideas"
             )
         engine.syncs.release()

@@ -1,4 +1,4 @@
-"""Buffers: numbers on a device, of one dtype and one shape."""
+"""Buffers: arrays in the memory of a device."""
 
 from __future__ import annotations
 
@@ -10,21 +10,29 @@ import numpy as np
 
 from dala import resources
 from dala.errors import BufferTooLarge, FreedError, ReadOnlyError, ShapeError, UnsupportedDtype
-from dala.gpu.compute.convert import as_array, checked_shape, to_dtype
-from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, dtype_name
+from dala.gpu.compute.convert import ArrayLike, ShapeLike, as_array, checked_shape, to_dtype
+from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, DtypeLike, dtype_name
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.future import Future
 from dala.resources import Closing
+from dala.typing import NDArray
 
 
 class Buffer(Closing):
-    """Numbers on a device. Make one with :func:`dala.gpu.compute.buffer` and its like.
+    """An array in the memory of a device. Make one with :func:`dala.gpu.compute.buffer`.
 
-    A buffer is freed by ``free()``, ``close()``, leaving a ``with`` block, or when it is collected;
-    any other use after that raises FreedError. On the cpu and reference devices ``np.asarray(b)``,
-    ``read_binary`` and DLPack share the buffer's memory; elsewhere they give a fresh copy.
+    A buffer is freed by ``free()``, ``close()``, at the end of a ``with`` block, or when it is
+    garbage collected. Any other use after that raises FreedError. On the cpu and reference devices
+    ``np.asarray(b)``, ``read_binary`` and DLPack share the buffer's memory; on others they copy.
+
+    >>> from dala.gpu.compute import buffer
+    >>> b = buffer([[1, 2], [3, 4]], dtype="s32", device="cpu")
+    >>> b
+    <Buffer s32 (2, 2) on cpu>
+    >>> b.read_list()
+    [1, 2, 3, 4]
     """
 
     __slots__ = (
@@ -54,33 +62,37 @@ class Buffer(Closing):
         self.dtype = dtype
         self.nbytes = storage.nbytes
         self.readonly = readonly
-        #: True when a pipeline need not write it: it may vanish into the pass that reads it.
+        #: True for a buffer between stages of a pipeline, which a fused pass need not write.
         self.transient = transient
         self._storage: Storage | None = storage
-        #: What a kernel is specialised for; None once freed, so that every cached plan misses.
+        #: The key of cached plans; None once freed, so that no plan is found.
         self._key: tuple[Any, ...] | None = (engine, dtype, shape, storage.foreign)
         resources.track("buffer", engine.id, storage.nbytes)
 
-    # facts ------------------------------------------------------------------------------------
     @property
     def device(self) -> str:
-        """Id of the device the buffer lives on, such as "cpu" or "webgpu:0"."""
+        """Id of the buffer's device, such as "cpu" or "webgpu:0"."""
         return self.engine.id
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def freed(self) -> bool:
         """True once the buffer was freed."""
         return self._storage is None
+
+    @property
+    def ref(self) -> Buffer:
+        """The buffer itself, as ``inputs=[a.ref]`` in code from other languages."""
+        return self
 
     def __len__(self) -> int:
         if not self.shape:
@@ -103,48 +115,51 @@ class Buffer(Closing):
             )
         return self._storage
 
-    # out --------------------------------------------------------------------------------------
+    # reading ----------------------------------------------------------------------------------
     def read_binary(self) -> memoryview:
-        """The bytes, little-endian: the buffer's own memory where shared, else a copy."""
+        """Return the bytes, little-endian: the buffer's own memory if shared, else a copy."""
         storage = self.storage("read_binary")
         view = self.engine.host_view(storage)
         return self.engine.download(storage) if view is None else view
 
     def read(self) -> bytes:
-        """A copy of the bytes, little-endian."""
+        """Return a copy of the bytes, little-endian."""
         return bytes(self.read_binary())
 
-    def read_list(self) -> list[Any]:
-        """All numbers in one flat list."""
-        return self.numpy().ravel().tolist()
+    def read_list(self) -> list[float]:
+        """Return all elements in one flat list."""
+        elements: list[float] = self.numpy().ravel().tolist()
+        return elements
 
     def read_async(self) -> Future[bytes]:
-        """As :meth:`read` without waiting: a future to wait for or to await."""
+        """Start to read the bytes; return a future to wait for or to await."""
         storage = self.storage("read_async")
         return Future(self.engine.download_async(storage), bytes)
 
-    def numpy(self) -> np.ndarray[Any, Any]:
-        """The numbers as a NumPy array: the buffer's own memory where shared, else a copy."""
+    def numpy(self) -> NDArray:
+        """Return a NumPy array: over the buffer's own memory if shared, else a copy."""
         array = np.frombuffer(self.read_binary(), NUMPY[self.dtype]).reshape(self.shape)
         if self.readonly:
             array.flags.writeable = False
         return array
 
-    def to_array(self, shape: Any = None, dtype: Any = None) -> np.ndarray[Any, Any]:
-        """As :meth:`numpy`, in another shape or dtype if asked."""
+    def to_array(self, shape: ShapeLike | None = None, dtype: DtypeLike | None = None) -> NDArray:
+        """Return a NumPy array, reshaped or converted to a dtype if given."""
         array = self.numpy()
         if shape is not None:
             wanted = checked_shape(shape, "to_array")
             if math.prod(wanted) != array.size:
-                raise ShapeError(f"to_array: {array.size} numbers do not fill shape {wanted}.")
+                raise ShapeError.invalid("to_array", "shape", f"of {array.size} elements", wanted)
             array = array.reshape(wanted)
         if dtype is not None:
             array = array.astype(NUMPY[dtype_name(dtype, call="to_array")], copy=False)
         return array
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: DtypeLike | None = None, copy: bool | None = None) -> NDArray:
         if copy is False and self.engine.host_view(self.storage("np.asarray")) is None:
-            raise ValueError(f"np.asarray: a buffer on {self.engine.id} cannot be read uncopied")
+            raise ValueError(
+                f"np.asarray: a buffer on {self.engine.id} cannot be read without a copy"
+            )
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
@@ -154,32 +169,31 @@ class Buffer(Closing):
         return self.numpy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)  # what is handed out is always host memory
+        return (1, 0)  # kDLCPU: always host memory
 
     def __buffer__(self, flags: int) -> memoryview:
         return self.numpy().data
 
-    # in ---------------------------------------------------------------------------------------
-    def write(self, data: Any) -> None:
-        """Replaces the contents; data must hold as many numbers as the buffer."""
+    # writing ----------------------------------------------------------------------------------
+    def write(self, data: ArrayLike) -> None:
+        """Replace the contents with as many elements as the buffer has."""
         storage = self.storage("write")
         self.check_writable("write")
         array = to_dtype(as_array(data, "write"), self.dtype, "write")
         if array.size != self.size:
-            raise ShapeError(
-                f"write: the buffer {self.shape} holds {self.size} numbers, {array.size} came."
-            )
+            expected = f"{self.size} elements, as the buffer {self.shape} has"
+            raise ShapeError.invalid("write", "data", expected, array.size)
         self.engine.upload(storage, array.reshape(-1).view(np.uint8).data)
 
     def check_writable(self, call: str) -> None:
-        """Refuses a buffer over memory that its owner lent for reading only."""
+        """Raise ReadOnlyError for a buffer over read-only memory."""
         if self.readonly:
             raise ReadOnlyError(
                 f"{call}: the buffer shares read-only memory. Copy it first: buffer(np.array(x))."
             )
 
     def to(self, device: str) -> Buffer:
-        """The same numbers on another device; itself when it is already there."""
+        """Return a copy on another device, or the buffer itself if it is there."""
         engine = auto.get(device)
         storage = self.storage("to")
         if engine is self.engine:
@@ -192,28 +206,28 @@ class Buffer(Closing):
             engine.upload(target.storage("to"), data)
         return target
 
-    # end --------------------------------------------------------------------------------------
+    # freeing ----------------------------------------------------------------------------------
     def free(self) -> None:
-        """Gives the memory back. Freeing twice is fine."""
+        """Free the memory. Freeing twice is allowed."""
         storage, self._storage, self._key = self._storage, None, None
         if storage is not None:
             resources.untrack("buffer", self.engine.id, storage.nbytes)
             self.engine.release(storage)
 
     def close(self) -> None:
-        """As :meth:`free`."""
+        """Free the memory, as :meth:`free`."""
         self.free()
 
     def __del__(self) -> None:
-        # A buffer whose __init__ failed has no storage; at exit modules may be gone.
-        try:  # noqa: SIM105 - for every buffer that comes and goes, and twice as quick
+        # __init__ may have failed, and at exit modules may be gone.
+        try:  # noqa: SIM105 - twice as fast as suppress(), and every buffer gets here
             self.free()
         except Exception:
             pass
 
 
 def span(engine: Engine, storage: Storage) -> tuple[int, int] | None:
-    """Where memory begins and ends, if it is the host's."""
+    """Return the addresses where host memory begins and ends; None for device memory."""
     handle = storage.handle
     if type(handle) is Memory:
         return handle.address, handle.address + storage.nbytes
@@ -225,10 +239,10 @@ def span(engine: Engine, storage: Storage) -> tuple[int, int] | None:
 
 
 def overlap(a: Buffer, b: Buffer) -> bool:
-    """True when two buffers share memory: they are one, or lie over the same host memory."""
+    """Return True if two buffers share memory: one storage, or overlapping host memory."""
     one, other = a._storage, b._storage
     if one is None or other is None:
-        return False  # freed: whoever uses it says so
+        return False  # a freed buffer raises where it is used
     if one is other:
         return True
     if not (one.foreign or other.foreign) or not (a.nbytes and b.nbytes):
@@ -238,12 +252,15 @@ def overlap(a: Buffer, b: Buffer) -> bool:
 
 
 def check_dtype(engine: Engine, dtype: str, call: str) -> None:
-    """Refuses a dtype that the device cannot compute with."""
+    """Raise UnsupportedDtype for a dtype that the device does not support."""
     if dtype not in engine.dtypes:
         instead = "f32" if dtype == "f64" else "s32"
         raise UnsupportedDtype(
-            f"{call}: {engine.info().get('name', engine.id)} ({engine.id}) has no {dtype!r}; "
-            f"it has {', '.join(sorted(engine.dtypes))}. Use dtype={instead!r}, or device='cpu'."
+            f"{call}: {engine.info().get('name', engine.id)} ({engine.id}) does not support "
+            f"{dtype!r}, only {', '.join(sorted(engine.dtypes))}. Use dtype={instead!r}, or "
+            "device='cpu'.",
+            call=call,
+            argument="dtype",
         )
 
 
@@ -251,7 +268,7 @@ _host_bytes: int | None = None
 
 
 def _host_limit() -> int:
-    """Bytes of memory in this machine: what no buffer in host memory can exceed."""
+    """Return the machine's memory in bytes, the limit of buffers in host memory."""
     global _host_bytes
     if _host_bytes is None:
         try:
@@ -264,7 +281,7 @@ def _host_limit() -> int:
 def allocate(
     engine: Engine, shape: tuple[int, ...], dtype: str, *, zero: bool, call: str
 ) -> Buffer:
-    """A new buffer on an engine, or BufferTooLarge naming the limit."""
+    """Return a new buffer on an engine; raise BufferTooLarge, naming the limit."""
     nbytes = math.prod(shape) * ITEMSIZE[dtype]
     limit, what = engine.max_buffer_bytes, "allows buffers of"
     if limit is None:

@@ -1,27 +1,40 @@
-"""What people hand in (lists, arrays, bytes) to a dense little-endian array of one dtype."""
+"""Convert lists, arrays, bytes and Pillow images to dense little-endian arrays."""
 
 from __future__ import annotations
 
 import operator
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from dala.errors import DalaError, DtypeError, OutOfRange, ShapeError
 from dala.gpu.compute.dtypes import NUMPY
+from dala.typing import NDArray
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
+    from dala.gpu.compute.buffer import Buffer
+
+#: A shape: a tuple of ints, or one int for one axis.
+ShapeLike: TypeAlias = "int | Sequence[int] | NDArray"
+
+#: Numbers: a list (nested or flat), an array or scalar, bytes, a Pillow image, or a Buffer.
+ArrayLike: TypeAlias = "npt.ArrayLike | PillowImage | Buffer"
 
 MAX_RANK: Final = 16
 
-#: Pillow's modes whose numbers mean what a picture's do here, or are plain numbers.
+#: Pillow modes whose numbers are used unchanged.
 _PLAIN_MODES: Final = frozenset({"L", "RGB", "RGBA", "I", "F"})
-#: What the others become: modes with transparency RGBA, the rest RGB (see ``_picture``).
+#: Conversions of other modes; those not listed become RGB (see ``_from_pillow``).
 _MODES: Final = {"1": "L", "LA": "RGBA", "La": "RGBA", "PA": "RGBA", "RGBa": "RGBA"}
 
 
-def checked_shape(shape: Any, call: str) -> tuple[int, ...]:
-    """A shape as a tuple of whole numbers, or ShapeError.
+def checked_shape(shape: ShapeLike, call: str) -> tuple[int, ...]:
+    """Return a shape as a tuple of ints, or raise ShapeError.
 
     >>> checked_shape(3, "buffer"), checked_shape([2, 0], "buffer")
     ((3,), (2, 0))
@@ -30,7 +43,7 @@ def checked_shape(shape: Any, call: str) -> tuple[int, ...]:
     if isinstance(shape, int | np.integer) and not isinstance(shape, bool):
         shape = (shape,)
     if isinstance(shape, str | bytes) or not isinstance(shape, Sequence | np.ndarray):
-        raise ShapeError(f"{call}: shape must be a tuple of whole numbers, {given!r} came.")
+        raise ShapeError.invalid(call, "shape", "a tuple of ints", given)
     axes = []
     for axis in shape:
         try:
@@ -38,32 +51,30 @@ def checked_shape(shape: Any, call: str) -> tuple[int, ...]:
         except TypeError:
             size = -1
         if size < 0 or isinstance(axis, bool):
-            raise ShapeError(
-                f"{call}: shape must hold whole numbers of at least 0, {given!r} came."
-            )
+            raise ShapeError.invalid(call, "shape", "a tuple of ints of at least 0", given)
         axes.append(size)
     if len(axes) > MAX_RANK:
-        raise ShapeError(f"{call}: shape has {len(axes)} axes; at most {MAX_RANK} are allowed.")
+        raise ShapeError.invalid(call, "shape", f"of at most {MAX_RANK} axes", len(axes))
     return tuple(axes)
 
 
 def count_of(shape: tuple[int, ...]) -> int:
-    """Number of elements in a shape."""
+    """Return the number of elements in a shape."""
     total = 1
     for axis in shape:
         total *= axis
     return total
 
 
-def as_array(data: Any, call: str) -> np.ndarray[Any, Any]:
-    """Data as a NumPy array, without copying where it already is one."""
+def as_array(data: ArrayLike, call: str) -> NDArray:
+    """Return data as a NumPy array, without a copy if it is one."""
     if isinstance(data, np.ndarray):
         return data
     if isinstance(data, str):
-        raise DtypeError(f"{call}: data must be numbers, a text came. Encode it to bytes first.")
+        raise DtypeError.invalid(call, "data", "numbers", data, "Encode text to bytes first.")
     pillow = sys.modules.get("PIL.Image")
     if pillow is not None and isinstance(data, pillow.Image):
-        return _picture(data, call)
+        return _from_pillow(data, call)
     if isinstance(data, bytes | bytearray):
         return np.frombuffer(data, np.uint8)
     if not isinstance(data, list | tuple):
@@ -71,17 +82,19 @@ def as_array(data: Any, call: str) -> np.ndarray[Any, Any]:
     try:
         array = np.array(data)
         if array.dtype == np.float64 and array.size and np.abs(array).max() >= 2.0**63:
-            array = np.array(data, dtype=object)  # whole numbers this large lost digits as floats
+            array = np.array(data, dtype=object)  # ints this large lost digits as floats
         return array
     except (ValueError, TypeError) as error:
         raise ShapeError(
             f"{call}: data must be numbers in rows of equal length (a list, an array, or bytes): "
-            f"{error}"
+            f"{error}",
+            call=call,
+            argument="data",
         ) from None
 
 
-def _foreign(data: Any, call: str) -> np.ndarray[Any, Any]:
-    """An object of another library (a tensor, a scalar, a view) as an array."""
+def _foreign(data: Any, call: str) -> NDArray:
+    """Return an object of another library (a tensor, a scalar, a view) as an array."""
     try:
         return np.asarray(data)
     except DalaError:
@@ -93,15 +106,15 @@ def _foreign(data: Any, call: str) -> np.ndarray[Any, Any]:
         ) from None
 
 
-def _picture(image: Any, call: str) -> np.ndarray[Any, Any]:
-    """A Pillow image as an array: gray, RGB or RGBA, or the numbers of a mode that holds numbers.
+def _from_pillow(image: PillowImage, call: str) -> NDArray:
+    """Return a Pillow image as an array: gray, RGB or RGBA, or numbers for modes I and F.
 
-    Palettes and other colour spaces are resolved, since their numbers would be taken for colours.
+    Palettes and other color spaces are converted.
     """
     mode: str = image.mode
     try:
         if mode.startswith("I;16"):
-            return np.asarray(image).astype(np.int32)  # no 16-bit dtype here: the numbers, wider
+            return np.asarray(image).astype(np.int32)  # there is no 16-bit dtype
         if mode in _PLAIN_MODES:
             return np.asarray(image)
         if mode == "P":
@@ -111,15 +124,15 @@ def _picture(image: Any, call: str) -> np.ndarray[Any, Any]:
         return np.asarray(image.convert(_MODES.get(mode, "RGB")))
     except (OSError, ValueError) as error:
         raise DtypeError(
-            f"{call}: the Pillow image of mode {mode!r} cannot be read as a picture ({error}). "
-            "Give one that Pillow can load and convert to 'L', 'RGB' or 'RGBA'."
+            f"{call}: the Pillow image of mode {mode!r} cannot be read ({error}). "
+            "Pass one that Pillow can load and convert to 'L', 'RGB' or 'RGBA'."
         ) from None
 
 
-def to_dtype(array: np.ndarray[Any, Any], dtype: str, call: str) -> np.ndarray[Any, Any]:
-    """The array in a dtype, C-contiguous; refuses what would be changed by the conversion.
+def to_dtype(array: NDArray, dtype: str, call: str) -> NDArray:
+    """Return an array in a dtype, C-contiguous; raise if the conversion would change values.
 
-    Floats may be rounded to a narrower float; whole numbers never wrap, fractions are never cut.
+    Floats may be rounded to a narrower float. Integers never wrap, fractions are never truncated.
     """
     target = NUMPY[dtype]
     if array.dtype == target:
@@ -129,7 +142,7 @@ def to_dtype(array: np.ndarray[Any, Any], dtype: str, call: str) -> np.ndarray[A
     kind = array.dtype.kind
     if kind not in "biuf":
         raise DtypeError(
-            f"{call}: data of dtype {array.dtype} cannot become {dtype!r}. Give real numbers."
+            f"{call}: data of dtype {array.dtype} cannot become {dtype!r}. Pass real numbers."
         )
     if array.size == 0 or kind == "b":
         return np.asarray(array, dtype=target, order="C")
@@ -142,14 +155,12 @@ def to_dtype(array: np.ndarray[Any, Any], dtype: str, call: str) -> np.ndarray[A
     return np.asarray(array, dtype=target, order="C")
 
 
-def _from_objects(array: np.ndarray[Any, Any], dtype: str, call: str) -> np.ndarray[Any, Any]:
-    """Python ints beyond 64 bits arrive as objects: say which one does not fit."""
+def _from_objects(array: NDArray, dtype: str, call: str) -> NDArray:
+    """Convert an array of Python ints beyond 64 bits; raise for the first that does not fit."""
     info = np.iinfo(NUMPY[dtype]) if NUMPY[dtype].kind != "f" else None
     for value in array.flat:
         if not isinstance(value, bool | int | float | np.number):
-            raise DtypeError(
-                f"{call}: data must be numbers, {type(value).__name__} came ({value!r})."
-            )
+            raise DtypeError.invalid(call, "data", "numbers", value)
         if info and isinstance(value, int) and not info.min <= value <= info.max:
             raise _out_of_range(call, value, dtype)
     try:
@@ -158,7 +169,7 @@ def _from_objects(array: np.ndarray[Any, Any], dtype: str, call: str) -> np.ndar
         raise OutOfRange(f"{call}: a number does not fit in {dtype!r}. Scale the data.") from None
 
 
-def _check_float_range(array: np.ndarray[Any, Any], dtype: str, call: str) -> None:
+def _check_float_range(array: NDArray, dtype: str, call: str) -> None:
     limit = np.finfo(NUMPY[dtype]).max
     with np.errstate(invalid="ignore"):
         bad = np.isfinite(array) & (np.abs(array) > limit)
@@ -169,14 +180,14 @@ def _check_float_range(array: np.ndarray[Any, Any], dtype: str, call: str) -> No
         )
 
 
-def _check_int_range(array: np.ndarray[Any, Any], dtype: str, call: str) -> None:
+def _check_int_range(array: NDArray, dtype: str, call: str) -> None:
     info = np.iinfo(NUMPY[dtype])
     if array.dtype.kind == "f":
         whole = np.isfinite(array) & (np.floor(array) == array)
         if not whole.all():
             raise OutOfRange(
-                f"{call}: {float(array[~whole].flat[0])!r} is not a whole number, as {dtype!r} "
-                "needs. Round the data first, or use dtype='f32'."
+                f"{call}: {float(array[~whole].flat[0])!r} is not an integer, as {dtype!r} "
+                "requires. Round the data first, or use dtype='f32'."
             )
         bad = (array < float(info.min)) | (array >= float(info.max) + 1)
     else:
@@ -192,5 +203,5 @@ def _out_of_range(call: str, value: float, dtype: str) -> OutOfRange:
     info = np.iinfo(NUMPY[dtype])
     return OutOfRange(
         f"{call}: {value} does not fit in {dtype!r} ({info.min} to {info.max}). "
-        "Use a wider dtype, or bring the data into range."
+        "Use a wider dtype, or scale the data."
     )

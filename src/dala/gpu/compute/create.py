@@ -1,17 +1,36 @@
-"""Making buffers: from numbers, from bytes, from arrays and tensors of other libraries."""
+"""Functions that make buffers: from numbers, bytes, arrays and tensors of other libraries."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
 from dala.errors import DalaError, DtypeError, ShapeError
 from dala.gpu.compute.buffer import Buffer, allocate, check_dtype
-from dala.gpu.compute.convert import as_array, checked_shape, count_of, to_dtype
-from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, dtype_name
+from dala.gpu.compute.convert import (
+    ArrayLike,
+    ShapeLike,
+    as_array,
+    checked_shape,
+    count_of,
+    to_dtype,
+)
+from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, DtypeLike, dtype_name
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines.base import Engine
+from dala.typing import NDArray
+
+#: Raw bytes: any object with the buffer protocol.
+BytesLike: TypeAlias = bytes | bytearray | memoryview | NDArray
+
+
+class SupportsDLPack(Protocol):
+    """An array or tensor of a library that supports DLPack."""
+
+    def __dlpack__(self, *, stream: None = ...) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
 
 _NAMES: Final = {dtype: name for name, dtype in NUMPY.items()}
 
@@ -20,7 +39,7 @@ def _engine(device: str | None) -> Engine:
     return auto.current() if device is None else auto.get(device)
 
 
-def _fill(array: np.ndarray[Any, Any], dtype: str, device: str | None, call: str) -> Buffer:
+def _fill(array: NDArray, dtype: str, device: str | None, call: str) -> Buffer:
     engine = _engine(device)
     check_dtype(engine, dtype, call)
     made = allocate(engine, array.shape, dtype, zero=False, call=call)
@@ -30,20 +49,24 @@ def _fill(array: np.ndarray[Any, Any], dtype: str, device: str | None, call: str
 
 
 def buffer(
-    data: Any, shape: Any = None, dtype: Any = "f32", *, device: str | None = None
+    data: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DtypeLike = "f32",
+    *,
+    device: str | None = None,
 ) -> Buffer:
-    """A buffer holding a copy of some numbers.
+    """Return a buffer with a copy of some numbers.
 
     Args:
-        data: a list (nested or flat), a NumPy array, bytes, a Pillow image, or anything with the
+        data: a list (nested or flat), a NumPy array, bytes, a Pillow image, or any object with the
             buffer protocol.
-        shape: the shape; the data's own where left out. The count must fit.
-        dtype: "f32" (the default), "f64", "s32", "s64", "u32" or "u8"; NumPy names work too.
-        device: where it lives; the current device where left out.
+        shape: the shape; the default is the data's. The number of elements must match.
+        dtype: "f32", "f64", "s32", "s64", "u32" or "u8"; NumPy names work too.
+        device: the device; the default is the current one.
 
     Raises:
-        OutOfRange: a whole number does not fit the dtype; nothing is wrapped.
-        ShapeError: the data does not fill the shape.
+        OutOfRange: an integer does not fit the dtype; integers never wrap.
+        ShapeError: the number of elements does not match the shape.
 
     >>> b = buffer([1, 2, 3, 4], shape=(2, 2), device="cpu")
     >>> b.shape, b.dtype, b.nbytes
@@ -55,8 +78,8 @@ def buffer(
         data = data.numpy()
     array = as_array(data, "buffer")
     if wanted is not None and count_of(wanted) != array.size:
-        raise ShapeError(
-            f"buffer: shape {wanted} holds {count_of(wanted)} numbers, {array.size} came."
+        raise ShapeError.invalid(
+            "buffer", "data", f"{count_of(wanted)} elements, to fill {wanted}", array.size
         )
     array = to_dtype(array, name, "buffer")
     if wanted is not None:
@@ -65,11 +88,20 @@ def buffer(
 
 
 def buffer_zeros(
-    shape: Any, dtype: Any = "f32", *, device: str | None = None, transient: bool = False
+    shape: ShapeLike,
+    dtype: DtypeLike = "f32",
+    *,
+    device: str | None = None,
+    transient: bool = False,
 ) -> Buffer:
-    """A buffer of zeros.
+    """Return a buffer of zeros.
 
-    A ``transient`` one stands between stages of a pipeline: what it holds after a run is not told.
+    Args:
+        shape: the shape.
+        dtype: the dtype.
+        device: the device; the default is the current one.
+        transient: True for a buffer between stages of a pipeline; its contents are undefined after
+            a run.
 
     >>> buffer_zeros((2, 3), "u8", device="cpu").read()
     b'\\x00\\x00\\x00\\x00\\x00\\x00'
@@ -84,9 +116,9 @@ def buffer_zeros(
 
 
 def buffer_from_binary(
-    data: Any, shape: Any, dtype: Any = "u8", *, device: str | None = None
+    data: BytesLike, shape: ShapeLike, dtype: DtypeLike = "u8", *, device: str | None = None
 ) -> Buffer:
-    """A buffer from raw little-endian bytes; their number must match the shape exactly.
+    """Return a buffer from raw little-endian bytes; their number must match the shape.
 
     >>> buffer_from_binary(b"\\x01\\x00\\x00\\x00", (1,), "s32", device="cpu").read_list()
     [1]
@@ -98,23 +130,21 @@ def buffer_from_binary(
         view = memoryview(data)
         raw = view.cast("B") if view.contiguous and view.nbytes else memoryview(view.tobytes())
     except TypeError:
-        raise DtypeError(
-            f"{call}: data must be bytes, {type(data).__name__} came. Use buffer() for numbers."
-        ) from None
+        raise DtypeError.invalid(call, "data", "bytes", data, "Use buffer() for numbers.") from None
     needed = count_of(wanted) * ITEMSIZE[name]
     if raw.nbytes != needed:
-        raise ShapeError(
-            f"{call}: shape {wanted} of {name!r} needs {needed} bytes, {raw.nbytes} came."
+        raise ShapeError.invalid(
+            call, "data", f"{needed} bytes, to fill {wanted} of {name!r}", raw.nbytes
         )
     return _fill(np.frombuffer(raw, NUMPY[name]).reshape(wanted), name, device, call)
 
 
-def from_array(array: Any, *, device: str | None = None) -> Buffer:
-    """A buffer holding a copy of an array, its dtype kept (it must be one of the six).
+def from_array(array: ArrayLike, *, device: str | None = None) -> Buffer:
+    """Return a buffer with a copy of an array, in the array's dtype (one of the six).
 
-    A Pillow image of mode L, RGB or RGBA is copied as it is, (height, width[, channels]) of u8, I
-    as s32 and F as f32. 1 becomes gray of 0 and 255, I;16 becomes s32; palettes and other colour
-    spaces become RGB, and RGBA where they have transparency.
+    A Pillow image of mode L, RGB or RGBA becomes (height, width[, channels]) of u8, mode I s32,
+    mode F f32. Mode 1 becomes gray of 0 and 255, I;16 becomes s32. Palettes and other color spaces
+    become RGB, or RGBA if they have transparency.
 
     >>> from_array(np.zeros((2, 2), np.uint8), device="cpu").dtype
     'u8'
@@ -128,23 +158,31 @@ def from_array(array: Any, *, device: str | None = None) -> Buffer:
     return _fill(to_dtype(found, name, "from_array"), name, device, "from_array")
 
 
-def to_array(b: Buffer, shape: Any = None, dtype: Any = None) -> np.ndarray[Any, Any]:
-    """The numbers as a NumPy array, in another shape or dtype if asked.
+def to_array(b: Buffer, shape: ShapeLike | None = None, dtype: DtypeLike | None = None) -> NDArray:
+    """Return the buffer as a NumPy array, reshaped or converted to a dtype if given.
 
-    On the cpu and reference devices the array shares the buffer's memory where the dtype stays the
-    same; copy it to keep what it holds now.
+    On the cpu and reference devices the array shares the buffer's memory unless it is converted.
+
+    >>> to_array(buffer([1, 2, 3, 4], device="cpu"), (2, 2), "u8").tolist()
+    [[1, 2], [3, 4]]
     """
     return b.to_array(shape, dtype)
 
 
-def from_dlpack(x: Any, *, device: str | None = None) -> Buffer:
-    """A buffer over a tensor of another library (torch, JAX, CuPy, NumPy) through DLPack.
+def from_dlpack(x: SupportsDLPack, *, device: str | None = None) -> Buffer:
+    """Return a buffer over a tensor of another library (torch, JAX, CuPy, NumPy) through DLPack.
 
-    On the cpu and reference devices contiguous host memory is shared, not copied: both see what
-    either writes. Tensors on a GPU, and other devices here, are copied.
+    On the cpu and reference devices contiguous host memory is shared, not copied. GPU tensors are
+    copied, and so is every tensor for a buffer on another device.
+
+    >>> array = np.zeros(2, np.float32)
+    >>> b = from_dlpack(array, device="cpu")
+    >>> array[0] = 7
+    >>> b.read_list()
+    [7.0, 0.0]
     """
     if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype in _NAMES:
-        return _shared(x, _NAMES[x.dtype], device)  # what DLPack would give
+        return _shared(x, _NAMES[x.dtype], device)  # the same as through DLPack
     try:
         array = np.from_dlpack(x)
     except DalaError:
@@ -161,8 +199,8 @@ def from_dlpack(x: Any, *, device: str | None = None) -> Buffer:
     return _shared(array, dtype_name(array.dtype, call="from_dlpack"), device)
 
 
-def _shared(array: np.ndarray[Any, Any], name: str, device: str | None) -> Buffer:
-    """A buffer over the array's memory where the device can use that."""
+def _shared(array: NDArray, name: str, device: str | None) -> Buffer:
+    """Return a buffer over the array's memory if the device can use it, else a copy."""
     engine = _engine(device)
     check_dtype(engine, name, "from_dlpack")
     if array.flags.c_contiguous and array.dtype == NUMPY[name] and array.size:

@@ -1,12 +1,15 @@
-"""The six dtypes, their NumPy twins, and the names people call them by."""
+"""The six dtypes, their NumPy equivalents and their other names."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from dala.errors import DtypeError
+
+#: A dtype: a name such as "f32" or "float32", a NumPy dtype, or a scalar type.
+DtypeLike: TypeAlias = "str | type | np.dtype[Any]"
 
 DTYPES: Final = ("f32", "f64", "s32", "s64", "u32", "u8")
 
@@ -39,8 +42,8 @@ _ALIASES: Final = {
 _FROM_NUMPY: Final = {(dtype.kind, dtype.itemsize): name for name, dtype in NUMPY.items()}
 
 
-def dtype_name(dtype: Any, *, call: str = "dtype") -> str:
-    """The short name ("f32") of a dtype given as a name, a NumPy dtype or a scalar type.
+def dtype_name(dtype: DtypeLike, *, call: str = "dtype") -> str:
+    """Return the short name of a dtype, such as "f32".
 
     >>> dtype_name("float64"), dtype_name(np.uint8), dtype_name("s32")
     ('f64', 'u8', 's32')
@@ -64,7 +67,10 @@ def dtype_name(dtype: Any, *, call: str = "dtype") -> str:
             if name is not None:
                 return name
             dtype = found.name
-    raise DtypeError(
-        f"{call}: unknown dtype {dtype!r}; the dtypes are {', '.join(DTYPES)} (NumPy names such as "
-        "'float32' and 'uint8' work too). Convert the data to one of them first."
+    raise DtypeError.invalid(
+        call,
+        "dtype",
+        f"one of {', '.join(DTYPES)}, or a NumPy name such as 'float32' or 'uint8'",
+        dtype,
+        "Convert the data to one of them first.",
     )

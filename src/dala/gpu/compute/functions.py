@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dala
 from dala.errors import ArityError
@@ -17,6 +17,9 @@ from dala.gpu.compute.kernel import names as kernel_names
 from dala.gpu.compute.runnable import NO_PARAMS, Runnable
 from dala.gpu.compute.stream import stream
 from dala.typing import Params
+
+#: Facts about a device, by name.
+DeviceInfo: TypeAlias = dict[str, Any]
 
 if TYPE_CHECKING:
     from dala.gpu.surface import Surface
@@ -332,7 +335,7 @@ def free_many(buffers: Iterable[Buffer]) -> None:
 
 
 # the device -----------------------------------------------------------------------------------
-def device_info() -> dict[str, Any]:
+def device_info() -> DeviceInfo:
     """Return facts about the current device: ``name``, ``gpu``, ``backend``, ``version`` and more.
 
     >>> import dala

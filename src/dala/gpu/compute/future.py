@@ -1,4 +1,4 @@
-"""A result that is not there yet: wait for it, or await it."""
+"""Futures: results to wait for or to await."""
 
 from __future__ import annotations
 
@@ -12,26 +12,32 @@ T = TypeVar("T")
 
 
 class Future(Generic[T]):
-    """A value on its way. ``result(timeout)`` waits, ``await future`` waits in asyncio."""
+    """A result that is not available yet. ``result(timeout)`` waits, ``await future`` awaits it.
+
+    >>> from dala.gpu.compute import buffer, read_async
+    >>> future = read_async(buffer([1, 2], dtype="u8", device="cpu"))
+    >>> future.result(timeout=60)
+    b'\\x01\\x02'
+    """
 
     def __init__(self, source: ConcurrentFuture[Any], convert: Callable[[Any], T]) -> None:
         self._source = source
         self._convert = convert
 
     def done(self) -> bool:
-        """True when ``result`` will not wait."""
+        """Return True if ``result`` would not wait."""
         return self._source.done()
 
     def result(self, timeout: float | None = None) -> T:
-        """The value; raises TimeoutError after ``timeout`` seconds, or what went wrong."""
+        """Return the value, or raise the error; TimeoutError after ``timeout`` seconds."""
         return self._convert(self._source.result(timeout))
 
-    def add_done_callback(self, function: Callable[[Future[T]], object]) -> None:
-        """Calls ``function(self)`` when done, perhaps on another thread."""
+    def add_done_callback(self, function: Callable[[Future[T]], None]) -> None:
+        """Call ``function(self)`` when done, possibly on another thread."""
         self._source.add_done_callback(lambda _: function(self))
 
     def __await__(self) -> Generator[Any, None, T]:
-        import asyncio  # here, because it takes longer to import than all of this package
+        import asyncio  # slow to import
 
         value = yield from asyncio.wrap_future(self._source).__await__()
         return self._convert(value)

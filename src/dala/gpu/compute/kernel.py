@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -26,8 +26,11 @@ from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.params import check_params
-from dala.gpu.compute.runnable import NO_PARAMS, Runnable
+from dala.gpu.compute.runnable import NO_PARAMS, InstanceDoc, Runnable
 from dala.typing import Params
+
+#: A Python function in the kernel language.
+KernelFunction: TypeAlias = Callable[..., Any]
 
 
 class Kernel(Runnable):
@@ -41,6 +44,8 @@ class Kernel(Runnable):
     >>> double(buffer([1.0, 2.0], device="cpu")).read_list()
     [2.0, 4.0]
     """
+
+    __doc__ = InstanceDoc(__doc__)
 
     def __init__(self, name: str, decl: KernelDecl | Callable[[], KernelDecl]) -> None:
         self.name = name
@@ -65,7 +70,8 @@ class Kernel(Runnable):
         return self.decl.params
 
     @property
-    def __doc__(self) -> str:  # type: ignore[override]
+    def doc(self) -> str:
+        """The docstring of the function."""
         return self.decl.doc
 
     def __repr__(self) -> str:
@@ -163,7 +169,7 @@ class Kernel(Runnable):
     @staticmethod
     def register(
         name: str,
-        source: str | Callable[..., Any] | Kernel,
+        source: str | KernelFunction | Kernel,
         inputs: int | None = None,
         params: Sequence[str] | None = None,
     ) -> Kernel:
@@ -219,12 +225,12 @@ _custom: dict[str, Kernel] = {}
 
 
 @overload
-def kernel(source: Callable[..., Any] | str, *, name: str | None = None) -> Kernel: ...
+def kernel(source: KernelFunction | str, *, name: str | None = None) -> Kernel: ...
 @overload
-def kernel(*, name: str | None = None) -> Callable[[Callable[..., Any]], Kernel]: ...
+def kernel(*, name: str | None = None) -> Callable[[KernelFunction], Kernel]: ...
 def kernel(
-    source: Callable[..., Any] | str | None = None, *, name: str | None = None
-) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
+    source: KernelFunction | str | None = None, *, name: str | None = None
+) -> Kernel | Callable[[KernelFunction], Kernel]:
     """Make a kernel from a Python function or its text, registered under the function's name.
 
     >>> from dala.gpu.compute import buffer
@@ -253,7 +259,7 @@ def _name_in(text: str) -> str:
 
 def _declare(
     name: str,
-    source: str | Callable[..., Any],
+    source: str | KernelFunction,
     inputs: int | None,
     params: Sequence[str] | None,
 ) -> KernelDecl:
@@ -271,7 +277,7 @@ def _declare(
 
 
 def declare_function(
-    function: Callable[..., Any],
+    function: KernelFunction,
     name: str,
     inputs: int | None = None,
     params: Sequence[str] | None = None,

@@ -9,7 +9,7 @@ operations are fused with their neighbors in a pipeline; engine code runs where 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from dala.errors import (
     DtypeMismatch,
@@ -31,7 +31,12 @@ from dala.gpu.compute.params import CheckedValues, Parameter, check_values
 from dala.gpu.compute.runnable import NO_PARAMS, Runnable
 from dala.typing import Params
 
-__all__ = ["Operation", "Task", "Tensor", "elements"]
+__all__ = ["Operand", "Operation", "OperationValues", "Task", "Tensor", "elements"]
+
+#: Checked parameter values by name; their types are those that the operation declares.
+OperationValues: TypeAlias = dict[str, Any]
+#: An input or the result of a definition in NumPy: an array of any dtype, or a number.
+Operand: TypeAlias = Any
 
 
 class Operation(Runnable):
@@ -67,7 +72,7 @@ class Operation(Runnable):
         self._defaults = () if required else self.check_params({})
 
     # for subclasses -----------------------------------------------------------------------------
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor | None:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor | None:
         """Return the shape and dtype of the output that a call makes; None if it must be given.
 
         Raises an error if the inputs do not fit; use :meth:`shape_error` and the like.
@@ -75,22 +80,22 @@ class Operation(Runnable):
         return inputs[0]
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         """Check an output; return the values, completed with those that depend on shapes."""
         wanted = self.result(inputs, values)
         if wanted is not None:
             self.want(output, wanted)
         return values
 
-    def define(self, task: Task, *arrays: Any) -> Any:
+    def define(self, task: Task, *arrays: Operand) -> Operand:
         """Compute the result with NumPy: the definition, which the reference engine runs.
 
         Arrays are as stored. A u8 result may be floats, which are rounded (halves up) and clamped.
         """
         raise NotImplementedError
 
-    def lower(self, task: Task) -> tuple[Kernel, dict[str, Any]] | None:
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
         """Return an equivalent kernel of the language and its parameters, or None."""
         return None
 
@@ -156,8 +161,9 @@ class Operation(Runnable):
         return self.options
 
     @property
-    def __doc__(self) -> str:  # type: ignore[override]
-        return type(self).__dict__.get("__doc__") or ""
+    def doc(self) -> str:
+        """The docstring of the class."""
+        return type(self).__doc__ or ""
 
     def __repr__(self) -> str:
         first = len(self.takes) - self.optional
@@ -193,7 +199,7 @@ class Operation(Runnable):
         engine: Engine,
         inputs: Sequence[Buffer],
         output: Buffer,
-        values: dict[str, Any],
+        values: OperationValues,
     ) -> Task:
         tensors = tuple(Tensor(b.shape, b.dtype) for b in inputs)
         target = Tensor(output.shape, output.dtype)

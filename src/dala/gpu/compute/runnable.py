@@ -20,6 +20,16 @@ MAX_PLANS = 1024
 NO_PARAMS: Params = {}
 
 
+class InstanceDoc:
+    """The docstring of a class whose instances have docstrings of their own."""
+
+    def __init__(self, doc: str | None) -> None:
+        self._doc = doc
+
+    def __get__(self, instance: Runnable | None, owner: type) -> str | None:
+        return self._doc if instance is None else instance.doc
+
+
 class Runnable(ABC):
     """Work that runs over buffers: a :class:`Kernel` of the language, or an :class:`Operation`.
 
@@ -48,6 +58,11 @@ class Runnable(ABC):
     @abstractmethod
     def params(self) -> Sequence[ParamDecl | Parameter]:
         """The parameters, with types, ranges and defaults."""
+
+    @property
+    @abstractmethod
+    def doc(self) -> str:
+        """The documentation of the kernel."""
 
     @abstractmethod
     def bind(

@@ -1,4 +1,4 @@
-"""Streams: commands submitted to a queue and run in the background."""
+"""Streams: submitted commands that run in the background."""
 
 from __future__ import annotations
 

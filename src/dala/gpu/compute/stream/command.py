@@ -1,8 +1,7 @@
-"""Commands: work that was submitted, how it goes, and waiting for its end.
+"""Commands: submitted work, its state, and waiting for its end.
 
-A :class:`Command` holds the progress of its work and none of the work itself, so that keeping one
-keeps no buffer. What is pending is known by id to all; of what has ended, the last few thousand are
-remembered, so that a plain id can still be asked about.
+A :class:`Command` holds the state of its work and not the work itself, so keeping one keeps no
+buffer alive. Pending commands are found by id; so are the last few thousand that have ended.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dala.errors import CommandTimeout, FreedError, ParameterError, UnknownComma
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-#: Commands remembered by id after their end.
+#: Ended commands that are found by id.
 REMEMBERED: Final = 4096
 
 _ids = count(1)
@@ -30,25 +29,25 @@ _lock = threading.Lock()
 
 
 class CommandState:
-    """How one command goes: shared by its Command and by the stream that runs it.
+    """The state of one command, shared by its Command and the stream that runs it.
 
     The future's result is the error, or None.
     """
 
-    __slots__ = ("dropped", "future", "id", "name", "told")
+    __slots__ = ("dropped", "future", "id", "name", "reported")
 
     def __init__(self, name: str) -> None:
         self.id = next(_ids)
         self.name = name
         self.future = _running()
-        #: True once nobody holds the Command.
+        #: True once the Command was garbage collected.
         self.dropped = False
-        #: True once somebody has seen the error.
-        self.told = False
+        #: True once the error was reported to a caller or logged.
+        self.reported = False
         _pending[self.id] = self
 
     def end(self, error: BaseException | None = None) -> None:
-        """Tells all who wait that the work has ended, well or with an error."""
+        """Mark the work as ended, with or without an error, and wake the waiting threads."""
         with _lock:
             _ended[self.id] = self
             _pending.pop(self.id, None)
@@ -58,25 +57,25 @@ class CommandState:
 
     @property
     def error(self) -> BaseException | None:
-        """What went wrong, or None; None as well while the work is pending."""
+        """The error, or None; None also while the work is pending."""
         if not self.future.done():
             return None
-        self.told = True
+        self.reported = True
         return self.future.result()
 
-    def tell(self) -> None:
-        """Logs an error that nobody has seen, and that perhaps nobody will."""
-        if self.told or not self.future.done() or self.future.result() is None:
+    def log_error(self) -> None:
+        """Log an error that was not reported to a caller."""
+        if self.reported or not self.future.done() or self.future.result() is None:
             return
         import logging
 
-        self.told = True
+        self.reported = True
         logging.getLogger("dala").error(
-            "dala: %s. The Command was dropped without a look at its error.", self.future.result()
+            "dala: %s. The Command was dropped without checking its error.", self.future.result()
         )
 
     def outcome(self, call: str, timeout: float | None) -> BaseException | None:
-        """Waits for the end and gives what went wrong, or None; CommandTimeout if it takes long."""
+        """Wait for the end; return the error or None. Raise CommandTimeout after ``timeout``."""
         if timeout is not None:
             timeout = seconds(call, timeout)
         try:
@@ -84,22 +83,24 @@ class CommandState:
         except TimeoutError:
             raise CommandTimeout(
                 f"{call}: command {self.id}, {self.name}, has not ended within {timeout:g} s. It "
-                "goes on; wait again, or longer."
+                "continues; wait again, or longer.",
+                call=call,
+                argument="timeout",
             ) from None
 
     def wait(self, call: str, timeout: float | None) -> None:
-        """Waits for the end; raises the work's error, or CommandTimeout."""
+        """Wait for the end; raise the error of the work, or CommandTimeout."""
         error = self.outcome(call, timeout)
-        self.told = True
+        self.reported = True
         if error is not None:
             raise _again(error)
 
 
 def _again(error: BaseException) -> BaseException:
-    """The error for one more to raise: raised itself, it would keep the frames of all who did."""
+    """Return a copy of an error to raise: the original would keep the frames of every caller."""
     try:
         made = copy(error)
-    except Exception:  # some errors are made in a way that copying does not know
+    except Exception:  # an error that cannot be copied
         return error
     if type(made) is not type(error):
         return error
@@ -108,25 +109,24 @@ def _again(error: BaseException) -> BaseException:
 
 
 def _running() -> Future[BaseException | None]:
-    from concurrent.futures import Future  # here, because it takes long to import
+    from concurrent.futures import Future  # slow to import
 
     future: Future[BaseException | None] = Future()
-    future.set_running_or_notify_cancel()  # a task that is cancelled does not cancel the work
+    future.set_running_or_notify_cancel()  # cancelling a task does not cancel the work
     return future
 
 
 def seconds(call: str, timeout: float) -> float:
-    """A timeout that the system can wait for, checked."""
+    """Return a checked timeout, within the limits of the system."""
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout != timeout:
-        raise ParameterError(
-            f"{call}: timeout must be a number of seconds, or None to wait as long as it takes; "
-            f"{timeout!r} came."
+        raise ParameterError.invalid(
+            call, "timeout", "a number of seconds, or None for no limit", timeout
         )
     return min(max(float(timeout), 0.0), threading.TIMEOUT_MAX)
 
 
 class Command(int):
-    """Work that was submitted: an int, which is its id, that can be waited for and awaited.
+    """Submitted work: an int, its id, to wait for or to await.
 
     >>> from dala.gpu.compute import buffer, submit
     >>> a = buffer([1.0, 2.0], device="cpu")
@@ -147,47 +147,47 @@ class Command(int):
 
     @property
     def name(self) -> str:
-        """What it does, such as "run_kernel('blur')"."""
+        """Its description, such as "run_kernel('blur')"."""
         return self._progress.name
 
     @property
     def error(self) -> BaseException | None:
-        """What went wrong, or None; None as well while it is pending. Never waits."""
+        """The error, or None; None also while it is pending. Never waits."""
         return self._progress.error
 
     def done(self) -> bool:
-        """True once it has ended, well or not."""
+        """Return True once it has ended, with or without an error."""
         return self._progress.future.done()
 
     def result(self, timeout: float | None = None) -> None:
-        """Waits for the end; what was computed is in the output buffer.
+        """Wait for the end; the result is in the output buffer.
 
         Raises:
-            CommandTimeout: it has not ended after ``timeout`` seconds; it goes on.
-            DalaError: what went wrong in it; the message names the command.
+            CommandTimeout: it has not ended after ``timeout`` seconds; it continues.
+            DalaError: the error of the work; the message names the command.
         """
         self._progress.wait("Command.result", timeout)
 
     def poll(self) -> str:
-        """How it goes, as :func:`poll`."""
+        """Return its state, as :func:`poll`."""
         return poll(self)
 
     def wait(self, timeout: float | None = None) -> None:
-        """Waits for the end, as :func:`wait`."""
+        """Wait for the end, as :func:`wait`."""
         wait(self, timeout)
 
     def __await__(self) -> Generator[Any, None, None]:
-        import asyncio  # here, because it takes longer to import than all of this package
+        import asyncio  # slow to import
 
         error = yield from asyncio.wrap_future(self._progress.future).__await__()
-        self._progress.told = True
+        self._progress.reported = True
         if error is not None:
             raise _again(error)
 
     def __del__(self) -> None:
         with suppress(Exception):  # at exit modules may be gone
             self._progress.dropped = True
-            self._progress.tell()
+            self._progress.log_error()
 
     def __repr__(self) -> str:
         future, state = self._progress.future, "pending"
@@ -198,18 +198,24 @@ class Command(int):
     __str__ = int.__repr__
 
     def __reduce__(self) -> tuple[type[int], tuple[int]]:
-        return int, (int(self),)  # a copy elsewhere is an id and nothing more
+        return int, (int(self),)  # a pickled command is its id
 
 
 def poll(command: int) -> str:
-    """How a command goes: "pending" or "completed"; raises its error if it has failed.
+    """Return "pending" or "completed"; raise the error of a failed command.
 
     Args:
-        command: a Command, or its id. An id is remembered while the command is pending and until
-            4096 others have ended after it.
+        command: a Command, or its id. An id is valid while the command is pending and until 4096
+            others have ended after it.
 
     Raises:
         UnknownCommand: no command has this id.
+
+    >>> from dala.gpu.compute import poll, submit
+    >>> command = submit({"op": "barrier"})
+    >>> command.wait()
+    >>> poll(command)
+    'completed'
     """
     progress = _find("poll", command)
     if not progress.future.done():
@@ -219,11 +225,18 @@ def poll(command: int) -> str:
 
 
 def wait(command: int, timeout: float | None = None) -> None:
-    """Waits until a command, given itself or by its id, has ended; raises its error if it failed.
+    """Wait for the end of a command; raise its error if it failed.
+
+    Args:
+        command: a Command, or its id.
+        timeout: seconds to wait at most; None for no limit.
 
     Raises:
         UnknownCommand: no command has this id.
-        CommandTimeout: it has not ended after ``timeout`` seconds; it goes on.
+        CommandTimeout: it has not ended after ``timeout`` seconds; it continues.
+
+    >>> from dala.gpu.compute import submit, wait
+    >>> wait(submit({"op": "barrier"}))
     """
     _find("wait", command).wait("wait", timeout)
 
@@ -232,28 +245,29 @@ def _find(call: str, command: object) -> CommandState:
     if isinstance(command, Command):
         return command._progress
     if not isinstance(command, int) or isinstance(command, bool):
-        raise UnknownCommand(
-            f"{call}: a Command or its id is expected, {type(command).__name__} came. "
-            "submit(...) gives one."
+        raise UnknownCommand.invalid(
+            call, "command", "a Command or its id", command, "submit(...) returns one."
         )
     found = _pending.get(command) or _ended.get(command)
     if found is None:
         raise UnknownCommand(
-            f"{call}: there is no command {command}. Ids come from submit(...); of those that have "
-            f"ended, the last {REMEMBERED} are remembered."
+            f"{call}: no command {command}. submit(...) returns ids; of ended commands, the last "
+            f"{REMEMBERED} are kept.",
+            call=call,
+            argument="command",
         )
     return found
 
 
 def _after_fork() -> None:
     global _lock
-    _lock = threading.Lock()  # another thread of the parent may have held it
+    _lock = threading.Lock()  # a thread of the parent may have held it
     for progress in list(_pending.values()):
         progress.future = _running()
-        progress.told = True  # it is no news: the parent is told how it ends
+        progress.reported = True  # the parent reports it
         progress.end(
             FreedError(
-                f"command {progress.id}, {progress.name}, stayed behind in the parent process. "
+                f"command {progress.id}, {progress.name}, belongs to the parent process. "
                 "Submit it again."
             )
         )

@@ -1,9 +1,9 @@
-"""One piece of submitted work: what it runs, what it touches, and how its error is told."""
+"""One submitted job: its work, the memory it uses, and its errors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from dala.errors import DalaError, FreedError
 from dala.gpu.compute.buffer import span
@@ -11,23 +11,23 @@ from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.stream.command import CommandState
 
 FREED: Final = (
-    "a buffer was freed before the work had begun. Free it after the command has ended; one that "
-    "is merely let go of is kept until then."
+    "a buffer was freed before the work began. Free it after the command has ended, or drop it: "
+    "the command keeps its buffers."
 )
 
 
 class Job:
-    """One piece of work: what it runs, what it touches, and whom it holds up."""
+    """One submitted job: its work, the memory it uses, and the jobs that wait for it."""
 
     __slots__ = (
         "background",
+        "barriers",
         "engine",
         "followers",
-        "held_up",
         "keep",
-        "let_go",
         "name",
         "progress",
+        "released",
         "run",
         "spans",
         "touches",
@@ -44,54 +44,54 @@ class Job:
         run: Callable[[], None] | None = None,
         reads: Sequence[Storage] = (),
         writes: Sequence[Storage] = (),
-        keep: Any = None,
+        keep: tuple[object, ...] | None = None,
     ) -> None:
         self.name = name
         self.background = background
-        #: None for a barrier, which touches everything and runs nothing.
+        #: None for a barrier, which orders everything and runs nothing.
         self.engine = engine
         self.run = run
         self.touches = dict.fromkeys(reads, False) | dict.fromkeys(writes, True)
-        #: Where those of its buffers begin and end that lie over somebody else's memory.
+        #: Address ranges of its buffers over foreign memory.
         self.spans = {s: span(engine, s) for s in self.touches if engine and s.foreign}
-        #: The buffers, so that none is collected meanwhile.
+        #: The buffers, kept alive until the job has ended.
         self.keep = keep
-        #: How many others must come first.
+        #: The number of jobs that must come first.
         self.waiting = 0
-        #: Those that wait until this one is done, or enqueued where the device keeps the order.
+        #: Jobs that wait until this one is done, or enqueued if the device keeps the order.
         self.followers: list[Job] = []
-        #: Barriers, which wait until it has ended.
-        self.held_up: list[Job] = []
-        self.let_go = False
+        #: Barriers that wait until it has ended.
+        self.barriers: list[Job] = []
+        self.released = False
 
 
 def where(job: Job) -> str:
-    """The device's id, for the counts."""
+    """Return the id of the job's device, for diagnostics."""
     return "host" if job.engine is None else job.engine.id
 
 
 def is_freed(job: Job) -> bool:
-    """True if memory that it touches was given back."""
+    """Return True if memory of the job was freed."""
     return any(storage.handle is None for storage in job.touches)
 
 
 def check_alive(job: Job) -> None:
-    """Refuses work on memory that was given back."""
+    """Raise FreedError if memory of the job was freed."""
     if is_freed(job):
         raise FreedError(FREED)
 
 
 def named(error: BaseException, job: Job, among: int = 1) -> BaseException:
-    """The error with the command's id and name in its message, of the same type."""
+    """Return the error with the command's id and name in its message."""
     whole: BaseException | None = error
-    while whole is not None:  # what its frames hold would live as long as the error
+    while whole is not None:  # its frames would keep buffers alive
         import traceback  # only errors need it
 
         traceback.clear_frames(whole.__traceback__)
         whole = whole.__cause__ or whole.__context__
     label = f"command {job.progress.id}, {job.name}"
     if among > 1:
-        label += f" (or another of {among} that were done together)"
+        label += f" (or another of {among} that ran together)"
     if isinstance(error, DalaError) and type(error).__init__ is DalaError.__init__:
         made = error.within(label)
         made.__cause__ = error

@@ -1,11 +1,11 @@
-"""The order of submitted work: who waits for whom, who is next, and the threads that do it.
+"""The scheduler of submitted jobs: their dependencies, their order, and the worker threads.
 
-A job waits for those before it that touch the same memory where one of the two writes; everything
-else may overlap. On an engine with a queue of its own, which keeps the order by itself, a job lets
-the next ones go when it is enqueued, and has ended when the device has done it.
+A job waits for earlier jobs that use the same memory if one of the two writes it; others may
+overlap. An engine with its own queue keeps the order itself: there a job releases its followers
+when it is enqueued, and ends when the device has finished it.
 
-Worker threads know the queue and never the stream, so a stream that nobody holds any more is
-collected; they are woken through a ``SimpleQueue``, which finalizers may use too.
+Worker threads refer to the queue and never to the stream, so an unused stream is garbage collected.
+They are woken through a ``SimpleQueue``, which is safe in finalizers.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.stream.command import CommandState
 from dala.gpu.compute.stream.job import FREED, Job, check_alive, is_freed, named, where
 
-#: How long leaving the interpreter may wait for work under way, in seconds.
-PATIENCE: Final = 10.0
+#: Seconds that the exit of the interpreter waits for running work.
+EXIT_TIMEOUT: Final = 10.0
 
-#: Commands enqueued on a device beyond those it is at; what comes later may pass all others.
+#: Commands enqueued on a device ahead of time. The rest stay here, where they can be reordered.
 DEPTH: Final = 16
 
 
 class _Use:
-    """Who is about to use some memory."""
+    """The jobs that will use some memory."""
 
     __slots__ = ("readers", "span", "writer")
 
@@ -44,7 +44,7 @@ class _Use:
 
 
 class Queue:
-    """Jobs that have not ended, in their order, and the workers."""
+    """The pending jobs of a stream, in order, and its worker threads."""
 
     def __init__(self, workers: int, limit: int) -> None:
         self.workers = workers
@@ -63,12 +63,12 @@ class Queue:
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._dropping = False
-        #: By engine, if a worker waits for it: what it will have to wait for next.
+        #: Per engine that a worker waits for: the jobs enqueued since.
         self._enqueued_on: dict[Engine, list[Job]] = {}
 
-    # coming in --------------------------------------------------------------------------------
+    # submitting -------------------------------------------------------------------------------
     def put(self, job: Job, *, block: bool = True) -> bool:
-        """Takes a job; while the queue is full it waits, or gives False where told not to."""
+        """Add a job. While the queue is full, wait, or return False if ``block`` is False."""
         with self._room:
             while not self.closing and len(self._pending) >= self.limit:
                 if not block:
@@ -83,7 +83,7 @@ class Queue:
             if job.engine is None:
                 job.waiting = len(self._pending)
                 for other in self._pending.values():
-                    other.held_up.append(job)
+                    other.barriers.append(job)
                 self._barrier = job
             else:
                 before = self._before(job)
@@ -96,12 +96,12 @@ class Queue:
         return True
 
     def pending(self) -> list[CommandState]:
-        """What has not ended, oldest first."""
+        """Return the states of pending commands, oldest first."""
         with self._lock:
             return [job.progress for job in self._pending.values()]
 
     def _before(self, job: Job) -> set[Job]:
-        """Those that a new job must wait for; its own uses are written down."""
+        """Return the jobs that a new job must wait for, and record its own uses."""
         found: set[Job] = set()
         if self._barrier is not None:
             found.add(self._barrier)
@@ -118,11 +118,11 @@ class Queue:
                 use.writer, use.readers = job, set()
             else:
                 use.readers.add(job)
-        found.discard(job)  # where it reads and writes two buffers over the same memory
+        found.discard(job)  # it may read and write two buffers over the same memory
         return found
 
     def _overlapping(self, span: tuple[int, int]) -> list[_Use]:
-        """Uses of shared memory, which several buffers may lie over."""
+        """Return the uses of foreign memory that overlap a range of addresses."""
         return [
             use
             for use in self._uses.values()
@@ -143,13 +143,13 @@ class Queue:
         )
         worker.start()
         self._threads.append(worker)
-        _end_with_the_interpreter()
+        _register_exit()
 
     def turn(self) -> bool:
-        """Does the next job, if any; False when there will be no more."""
+        """Run the next job, if any; return False if there will be no more."""
         with self._room:
             while self._ready and self._full(self._ready[0][2].engine):
-                self._room.wait()  # and then take the first, which may be another
+                self._room.wait()  # the first job may be another afterwards
             if not self._ready:
                 return not self.closing or bool(self._pending)
             job = heappop(self._ready)[2]
@@ -169,20 +169,20 @@ class Queue:
 
     def _do(self, job: Job) -> None:
         if self._dropping:
-            raise FreedError("it was dropped, because the interpreter was about to end.")
+            raise FreedError("dropped because the interpreter exits.")
         if job.run is None:
             return
         check_alive(job)
         try:
             job.run()
         except (AttributeError, TypeError):
-            check_alive(job)  # freed at the very moment it began
+            check_alive(job)  # freed as it began
             raise
 
     def _enqueued(self, job: Job, engine: Engine) -> None:
-        """Lets the next ones go; one worker waits for the device, for all that came meanwhile."""
+        """Release the followers of a job. One worker waits for the device, for all jobs since."""
         with self._lock:
-            self._let_go(job)
+            self._release(job)
             waited_for = engine in self._enqueued_on
             self._enqueued_on.setdefault(engine, []).append(job)
         while not waited_for:
@@ -203,9 +203,9 @@ class Queue:
             del batch, error
 
     def _end_all(self, batch: list[Job], error: BaseException | None) -> None:
-        """Ends what the device did together; it does not say which of them an error is about."""
+        """End jobs that the device ran together; its error does not say which one failed."""
         freed: list[Job] = []
-        if isinstance(error, DeviceError) and "given back" in str(error):
+        if isinstance(error, DeviceError) and isinstance(error.__cause__, FreedError):
             freed = [job for job in batch if is_freed(job)]
         for job in batch:
             if freed:
@@ -213,11 +213,11 @@ class Queue:
             else:
                 self._end(job, None if error is None else named(error, job, len(batch)))
 
-    def _let_go(self, job: Job) -> None:
-        """Lets those go that touch the same memory."""
-        if job.let_go:
+    def _release(self, job: Job) -> None:
+        """Release the jobs that wait for the memory of a job."""
+        if job.released:
             return
-        job.let_go = True
+        job.released = True
         for storage in job.touches:
             use = self._uses[storage]
             use.readers.discard(job)
@@ -236,49 +236,49 @@ class Queue:
     def _end(self, job: Job, error: BaseException | None) -> None:
         resources.untrack("command", where(job), 0)
         progress = job.progress
-        progress.told = self._dropping  # then nobody is left to be told
+        progress.reported = self._dropping  # at exit no caller is left
         with self._room:
-            self._let_go(job)
-            self._count_down(job.held_up)
+            self._release(job)
+            self._count_down(job.barriers)
             if self._barrier is job:
                 self._barrier = None
             del self._pending[progress.id]
-            job.run = job.keep = None  # whoever waits finds the buffers let go of
+            job.run = job.keep = None  # waiting threads may free the buffers at once
             job.touches.clear()
             progress.end(error)
             self._room.notify_all()
             if self.closing and not self._pending:
                 self._wake_all()
         if progress.dropped:
-            progress.tell()
+            progress.log_error()
 
     # the end ----------------------------------------------------------------------------------
     def close_soon(self) -> None:
-        """Takes no more jobs; workers end after the last. Neither waits nor locks."""
+        """Refuse further jobs; the workers end after the last one. Neither waits nor locks."""
         self.closing = True
         self._wake_all()
 
     def close(self, timeout: float | None = None) -> None:
-        """As :meth:`close_soon`, then waits for what is pending."""
+        """Refuse further jobs and wait for the pending ones."""
         self.close_soon()
         with self._room:
-            self._room.notify_all()  # those who wait for room will get none
+            self._room.notify_all()  # threads that wait for room raise
         until = None if timeout is None else time.monotonic() + timeout
         for worker in self._threads:
             if worker is not threading.current_thread():
                 worker.join(None if until is None else max(until - time.monotonic(), 0.0))
 
     def drop(self) -> None:
-        """Ends what is under way, and the rest with an error: for leaving the interpreter."""
+        """Finish running jobs and end the others with an error, at the exit of the interpreter."""
         self._dropping = True
-        self.close(PATIENCE)
+        self.close(EXIT_TIMEOUT)
 
     def _wake_all(self) -> None:
         for _ in self._threads:
             self._wake.put(None)
 
-    def left_behind(self) -> None:
-        """In a forked child: the jobs and the workers are the parent's; this starts afresh."""
+    def reset_after_fork(self) -> None:
+        """Forget all jobs and workers in a forked child: they belong to the parent."""
         for job in self._pending.values():
             resources.untrack("command", where(job), 0)
         self._reset()
@@ -296,7 +296,7 @@ def _has_queue(engine: Engine) -> bool:
 
 
 def _inner(error: BaseException) -> BaseException:
-    """The error without the frame that caught it, which would hold the job and so itself."""
+    """Return the error without the frame that caught it, which would keep the job alive."""
     trace = error.__traceback__
     return error.with_traceback(trace.tb_next if trace else None)
 
@@ -307,9 +307,9 @@ _queues: weakref.WeakSet[Queue] = weakref.WeakSet()
 _registered = False
 
 
-def _end_with_the_interpreter() -> None:
-    # Asked for with the first worker: by then the engines have asked, and those who ask last are
-    # heard first, so workers end before engines do.
+def _register_exit() -> None:
+    # Registered with the first worker, after the engines: atexit runs in reverse order, so workers
+    # end before engines.
     global _registered
     if not _registered:
         _registered = True
@@ -323,7 +323,7 @@ def _drop_all() -> None:
 
 def _after_fork() -> None:
     for queue in list(_queues):
-        queue.left_behind()
+        queue.reset_after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

@@ -1,4 +1,4 @@
-"""Streams: work that is submitted and done while the program goes on.
+"""Streams: submitted work that runs in the background.
 
 >>> from dala.gpu.compute import buffer, buffer_zeros, submit, wait
 >>> a, out = buffer([1.0, 2.0], device="cpu"), buffer_zeros((2,), device="cpu")
@@ -29,21 +29,21 @@ from dala.resources import Closing
 
 Priority: TypeAlias = Literal["realtime", "background"]
 
-#: Commands that may be pending in a stream.
+#: The most pending commands of a stream.
 LIMIT: Final = 1024
-#: Workers of a stream, where the machine has as many cores.
+#: The most worker threads of a stream.
 WORKERS: Final = 4
 
 
 class Stream(Closing):
-    """Commands under way: those that share a buffer keep their order, others overlap.
+    """A queue of commands: those that share a buffer keep their order, others may overlap.
 
-    ``submit`` uses a stream that all share; one of your own has its own workers and its own limit.
-    Two streams know nothing of each other: use a buffer in one of them at a time.
+    :func:`submit` uses one shared stream. A stream of your own has its own workers and limit. Two
+    streams do not order their commands: use a buffer in one of them at a time.
 
     Args:
-        workers: threads that run commands; up to 4, as the machine has cores, where left out.
-        limit: commands that may be pending; ``submit`` then waits until one has ended.
+        workers: threads that run commands; the default is the number of cores, at most 4.
+        limit: the most pending commands; ``submit`` waits while there are as many.
 
     >>> from dala.gpu.compute import buffer, buffer_zeros
     >>> a, b = buffer([1.0, 2.0], device="cpu"), buffer_zeros((2,), device="cpu")
@@ -57,30 +57,28 @@ class Stream(Closing):
 
     def __init__(self, *, workers: int | None = None, limit: int = LIMIT) -> None:
         if workers is None:
-            from dala.gpu.compute.engines.cpu.threads import (
-                usable_cores,  # with all that the CPU needs
-            )
+            from dala.gpu.compute.engines.cpu.threads import usable_cores  # slow to import
 
             workers = min(WORKERS, usable_cores())
-        self._queue = Queue(_whole("workers", workers), _whole("limit", limit))
+        self._queue = Queue(_count("workers", workers), _count("limit", limit))
         resources.track("stream", "host", 0)
-        self._counted = [True]  # emptied once: a finalizer may come in the middle of close()
+        self._counted = [True]  # emptied once: a finalizer may interrupt close()
 
     def submit(self, spec: Spec, priority: Priority = "realtime") -> Command:
-        """Checks a command, takes it and returns at once; see :func:`submit`."""
+        """Check a command, enqueue it and return; see :func:`submit`."""
         return self.begin(check(spec, priority))
 
     def begin(self, job: Job) -> Command:
-        """Takes work that was checked."""
+        """Enqueue a checked job."""
         self._own().put(job)
         return Command(job.progress)
 
     async def run_async(self, spec: Spec, priority: Priority = "realtime") -> None:
-        """Submits a command and awaits its end; where the queue is full, it awaits room too."""
+        """Submit a command and await its end; if the queue is full, await room first."""
         await self.finish(check(spec, priority))
 
     async def finish(self, job: Job) -> None:
-        """Takes work that was checked and awaits its end."""
+        """Enqueue a checked job and await its end."""
         import asyncio
 
         queue = self._own()
@@ -91,19 +89,19 @@ class Stream(Closing):
 
     @property
     def pending(self) -> int:
-        """How many commands have not ended."""
+        """The number of pending commands."""
         return len(self._own().pending())
 
     @property
     def closed(self) -> bool:
-        """True once the stream takes no more commands."""
+        """True once the stream was closed."""
         return self._own().closing
 
     def synchronize(self, timeout: float | None = None) -> None:
-        """Waits until all commands submitted so far have ended, well or not.
+        """Wait until all commands submitted so far have ended, with or without errors.
 
         Raises:
-            CommandTimeout: some have not after ``timeout`` seconds; they go on.
+            CommandTimeout: some have not after ``timeout`` seconds; they continue.
         """
         until = None if timeout is None else monotonic() + seconds("Stream.synchronize", timeout)
         for progress in self._own().pending():
@@ -111,7 +109,7 @@ class Stream(Closing):
             progress.outcome("Stream.synchronize", left)
 
     def close(self) -> None:
-        """Waits for the pending commands and ends the workers; ``submit`` then raises."""
+        """Wait for the pending commands and end the workers; ``submit`` raises afterwards."""
         queue = self._own()
         queue.close()
         self._uncount()
@@ -126,7 +124,7 @@ class Stream(Closing):
             resources.untrack("stream", "host", 0)
 
     def __del__(self) -> None:
-        # Commands that are pending are still done; at exit modules may be gone.
+        # Pending commands still run. At exit modules may be gone.
         with suppress(Exception):
             if self._queue is not None:
                 self._queue.close_soon()
@@ -139,32 +137,40 @@ class Stream(Closing):
 
 
 def submit(spec: Spec, priority: Priority = "realtime") -> Command:
-    """Takes a command and returns at once; it is done while the program goes on.
+    """Submit a command and return at once; it runs in the background.
 
-    Everything is checked here, as by ``run_kernel``; what is refused is not begun. Commands that
-    touch a common buffer, where one of the two writes it, keep their order; others overlap. When
-    1024 are pending, the call waits until one has ended.
+    Everything is checked first, as by ``run_kernel``. Commands that use a common buffer keep their
+    order if one of them writes it; others may overlap. While 1024 commands are pending, the call
+    waits.
 
     Args:
         spec: ``{"op": "run_kernel", "kernel": ..., "inputs": [...], "output": ..., "params":
-            {...}}``, ``{"op": "copy_buffer", "src": ..., "dst": ...}`` between buffers alike, or
-            ``{"op": "barrier"}``, which waits for all before it and holds all after it.
-        priority: "realtime" commands are begun before "background" ones that are ready too.
+            {...}}``, ``{"op": "copy_buffer", "src": ..., "dst": ...}`` between two buffers of one
+            shape and dtype, or ``{"op": "barrier"}``, which runs after all earlier commands and
+            before all later ones.
+        priority: "realtime" commands start before "background" ones.
 
     Returns:
         A Command: an int, its id, to ``wait`` for, to ``poll`` or to await.
+
+    >>> from dala.gpu.compute import buffer, submit
+    >>> a = buffer([-1.0, 2.0], device="cpu")
+    >>> command = submit({"op": "run_kernel", "kernel": "relu", "inputs": [a], "output": a})
+    >>> command.result(timeout=60)
+    >>> a.read_list()
+    [0.0, 2.0]
     """
     return default().submit(spec, priority)
 
 
-# the stream that all share -----------------------------------------------------------------------
+# the shared stream -------------------------------------------------------------------------------
 
 _default: Stream | None = None
 _making = threading.Lock()
 
 
 def default() -> Stream:
-    """The stream of :func:`submit`, made on first use."""
+    """Return the stream of :func:`submit`, made on first use."""
     global _default
     if _default is None:
         with _making:
@@ -175,7 +181,7 @@ def default() -> Stream:
 
 def _after_fork() -> None:
     global _making
-    _making = threading.Lock()  # another thread of the parent may have held it
+    _making = threading.Lock()  # a thread of the parent may have held it
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
@@ -184,16 +190,14 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 # checks ------------------------------------------------------------------------------------------
 def is_background(priority: str) -> bool:
-    """Whether a priority is the lower one; others than the two are refused."""
+    """Return True for "background", False for "realtime"; raise for other priorities."""
     if priority not in ("realtime", "background"):
-        raise ParameterError(
-            f"submit: priority must be 'realtime' or 'background', {priority!r} came."
-        )
+        raise ParameterError.invalid("submit", "priority", "'realtime' or 'background'", priority)
     return priority == "background"
 
 
 def check(spec: Spec, priority: str = "realtime") -> Job:
-    """A checked command, not begun; or the error that names what is wrong."""
+    """Check a spec and return its job."""
     background = is_background(priority)
     given = read_spec(spec, "submit")
     if given["op"] == "barrier":
@@ -228,7 +232,7 @@ def _copy(source: Buffer, target: Buffer, background: bool) -> Job:
     )
 
 
-def _whole(name: str, value: object) -> int:
+def _count(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ParameterError(f"Stream: {name} must be a whole number above 0, {value!r} came.")
+        raise ParameterError.invalid("Stream", name, "an int of at least 1", value)
     return value
