@@ -1,6 +1,6 @@
-"""Models on the CPU: what we add to ONNX Runtime, preprocessing, post-processing, end to end.
+"""Models on the CPU: overhead over ONNX Runtime, preprocessing, post-processing, end to end.
 
-The weights are looked for as ``load_model`` does (DALA_MODELS, the cache), and beside the checkout.
+Weights are searched as by ``load_model`` (DALA_MODELS, the cache), and beside the checkout.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dala.gpu.compute import buffer_zeros
 
 HEIGHT, WIDTH = 1080, 1920
 ROUNDS = 60
-#: Rounds where a few percent decide: the runtime's own times differ by a third, run by run.
+#: Rounds for differences of a few percent: single runs of ONNX Runtime vary by a third.
 MANY_ROUNDS = 300
 BESIDE = pathlib.Path(__file__).parents[2] / "shared" / "models"
 MEAN = np.array([0.485, 0.456, 0.406], np.float32)
@@ -26,7 +26,7 @@ STD = np.array([0.229, 0.224, 0.225], np.float32)
 
 
 def frame() -> Any:
-    """A picture with coarse and fine parts."""
+    """Return a picture with coarse and fine detail."""
     rng = np.random.default_rng(7)
     small = rng.integers(0, 256, (27, 48, 3), np.uint8)
     big = np.repeat(np.repeat(small, 40, 0), 40, 1)
@@ -46,11 +46,11 @@ def row(
 
 
 def overhead(model: Any) -> dict[str, Any]:
-    """``predict`` on a tensor beside the bare runtime: the very session that the model has.
+    """Compare ``predict`` on a tensor with ONNX Runtime alone, in the same session.
 
-    A second session would have threads of its own, which spin on the core that the other needs.
-    For the same reason nothing has to settle between the two. Medians count: the runtime's own
-    minimum, a quarter below its median, comes once in hundreds of runs.
+    The threads of a second session would compete for the cores, so there is only one, and no pause
+    between contestants. Medians are compared: ONNX Runtime reaches its minimum, a quarter below the
+    median, once in hundreds of runs.
     """
     bare = model._session._session
     tensor = np.random.default_rng(0).normal(size=(1, 3, 224, 224)).astype(np.float32)
@@ -69,7 +69,7 @@ def overhead(model: Any) -> dict[str, Any]:
 
 
 def end_to_end(model: Any, picture: Any) -> dict[str, Any]:
-    """From a 1080p frame to the five likeliest classes."""
+    """Classify a 1080p frame: the five most likely classes."""
     from PIL import Image
 
     from dala.ml.gpu import top_k
@@ -101,9 +101,10 @@ def end_to_end(model: Any, picture: Any) -> dict[str, Any]:
 
 
 def preprocessing(picture: Any, antialias: bool) -> dict[str, Any]:
-    """1080p to 224 x 224 NCHW f32. OpenCV's way is to resize, then ``blobFromImage``: by area,
-    which is what it has against aliasing, beside our default; its quick bilinear, which takes four
-    pixels of sixty, beside the same of ours."""
+    """Preprocess 1080p to 224 x 224 NCHW f32, beside OpenCV's resize and ``blobFromImage``.
+
+    With antialiasing, OpenCV resizes by area; without, both use plain bilinear sampling.
+    """
     import cv2
 
     out = buffer_zeros((1, 3, 224, 224), device="cpu")
@@ -127,7 +128,7 @@ def preprocessing(picture: Any, antialias: bool) -> dict[str, Any]:
 
 
 def post_processing() -> dict[str, Any]:
-    """25,200 boxes, three hundred of them likely, to detections."""
+    """Decode 25,200 boxes, 300 of them with a high score."""
     from dala.ml.models import yolo_v5
     from dala.ml.prepare import Placement
 
@@ -145,6 +146,7 @@ def post_processing() -> dict[str, Any]:
 
 
 def main() -> int:
+    """Run the benchmarks and write their results."""
     if BESIDE.is_dir():
         os.environ.setdefault("DALA_MODELS", str(BESIDE))
     from dala.ml.gpu import load_model
