@@ -163,7 +163,7 @@ def test_frames_that_were_never_fetched_are_dropped(surface):
 
 
 def test_a_page_that_waits_long_is_told_to_ask_again(surface, monkeypatch):
-    monkeypatch.setattr(browser_module, "PATIENCE", 0.1)
+    monkeypatch.setattr(browser_module, "RESPONSE_SECONDS", 0.1)
     assert get(surface.presenter.address, "frame?after=0")[0] == 204
 
 
@@ -230,7 +230,7 @@ def test_a_forgotten_surface_closes_its_page():
     s = dala.gpu.create_surface(4, 4, show="browser")
     presenter = s.presenter
     del s
-    until(lambda: not presenter._watch.is_alive(), "the end of the server")
+    until(lambda: not presenter._watcher.is_alive(), "the end of the server")
     assert presenter.closed
     names = [t.name for t in threading.enumerate()]
     assert not any(name.startswith(("dala-http", "dala-browser")) for name in names)

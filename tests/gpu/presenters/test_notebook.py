@@ -201,9 +201,9 @@ with dala.gpu.create_surface(4, 4, show="notebook") as s:
     try:
         dala.gpu.wait_closed(s)
     except dala.errors.CommandError as error:
-        assert "would stop the notebook" in str(error)
+        assert "timeout must be given in a notebook" in str(error)
     else:
-        raise AssertionError("it waits")
+        raise AssertionError("it waited")
     assert dala.gpu.wait_closed(s, 0.1) is False
 """)
 

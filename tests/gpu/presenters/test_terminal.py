@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import dala
-from dala.gpu.presenters.quad import place
-from dala.gpu.presenters.terminal import scale, text
+from dala.gpu.presenters.quad import fit_rect
+from dala.gpu.presenters.terminal import half_blocks, scale
 from tests.gpu.presenters.screens import over_black, picture, until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pseudo terminals are Unix's")
@@ -167,7 +167,7 @@ def test_the_terminal_shows_the_frame_scaled(terminal):
     until(lambda: terminal.look() or terminal.screen.modes["25"], "the cursor")
     assert terminal.screen.modes == {"25": True, "1049": False, "2026": False}
     until(lambda: terminal.look() or terminal.screen.plain.count("\n") == 14, "the last frame")
-    assert terminal.screen.plain.splitlines() == ["▀" * place((80, 60), (40, 28))[2]] * 14
+    assert terminal.screen.plain.splitlines() == ["▀" * fit_rect((80, 60), (40, 28))[2]] * 14
 
 
 def test_what_was_presented_last_stays(terminal):
@@ -201,7 +201,7 @@ def test_a_resized_terminal_is_cleared_and_filled(terminal):
         s.present()
         until(lambda: s.presenter.shown == 2, "the frame")
         wanted = np.zeros((30, 40, 3), np.uint8)
-        y = place((40, 30), (20, 30))[1] // 2 * 2
+        y = fit_rect((40, 30), (20, 30))[1] // 2 * 2
         wanted[y : y + 16, :20] = (0, 255, 0)
         wanted[y + 15, :20] = 0  # fifteen rows: the last half is empty
         shows(terminal, wanted)
@@ -212,7 +212,7 @@ def test_frames_come_no_faster_than_the_pace(terminal):
         for _ in range(50):
             s.present()
         s.synchronize()
-        until(lambda: not s.presenter.waits, "the newest frame")
+        until(lambda: not s.presenter.frame_waiting, "the newest frame")
         assert s.stats["frames"] == 50
         s.presenter.close()
         assert s.stats["dropped"] + s.presenter.shown == 50
@@ -223,7 +223,7 @@ def test_an_ended_terminal_is_told_to_the_surface(terminal, monkeypatch):
         monkeypatch.setattr(s.presenter, "_out", 10**6)  # it has gone away
         s.present()
         until(lambda: s.presenter.closed, "the end")
-        with pytest.raises(dala.errors.DeviceError, match="show='terminal' ended: OSError"):
+        with pytest.raises(dala.errors.DeviceError, match="show='terminal' failed: OSError"):
             s.get_pixels()
         assert s.get_pixels() == bytes(64)
         monkeypatch.undo()
@@ -233,7 +233,9 @@ def test_no_terminal_is_said_so(tmp_path, monkeypatch):
     with (tmp_path / "file").open("w") as file:
         for out in (file, None):
             monkeypatch.setattr(sys, "__stdout__", out)
-            with pytest.raises(dala.errors.DeviceUnavailable, match="to be a terminal"):
+            with pytest.raises(
+                dala.errors.DeviceUnavailable, match="needs a terminal as standard output"
+            ):
                 dala.gpu.create_surface(8, 8, show="terminal")
 
 
@@ -262,4 +264,6 @@ def test_scale(size):
 def test_text_names_a_color_once_for_a_run():
     image = np.zeros((2, 4, 3), np.uint8)
     image[:, 2:] = 9
-    assert text(image) == ["\x1b[38;2;0;0;0;48;2;0;0;0m▀▀\x1b[38;2;9;9;9;48;2;9;9;9m▀▀\x1b[0m"]
+    assert half_blocks(image) == [
+        "\x1b[38;2;0;0;0;48;2;0;0;0m▀▀\x1b[38;2;9;9;9;48;2;9;9;9m▀▀\x1b[0m"
+    ]

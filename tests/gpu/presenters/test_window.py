@@ -10,7 +10,7 @@ import pytest
 from PIL import ImageGrab
 
 import dala
-from dala.gpu.presenters.quad import place
+from dala.gpu.presenters.quad import fit_rect
 from tests.gpu.presenters.screens import (
     CLOSE,
     PICTURE,
@@ -112,7 +112,7 @@ def test_a_resized_window_keeps_the_aspect(display, shown, w, h):
     resize_window(shown, w, h)
     shown.run("s.clear('#c83232'); s.fill_rect(0, 0, 60, 80, '#3232c8'); s.present()")
     wanted = np.zeros((h, w, 3), np.uint8)
-    x, y, pw, ph = place((WIDE, HIGH), (w, h))
+    x, y, pw, ph = fit_rect((WIDE, HIGH), (w, h))
     assert (pw, ph) == (WIDE * 2, HIGH * 2)
     wanted[y : y + ph, x : x + pw] = (200, 50, 50)
     wanted[y : y + ph, x : x + pw // 2] = (50, 50, 200)
@@ -239,14 +239,16 @@ m.clear("red"); m.present(); m.synchronize()
     until(lambda: not grab(display, 100, 100).any(), "an empty screen")
 
 
-def test_no_display_is_said_so(monkeypatch):
+def test_error_without_a_display(monkeypatch):
     pytest.importorskip("glfw")
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    with pytest.raises(dala.errors.DeviceUnavailable, match="no display: set DISPLAY or use show="):
+    with pytest.raises(
+        dala.errors.DeviceUnavailable, match=r"found no display\. Set DISPLAY, or use show="
+    ):
         dala.gpu.create_surface(8, 8, show="window")
     monkeypatch.setenv("DISPLAY", ":65000")
-    with pytest.raises(dala.errors.DeviceUnavailable, match=r"no display: .*X11"):
+    with pytest.raises(dala.errors.DeviceUnavailable, match=r"no display .*X11"):
         dala.gpu.create_surface(8, 8, show="window")
 
 
@@ -257,22 +259,24 @@ def test_a_missing_extra_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("show", ["windows", "", 3])
-def test_an_unknown_way_to_show(show):
+def test_unknown_value_of_show(show):
     with pytest.raises(dala.errors.CommandError, match="show must be 'window', 'browser'"):
         dala.gpu.create_surface(8, 8, show=show)
 
 
-def test_a_title_that_is_no_text():
-    with pytest.raises(dala.errors.CommandError, match="title must be text, 7 came"):
+def test_title_must_be_a_str():
+    with pytest.raises(dala.errors.CommandError, match="title must be a str, got 7"):
         dala.gpu.create_surface(8, 8, show="window", title=7)
 
 
-def test_nothing_to_wait_for():
+def test_wait_closed_without_a_presenter():
     with dala.gpu.create_surface(8, 8) as s:
-        with pytest.raises(dala.errors.CommandError, match="not shown anywhere"):
+        with pytest.raises(dala.errors.CommandError, match="no presenter to wait for"):
             dala.gpu.wait_closed(s)
         for bad in (-1, "soon", float("nan")):
-            with pytest.raises(dala.errors.CommandError, match="timeout must be seconds"):
+            with pytest.raises(
+                dala.errors.CommandError, match="timeout must be a number of seconds"
+            ):
                 dala.gpu.wait_closed(s, bad)
     assert dala.gpu.wait_closed(s) is True
 
@@ -280,7 +284,7 @@ def test_nothing_to_wait_for():
 def test_place_keeps_the_aspect_and_stays_inside():
     for frame in [(1, 1), (16384, 1), (1, 16384), (320, 200), (1920, 1080)]:
         for window in [(1, 1), (640, 480), (100, 900), (7, 5), (3840, 2160)]:
-            x, y, w, h = place(frame, window)
+            x, y, w, h = fit_rect(frame, window)
             assert 1 <= w <= window[0]
             assert 1 <= h <= window[1]
             assert w == window[0] or h == window[1]

@@ -1,43 +1,44 @@
-"""Presenters: where the frames of a surface are seen.
+"""Presenters: they show the frames of a surface in a window, browser, notebook or terminal.
 
-Each kind has a file of its own, imported when it is first asked for. None owns a window toolkit:
-windows and notebook widgets are rendercanvas's.
+Each kind has its own module, which is imported on first use. Windows and notebook widgets come from
+rendercanvas.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from dala.errors import CommandError
+from dala.errors import CommandError, did_you_mean
 from dala.gpu.checks import renderer_of
 
 if TYPE_CHECKING:
     from dala.gpu.presenters.base import Presenter
     from dala.gpu.surface import Surface
 
-#: What ``show=`` may be.
+#: The values of ``show=``.
 KINDS: Final = ("window", "browser", "notebook", "terminal")
 
 
 def make_presenter(surface: Surface, kind: str, *, title: str, vsync: bool) -> Presenter:
-    """Shows what a surface presents.
+    """Create the presenter of a surface.
 
     Args:
-        surface: whose frames.
+        surface: The surface whose frames are shown.
         kind: "window", "browser", "notebook" or "terminal".
-        title: of the window or page.
-        vsync: show no more frames than the screen does.
+        title: The title of the window or page.
+        vsync: Show no more frames than the screen can.
 
     Raises:
-        CommandError: there is no such kind, or the title is no text.
-        DeviceUnavailable: this machine cannot show it that way; the message says what would help.
+        CommandError: The kind is unknown, or the title is not a str.
+        DeviceUnavailable: This machine cannot show it that way; the message says what would help.
     """
     if kind not in KINDS:
         known = ", ".join(repr(k) for k in KINDS)
-        raise CommandError(f"create_surface: show must be {known} or None, {kind!r} came.")
+        advice = did_you_mean(kind, KINDS) if isinstance(kind, str) else ""
+        raise CommandError.invalid("create_surface", "show", f"{known} or None", kind, advice)
     if not isinstance(title, str):
-        raise CommandError(f"create_surface: title must be text, {title!r} came.")
+        raise CommandError.invalid("create_surface", "title", "a str", title)
     renderer, vsync = renderer_of(surface, "create_surface"), bool(vsync)
     if kind == "window":
         from dala.gpu.presenters.window import WindowPresenter
@@ -57,12 +58,12 @@ def make_presenter(surface: Surface, kind: str, *, title: str, vsync: bool) -> P
 
 
 def wait_until_closed(surface: Surface, timeout: float | None) -> bool:
-    """Waits until what shows a surface is closed, or the surface is destroyed: then True.
+    """Wait until the window or page of a surface is closed. Return True once it is.
 
     Args:
-        surface: one made with ``show=``.
-        timeout: seconds after which to give up, with False; None waits for ever. 0 only looks,
-            and on macOS also handles what has happened to the window.
+        surface: A surface created with ``show=``.
+        timeout: Seconds to wait at most, then the result is False; None waits without a limit. 0
+            only checks, and on macOS also handles the events of the window.
     """
     if timeout is not None:
         timeout = _seconds(timeout)
@@ -71,19 +72,19 @@ def wait_until_closed(surface: Surface, timeout: float | None) -> bool:
     presenter: Presenter | None = surface.presenter
     if presenter is None:
         raise CommandError(
-            "wait_closed: the surface is not shown anywhere, so nothing can be closed. "
-            "Make it with create_surface(..., show='window')."
+            "wait_closed: the surface has no presenter to wait for. "
+            "Create it with create_surface(..., show='window')."
         )
     return presenter.wait(timeout)
 
 
-def _seconds(timeout: Any) -> float:
+def _seconds(timeout: float) -> float:
     try:
         seconds = float(timeout)
     except (TypeError, ValueError):
         seconds = math.nan
     if not seconds >= 0:
-        raise CommandError(
-            f"wait_closed: timeout must be seconds, 0 or more, or None, {timeout!r} came."
+        raise CommandError.invalid(
+            "wait_closed", "timeout", "a number of seconds from 0 up, or None", timeout
         )
     return seconds

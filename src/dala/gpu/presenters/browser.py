@@ -1,9 +1,9 @@
-"""Frames on a web page: a small server on this machine, one page, raw pixels.
+"""The browser presenter: a small local server that sends raw pixels to one page.
 
-The page asks for a frame newer than the one it has, and is answered when there is one. So a slow
-page holds nothing up, nothing piles up on the way, and what it shows is always the newest.
-rendercanvas's own page serves one canvas a process and needs a web server installed; this needs
-the standard library alone, and serves any number of surfaces.
+The page requests a frame newer than the one it has, and gets it when there is one. So a slow page
+delays nothing, no frames pile up, and the page always shows the newest one. rendercanvas has a page
+too, but it serves one canvas per process and needs a web server package; this presenter needs the
+standard library only, and serves any number of surfaces.
 """
 
 from __future__ import annotations
@@ -18,103 +18,104 @@ import threading
 import time
 import webbrowser
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Final
 
 from dala.errors import DeviceUnavailable
-from dala.gpu.presenters.base import LOOK, Presenter
-from dala.gpu.presenters.http import Answer, Server
+from dala.gpu.presenters.base import POLL_SECONDS, Presenter
+from dala.gpu.presenters.http import HttpResponse, PageServer
 from dala.gpu.presenters.window_loop import has_display
+from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from dala.gpu.render.thread import Renderer
 
-#: Seconds without any page after which the last one counts as closed, and not as reloaded.
-GRACE: Final = 1.5
+PLAIN_TEXT: Final = {"Content-Type": "text/plain"}
 
-#: Seconds after which a page that asked for a frame is told to ask again.
-PATIENCE: Final = 10.0
+#: Seconds without a page after which the last one counts as closed rather than reloaded.
+RELOAD_SECONDS: Final = 1.5
+
+#: Seconds after which a request for a frame is answered without one.
+RESPONSE_SECONDS: Final = 10.0
 
 
 class BrowserPresenter(Presenter):
-    """Serves the frames of a surface to any browser on this machine that knows the address."""
+    """Serves the frames of a surface to browsers on this machine that know the address."""
 
     kind = "browser"
 
     def __init__(self, renderer: Renderer, title: str, vsync: bool) -> None:
         super().__init__(renderer)
         self._page = _page(title, vsync, renderer.canvas.nearest)
-        self._news = threading.Condition()
-        self._frame: np.ndarray[Any, Any] | None = None
+        self._changed = threading.Condition()
+        self._frame: NDArray | None = None
         self._number = 0
         self._pages = 0
         self._left_at = 0.0
         self._opening: threading.Thread | None = None
         try:
-            self._server = Server(self._answer, f"/{secrets.token_urlsafe(16)}/")
+            self._server = PageServer(self._respond, f"/{secrets.token_urlsafe(16)}/")
         except OSError as error:
             raise DeviceUnavailable(
-                f"create_surface: show='browser' could not listen on 127.0.0.1: {error}."
+                f"create_surface: show='browser' cannot listen on 127.0.0.1: {error}."
             ) from None
-        #: Where the page is. Whoever knows it can see the surface.
+        #: The address of the page. Every program that knows it can see the surface.
         self.address = self._server.address
-        self._watch = threading.Thread(target=self._look, name="dala-browser", daemon=True)
-        self._watch.start()
+        self._watcher = threading.Thread(target=self._watch_pages, name="dala-browser", daemon=True)
+        self._watcher.start()
         self.listen()
-        if sys.stderr is not None:  # as in a program without a console
+        if sys.stderr is not None:  # None in programs without a console
             sys.stderr.write(f"dala: {title} is shown at {self.address}\n")
             sys.stderr.flush()
         self._open()
 
     def wake(self) -> None:
-        """Tells the pages that wait of a frame."""
-        with self._news:
+        """Notify waiting pages of a frame."""
+        with self._changed:
             self._number += 1
             self._frame = None
-            self._news.notify_all()
+            self._changed.notify_all()
 
     def close(self) -> None:
-        """Ends the server, its connections and threads."""
-        self.leave()
-        with self._news:
-            self._news.notify_all()
+        """End the server, its connections and threads."""
+        self.detach()
+        with self._changed:
+            self._changed.notify_all()
         self._server.close()
-        for thread in (self._watch, self._opening):
+        for thread in (self._watcher, self._opening):
             if thread is not None and thread is not threading.current_thread():
                 thread.join(timeout=10.0)
 
-    # answers, each on a thread of its connection ------------------------------------------------
-    def _answer(self, path: str, query: dict[str, str]) -> Answer:
+    # responses, each on its connection's thread -------------------------------------------------
+    def _respond(self, path: str, query: dict[str, str]) -> HttpResponse:
         if path == "":
-            return Answer(200, self._page, {"Content-Type": "text/html; charset=utf-8"})
+            return HttpResponse(200, self._page, {"Content-Type": "text/html; charset=utf-8"})
         if path == "alive":
-            return Answer(200, b"", {"Content-Type": "text/plain"}, keep=self._visit)
+            return HttpResponse(200, b"", PLAIN_TEXT, keep=self._hold_connection)
         if path == "frame":
-            return self._newer(query.get("after", ""))
-        return Answer(404, b"There is nothing here.\n", {"Content-Type": "text/plain"})
+            return self._newer_frame(query.get("after", ""))
+        return HttpResponse(404, b"Not found.\n", PLAIN_TEXT)
 
-    def _newer(self, after: str) -> Answer:
+    def _newer_frame(self, after: str) -> HttpResponse:
         if not after.isascii() or not after.isdigit() or len(after) > 15:
-            return Answer(400, b"after must be a number.\n", {"Content-Type": "text/plain"})
-        end = time.monotonic() + PATIENCE
-        with self._news:
-            # A number from before this surface (a page that was left open) is no reason to wait.
+            return HttpResponse(400, b"after must be a number.\n", PLAIN_TEXT)
+        end = time.monotonic() + RESPONSE_SECONDS
+        with self._changed:
+            # A page of an earlier surface may send any number; only the current one waits.
             while not self._number or self._number == int(after):
                 if self.closed:
-                    return Answer(410, b"The surface was closed.\n", {"Content-Type": "text/plain"})
+                    return HttpResponse(410, b"The surface was closed.\n", PLAIN_TEXT)
                 if time.monotonic() > end:
-                    return Answer(204, b"", {})
-                self._news.wait(LOOK)
+                    return HttpResponse(204, b"", {})
+                self._changed.wait(POLL_SECONDS)
             number, frame = self._number, self._frame
         if frame is None:
-            frame = self.take()
-            with self._news:
+            frame = self.take_frame()
+            with self._changed:
                 if self._number == number:
                     self._frame = frame
                     self.shown += 1
         height, width = frame.shape[:2]
-        return Answer(
+        return HttpResponse(
             200,
             memoryview(frame).cast("B"),
             {
@@ -125,12 +126,12 @@ class BrowserPresenter(Presenter):
             },
         )
 
-    def _visit(self, connection: socket.socket) -> None:
-        """Stays with a page until it, or the surface, is closed."""
-        with self._news:
+    def _hold_connection(self, connection: socket.socket) -> None:
+        """Keep a connection open until the page or the surface is closed."""
+        with self._changed:
             self._pages += 1
         try:
-            connection.settimeout(LOOK)
+            connection.settimeout(POLL_SECONDS)
             while not self.closed:
                 with contextlib.suppress(TimeoutError):
                     if not connection.recv(1):
@@ -138,32 +139,32 @@ class BrowserPresenter(Presenter):
         except OSError:
             pass  # the page is gone
         finally:
-            with self._news:
+            with self._changed:
                 self._pages -= 1
                 self._left_at = time.monotonic()
 
     # threads ------------------------------------------------------------------------------------
-    def _look(self) -> None:
-        """Ends the presenter when the surface is gone, or the last page was closed."""
-        while not self._gone.wait(LOOK):
-            with self._news:
+    def _watch_pages(self) -> None:
+        """End the presenter when the surface or the last page is closed."""
+        while not self._ended.wait(POLL_SECONDS):
+            with self._changed:
                 left = self._left_at and not self._pages
-                if left and time.monotonic() - self._left_at > GRACE:
+                if left and time.monotonic() - self._left_at > RELOAD_SECONDS:
                     break
             if self.renderer.closed:
                 break
-        self.leave()
-        with self._news:
-            self._news.notify_all()
+        self.detach()
+        with self._changed:
+            self._changed.notify_all()
         self._server.close()
 
     def _open(self) -> None:
-        """Opens a browser, where somebody could see it."""
+        """Open a browser if there is a display."""
         if os.environ.get("DALA_BROWSER", "").lower() == "none":
             return
         if not has_display() and not os.environ.get("BROWSER"):
             return
-        # Some browsers' launchers take seconds to return.
+        # Some launchers take seconds to return.
         self._opening = threading.Thread(
             target=webbrowser.open, args=(self.address,), name="dala-browser-open", daemon=True
         )
@@ -172,11 +173,11 @@ class BrowserPresenter(Presenter):
 
 def _page(title: str, vsync: bool, nearest: bool) -> bytes:
     text = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
-    facts = {
+    values = {
         "vsync": "true" if vsync else "false",
         "rendering": "pixelated" if nearest else "auto",
-        "title": html.escape(title),  # last, for it may look like one of the others
+        "title": html.escape(title),  # last: it may contain a placeholder
     }
-    for name, value in facts.items():
+    for name, value in values.items():
         text = text.replace("{{" + name + "}}", value)
     return text.encode(errors="replace")

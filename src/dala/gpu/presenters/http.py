@@ -1,9 +1,8 @@
-"""As much of an HTTP server as one page needs, on the standard library's.
+"""A minimal HTTP server for one page, on the standard library's.
 
-It listens on 127.0.0.1 alone, on a port that was free. Only paths that begin with a secret are
-answered, and only requests whose Host is this machine by its own name: a page of somebody else's
-can neither guess the one nor, with a domain that leads here, pass the other. The port in Host may
-be another, for it is if the page is looked at through a tunnel.
+It listens on 127.0.0.1 only, on a free port. It serves only paths that begin with a secret, and
+only requests whose Host is a local name: another site can neither guess the secret nor use DNS
+rebinding. The port in Host may differ, as it does through a tunnel.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-#: Seconds that a connection may stand still: with a request half sent, or an answer half read.
-STILL: Final = 30.0
+#: Seconds after which a connection that makes no progress is closed.
+IDLE_SECONDS: Final = 30.0
 
-#: What the machine calls itself.
+#: The local names that a request's Host may have.
 HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 POLICY: Final = (
@@ -31,23 +30,23 @@ POLICY: Final = (
 
 
 @dataclass
-class Answer:
-    """What a request is answered."""
+class HttpResponse:
+    """The response to a request."""
 
     status: int
     body: bytes | memoryview
     headers: dict[str, str] = field(default_factory=dict)
-    #: Called after the body with the connection, which stays open until this returns.
+    #: Called with the connection after the body was sent; the connection stays open meanwhile.
     keep: Callable[[socket.socket], None] | None = None
 
 
-Answering = Callable[[str, dict[str, str]], Answer]
+Responder = Callable[[str, dict[str, str]], HttpResponse]
 
 
-class Server:
-    """Listens, and answers every connection on a thread of its own."""
+class PageServer:
+    """A server with one thread per connection."""
 
-    def __init__(self, answer: Answering, prefix: str) -> None:
+    def __init__(self, response: Responder, prefix: str) -> None:
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._threads: set[threading.Thread] = set()
@@ -55,7 +54,7 @@ class Server:
         server = self
 
         class Handler(_Handler):
-            answering = staticmethod(answer)
+            respond = staticmethod(response)
             path_prefix = prefix
 
         class Listener(socketserver.TCPServer):
@@ -66,7 +65,7 @@ class Server:
                 server._serve(self, request, client_address)
 
             def handle_error(self, request: Any, client_address: Any) -> None:
-                """A connection that broke is no news."""
+                """Ignore broken connections."""
 
         self._listener = Listener(("127.0.0.1", 0), Handler)
         port = self._listener.server_address[1]
@@ -98,7 +97,7 @@ class Server:
             thread.start()
 
     def close(self) -> None:
-        """Ends all connections and threads. Twice is fine."""
+        """End all connections and threads. Safe to call twice."""
         with self._lock:
             first, self._closed = not self._closed, True
             connections, threads = list(self._open), list(self._threads)
@@ -114,30 +113,30 @@ class Server:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection; the browser sends one request after the other over it."""
+    """One connection, with its requests one after another."""
 
     protocol_version = "HTTP/1.1"
-    timeout = STILL
+    timeout = IDLE_SECONDS
     disable_nagle_algorithm = True
-    answering: Answering
+    respond: Responder
     path_prefix = "/"
 
     def do_GET(self) -> None:
-        """Answers what is ours."""
+        """Answer a request with the right host and path."""
         at = urlsplit(self.path)
         host = self.headers.get("Host", "").rpartition(":")[0]
         if host not in HOSTS or not at.path.startswith(self.path_prefix):
-            self._send(Answer(404, b"There is nothing here.\n", {"Content-Type": "text/plain"}))
+            self._send(HttpResponse(404, b"Not found.\n", {"Content-Type": "text/plain"}))
             return
         path = at.path.removeprefix(self.path_prefix)
-        self._send(self.answering(path, dict(parse_qsl(at.query))))
+        self._send(self.respond(path, dict(parse_qsl(at.query))))
 
-    def _send(self, answer: Answer) -> None:
-        self.send_response(answer.status)
-        for name, value in answer.headers.items():
+    def _send(self, response: HttpResponse) -> None:
+        self.send_response(response.status)
+        for name, value in response.headers.items():
             self.send_header(name, value)
-        if answer.keep is None:
-            self.send_header("Content-Length", str(len(answer.body)))
+        if response.keep is None:
+            self.send_header("Content-Length", str(len(response.body)))
         else:
             self.send_header("Connection", "close")
             self.close_connection = True
@@ -146,14 +145,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Referrer-Policy", "no-referrer")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
-        self.wfile.write(answer.body)
-        if answer.keep is not None:
+        self.wfile.write(response.body)
+        if response.keep is not None:
             self.wfile.flush()
-            answer.keep(self.connection)
+            response.keep(self.connection)
 
     def version_string(self) -> str:
-        """The server's name."""
+        """Return the name of the server."""
         return "dala"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nobody reads a log of frames."""
+        """Log nothing."""

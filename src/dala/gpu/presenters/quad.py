@@ -1,4 +1,4 @@
-"""Draws frames into a window: one texture, one triangle, the aspect kept. One thread's alone."""
+"""Drawing of a frame into a window: one texture, one triangle, aspect kept."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from dala.errors import DeviceUnavailable
+from dala.typing import NDArray
 
 
 class Quad:
-    """The GPU side of one window."""
+    """The GPU objects of one window; used on one thread."""
 
     def __init__(self, canvas: Any, nearest: bool) -> None:
         import wgpu
@@ -21,7 +22,7 @@ class Quad:
         adapter = _adapter(wgpu, canvas)
         self._device = adapter.request_device_sync(label="dala window")
         self._largest = int(self._device.limits["max-texture-dimension-2d"])
-        # Pixels are sRGB bytes already: the window takes them as they are.
+        # Pixels are sRGB bytes already, so the window must not convert them.
         preferred = self._context.get_preferred_format(adapter)
         self._context.configure(device=self._device, format=preferred.removesuffix("-srgb"))
         code = files(__package__).joinpath("quad.wgsl").read_text(encoding="utf-8")
@@ -40,8 +41,8 @@ class Quad:
         self._texture: Any = None
         self._group: Any = None
 
-    def upload(self, frame: np.ndarray[Any, Any]) -> None:
-        """Copies a frame to the GPU; the array may change once this returns."""
+    def upload(self, frame: NDArray) -> None:
+        """Upload a frame. The array may change after this returns."""
         step = self._step(frame.shape)
         if step > 1:
             frame = np.ascontiguousarray(frame[::step, ::step])
@@ -55,12 +56,12 @@ class Quad:
         )
 
     def prepare(self, shape: tuple[int, ...]) -> None:
-        """Makes the texture that a frame of this shape needs, before anybody waits for it."""
+        """Create the texture for a frame of this shape ahead of the upload."""
         step = self._step(shape)
         self._fit(-(-shape[1] // step), -(-shape[0] // step))
 
     def _step(self, shape: tuple[int, ...]) -> int:
-        """Every how manieth pixel is uploaded: more than a texture holds, no window shows."""
+        """Return the subsampling step for frames larger than the largest texture."""
         return -(-max(shape[:2]) // self._largest)
 
     def _fit(self, width: int, height: int) -> None:
@@ -77,11 +78,11 @@ class Quad:
             )
 
     def target(self) -> Any:
-        """The window's next texture; with vsync this waits for the screen."""
+        """Return the next texture of the window; with vsync this waits for the screen."""
         return self._context.get_current_texture()
 
     def draw(self, target: Any) -> None:
-        """The frame in the middle of the window, as large as fits, black around it."""
+        """Draw the frame centered in the window, as large as fits, on black."""
         encoder = self._device.create_command_encoder()
         attachment = {
             "view": target.create_view(),
@@ -91,7 +92,7 @@ class Quad:
         }
         render = encoder.begin_render_pass(color_attachments=[attachment])
         if self._group is not None:
-            x, y, w, h = place(self._texture.size[:2], target.size[:2])
+            x, y, w, h = fit_rect(self._texture.size[:2], target.size[:2])
             render.set_viewport(x, y, w, h, 0.0, 1.0)
             render.set_pipeline(self._pipeline)
             render.set_bind_group(0, self._group)
@@ -100,16 +101,16 @@ class Quad:
         self._device.queue.submit([encoder.finish()])
 
     def close(self) -> None:
-        """Lets go of everything on the GPU, the device last."""
+        """Release all GPU objects, the device last."""
         self._context.unconfigure()
         self._context = self._texture = self._group = self._pipeline = self._sampler = None
         self._device.destroy()
 
 
-def place(frame: tuple[int, int], window: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Where a frame lies in a window: x, y, width, height, in whole pixels, the aspect kept.
+def fit_rect(frame: tuple[int, int], window: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Return the rectangle (x, y, width, height) of a frame in a window, aspect kept.
 
-    >>> place((320, 200), (640, 400)), place((100, 100), (300, 200))
+    >>> fit_rect((320, 200), (640, 400)), fit_rect((100, 100), (300, 200))
     ((0, 0, 640, 400), (50, 0, 200, 200))
     """
     (fw, fh), (ww, wh) = frame, window
@@ -130,7 +131,7 @@ def _adapter(wgpu: Any, canvas: Any) -> Any:
         why = ""
     if adapter is None:
         raise DeviceUnavailable(
-            f"create_surface: show='window' found no graphics driver that draws in windows{why}. "
-            "`dala doctor` says what is missing; or use show='browser', which needs none."
+            f"create_surface: show='window' found no graphics driver for windows{why}. "
+            "`dala doctor` reports what is missing; show='browser' needs none."
         )
     return adapter

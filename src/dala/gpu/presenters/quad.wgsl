@@ -1,5 +1,5 @@
-// One triangle that covers the viewport, and the frame on it. The viewport is the frame's place in
-// the window; what lies outside stays as it was cleared.
+// One triangle that covers the viewport, textured with the frame. The viewport is the rectangle of
+// the frame in the window; the rest of the window keeps its clear color.
 
 @group(0) @binding(0) var frame: texture_2d<f32>;
 @group(0) @binding(1) var reader: sampler;

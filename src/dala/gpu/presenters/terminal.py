@@ -1,8 +1,8 @@
-"""Frames as text: each character the upper half of a cell in one colour, the lower in another.
+"""The terminal presenter: frames as half-block characters, two pixels per character.
 
-The picture is scaled to the terminal, its aspect kept, and drawn on the terminal's second screen,
-so that nothing of what was there is lost. At the end that screen is left, the cursor is back, and
-the last frame stays as ordinary text.
+The picture is scaled to the terminal, aspect kept, and drawn on the alternate screen, so that the
+terminal's content is kept. At the end the normal screen and the cursor are restored, and the last
+frame last_frame as text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import numpy as np
 
 from dala.errors import DeviceUnavailable
 from dala.gpu.presenters.base import ThreadPresenter, over_black
-from dala.gpu.presenters.quad import place
+from dala.gpu.presenters.quad import fit_rect
+from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from dala.gpu.render.thread import Renderer
@@ -27,15 +28,15 @@ if TYPE_CHECKING:
 ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[2J"
 LEAVE: Final = "\x1b[0m\x1b[?25h\x1b[?1049l"
 HOME: Final = "\x1b[H"
-#: Terminals that know of this show a frame all at once.
+#: Synchronized output: terminals that support it show a frame at once.
 BEGIN: Final = "\x1b[?2026h"
 END: Final = "\x1b[?2026l"
 
-#: Frames a second with vsync; terminals have no sync to ask for.
-PACE: Final = 60.0
+#: Frames per second with vsync; terminals have no sync of their own.
+MAX_FPS: Final = 60.0
 
-#: Samples a cell's mean is made of, along each side: beyond this a large frame is thinned first.
-SAMPLES: Final = 4
+#: Samples per output pixel along each axis; larger frames are subsampled first.
+SAMPLES_PER_CELL: Final = 4
 
 
 class TerminalPresenter(ThreadPresenter):
@@ -44,46 +45,46 @@ class TerminalPresenter(ThreadPresenter):
     kind = "terminal"
 
     def __init__(self, renderer: Renderer, vsync: bool) -> None:
-        super().__init__(renderer, 1.0 / PACE if vsync else 0.0)
-        self._out = _terminal()
+        super().__init__(renderer, 1.0 / MAX_FPS if vsync else 0.0)
+        self._out = _terminal_descriptor()
         self._size = (0, 0)
-        self._last: np.ndarray[Any, Any] | None = None
+        self._last: NDArray | None = None
         self._write(ENTER)
         _entered.add(self)
         self.listen()
 
-    def show(self, frame: np.ndarray[Any, Any]) -> None:
-        """Draws a frame; a terminal of another size than before is cleared first."""
-        size = _cells(self._out)
-        rows = text(self._scaled(frame, size))
+    def show(self, frame: NDArray) -> None:
+        """Draw a frame. A terminal that was resized is cleared first."""
+        size = _terminal_size(self._out)
+        rows = half_blocks(self._scaled(frame, size))
         clear = "\x1b[0m\x1b[2J" if size != self._size else ""
         self._size, self._last = size, frame
         left, top = self._corner(frame, size)
         lines = "".join(f"\x1b[{top + i + 1};{left + 1}H{row}" for i, row in enumerate(rows))
         self._write(f"{BEGIN}{clear}{lines}{HOME}{END}")
 
-    def _corner(self, frame: np.ndarray[Any, Any], size: tuple[int, int]) -> tuple[int, int]:
+    def _corner(self, frame: NDArray, size: tuple[int, int]) -> tuple[int, int]:
         columns, lines = size
-        x, y, _, _ = place((frame.shape[1], frame.shape[0]), (columns, lines * 2))
+        x, y, _, _ = fit_rect((frame.shape[1], frame.shape[0]), (columns, lines * 2))
         return x, y // 2
 
-    def _scaled(self, frame: np.ndarray[Any, Any], size: tuple[int, int]) -> np.ndarray[Any, Any]:
+    def _scaled(self, frame: NDArray, size: tuple[int, int]) -> NDArray:
         columns, lines = size
-        _, _, w, h = place((frame.shape[1], frame.shape[0]), (columns, lines * 2))
+        _, _, w, h = fit_rect((frame.shape[1], frame.shape[0]), (columns, lines * 2))
         return scale(over_black(frame), w, h)
 
     def end(self) -> None:
-        """Leaves the second screen; the last frame stays."""
+        """Restore the normal screen; the last frame last_frame as text."""
         if self not in _entered:
             return
         _entered.discard(self)
-        stays = ""
+        last_frame = ""
         if self._last is not None:
-            columns, lines = _cells(self._out)
-            rows = text(self._scaled(self._last, (columns, max(lines - 1, 1))))
-            stays = "".join(f"{row}\n" for row in rows)
-        with contextlib.suppress(OSError):  # a terminal that is gone needs nothing
-            self._write(f"{LEAVE}{stays}")
+            columns, lines = _terminal_size(self._out)
+            rows = half_blocks(self._scaled(self._last, (columns, max(lines - 1, 1))))
+            last_frame = "".join(f"{row}\n" for row in rows)
+        with contextlib.suppress(OSError):  # the terminal is gone
+            self._write(f"{LEAVE}{last_frame}")
 
     def _write(self, text: str) -> None:
         data = memoryview(text.encode())
@@ -102,8 +103,8 @@ def _close_all() -> None:
 atexit.register(_close_all)
 
 
-def _terminal() -> int:
-    """The descriptor of the terminal that standard output is."""
+def _terminal_descriptor() -> int:
+    """Return the file descriptor of standard output, which must be a terminal."""
     stream = sys.__stdout__
     try:
         number = -1 if stream is None else stream.fileno()
@@ -111,16 +112,16 @@ def _terminal() -> int:
         number = -1
     if number < 0 or not os.isatty(number):
         raise DeviceUnavailable(
-            "create_surface: show='terminal' needs standard output to be a terminal, and it is a "
-            "file, a pipe or closed. Run it in a terminal, or use show='browser'."
+            "create_surface: show='terminal' needs a terminal as standard output, got a file, a "
+            "pipe or a closed stream. Run it in a terminal, or use show='browser'."
         )
     if sys.platform == "win32":
-        _understand_escapes(number)
+        _enable_escapes(number)
     return number
 
 
-def _understand_escapes(number: int) -> None:
-    """Has a Windows console take escape sequences; those that do already stay as they are."""
+def _enable_escapes(number: int) -> None:
+    """Enable escape sequences in a Windows console."""
     if sys.platform == "win32":
         import ctypes
         import msvcrt
@@ -131,21 +132,23 @@ def _understand_escapes(number: int) -> None:
             kernel.SetConsoleMode(handle, mode.value | 4)
 
 
-def _cells(out: int) -> tuple[int, int]:
-    """Columns and lines of the terminal."""
+def _terminal_size(out: int) -> tuple[int, int]:
+    """Return the columns and lines of the terminal."""
     try:
         columns, lines = os.get_terminal_size(out)
     except OSError:
         columns, lines = 0, 0
-    if columns < 1 or lines < 1:  # some terminals do not say
+    if columns < 1 or lines < 1:  # some terminals report no size
         columns, lines = shutil.get_terminal_size()
     return columns, lines
 
 
-def scale(image: np.ndarray[Any, Any], width: int, height: int) -> np.ndarray[Any, Any]:
-    """An RGB picture at another size: the mean of what falls into a pixel, or the nearest one."""
+def scale(image: NDArray, width: int, height: int) -> NDArray:
+    """Return an RGB picture at another size: area mean to shrink, nearest pixel to enlarge."""
     h, w = image.shape[:2]
-    image = image[:: max(h // (height * SAMPLES), 1), :: max(w // (width * SAMPLES), 1)]
+    step_y = max(h // (height * SAMPLES_PER_CELL), 1)
+    step_x = max(w // (width * SAMPLES_PER_CELL), 1)
+    image = image[::step_y, ::step_x]
     for axis, size in ((0, height), (1, width)):
         have = image.shape[axis]
         starts = np.arange(size) * have // size
@@ -160,10 +163,10 @@ def scale(image: np.ndarray[Any, Any], width: int, height: int) -> np.ndarray[An
     return image
 
 
-def text(image: np.ndarray[Any, Any]) -> list[str]:
-    """An RGB picture as lines of characters, two of its rows in each; each line ends plain.
+def half_blocks(image: NDArray) -> list[str]:
+    """Return an RGB picture as lines of half blocks, two rows per line; each line ends reset.
 
-    >>> text(np.array([[[255, 0, 0]], [[0, 0, 255]]], np.uint8))
+    >>> half_blocks(np.array([[[255, 0, 0]], [[0, 0, 255]]], np.uint8))
     ['\\x1b[38;2;255;0;0;48;2;0;0;255m▀\\x1b[0m']
     """
     if image.shape[0] % 2:

@@ -1,4 +1,4 @@
-"""Frames in a window: glfw's, through rendercanvas."""
+"""The window presenter, on glfw through rendercanvas."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from dala.errors import DalaError, DeviceError, DeviceUnavailable
-from dala.gpu.presenters.base import LOOK, Presenter
-from dala.gpu.presenters.quad import Quad, place
+from dala.gpu.presenters.base import POLL_SECONDS, Presenter
+from dala.gpu.presenters.quad import Quad, fit_rect
 from dala.gpu.presenters.window_loop import MAIN_ONLY, RETRY, import_glfw, loop
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class WindowPresenter(Presenter):
-    """A window of a surface's size, or as much of it as the screen has room for."""
+    """A window of the surface's size, or smaller where the screen is."""
 
     kind = "window"
 
@@ -24,61 +24,61 @@ class WindowPresenter(Presenter):
         super().__init__(renderer)
         self._canvas: Any = None
         self._quad: Any = None
-        if MAIN_ONLY and not loop.mine():
+        if MAIN_ONLY and not loop.on_owner_thread():
             raise DeviceUnavailable(
-                "create_surface: show='window' works only on the main thread of macOS. Call it "
+                "create_surface: show='window' works only on the main thread on macOS. Call it "
                 "there, or use show='browser'."
             )
         loop.call(lambda: self._open(title, vsync))
         self.listen()
 
     def wake(self) -> None:
-        """Has the window's thread look for a frame."""
+        """Wake the window thread."""
         loop.wake()
 
     def wait(self, timeout: float | None) -> bool:
-        """Waits until the window is closed; on macOS this runs the windows."""
-        if not (MAIN_ONLY and loop.mine()):
+        """Wait until the window is closed. On macOS this runs the window loop."""
+        if not (MAIN_ONLY and loop.on_owner_thread()):
             return super().wait(timeout)
         end = None if timeout is None else time.monotonic() + timeout
         while not self.closed:
-            left = LOOK if end is None else end - time.monotonic()
-            loop.step(min(max(left, 0.0), LOOK))
+            left = POLL_SECONDS if end is None else end - time.monotonic()
+            loop.step(min(max(left, 0.0), POLL_SECONDS))
             if end is not None and time.monotonic() >= end:
                 break
         return self.closed
 
     def close(self) -> None:
-        """Closes the window and waits until it is gone."""
-        self.leave()
+        """Close the window and wait until it is gone."""
+        self.detach()
         if self in loop.windows:
             loop.call(self._remove)
 
     @property
     def window_size(self) -> tuple[int, int]:
-        """Width and height of the window, in pixels of the screen."""
+        """The width and height of the window in physical pixels."""
         canvas = self._canvas
         return (0, 0) if canvas is None else canvas.get_physical_size()
 
-    # on the thread of windows -------------------------------------------------------------------
+    # on the window thread -----------------------------------------------------------------------
     def _open(self, title: str, vsync: bool) -> None:
         loop.start()
         try:
-            canvas_class = _canvas_class()
+            canvas_class = _glfw_canvas_class()
             height, width = self.renderer.front.shape[:2]
-            self._canvas = canvas_class(size=_fitting(width, height), title=title, vsync=vsync)
+            self._canvas = canvas_class(size=_window_size(width, height), title=title, vsync=vsync)
             self._quad = Quad(self._canvas, self.renderer.canvas.nearest)
             self._canvas.request_draw(self._draw)
         except DalaError:
-            self.shut()
+            self.destroy()
             loop.stop_if_idle()
             raise
         except Exception as error:
-            self.shut()
-            said = loop.heard()
+            self.destroy()
+            detail = loop.last_error()
             loop.stop_if_idle()
             raise DeviceUnavailable(
-                f"create_surface: show='window' could not open a window: {error} ({said}). "
+                f"create_surface: show='window' cannot open a window: {error} ({detail}). "
                 "Use show='browser' instead."
             ) from error
         loop.windows.append(self)
@@ -86,70 +86,70 @@ class WindowPresenter(Presenter):
     def _remove(self) -> None:
         if self in loop.windows:
             loop.windows.remove(self)
-        self.shut()
+        self.destroy()
         loop.stop_if_idle()
 
-    def wants(self) -> bool:
-        """True if a frame or a repaint is due and the window can take it."""
+    def needs_draw(self) -> bool:
+        """Return True if a frame or a repaint is due and the window is visible."""
         canvas = self._canvas
         if self.closed or canvas is None:
             return False
         if canvas.minimized or 0 in canvas.get_physical_size():
             return False
-        return bool(self.waits or canvas.dirty)
+        return bool(self.frame_waiting or canvas.dirty)
 
-    def tick(self) -> bool:
-        """Draws if wanted; False once the window is closed."""
+    def update(self) -> bool:
+        """Draw if needed. Return False once the window is closed."""
         if self.closed or self._canvas.asked_to_close:
             return False
-        if self.wants():
+        if self.needs_draw():
             try:
                 self._canvas.dirty = False
                 self._canvas.force_draw()
-            except Exception as error:  # rendercanvas keeps most to itself; see _draw
+            except Exception as error:  # rendercanvas handles most errors itself; see _draw
                 self.fail(_broken(error))
         return not self.closed
 
     def _draw(self) -> None:
-        """Called by rendercanvas, which shows what was drawn when this returns."""
+        """Draw; rendercanvas calls this, and shows the result when it returns."""
         renderer, quad = self.renderer, self._quad
         try:
             target = quad.target()
-            fresh = self.waits
+            fresh = self.frame_waiting
             if fresh:
                 quad.prepare(renderer.front.shape)
                 with renderer.front_lock:
-                    self.claim()
+                    self.claim_frame()
                     quad.upload(renderer.front)
             quad.draw(target)
             self.shown += fresh
         except Exception as error:
-            if type(error).__name__ == "DrawCancelled":  # hidden, or being resized: again soon
+            if type(error).__name__ == "DrawCancelled":  # hidden or being resized: try again soon
                 self._canvas.dirty = True
-                self._gone.wait(RETRY)
+                self._ended.wait(RETRY)
                 raise
             self.fail(_broken(error))
 
-    def shut(self) -> None:
-        """Lets go of the GPU first, then of the window."""
-        self.leave()
+    def destroy(self) -> None:
+        """Release the GPU objects first, then the window."""
+        self.detach()
         quad, self._quad = self._quad, None
         canvas, self._canvas = self._canvas, None
         if quad is not None:
-            with contextlib.suppress(Exception):  # a lost device has nothing to give back
+            with contextlib.suppress(Exception):  # the device is lost
                 quad.close()
             del quad
         if canvas is not None:
-            with contextlib.suppress(Exception):  # nor has a display that is gone
+            with contextlib.suppress(Exception):  # the display is gone
                 canvas.close()
 
 
 def _broken(error: Exception) -> DeviceError:
-    return DeviceError(f"the window was closed, for its frames cannot be drawn any more: {error}")
+    return DeviceError(f"show='window': the window was closed, since drawing failed: {error}")
 
 
-def _fitting(width: int, height: int) -> tuple[int, int]:
-    """The size of a window: the surface's, or less of the same shape on a smaller screen."""
+def _window_size(width: int, height: int) -> tuple[int, int]:
+    """Return the size of the window: the surface's, or scaled down to fit the screen."""
     glfw = import_glfw()
     monitor = glfw.get_primary_monitor()
     if not monitor:
@@ -161,28 +161,29 @@ def _fitting(width: int, height: int) -> tuple[int, int]:
         room = room_w, room_h
     if min(room) < 10 or (width <= room[0] and height <= room[1]):
         return width, height
-    return place((width, height), (room[0] * 9 // 10, room[1] * 9 // 10))[2:]  # and its frame
+    decorated = room[0] * 9 // 10, room[1] * 9 // 10  # leaves room for decorations
+    return fit_rect((width, height), decorated)[2:]
 
 
-_made: list[Any] = []
+_classes: list[Any] = []
 
 
-def _canvas_class() -> Any:
-    """rendercanvas's glfw window, driven by our loop instead of an asyncio one."""
-    if _made:
-        return _made[0]
+def _glfw_canvas_class() -> Any:
+    """Return rendercanvas's glfw window class, driven by the window loop instead of asyncio."""
+    if _classes:
+        return _classes[0]
     from rendercanvas.base import BaseCanvasGroup
     from rendercanvas.glfw import GlfwRenderCanvas
 
-    class Canvas(GlfwRenderCanvas):  # type: ignore[misc]
+    class GlfwCanvas(GlfwRenderCanvas):  # type: ignore[misc]
         _rc_canvas_group = BaseCanvasGroup(None)
         dirty = True
 
-        def __init__(self, title: str, **how: Any) -> None:
-            super().__init__(title=None, **how)
+        def __init__(self, title: str, **options: Any) -> None:
+            super().__init__(title=None, **options)
             if self._window is None:
-                raise RuntimeError("glfw made no window")
-            self._rc_set_title(title)  # as it is; set_title() would put facts for "$fps"
+                raise RuntimeError("glfw created no window")
+            self._rc_set_title(title)  # set_title() would replace "$fps" and the like
 
         @property
         def minimized(self) -> bool:
@@ -203,5 +204,5 @@ def _canvas_class() -> Any:
             super()._on_size_change(*args)
             self.dirty = True
 
-    _made.append(Canvas)
-    return Canvas
+    _classes.append(GlfwCanvas)
+    return GlfwCanvas

@@ -1,8 +1,7 @@
-"""The one thread that touches glfw and the windows made with it.
+"""The loop that makes all glfw calls, on one thread.
 
-glfw wants all its calls from one thread. That is a thread of our own, alive while there are
-windows; except on macOS, where windows belong to the main thread: there the loop runs while the
-main thread waits in ``wait_closed``.
+glfw requires one thread. It is a thread of its own that lives while there are windows. On macOS
+windows belong to the main thread: there the loop runs while the main thread is in ``wait_closed``.
 """
 
 from __future__ import annotations
@@ -18,54 +17,54 @@ from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
 from dala.errors import DeviceUnavailable
-from dala.gpu.presenters.base import LOOK
+from dala.gpu.presenters.base import POLL_SECONDS
 
-#: Windows are the main thread's business.
+#: True where windows belong to the main thread.
 MAIN_ONLY: Final = sys.platform == "darwin"
 
-#: Seconds between attempts to draw into a window that takes no frames just now.
+#: Seconds between attempts to draw into a window that accepts no frame.
 RETRY: Final = 0.05
 
 NO_DISPLAY: Final = (
-    "create_surface: show='window' found no display: set DISPLAY or use show='browser'{why}."
+    "create_surface: show='window' found no display{why}. Set DISPLAY, or use show='browser'."
 )
 
 
-class Window(Protocol):
-    """What the loop asks of a window."""
+class LoopWindow(Protocol):
+    """The methods of a window that the loop calls."""
 
-    def wants(self) -> bool:
-        """True if there is something to draw and somewhere to draw it."""
+    def needs_draw(self) -> bool:
+        """Return True if the window has to be drawn and is visible."""
         ...
 
-    def tick(self) -> bool:
-        """Draws if wanted; False once the window is closed."""
+    def update(self) -> bool:
+        """Draw if needed. Return False once the window is closed."""
         ...
 
-    def shut(self) -> None:
-        """Closes the window."""
+    def destroy(self) -> None:
+        """Close the window."""
         ...
 
 
 class WindowLoop:
-    """Runs calls and windows on the thread that owns glfw."""
+    """Runs function calls and windows on the thread that owns glfw."""
 
     def __init__(self) -> None:
-        self.windows: list[Window] = []
+        self.windows: list[LoopWindow] = []
         self._calls: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._alive = False
-        self._said: list[str] = []
-        #: Who heard glfw's errors before we did.
-        self._listener: Any = None
-        #: In a forked process: glfw and its connection to the display are the parent's.
+        self._errors: list[str] = []
+        #: The error callback that was installed before.
+        self._previous_callback: Any = None
+        #: True in a forked process, where glfw and its display connection belong to the parent.
         self.inherited = False
 
-    # for everybody ----------------------------------------------------------------------------
+    # on any thread ----------------------------------------------------------------------------
     def call(self, work: Callable[[], Any]) -> Any:
-        """Has something done by the thread, and waits for it."""
-        if self.mine():
+        """Call a function on the owner thread and wait for its result."""
+        if self.on_owner_thread():
             return work()
         future: Future[Any] = Future()
         with self._lock:
@@ -74,17 +73,17 @@ class WindowLoop:
                 self._thread = threading.Thread(target=self._work, name="dala-window", daemon=True)
                 self._thread.start()
         self.wake()
-        if MAIN_ONLY:  # the main thread does it when it next waits; it may itself wait for us
+        if MAIN_ONLY:  # the main thread runs it later; it may be waiting for this thread
             return None
         return future.result()
 
-    def mine(self) -> bool:
-        """True on the thread that owns the windows."""
+    def on_owner_thread(self) -> bool:
+        """Return True on the thread that owns the windows."""
         here = threading.current_thread()
         return here is (threading.main_thread() if MAIN_ONLY else self._thread)
 
     def wake(self) -> None:
-        """Ends the loop's sleep."""
+        """Wake the loop."""
         with self._lock:
             if self._alive:
                 import glfw
@@ -93,34 +92,34 @@ class WindowLoop:
 
     # the thread -------------------------------------------------------------------------------
     def start(self) -> None:
-        """Brings glfw up, or says why not."""
+        """Initialize glfw, or raise."""
         glfw = import_glfw()
         if self._alive:
             return
         if self.inherited:
             raise DeviceUnavailable(
-                "create_surface: show='window' does not work in a process forked while its parent "
-                "had windows open. Start it with multiprocessing's 'spawn' instead."
+                "create_surface: show='window' does not work in a process that was forked while "
+                "its parent had windows. Use multiprocessing's 'spawn' start method."
             )
         if not has_display():
             raise DeviceUnavailable(NO_DISPLAY.format(why=""))
-        self._said.clear()
-        self._listener = glfw.set_error_callback(self._hear)
+        self._errors.clear()
+        self._previous_callback = glfw.set_error_callback(self._record_error)
         if not glfw.init():
-            glfw.set_error_callback(self._listener)
-            raise DeviceUnavailable(NO_DISPLAY.format(why=f" ({self.heard()})"))
+            glfw.set_error_callback(self._previous_callback)
+            raise DeviceUnavailable(NO_DISPLAY.format(why=f" ({self.last_error()})"))
         self._alive = True
 
-    def _hear(self, code: int, text: Any) -> None:
-        self._said.append(text.decode(errors="replace") if isinstance(text, bytes) else str(text))
-        del self._said[:-4]
+    def _record_error(self, code: int, text: Any) -> None:
+        self._errors.append(text.decode(errors="replace") if isinstance(text, bytes) else str(text))
+        del self._errors[:-4]
 
-    def heard(self) -> str:
-        """What glfw said last went wrong."""
-        return self._said[-1] if self._said else "glfw does not say why"
+    def last_error(self) -> str:
+        """Return the last error message of glfw."""
+        return self._errors[-1] if self._errors else "glfw reports no reason"
 
     def step(self, timeout: float) -> None:
-        """Does what waits to be done; sleeps no longer than so many seconds if there is nothing."""
+        """Run queued calls and draw windows; sleep up to ``timeout`` seconds if idle."""
         while self._calls:
             work, future = self._calls.popleft()
             try:
@@ -131,21 +130,21 @@ class WindowLoop:
             return
         import glfw
 
-        if any(window.wants() for window in self.windows):
+        if any(window.needs_draw() for window in self.windows):
             glfw.poll_events()
         else:
             glfw.wait_events_timeout(max(timeout, 1e-3))
         for window in list(self.windows):
-            if not window.tick():
+            if not window.update():
                 self.windows.remove(window)
-                window.shut()
+                window.destroy()
         self.stop_if_idle()
 
     def stop_if_idle(self) -> None:
-        """Takes glfw down with the last window, where it belongs to the thread that ends.
+        """Terminate glfw with the last window, on Windows.
 
-        That is on Windows. Elsewhere the connection to the display stays for the next window:
-        Mesa remembers connections by their address, and takes a new one for the old one.
+        Elsewhere the display connection is kept for the next window: Mesa identifies connections
+        by address, and would take a new one for the old one.
         """
         if self.windows or not self._alive or self._calls or sys.platform != "win32":
             return
@@ -154,14 +153,14 @@ class WindowLoop:
 
         with self._lock:
             self._alive = False
-            glfw.set_error_callback(self._listener)
-            # Somebody else's windows in this process would end with glfw.
+            glfw.set_error_callback(self._previous_callback)
+            # Other windows in this process would end with glfw.
             if not GlfwRenderCanvas._rc_canvas_group.get_canvases():
                 glfw.terminate()
 
     def _work(self) -> None:
         while True:
-            self.step(LOOK)
+            self.step(POLL_SECONDS)
             self.stop_if_idle()
             with self._lock:
                 if not self.windows and not self._calls:
@@ -169,25 +168,25 @@ class WindowLoop:
                     return
 
     def close(self) -> None:
-        """Closes all windows and waits for the thread to end."""
+        """Close all windows and wait for the thread to end."""
         thread = self._thread
         if thread is None and not (MAIN_ONLY and self.windows):
             return
 
-        def shut() -> None:
+        def destroy() -> None:
             for window in self.windows:
                 with contextlib.suppress(Exception):
-                    window.shut()
+                    window.destroy()
             self.windows.clear()
             self.stop_if_idle()
 
-        self.call(shut)
+        self.call(destroy)
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout=5.0)
 
 
 def import_glfw() -> Any:
-    """The glfw module, or an error that names the extra."""
+    """Return the glfw module, or raise an error that names the extra."""
     try:
         import glfw
     except ImportError as error:
@@ -199,7 +198,7 @@ def import_glfw() -> Any:
 
 
 def has_display() -> bool:
-    """True where a display server is named; on macOS and Windows there always is one."""
+    """Return True if there is a display; always on macOS and Windows."""
     if not sys.platform.startswith("linux"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
@@ -210,7 +209,7 @@ atexit.register(loop.close)
 
 
 def _after_fork() -> None:
-    """The child has neither the thread nor a right to the parent's connection to the display."""
+    """Reset the loop in a child, which has neither the thread nor the display connection."""
     inherited = loop._alive or loop.inherited
     loop.__init__()  # type: ignore[misc]
     loop.inherited = inherited
