@@ -152,7 +152,7 @@ class Ours:
 
     def _entrant(self, run: Callable[[], Any], moved: int = 0, flops: int = 0) -> Entrant:
         engine = self.engine
-        return Entrant(run, engine.synchronize, engine.together, moved, flops, engine.profile)
+        return Entrant(run, engine.synchronize, engine.batched, moved, flops, engine.profile)
 
     def _copy(self) -> Entrant:
         return self._copying(*self.large[:2])

@@ -705,12 +705,12 @@ def test_uploads_dispatches_and_copies_are_ordered(engine):
         engine.release(storage)
 
 
-def test_together_gathers_dispatches_in_one_submit(engine):
+def test_batched_gathers_dispatches_in_one_submit(engine):
     runner = engine.prepare(affine(), flat(4))
     state = put(engine, np.zeros(4, "<f4"))
     engine.synchronize()
     before = engine._device.done.submitted
-    with engine.together():
+    with engine.batched():
         for _ in range(10):
             runner([state], state, (1.0,))
             engine.stats()  # the owner is idle and still defers the submit

@@ -156,7 +156,7 @@ class Compositor(Closing):
     def __init__(self, device: str | None = None) -> None:
         self.engine = auto.current() if device is None else auto.get(device)
         self.composer: Composer = self.engine.composer()
-        self._gathers = type(self.engine).together is not Engine.together
+        self._gathers = type(self.engine).batched is not Engine.batched
 
     @property
     def device(self) -> str:
@@ -224,7 +224,7 @@ class Compositor(Closing):
 
     def together(self) -> AbstractContextManager[None]:
         """Work begun inside a ``with`` block of this goes to the device at once."""
-        return self.engine.together() if self._gathers else _APART
+        return self.engine.batched() if self._gathers else _APART
 
     def close(self) -> None:
         """Gives everything back. Closing twice is fine."""

@@ -238,7 +238,7 @@ class Engine(ABC):
         """
         return None
 
-    def keeps_apart(self, producer: Program, consumer: Program) -> bool:
+    def prefers_chain(self, producer: Program, consumer: Program) -> bool:
         """Return True if two programs are faster as links of a chain than fused into one."""
         return False
 
@@ -252,7 +252,7 @@ class Engine(ABC):
 
         return HostComposer(self)
 
-    def together(self) -> AbstractContextManager[None]:
+    def batched(self) -> AbstractContextManager[None]:
         """Return a context manager that submits the work begun inside its block together."""
         return nullcontext()
 

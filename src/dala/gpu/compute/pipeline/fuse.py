@@ -202,4 +202,4 @@ def _fits(nodes: list[Pass], i: int, j: int, readers: tuple[int, ...]) -> bool:
     every = (*producer.inputs, *consumer.inputs)
     if any(overlap(b, consumer.output) or b.shape[:2] != wanted[:2] for b in every):
         return True  # not possible in a chain: in place, or another size
-    return not consumer.output.engine.keeps_apart(producer.program, consumer.program)
+    return not consumer.output.engine.prefers_chain(producer.program, consumer.program)

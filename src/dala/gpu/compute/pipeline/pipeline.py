@@ -265,7 +265,7 @@ class Pipeline(Closing):
             if len(nodes) == 1:
                 nodes[0].run(engine)
                 return
-            with engine.together():
+            with engine.batched():
                 for node in nodes:
                     node.run(engine)
             return
@@ -305,7 +305,7 @@ class Pipeline(Closing):
         steps = [node.freeze(engine) for node in nodes if node.op != "barrier"]
 
         def run() -> None:
-            with engine.together():
+            with engine.batched():
                 for step in steps:
                     step()
 

@@ -208,13 +208,13 @@ class CPUEngine(Engine):
 
         return make_chain(self, links, inputs)
 
-    def keeps_apart(self, producer: Program, consumer: Program) -> bool:
+    def prefers_chain(self, producer: Program, consumer: Program) -> bool:
         """Return whether the programs run faster each in its own form than fused."""
         if not (producer.out.pixels and consumer.out.pixels):
             return False
-        from dala.gpu.compute.engines.cpu.rows.chain import keeps_apart
+        from dala.gpu.compute.engines.cpu.rows.chain import prefers_chain
 
-        return keeps_apart(self, producer, consumer)
+        return prefers_chain(self, producer, consumer)
 
     def operate(self, task: Task) -> Runner | None:
         """Return a runner for an operation, or None if the engine does not implement it."""

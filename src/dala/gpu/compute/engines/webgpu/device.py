@@ -137,14 +137,14 @@ class NativeDevice:
         self._start_waiting()
         self.uploads.request(nbytes, future)
 
-    def write_upload(self, room: MappedWrite, buffer: DeviceBuffer, nbytes: int) -> None:
+    def write_upload(self, mapped: MappedWrite, buffer: DeviceBuffer, nbytes: int) -> None:
         """Copy filled memory to a buffer, in order with the commands so far."""
         try:
             native = self.native_buffer(buffer)
         except DeviceError:
-            self.uploads.give_back(room)
+            self.uploads.give_back(mapped)
             raise
-        self.uploads.send(room, native, nbytes)
+        self.uploads.send(mapped, native, nbytes)
 
     def write_unordered(self, buffer: DeviceBuffer, data: bytes, start: int) -> None:
         """Write whole words that no recorded command reads, so that no submit is needed first."""

@@ -180,15 +180,15 @@ class WebGPUEngine(Engine):
         """Upload through mapped memory that this thread fills, while the owner goes on."""
         future: Future[MappedWrite] = Future()
         self._owner.promise(future, self._device.request_upload, view.nbytes, future)
-        room = self._owner.wait(future)
+        mapped = self._owner.wait(future)
         try:
-            np.copyto(room.memory, np.frombuffer(view, np.uint8))  # releases the GIL
+            np.copyto(mapped.memory, np.frombuffer(view, np.uint8))  # releases the GIL
         except BaseException:
-            room.released = True
-            self._owner.post_from_finalizer(self._device.uploads.give_back, room)
+            mapped.released = True
+            self._owner.post_from_finalizer(self._device.uploads.give_back, mapped)
             raise
-        room.released = True
-        self._owner.post(self._device.write_upload, room, buffer, view.nbytes)
+        mapped.released = True
+        self._owner.post(self._device.write_upload, mapped, buffer, view.nbytes)
 
     def download(self, storage: Storage) -> memoryview:
         if storage.nbytes < MAPPED_BYTES:
@@ -197,13 +197,13 @@ class WebGPUEngine(Engine):
         self._owner.promise(
             future, self._device.read_mapped, _buffer(storage), storage.nbytes, future
         )
-        lent = self._owner.wait(future)
+        mapped = self._owner.wait(future)
         try:
             data = self._host.block(storage.nbytes)
-            np.copyto(data, np.frombuffer(lent.view, np.uint8))
+            np.copyto(data, np.frombuffer(mapped.view, np.uint8))
         finally:
-            lent.released = True
-            self._owner.post_from_finalizer(self._device.staging.give_back, lent)
+            mapped.released = True
+            self._owner.post_from_finalizer(self._device.staging.give_back, mapped)
         return memoryview(data)
 
     def download_async(self, storage: Storage) -> Future[memoryview]:
@@ -264,7 +264,7 @@ class WebGPUEngine(Engine):
         return WebGPUComposer(self, self._owner, self._device)
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def batched(self) -> Iterator[None]:
         """Return a context manager that gathers dispatches in as few submits as possible."""
         self._owner.post(self._device.hold, 1)
         try:
@@ -343,11 +343,11 @@ class WebGPUEngine(Engine):
                 f"kernel {program.name!r} has {len(program.args)} inputs, but {self._owner.name} "
                 f"allows {most - 1}. Split the kernel."
             )
-        room = min(limits["max-uniform-buffer-binding-size"], UNIFORM_BYTES)
-        if shader.block.packer.size > room:
+        most_bytes = min(limits["max-uniform-buffer-binding-size"], UNIFORM_BYTES)
+        if shader.block.packer.size > most_bytes:
             raise DeviceError(
                 f"kernel {program.name!r} has {shader.block.packer.size} bytes of parameters, but "
-                f"{self._owner.name} allows {room}. Pass large tables as an array."
+                f"{self._owner.name} allows {most_bytes}. Pass large tables as an array."
             )
 
 

@@ -66,12 +66,12 @@ class Staging:
         self._device = device
         self._free: dict[int, list[wgpu.GPUBuffer]] = {}
         self._reads: deque[_Read] = deque()
-        self._lent: dict[int, tuple[wgpu.GPUBuffer, MappedRead]] = {}
+        self._mapped: dict[int, tuple[wgpu.GPUBuffer, MappedRead]] = {}
 
     @property
     def busy(self) -> bool:
         """True while a thread reads mapped memory."""
-        return any(not lent.released for _, lent in self._lent.values())
+        return any(not read.released for _, read in self._mapped.values())
 
     @property
     def waiting(self) -> bool:
@@ -104,7 +104,7 @@ class Staging:
             read = self._reads.popleft()
             any_done = True
             try:
-                data = self._lend(read) if read.read_mapped else self._finish(read)
+                data = self._map(read) if read.read_mapped else self._finish(read)
             except Exception as error:
                 self._drop(read.buffer)
                 read.future.set_exception(translate(error))
@@ -121,29 +121,29 @@ class Staging:
         """Release every buffer."""
         self._free.clear()
         self._reads.clear()
-        self._lent.clear()
+        self._mapped.clear()
         self.bytes = self.count = 0
 
     def _finish(self, read: _Read) -> memoryview:
         read.promise.sync_wait()  # it is mapped: does not wait
         data = np.empty(read.nbytes, np.uint8)
         mapped = read.buffer.read_mapped(0, _padded(read.nbytes), copy=False)
-        np.copyto(data, np.frombuffer(mapped, np.uint8)[: read.nbytes])  # leaves the GIL free
+        np.copyto(data, np.frombuffer(mapped, np.uint8)[: read.nbytes])  # releases the GIL
         self._put(read.buffer)
         return memoryview(data)
 
-    def _lend(self, read: _Read) -> MappedRead:
+    def _map(self, read: _Read) -> MappedRead:
         read.promise.sync_wait()
         mapped = read.buffer.read_mapped(0, _padded(read.nbytes), copy=False)
-        lent = MappedRead(next(_keys), mapped[: read.nbytes])
-        self._lent[lent.key] = read.buffer, lent
-        return lent
+        view = MappedRead(next(_keys), mapped[: read.nbytes])
+        self._mapped[view.key] = read.buffer, view
+        return view
 
-    def give_back(self, lent: MappedRead) -> None:
+    def give_back(self, mapped: MappedRead) -> None:
         """Take back mapped memory that has been read."""
-        buffer, _ = self._lent.pop(lent.key)
+        buffer, _ = self._mapped.pop(mapped.key)
         with suppress(BufferError):  # a traceback on its thread may still hold a view
-            lent.view.release()
+            mapped.view.release()
         self._put(buffer)
 
     def _put(self, buffer: wgpu.GPUBuffer) -> None:

@@ -79,9 +79,9 @@ class Uploads:
             self.device.poll()
         self.collect()
 
-    def send(self, room: MappedWrite, target: wgpu.GPUBuffer, nbytes: int) -> None:
+    def send(self, mapped: MappedWrite, target: wgpu.GPUBuffer, nbytes: int) -> None:
         """Record the copy of filled memory to a native buffer, and map the memory again."""
-        buffer, _ = self._out.pop(room.key)
+        buffer, _ = self._out.pop(mapped.key)
         try:
             buffer.unmap()
             size = -(-nbytes // 4) * 4
@@ -93,9 +93,9 @@ class Uploads:
             raise
         self._mapping.append(_Mapping(buffer, token, promise))
 
-    def give_back(self, room: MappedWrite) -> None:
+    def give_back(self, mapped: MappedWrite) -> None:
         """Take back memory that was not filled."""
-        buffer, _ = self._out.pop(room.key)
+        buffer, _ = self._out.pop(mapped.key)
         self._free.append(buffer)
         self.collect()
 
@@ -115,9 +115,9 @@ class Uploads:
             if buffer is None:
                 break
             request = self._requests.popleft()
-            room = MappedWrite(next(_keys), mapped_bytes(buffer, request.nbytes))
-            self._out[room.key] = buffer, room
-            request.future.set_result(room)
+            mapped = MappedWrite(next(_keys), mapped_bytes(buffer, request.nbytes))
+            self._out[mapped.key] = buffer, mapped
+            request.future.set_result(mapped)
             served = True
         return served
 
@@ -129,7 +129,7 @@ class Uploads:
     @property
     def busy(self) -> bool:
         """True while a thread copies into memory of the ring."""
-        return any(not room.released for _, room in self._out.values())
+        return any(not mapped.released for _, mapped in self._out.values())
 
     def clear(self) -> None:
         """Release every buffer. No thread may be copying."""

@@ -94,7 +94,7 @@ def make_chain(engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor
     )
 
 
-def keeps_apart(engine: CPUEngine, producer: Program, consumer: Program) -> bool:
+def prefers_chain(engine: CPUEngine, producer: Program, consumer: Program) -> bool:
     """Return whether two programs of bytes run faster each in its own form than fused.
 
     Fused, a table or a per-channel program becomes part of a program that takes pixels apart, and

@@ -59,18 +59,18 @@ def make_argmax(engine: WebGPUEngine, task: Task) -> Runner:
     """Return passes that end with one index for each result."""
     outer, n, inner = task["passes"][0]
     dtype, along = task.inputs[0].dtype, n
-    steps = Dispatches(engine)
+    dispatches = Dispatches(engine)
     earlier: BufferRef | None = None
     while True:
         length, splits = split("i64", (outer, n, inner))  # one number at a time
-        target = OUTPUT if splits == 1 else steps.temporary(outer * splits * inner * 4)
+        target = OUTPUT if splits == 1 else dispatches.temporary(outer * splits * inner * 4)
         out = STORED[task.output.dtype] if splits == 1 else "u32"
         lanes = lanes_of(length, inner)
         items = outer * splits * inner
         reads = [BufferRef("input")] if earlier is None else [BufferRef("input"), earlier]
         numbers = block(n, inner, length, splits, lanes, items, along, 0)
         text = _text(dtype, out, inner == 1, earlier is not None)
-        steps.add(text, reads, target, numbers, -(-items * lanes // 256))
+        dispatches.add(text, reads, target, numbers, -(-items * lanes // 256))
         if splits == 1:
-            return steps.runner()
+            return dispatches.runner()
         earlier, n = target, splits

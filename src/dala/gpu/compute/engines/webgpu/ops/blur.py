@@ -57,31 +57,31 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
     height, width = shape[:2]
     picture = ImageFormat(task.output.dtype, shape[2] if len(shape) == 3 else 1)
     weights = gaussian_weights(radius, task["sigma"])[radius:].tolist()
-    steps = Dispatches(engine)
+    dispatches = Dispatches(engine)
     apart = picture.words and width % 4 != 0
-    target = steps.temporary(4 * height * width) if apart else OUTPUT
+    target = dispatches.temporary(4 * height * width) if apart else OUTPUT
     if radius <= TILE_RADIUS and has_room(engine.adapter.limits):
         shader = write_blur(
             picture, radius, Finish(), picture, apart=apart, workgroup=engine.workgroup
         )
         numbers = shader.block.pack(shader.numbers(weights, height, width), ())
         groups = shader.groups(height, width)
-        steps.add(shader.source, [BufferRef("input")], target, numbers, groups)
+        dispatches.add(shader.source, [BufferRef("input")], target, numbers, groups)
     else:
-        _add_columns(engine, steps, picture, weights, (height, width), target)
+        _add_columns(engine, dispatches, picture, weights, (height, width), target)
     if apart:
         words = -(-height * width * picture.channels // 4)
         size = min(engine.workgroup, 128)
         text = Template(read_text("blur_pack.wgsl"))
         source = text.substitute(channels=picture.channels, group=size)
         numbers = block(words, height * width)
-        steps.add(source, [target], OUTPUT, numbers, -(-words // size))
-    return steps.runner()
+        dispatches.add(source, [target], OUTPUT, numbers, -(-words // size))
+    return dispatches.runner()
 
 
 def _add_columns(
     engine: WebGPUEngine,
-    steps: Dispatches,
+    dispatches: Dispatches,
     picture: ImageFormat,
     weights: list[float],
     size: tuple[int, int],
@@ -92,7 +92,7 @@ def _add_columns(
     # Entry i is the weight of the pixel i - (RUN - 1) rows below the start of a column's window.
     line = np.zeros(WEIGHTS, np.float32)
     line[RUN - 1 : RUN + 2 * radius] = weights[:0:-1] + weights
-    between = steps.temporary(picture.middle[1] * height * width)
+    between = dispatches.temporary(picture.middle[1] * height * width)
     group = min(engine.workgroup, 128)
     for first, reads, writes, (rows, columns) in (
         (True, BufferRef("input"), between, (height, width)),
@@ -102,7 +102,7 @@ def _add_columns(
         runs = -(-rows // RUN)
         numbers = block(rows, columns, radius, -(-(2 * radius + RUN) // 4))
         groups = -(-columns // group) * runs
-        steps.add(source, [reads], writes, line.tobytes() + numbers, groups)
+        dispatches.add(source, [reads], writes, line.tobytes() + numbers, groups)
 
 
 def _columns_text(picture: ImageFormat, first: bool, apart: bool, group: int) -> str:

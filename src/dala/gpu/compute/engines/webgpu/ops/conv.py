@@ -52,16 +52,16 @@ PREPARE: Final = "\n".join(
 @implements("conv2d")
 def make_conv2d(engine: WebGPUEngine, task: Task) -> Runner:
     """Choose a matrix product, a plain product for 1x1 windows, or direct computation."""
-    steps = Dispatches(engine)
+    dispatches = Dispatches(engine)
     outputs, _, height, width = task.inputs[1].shape
     plain = height == width == 1 and task["stride"] == (1, 1) and task["padding"] == (0, 0)
     if outputs // task["groups"] < FEW:
-        _add_direct(steps, task)
+        _add_direct(dispatches, task)
     elif plain:
-        _add_pointwise(steps, task)
+        _add_pointwise(dispatches, task)
     else:
-        _add_windows(steps, task)
-    return steps.runner()
+        _add_windows(dispatches, task)
+    return dispatches.runner()
 
 
 def _reads(task: Task) -> list[BufferRef]:
@@ -70,7 +70,7 @@ def _reads(task: Task) -> list[BufferRef]:
     return [*places, BufferRef("input", 2)] if len(task.inputs) > 2 else places
 
 
-def _add_pointwise(steps: Dispatches, task: Task) -> None:
+def _add_pointwise(dispatches: Dispatches, task: Task) -> None:
     """Add a 1x1 convolution: each image's channels are the rows of a matrix."""
     x, weight = task.inputs[0].shape, task.inputs[1].shape
     groups, inner = task["groups"], weight[1]
@@ -86,10 +86,10 @@ def _add_pointwise(steps: Dispatches, task: Task) -> None:
         offsets=offsets.astype(np.uint32),
         biases=groups if len(task.inputs) > 2 else 0,
     )
-    add_product(steps, product, _reads(task))
+    add_product(dispatches, product, _reads(task))
 
 
-def _add_windows(steps: Dispatches, task: Task) -> None:
+def _add_windows(dispatches: Dispatches, task: Task) -> None:
     dtype = task.output.dtype
     x, weight = task.inputs[0].shape, task.inputs[1].shape
     groups = task["groups"]
@@ -116,7 +116,7 @@ def _add_windows(steps: Dispatches, task: Task) -> None:
         *(*task["stride"], *task["padding"], *task["dilation"]),
     )
     result = dtype, prod(task.output.shape), shares
-    add_shared(steps, text, _reads(task), numbers, across * down * groups * shares, result)
+    add_shared(dispatches, text, _reads(task), numbers, across * down * groups * shares, result)
 
 
 def windows_text(
@@ -152,7 +152,7 @@ def windows_text(
     )
 
 
-def _add_direct(steps: Dispatches, task: Task) -> None:
+def _add_direct(dispatches: Dispatches, task: Task) -> None:
     dtype = task.output.dtype
     x, weight = task.inputs[0].shape, task.inputs[1].shape
     reads = _reads(task)
@@ -171,4 +171,4 @@ def _add_direct(steps: Dispatches, task: Task) -> None:
         *(count, weight[0], weight[0] // task["groups"], weight[1], x[-3], x[-2], x[-1]),
         *(*task.output.shape[-2:], *task["stride"], *task["padding"], *task["dilation"]),
     )
-    steps.add(text, reads, OUTPUT, numbers, -(-count // 256))
+    dispatches.add(text, reads, OUTPUT, numbers, -(-count // 256))

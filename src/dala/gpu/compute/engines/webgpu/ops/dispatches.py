@@ -55,7 +55,7 @@ class Dispatches:
 
     def __init__(self, engine: WebGPUEngine) -> None:
         self._engine = engine
-        self._steps: list[tuple[ComputePipeline, tuple[BufferRef, ...], bytes, int]] = []
+        self._dispatches: list[tuple[ComputePipeline, tuple[BufferRef, ...], bytes, int]] = []
         self._temporaries: list[int] = []
         self._constants: list[Storage] = []
 
@@ -82,27 +82,27 @@ class Dispatches:
     ) -> None:
         """Add a dispatch. The shader is compiled now; the same text is compiled once."""
         pipeline = self._engine.shader(source, len(reads), max(len(numbers), 4))
-        self._steps.append((pipeline, (*reads, writes), numbers or bytes(4), groups))
+        self._dispatches.append((pipeline, (*reads, writes), numbers or bytes(4), groups))
 
     def runner(self) -> Runner:
         """Return what runs all dispatches, in one submit unless other work interrupts them."""
-        engine, steps, sizes = self._engine, self._steps, self._temporaries
+        engine, dispatches, sizes = self._engine, self._dispatches, self._temporaries
         constants = self._constants
 
         def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
             temporaries = [engine.allocate(n, zero=False) for n in sizes]
             try:
-                for pipeline, places, numbers, groups in steps:
+                for pipeline, refs, numbers, groups in dispatches:
                     bound = []
-                    for place in places:
-                        if place.kind == "input":
-                            bound.append(inputs[place.index])
-                        elif place.kind == "output":
+                    for ref in refs:
+                        if ref.kind == "input":
+                            bound.append(inputs[ref.index])
+                        elif ref.kind == "output":
                             bound.append(output)
-                        elif place.kind == "temporary":
-                            bound.append(temporaries[place.index])
+                        elif ref.kind == "temporary":
+                            bound.append(temporaries[ref.index])
                         else:
-                            bound.append(constants[place.index])
+                            bound.append(constants[ref.index])
                     engine.dispatch(pipeline, bound, numbers, groups)
             finally:
                 for storage in temporaries:

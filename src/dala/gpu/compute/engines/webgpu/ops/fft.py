@@ -71,7 +71,7 @@ class Forms:
 @implements("fft", "ifft")
 def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
     """Transform the last axis, and the one before it for two axes."""
-    steps = Dispatches(engine)
+    dispatches = Dispatches(engine)
     inverse = task.op == "ifft"
     shape = task.output.shape[:-1] if task["complex"] or not inverse else task.output.shape
     axes = task["axes"]
@@ -81,7 +81,7 @@ def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
         last: Form = "exchanged" if task["complex"] else "real"
         forms = Forms("exchanged", last, prod(shape[len(shape) - axes :]))
     lines = Lines(total // shape[-1], shape[-1], 1)
-    work = _Transforms(steps, task.output.dtype)
+    work = _Transforms(dispatches, task.output.dtype)
     if axes == 1:
         work.transform(lines, BufferRef("input"), OUTPUT, forms)
     else:
@@ -89,20 +89,20 @@ def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
         columns = Lines(total // shape[-2], shape[-2], shape[-1])
         work.transform(lines, BufferRef("input"), between, Forms(source=forms.source))
         work.transform(columns, between, OUTPUT, replace(forms, source="pair"))
-    return steps.runner()
+    return dispatches.runner()
 
 
 class _Transforms:
     """A builder of the dispatches of transforms of one dtype."""
 
-    def __init__(self, steps: Dispatches, dtype: str) -> None:
-        self._steps = steps
+    def __init__(self, dispatches: Dispatches, dtype: str) -> None:
+        self._dispatches = dispatches
         self._dtype = dtype
         self._tables: dict[int, BufferRef] = {}
 
     def pairs(self, count: int) -> BufferRef:
         """Return temporary memory for complex numbers."""
-        return self._steps.temporary(count * 2 * ITEMSIZE[self._dtype])
+        return self._dispatches.temporary(count * 2 * ITEMSIZE[self._dtype])
 
     def transform(self, lines: Lines, source: BufferRef, target: BufferRef, forms: Forms) -> None:
         """Add all passes along one axis."""
@@ -147,7 +147,7 @@ class _Transforms:
         )
         near = self._table(length)
         reads = [source, near, self._twiddle_table(lines.length) if far else near]
-        self._steps.add(text, reads, target, numbers, groups)
+        self._dispatches.add(text, reads, target, numbers, groups)
 
     def _bluestein(self, lines: Lines, source: BufferRef, target: BufferRef, forms: Forms) -> None:
         length = lines.length
@@ -159,11 +159,11 @@ class _Transforms:
         around[size - length + 1 :] = chirp[:0:-1].conj()
         spectrum = np.fft.fft(around) / size
         long = Lines(lines.count, size, 1)
-        chirps = self._steps.constant(self._pairs_of(chirp))
+        chirps = self._dispatches.constant(self._pairs_of(chirp))
         bent, turned, product, back = (self.pairs(long.numbers) for _ in range(4))
         self._chirp(lines, long, source, bent, chirps, length, Forms(source=forms.source))
         self.transform(long, bent, turned, Forms())
-        spectra = self._steps.constant(self._pairs_of(spectrum))
+        spectra = self._dispatches.constant(self._pairs_of(spectrum))
         self._chirp(long, long, turned, product, spectra, size, Forms(target="exchanged"))
         self.transform(long, product, back, Forms(target="exchanged"))
         self._chirp(long, lines, back, target, chirps, length, replace(forms, source="pair"))
@@ -184,12 +184,12 @@ class _Transforms:
             *(read.inner, read.length, write.inner, write.length),
             *forms.numbers,
         )
-        self._steps.add(text, [source, table], target, numbers, -(-write.numbers // 256))
+        self._dispatches.add(text, [source, table], target, numbers, -(-write.numbers // 256))
 
     def _table(self, length: int) -> BufferRef:
         if length not in self._tables:
             turns = np.exp(-2j * pi / length * np.arange(length))
-            self._tables[length] = self._steps.constant(self._pairs_of(turns))
+            self._tables[length] = self._dispatches.constant(self._pairs_of(turns))
         return self._tables[length]
 
     def _twiddle_table(self, length: int) -> BufferRef:
@@ -197,7 +197,7 @@ class _Transforms:
         if -length not in self._tables:
             places = np.concatenate([np.arange(FINE), np.arange(-(-length // FINE)) * FINE])
             turns = np.exp(-2j * pi / length * places)
-            self._tables[-length] = self._steps.constant(self._pairs_of(turns))
+            self._tables[-length] = self._dispatches.constant(self._pairs_of(turns))
         return self._tables[-length]
 
     def _pairs_of(self, numbers: NDArray) -> NDArray:

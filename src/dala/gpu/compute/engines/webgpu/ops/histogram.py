@@ -116,10 +116,10 @@ def make_histogram(engine: WebGPUEngine, task: Task) -> Runner:
     dtype, bins = task.inputs[0].dtype, task["bins"]
     edges = np.frombuffer(task["edges"], NUMPY[dtype])
     count = math.prod(task.inputs[0].shape)
-    steps = Dispatches(engine)
-    steps.add(read_text("clear.wgsl"), [], OUTPUT, block(bins), -(-bins // 256))
+    dispatches = Dispatches(engine)
+    dispatches.add(read_text("clear.wgsl"), [], OUTPUT, block(bins), -(-bins // 256))
     if len(edges) < 2:
-        return steps.runner()
+        return dispatches.runner()
     used = len(edges) - 1
     scale = min(bins / (task["high"] - task["low"]), 3e38)
     units = count
@@ -133,7 +133,7 @@ def make_histogram(engine: WebGPUEngine, task: Task) -> Runner:
     size = 0 if stride > MAX_COUNTERS else max(stride, min(8 * stride, MAX_COUNTERS))
     length = max(MIN_LENGTH, 8 * bins, -(-units // 4096))
     numbers = block(bins, used, length, units, count, scale, 0)
-    constant = steps.constant(np.ascontiguousarray(edges))
+    constant = dispatches.constant(np.ascontiguousarray(edges))
     text = _text(dtype, size, stride if size else 1)
-    steps.add(text, [BufferRef("input"), constant], OUTPUT, numbers, -(-units // length))
-    return steps.runner()
+    dispatches.add(text, [BufferRef("input"), constant], OUTPUT, numbers, -(-units // length))
+    return dispatches.runner()

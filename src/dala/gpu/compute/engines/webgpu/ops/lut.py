@@ -74,11 +74,11 @@ def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
     white = 255.0 if task.output.dtype == "u8" else 1.0
     low, high = task["domain_min"], task["domain_max"]
     scale = [(size - 1) / (h - v) / unit for v, h in zip(low, high, strict=True)]
-    steps = Dispatches(engine)
-    table = steps.temporary(size**3 * 16)
+    dispatches = Dispatches(engine)
+    table = dispatches.temporary(size**3 * 16)
     spread = Template(read_text("lut_spread.wgsl")).substitute(group=_GROUP)
-    steps.add(spread, [BufferRef("input", 1)], table, block(size**3), -(-(size**3) // _GROUP))
-    steps.add(
+    dispatches.add(spread, [BufferRef("input", 1)], table, block(size**3), -(-(size**3) // _GROUP))
+    dispatches.add(
         shader(source, stored, task["method"]),
         [BufferRef("input"), table],
         OUTPUT,
@@ -90,4 +90,4 @@ def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
         ),
         image_groups(stored, height * width),
     )  # fmt: skip
-    return steps.runner()
+    return dispatches.runner()

@@ -54,12 +54,12 @@ class Product:
 @implements("matmul")
 def make_matmul(engine: WebGPUEngine, task: Task) -> Runner:
     """Return the dispatch of the product, and one that adds the shares if there are several."""
-    steps = Dispatches(engine)
-    add_product(steps, describe(task), [BufferRef("input", 0), BufferRef("input", 1)])
-    return steps.runner()
+    dispatches = Dispatches(engine)
+    add_product(dispatches, describe(task), [BufferRef("input", 0), BufferRef("input", 1)])
+    return dispatches.runner()
 
 
-def add_product(steps: Dispatches, product: Product, reads: list[BufferRef]) -> None:
+def add_product(dispatches: Dispatches, product: Product, reads: list[BufferRef]) -> None:
     """Add the dispatches of a product: left side, right side, and bias if it has one."""
     rows, inner, columns = product.rows, product.inner, product.columns
     matrices = len(product.offsets)
@@ -86,12 +86,12 @@ def add_product(steps: Dispatches, product: Product, reads: list[BufferRef]) -> 
         *(left_length, right_length, matrices, product.biases),
     )
     count = rows * columns * matrices
-    reads = [*reads[:2], steps.constant(product.offsets), *reads[2:]]
-    add_shared(steps, source, reads, numbers, groups, (product.result, count, shares))
+    reads = [*reads[:2], dispatches.constant(product.offsets), *reads[2:]]
+    add_shared(dispatches, source, reads, numbers, groups, (product.result, count, shares))
 
 
 def add_shared(
-    steps: Dispatches,
+    dispatches: Dispatches,
     source: str,
     reads: list[BufferRef],
     numbers: bytes,
@@ -100,11 +100,11 @@ def add_shared(
 ) -> None:
     """Add a product and the sum of its shares; ``result`` is the dtype, count and shares."""
     dtype, count, shares = result
-    target = OUTPUT if shares == 1 else steps.temporary(count * shares * ITEMSIZE[dtype])
-    steps.add(source, reads, target, numbers, groups)
+    target = OUTPUT if shares == 1 else dispatches.temporary(count * shares * ITEMSIZE[dtype])
+    dispatches.add(source, reads, target, numbers, groups)
     if shares > 1:
         text = read_text("add_shares.wgsl").replace("NUMBER", gemm.WGSL_TYPES[dtype])
-        steps.add(text, [target], OUTPUT, block(count, shares), -(-count // 64))
+        dispatches.add(text, [target], OUTPUT, block(count, shares), -(-count // 64))
 
 
 def product_text(

@@ -128,11 +128,11 @@ def make_softmax(engine: WebGPUEngine, task: Task) -> Runner:
     lanes = _lanes(n, inner)
     kept = _kept_by(n, lanes) if inner == 1 and layout[2] == 1 else 0
     items = outer * inner
-    steps = Dispatches(engine)
+    dispatches = Dispatches(engine)
     text = _softmax(dtype, width, layout[2] == 1, kept)
     numbers = block(n, inner, lanes, items, 0)
-    steps.add(text, [BufferRef("input")], OUTPUT, numbers, -(-items * lanes // 256))
-    return steps.runner()
+    dispatches.add(text, [BufferRef("input")], OUTPUT, numbers, -(-items * lanes // 256))
+    return dispatches.runner()
 
 
 def _in_units(dtype: str, layout: Layout) -> Layout:
@@ -186,9 +186,9 @@ def make_layer_norm(engine: WebGPUEngine, task: Task) -> Runner:
     text = _layer_norm(a.dtype, width, len(task.inputs), _kept_by(n, lanes))
     numbers = block(n, 1, lanes, outer, count, *_two_parts(task["epsilon"]), 0)
     reads: Sequence[BufferRef] = [BufferRef("input", i) for i in range(len(task.inputs))]
-    steps = Dispatches(engine)
-    steps.add(text, reads, OUTPUT, numbers, -(-outer * lanes // 256))
-    return steps.runner()
+    dispatches = Dispatches(engine)
+    dispatches.add(text, reads, OUTPUT, numbers, -(-outer * lanes // 256))
+    return dispatches.runner()
 
 
 def _two_parts(x: float) -> tuple[float, float]:

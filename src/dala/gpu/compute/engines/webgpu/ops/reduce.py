@@ -94,7 +94,7 @@ BETWEEN: Final = {"f32": "f32", "f64": "f64", "i32": "s32", "i64": "s64", "u32":
 
 
 def add_pieces(
-    steps: Dispatches,
+    dispatches: Dispatches,
     operation: str,
     source: tuple[BufferRef, str],
     kind: str,
@@ -119,11 +119,11 @@ def add_pieces(
     items = outer * splits * inner
     text = _text(operation, dtype, kind, width, rows, tail, saturate)
     numbers = block(n, inner, length, splits, lanes, items, layout[1] if tail else 0, 0)
-    steps.add(text, [place], target, numbers, -(-items * lanes // 256))
+    dispatches.add(text, [place], target, numbers, -(-items * lanes // 256))
 
 
 def add_passes(
-    steps: Dispatches,
+    dispatches: Dispatches,
     operation: str,
     source: tuple[BufferRef, str],
     kind: str,
@@ -138,18 +138,20 @@ def add_passes(
         length, splits = split(kind, (outer, n, inner))
         to = target
         if splits > 1:
-            to = steps.temporary(outer * splits * inner * SIZE[kind])
+            to = dispatches.temporary(outer * splits * inner * SIZE[kind])
         pieces = length, splits
-        add_pieces(steps, operation, source, kind, (outer, n, inner), pieces, to, saturate=saturate)
+        add_pieces(
+            dispatches, operation, source, kind, (outer, n, inner), pieces, to, saturate=saturate
+        )
         if splits == 1:
             return
         source, n = (to, BETWEEN[kind]), splits
 
 
-def add_pack(steps: Dispatches, source: BufferRef, count: int) -> None:
+def add_pack(dispatches: Dispatches, source: BufferRef, count: int) -> None:
     """Add a pass that packs 32-bit numbers to the bytes of the output."""
     words = -(-count // 4)
-    steps.add(read_text("pack.wgsl"), [source], OUTPUT, block(words), -(-words // 256))
+    dispatches.add(read_text("pack.wgsl"), [source], OUTPUT, block(words), -(-words // 256))
 
 
 @implements("reduce_max", "reduce_min", "reduce_sum")
@@ -158,7 +160,7 @@ def make_reduction(engine: WebGPUEngine, task: Task) -> Runner:
     operation = task.op.removeprefix("reduce_")
     given, output = task.inputs[0].dtype, task.output.dtype
     kind = kind_of_sum(given, output) if operation == "sum" else STORED[output]
-    steps = Dispatches(engine)
+    dispatches = Dispatches(engine)
     source = (BufferRef("input"), given)
     layouts = task["passes"]
     saturate = output == "u8" and operation == "sum"
@@ -166,9 +168,9 @@ def make_reduction(engine: WebGPUEngine, task: Task) -> Runner:
         count = layout[0] * layout[2]
         target = OUTPUT
         if output == "u8" or i < len(layouts) - 1:
-            target = steps.temporary(count * SIZE[kind])
-        add_passes(steps, operation, source, kind, layout, target, saturate=saturate)
+            target = dispatches.temporary(count * SIZE[kind])
+        add_passes(dispatches, operation, source, kind, layout, target, saturate=saturate)
         source = (target, BETWEEN[kind])
     if output == "u8":
-        add_pack(steps, source[0], count)
-    return steps.runner()
+        add_pack(dispatches, source[0], count)
+    return dispatches.runner()

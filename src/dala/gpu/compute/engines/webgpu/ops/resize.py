@@ -76,9 +76,9 @@ def _make(
     pitch = image.shape[1]
     axis_y, axis_x = task_axes(task)
     y, x = (axis.taps(task["method"], task["antialias"]) for axis in (axis_y, axis_x))
-    steps = Dispatches(engine)
-    tables = steps.constant(np.concatenate([x.words().reshape(-1), y.words().reshape(-1)]))
-    last = _Pass(steps, tables, x.words().size, x.count, y.count)
+    dispatches = Dispatches(engine)
+    tables = dispatches.constant(np.concatenate([x.words().reshape(-1), y.words().reshape(-1)]))
+    last = _Pass(dispatches, tables, x.words().size, x.count, y.count)
     size = axis_x.size, axis_y.size
     window = _window(axis_x, axis_y)
     wide, high = window[2] - window[0], window[3] - window[1]
@@ -94,9 +94,9 @@ def _make(
     if x.count * y.count <= MAX_SINGLE_PASS_TAPS or not orders:
         text = shader(source, out, "both", finish)
         last.add(text, BufferRef("input"), OUTPUT, size, window, pitch, 0, numbers, out)
-        return steps.runner()
+        return dispatches.runner()
     best = min(orders)
-    middle = steps.temporary(best[1] * between.channels * 4)
+    middle = dispatches.temporary(best[1] * between.channels * 4)
     if best is across:
         extent, begin, back = (wide, rows), first_y * pitch, first_y * wide
         along, then, row = "x", "y", wide
@@ -108,7 +108,7 @@ def _make(
     last.add(text, BufferRef("input"), middle, extent, area, pitch, begin, _PLAIN, between)
     text = shader(between, out, then, finish)
     last.add(text, middle, OUTPUT, size, window, row, -back, numbers, out)
-    return steps.runner()
+    return dispatches.runner()
 
 
 def _window(x: Axis, y: Axis) -> tuple[int, int, int, int]:
@@ -120,9 +120,9 @@ class _Pass:
     """A builder of passes that share their tables."""
 
     def __init__(
-        self, steps: Dispatches, tables: BufferRef, table_y: int, taps_x: int, taps_y: int
+        self, dispatches: Dispatches, tables: BufferRef, table_y: int, taps_x: int, taps_y: int
     ) -> None:
-        self.steps = steps
+        self.dispatches = dispatches
         self.tables = tables
         self.numbers = taps_x, taps_y, table_y, 0
 
@@ -143,4 +143,4 @@ class _Pass:
         head = block(*size, *window, pitch, begin % (1 << 32), *self.numbers)
         numbers = head + block(*gain, *bias, *pad)
         count = image_groups(out, size[0] * size[1])
-        self.steps.add(text, (source, self.tables), target, numbers, count)
+        self.dispatches.add(text, (source, self.tables), target, numbers, count)

@@ -116,7 +116,7 @@ def _cut(layout: Layout, by_rows: bool, width: int) -> tuple[int, int]:
 
 
 def add_scan(
-    steps: Dispatches,
+    dispatches: Dispatches,
     source: tuple[BufferRef, str],
     kind: str,
     layout: Layout,
@@ -131,12 +131,12 @@ def add_scan(
     length, splits = _cut(layout, by_rows, width)
     reads = [place]
     if splits > 1:
-        sums = steps.temporary(outer * splits * inner * SIZE[kind])
-        running = steps.temporary(outer * splits * inner * SIZE[kind])
+        sums = dispatches.temporary(outer * splits * inner * SIZE[kind])
+        running = dispatches.temporary(outer * splits * inner * SIZE[kind])
         cut = length, splits
-        add_pieces(steps, "sum", source, kind, layout, cut, sums, saturate=saturate)
+        add_pieces(dispatches, "sum", source, kind, layout, cut, sums, saturate=saturate)
         between = (sums, BETWEEN[kind])
-        add_scan(steps, between, kind, (outer, splits, inner), running, saturate)
+        add_scan(dispatches, between, kind, (outer, splits, inner), running, saturate)
         reads.append(running)
     if by_rows:
         items = groups = outer * splits
@@ -146,7 +146,7 @@ def add_scan(
         items = outer * splits * inner
         groups = -(-items // 64)
         text = _columns(dtype, kind, width, splits > 1, saturate)
-    steps.add(text, reads, target, block(n, inner, length, splits, items, 0), groups)
+    dispatches.add(text, reads, target, block(n, inner, length, splits, items, 0), groups)
 
 
 @implements("cumsum")
@@ -156,9 +156,9 @@ def make_cumsum(engine: WebGPUEngine, task: Task) -> Runner:
     kind = kind_of_sum(given, output)
     outer, n, inner = task["layout"]
     count = outer * n * inner
-    steps = Dispatches(engine)
-    target = steps.temporary(count * 4) if output == "u8" else OUTPUT
-    add_scan(steps, (BufferRef("input"), given), kind, task["layout"], target, output == "u8")
+    dispatches = Dispatches(engine)
+    target = dispatches.temporary(count * 4) if output == "u8" else OUTPUT
+    add_scan(dispatches, (BufferRef("input"), given), kind, task["layout"], target, output == "u8")
     if output == "u8":
-        add_pack(steps, target, count)
-    return steps.runner()
+        add_pack(dispatches, target, count)
+    return dispatches.runner()

@@ -30,16 +30,16 @@ SPAN: Final = EACH * THREADS
 @implements("convolve1d")
 def make_convolve1d(engine: WebGPUEngine, task: Task) -> Runner:
     """Return one dispatch for all lines."""
-    steps = Dispatches(engine)
+    dispatches = Dispatches(engine)
     a, kernel = task.inputs
     size = task.output.shape[-1]
     across = -(-size // SPAN)
     groups = across * (prod(task.output.shape[:-1]))
     numbers = block(size, a.shape[-1], kernel.shape[0], task["first"], across, groups)
-    steps.add(
+    dispatches.add(
         text(a.dtype), [BufferRef("input", 0), BufferRef("input", 1)], OUTPUT, numbers, groups
     )
-    return steps.runner()
+    return dispatches.runner()
 
 
 @cache

@@ -122,11 +122,11 @@ def make_warp(engine: WebGPUEngine, task: Task) -> Runner:
     """Return one dispatch."""
     image, out = task.inputs[0].shape, task.output.shape
     channels = out[2] if len(out) == 3 else 1
-    steps = Dispatches(engine)
+    dispatches = Dispatches(engine)
     reads = [BufferRef("input")]
     rows = [0.0] * 12
     if task.op == "warp_affine":
-        reads.append(steps.constant(np.concatenate(affine_tables(task["matrix"], *out[:2]))))
+        reads.append(dispatches.constant(np.concatenate(affine_tables(task["matrix"], *out[:2]))))
     elif task.op == "remap":
         reads.append(BufferRef("input", 1))
     else:
@@ -135,5 +135,5 @@ def make_warp(engine: WebGPUEngine, task: Task) -> Runner:
     text = shader(task.op, task.output.dtype, channels, task["method"], task["border"])
     numbers = block(out[1], out[0], image[1], image[0], *task["fill"], *rows)
     groups = image_groups(ImageFormat(task.output.dtype, channels), out[0] * out[1])
-    steps.add(text, reads, OUTPUT, numbers, groups)
-    return steps.runner()
+    dispatches.add(text, reads, OUTPUT, numbers, groups)
+    return dispatches.runner()
