@@ -61,3 +61,7 @@ provide "a headless display and browser (Xvfb, Chromium)" \
 provide "fonts (Japanese, color emoji, one with a weight axis)" \
     "Without them the text tests that need these fonts are skipped." \
     fonts-ipafont-gothic fonts-noto-color-emoji fonts-inter-variable
+
+provide "Unicode's conformance tests of bidirectional text" \
+    "Without them those tests are skipped." \
+    unicode-data

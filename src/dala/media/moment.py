@@ -1,4 +1,4 @@
-"""The time of a frame: in seconds, and exactly."""
+"""The time of a frame, in seconds and as an exact fraction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import Self
 
 
 class Moment:
-    """When a frame is shown: seconds, and as the frame says it, which is exact."""
+    """The time at which a frame is shown.
+
+    ``seconds`` is a float; ``exact`` is ``pts * time_base``, computed when it is first read.
+
+    >>> Moment(0.1, 1, Fraction(1, 10)).exact
+    Fraction(1, 10)
+    """
 
     __slots__ = ("_exact", "pts", "seconds", "time_base")
 
@@ -21,12 +27,12 @@ class Moment:
 
     @classmethod
     def of(cls, exact: Fraction) -> Self:
-        """A time as it is."""
+        """Return the moment of an exact time in seconds."""
         return cls(float(exact), 1, exact, exact)
 
     @property
     def exact(self) -> Fraction:
-        """Seconds; worked out when somebody asks, as arithmetic with fractions is not quick."""
+        """The time in seconds as a fraction."""
         if self._exact is None:
             self._exact = self.pts * self.time_base
         return self._exact

@@ -4,8 +4,8 @@
 >>> load_subtitles("1\\n00:00:01,000 --> 00:00:02,500\\n<i>Hello</i>\\n")
 [Cue(start=1.0, end=2.5, text='Hello', settings={}, italic=True, bold=False)]
 
-Files in the wild are often a little wrong. Whatever can be read is; a cue that cannot is left out,
-with a warning that names its line and the reason.
+Many subtitle files have small mistakes. A cue that cannot be read is skipped, with a warning that
+names its line and the reason.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dala.errors import DtypeError, ParameterError
+from dala.typing import PathLike
 
 __all__ = ["Cue", "format_subtitles", "load_subtitles"]
 
-#: More than any film has.
+#: Larger files are refused.
 MAX_BYTES: Final = 64 << 20
 
 _TIME: Final = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
@@ -32,18 +33,21 @@ _TAG: Final = re.compile(r"</?([a-zA-Z]+)(?:[.\s][^<>]*)?/?>|<(?:\d+:)?\d+:\d+[.
 _ASS: Final = re.compile(r"\{\\[^{}]*\}")
 _ALIGNED: Final = re.compile(r"\{[^{}]*\\an([1-9])[^{}]*\}")
 _BREAK: Final = re.compile(r"<br\s*/?>", re.IGNORECASE)
-#: Tags that are known to stand in subtitles; other things in angle brackets are words.
+#: Known tags; anything else in angle brackets is text.
 _TAGS: Final = frozenset(("b", "i", "u", "s", "c", "v", "font", "ruby", "rt", "lang", "span"))
 _BLOCKS: Final = ("NOTE", "STYLE", "REGION")
 
 
 @dataclass(frozen=True)
 class Cue:
-    """What is shown from ``start`` to ``end``, in seconds; tags are taken out of the text.
+    """A subtitle: text without tags, shown from ``start`` to ``end`` in seconds.
 
     ``settings`` are those after the times (WebVTT's line, position, align, size, vertical, region;
-    SRT's X1, X2, Y1, Y2) and ``an`` where a ``{\\an8}`` says where on the screen, as on a keypad.
-    ``italic`` and ``bold`` are True where the whole cue is.
+    SRT's X1, X2, Y1, Y2), and ``an`` is the position of an ``{\\an8}`` tag, numbered as on a
+    keypad. ``italic`` and ``bold`` say whether the whole cue is.
+
+    >>> Cue(1.0, 2.5, "Hello").text
+    'Hello'
     """
 
     start: float
@@ -54,17 +58,21 @@ class Cue:
     bold: bool = False
 
 
-def load_subtitles(source: str | os.PathLike[str] | bytes) -> list[Cue]:
-    """The cues of an SRT or WebVTT file in order of their start; overlapping ones are all kept.
+def load_subtitles(source: PathLike | bytes) -> list[Cue]:
+    """Return the cues of an SRT or WebVTT file in order of their start.
 
-    ``source`` is a path, or what is in the file (a string with more than one line, or bytes).
+    Args:
+        source: a path, or the contents of a file (a string of more than one line, or bytes).
 
     Raises:
-        ParameterError: there is no such file, it cannot be read, or it is no subtitles at all.
-        DtypeError: it is neither a path nor text.
+        ParameterError: the file does not exist, cannot be read, or has no subtitles.
+        DtypeError: the source is neither a path nor text.
 
     Warns:
-        UserWarning: a cue is malformed and left out, or the file is not in UTF-8.
+        UserWarning: a malformed cue was skipped, or the file is not UTF-8.
+
+    >>> load_subtitles("WEBVTT\\n\\n00:01.000 --> 00:02.000\\nHi\\n")[0].text
+    'Hi'
     """
     text, name = _read(source)
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -75,37 +83,34 @@ def load_subtitles(source: str | os.PathLike[str] | bytes) -> list[Cue]:
         parser = _Parser(lines, vtt=False)
     else:
         raise ParameterError(
-            f"load_subtitles: {name} is neither SRT nor WebVTT: no line has times "
-            '("00:00:01,000 --> 00:00:02,000") and it does not begin with WEBVTT.'
+            f"load_subtitles: {name} is neither SRT nor WebVTT: it has no line with times "
+            '("00:00:01,000 --> 00:00:02,000") and does not start with WEBVTT.'
         )
     parser.run()
-    for line, reason in parser.faults:
+    for line, reason in parser.problems:
         warnings.warn(
-            f"load_subtitles: {name}, line {line}: {reason}; the cue is left out.",
+            f"load_subtitles: {name}, line {line}: {reason}; the cue is skipped.",
             UserWarning,
             stacklevel=2,
         )
     return sorted(parser.cues, key=lambda cue: cue.start)
 
 
-def _read(source: object) -> tuple[str, str]:
-    """The text of a source, and what to call it."""
+def _read(source: PathLike | bytes) -> tuple[str, str]:
+    """Return the text of a source, and its name for messages."""
     if isinstance(source, str) and ("\n" in source or "\r" in source or "-->" in source):
         return source.removeprefix("\ufeff"), "the text"
     if isinstance(source, bytes | bytearray | memoryview):
         return _decode(bytes(source), "the text"), "the text"
     if not isinstance(source, str | os.PathLike):
-        raise DtypeError(
-            "load_subtitles: a path or the text of a file is expected, "
-            f"{type(source).__name__} came."
-        )
+        raise DtypeError.invalid("load_subtitles", "source", "a path or the text of a file", source)
     path = pathlib.Path(source)
     name = repr(os.fspath(source))
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ParameterError(
-                f"load_subtitles: {name} has {path.stat().st_size >> 20} MiB; subtitles have at "
-                f"most {MAX_BYTES >> 20}. Is it a video?"
+                f"load_subtitles: {name} must be at most {MAX_BYTES >> 20} MiB, got "
+                f"{path.stat().st_size >> 20} MiB. Is it a video?"
             )
         data = path.read_bytes()
     except (OSError, ValueError) as error:
@@ -137,17 +142,17 @@ def _decode(data: bytes, name: str) -> str:
 
 
 class _Parser:
-    """Walks over the lines once; a cue begins at a line with times and ends at a blank one."""
+    """Reads the lines in order; a cue starts at a line with times and ends at a blank one."""
 
     def __init__(self, lines: list[str], *, vtt: bool) -> None:
         self.lines = lines
         self.vtt = vtt
-        #: Lines at which something is wrong, and what.
-        self.faults: list[tuple[int, str]] = []
+        #: Line numbers and descriptions of mistakes.
+        self.problems: list[tuple[int, str]] = []
         self.cues: list[Cue] = []
 
     def run(self) -> None:
-        """Reads all cues, in the order of the file."""
+        """Read all cues, in the order of the file."""
         at = self._blank(1) if self.vtt else 0
         while at < len(self.lines):
             line = self.lines[at]
@@ -158,19 +163,19 @@ class _Parser:
             elif self.vtt and line.startswith(_BLOCKS) and line.split()[0] in _BLOCKS:
                 at = self._blank(at)
             elif at + 1 < len(self.lines) and "-->" in self.lines[at + 1]:
-                at += 1  # its number or its name
+                at += 1  # the number or name of a cue
             else:
-                self._skip(at, f"no line with times in a block that begins with {_short(line)}")
+                self._skip(at, f"no line with times in a block that starts with {_short(line)}")
                 at = self._block_end(at)
 
     def _blank(self, at: int) -> int:
-        """The next blank line."""
+        """Return the index of the next blank line."""
         while at < len(self.lines) and self.lines[at].strip():
             at += 1
         return at
 
     def _block_end(self, at: int) -> int:
-        """Where a block of text ends: at a blank line, or before the next cue that lacks one."""
+        """Return the end of a block of text: a blank line, or the next cue if there is none."""
         while at < len(self.lines) and self.lines[at].strip():
             if "-->" in self.lines[at]:
                 return at
@@ -184,22 +189,22 @@ class _Parser:
         end = self._block_end(at + 1)
         match = _TIMING.match(self.lines[at])
         if match is None:
-            self._skip(at, f"{_short(self.lines[at])} has no two times")
+            self._skip(at, f"{_short(self.lines[at])} does not have two times")
             return end
         start, stop = _seconds(match.group(1, 2, 3, 4)), _seconds(match.group(5, 6, 7, 8))
         if start is None or stop is None:
-            self._skip(at, f"{_short(self.lines[at])}: minutes and seconds are below 60")
+            self._skip(at, f"{_short(self.lines[at])}: minutes and seconds must be below 60")
         elif stop <= start:
-            self._skip(at, f"{_short(self.lines[at])}: it ends before it begins")
+            self._skip(at, f"{_short(self.lines[at])}: it ends before it starts")
         else:
             raw = "\n".join(self.lines[at + 1 : end]).strip()
             cue = _make(start, stop, raw, match[9] or "", vtt=self.vtt)
-            if cue.text:  # nothing to show is no fault
+            if cue.text:  # an empty cue is not a mistake
                 self.cues.append(cue)
         return end
 
     def _skip(self, at: int, reason: str) -> None:
-        self.faults.append((at + 1, reason))
+        self.problems.append((at + 1, reason))
 
 
 def _short(line: str) -> str:
@@ -208,7 +213,7 @@ def _short(line: str) -> str:
 
 
 def _seconds(parts: tuple[str | None, ...]) -> float | None:
-    """Seconds of hours (may be missing), minutes, seconds and a fraction of one to three digits."""
+    """Return a time in seconds; None if minutes or seconds are above 59."""
     hours, minutes, seconds, fraction = (part or "0" for part in parts)
     if int(minutes) > 59 or int(seconds) > 59:
         return None
@@ -216,9 +221,9 @@ def _seconds(parts: tuple[str | None, ...]) -> float | None:
     return (whole * 1000 + int(fraction.ljust(3, "0"))) / 1000
 
 
-def _make(start: float, end: float, raw: str, told: str, *, vtt: bool) -> Cue:
+def _make(start: float, end: float, raw: str, options: str, *, vtt: bool) -> Cue:
     settings = {}
-    for part in told.split():
+    for part in options.split():
         name, colon, value = part.partition(":")
         if colon and name and value:
             settings[name] = value
@@ -240,13 +245,13 @@ def _known(match: re.Match[str]) -> bool:
 
 
 def _whole(text: str, tag: str) -> bool:
-    """True where every letter is inside the tag."""
+    """Return True if all text is inside the tag."""
     outside = re.sub(rf"<{tag}(?:\.[^<>]*)?>.*?(?:</{tag}>|$)", "", text, flags=re.S | re.I)
     return outside != text and not _TAG.sub("", outside).strip()
 
 
 def format_subtitles(cues: Iterable[Cue], kind: str = "srt") -> str:
-    """Cues as the text of an SRT ("srt") or a WebVTT ("vtt") file; times are whole milliseconds.
+    """Return cues as the text of an SRT ("srt") or WebVTT ("vtt") file.
 
     >>> print(format_subtitles([Cue(1.0, 2.5, "Hello")], "vtt"))
     WEBVTT
@@ -256,27 +261,27 @@ def format_subtitles(cues: Iterable[Cue], kind: str = "srt") -> str:
     <BLANKLINE>
 
     Raises:
-        ParameterError: the kind is neither, or a cue has no time to be shown in.
+        ParameterError: the kind is unknown, or a cue does not end after its start.
     """
     if kind not in ("srt", "vtt"):
-        raise ParameterError(f'format_subtitles: kind is "srt" or "vtt", {kind!r} came.')
+        raise ParameterError.invalid("format_subtitles", "kind", "'srt' or 'vtt'", kind)
     blocks = ["WEBVTT\n"] if kind == "vtt" else []
     for number, cue in enumerate(cues, 1):
         if not 0 <= cue.start < cue.end < 10_000 * 3600:
             raise ParameterError(
-                f"format_subtitles: cue {number} lasts from {cue.start} to {cue.end}; "
-                "0 <= start < end is expected."
+                f"format_subtitles: cue {number} must have 0 <= start < end, got {cue.start} to "
+                f"{cue.end}."
             )
         text = re.sub(r"\n\s*\n", "\n", cue.text.strip())
         if kind == "vtt":
             text = html.escape(text, quote=False)
         for on, tag in ((cue.italic, "i"), (cue.bold, "b")):
             text = f"<{tag}>{text}</{tag}>" if on else text
-        told = " ".join(f"{k}:{v}" for k, v in cue.settings.items() if k != "an")
+        options = " ".join(f"{k}:{v}" for k, v in cue.settings.items() if k != "an")
         if "an" in cue.settings and kind == "srt":
             text = f"{{\\an{cue.settings['an']}}}{text}"
         mark = "," if kind == "srt" else "."
-        times = f"{_clock(cue.start, mark)} --> {_clock(cue.end, mark)} {told}".strip()
+        times = f"{_clock(cue.start, mark)} --> {_clock(cue.end, mark)} {options}".strip()
         blocks.append((f"{number}\n" if kind == "srt" else "") + f"{times}\n{text}\n")
     return "\n".join(blocks)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import dala
 from dala.errors import ParameterError
 from dala.media import Frame
-from dala.media.sources.source import open_source
+from dala.media.sources.open import open_source
 
 RATES = [24, 25, 30, 50, 60, Fraction(24000, 1001), Fraction(30000, 1001), Fraction(60000, 1001)]
 
@@ -389,19 +389,19 @@ def test_sources_are_counted():
     [
         (pictures(1), {"loop": True}, "only once"),
         (iter([]), {"loop": True}, "only once"),
-        ([], {}, "empty"),
+        ([], {}, "at least one picture, got \\[\\]."),
         ([picture(0), "x"], {}, "picture 1 of the list"),
         ([(1, picture(0)), (0, picture(1))], {}, "picture 1 of the list.*in order"),
-        (None, {}, "NoneType came"),
-        (3.5, {}, "float came"),
-        (picture(0), {"fps": 0}, "fps is above 0"),
-        (picture(0), {"fps": "fast"}, "fps is a number"),
-        (picture(0), {"speed": -1}, "speed is above 0"),
-        (picture(0), {"speed": float("nan")}, "speed is a number"),
-        (picture(0), {"offset": None}, "offset is a number"),
-        (picture(0), {"end": "stop"}, "end is 'freeze' or 'hide'"),
-        (picture(0), {"stall": True}, "stall is 'freeze' or 'hide'"),
-        (picture(0), {"patience": 0}, "patience is above 0"),
+        (None, {}, "got None."),
+        (3.5, {}, "got 3.5."),
+        (picture(0), {"fps": 0}, "fps must be above 0, got 0."),
+        (picture(0), {"fps": "fast"}, "fps must be a number"),
+        (picture(0), {"speed": -1}, "speed must be above 0, got -1."),
+        (picture(0), {"speed": float("nan")}, "speed must be a number"),
+        (picture(0), {"offset": None}, "offset must be a number"),
+        (picture(0), {"end": "stop"}, "end must be 'freeze' or 'hide', got 'stop'."),
+        (picture(0), {"stall": True}, "stall must be 'freeze' or 'hide'"),
+        (picture(0), {"patience": 0}, "patience must be above 0, got 0."),
     ],
 )
 def test_refusals(stream, options, said):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dala.errors import ParameterError, VideoError, VideoNotFound
 from dala.media import video
-from dala.media.sources.source import open_source
+from dala.media.sources.open import open_source
 from tests.media.video.clips import encode, number_of, numbered
 
 COUNT, RATE = 60, 25
@@ -165,7 +165,7 @@ def test_latest_is_live(clips):
     for bad in ({"loop": True}, {"speed": 2}):
         with (
             video.open(clips / "a.mp4", policy="latest") as reader,
-            pytest.raises(ParameterError, match="no other time than now"),
+            pytest.raises(ParameterError, match="do not apply to live sources"),
         ):
             open_source(reader, **bad)
 

@@ -18,7 +18,7 @@ from dala.errors import ParameterError, ShapeError
 from dala.media.scene.clock import frame_rate
 from dala.media.scene.nodes.text import SubtitlesNode
 from dala.media.scene.nodes.video import VideoNode
-from dala.media.sources.feed import exact
+from dala.media.sources.feed import to_fraction
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class ScenePlayer:
         self.scene = scene
         self.surface = surface
         self._rate = scene.frame_rate if fps is None else frame_rate(fps)
-        self._loop = None if loop is None else exact("loop", loop)
+        self._loop = None if loop is None else to_fraction("loop", loop)
         self._presented = 0
         self._start = _seconds("Scene.play", start)
         self._clock = clock
@@ -315,14 +315,14 @@ def _seconds(call: str, value: float) -> Fraction:
     number = not isinstance(value, bool | str) and hasattr(value, "__float__")
     if not number or not abs(float(value)) < 1e9:
         raise ParameterError.invalid(call, "start", "a number of seconds", value)
-    return exact("start", value)
+    return to_fraction("start", value)
 
 
 def _positive(call: str, name: str, value: float) -> Fraction:
     number = not isinstance(value, bool | str) and hasattr(value, "__float__")
     if not number or not 0 < float(value) < 1e9:
         raise ParameterError.invalid(call, name, "a number above 0", value)
-    return exact(name, value)
+    return to_fraction(name, value)
 
 
 def _length(scene: Scene, start: Fraction) -> Fraction:
@@ -342,7 +342,7 @@ def _length(scene: Scene, start: Fraction) -> Fraction:
             else:
                 found = _duration(node.stream)
             ends += [found / float(source.speed) + float(source.offset)] if found else []
-    length = exact("seconds", max(ends, default=0.0)) - start
+    length = to_fraction("seconds", max(ends, default=0.0)) - start
     if length <= 0:
         raise ParameterError(
             "Scene.render_to: nothing in the scene ends, so a duration is required: seconds=10, or "

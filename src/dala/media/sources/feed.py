@@ -1,6 +1,6 @@
-"""What gives a source its pictures, one after the other, each with its time.
+"""Feeds: pictures of a source in order, each with its time.
 
-Feeds are used by one thread. Times are seconds since the source's beginning, exact.
+A feed is used by one thread. Times are exact seconds since the beginning of the source.
 """
 
 from __future__ import annotations
@@ -11,22 +11,26 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
 from dala.errors import DalaError, ParameterError, VideoError
 from dala.media.frame import Frame
-from dala.media.pixels import to_bytes
+from dala.media.pixels import Pixels, to_bytes
 
-#: Frames a second of pictures that have no time of their own, unless told.
+if TYPE_CHECKING:
+    from dala.media.video.reader import Reader
+    from dala.typing import ImageLike
+
+#: Default frame rate of pictures without a time of their own.
 FPS: Final = Fraction(30)
-#: Pictures in a row that cannot be shown, after which no more are tried.
-_HOPELESS: Final = 100
+#: A feed ends after this many unreadable pictures in a row.
+_MAX_FAILURES: Final = 100
 
 
-class Shot(NamedTuple):
-    """A picture, and since when it is shown; until when, where that is known beforehand."""
+class TimedPicture(NamedTuple):
+    """A picture and its time; ``until`` is the time of the next one, if that is known."""
 
     time: Fraction
     picture: Any
@@ -34,44 +38,44 @@ class Shot(NamedTuple):
 
 
 class BadPicture(Exception):
-    """One picture cannot be shown; the next may be. Its cause says why."""
+    """A single picture cannot be shown; its cause says why. The next one may be fine."""
 
 
 class Feed(ABC):
-    """Pictures in the order of their times."""
+    """Pictures in order of time."""
 
     #: Whether ``seek`` may be called.
     rewinds = False
-    #: Whether seeking forwards is quicker than going through all that lies between.
+    #: Whether seeking forwards is faster than reading all frames in between.
     seeks = False
 
     def __init__(self) -> None:
-        #: Seconds of the whole; None until the end has been seen.
+        #: Duration in seconds; None until the end was reached.
         self.length: Fraction | None = None
 
     @abstractmethod
-    def next(self) -> Shot | None:
-        """The next; None after the last. Raises what went wrong, after which there is no more.
+    def next(self) -> TimedPicture | None:
+        """Return the next picture; None after the last. Any error but BadPicture ends the feed.
 
         Raises:
-            BadPicture: this one cannot be shown.
+            BadPicture: this picture cannot be shown.
         """
 
     @abstractmethod
     def seek(self, time: Fraction) -> None:
-        """The next is one that is not later than the time, or the first."""
+        """Continue with a picture that is not later than a time, or with the first."""
 
-    def interrupt(self) -> None:  # noqa: B027 - most cannot be
-        """Called from another thread: whoever waits in ``next`` should stop."""
+    def interrupt(self) -> None:  # noqa: B027 - most feeds do not block
+        """Make a blocked ``next`` return; called from another thread."""
 
-    def close(self) -> None:  # noqa: B027 - most hold nothing
-        """Gives back what it holds."""
+    def close(self) -> None:  # noqa: B027 - most feeds hold nothing
+        """Release the resources of the feed."""
 
 
 class ReaderFeed(Feed):
-    """Frames of a video."""
+    """Frames of an open video."""
 
-    def __init__(self, reader: Any, *, owned: bool, device: str | None) -> None:
+    def __init__(self, reader: Reader, *, owned: bool, device: str | None) -> None:
         super().__init__()
         self._reader = reader
         self._owned = owned
@@ -82,8 +86,8 @@ class ReaderFeed(Feed):
         self._last: Fraction | None = None
         self._step = 1 / (reader.fps or FPS)
 
-    def next(self) -> Shot | None:
-        """The next frame, converted."""
+    def next(self) -> TimedPicture | None:
+        """Return the next frame, converted."""
         try:
             frame = next(self._reader)
         except StopIteration:
@@ -93,15 +97,15 @@ class ReaderFeed(Feed):
             self._ended()
             raise
         time = frame.time
-        if time is None:  # a reader gives every frame a time; other makers may not
+        if time is None:  # readers give every frame a time; other objects may not
             time = Fraction(0) if self._last is None else self._last + self._step
         if self._begin is None:
             self._begin = time
         self._last = time
-        return Shot(time - self._begin, shown(frame, self._device))
+        return TimedPicture(time - self._begin, displayable(frame, self._device))
 
     def seek(self, time: Fraction) -> None:
-        """Goes to the frame shown at a time."""
+        """Continue with the frame shown at a time."""
         self._reader.seek(max((self._begin or Fraction(0)) + time, Fraction(0)))
 
     def _ended(self) -> None:
@@ -109,12 +113,12 @@ class ReaderFeed(Feed):
             self.length = self._last - self._begin + self._step
 
     def interrupt(self) -> None:
-        """Wakes whoever waits for a frame."""
+        """Close the video, which wakes a thread that waits for a frame."""
         if self._owned:
             self._reader.close()
 
     def close(self) -> None:
-        """Closes the video, if it was opened for this."""
+        """Close the video if the feed owns it."""
         if self._owned:
             self._reader.close()
 
@@ -123,10 +127,10 @@ class IteratorFeed(Feed):
     """Pictures of an iterator: frames, pictures at a rate, or (seconds, picture).
 
     Args:
-        begin: gives an iterator; called again for each time from the start, where it ``rewinds``.
-        fps: of pictures that have no time.
-        device: where frames shall be; None leaves them where they are.
-        rewinds: False for what can be gone through only once.
+        begin: returns an iterator; called again to start over, if it ``rewinds``.
+        fps: frame rate of pictures without a time.
+        device: the device of the frames; None leaves them where they are.
+        rewinds: False for iterators that can be read only once.
     """
 
     def __init__(
@@ -143,8 +147,8 @@ class IteratorFeed(Feed):
         self._last: Fraction | None = None
         self._rate_step = self._step = 1 / fps
 
-    def next(self) -> Shot | None:
-        """The next picture, in bytes of its own."""
+    def next(self) -> TimedPicture | None:
+        """Return the next picture, copied."""
         try:
             if self._items is None:
                 self._items = iter(self._start())
@@ -157,22 +161,22 @@ class IteratorFeed(Feed):
             raise
         try:
             found = self.place(item)
-            shot = found._replace(picture=shown(found.picture, self._device, copy=True))
+            timed = found._replace(picture=displayable(found.picture, self._device, copy=True))
         except DalaError as error:
             self._bad += 1
-            if self._bad >= _HOPELESS:
+            if self._bad >= _MAX_FAILURES:
                 self.finish()
                 raise
             raise BadPicture from error
         self._bad = 0
-        return shot
+        return timed
 
-    def place(self, item: Any) -> Shot:
-        """An item and its time, which comes after those of the items before it."""
+    def place(self, item: Any) -> TimedPicture:
+        """Return an item with its time, which must not be before that of the last item."""
         number, self._count = self._count, self._count + 1
         time, until = number * self._rate_step, None
         if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], Real):
-            time, item = exact("the time of a picture", item[0]), item[1]
+            time, item = to_fraction("the time of a picture", cast(float, item[0])), item[1]
         elif isinstance(item, Frame) and item.time is not None:
             if self._begin is None:
                 self._begin = item.time
@@ -181,45 +185,45 @@ class IteratorFeed(Feed):
             until = time + self._rate_step
         if self._last is not None and time < self._last:
             raise ParameterError(
-                f"video source: picture {number} is at {float(time):g} s, after one at "
-                f"{float(self._last):g} s. Give them in order."
+                f"open_source: pictures must be in order of time; number {number} is at "
+                f"{float(time):g} s, after one at {float(self._last):g} s."
             )
         if self._last is not None and time > self._last:
             self._step = time - self._last
         self._last = time
-        return Shot(time, item, until)
+        return TimedPicture(time, item, until)
 
     def seek(self, time: Fraction) -> None:
-        """Begins again."""
+        """Start over."""
         self._stop()
         self._items, self._count, self._bad = None, 0, 0
         self._begin = self._last = None
 
     def finish(self) -> None:
-        """No more will come: the length is known."""
+        """Set the length after the last picture."""
         if self._last is not None:
             self.length = self._last + self._step
 
     def _stop(self) -> None:
         end = getattr(self._items, "close", None)
-        if callable(end) and self.rewinds:  # a generator made for this; others belong to others
+        if callable(end) and self.rewinds:  # only generators that this feed made
             with contextlib.suppress(Exception):
                 end()
 
     def close(self) -> None:
-        """Ends the generator, so that its ``finally`` runs."""
+        """Close the generator, so that its ``finally`` blocks run."""
         self._stop()
         self._items = None
 
 
-def shown(picture: Any, device: str | None, *, copy: bool = False) -> Any:
-    """A frame of bytes in gray, RGB or RGBA on the device, or an array of such.
+def displayable(picture: ImageLike, device: str | None, *, copy: bool = False) -> Frame | Pixels:
+    """Return a u8 Frame on the device, or a u8 array, in gray, RGB or RGBA.
 
-    ``copy``: an array that is given may be written to again by whoever gave it.
+    With ``copy``, arrays are copied, because the caller may write to them again.
     """
     if not isinstance(picture, Frame):
-        array = to_bytes(picture, "video source")
-        return np.array(array) if copy else array
+        array = to_bytes(picture, "open_source")
+        return cast(Pixels, np.array(array)) if copy else array
     if picture.format in ("nv12", "i420"):
         return picture.to("rgba", device=device)
     if device is not None:
@@ -231,11 +235,11 @@ def shown(picture: Any, device: str | None, *, copy: bool = False) -> Any:
     return picture
 
 
-def exact(name: str, value: Any) -> Fraction:
-    """A number as the fraction that is meant: a float is the simple one it is nearest to.
+def to_fraction(name: str, value: float | Fraction | str) -> Fraction:
+    """Return a number as a fraction; a float becomes the nearest simple one.
 
-    One frame of 30 a second is 1/30, of which the float falls short or goes beyond; to compare
-    times one needs the number itself.
+    >>> to_fraction("offset", 1 / 30)
+    Fraction(1, 30)
     """
     if isinstance(value, Fraction):
         return value
@@ -247,12 +251,11 @@ def exact(name: str, value: Any) -> Fraction:
         found = Fraction(value)
         return found.limit_denominator(1_000_000) if isinstance(value, Real) else found
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        raise ParameterError(
-            f"video source: {name} is a number or a fraction such as '30000/1001', {value!r} came."
-        ) from None
+        expected = "a number or a fraction such as '30000/1001'"
+        raise ParameterError.invalid("open_source", name, expected, value) from None
 
 
 @lru_cache(maxsize=64)
 def _nearest(value: float) -> Fraction:
-    """All sources of a scene ask for the same time."""
+    """Cached, because all sources of a scene use the same times."""
     return Fraction(value).limit_denominator(1_000_000)

@@ -1,131 +1,132 @@
-"""A thread that fetches pictures ahead of their time, a few at most, and goes where it is told."""
+"""A thread that reads a few pictures ahead, and seeks on request."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextvars import copy_context
 from fractions import Fraction
 from typing import Final
 
 from dala.errors import VideoError
-from dala.media.sources.feed import BadPicture, Feed, Shot
+from dala.media.sources.feed import BadPicture, Feed, TimedPicture
 
-#: Pictures that wait, at most.
+#: Number of pictures read ahead.
 AHEAD: Final = 3
-#: Seconds of the source beyond what is known, from which on seeking beats going through.
-_FAR: Final = Fraction(2)
-#: Seconds that ``close`` waits for the thread before it disturbs it, and then once more.
-_GRACE: Final = 1.0
+#: Seconds ahead from which on seeking is faster than reading on.
+_SEEK_AHEAD: Final = Fraction(2)
+#: Seconds that ``close`` waits for the thread before and after interrupting it.
+_JOIN_TIMEOUT: Final = 1.0
 
 
 class Player:
     """Pictures of a feed by time.
 
-    With ``newest`` it never waits for room: who is late sees the newest picture only. With ``loop``
-    it goes round and round, and times go on.
+    With ``newest`` only the newest picture is kept, for live feeds. With ``loop`` the feed starts
+    over at its end, and times continue.
     """
 
     def __init__(self, feed: Feed, *, loop: bool, newest: bool, patience: float) -> None:
         self.errors = 0
         self.error: Exception | None = None
-        #: True while it has kept somebody waiting for too long, or (newest) has nothing new.
+        #: Whether a picture is late, or (newest) there has been no new one for a while.
         self.stalled = False
-        #: Seconds of one round; None until the end has been seen.
+        #: Duration of the feed in seconds; None until the end was reached.
         self.length: Fraction | None = None
         self._feed = feed
         self._loop = loop
         self._newest = newest
         self._patience = patience
         self._changed = threading.Condition()
-        self._shots: deque[Shot] = deque()
-        self._shown: Shot | None = None
+        self._queue: deque[TimedPicture] = deque()
+        self._current: TimedPicture | None = None
         self._arrived = time.monotonic()
-        self._news = self._news_at_stall = 0
+        self._count = self._count_at_stall = 0
         self._target: Fraction | None = None
-        self._position = Fraction(0)  # the latest time that is here, or on its way
-        self._round = Fraction(0)  # when the present round began
-        self._any = False  # whether the present round has given a picture
-        self._age = 0  # grows by one whenever what is on its way is no longer wanted
+        self._position = Fraction(0)  # the latest time that was read or requested
+        self._loop_start = Fraction(0)  # the time at which the current loop began
+        self._loop_has_picture = False  # whether the current loop has returned a picture
+        self._age = 0  # incremented by seeks, to discard pictures read before
         self._ended = False
         self._closed = False
-        self._stuck = False
-        context = copy_context()  # the device in use here is that of the thread
+        self._cannot_rewind = False
+        context = copy_context()  # the thread uses the caller's current device
         self._thread = threading.Thread(
             target=lambda: context.run(self._run), name="dala-source", daemon=True
         )
         self._thread.start()
 
-    # for those who look -----------------------------------------------------------------------
-    def first(self) -> Shot | None:
-        """The picture that is shown, or else the next, which is waited for."""
+    # reading ----------------------------------------------------------------------------------
+    def first(self) -> TimedPicture | None:
+        """Return the current picture, or wait for the next one."""
         with self._changed:
-            self._wait(lambda: bool(self._shots) or self._ended)
-            return self._shown or (self._shots[0] if self._shots else None)
+            self._wait(lambda: bool(self._queue) or self._ended)
+            return self._current or (self._queue[0] if self._queue else None)
 
-    def at(self, when: Fraction) -> Shot | None:
-        """The newest picture not later than a time. Waits for it, but not for ever."""
+    def at(self, when: Fraction) -> TimedPicture | None:
+        """Return the newest picture not later than a time; wait for it, up to the patience."""
         with self._changed:
-            self._go_to(when)
-            self._wait(lambda: self._arrive(when))
-            return self._shown
+            self._rewind_to(when)
+            self._wait(lambda: self._take_due(when))
+            return self._current
 
-    def latest(self) -> Shot | None:
-        """The newest that has come. Does not wait."""
+    def latest(self) -> TimedPicture | None:
+        """Return the newest picture, without waiting."""
         with self._changed:
-            if self._shots:
-                self._shown = self._shots.pop()
-                self._shots.clear()
+            if self._queue:
+                self._current = self._queue.pop()
+                self._queue.clear()
                 self.stalled = False
             elif not self._ended and time.monotonic() - self._arrived > self._patience:
-                self._stall(f"no new frame has come for {self._patience:g} s")
-            return self._shown
+                self._stall(f"no new frame for {self._patience:g} s")
+            return self._current
 
     def is_over(self, when: Fraction) -> bool:
-        """Whether the last picture has had its time."""
+        """Return True if a time is after the end."""
         with self._changed:
-            if not self._ended or self._shots:
+            if not self._ended or self._queue:
                 return False
-            if self._newest or self._shown is None or self.length is None:
+            if self._newest or self._current is None or self.length is None:
                 return True
             return when >= self.length
 
     def close(self, wait: bool = True) -> None:
-        """Ends the thread, which then closes the feed."""
+        """Stop the thread, which then closes the feed."""
         with self._changed:
             self._closed = self._ended = True
-            self._shots.clear()
-            self._shown = None
+            self._queue.clear()
+            self._current = None
             self._changed.notify_all()
         if wait and self._thread is not threading.current_thread():
-            self._thread.join(_GRACE)
+            self._thread.join(_JOIN_TIMEOUT)
             if self._thread.is_alive():
                 self._feed.interrupt()
-                self._thread.join(_GRACE)
+                self._thread.join(_JOIN_TIMEOUT)
 
-    # under the lock ---------------------------------------------------------------------------
-    def _go_to(self, when: Fraction) -> None:
-        if self._shown is not None and when < self._shown.time:
+    # with the lock held -----------------------------------------------------------------------
+    def _rewind_to(self, when: Fraction) -> None:
+        if self._current is not None and when < self._current.time:
             if self._feed.rewinds:
                 self._seek(when)
-            elif not self._stuck:
-                self._stuck = True
-                self._note(
+            elif not self._cannot_rewind:
+                self._cannot_rewind = True
+                self._record_error(
                     VideoError(
-                        "video source: a generator cannot go back in time; its newest picture "
+                        "open_source: a generator cannot go back in time; its newest picture "
                         "stays. Give a function that makes the generator, or a list."
                     )
                 )
 
-    def _arrive(self, when: Fraction) -> bool:
-        """Takes what is due; True when nothing that is to come can be due."""
-        while self._shots and self._shots[0].time <= when:
-            self._shown = self._shots.popleft()
+    def _take_due(self, when: Fraction) -> bool:
+        """Take all pictures that are due; return True if no later one can be."""
+        while self._queue and self._queue[0].time <= when:
+            self._current = self._queue.popleft()
             self._changed.notify_all()
-        if self._shots or self._ended:
+        if self._queue or self._ended:
             return True
-        shown = self._shown
+        shown = self._current
         if shown is not None and shown.until is not None and when < shown.until:
             return True
         if self._is_far(when):
@@ -135,40 +136,39 @@ class Player:
     def _is_far(self, when: Fraction) -> bool:
         if self._loop and self.length and when >= self._position + 2 * self.length:
             return self._feed.rewinds
-        return self._feed.seeks and when > self._position + _FAR
+        return self._feed.seeks and when > self._position + _SEEK_AHEAD
 
     def _seek(self, when: Fraction) -> None:
-        rounds = when // self.length if self._loop and self.length else 0
-        self._round = rounds * (self.length or Fraction(0))
-        self._target = when - self._round
+        loops = when // self.length if self._loop and self.length else 0
+        self._loop_start = loops * (self.length or Fraction(0))
+        self._target = when - self._loop_start
         self._position = when
-        self._shots.clear()
-        self._shown = None
-        self._ended = self._any = False
+        self._queue.clear()
+        self._current = None
+        self._ended = self._loop_has_picture = False
         self._age += 1
         self._changed.notify_all()
 
-    def _wait(self, done: object) -> None:
-        """Until it is done, or the patience is over; who has stalled is not waited for again."""
-        assert callable(done)
+    def _wait(self, done: Callable[[], bool]) -> None:
+        """Wait for a condition, up to the patience; a stalled feed is not waited for again."""
         end = time.monotonic() + self._patience
         while not done():
-            if self.stalled and self._news == self._news_at_stall:
+            if self.stalled and self._count == self._count_at_stall:
                 return
             left = end - time.monotonic()
             if left <= 0:
-                self._stall(f"it has given no picture for {self._patience:g} s")
+                self._stall(f"no picture for {self._patience:g} s")
                 return
-            self._changed.wait(min(left, 0.5))  # with a limit, so that Ctrl-C is heard everywhere
+            self._changed.wait(min(left, 0.5))  # with a timeout, so that Ctrl-C works everywhere
         self.stalled = False
 
     def _stall(self, what: str) -> None:
         if not self.stalled:
             self.stalled = True
-            self._news_at_stall = self._news
-            self._note(VideoError(f"video source: {what}."))
+            self._count_at_stall = self._count
+            self._record_error(VideoError(f"open_source: {what}."))
 
-    def _note(self, error: Exception) -> None:
+    def _record_error(self, error: Exception) -> None:
         self.error = error
         self.errors += 1
 
@@ -184,55 +184,55 @@ class Player:
             try:
                 self._feed.close()
             except Exception as error:
-                self._note(error)
+                self._record_error(error)
 
     def _step(self) -> bool:
-        """Fetches one picture when there is room for it; False when no more is wanted."""
+        """Read one picture when there is room for it; return False after ``close``."""
         with self._changed:
             while not self._closed and self._target is None and self._is_full():
                 self._changed.wait(0.5)
             if self._closed:
                 return False
             target, self._target, age = self._target, None, self._age
-        shot, problem = None, None
+        timed, problem = None, None
         try:
             if target is not None:
                 self._feed.seek(target)
-            shot = self._feed.next()
+            timed = self._feed.next()
         except BadPicture as bad:
             with self._changed:
-                self._note(bad.__cause__ if isinstance(bad.__cause__, Exception) else bad)
+                self._record_error(bad.__cause__ if isinstance(bad.__cause__, Exception) else bad)
             return True
         except Exception as error:
             problem = error
         with self._changed:
             if problem is not None and not self._closed:
-                self._note(problem)
+                self._record_error(problem)
             if age == self._age and not self._closed:
-                self._take(shot)
+                self._enqueue(timed)
         return True
 
     def _is_full(self) -> bool:
-        return self._ended or (len(self._shots) >= AHEAD and not self._newest)
+        return self._ended or (len(self._queue) >= AHEAD and not self._newest)
 
-    def _take(self, shot: Shot | None) -> None:
-        self._news += 1
+    def _enqueue(self, timed: TimedPicture | None) -> None:
+        self._count += 1
         self._changed.notify_all()
-        if shot is not None:
-            self._any = True
+        if timed is not None:
+            self._loop_has_picture = True
             self._arrived = time.monotonic()
             if self._newest:
-                self._shots.clear()
-            until = None if shot.until is None else shot.until + self._round
-            self._shots.append(Shot(shot.time + self._round, shot.picture, until))
-            self._position = max(self._position, self._shots[-1].time)
+                self._queue.clear()
+            until = None if timed.until is None else timed.until + self._loop_start
+            self._queue.append(TimedPicture(timed.time + self._loop_start, timed.picture, until))
+            self._position = max(self._position, self._queue[-1].time)
             return
         if self.length is None:
             self.length = self._feed.length
-        if self._loop and self._any and self.length:
-            self._round += self.length
-            self._position = self._round
+        if self._loop and self._loop_has_picture and self.length:
+            self._loop_start += self.length
+            self._position = self._loop_start
             self._target = Fraction(0)
-            self._any = False
+            self._loop_has_picture = False
         else:
             self._ended = True

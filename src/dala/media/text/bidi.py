@@ -1,7 +1,7 @@
-"""The Unicode bidirectional algorithm (UAX 9): which way each character of a paragraph runs.
+"""The Unicode bidirectional algorithm (UAX 9): the embedding levels of a paragraph.
 
-An even level runs left to right, an odd one right to left. Lines are cut from a paragraph after its
-levels are known, then :func:`visual_order` says how the pieces of one line stand side by side.
+Characters of an even level run left to right, those of an odd level right to left. Lines are broken
+after the levels are known; :func:`visual_order` then orders the pieces of each line.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-#: As deep as embeddings go; what is deeper is ignored.
+#: Deepest embedding; deeper ones are ignored.
 MAX_DEPTH: Final = 125
 
 _STRONG: Final = ("L", "R", "AL")
@@ -18,30 +18,34 @@ _ISOLATES: Final = ("LRI", "RLI", "FSI")
 _EXPLICIT: Final = {"LRE": 0, "RLE": 1, "LRO": 0, "RLO": 1}
 _REMOVED: Final = frozenset(("LRE", "RLE", "LRO", "RLO", "PDF", "BN"))
 _NEUTRAL: Final = frozenset(("B", "S", "WS", "ON", "LRI", "RLI", "FSI", "PDI"))
-#: A paragraph without any of these is left to right throughout.
-_TURNING: Final = frozenset(("R", "AL", "AN", "RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI"))
+#: A paragraph without any of these classes is entirely left to right.
+_BIDI: Final = frozenset(("R", "AL", "AN", "RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI"))
 
-#: Brackets that come in pairs: opening and closing ones in turn.
+#: Paired brackets, opening and closing ones alternating.
 _BRACKETS: Final = (
-    "()[]{}༺༻༼༽᚛᚜⁅⁆⁽⁾₍₎⌈⌉⌊⌋〈〉❨❩❪❫❬❭❮❯❰❱❲❳❴❵⟅⟆⟦⟧⟨⟩⟪⟫⟬⟭⟮⟯⦃⦄⦅⦆⦇⦈⦉⦊⦋⦌⦍⦐⦏⦎⦑⦒⦓⦔⦕⦖⦗⦘"
-    "⧘⧙⧚⧛⧼⧽⸢⸣⸤⸥⸦⸧⸨⸩〈〉《》「」『』【】〔〕〖〗〘〙〚〛﹙﹚﹛﹜﹝﹞（）［］｛｝｟｠｢｣"
+    "()[]{}༺༻༼༽᚛᚜⁅⁆⁽⁾₍₎⌈⌉⌊⌋\u2329\u232a❨❩❪❫❬❭❮❯❰❱❲❳❴❵⟅⟆⟦⟧⟨⟩⟪⟫⟬⟭⟮⟯⦃⦄⦅⦆⦇⦈⦉⦊⦋⦌⦍⦐⦏⦎⦑⦒⦓⦔⦕⦖⦗⦘"
+    "⧘⧙⧚⧛⧼⧽⸢⸣⸤⸥⸦⸧⸨⸩\u2e55\u2e56\u2e57\u2e58\u2e59\u2e5a\u2e5b\u2e5c〈〉《》「」『』【】〔〕〖〗〘〙〚〛﹙﹚﹛﹜﹝﹞（）［］｛｝｟｠｢｣"
 )
-_CLOSING: Final = dict(zip(_BRACKETS[::2], _BRACKETS[1::2], strict=True))
-_OPENING: Final = {closing: opening for opening, closing in _CLOSING.items()}
-#: Two forms of the angle brackets are one to the algorithm.
-_SAME: Final = {"\u2329": "\u3008", "\u232a": "\u3009"}
+CLOSING: Final = dict(zip(_BRACKETS[::2], _BRACKETS[1::2], strict=True))
+_OPENING: Final = {closing: opening for opening, closing in CLOSING.items()}
+#: Angle brackets with a canonical equivalent, which the algorithm does not distinguish.
+_CANONICAL: Final = {"\u2329": "\u3008", "\u232a": "\u3009"}
 
-#: What stands for a character where text runs right to left and nobody shapes it.
-MIRRORED: Final = _CLOSING | _OPENING | {"<": ">", ">": "<", "«": "»", "»": "«", "‹": "›", "›": "‹"}
+#: Mirrored characters, for right-to-left text that is not shaped by HarfBuzz.
+MIRRORED: Final = CLOSING | _OPENING | {"<": ">", ">": "<", "«": "»", "»": "«", "‹": "›", "›": "‹"}
 
 
 def classes(text: str) -> list[str]:
-    """The bidirectional class of each character; what Unicode does not know counts as "L"."""
+    """Return the bidirectional class of each character; unassigned ones count as "L".
+
+    >>> classes("a1 ")
+    ['L', 'EN', 'WS']
+    """
     return [unicodedata.bidirectional(character) or "L" for character in text]
 
 
 def levels(text: str, direction: str = "auto") -> tuple[int, list[int]]:
-    """The level of a paragraph, and of each of its characters.
+    """Return the level of a paragraph, and of each of its characters (before rule L1).
 
     >>> levels("abc אבג")
     (0, [0, 0, 0, 0, 1, 1, 1])
@@ -51,24 +55,24 @@ def levels(text: str, direction: str = "auto") -> tuple[int, list[int]]:
         base = _first_strong(kinds, 0, _matching(kinds))
     else:
         base = int(direction == "rtl")
-    if base == 0 and _TURNING.isdisjoint(kinds):
+    if base == 0 and _BIDI.isdisjoint(kinds):
         return 0, [0] * len(text)
     embedded, resolved = _explicit(kinds, base)
     found = list(embedded)
     for sequence in _sequences(kinds, embedded):
         here = [resolved[index] for index in sequence]
         level = embedded[sequence[0]]
-        opened, closed = _sides(kinds, embedded, sequence, base)
-        _weak(here, opened)
-        _brackets(text, kinds, here, sequence, level, opened)
-        _neutral(here, level, opened, closed)
+        sos, eos = _outer_types(kinds, embedded, sequence, base)
+        _weak(here, sos)
+        _brackets(text, kinds, here, sequence, level, sos)
+        _neutral(here, level, sos, eos)
         for index, kind in zip(sequence, here, strict=True):  # rules I1 and I2
             if level & 1:
                 found[index] = level + (kind != "R")
             else:
                 found[index] = level + {"L": 0, "R": 1}.get(kind, 2)
     last = base
-    for index, kind in enumerate(kinds):  # what was removed goes with what is before it
+    for index, kind in enumerate(kinds):  # removed characters get the level of the one before
         if kind in _REMOVED:
             found[index] = last
         last = found[index]
@@ -76,7 +80,7 @@ def levels(text: str, direction: str = "auto") -> tuple[int, list[int]]:
 
 
 def visual_order(levels: Sequence[int]) -> list[int]:
-    """The pieces of a line from left to right, by their levels (rule L2).
+    """Return the indices of the pieces of a line from left to right, by level (rule L2).
 
     >>> visual_order([0, 1, 1, 0])
     [0, 2, 1, 3]
@@ -100,7 +104,7 @@ def visual_order(levels: Sequence[int]) -> list[int]:
 
 
 def _matching(kinds: list[str]) -> dict[int, int]:
-    """Where each isolate ends: the index of its PDI, by that of its start (rule BD9)."""
+    """Return the index of the matching PDI of each isolate initiator (rule BD9)."""
     pairs: dict[int, int] = {}
     open_: list[int] = []
     for index, kind in enumerate(kinds):
@@ -112,7 +116,7 @@ def _matching(kinds: list[str]) -> dict[int, int]:
 
 
 def _first_strong(kinds: list[str], start: int, pairs: dict[int, int], end: int = -1) -> int:
-    """0 or 1, by the first letter that has a direction outside any isolate (rules P2, P3)."""
+    """Return 0 or 1 by the first strong character outside isolates (rules P2 and P3)."""
     index, end = start, len(kinds) if end < 0 else end
     while index < end:
         kind = kinds[index]
@@ -125,7 +129,7 @@ def _first_strong(kinds: list[str], start: int, pairs: dict[int, int], end: int 
 
 
 def _explicit(kinds: list[str], base: int) -> tuple[list[int], list[str]]:
-    """Rules X1 to X8: levels by embeddings and isolates, and the classes that overrides leave."""
+    """Return the explicit levels, and the classes after overrides (rules X1 to X8)."""
     found, resolved = [base] * len(kinds), list(kinds)
     pairs = _matching(kinds)
     stack: list[tuple[int, str, bool]] = [(base, "", False)]
@@ -139,13 +143,13 @@ def _explicit(kinds: list[str], base: int) -> tuple[list[int], list[str]]:
                 if override:
                     resolved[index] = override
             if kind == "FSI":
-                turn = _first_strong(kinds, index + 1, pairs, pairs.get(index, len(kinds)))
+                side = _first_strong(kinds, index + 1, pairs, pairs.get(index, len(kinds)))
             else:
-                turn = int(kind[0] == "R")
-            deeper = level + 1 + ((level + 1 + turn) & 1)
+                side = int(kind[0] == "R")
+            deeper = level + 1 + ((level + 1 + side) & 1)
             if deeper <= MAX_DEPTH and not too_many_isolates and not too_many_embeddings:
                 isolates += is_isolate
-                forced = ("L", "R")[turn] if kind[-1] == "O" else ""
+                forced = ("L", "R")[side] if kind[-1] == "O" else ""
                 stack.append((deeper, forced, is_isolate))
             elif is_isolate:
                 too_many_isolates += 1
@@ -170,7 +174,7 @@ def _explicit(kinds: list[str], base: int) -> tuple[list[int], list[str]]:
                 too_many_embeddings -= 1
             elif not stack[-1][2] and len(stack) > 1:
                 stack.pop()
-        elif kind != "BN":
+        elif kind != "BN" and kind != "B":  # rule X8: a separator has the paragraph's level
             found[index] = level
             if override:
                 resolved[index] = override
@@ -178,7 +182,7 @@ def _explicit(kinds: list[str], base: int) -> tuple[list[int], list[str]]:
 
 
 def _sequences(kinds: list[str], found: list[int]) -> list[list[int]]:
-    """Isolating run sequences (rule X10): indices of characters that are resolved together."""
+    """Return the isolating run sequences as lists of indices (rule X10)."""
     pairs = _matching(kinds)
     ends = {end: start for start, end in pairs.items()}
     runs: list[list[int]] = []
@@ -193,7 +197,7 @@ def _sequences(kinds: list[str], found: list[int]) -> list[list[int]]:
     sequences = []
     for run in runs:
         if kinds[run[0]] == "PDI" and run[0] in ends:
-            continue  # the run of its isolate goes on with it
+            continue  # it continues the run of its isolate
         sequence = list(run)
         while kinds[sequence[-1]] in _ISOLATES and sequence[-1] in pairs:
             following = by_start.get(pairs[sequence[-1]])
@@ -204,10 +208,10 @@ def _sequences(kinds: list[str], found: list[int]) -> list[list[int]]:
     return sequences
 
 
-def _sides(
+def _outer_types(
     kinds: list[str], embedded: list[int], sequence: list[int], base: int
 ) -> tuple[str, str]:
-    """What a sequence counts as standing between: "L" or "R" at either end (rule X10)."""
+    """Return the types at the start and end of a sequence, "L" or "R" (rule X10)."""
     first, last = sequence[0], sequence[-1]
     earlier = range(first - 1, -1, -1)
     before = next((embedded[i] for i in earlier if kinds[i] not in _REMOVED), base)
@@ -219,14 +223,14 @@ def _sides(
     return "LR"[max(level, before) & 1], "LR"[max(level, after) & 1]
 
 
-def _weak(here: list[str], opened: str) -> None:
-    """Rules W1 to W7: numbers and what stands beside them."""
-    last = opened
+def _weak(here: list[str], sos: str) -> None:
+    """Resolve weak types in place (rules W1 to W7)."""
+    last = sos
     for n, kind in enumerate(here):
         if kind == "NSM":
             here[n] = "ON" if last in _ISOLATES or last == "PDI" else last
         last = here[n]
-    strong = opened
+    strong = sos
     for n, kind in enumerate(here):
         if kind in _STRONG:
             strong = kind
@@ -246,7 +250,7 @@ def _weak(here: list[str], opened: str) -> None:
                 while 0 <= beside < len(here) and here[beside] == "ET":
                     here[beside] = "EN"
                     beside += step
-    strong = opened
+    strong = sos
     for n, kind in enumerate(here):
         if kind in ("ES", "CS", "ET"):
             here[n] = "ON"
@@ -257,9 +261,9 @@ def _weak(here: list[str], opened: str) -> None:
 
 
 def _brackets(
-    text: str, kinds: list[str], here: list[str], sequence: list[int], level: int, opened: str
+    text: str, kinds: list[str], here: list[str], sequence: list[int], level: int, sos: str
 ) -> None:
-    """Rule N0: both brackets of a pair take the direction of what they hold."""
+    """Resolve paired brackets in place (rule N0)."""
     own = "LR"[level & 1]
     stack: list[tuple[str, int]] = []
     pairs: list[tuple[int, int]] = []
@@ -267,12 +271,12 @@ def _brackets(
         character = text[index]
         if here[n] != "ON":
             continue
-        if character in _CLOSING:
+        if character in CLOSING:
             if len(stack) == 63:
                 break
-            stack.append((_SAME.get(_CLOSING[character], _CLOSING[character]), n))
+            stack.append((_CANONICAL.get(CLOSING[character], CLOSING[character]), n))
         elif character in _OPENING:
-            wanted = _SAME.get(character, character)
+            wanted = _CANONICAL.get(character, character)
             for depth in range(len(stack) - 1, -1, -1):
                 if stack[depth][0] == wanted:
                     pairs.append((stack[depth][1], n))
@@ -284,13 +288,13 @@ def _brackets(
             side = own
         elif inside:
             earlier = (_direction(kind) for kind in reversed(here[:start]))
-            context = next((kind for kind in earlier if kind), opened)
+            context = next((kind for kind in earlier if kind), sos)
             side = context if context != own else own
         else:
             continue
         for at in (start, end):
             here[at] = side
-            for n in range(at + 1, len(sequence)):  # marks on a bracket go with it
+            for n in range(at + 1, len(sequence)):  # marks on a bracket get its type
                 if kinds[sequence[n]] != "NSM":
                     break
                 here[n] = side
@@ -300,8 +304,8 @@ def _direction(kind: str) -> str:
     return "R" if kind in ("R", "EN", "AN") else "L" if kind == "L" else ""
 
 
-def _neutral(here: list[str], level: int, opened: str, closed: str) -> None:
-    """Rules N1 and N2: what has no direction takes that of both sides, else the level's."""
+def _neutral(here: list[str], level: int, sos: str, eos: str) -> None:
+    """Resolve neutral types in place (rules N1 and N2)."""
     n = 0
     while n < len(here):
         if here[n] not in _NEUTRAL:
@@ -310,7 +314,7 @@ def _neutral(here: list[str], level: int, opened: str, closed: str) -> None:
         end = n
         while end < len(here) and here[end] in _NEUTRAL:
             end += 1
-        left = _direction(here[n - 1]) if n else opened
-        right = _direction(here[end]) if end < len(here) else closed
+        left = _direction(here[n - 1]) if n else sos
+        right = _direction(here[end]) if end < len(here) else eos
         here[n:end] = [left if left == right else "LR"[level & 1]] * (end - n)
         n = end

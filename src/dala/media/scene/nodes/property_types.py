@@ -151,9 +151,7 @@ class StringType(PropertyType):
     def convert_value(self, value: Value, call: str, name: str) -> str:
         """Return the string."""
         if not isinstance(value, str):
-            raise ParameterError.invalid(
-                call, name, "a str", type(value).__name__, "Use str(value)."
-            )
+            raise ParameterError.invalid(call, name, "a str", value, "Use str(value).")
         return value
 
 

@@ -82,7 +82,7 @@ class VideoNode(Node):
     __slots__ = ("_hidden", "_live", "_seen", "options", "source", "stream")
 
     def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
-        from dala.media.sources.source import open_source
+        from dala.media.sources.open import open_source
 
         given = apply_pip(given, "add_video")
         #: The source as it was given, and the options it was opened with.

@@ -1,10 +1,10 @@
-"""Sources by kind: one picture, a list of them, a function of time, and what is played."""
+"""Types of sources: a still picture, a list, a function of time, and a played feed."""
 
 from __future__ import annotations
 
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -15,17 +15,18 @@ from dala.errors import DalaError, ParameterError
 from dala.media.frame import Frame
 from dala.media.moment import Moment
 from dala.media.pixels import Pixels, plain
-from dala.media.sources.feed import Feed, IteratorFeed, Shot, exact, shown
+from dala.media.sources.feed import Feed, IteratorFeed, TimedPicture, displayable, to_fraction
 from dala.media.sources.player import Player
 from dala.resources import Closing
+from dala.typing import ImageLike, NDArray
 
 Picture: TypeAlias = Frame | Pixels
 
 
 class Source(Closing):
-    """Moving pictures by the scene's time. Made by :func:`open_source`.
+    """Moving pictures as a function of the scene's time, opened by :func:`open_source`.
 
-    Nothing that goes wrong in what it shows is raised by ``at``: ``error`` has it.
+    ``at`` does not raise errors of the stream; ``error`` has the last one.
     """
 
     def __init__(self, *, offset: Fraction, speed: Fraction, end: str, stall: str) -> None:
@@ -33,12 +34,12 @@ class Source(Closing):
         self.speed = speed
         self.end = end
         self.stall = stall
-        #: Changes exactly when ``at`` gives other pixels.
+        #: Changes exactly when ``at`` returns other pixels.
         self.version = 0
-        #: Whether its time is another than the scene's: arithmetic with fractions is not quick.
+        #: Whether its time differs from the scene's; arithmetic with fractions is slow.
         self._shifted = offset != 0 or speed != 1
         self._closed = False
-        self._given: Picture | None = None
+        self._current: Picture | None = None
         self._size: tuple[int, int] | None = None
         self._over = False
         self._error: Exception | None = None
@@ -47,12 +48,12 @@ class Source(Closing):
         self._end = weakref.finalize(self, resources.untrack, "source", "host", 0)
         self._end.atexit = False
 
-    # facts ------------------------------------------------------------------------------------
+    # state ------------------------------------------------------------------------------------
     @property
     def size(self) -> tuple[int, int] | None:
-        """Width and height of what was shown last, or will be shown first; None if unknown."""
-        if self._given is not None:
-            self._size = _size(self._given)
+        """Width and height of the last picture, or of the first; None if unknown."""
+        if self._current is not None:
+            self._size = _size(self._current)
         elif self._size is None and not self._closed:
             first = self._first()
             self._size = None if first is None else _size(first)
@@ -60,83 +61,83 @@ class Source(Closing):
 
     @property
     def ended(self) -> bool:
-        """True when the last ``at`` was after the end."""
+        """Whether the last ``at`` was after the end."""
         return self._over
 
     @property
     def stalled(self) -> bool:
-        """True while a picture is due that does not come."""
+        """Whether a picture is late."""
         return False
 
     @property
     def error(self) -> Exception | None:
-        """What went wrong last; None if nothing did."""
+        """The last error, if any."""
         return self._error
 
     @property
     def errors(self) -> int:
-        """How often something went wrong."""
+        """Number of errors."""
         return self._errors
 
     @property
     def closed(self) -> bool:
-        """True once it was closed."""
+        """Whether the source was closed."""
         return self._closed
 
     def __repr__(self) -> str:
-        found = self._size if self._given is None else _size(self._given)
+        found = self._size if self._current is None else _size(self._current)
         size = "" if found is None else f" {found[0]}x{found[1]}"
         return f"<{type(self).__name__}{size}{' closed' if self.closed else ''}>"
 
     # use --------------------------------------------------------------------------------------
     def at(self, time: float | Fraction | Moment) -> Picture | None:
-        """The newest picture not later than a time of the scene; None: show nothing."""
+        """Return the newest picture not later than a scene time; None to show nothing."""
         if self._closed:
             return None
-        when = time if type(time) is Moment else Moment.of(exact("time", time))
+        when = time if isinstance(time, Moment) else Moment.of(to_fraction("time", time))
         if self._shifted:
             when = Moment.of((when.exact - self.offset) * self.speed)
         self._over = False
         try:
             found = None if when.seconds < 0 else self._at(when)
         except Exception as error:
-            self._note(error)
-            found = self._given if self.stall == "freeze" else None
-        if found is not self._given:
-            self._give(found)
+            self._record_error(error)
+            found = self._current if self.stall == "freeze" else None
+        if found is not self._current:
+            self._set_picture(found)
             self.version += 1
         return found
 
     def close(self) -> None:
-        """Ends threads and closes what was opened. Closing twice is fine."""
-        self._give(None)
+        """Stop threads and close the stream. Closing twice has no effect."""
+        self._set_picture(None)
         self._closed = True
         self._end()
 
     # inside -----------------------------------------------------------------------------------
-    def _give(self, picture: Picture | None) -> None:
-        if picture is None and self._given is not None:
-            self._size = _size(self._given)
-        self._given = picture
+    def _set_picture(self, picture: Picture | None) -> None:
+        if picture is None and self._current is not None:
+            self._size = _size(self._current)
+        self._current = picture
 
-    def _note(self, error: Exception) -> None:
+    def _record_error(self, error: Exception) -> None:
         self._error = error
         self._errors += 1
 
     def _at(self, when: Moment) -> Picture | None:
-        """The picture at a time of the source, from 0 on."""
+        """Return the picture at a time of the source, which is not negative."""
         raise NotImplementedError
 
     def _first(self) -> Picture | None:
-        """The picture that will be shown first, if it can be told."""
+        """Return the first picture, if it is known."""
         return None
 
 
 class StillSource(Source):
-    """One picture for ever."""
+    """One picture at all times."""
 
-    def __init__(self, picture: Any, device: str | None, **options: Any) -> None:
-        self._picture: Picture = shown(picture, device, copy=True)
+    def __init__(self, picture: ImageLike, device: str | None, **options: Any) -> None:
+        self._picture: Picture = displayable(picture, device, copy=True)
         super().__init__(**options)
 
     def _at(self, when: Moment) -> Picture | None:
@@ -147,13 +148,20 @@ class StillSource(Source):
 
 
 class ListSource(Source):
-    """Pictures that are all there: any time is at hand."""
+    """Pictures in a list or array, with random access."""
 
     def __init__(
-        self, items: Any, fps: Fraction, device: str | None, loop: bool, **options: Any
+        self,
+        items: Sequence[Any] | NDArray,
+        fps: Fraction,
+        device: str | None,
+        loop: bool,
+        **options: Any,
     ) -> None:
         if not len(items):
-            raise ParameterError("open_source: the list is empty; give at least one picture.")
+            raise ParameterError(
+                "open_source: stream must be a list of at least one picture, got []."
+            )
         self._fps = fps
         self._loop = loop
         self._device = device
@@ -162,11 +170,11 @@ class ListSource(Source):
         self._pictures: Any = items
         self._length = len(items) / fps
         if isinstance(items, np.ndarray):
-            shown(items[0], None)  # which tells of all
+            displayable(items[0], None)  # one check covers all
         else:
-            shots, length = _placed(items, fps)
-            self._times = [shot.time for shot in shots]
-            self._pictures = [shot.picture for shot in shots]
+            timed, length = _with_times(items, fps)
+            self._times = [item.time for item in timed]
+            self._pictures = [item.picture for item in timed]
             self._length = length
         super().__init__(**options)
 
@@ -188,14 +196,20 @@ class ListSource(Source):
 
     def _picture(self, index: int) -> Picture:
         if self._made is None or self._made[0] != index:
-            self._made = index, shown(self._pictures[index], self._device)
+            self._made = index, displayable(self._pictures[index], self._device)
         return self._made[1]
 
 
 class FunctionSource(Source):
-    """A function of the seconds since the source's beginning, asked when a frame is drawn."""
+    """A function of the seconds since the beginning, called when a frame is drawn."""
 
-    def __init__(self, function: Callable[[float], Any], fps: Any, device: Any, **options: Any):
+    def __init__(
+        self,
+        function: Callable[[float], ImageLike | None],
+        fps: Fraction | None,
+        device: str | None,
+        **options: Any,
+    ) -> None:
         self._function = function
         self._fps = fps
         self._device = device
@@ -210,13 +224,15 @@ class FunctionSource(Source):
         if seconds != self._seconds:
             self._seconds = seconds
             try:
-                made = self._function(seconds)
+                made: Any = self._function(seconds)
                 if plain(made):
                     self._picture = made.view()
                 else:
-                    self._picture = None if made is None else _fresh(shown(made, self._device))
+                    self._picture = (
+                        None if made is None else _distinct(displayable(made, self._device))
+                    )
             except Exception as error:
-                self._note(error)
+                self._record_error(error)
                 if self.stall == "hide":
                     self._picture = None
         return self._picture
@@ -226,72 +242,75 @@ class FunctionSource(Source):
 
 
 class PlayedSource(Source):
-    """Pictures that come one after the other, fetched ahead by a thread."""
+    """Pictures of a feed, read ahead by a thread."""
 
-    def __init__(self, feed: Feed, loop: bool, newest: bool, patience: float, **options: Any):
+    def __init__(
+        self, feed: Feed, loop: bool, newest: bool, patience: float, **options: Any
+    ) -> None:
         super().__init__(**options)
         self._newest = newest
-        self._looked = False
+        self._looked_ahead = False
         self._player = Player(feed, loop=loop, newest=newest, patience=patience)
         self._stop = weakref.finalize(self, self._player.close, False)
 
     @property
     def stalled(self) -> bool:
-        """True while a picture is due that does not come."""
+        """Whether a picture is late."""
         return self._player.stalled
 
     @property
     def error(self) -> Exception | None:
-        """What went wrong last in the source; None if nothing did."""
+        """The last error of the stream, if any."""
         return self._player.error or self._error
 
     @property
     def errors(self) -> int:
-        """How often something went wrong in the source."""
+        """Number of errors of the stream."""
         return self._player.errors + self._errors
 
     def _at(self, when: Moment) -> Picture | None:
         player = self._player
-        shot = player.latest() if self._newest else player.at(when.exact)
+        timed = player.latest() if self._newest else player.at(when.exact)
         self._over = player.is_over(when.exact)
         if self._over and self.end == "hide":
             return None
         if player.stalled and self.stall == "hide":
             return None
-        return None if shot is None else shot.picture
+        return None if timed is None else timed.picture
 
     def _first(self) -> Picture | None:
-        if self._newest or self._looked:
+        if self._newest or self._looked_ahead:
             return None
-        self._looked = True
-        shot = self._player.first()
-        return None if shot is None else shot.picture
+        self._looked_ahead = True
+        timed = self._player.first()
+        return None if timed is None else timed.picture
 
     def close(self) -> None:
-        """Ends the thread and closes what was opened. Closing twice is fine."""
+        """Stop the thread and close the stream. Closing twice has no effect."""
         if self._stop.detach() is not None:
             self._player.close()
         super().close()
 
 
-def _placed(items: Any, fps: Fraction) -> tuple[list[Shot], Fraction]:
-    """The pictures of a list with their times, checked, and how long they last together."""
+def _with_times(items: Sequence[Any], fps: Fraction) -> tuple[list[TimedPicture], Fraction]:
+    """Return the pictures of a list with their times, checked, and the duration of all."""
     feed = IteratorFeed(lambda: iter(items), fps, None, True)
-    shots = []
+    timed: list[TimedPicture] = []
     for i, item in enumerate(items):
         try:
-            shots.append(feed.place(item))
-            if not isinstance(shots[-1].picture, Frame):
-                shown(shots[-1].picture, None)
+            timed.append(feed.place(item))
+            if not isinstance(timed[-1].picture, Frame):
+                displayable(timed[-1].picture, None)
         except DalaError as error:
-            raise ParameterError(f"open_source: picture {i} of the list: {error}") from error
+            call = f"open_source: picture {i} of the list"
+            raise ParameterError(str(error.within(call)), call="open_source") from error
     feed.finish()
     assert feed.length is not None
-    return shots, feed.length
+    return timed, feed.length
 
 
-def _fresh(picture: Picture) -> Picture:
-    """An array that is told apart from one before it, though its memory may be the same."""
+def _distinct(picture: Picture) -> Picture:
+    """Return a new array object, so that a change is noticed even if the memory is the same."""
     return picture if isinstance(picture, Frame) else picture.view()
 
 

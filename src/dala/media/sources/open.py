@@ -1,0 +1,187 @@
+"""Open a source of moving pictures for a video node.
+
+:func:`open_source` accepts a file, an open video, a generator, a camera or a function of time and
+returns a :class:`Source`, whose ``at(time)`` is the newest picture not later than that time. Times
+are compared as exact fractions, so 29.97 frames per second do not drift.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from dala.errors import ParameterError
+from dala.media.frame import Frame
+from dala.media.sources.feed import FPS, IteratorFeed, ReaderFeed, to_fraction
+from dala.media.sources.types import FunctionSource, ListSource, PlayedSource, Source, StillSource
+
+if TYPE_CHECKING:
+    from dala.media.video.reader import Reader
+    from dala.typing import ImageLike, PathLike
+
+__all__ = ["Source", "open_source"]
+
+#: Default number of seconds after which a source that returns no picture has stalled.
+PATIENCE: Final = 10.0
+LIVE_PATIENCE: Final = 1.0
+_POLICIES: Final = ("freeze", "hide")
+
+#: What :func:`open_source` accepts.
+VideoInput: TypeAlias = (
+    "PathLike | int | Reader | ImageLike | Iterable[ImageLike | tuple[float, ImageLike]]"
+    " | Callable[[float], ImageLike | None] | Callable[[], Iterable[ImageLike]]"
+)
+
+
+def open_source(
+    stream: VideoInput,
+    *,
+    fps: float | Fraction | str | None = None,
+    offset: float | Fraction = 0.0,
+    speed: float | Fraction = 1.0,
+    loop: bool = False,
+    end: str = "freeze",
+    stall: str = "freeze",
+    device: str | None = None,
+    patience: float | None = None,
+) -> Source:
+    """Open a source of moving pictures.
+
+    Args:
+        stream: a path, a URL, the number of a camera; an open video (``video.open``), which the
+            caller closes; an iterable or generator of Frames, of pictures at ``fps``, or of
+            (seconds, picture); a function that returns such a generator; a function of the time in
+            seconds that returns a picture; one picture.
+        fps: frame rate of pictures without a time of their own; 30 by default. A function of time
+            is called this often; by default for every frame that is drawn.
+        offset: scene time at which the source starts; negative if it started before.
+        speed: seconds of the source per second of scene time.
+        loop: start over at the end. A generator can be read only once and cannot loop: give the
+            function that makes it.
+        end: after the end, "freeze" the last picture or "hide" it.
+        stall: the same while a picture is late, or if a function fails.
+        device: the device of the frames; by default the current one.
+        patience: seconds after which a late picture is a stall; 10, or 1 for live sources.
+
+    Raises:
+        ParameterError: an argument is invalid.
+        VideoNotFound, VideoError, MissingPackage: the video cannot be opened.
+
+    >>> import numpy as np
+    >>> with open_source(lambda seconds: np.full((2, 2, 3), 10 * seconds, np.uint8)) as source:
+    ...     int(source.at(3)[0, 0, 0])
+    30
+    """
+    rate = None if fps is None else _positive("fps", fps)
+    options: dict[str, Any] = {
+        "offset": to_fraction("offset", offset),
+        "speed": _positive("speed", speed),
+        "end": _policy("end", end),
+        "stall": _policy("stall", stall),
+    }
+    wait = None if patience is None else float(_positive("patience", patience))
+    return _open(stream, rate, loop, device, wait, options)
+
+
+def _open(
+    stream: Any,
+    rate: Fraction | None,
+    loop: bool,
+    device: str | None,
+    wait: float | None,
+    options: dict[str, Any],
+) -> Source:
+    """Return the source of a stream, whatever it is."""
+    if isinstance(stream, Source):
+        raise ParameterError(
+            "open_source: stream is already a source. Give the file or pictures it was opened from."
+        )
+    if isinstance(stream, str | os.PathLike | int) and not isinstance(stream, bool):
+        from dala.media import video
+
+        stream = video.open(stream, device=device)
+        try:
+            return _of_reader(stream, True, device, loop, wait, options)
+        except BaseException:
+            stream.close()
+            raise
+    if callable(getattr(stream, "seek", None)) and hasattr(stream, "policy"):
+        return _of_reader(stream, False, device, loop, wait, options)
+    if _is_picture(stream):
+        return StillSource(stream, device, **options)
+    if isinstance(stream, list | tuple) or (isinstance(stream, np.ndarray) and stream.ndim == 4):
+        return ListSource(stream, rate or FPS, device, loop, **options)
+    begin = _iterator_factory(stream)
+    if begin is None and callable(stream) and not isinstance(stream, Iterable):
+        return FunctionSource(stream, rate, device, **options)
+    if begin is None:
+        expected = "a path, a video, an iterable or generator of pictures, a function or a picture"
+        is_async = isinstance(stream, AsyncIterable)
+        advice = "Asynchronous iterables are not supported." if is_async else ""
+        raise ParameterError.invalid("open_source", "stream", expected, stream, advice)
+    rewinds = not isinstance(stream, Iterator)
+    if loop and not rewinds:
+        raise ParameterError(
+            "open_source: a generator or iterator can be read only once, so it cannot loop. Give "
+            "the function that makes it (without calling it), or a list."
+        )
+    feed = IteratorFeed(begin, rate or FPS, device, rewinds)
+    return PlayedSource(feed, loop, False, wait or PATIENCE, **options)
+
+
+def _of_reader(
+    reader: Reader,
+    owned: bool,
+    device: str | None,
+    loop: bool,
+    wait: float | None,
+    options: dict[str, Any],
+) -> Source:
+    feed = ReaderFeed(reader, owned=owned, device=device)
+    if feed.live and (loop or options["speed"] != 1):
+        raise ParameterError(
+            "open_source: loop and speed do not apply to live sources. Leave them out."
+        )
+    default = LIVE_PATIENCE if feed.live else PATIENCE
+    return PlayedSource(feed, loop, feed.live, wait or default, **options)
+
+
+def _is_picture(stream: Any) -> bool:
+    if isinstance(stream, Frame) or (isinstance(stream, np.ndarray) and stream.ndim != 4):
+        return True
+    return hasattr(stream, "mode") and hasattr(stream, "getbands")
+
+
+def _iterator_factory(stream: Any) -> Callable[[], Iterator[Any]] | None:
+    """Return a function that makes iterators over a stream; None if it cannot be iterated."""
+    if isinstance(stream, Iterable):
+        return lambda: iter(stream)
+    if not callable(stream):
+        return None
+    from inspect import isgeneratorfunction, signature
+
+    try:
+        signature(stream).bind()
+        makes_iterator = True
+    except TypeError:
+        makes_iterator = isgeneratorfunction(stream)
+    except ValueError:
+        makes_iterator = False
+    return (lambda: iter(stream())) if makes_iterator else None
+
+
+def _positive(name: str, value: float | Fraction | str) -> Fraction:
+    found = to_fraction(name, value)
+    if found <= 0:
+        raise ParameterError.invalid("open_source", name, "above 0", value)
+    return found
+
+
+def _policy(name: str, value: str) -> str:
+    if value not in _POLICIES:
+        raise ParameterError.invalid("open_source", name, "'freeze' or 'hide'", value)
+    return value
