@@ -377,8 +377,8 @@ def test_break_and_continue(engine):
 def test_loops_over_parameters_are_specialized(engine, monkeypatch):
     made = loop_program(0, 1, 2, params=[Param("a", None, "s32"), Param("b", None, "s32")])
     a = np.arange(40, dtype="<i4")
-    for worth in (1e18, 0.0):  # never, and immediately
-        monkeypatch.setattr(cpu_engine, "SPECIALIZE_NS", worth)
+    for limit in (1e18, 0.0):  # never, and immediately
+        monkeypatch.setattr(cpu_engine, "SPECIALIZE_NS", limit)
         for bounds in [(0, 9), (0, 9), (3, 30), (5, 1), (0, 100_000)]:
             got = run_line(engine, made, a, params=bounds)
             assert [int(n) for n in got] == [loop_reference(int(n), *bounds, 2) for n in a]
@@ -465,7 +465,7 @@ def test_only_the_middle_of_a_row_is_vectorized(engine):
     assert "; kernel test" in source
 
 
-@pytest.mark.skipif(not X86, reason="these are x86 processors")
+@pytest.mark.skipif(not X86, reason="x86 CPUs")
 @pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v2", "x86-64-v3"])
 def test_code_for_older_cpus(cpu):
     host = Jit(ObjectCache(None)).features

@@ -109,7 +109,7 @@ def test_read_only_cache_folder(tmp_path):
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give away"
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change the owner"
 )
 def test_code_of_another_user_is_not_run(tmp_path):
     cache = ObjectCache(tmp_path)
