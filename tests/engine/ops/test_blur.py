@@ -143,9 +143,9 @@ def test_defaults(engine_id):
         (
             "blur",
             {"sigma": 0},
-            "'sigma' of kernel 'blur' must be a finite number above 0, 0.0 came",
+            "blur: sigma must be a finite number above 0, got 0.0. For no blur use radius=0.",
         ),
-        ("blur", {"sigma": math.inf}, "finite number above 0, inf came"),
+        ("blur", {"sigma": math.inf}, "sigma must be a finite number above 0, got inf"),
         ("blur", {"sigma": math.nan}, "sigma must be a number, got nan."),
         ("blur", {"size": 3}, "no parameter 'size'"),
         ("gaussian_blur", {"sigma": -1}, "finite number above 0"),

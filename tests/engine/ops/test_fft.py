@@ -170,9 +170,9 @@ def test_in_a_pipeline_and_a_stream(engine_id):
 @pytest.mark.parametrize(
     ("kernel", "shape", "params", "kind", "words"),
     [
-        ("fft", (5,), {"complex": True}, errors.ShapeMismatch, ["pairs", "(5,)"]),
-        ("fft", (), {}, errors.ShapeMismatch, ["last 1 axes", "()"]),
-        ("fft", (4,), {"axes": 2}, errors.ShapeMismatch, ["last 2 axes", "(4,)"]),
+        ("fft", (5,), {"complex": True}, errors.ShapeMismatch, ["(..., 2)", "(5,)"]),
+        ("fft", (), {}, errors.ShapeMismatch, ["1 or more axes", "()"]),
+        ("fft", (4,), {"axes": 2}, errors.ShapeMismatch, ["2 or more axes", "(4,)"]),
         ("fft", (3, 0), {}, errors.ShapeMismatch, ["not empty", "(3, 0)"]),
         (
             "fft",
@@ -182,7 +182,7 @@ def test_in_a_pipeline_and_a_stream(engine_id):
             ["axes", "fft: axes must be an int from 1 to 2, got 3.", "3"],
         ),
         ("fft", (4,), {}, errors.ShapeMismatch, ["(4, 2)", "(6, 2)"]),
-        ("ifft", (4, 3), {}, errors.ShapeMismatch, ["pairs", "(4, 3)"]),
+        ("ifft", (4, 3), {}, errors.ShapeMismatch, ["(..., 2)", "(4, 3)"]),
         ("ifft", (4, 2), {}, errors.ShapeMismatch, ["(4, 2)", "(6, 2)"]),
     ],
 )

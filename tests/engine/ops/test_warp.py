@@ -262,11 +262,16 @@ def test_invalid_calls(engine_id, name, params, error, words):
     [
         (((6, 7, 2), "u8"), ((4, 5, 2), "f32"), dala.ShapeError, "image must be an image of shape"),
         (((6, 7, 3), "u8"), ((4, 5, 3), "f32"), dala.ShapeMismatch, r"\(height, width, 2\)"),
-        (((6, 7, 3), "u8"), ((4, 5, 2), "u8"), dala.DtypeMismatch, "coordinates"),
+        (((6, 7, 3), "u8"), ((4, 5, 2), "u8"), dala.DtypeMismatch, "map must be of dtype 'f32'"),
         (((6, 7, 3), "u8"), ((3, 5, 2), "f32"), dala.ShapeMismatch, r"\(3, 5, 3\)"),
         (((6, 7, 4), "u8"), ((4, 5, 2), "f32"), dala.ShapeMismatch, r"\(4, 5, 4\)"),
         (((6, 7, 3), "f32"), ((4, 5, 2), "f32"), dala.DtypeMismatch, "'f32'"),
-        (((0, 7, 3), "u8"), ((4, 5, 2), "f32"), dala.ShapeMismatch, "nothing to read"),
+        (
+            ((0, 7, 3), "u8"),
+            ((4, 5, 2), "f32"),
+            dala.ShapeMismatch,
+            "image must be a picture with pixels",
+        ),
     ],
 )
 def test_invalid_maps(engine_id, image, places, error, words):

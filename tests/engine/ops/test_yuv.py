@@ -352,15 +352,15 @@ def zeros(*shape, dtype="u1"):
 
 
 DECODE_REFUSED = [
-    ([zeros(6, 4)], {}, dala.ParameterError, "'format' .* is 'nv12' or 'i420'"),
-    ([zeros(4, 4, 4)], {}, dala.ShapeMismatch, r"yuv444 of shape \(height, width, 3\)"),
-    ([zeros(4, 4, 3)], {"format": "nv12"}, dala.ShapeMismatch, r"nv12 of shape \(height \* 3 / 2"),
-    ([zeros(6, 4)], {"format": "yuv444"}, dala.ShapeMismatch, "yuv444 of shape"),
-    ([zeros(7, 4)], {"format": "i420"}, dala.ShapeMismatch, r"i420 of shape \(height \* 3 / 2"),
-    ([zeros(6, 5)], {"format": "nv12"}, dala.ShapeMismatch, "must be even; 4 by 5 came"),
-    ([zeros(3, 4), zeros(1, 4)], {}, dala.ShapeMismatch, "must be even; 3 by 4 came"),
-    ([zeros(4, 4), zeros(2, 3)], {}, dala.ShapeMismatch, r"'u' of shape \(2, 4\) or \(2, 2, 2\)"),
-    ([zeros(4, 4), zeros(2, 2), zeros(2, 3)], {}, dala.ShapeMismatch, r"'v' of shape \(2, 2\)"),
+    ([zeros(6, 4)], {}, dala.ParameterError, "format must be 'nv12' or 'i420'"),
+    ([zeros(4, 4, 4)], {}, dala.ShapeMismatch, r"of shape \(height, width, 3\) for yuv444"),
+    ([zeros(4, 4, 3)], {"format": "nv12"}, dala.ShapeMismatch, r"3 / 2, width\) for nv12"),
+    ([zeros(6, 4)], {"format": "yuv444"}, dala.ShapeMismatch, "for yuv444, got"),
+    ([zeros(7, 4)], {"format": "i420"}, dala.ShapeMismatch, r"3 / 2, width\) for i420"),
+    ([zeros(6, 5)], {"format": "nv12"}, dala.ShapeMismatch, "even for 4:2:0 chroma, got 4 by 5"),
+    ([zeros(3, 4), zeros(1, 4)], {}, dala.ShapeMismatch, "even for 4:2:0 chroma, got 3 by 4"),
+    ([zeros(4, 4), zeros(2, 3)], {}, dala.ShapeMismatch, r"u must be of shape \(2, 4\) or"),
+    ([zeros(4, 4), zeros(2, 2), zeros(2, 3)], {}, dala.ShapeMismatch, r"v must be of shape"),
     ([zeros(4, 4), zeros(2, 4)], {"format": "i420"}, dala.ParameterError, "'nv12' with 2 inputs"),
     ([zeros(6, 4, dtype="<f4")], {"format": "nv12"}, dala.DtypeMismatch, "Only 'yuv444' may be"),
     ([zeros(4, 4, 3, dtype="<i4")], {}, dala.DtypeMismatch, "yuv must be of dtype f32 or u8"),
@@ -368,7 +368,7 @@ DECODE_REFUSED = [
     ([zeros(4, 4, 3)], {"range": "tv"}, dala.ParameterError, "'limited', 'full'"),
     ([zeros(4, 4, 3)], {"chroma": "cubic"}, dala.ParameterError, "'bilinear', 'nearest'"),
     ([zeros(4, 4, 3)], {"siting": "top"}, dala.ParameterError, "'left', 'center'"),
-    ([zeros(4, 5, 3)], {}, dala.ShapeMismatch, r"an output of shape \(4, 5, 3\) or \(4, 5, 4\)"),
+    ([zeros(4, 5, 3)], {}, dala.ShapeMismatch, r"output must be of shape \(4, 5, 3\) or"),
     ([zeros(4, 4)] * 4, {}, dala.ArityError, "inputs must be 1 to 3 buffers"),
 ]  # fmt: skip
 
@@ -384,9 +384,9 @@ def test_invalid_decoding(engine_id, inputs, params, error, wanted):
 
 ENCODE_REFUSED = [
     (zeros(4, 4), (4, 4, 3), {}, dala.ShapeMismatch, "rgb must be of 3 axes, got"),
-    (zeros(4, 4, 2), (4, 4, 3), {}, dala.ShapeMismatch, r"'rgb' of shape \(4, 4, 3\)"),
+    (zeros(4, 4, 2), (4, 4, 3), {}, dala.ShapeMismatch, r"rgb must be of shape \(4, 4, 3\)"),
     (zeros(4, 4, 3), (6, 4), {}, dala.ParameterError, "'nv12' or 'i420' for an output of two axes"),
-    (zeros(5, 4, 3), (7, 4), {"format": "nv12"}, dala.ShapeMismatch, "must be even; 5 by 4 came"),
+    (zeros(5, 4, 3), (7, 4), {"format": "nv12"}, dala.ShapeMismatch, "even for 4:2:0 .* 5 by 4"),
     (zeros(4, 4, 3), (4, 4), {"format": "i420"}, dala.ShapeMismatch, r"be of shape \(6, 4\), got"),
     (zeros(4, 4, 3), (4, 4, 4), {}, dala.ShapeMismatch, r"be of shape \(4, 4, 3\)"),
     (zeros(4, 4, 3), (4, 4, 3), {"chroma": "nearest"}, dala.ParameterError, "no parameter"),

@@ -29,8 +29,7 @@ def error_of(call):
     (lambda: effects.overlay(PHOTO, PHOTO, opacity=2), ParameterError,
      "overlay: opacity must be a number from 0 to 1, got 2."),
     (lambda: gpu.lut_apply(PHOTO, lut=np.zeros((5, 2))), ShapeMismatch,
-     "lut_apply: takes a 'lut' of shape (n, n, n, 3), or (n, 3) for a curve a "
-     "channel; (5, 2) came."),
+     "lut_apply: lut must be of shape (n, n, n, 3), or (n, 3) for curves, got (5, 2)."),
     (lambda: gpu.lut_apply(PHOTO, lut="no.cube"), FileNotFoundError,
      "lut_apply: there is no file 'no.cube'."),
 ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""Gaussian blur: separable, clamped at the border, alpha kept."""
+"""Gaussian blurs: separable, clamped at the border, alpha kept."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from dala.gpu.compute.engines.sampling.gauss import MAX_RADIUS, gaussian_weights
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
+from dala.typing import NDArray
 
 #: The widest Gaussian of ``gaussian_blur``.
 MAX_SIGMA = 100.0
 
-#: From here down a pixel's neighbours weigh nothing (exp(-5000)), and squares are far from 0.
+#: From here down the weights of neighbors vanish (exp(-5000)); sigma squared is still far from 0.
 _NARROWEST = 0.01
 
 
 def radius_for(sigma: float) -> int:
-    """How far a Gaussian is taken where no radius is given."""
+    """Return the default radius for a sigma: three times it, rounded up."""
     return min(math.ceil(3 * sigma), MAX_RADIUS)
 
 
@@ -46,13 +47,12 @@ class Blur(Operation):
     dtypes = ("f32", "u8")
     code: ClassVar[str] = "blur"
 
-    def _chosen(self, values: dict[str, Any]) -> tuple[int, float]:
-        """Radius and sigma, checked and filled in."""
+    def _radius_and_sigma(self, values: dict[str, Any]) -> tuple[int, float]:
+        """Return the checked radius and sigma, each by default derived from the other."""
         radius, sigma = values["radius"], values["sigma"]
         if sigma is not None and not 0 < sigma < math.inf:
-            raise ParameterError(
-                f"run_kernel: parameter 'sigma' of kernel {self.name!r} must be a finite number "
-                f"above 0, {sigma!r} came. For no blur at all give radius=0."
+            raise ParameterError.invalid(
+                self.name, "sigma", "a finite number above 0", sigma, "For no blur use radius=0."
             )
         if radius is None:
             radius = radius_for(sigma)
@@ -62,17 +62,17 @@ class Blur(Operation):
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
         self.want_image(inputs)
-        self._chosen(values)
+        self._radius_and_sigma(values)
         return inputs[0]
 
     def fit(
         self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
     ) -> dict[str, Any]:
         self.want(output, self.result(inputs, values))
-        radius, sigma = self._chosen(values)
+        radius, sigma = self._radius_and_sigma(values)
         return {"radius": radius, "sigma": sigma}
 
-    def define(self, task: Task, img: Any) -> Any:
+    def define(self, task: Task, img: NDArray) -> NDArray:
         if task["radius"] == 0:
             return img
         weights = gaussian_weights(task["radius"], task["sigma"])
@@ -102,8 +102,8 @@ class GaussianBlur(Blur):
     )
 
 
-def _along(numbers: Any, axis: int, weights: Any) -> Any:
-    """The weighted mean of each number's neighbours along an axis."""
+def _along(numbers: NDArray, axis: int, weights: NDArray) -> NDArray:
+    """Return the weighted mean of each number's neighbors along an axis."""
     radius, size = len(weights) // 2, numbers.shape[axis]
     padding = [(0, 0)] * numbers.ndim
     padding[axis] = (radius, radius)

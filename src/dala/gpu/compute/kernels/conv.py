@@ -1,4 +1,4 @@
-"""Convolution as neural networks have it."""
+"""Convolution, as neural networks define it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import ParameterError
+from dala.errors import ParameterError, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
+from dala.typing import NDArray
 
 
 class Conv2d(Operation):
-    """Weighted sums over a window that slides over images of many channels
+    """Convolve images of many channels with a bank of filters.
 
-    out[n, o, y, x] = bias[o] + sum over c, i, j of weight[o, c, i, j] *
-    x[n, c, y * stride + i * dilation - padding, x * stride + j * dilation - padding]
+    ``out[n, o, y, x] = bias[o] + sum over c, i, j of weight[o, c, i, j] *
+    x[n, c, y * stride + i * dilation - padding, x * stride + j * dilation - padding]``
 
     ``x`` is (N, C, H, W) or (C, H, W), ``weight`` is (O, C / groups, kh, kw), ``bias`` is (O,) and
-    may be left out. The weights are not flipped. What lies outside of the image is 0. With
-    ``groups``, channels are taken in so many equal parts, each with its own part of the outputs.
+    may be left out. The weights are not flipped. Values outside the image are 0. With ``groups``,
+    the channels are split into equal groups, each with its own share of the outputs.
     """
 
     title = "conv2d"
@@ -40,19 +41,27 @@ class Conv2d(Operation):
         weight = self.want_rank(inputs, 1, 4)
         channels, outputs, groups = x[-3], weight[0], values["groups"]
         if channels % groups or outputs % groups:
-            raise ParameterError(
-                f"run_kernel: parameter 'groups' of kernel 'conv2d' divides the channels of 'x' "
-                f"and the outputs of 'weight'; there are {channels} and {outputs}, {groups} came."
+            raise ParameterError.invalid(
+                self.name,
+                "groups",
+                f"a divisor of the channels of 'x' ({channels}) and the outputs of 'weight' "
+                f"({outputs})",
+                groups,
             )
         if weight[1] != channels // groups:
-            raise self.shape_error(
-                f"takes 'weight' of shape (outputs, {channels // groups}, height, width) here: "
-                f"'x' of shape {x} has {channels} channels in {groups} groups; {weight} came."
+            raise ShapeMismatch.invalid(
+                self.name,
+                "weight",
+                f"of shape (outputs, {channels // groups}, height, width), as 'x' of shape {x} has "
+                f"{channels} channels in {groups} groups",
+                weight,
             )
         if len(inputs) > 2 and inputs[2].shape != (outputs,):
-            raise self.shape_error(
-                f"takes 'bias' of shape ({outputs},), a number for each of the weight's outputs; "
-                f"{inputs[2].shape} came."
+            raise ShapeMismatch.invalid(
+                self.name,
+                "bias",
+                f"of shape ({outputs},), one number for each output of 'weight'",
+                inputs[2].shape,
             )
         size = tuple(self._size(x, weight, values, i) for i in (0, 1))
         return Tensor((*x[:-3], outputs, *size), dtype)
@@ -63,15 +72,17 @@ class Conv2d(Operation):
         padded = x[-2 + axis] + 2 * values["padding"][axis]
         window = (weight[2 + axis] - 1) * values["dilation"][axis] + 1
         if weight[2 + axis] < 1 or window > padded:
-            what = ("height", "width")[axis]
+            side = ("height", "width")[axis]
             raise self.shape_error(
-                f"has a window of {what} {max(window, 0)} ({weight[2 + axis]} weights, dilation "
-                f"{values['dilation'][axis]}), which must be from 1 to the image's {padded} "
-                f"({x[-2 + axis]} and twice the padding of {values['padding'][axis]})."
+                f"the {side} of the window must be from 1 to {padded} ({x[-2 + axis]} pixels and "
+                f"twice the padding of {values['padding'][axis]}), got {max(window, 0)} "
+                f"({weight[2 + axis]} weights, dilation {values['dilation'][axis]})."
             )
         return int((padded - window) // values["stride"][axis]) + 1
 
-    def define(self, task: Task, x: Any, weight: Any, bias: Any = None) -> Any:
+    def define(
+        self, task: Task, x: NDArray, weight: NDArray, bias: NDArray | None = None
+    ) -> NDArray:
         groups, dilation, stride = task["groups"], task["dilation"], task["stride"]
         top, left = task["padding"]
         x = (x if x.ndim == 4 else x[None]).astype(np.float64)
@@ -88,7 +99,8 @@ class Conv2d(Operation):
                 seen = seen.reshape(len(x), groups, inner, height, width)
                 total += np.einsum("ngchw,goc->ngohw", seen, parts[..., i, j], optimize=True)
         total = total.reshape(task.output.shape)
-        return total if bias is None else total + bias[:, None, None]
+        biased: NDArray = total if bias is None else total + bias[:, None, None]
+        return biased
 
 
 OPERATIONS = (Conv2d,)

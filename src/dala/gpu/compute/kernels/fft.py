@@ -1,4 +1,4 @@
-"""Fourier transforms. A complex number is a pair, real and imaginary, in a last axis of 2."""
+"""Fourier transforms. Complex numbers are pairs, real and imaginary, in a last axis of 2."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from dala.errors import ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
+from dala.typing import NDArray
 
 
 class _Transform(Operation):
@@ -16,29 +18,29 @@ class _Transform(Operation):
     dtypes = ("f32", "f64")
 
     def _lengths(self, shape: tuple[int, ...], axes: int, pairs: bool) -> tuple[int, ...]:
-        """The shape without the pairs' axis, checked."""
+        """Return the shape without the axis of the pairs; raise if it cannot be transformed."""
         name = self.takes[0]
         if pairs and (not shape or shape[-1] != 2):
-            raise self.shape_error(
-                f"takes {name!r} of complex numbers, which are pairs in a last axis of 2; shape "
-                f"{shape} came."
+            raise ShapeMismatch.invalid(
+                self.name, name, "of shape (..., 2) for complex numbers", shape
             )
         lengths = shape[:-1] if pairs else shape
         if len(lengths) < axes or 0 in lengths[len(lengths) - axes :]:
-            raise self.shape_error(
-                f"transforms the last {axes} axes{' before the pairs' if pairs else ''}, which "
-                f"must be there and not empty; {name!r} of shape {shape} came."
+            before = " before the pairs" if pairs else ""
+            raise ShapeMismatch.invalid(
+                self.name, name, f"of {axes} or more axes{before} that are not empty", shape
             )
         return lengths
 
 
 class Fft(_Transform):
-    """The discrete Fourier transform: out[k] = sum over n of a[n] * exp(-2 pi i k n / N)
+    """Compute the discrete Fourier transform.
+
+    ``out[k] = sum over n of a[n] * exp(-2 pi i k n / N)``
 
     Over the last axis, or the last two with ``axes`` 2, of any length. A real input (..., N) gives
-    all N complex numbers, (..., N, 2). ``complex`` says whether the input is complex, (..., N, 2);
-    left out, it is so if the output has the input's shape, and a call that makes its output takes
-    real numbers.
+    all N complex numbers, (..., N, 2). ``complex`` tells whether the input is complex, (..., N, 2);
+    by default it is if the output has the input's shape, and real in a call without output.
     """
 
     title = "fft"
@@ -56,16 +58,18 @@ class Fft(_Transform):
         self.want(output, self.result(inputs, values))
         return values
 
-    def define(self, task: Task, a: Any) -> Any:
+    def define(self, task: Task, a: NDArray) -> NDArray:
         a = _joined(a) if task["complex"] else a.astype(np.float64)
         return _split(np.fft.fftn(a, axes=range(-task["axes"], 0)))
 
 
 class Ifft(_Transform):
-    """The inverse of fft: out[n] = 1/N * sum over k of a[k] * exp(2 pi i k n / N)
+    """Compute the inverse discrete Fourier transform.
+
+    ``out[n] = 1/N * sum over k of a[k] * exp(2 pi i k n / N)``
 
     Over the last axis, or the last two with ``axes`` 2, of complex numbers (..., N, 2). An output
-    of shape (..., N) gets the real parts.
+    of shape (..., N) receives the real parts.
     """
 
     title = "ifft"
@@ -83,16 +87,16 @@ class Ifft(_Transform):
         self.want(output, Tensor((*lengths, 2) if pairs else lengths, inputs[0].dtype))
         return {**values, "complex": pairs}
 
-    def define(self, task: Task, a: Any) -> Any:
+    def define(self, task: Task, a: NDArray) -> NDArray:
         found = np.fft.ifftn(_joined(a), axes=range(-task["axes"], 0))
         return _split(found) if task["complex"] else found.real
 
 
-def _joined(pairs: Any) -> Any:
+def _joined(pairs: NDArray) -> NDArray:
     return np.ascontiguousarray(pairs, np.float64).view(np.complex128)[..., 0]
 
 
-def _split(numbers: Any) -> Any:
+def _split(numbers: NDArray) -> NDArray:
     return np.ascontiguousarray(numbers).view(np.float64).reshape(*numbers.shape, 2)
 
 

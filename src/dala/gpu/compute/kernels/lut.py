@@ -1,4 +1,4 @@
-"""Colours through a look-up table."""
+"""Look-up tables for colors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ParameterError
+from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.cube import SIZES
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernel import Kernel
@@ -16,8 +16,9 @@ from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
+from dala.typing import NDArray
 
-#: Numbers this large are no colours, and their differences still are f32.
+#: The largest bound of a domain; differences of such numbers still fit f32.
 FAR = 1e9
 
 
@@ -55,32 +56,32 @@ class LutApply(Operation):
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
         image, lut = inputs
         if len(image.shape) != 3 or image.shape[2] not in (3, 4):
-            raise self.shape_error(
-                f"takes an 'image' of shape (height, width, 3) or (height, width, 4), "
-                f"{image.shape} came. Give a gray picture three channels first."
+            raise ShapeMismatch.invalid(
+                self.name,
+                "image",
+                "of shape (height, width, 3) or (height, width, 4)",
+                image.shape,
+                "Convert a gray picture to three channels first.",
             )
         if lut.dtype != "f32":
-            raise DtypeMismatch(
-                f"run_kernel: input 'lut' of kernel 'lut_apply' has dtype 'f32', 1.0 being white; "
-                f"{lut.dtype!r} came."
-            )
+            raise DtypeMismatch.invalid(self.name, "lut", "of dtype 'f32'", lut.dtype)
         axes, size = len(lut.shape) - 1, lut.shape[0] if lut.shape else 0
         if axes not in SIZES or lut.shape != (size,) * axes + (3,):
-            raise self.shape_error(
-                f"takes a 'lut' of shape (n, n, n, 3), or (n, 3) for a curve a channel; "
-                f"{lut.shape} came."
+            raise ShapeMismatch.invalid(
+                self.name, "lut", "of shape (n, n, n, 3), or (n, 3) for curves", lut.shape
             )
         least, most = SIZES[axes]
         if not least <= size <= most:
-            raise self.shape_error(
-                f"takes a 'lut' of {least} to {most} entries along each of its {axes} axes, "
-                f"{size} came."
+            raise ShapeMismatch.invalid(
+                self.name, "lut", f"of {least} to {most} entries along each axis", size
             )
         for low, high in zip(values["domain_min"], values["domain_max"], strict=True):
             if not low < high or np.float32(low) == np.float32(high):
-                raise ParameterError(
-                    f"run_kernel: kernel 'lut_apply' needs 'domain_min' below 'domain_max'; "
-                    f"{values['domain_min']} and {values['domain_max']} came."
+                raise ParameterError.invalid(
+                    self.name,
+                    "domain_min",
+                    f"below domain_max, {values['domain_max']}",
+                    values["domain_min"],
                 )
         return image
 
@@ -95,7 +96,7 @@ class LutApply(Operation):
             self.want(Tensor(wanted.shape, output.dtype), wanted)
         return values
 
-    def define(self, task: Task, image: Any, lut: Any) -> Any:
+    def define(self, task: Task, image: NDArray, lut: NDArray) -> NDArray:
         pixels = image.astype(np.float64) / (255.0 if task.inputs[0].dtype == "u8" else 1.0)
         color = pixels[..., :3]
         low, high = (np.array(task[name]) for name in ("domain_min", "domain_max"))
@@ -126,10 +127,10 @@ class LutApply(Operation):
         last = lut.shape[0] - 1
         scale = tuple(last / (h - v) for v, h in zip(low, high, strict=True))
         method = task["method"] if len(lut.shape) == 4 else "curves"
-        return _looking_up(method), {"low": low, "scale": scale, "amount": task["amount"]}
+        return _lookup_kernel(method), {"low": low, "scale": scale, "amount": task["amount"]}
 
 
-def _trilinear(table: Any, cell: Any, part: Any) -> Any:
+def _trilinear(table: NDArray, cell: NDArray, part: NDArray) -> NDArray:
     found = np.zeros(cell.shape)
     for corner in range(8):
         step = np.array([corner >> 2, corner >> 1 & 1, corner & 1])
@@ -139,8 +140,8 @@ def _trilinear(table: Any, cell: Any, part: Any) -> Any:
     return found
 
 
-def _tetrahedral(table: Any, cell: Any, part: Any) -> Any:
-    """From the near corner to the far one along the axes in the order of their parts."""
+def _tetrahedral(table: NDArray, cell: NDArray, part: NDArray) -> NDArray:
+    """Interpolate from the near corner to the far one, along the axes in order of their parts."""
     order = np.argsort(-part, axis=-1, kind="stable")
     sizes = np.take_along_axis(part, order, axis=-1)
     at = cell.copy()
@@ -223,8 +224,8 @@ _MIX = """
 
 
 @cache
-def _looking_up(method: str) -> Kernel:
-    """The same in the language, so that it melts into its neighbours."""
+def _lookup_kernel(method: str) -> Kernel:
+    """Return the same look-up as a kernel of the language, which can be fused."""
     text = (_PLACE + _METHODS[method] + _MIX).strip().replace("\n\n", "\n")
     return Kernel("lut_apply", declare(sources.from_text(text, "lut_apply")))
 

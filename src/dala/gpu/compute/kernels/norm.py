@@ -1,4 +1,4 @@
-"""Numbers brought to a common scale: softmax, layer normalisation."""
+"""Softmax and layer normalization."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from dala.errors import ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernels.reduce import layout, one_axis
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
+from dala.typing import NDArray
 
 
 class Softmax(Operation):
-    """exp(a - m) / sum(exp(a - m)) along an axis, m being the largest number there
+    """Compute the softmax along an axis.
 
-    ``axis`` is -1, the last, by default. Subtracting m changes nothing but keeps exp in range.
-    Where there is a NaN or +inf, or nothing but -inf, the whole row is NaN, as the formula says.
+    ``exp(a - m) / sum(exp(a - m))``, where m is the maximum, which keeps exp in range.
+
+    ``axis`` is the last by default. A row with a NaN or +inf, or only -inf, is NaN, as the formula
+    says.
     """
 
     title = "softmax"
@@ -35,19 +39,21 @@ class Softmax(Operation):
         axis = one_axis(self.name, shape, values["axis"])
         return {"axis": axis, "layout": layout(shape, axis, axis + 1)}
 
-    def define(self, task: Task, a: Any) -> Any:
+    def define(self, task: Task, a: NDArray) -> NDArray:
         axis = task["axis"]
         x = a.astype(np.float64)
         e = np.exp(x - x.max(axis=axis, keepdims=True))
-        return e / e.sum(axis=axis, keepdims=True)
+        shares: NDArray = e / e.sum(axis=axis, keepdims=True)
+        return shares
 
 
 class LayerNorm(Operation):
-    """(a - mean) / sqrt(variance + epsilon) * gamma + beta, over the last axis
+    """Normalize the last axis to mean 0 and variance 1, then scale and shift.
 
-    The variance is that of all numbers (divided by their count), taken from differences to the
-    mean. ``gamma`` and ``beta`` have the last axis' length; left out, they are 1 and 0. ``epsilon``
-    is 1e-5.
+    ``(a - mean) / sqrt(variance + epsilon) * gamma + beta``
+
+    The variance is divided by the count, and computed from differences to the mean. ``gamma`` and
+    ``beta`` have the length of the last axis; they are 1 and 0 by default. ``epsilon`` is 1e-5.
     """
 
     title = "layer_norm"
@@ -60,20 +66,26 @@ class LayerNorm(Operation):
         a = inputs[0]
         self.same_dtype(inputs)
         if not a.shape:
-            raise self.shape_error("takes 'a' with one axis or more, shape () came.")
+            raise ShapeMismatch.invalid(self.name, "a", "of 1 or more axes", a.shape)
         for name, t in zip(self.takes[1:], inputs[1:], strict=False):
             if t.shape != a.shape[-1:]:
-                raise self.shape_error(
-                    f"takes {name!r} of shape {a.shape[-1:]}, as long as the last axis of 'a'; "
-                    f"{t.shape} came."
+                raise ShapeMismatch.invalid(
+                    self.name, name, f"of shape {a.shape[-1:]}, as the last axis of 'a'", t.shape
                 )
         return a
 
-    def define(self, task: Task, a: Any, gamma: Any = 1.0, beta: Any = 0.0) -> Any:
+    def define(
+        self,
+        task: Task,
+        a: NDArray,
+        gamma: NDArray | float = 1.0,
+        beta: NDArray | float = 0.0,
+    ) -> NDArray:
         x = a.astype(np.float64)
         x = x - x.mean(axis=-1, keepdims=True)
         variance = np.mean(x * x, axis=-1, keepdims=True)
-        return x / np.sqrt(variance + task["epsilon"]) * gamma + beta
+        normal: NDArray = x / np.sqrt(variance + task["epsilon"]) * gamma + beta
+        return normal
 
 
 OPERATIONS = (LayerNorm, Softmax)

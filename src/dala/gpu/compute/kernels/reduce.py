@@ -1,4 +1,4 @@
-"""Many numbers to one: sums, extremes, and where the largest is."""
+"""Reductions: sum, minimum, maximum and argmax."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ParameterError
+from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.convert import count_of
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
+from dala.typing import NDArray
 
-#: dtypes that a sum of an input's may be stored in; the first is what a plain call makes.
+#: dtypes of outputs that hold a sum, by the dtype of the input; the first is the default.
 SUMS = {
     "f32": ("f32",),
     "f64": ("f64",),
@@ -24,26 +25,24 @@ SUMS = {
 
 
 def one_axis(kernel: str, shape: tuple[int, ...], axis: int) -> int:
-    """An axis, counted from the front."""
+    """Return an axis counted from the front; raise if there is no such axis."""
     rank = len(shape)
     if not -rank <= axis < rank:
-        raise ParameterError(
-            f"run_kernel: parameter 'axis' of kernel {kernel!r} is {axis}, but 'a' of shape "
-            f"{shape} has {rank} axes. "
-            + (f"Use {-rank}..{rank - 1}." if rank else "Reshape it to (1,).")
-        )
+        expected = f"an axis of 'a' of shape {shape}"
+        advice = f"Use {-rank} to {rank - 1}." if rank else "Reshape it to (1,)."
+        raise ParameterError.invalid(kernel, "axis", expected, axis, advice)
     return axis % rank
 
 
 def layout(shape: tuple[int, ...], first: int, last: int) -> tuple[int, int, int]:
-    """How many numbers lie before, in and after the axes ``first`` up to ``last``."""
+    """Return how many numbers are before, in and after the axes ``first`` up to ``last``."""
     return count_of(shape[:first]), count_of(shape[first:last]), count_of(shape[last:])
 
 
 def passes(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
-    """Reductions of one axis each, one after another, that reduce all of them: layouts.
+    """Return the layouts of successive reductions of one axis each that reduce all the axes.
 
-    Neighbours go together, the last first: it has the most to take away.
+    Adjacent axes are merged. The last is first, as it reduces most.
     """
     found = []
     last = len(shape)
@@ -59,51 +58,48 @@ def passes(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, in
 
 
 def want_dtype(kernel: str, given: str, output: str, allowed: tuple[str, ...]) -> None:
-    """Refuses an output of a dtype that the result cannot be stored in."""
+    """Raise if the result cannot be stored in an output's dtype."""
     if output not in allowed:
-        raise DtypeMismatch(
-            f"run_kernel: kernel {kernel!r} of {given} makes an output of dtype "
-            f"{', '.join(allowed)}; {output!r} came."
-        )
+        expected = f"of dtype {' or '.join(allowed)} for an input of {given}"
+        raise DtypeMismatch.invalid(kernel, "output", expected, output)
 
 
-def saturated(result: Any, dtype: str) -> Any:
-    """Whole numbers as they are stored: those for u8 end at 255, all others wrap."""
+def saturated(result: NDArray, dtype: str) -> NDArray:
+    """Return integers as they are stored: clamped to 255 for u8; others wrap when stored."""
     return np.minimum(result, 255) if dtype == "u8" else result
 
 
 class _Reduction(Operation):
-    """What reductions share: axes, and the outputs that fit."""
+    """The axes and outputs of reductions."""
 
     several: ClassVar[bool] = True
-    #: False where nothing has no result.
-    of_nothing: ClassVar[bool] = False
+    #: Whether an empty input has a result.
+    accepts_empty: ClassVar[bool] = False
 
     def axes(self, shape: tuple[int, ...], values: dict[str, Any]) -> tuple[int, ...]:
-        """The axes that go, in order."""
+        """Return the axes to reduce, in order."""
         axis = values["axis"]
         if axis is None:
             return tuple(range(len(shape)))
         named = axis if isinstance(axis, tuple) else (axis,)
         found = sorted({one_axis(self.name, shape, a) for a in named})
         if not found or len(found) < len(named):
-            raise ParameterError(
-                f"run_kernel: parameter 'axis' of kernel {self.name!r} names one axis or more, "
-                f"each once, or is None for all; {named} came for 'a' of shape {shape}."
+            raise ParameterError.invalid(
+                self.name, "axis", "one or more axes, each once, or None for all", named
             )
         return tuple(found)
 
     def stored(self, dtype: str) -> tuple[str, ...]:
-        """dtypes of outputs, the first by default."""
+        """Return the dtypes of outputs, the default first."""
         return (dtype,)
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
         shape = inputs[0].shape
         axes = self.axes(shape, values)
         left = tuple(n for i, n in enumerate(shape) if i not in axes)
-        if not self.of_nothing and 0 not in left and 0 in shape:
+        if not self.accepts_empty and 0 not in left and 0 in shape:
             raise self.shape_error(
-                f"has no result for nothing: 'a' has shape {shape}, and axis {axes} is empty."
+                f"an empty input has no result: 'a' has shape {shape}, and axis {axes} is empty."
             )
         return Tensor(left, self.stored(inputs[0].dtype)[0])
 
@@ -116,9 +112,12 @@ class _Reduction(Operation):
         fitting = {plain.shape, kept} | ({(1,)} if not plain.shape else set())
         if output.shape not in fitting:
             listed = " or ".join(str(s) for s in sorted(fitting, key=len))
-            raise self.shape_error(
-                f"makes an output of shape {listed} here, {output.shape} came. "
-                f"Use buffer_zeros({plain.shape}, {plain.dtype!r})."
+            raise ShapeMismatch.invalid(
+                self.name,
+                "output",
+                f"of shape {listed}",
+                output.shape,
+                f"Use buffer_zeros({plain.shape}, {plain.dtype!r}).",
             )
         allowed = self.stored(inputs[0].dtype)
         want_dtype(self.name, inputs[0].dtype, output.dtype, allowed)
@@ -126,28 +125,27 @@ class _Reduction(Operation):
 
 
 class ReduceSum(_Reduction):
-    """The sum of all numbers, or along axes
+    """Sum all numbers, or along axes.
 
-    ``axis`` is None (all), a number (from the end if negative), or several. The output has the
-    shape without these axes, or with 1 in their place. Whole numbers are added exactly and wrap
-    around in the output's dtype, which may be a wider one or a float; u8 saturates. The sum of
-    nothing is 0.
+    ``axis`` is None (all), an axis (from the end if negative), or several. The output has the shape
+    without these axes, or with 1 in their place. Integers are added exactly and wrap around in the
+    output's dtype, which may be wider or a float; u8 saturates. The sum of an empty input is 0.
     """
 
     title = "reduce_sum"
     options = (Parameter("axis", "ints"),)
-    of_nothing = True
+    accepts_empty = True
 
     def stored(self, dtype: str) -> tuple[str, ...]:
         return SUMS[dtype]
 
-    def define(self, task: Task, a: Any) -> Any:
+    def define(self, task: Task, a: NDArray) -> NDArray:
         wide = np.float64 if a.dtype.kind == "f" else np.int64
         return saturated(np.sum(a, axis=task["axes"], dtype=wide), task.output.dtype)
 
 
 class ReduceMax(_Reduction):
-    """The largest of all numbers, or along axes; NaN if there is one
+    """Compute the maximum of all numbers, or along axes; NaN if there is one.
 
     ``axis`` as in reduce_sum.
     """
@@ -155,12 +153,13 @@ class ReduceMax(_Reduction):
     title = "reduce_max"
     options = (Parameter("axis", "ints"),)
 
-    def define(self, task: Task, a: Any) -> Any:
-        return np.max(a, axis=task["axes"])
+    def define(self, task: Task, a: NDArray) -> NDArray:
+        largest: NDArray = np.max(a, axis=task["axes"])
+        return largest
 
 
 class ReduceMin(_Reduction):
-    """The smallest of all numbers, or along axes; NaN if there is one
+    """Compute the minimum of all numbers, or along axes; NaN if there is one.
 
     ``axis`` as in reduce_sum.
     """
@@ -168,15 +167,16 @@ class ReduceMin(_Reduction):
     title = "reduce_min"
     options = (Parameter("axis", "ints"),)
 
-    def define(self, task: Task, a: Any) -> Any:
-        return np.min(a, axis=task["axes"])
+    def define(self, task: Task, a: NDArray) -> NDArray:
+        smallest: NDArray = np.min(a, axis=task["axes"])
+        return smallest
 
 
 class ArgMax(_Reduction):
-    """Where the largest number is: its index along an axis, or in all of the buffer
+    """Find the index of the maximum along an axis, or in the whole buffer.
 
-    ``axis`` is None (all; the index counts through the buffer, last axis fastest) or a number. The
-    first of equals; NaN counts as the largest.
+    ``axis`` is None (an index into the flattened buffer) or an axis. The first of equal numbers is
+    found; NaN counts as the largest.
     """
 
     title = "argmax"
@@ -192,13 +192,13 @@ class ArgMax(_Reduction):
         count = count_of(tuple(inputs[0].shape[a] for a in found["axes"]))
         if count > 1 << {"s32": 31, "u32": 32, "s64": 63}[output.dtype]:
             raise self.shape_error(
-                f"counts up to {count - 1} here, which {output.dtype} cannot hold. Use 's64'."
+                f"indices up to {count - 1} do not fit into {output.dtype}. Use 's64'."
             )
         return found
 
-    def define(self, task: Task, a: Any) -> Any:
+    def define(self, task: Task, a: NDArray) -> NDArray:
         axes = task["axes"]
-        return np.argmax(a, axis=axes[0] if len(axes) < a.ndim else None)
+        return np.asarray(np.argmax(a, axis=axes[0] if len(axes) < a.ndim else None))
 
 
 OPERATIONS = (ArgMax, ReduceMax, ReduceMin, ReduceSum)

@@ -1,4 +1,4 @@
-"""The same numbers in another order or shape."""
+"""Reshape, transpose and gather."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ParameterError
+from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.operation import Operation, elements
 from dala.gpu.compute.params import Parameter
+from dala.typing import NDArray
 
-#: The language knows arrays of so many axes.
+#: The most axes of an array in the kernel language.
 MAX_RANK = 4
 
 
 class Reshape(Operation):
-    """The same numbers, in the same order, in another shape"""
+    """Give the numbers another shape, in the same order.
+
+    One size of ``shape`` may be -1, for the rest.
+    """
 
     title = "reshape"
     takes = ("a",)
@@ -31,9 +35,8 @@ class Reshape(Operation):
         if shape is None:
             return None
         if shape.count(-1) > 1 or any(n < -1 for n in shape):
-            raise ParameterError(
-                f"run_kernel: parameter 'shape' of kernel 'reshape' has sizes of 0 or more, and at "
-                f"most one -1 for what is left; {shape} came."
+            raise ParameterError.invalid(
+                self.name, "shape", "sizes of 0 or more, with at most one -1 for the rest", shape
             )
         count = elements(inputs[0])
         if -1 in shape:
@@ -49,17 +52,17 @@ class Reshape(Operation):
         self.want(output, Tensor(wanted.shape, inputs[0].dtype))
         if elements(output) != elements(inputs[0]):
             raise self.shape_error(
-                f"keeps the number of elements: {inputs[0].shape} has {elements(inputs[0])}, "
-                f"{output.shape} has {elements(output)}."
+                f"the number of elements must not change: {inputs[0].shape} has "
+                f"{elements(inputs[0])}, {output.shape} has {elements(output)}."
             )
         return {}
 
-    def define(self, task: Task, a: Any) -> Any:
+    def define(self, task: Task, a: NDArray) -> NDArray:
         return a.reshape(task.output.shape)
 
 
 class Transpose(Operation):
-    """Axes in another order: the output's axis i is the input's axis axes[i]; else reversed"""
+    """Permute the axes: output axis i is input axis ``axes[i]``; reversed by default."""
 
     title = "transpose"
     takes = ("a",)
@@ -70,10 +73,7 @@ class Transpose(Operation):
             return tuple(reversed(range(rank)))
         turned = tuple(a + rank if a < 0 else a for a in axes)
         if sorted(turned) != list(range(rank)):
-            raise ParameterError(
-                f"run_kernel: parameter 'axes' of kernel 'transpose' names each of the {rank} axes "
-                f"once, {axes} came."
-            )
+            raise ParameterError.invalid(self.name, "axes", f"each of the {rank} axes once", axes)
         return turned
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
@@ -87,18 +87,18 @@ class Transpose(Operation):
         self.want(output, self.result(inputs, values))
         return {"axes": self._axes(len(inputs[0].shape), values["axes"])}
 
-    def define(self, task: Task, a: Any) -> Any:
+    def define(self, task: Task, a: NDArray) -> NDArray:
         return a.transpose(task["axes"])
 
     def lower(self, task: Task) -> tuple[Kernel, dict[str, Any]] | None:
-        return (_transposed(task["axes"]), {}) if len(task["axes"]) > 1 else None
+        return (_transpose_kernel(task["axes"]), {}) if len(task["axes"]) > 1 else None
 
 
 class Gather(Operation):
-    """Entries by number: out[..., i, ...] = a[..., index[i], ...] along an axis
+    """Gather entries along an axis by their index.
 
-    The index may have any shape; its axes take the place of ``axis``. Numbers beyond either end
-    mean the entry at that end.
+    ``out[..., i, ...] = a[..., index[i], ...]``. The axes of ``index`` replace ``axis``. Indices
+    beyond either end are clamped.
     """
 
     title = "gather"
@@ -108,23 +108,19 @@ class Gather(Operation):
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
         a, index = inputs
         if index.dtype not in ("s32", "u32", "s64"):
-            raise DtypeMismatch(
-                "run_kernel: input 'index' of kernel 'gather' has a whole-number dtype (s32, s64 "
-                f"or u32), {index.dtype!r} came."
-            )
+            raise DtypeMismatch.invalid(self.name, "index", "of dtype s32, s64 or u32", index.dtype)
         if not index.shape:
-            raise self.shape_error("takes an 'index' of one axis or more, () came. Give (1,).")
+            raise ShapeMismatch.invalid(self.name, "index", "of 1 or more axes", index.shape)
         axis = values["axis"] + (len(a.shape) if values["axis"] < 0 else 0)
         if not 0 <= axis < len(a.shape):
-            raise ParameterError(
-                f"run_kernel: parameter 'axis' of kernel 'gather' is {values['axis']}, but 'a' of "
-                f"shape {a.shape} has {len(a.shape)} axes."
+            raise ParameterError.invalid(
+                self.name, "axis", f"an axis of 'a' of shape {a.shape}", values["axis"]
             )
         shape = a.shape[:axis] + index.shape + a.shape[axis + 1 :]
         if not 1 <= len(shape) <= MAX_RANK:
-            raise self.shape_error(f"makes outputs of 1 to {MAX_RANK} axes, {shape} came.")
+            raise ShapeMismatch.invalid(self.name, "output", f"of 1 to {MAX_RANK} axes", shape)
         if 0 in a.shape and 0 not in shape:
-            raise self.shape_error(f"has nothing to take from: 'a' is empty {a.shape}.")
+            raise ShapeMismatch.invalid(self.name, "a", "an array with entries", a.shape)
         return Tensor(shape, a.dtype)
 
     def fit(
@@ -133,12 +129,13 @@ class Gather(Operation):
         self.want(output, self.result(inputs, values))
         return {"axis": values["axis"] % len(inputs[0].shape)}
 
-    def define(self, task: Task, a: Any, index: Any) -> Any:
-        return np.take(a, index.astype(np.int64), axis=task["axis"], mode="clip")
+    def define(self, task: Task, a: NDArray, index: NDArray) -> NDArray:
+        taken: NDArray = np.take(a, index.astype(np.int64), axis=task["axis"], mode="clip")
+        return taken
 
     def lower(self, task: Task) -> tuple[Kernel, dict[str, Any]] | None:
         a, index = task.inputs
-        return _gathering(len(a.shape), len(index.shape), task["axis"]), {}
+        return _gather_kernel(len(a.shape), len(index.shape), task["axis"]), {}
 
 
 def _from_text(name: str, text: str) -> Kernel:
@@ -146,7 +143,7 @@ def _from_text(name: str, text: str) -> Kernel:
 
 
 @cache
-def _transposed(axes: tuple[int, ...]) -> Kernel:
+def _transpose_kernel(axes: tuple[int, ...]) -> Kernel:
     names = [f"i{n}" for n in range(len(axes))]
     read = ", ".join(names[axes.index(n)] for n in range(len(axes)))
     lines = [
@@ -158,7 +155,7 @@ def _transposed(axes: tuple[int, ...]) -> Kernel:
 
 
 @cache
-def _gathering(rank: int, index_rank: int, axis: int) -> Kernel:
+def _gather_kernel(rank: int, index_rank: int, axis: int) -> Kernel:
     total = rank + index_rank - 1
     names = [f"i{n}" for n in range(total)]
     read = [*names[:axis], "k", *names[axis + index_rank :]]

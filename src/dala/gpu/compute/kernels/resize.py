@@ -1,4 +1,4 @@
-"""Pictures in another size, and as tensors that models take."""
+"""Resizing, and preprocessing for models."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ParameterError
+from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling.taps import METHODS, task_axes
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import CheckedParams, CheckedValues, Parameter
+from dala.typing import NDArray
 
-#: Mean and standard deviation, on the scale of 0 to 1, that each way of normalising stands for.
+#: Mean and standard deviation of each normalization, where 1.0 is white.
 NORMALIZE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "unit": ((0.0,) * 3, (1.0,) * 3),
@@ -26,7 +27,7 @@ NORMALIZE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 
 
 class _Resampling(Operation):
-    """What all that resize have in common."""
+    """The base of operations that resample a picture."""
 
     takes = ("image",)
     dtypes = ("f32", "u8")
@@ -34,15 +35,18 @@ class _Resampling(Operation):
     def _image(self, inputs: tuple[Tensor, ...]) -> tuple[int, int, int]:
         height, width, channels = self.want_image(inputs)
         if not height or not width:
-            raise self.shape_error(f"has nothing to resize: 'image' is empty {inputs[0].shape}.")
+            raise ShapeMismatch.invalid(
+                self.name, "image", "a picture with pixels", inputs[0].shape
+            )
         return height, width, channels
 
-    def _resampled(self, task: Task, image: Any) -> Any:
-        """The window of the output that is made of the picture, (height, width, channels) f64."""
+    def _resampled(self, task: Task, image: NDArray) -> NDArray:
+        """Return the part of the output that shows the picture, (height, width, channels) f64."""
         image = image.reshape(*image.shape[:2], -1)
         y, x = task_axes(task)
         across = x.taps(task["method"], task["antialias"]).apply(image.astype(np.float64), 1)
-        return y.taps(task["method"], task["antialias"]).apply(across, 0)
+        made: NDArray = y.taps(task["method"], task["antialias"]).apply(across, 0)
+        return made
 
 
 @picture_filter(
@@ -88,9 +92,8 @@ class Resize(_Resampling):
         if wanted is None:
             if len(output.shape) != len(image.shape) or output.shape[2:] != image.shape[2:]:
                 channels = "".join(f", {n}" for n in image.shape[2:])
-                raise self.shape_error(
-                    f"makes an output of shape (height, width{channels}) of 'image' of shape "
-                    f"{image.shape}, {output.shape} came."
+                raise ShapeMismatch.invalid(
+                    self.name, "output", f"of shape (height, width{channels})", output.shape
                 )
             wanted = Tensor(output.shape, image.dtype)
         self.want(output, wanted)
@@ -103,7 +106,7 @@ class Resize(_Resampling):
             "size": size,
         }
 
-    def define(self, task: Task, image: Any) -> Any:
+    def define(self, task: Task, image: NDArray) -> NDArray:
         return self._resampled(task, image).reshape(task.output.shape)
 
 
@@ -237,18 +240,14 @@ class Preprocess(_Resampling):
             shown = str(wanted)
         fitting = (3, *size) if height else (*size, 3)
         if shape != fitting or (len(output.shape) == 4 and output.shape[0] != 1):
-            raise self.shape_error(
-                f"makes an output of shape {shown} here, with or without the 1; {output.shape} "
-                f"came."
+            raise ShapeMismatch.invalid(
+                self.name, "output", f"of shape {shown}, with or without the 1", output.shape
             )
         if output.dtype != "f32":
-            raise DtypeMismatch(
-                f"run_kernel: kernel 'preprocess' makes an output of dtype 'f32', {output.dtype!r} "
-                "came."
-            )
+            raise DtypeMismatch.invalid(self.name, "output", "of dtype 'f32'", output.dtype)
         return size
 
-    def define(self, task: Task, image: Any) -> Any:
+    def define(self, task: Task, image: NDArray) -> NDArray:
         found = np.empty((*task["size"], 3))
         found[...] = task["pad"]
         (top, bottom), (left, right) = (axis.window for axis in task_axes(task))
@@ -270,24 +269,26 @@ def _named(params: Mapping[str, Any]) -> Mapping[str, Any]:
 def placed(
     source: tuple[int, int], size: tuple[int, int], fit: str, keep: float
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The size that the whole picture gets, and where its corner lies in the output."""
+    """Return the size of the whole resized picture, and its offset in the output."""
     if fit == "stretch" or 0 in size:
         return size, (0, 0)
     ratios = [n / s for n, s in zip(size, source, strict=True)]
     if fit == "letterbox":
         scale = min(ratios)
         full = [max(1, min(n, round(s * scale))) for n, s in zip(size, source, strict=True)]
-        # Of an odd number of rows the smaller half goes above.
+        # Of an odd number of rows, the smaller half is above.
         offset = [(n - f) // 2 for n, f in zip(size, full, strict=True)]
     else:
         scale = max(ratios) / keep
-        # Cut, not rounded, as the usual recipe has it, but never smaller than the output.
+        # Truncated, as is usual for models, but never smaller than the output.
         full = [max(n, int(s * scale + 1e-6)) for n, s in zip(size, source, strict=True)]
         offset = [-round((f - n) / 2) for n, f in zip(size, full, strict=True)]
     if max(full) > 1 << 24:
         raise ParameterError(
-            f"run_kernel: kernel 'preprocess' would enlarge 'image' of {source} to {tuple(full)} "
-            f"before it is cut to {size}. Use fit 'stretch' or 'letterbox' for so long a picture."
+            f"preprocess: fit='crop' would enlarge the image of {source} to {tuple(full)} before "
+            f"it is cropped to {size}. Use 'stretch' or 'letterbox' for so long a picture.",
+            call="preprocess",
+            argument="fit",
         )
     return (full[0], full[1]), (offset[0], offset[1])
 

@@ -1,4 +1,4 @@
-"""Running sums, and counts of values."""
+"""Cumulative sums and histograms."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernels.reduce import SUMS, layout, one_axis, saturated, want_dtype
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
+from dala.typing import NDArray
 
 #: The most bins of a histogram.
 MAX_BINS = 1 << 20
@@ -26,10 +27,10 @@ _LIMITS = {
 
 
 class CumSum(Operation):
-    """The running sum along an axis: out[i] = a[0] + ... + a[i]
+    """Compute the cumulative sum along an axis: ``out[i] = a[0] + ... + a[i]``.
 
-    ``axis`` is -1, the last, by default. dtypes are those of reduce_sum; whole numbers wrap in the
-    output's dtype, u8 stays at 255 once it is there.
+    ``axis`` is the last by default. dtypes are those of reduce_sum; integers wrap in the output's
+    dtype, u8 saturates at 255.
     """
 
     title = "cumsum"
@@ -48,17 +49,17 @@ class CumSum(Operation):
         self.want(output, Tensor(a.shape, output.dtype))
         return {"axis": axis, "layout": layout(a.shape, axis, axis + 1)}
 
-    def define(self, task: Task, a: Any) -> Any:
+    def define(self, task: Task, a: NDArray) -> NDArray:
         wide = np.float64 if a.dtype.kind == "f" else np.int64
         return saturated(np.cumsum(a, axis=task["axis"], dtype=wide), task.output.dtype)
 
 
 class Histogram(Operation):
-    """How many numbers lie in each of equally wide bins
+    """Count the numbers in bins of equal width.
 
-    Bin i of ``bins`` (256) counts the numbers from low + i (high - low) / bins up to where the next
-    begins; the last one includes ``high``. Numbers outside of ``low``..``high`` and NaN are left
-    out. By default these are 0 and 256 for whole numbers, 0 and 1 for floats.
+    Bin i of ``bins`` (256) counts the numbers from low + i (high - low) / bins up to the next bin;
+    the last bin includes ``high``. Numbers outside ``low``..``high`` and NaN are ignored. The
+    defaults are 0 and 256 for integers, 0 and 1 for floats.
     """
 
     title = "histogram"
@@ -73,10 +74,7 @@ class Histogram(Operation):
         usual = 1.0 if dtype in ("f32", "f64") else 256.0
         high = usual if values["high"] is None else values["high"]
         if not (low < high and math.isfinite(high - low)):
-            raise ParameterError(
-                "run_kernel: kernel 'histogram' counts from 'low' up to 'high', finite and the one "
-                f"below the other; {low:g} and {high:g} came."
-            )
+            raise ParameterError.invalid(self.name, "low", f"finite and below high, {high:g}", low)
         return low, high
 
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
@@ -88,15 +86,12 @@ class Histogram(Operation):
     ) -> dict[str, Any]:
         low, high = self._range(inputs[0].dtype, values)
         if output.dtype not in ("u32", "s32"):
-            raise DtypeMismatch(
-                "run_kernel: kernel 'histogram' counts into an output of dtype u32 or s32; "
-                f"{output.dtype!r} came."
-            )
+            raise DtypeMismatch.invalid(self.name, "output", "of dtype u32 or s32", output.dtype)
         self.want(output, Tensor((values["bins"],), output.dtype))
         edges = edges_of(inputs[0].dtype, low, high, values["bins"])
         return {"bins": values["bins"], "low": low, "high": high, "edges": edges.tobytes()}
 
-    def define(self, task: Task, a: Any) -> Any:
+    def define(self, task: Task, a: NDArray) -> NDArray:
         edges = np.frombuffer(task["edges"], a.dtype)
         x = a.reshape(-1)
         if len(edges) > 1:
@@ -104,15 +99,16 @@ class Histogram(Operation):
         else:
             x = x[:0]
         at = np.searchsorted(edges[:-1], x, side="right") - 1
-        return np.bincount(at, minlength=task["bins"])
+        counts: NDArray = np.bincount(at, minlength=task["bins"])
+        return counts
 
 
-def edges_of(dtype: str, low: float, high: float, bins: int) -> np.ndarray[Any, Any]:
-    """Where bins begin, and after them the last number that counts, in the input's dtype.
+def edges_of(dtype: str, low: float, high: float, bins: int) -> NDArray:
+    """Return the starts of the bins, and the last number that counts, in the input's dtype.
 
-    Each is the dtype's first number that is not below the true edge: comparing with it is exact, so
-    every engine puts every number into the same bin. Bins that begin beyond the dtype's largest
-    number are not among them: nothing falls into those.
+    Each start is the dtype's first number that is not below the true edge. Comparisons with it are
+    exact, so every engine puts every number into the same bin. Bins that start beyond the dtype's
+    largest number are left out, as they are empty.
     """
     true = low + np.arange(bins) * ((high - low) / bins)
     if dtype == "f64":

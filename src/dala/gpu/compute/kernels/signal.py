@@ -1,4 +1,4 @@
-"""Convolution of signals."""
+"""Convolution of one-dimensional signals."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from dala.errors import ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
+from dala.typing import NDArray
 
 
 class Convolve1d(Operation):
-    """Convolution along the last axis: out[..., n] = sum over k of a[..., n - k] * kernel[k]
+    """Convolve along the last axis.
+
+    ``out[..., n] = sum over k of a[..., n - k] * kernel[k]``
 
     The kernel is flipped, as in np.convolve, and ``a`` is 0 beyond its ends. ``mode`` "full" gives
-    every n where the two touch, N + K - 1 of them; "same" the middle max(N, K) of those; "valid"
-    only those where the shorter lies wholly within the longer, max(N, K) - min(N, K) + 1.
+    every n where the two overlap, N + K - 1 of them; "same" the middle max(N, K) of those; "valid"
+    those where they overlap completely, max(N, K) - min(N, K) + 1.
     """
 
     title = "convolve1d"
@@ -29,11 +33,11 @@ class Convolve1d(Operation):
         shape = inputs[0].shape
         taps = self.want_rank(inputs, 1, 1)[0]
         if not shape:
-            raise self.shape_error("takes 'a' with at least one axis, shape () came.")
+            raise ShapeMismatch.invalid(self.name, "a", "of 1 or more axes", shape)
         if not taps or not shape[-1]:
             raise self.shape_error(
-                f"needs numbers along the last axis of both: 'a' has {shape[-1]} of them, "
-                f"'kernel' {taps}."
+                f"'a' and 'kernel' must not be empty along the last axis, got {shape[-1]} and "
+                f"{taps} numbers."
             )
         long, short = max(shape[-1], taps), min(shape[-1], taps)
         size = {"full": long + short - 1, "same": long, "valid": long - short + 1}[values["mode"]]
@@ -42,12 +46,12 @@ class Convolve1d(Operation):
     def fit(
         self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
     ) -> dict[str, Any]:
-        """Engines see ``first``: which of the full result's numbers the output begins with."""
+        """Return ``first``: the index of the output's first number in the full result."""
         self.want(output, self.result(inputs, values))
         short = min(inputs[0].shape[-1], inputs[1].shape[0])
         return {"first": {"full": 0, "same": (short - 1) // 2, "valid": short - 1}[values["mode"]]}
 
-    def define(self, task: Task, a: Any, kernel: Any) -> Any:
+    def define(self, task: Task, a: NDArray, kernel: NDArray) -> NDArray:
         first, count = task["first"], task.output.shape[-1]
         rows = a.reshape(-1, a.shape[-1]).astype(np.float64)
         taps = kernel.astype(np.float64)

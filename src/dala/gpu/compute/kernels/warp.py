@@ -1,18 +1,23 @@
-"""Pictures turned, sheared, seen from another side, or taken apart and put together anew."""
+"""Warps: affine, perspective, and by a map of coordinates."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from dala.errors import DtypeMismatch
+from dala.errors import DtypeMismatch, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling import coordinates
 from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
+from dala.typing import NDArray
+
+#: Integer and fractional parts of x, then of y.
+Coordinates: TypeAlias = tuple[NDArray, NDArray, NDArray, NDArray]
 
 _SIZE = Parameter("size", "ints", size=2, low=1, high=1 << 20)
 _SAMPLING = (
@@ -23,7 +28,7 @@ _SAMPLING = (
 
 
 class _Warp(Operation):
-    """What all that sample a picture at given coordinates have in common."""
+    """The base of operations that sample a picture at coordinates."""
 
     takes: ClassVar[tuple[str, ...]] = ("image",)
     dtypes = ("f32", "u8")
@@ -31,7 +36,7 @@ class _Warp(Operation):
     def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
         image = inputs[0]
         if 0 in self.want_image(inputs):
-            raise self.shape_error(f"has nothing to read: 'image' is empty {image.shape}.")
+            raise ShapeMismatch.invalid(self.name, "image", "a picture with pixels", image.shape)
         return Tensor((*self._size(inputs, values), *image.shape[2:]), image.dtype)
 
     def _size(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> tuple[int, ...]:
@@ -50,10 +55,10 @@ class _Warp(Operation):
             fitted["matrix"] = values["matrix"]
         return fitted
 
-    def _coordinates(self, task: Task, arrays: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+    def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
         raise NotImplementedError
 
-    def define(self, task: Task, *arrays: Any) -> Any:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
         image = arrays[0].reshape(*arrays[0].shape[:2], -1)
         x, part_x, y, part_y = self._coordinates(task, arrays)
         steps_x, weights_x = _weights(task["method"], part_x.astype(np.float64))
@@ -66,24 +71,24 @@ class _Warp(Operation):
         return total.reshape(task.output.shape)
 
 
-def _weights(method: str, part: Any) -> tuple[Any, list[Any]]:
-    """Steps from the whole part to the pixels that count, and what each of them weighs."""
+def _weights(method: str, part: NDArray) -> tuple[Sequence[int | NDArray], list[NDArray]]:
+    """Return the offsets of the taps from the integer coordinate, and their weights."""
     if method == "nearest":
         return [np.where(part >= 0.5, 1, 0)], [np.ones_like(part)]
     if method == "bilinear":
         return (0, 1), [1.0 - part, part]
     a = -0.75
 
-    def near(d: Any) -> Any:
+    def near(d: NDArray) -> NDArray:
         return ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
 
-    def far(d: Any) -> Any:
+    def far(d: NDArray) -> NDArray:
         return (((d - 5.0) * d + 8.0) * d - 4.0) * a
 
     return (-1, 0, 1, 2), [far(part + 1.0), near(part), near(1.0 - part), far(2.0 - part)]
 
 
-def _read(image: Any, y: Any, x: Any, border: str, fill: tuple[float, ...]) -> Any:
+def _read(image: NDArray, y: NDArray, x: NDArray, border: str, fill: tuple[float, ...]) -> NDArray:
     height, width, channels = image.shape
     value = image[_inside(y, height, border), _inside(x, width, border)].astype(np.float64)
     if border == "constant":
@@ -92,7 +97,7 @@ def _read(image: Any, y: Any, x: Any, border: str, fill: tuple[float, ...]) -> A
     return value
 
 
-def _inside(i: Any, count: int, border: str) -> Any:
+def _inside(i: NDArray, count: int, border: str) -> NDArray:
     if border == "wrap":
         return i % count
     if border == "reflect":
@@ -125,7 +130,7 @@ class WarpAffine(_Warp):
         *_SAMPLING,
     )
 
-    def _coordinates(self, task: Task, arrays: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+    def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
         return coordinates.affine(task["matrix"], *task.output.shape[:2])
 
 
@@ -154,7 +159,7 @@ class WarpPerspective(_Warp):
         *_SAMPLING,
     )
 
-    def _coordinates(self, task: Task, arrays: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+    def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
         return coordinates.perspective(task["matrix"], *task.output.shape[:2])
 
 
@@ -182,17 +187,14 @@ class Remap(_Warp):
     def _size(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> tuple[int, ...]:
         shape = self.want_rank(inputs, 1, 3)
         if shape[2] != 2:
-            raise self.shape_error(
-                f"takes 'map' of shape (height, width, 2): x and y of each pixel; {shape} came."
+            raise ShapeMismatch.invalid(
+                self.name, "map", "of shape (height, width, 2): x and y of each pixel", shape
             )
         if inputs[1].dtype != "f32":
-            raise DtypeMismatch(
-                "run_kernel: input 'map' of kernel 'remap' has coordinates of dtype 'f32', "
-                f"{inputs[1].dtype!r} came."
-            )
+            raise DtypeMismatch.invalid(self.name, "map", "of dtype 'f32'", inputs[1].dtype)
         return shape[:2]
 
-    def _coordinates(self, task: Task, arrays: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+    def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
         at = arrays[1]
         return (*coordinates.split(at[..., 0]), *coordinates.split(at[..., 1]))
 

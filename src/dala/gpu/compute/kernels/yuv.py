@@ -1,4 +1,4 @@
-"""Between RGB and the luma and chroma that video is made of.
+"""Conversions between RGB and the luma and chroma of video.
 
 With the weights Kr and Kb of a matrix and Kg = 1 - Kr - Kb: ``Y = Kr r + Kg g + Kb b``,
 ``Cb = (b - Y) / (2 - 2 Kb)``, ``Cr = (r - Y) / (2 - 2 Kr)``. Stored on the scale of a byte, limited
@@ -9,11 +9,11 @@ same divided by 255.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ParameterError
+from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernels import yuv_text
@@ -22,6 +22,7 @@ from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
+from dala.typing import NDArray
 
 #: Kr and Kb.
 WEIGHTS = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722), "bt2020": (0.2627, 0.0593)}
@@ -35,7 +36,7 @@ _OPTIONS = (
 
 
 def scales(limited: bool) -> tuple[float, float, float]:
-    """Of numbers where 1.0 is 255: luma's black, luma's length, chroma's length."""
+    """Return black, the range of luma and the range of chroma, where 1.0 is 255."""
     return (16 / 255, 219 / 255, 224 / 255) if limited else (0.0, 1.0, 1.0)
 
 
@@ -43,7 +44,7 @@ MIDDLE = 128 / 255
 
 
 def decoding(matrix: str, limited: bool) -> tuple[float, ...]:
-    """black, gain, middle and the shares of Cr in r, of Cb and Cr in g, of Cb in b."""
+    """Return black, gain, middle, and the weights of Cr in r, of Cb and Cr in g, of Cb in b."""
     kr, kb = WEIGHTS[matrix]
     kg = 1.0 - kr - kb
     black, luma, chroma = scales(limited)
@@ -52,7 +53,7 @@ def decoding(matrix: str, limited: bool) -> tuple[float, ...]:
 
 
 def encoding(matrix: str, limited: bool) -> tuple[float, ...]:
-    """black, middle and the shares of r, g and b in Y, in Cb and in Cr."""
+    """Return black, middle, and the weights of r, g and b in Y, in Cb and in Cr."""
     kr, kb = WEIGHTS[matrix]
     weights = np.array([kr, 1.0 - kr - kb, kb])
     black, luma, chroma = scales(limited)
@@ -62,38 +63,36 @@ def encoding(matrix: str, limited: bool) -> tuple[float, ...]:
 
 
 class _Video(Operation):
-    """What both ways have in common."""
+    """The base of both conversions."""
 
     dtypes = ("f32", "u8")
 
-    def refuse_format(self, wanted: str, came: Any) -> NoReturn:
-        raise ParameterError(
-            f"run_kernel: parameter 'format' of kernel {self.name!r} {wanted}, {came!r} came."
-        )
+    def format_error(self, expected: str, got: str | None) -> ParameterError:
+        """Return the error for a format that does not fit, to be raised."""
+        return ParameterError.invalid(self.name, "format", expected, got)
 
-    def even(self, height: int, width: int) -> None:
+    def want_even(self, height: int, width: int) -> None:
+        """Raise unless height and width are even, as 4:2:0 chroma requires."""
         if height % 2 or width % 2:
             raise self.shape_error(
-                f"has chroma for each 2 by 2 pixels here, so height and width must be even; "
-                f"{height} by {width} came. Crop or pad the picture."
+                f"height and width must be even for 4:2:0 chroma, got {height} by {width}. Crop or "
+                "pad the picture."
             )
 
     def want_rgb(self, t: Tensor, size: tuple[int, int], name: str) -> None:
+        """Raise unless a tensor is RGB or RGBA of this size."""
         if t.shape not in ((*size, 3), (*size, 4)):
-            raise self.shape_error(
-                f"has {name} of shape {(*size, 3)} or {(*size, 4)} here, {t.shape} came."
+            raise ShapeMismatch.invalid(
+                self.name, name, f"of shape {(*size, 3)} or {(*size, 4)}", t.shape
             )
         if t.dtype not in self.dtypes:
-            raise DtypeMismatch(
-                f"run_kernel: kernel {self.name!r} has {name} of dtype 'u8' or 'f32', "
-                f"{t.dtype!r} came."
-            )
+            raise DtypeMismatch.invalid(self.name, name, "of dtype 'u8' or 'f32'", t.dtype)
 
-    def only_bytes(self, name: str, t: Tensor) -> None:
+    def want_bytes(self, name: str, t: Tensor) -> None:
+        """Raise unless a plane of 4:2:0 is u8."""
         if t.dtype != "u8":
-            raise DtypeMismatch(
-                f"run_kernel: kernel {self.name!r} has 4:2:0 pictures of dtype 'u8'; {name} of "
-                f"{t.dtype!r} came. Only 'yuv444' may be 'f32'."
+            raise DtypeMismatch.invalid(
+                self.name, name, "of dtype 'u8' for 4:2:0", t.dtype, "Only 'yuv444' may be 'f32'."
             )
 
 
@@ -128,50 +127,52 @@ class YuvToRgb(_Video):
         Parameter("chroma", "choice", "bilinear", choices=("bilinear", "nearest")),
     )
 
-    def _format(self, inputs: tuple[Tensor, ...], said: str | None) -> str:
+    def _format(self, inputs: tuple[Tensor, ...], given: str | None) -> str:
         if len(inputs) > 1:
             found = "nv12" if len(inputs) == 2 else "i420"
-            if said not in (None, found):
-                self.refuse_format(f"is {found!r} with {len(inputs)} inputs", said)
+            if given not in (None, found):
+                raise self.format_error(f"{found!r} with {len(inputs)} inputs", given)
             return found
-        if said is not None:
-            return said
+        if given is not None:
+            return given
         if len(inputs[0].shape) == 2:
-            self.refuse_format("is 'nv12' or 'i420' for planes one after another", None)
+            raise self.format_error("'nv12' or 'i420' for planes one after another", None)
         return "yuv444"
 
     def _size(self, inputs: tuple[Tensor, ...], form: str) -> tuple[int, int]:
-        """Height and width; refuses inputs that do not fit."""
+        """Return height and width; raise if the inputs do not fit."""
         first = inputs[0]
         if form == "yuv444":
             if len(first.shape) != 3 or first.shape[2] != 3:
-                raise self.shape_error(
-                    f"takes yuv444 of shape (height, width, 3), {first.shape} came."
+                raise ShapeMismatch.invalid(
+                    self.name, "yuv", "of shape (height, width, 3) for yuv444", first.shape
                 )
             return first.shape[0], first.shape[1]
         for name, t in zip(self.takes, inputs, strict=False):
-            self.only_bytes(repr(name), t)
+            self.want_bytes(name, t)
         if len(first.shape) != 2:
-            raise self.shape_error(
-                f"takes {form} of shape (height * 3 / 2, width), or its planes one by one; "
-                f"{first.shape} came."
+            raise ShapeMismatch.invalid(
+                self.name,
+                "yuv",
+                f"of shape (height * 3 / 2, width) for {form}, or its planes one by one",
+                first.shape,
             )
         height, width = first.shape
         if len(inputs) == 1:
             if height % 3:
-                raise self.shape_error(
-                    f"takes {form} of shape (height * 3 / 2, width), {first.shape} came."
+                raise ShapeMismatch.invalid(
+                    self.name, "yuv", f"of shape (height * 3 / 2, width) for {form}", first.shape
                 )
-            self.even(height // 3 * 2, width)
+            self.want_even(height // 3 * 2, width)
             return height // 3 * 2, width
-        self.even(height, width)
+        self.want_even(height, width)
         half = height // 2, width // 2
         fitting = [half] if form == "i420" else [(half[0], width), (*half, 2)]
         for name, t in zip(self.takes[1:], inputs[1:], strict=False):
             if t.shape not in fitting:
                 wanted = " or ".join(map(str, fitting))
-                raise self.shape_error(
-                    f"has {name!r} of shape {wanted} with Y of {first.shape}, {t.shape} came."
+                raise ShapeMismatch.invalid(
+                    self.name, name, f"of shape {wanted} with Y of {first.shape}", t.shape
                 )
         return height, width
 
@@ -183,7 +184,7 @@ class YuvToRgb(_Video):
         self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
     ) -> dict[str, Any]:
         form = self._format(inputs, values["format"])
-        self.want_rgb(output, self._size(inputs, form), "an output")
+        self.want_rgb(output, self._size(inputs, form), "output")
         return {
             "format": form,
             "siting": values["siting"],
@@ -191,7 +192,7 @@ class YuvToRgb(_Video):
             "numbers": decoding(values["matrix"], values["range"] == "limited"),
         }
 
-    def define(self, task: Task, *arrays: Any) -> Any:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
         y, u, v = _planes(task, [a.astype(np.float64) for a in arrays])
         unit = 255.0 if task.inputs[0].dtype == "u8" else 1.0
         if task["format"] != "yuv444":
@@ -239,9 +240,9 @@ class RgbToYuv(_Video):
 
     def _size(self, inputs: tuple[Tensor, ...], form: str) -> tuple[int, int]:
         shape = self.want_rank(inputs, 0, 3)
-        self.want_rgb(inputs[0], (shape[0], shape[1]), "'rgb'")
+        self.want_rgb(inputs[0], (shape[0], shape[1]), "rgb")
         if form != "yuv444":
-            self.even(shape[0], shape[1])
+            self.want_even(shape[0], shape[1])
         return shape[0], shape[1]
 
     def _made(self, inputs: tuple[Tensor, ...], form: str) -> Tensor:
@@ -259,7 +260,7 @@ class RgbToYuv(_Video):
         form = values["format"]
         if form is None:
             if len(output.shape) == 2:
-                self.refuse_format("is 'nv12' or 'i420' for an output of two axes", None)
+                raise self.format_error("'nv12' or 'i420' for an output of two axes", None)
             form = "yuv444"
         wanted = self._made(inputs, form)
         if form == "yuv444" and output.dtype in self.dtypes:
@@ -271,7 +272,7 @@ class RgbToYuv(_Video):
             "numbers": encoding(values["matrix"], values["range"] == "limited"),
         }
 
-    def define(self, task: Task, rgb: Any) -> Any:
+    def define(self, task: Task, rgb: NDArray) -> NDArray:
         color = rgb[..., :3].astype(np.float64) / (255.0 if rgb.dtype == np.uint8 else 1.0)
         black, middle = task["numbers"][:2]
         shares = np.array(task["numbers"][2:]).reshape(3, 3)
@@ -293,7 +294,7 @@ class RgbToYuv(_Video):
         form = task["format"]
         if form == "yuv444":
             text, unit = yuv_text.encode_pixels(), 1.0
-        else:  # elements are stored as they are, so the numbers are those of bytes
+        else:  # elements are stored unscaled, so the weights are those of bytes
             text, unit = yuv_text.encode_planes(form, task["siting"]), 255.0
         scale = unit / 255.0 if task.inputs[0].dtype == "u8" else unit
         scale = 1.0 if form == "yuv444" else scale
@@ -301,9 +302,9 @@ class RgbToYuv(_Video):
         return _kernel(self.name, text), {**values, "black": black * unit, "middle": middle * unit}
 
 
-# the definitions ------------------------------------------------------------------------------
-def _planes(task: Task, arrays: list[Any]) -> tuple[Any, Any, Any]:
-    """Y, Cb and Cr, the latter two small for 4:2:0."""
+# definitions ------------------------------------------------------------------------------
+def _planes(task: Task, arrays: list[NDArray]) -> tuple[NDArray, NDArray, NDArray]:
+    """Return Y, Cb and Cr, the latter two of half size for 4:2:0."""
     height, width = task.output.shape[:2]
     half = height // 2, width // 2
     if task["format"] == "yuv444":
@@ -321,8 +322,8 @@ def _planes(task: Task, arrays: list[Any]) -> tuple[Any, Any, Any]:
     return arrays[0], arrays[1], arrays[2]
 
 
-def _between(c: Any, axis: int, centered: bool) -> Any:
-    """Samples twice as many along an axis, at a quarter around each, or at each and between."""
+def _doubled(c: NDArray, axis: int, centered: bool) -> NDArray:
+    """Upsample along an axis: a quarter before and after each sample, or at each and between."""
     count = c.shape[axis]
     place = np.arange(2 * count) / 2.0 - (0.25 if centered else 0.0)
     low = np.floor(place).astype(np.int64)
@@ -333,13 +334,13 @@ def _between(c: Any, axis: int, centered: bool) -> Any:
     return a * (1.0 - part) + b * part
 
 
-def _upsampled(c: Any, siting: str, chroma: str) -> Any:
+def _upsampled(c: NDArray, siting: str, chroma: str) -> NDArray:
     if chroma == "nearest":
         return c.repeat(2, axis=0).repeat(2, axis=1)
-    return _between(_between(c, 1, siting == "center"), 0, True)
+    return _doubled(_doubled(c, 1, siting == "center"), 0, True)
 
 
-def _downsampled(color: Any, siting: str) -> Any:
+def _downsampled(color: NDArray, siting: str) -> NDArray:
     rows = (color[0::2] + color[1::2]) / 2.0
     if siting == "center":
         return (rows[:, 0::2] + rows[:, 1::2]) / 2.0

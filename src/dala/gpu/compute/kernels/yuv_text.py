@@ -1,6 +1,6 @@
-"""The conversions of ``yuv`` in the kernel language, written for a layout of the planes.
+"""Kernel text of the conversions of ``yuv``, for each layout of the planes.
 
-Bytes are whole numbers there: chroma is summed exactly before it is multiplied by anything.
+Bytes are integers there: chroma is summed exactly before it is scaled.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def yuv_to_rgb({inputs}, *, black: float, gain: float, middle: float,
     return rgba(luma + rv * v, luma + gu * u + gv * v, luma + bu * u)
 """
 
-#: The column beside the pixel's own sample, and what the four samples around count.
+#: The column next to the pixel's own sample, and the weights of the four samples around.
 _BESIDE = {
     "left": ("min(i + x % 2, columns - 1)", (3, 3, 1, 1)),
     "center": ("clamp(i + x % 2 * 2 - 1, 0, columns - 1)", (9, 3, 3, 1)),
@@ -77,13 +77,13 @@ _PLACE = {
 
 
 def decode_pixels() -> str:
-    """yuv444 to RGB."""
+    """Return the kernel from yuv444 to RGB."""
     return _DECODE_PIXELS.strip()
 
 
 @cache
 def decode_planes(form: str, ranks: tuple[int, ...], siting: str, chroma: str) -> str:
-    """4:2:0 to RGB; ``ranks`` are the inputs' numbers of axes."""
+    """Return the kernel from 4:2:0 to RGB; ``ranks`` are the inputs' numbers of axes."""
     names = ("a", "b", "c")[: len(ranks)]
     at = _samples(form, ranks)
     lines = []
@@ -111,7 +111,7 @@ def decode_planes(form: str, ranks: tuple[int, ...], siting: str, chroma: str) -
 
 
 def _samples(form: str, ranks: tuple[int, ...]) -> tuple[str, str]:
-    """How a sample of Cb and of Cr in row j, column i is read."""
+    """Return the expressions for Cb and Cr in row j, column i."""
     if len(ranks) == 3:
         return "b[{j}, {i}]", "c[{j}, {i}]"
     if len(ranks) == 2:
@@ -128,13 +128,13 @@ def _samples(form: str, ranks: tuple[int, ...]) -> tuple[str, str]:
 
 
 def encode_pixels() -> str:
-    """RGB to yuv444."""
+    """Return the kernel from RGB to yuv444."""
     return _ENCODE_PIXELS.strip()
 
 
 @cache
 def encode_planes(form: str, siting: str) -> str:
-    """RGB to 4:2:0."""
+    """Return the kernel from RGB to 4:2:0."""
     place = _PLACE[form]
     taps = [("i", 1), ("i + 1", 1)]
     if siting == "left":
