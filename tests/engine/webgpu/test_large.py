@@ -141,7 +141,7 @@ def test_interrupted_copies_release_their_memory(engine, monkeypatch):
     stats = engine.stats()
     assert (stats["upload_buffers"], stats["staging_buffers"]) == (1, 1)
     assert not engine._device.uploads._out
-    assert not engine._device.staging._lent
+    assert not engine._device.staging._mapped
     np.testing.assert_array_equal(got(engine, storage), data)
 
 
