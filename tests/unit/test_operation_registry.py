@@ -84,12 +84,14 @@ from dala.gpu.compute import buffer, buffer_zeros, run_kernel
 
 a, out = buffer([[1.0, 3.0]], device="cpu"), buffer_zeros((1, 2), device="cpu")
 run_kernel("softmax", [a], out)
-ops = "dala.gpu.compute.engines.cpu.ops."
-print(sorted(name.removeprefix(ops) for name in sys.modules if name.startswith(ops)))
-print([name for name in sys.modules if name.startswith(("dala.media", "dala.ml."))])
+print(*(name for name in sys.modules if name.startswith("dala.")))
 """
 
 
 def test_an_operation_imports_only_its_own_modules():
     done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True)
-    assert done.stdout.splitlines() == ["['norm', 'rows']", "[]"], done.stderr
+    loaded = set(done.stdout.split())
+    ops = "dala.gpu.compute.engines.cpu.ops"
+    assert f"{ops}.norm" in loaded, done.stderr
+    assert not loaded & {f"{ops}.{name}" for name in ("conv", "fft", "lut", "matmul", "resize")}
+    assert not {name for name in loaded if name.startswith(("dala.media", "dala.ml."))}
