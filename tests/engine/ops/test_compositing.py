@@ -472,20 +472,20 @@ def test_similar_arrays_are_set_quickly(dala_device: str) -> None:
             second[:10], second.tolist(), None, compute.from_array(second),
             np.ma.masked_array(second),
         ]  # fmt: skip
-        assert not any(picture.again(other) for other in others)
+        assert not any(picture.update_fast(other) for other in others)
         compositor.compose(target, draws)
         assert (target.numpy() == first).all()
-        assert picture.again(second)
+        assert picture.update_fast(second)
         compositor.compose(target, draws)
         assert (target.numpy() == second).all()
         picture.update(np.ascontiguousarray(first[..., :3]))
         assert picture.opaque
-        assert not picture.again(second)  # another kind than the last
+        assert not picture.update_fast(second)  # another kind than the last
         picture.update(compute.from_array(second))
-        assert not picture.again(second)
+        assert not picture.update_fast(second)
         picture.update(second)
         picture.close()
-        assert not picture.again(second)
+        assert not picture.update_fast(second)
 
 
 def test_the_cpu_reads_pictures_in_place() -> None:

@@ -1,7 +1,7 @@
-"""Compositing on any device: pictures kept there, drawn onto a buffer in one go.
+"""Compositing on any device: pictures in its memory, drawn onto a buffer in one call.
 
-What scenes stand on. ``Compositor.picture`` keeps a picture, ``Compositor.compose`` draws an array
-of ``DRAW`` records (see ``engines/composing.py`` for what each field means) back to front.
+Scenes use it. ``Compositor.picture`` uploads a picture, ``Compositor.compose`` draws an array of
+``DRAW`` records (:mod:`dala.gpu.compute.engines.compositing` documents the fields) back to front.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from dala.gpu.compute.engines.compositing import (
     Rect,
 )
 from dala.resources import Closing
+from dala.typing import NDArray
 
 __all__ = [
     "BLENDS", "DRAW", "FILL", "LINEAR", "NEAREST", "OPAQUE", "PICTURE", "RING", "SHADOW", "TINT",
@@ -41,12 +42,12 @@ __all__ = [
 
 
 _U8: Final = np.dtype(np.uint8)
-#: Around work on engines that begin it at once anyway.
-_APART: Final = nullcontext()
+#: For engines that have nothing to gather.
+_NO_BATCH: Final = nullcontext()
 
 
 class Picture(Closing):
-    """A picture that a compositor keeps. ``number`` stands in the field "picture" of draws."""
+    """A picture of a compositor. ``number`` identifies it in the field "picture" of draws."""
 
     __slots__ = (
         "__weakref__",
@@ -65,10 +66,10 @@ class Picture(Closing):
         self.compositor = compositor
         self.width = width
         self.height = height
-        #: True where no pixel can let anything through: pictures without alpha.
+        #: True for pictures without alpha.
         self.opaque = False
-        self._kept: Any = None
-        #: The shape of the array it shows, in colour; None where it shows something else.
+        self._kept: NDArray | Buffer | None = None
+        #: The shape of its array, for color arrays; None for other sources.
         self._like: tuple[int, ...] | None = None
         self._closed = False
         composer = compositor.composer
@@ -81,28 +82,31 @@ class Picture(Closing):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its pixels as RGBA."""
+        """Bytes of its pixels in RGBA."""
         return self.width * self.height * 4
 
-    def update(self, source: Any) -> None:
-        """Gives it other pixels of the same size: (height, width[, 3 or 4]) of u8.
+    def update(self, source: NDArray | Buffer) -> None:
+        """Replace its pixels with an array or buffer of the same size, u8.
 
-        An array or a Buffer. What is given is read at each drawing, not copied, where the device
-        can see it: leave it alone until the next update.
+        Where the device can read the source, it is not copied: do not change it until the next
+        update.
         """
         if self._closed:
             raise FreedError("Picture.update: the picture was closed. Make a new one.")
         shape = source.shape
         channels = 1 if len(shape) == 2 else shape[2] if len(shape) == 3 else 0
         if channels not in (1, 3, 4) or shape[0] != self.height or shape[1] != self.width:
-            raise ShapeError(
-                f"Picture.update: ({self.height}, {self.width}[, 3 or 4]) is expected, "
-                f"{tuple(shape)} came. Make a new picture for another size."
+            raise ShapeError.invalid(
+                "Picture.update",
+                "source",
+                f"of shape ({self.height}, {self.width}[, 3 or 4])",
+                tuple(shape),
+                "Make a new picture for another size.",
             )
         composer, self._like = self.compositor.composer, None
         if isinstance(source, Buffer):
             if source.dtype != "u8":
-                raise DtypeError(f"Picture.update: u8 is expected, {source.dtype} came.")
+                raise DtypeError.invalid("Picture.update", "source", "of dtype 'u8'", source.dtype)
             if source.engine is self.compositor.engine:
                 composer.put(self.number, source.storage("Picture.update"), channels)
                 self._kept = source
@@ -111,16 +115,18 @@ class Picture(Closing):
                 composer.put(self.number, self._kept, channels)
         else:
             if source.dtype is not _U8 and source.dtype != _U8:
-                raise DtypeError(f"Picture.update: uint8 is expected, {source.dtype} came.")
+                raise DtypeError.invalid(
+                    "Picture.update", "source", "of dtype uint8", str(source.dtype)
+                )
             self._kept = np.ascontiguousarray(source)
             composer.put(self.number, self._kept, channels)
             self._like = shape if channels > 1 else None
         self.opaque = channels != 4
 
-    def again(self, source: Any) -> bool:
-        """As :meth:`update` for an array like the last, as most frames of a video are.
+    def update_fast(self, source: NDArray | Buffer) -> bool:
+        """Replace its pixels with an array like the last one, as for frames of a video.
 
-        False where it is not like that, or nothing of the kind: then nothing was done.
+        Return False, and do nothing, for any other source.
         """
         like = self._like
         if like is None or type(source) is not np.ndarray or source.shape != like:
@@ -132,7 +138,7 @@ class Picture(Closing):
         return True
 
     def close(self) -> None:
-        """Forgets the picture. Closing twice is fine."""
+        """Release the picture. Closing twice is allowed."""
         self._closed = True
         self._end()
         self._kept = None
@@ -142,7 +148,7 @@ class Picture(Closing):
 
 
 class Compositor(Closing):
-    """Keeps pictures on a device and draws them onto buffers. One user at a time.
+    """Holds pictures on a device and draws them onto buffers. Not thread-safe.
 
     >>> import numpy as np
     >>> from dala.gpu.compute import buffer_zeros
@@ -156,7 +162,7 @@ class Compositor(Closing):
     def __init__(self, device: str | None = None) -> None:
         self.engine = auto.current() if device is None else auto.get(device)
         self.composer: Composer = self.engine.composer()
-        self._gathers = type(self.engine).batched is not Engine.batched
+        self._batches = type(self.engine).batched is not Engine.batched
 
     @property
     def device(self) -> str:
@@ -165,15 +171,15 @@ class Compositor(Closing):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held on the device besides what was given to pictures and is kept."""
+        """Bytes held on the device, without the sources of pictures."""
         return self.composer.nbytes
 
-    def picture(self, source: Any) -> Picture:
-        """A picture of an array or Buffer, (height, width[, 3 or 4]) of u8."""
+    def picture(self, source: NDArray | Buffer) -> Picture:
+        """Return a picture of an array or buffer, (height, width[, 3 or 4]) of u8."""
         shape = tuple(getattr(source, "shape", ()))
         if len(shape) not in (2, 3) or 0 in shape:
-            raise ShapeError(
-                f"Compositor.picture: (height, width[, 3 or 4]) of u8 is expected, {shape} came."
+            raise ShapeError.invalid(
+                "Compositor.picture", "source", "of shape (height, width[, 3 or 4])", shape
             )
         made = Picture(self, shape[1], shape[0])
         try:
@@ -186,32 +192,32 @@ class Compositor(Closing):
     def compose(
         self,
         target: Buffer,
-        draws: np.ndarray[Any, Any],
+        draws: NDArray,
         rects: Sequence[Rect] | None = None,
         *,
         background: tuple[int, int, int, int] | None = None,
     ) -> None:
-        """Draws onto the target, back to front, inside the rectangles (all of it if left out).
+        """Draw onto the target, back to front, inside the rectangles.
 
         Args:
             target: (height, width, 4) of u8 on this device.
             draws: records of ``DRAW``.
-            rects: where, (left, top, right, bottom) each; they must not overlap.
-            background: what the rectangles are filled with first; None keeps what is there.
+            rects: (left, top, right, bottom) each; they must not overlap. None draws everywhere.
+            background: the color that the rectangles are filled with first; None keeps the pixels.
         """
         if target.engine is not self.engine:
-            raise DeviceMismatch(
-                f"Compositor.compose: the target is on {target.device}, the compositor on "
-                f"{self.device}. Make the target there."
+            raise DeviceMismatch.invalid(
+                "Compositor.compose", "target", f"on {self.device!r}", target.device
             )
         shape = target.shape
         if len(shape) != 3 or shape[2] != 4 or target.dtype != "u8":
-            raise ShapeError(
-                f"Compositor.compose: the target is (height, width, 4) of u8, {target.dtype} "
-                f"{target.shape} came."
+            raise ShapeError.invalid(
+                "Compositor.compose", "target", "(height, width, 4) of u8", (target.dtype, shape)
             )
         if draws.dtype is not DRAW and draws.dtype != DRAW:
-            raise DtypeError("Compositor.compose: draws are records of DRAW.")
+            raise DtypeError.invalid(
+                "Compositor.compose", "draws", "of dtype DRAW", str(draws.dtype)
+            )
         height, width, _ = shape
         if rects is None:
             rects = [(0, 0, width, height)]
@@ -223,16 +229,16 @@ class Compositor(Closing):
         self.composer.compose(storage, width, height, draws, rects, background)
 
     def together(self) -> AbstractContextManager[None]:
-        """Work begun inside a ``with`` block of this goes to the device at once."""
-        return self.engine.batched() if self._gathers else _APART
+        """Return a context manager: work begun inside is submitted to the device together."""
+        return self.engine.batched() if self._batches else _NO_BATCH
 
     def close(self) -> None:
-        """Gives everything back. Closing twice is fine."""
+        """Release all pictures. Closing twice is allowed."""
         self.composer.close()
 
 
 def _inside(rects: Sequence[Rect], width: int, height: int) -> list[Rect]:
-    """What lies in a picture of rectangles."""
+    """Return the parts of rectangles inside a picture."""
     cut = [(max(x0, 0), max(y0, 0), min(x1, width), min(y1, height)) for x0, y0, x1, y1 in rects]
     return [r for r in cut if r[0] < r[2] and r[1] < r[3]]
 

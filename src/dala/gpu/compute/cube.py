@@ -1,8 +1,8 @@
-"""Colour look-up tables and the .cube files that hold them.
+"""Color lookup tables and .cube files.
 
-A file says ``LUT_3D_SIZE n`` (or ``LUT_1D_SIZE n``), perhaps a title and the domain, then a line of
-three numbers for each entry, red changing fastest. Files come from anywhere: what is not understood
-is refused with its line, never guessed.
+A file has ``LUT_3D_SIZE n`` (or ``LUT_1D_SIZE n``), optionally a title and the domain, then a line
+of three numbers per entry, red changing fastest. Files may be untrusted: a line that is not valid
+is refused with its number.
 """
 
 from __future__ import annotations
@@ -19,30 +19,34 @@ import numpy as np
 
 from dala.errors import CubeError
 from dala.gpu.compute.buffer import Buffer
+from dala.typing import NDArray, PathLike
 
-#: Entries along an axis, (least, most), by the number of axes that a table has.
+#: Least and most entries along an axis, by the number of axes.
 SIZES: Final = {1: (2, 65536), 3: (2, 129)}
 
-#: Largest file that is read: a table of 129 entries an axis has two million lines.
+#: The largest file: a table of 129 entries per axis has two million lines.
 MAX_BYTES: Final = 256 << 20
 
 _Triple = tuple[float, float, float]
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _ROW: Final = re.compile(rf"\s*({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s*", re.ASCII)
 _NUMBERS: Final = re.compile(rf"\s*{_NUMBER}(?:\s+{_NUMBER})*\s*", re.ASCII)
-#: From here on numbers round to an f32 of infinity.
+#: Numbers from here on round to infinity in f32.
 _F32_END: Final = 3.4028235677973366e38
-#: Longer lines hold no three numbers; what they hold is not worth looking at.
+#: The longest line; longer ones are not three numbers.
 _LONGEST: Final = 1000
-_ADVICE: Final = "It may be cut off or damaged: get it again from where it came."
+_ADVICE: Final = "The file may be truncated or damaged. Download it again."
 
 
 @dataclass(frozen=True, eq=False)
 class Cube:
-    """A table of colours: ``table[r, g, b]`` (or ``table[i]`` for each channel), 1.0 being white.
+    """A color lookup table: ``table[r, g, b]``, or ``table[i]`` per channel. 1.0 is white.
 
-    ``table`` is an f32 array of shape (n, n, n, 3), or (n, 3) for a curve a channel. ``domain_min``
-    and ``domain_max`` are the colours that its first and last entries are for.
+    Attributes:
+        table: an f32 array of shape (n, n, n, 3), or (n, 3) for one curve per channel.
+        title: the title, one line without quotation marks.
+        domain_min: the input color of the first entry.
+        domain_max: the input color of the last entry.
 
     >>> ramp = np.linspace(0, 1, 2)
     >>> cube = Cube(np.stack(np.meshgrid(ramp, ramp, ramp, indexing="ij"), axis=-1), "identity")
@@ -52,7 +56,7 @@ class Cube:
     [1.0, 0.0, 1.0]
     """
 
-    table: np.ndarray[Any, Any]
+    table: NDArray
     title: str = ""
     domain_min: _Triple = (0.0, 0.0, 0.0)
     domain_max: _Triple = (1.0, 1.0, 1.0)
@@ -62,31 +66,29 @@ class Cube:
             table = np.array(self.table, np.float32, order="C")
             low, high = (tuple(map(float, d)) for d in (self.domain_min, self.domain_max))
         except (TypeError, ValueError):
-            raise CubeError("Cube: the table and its domain must be numbers.") from None
+            raise CubeError("Cube: table and domain must be numbers.", call="Cube") from None
         axes = table.ndim - 1
         size = table.shape[0] if table.ndim else 0
         if axes not in SIZES or table.shape != (size,) * axes + (3,):
-            raise CubeError(
-                f"Cube: a table has shape (n, n, n, 3), or (n, 3) for a curve a channel; "
-                f"{table.shape} came."
+            raise CubeError.invalid(
+                "Cube", "table", "of shape (n, n, n, 3), or (n, 3) for curves", table.shape
             )
         least, most = SIZES[axes]
         if not least <= size <= most:
-            raise CubeError(
-                f"Cube: a table of {axes} axes has {least} to {most} entries along each, "
-                f"{size} came."
-            )
+            expected = f"of {least} to {most} entries along each of {axes} axes"
+            raise CubeError.invalid("Cube", "table", expected, size)
         if not np.isfinite(table).all():
-            raise CubeError("Cube: the table holds NaN, infinity or numbers beyond f32.")
+            raise CubeError("Cube: table must be finite numbers that fit f32.", call="Cube")
         if len(low) != 3 or len(high) != 3 or not all(map(_in_order, low, high)):
-            raise CubeError(
-                f"Cube: domain_min and domain_max are three finite numbers each, the first below "
-                f"the second; {self.domain_min} and {self.domain_max} came."
+            raise CubeError.invalid(
+                "Cube",
+                "domain_min",
+                "three finite numbers below those of domain_max",
+                (self.domain_min, self.domain_max),
             )
         if not isinstance(self.title, str) or '"' in self.title or not self.title.isprintable():
-            raise CubeError(
-                f"Cube: the title is one line of text without quotation marks, {self.title!r} came."
-            )
+            expected = "one line of text without quotation marks"
+            raise CubeError.invalid("Cube", "title", expected, self.title)
         table.flags.writeable = False
         for name, value in (("table", table), ("domain_min", low), ("domain_max", high)):
             object.__setattr__(self, name, value)
@@ -97,22 +99,22 @@ class Cube:
 
     @property
     def size(self) -> int:
-        """Entries along each axis."""
+        """The number of entries along each axis."""
         return int(self.table.shape[0])
 
     @property
     def params(self) -> dict[str, _Triple]:
-        """The domain, as parameters of ``lut_apply``."""
+        """The domain as parameters of ``lut_apply``."""
         return {"domain_min": self.domain_min, "domain_max": self.domain_max}
 
     def buffer(self, device: str | None = None) -> Buffer:
-        """The table as a buffer, the second input of ``lut_apply``."""
+        """Return the table as a buffer, the second input of ``lut_apply``."""
         from dala.gpu.compute.create import from_array
 
         return from_array(self.table, device=device)
 
     def text(self) -> str:
-        """The table as a .cube file, every number so long that reading it gives the same f32."""
+        """Return the table as the text of a .cube file; reading it gives the same f32 numbers."""
         lines = [f'TITLE "{self.title}"'] if self.title else []
         axes = self.table.ndim - 1
         lines.append(f"LUT_{axes}D_SIZE {self.size}")
@@ -127,23 +129,25 @@ class Cube:
         return "\n".join(lines) + "\n"
 
 
-def load_cube(source: str | os.PathLike[str] | bytes) -> Cube:
-    """Reads a .cube file.
+def load_cube(source: PathLike | bytes) -> Cube:
+    """Read a .cube file.
 
     Args:
         source: a path; or the contents, as bytes or as text of more than one line.
 
     Raises:
-        CubeError: it cannot be read, or is not a .cube file; names the file and the line.
+        CubeError: the file cannot be read, or is not a .cube file; names the file and the line.
+
+    >>> load_cube("LUT_1D_SIZE 2\\n0 0 0\\n1 0.5 0\\n").table[1].tolist()
+    [1.0, 0.5, 0.0]
     """
     if isinstance(source, bytes):
         return _Reader("<bytes>").read(_decoded(source, "<bytes>"))
     if isinstance(source, str) and ("\n" in source or "\r" in source):
         return _Reader("<text>").read(source)
     if not isinstance(source, str | os.PathLike):
-        raise CubeError(
-            f"load_cube: source must be a path, or the contents as text or bytes; "
-            f"{type(source).__name__} came."
+        raise CubeError.invalid(
+            "load_cube", "source", "a path, or the contents as text or bytes", source
         )
     name = repr(os.fspath(source))
     try:
@@ -155,16 +159,20 @@ def load_cube(source: str | os.PathLike[str] | bytes) -> Cube:
     return _Reader(name).read(_decoded(data, name))
 
 
-def save_cube(cube: Cube, path: str | os.PathLike[str]) -> None:
-    """Writes a .cube file; :func:`load_cube` reads the same numbers back.
+def save_cube(cube: Cube, path: PathLike) -> None:
+    """Write a .cube file; :func:`load_cube` reads the same numbers back.
 
     Raises:
         CubeError: the file cannot be written.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "curve.cube")
+    >>> save_cube(Cube([[0, 0, 0], [1, 1, 1]], "line"), path)
+    >>> load_cube(path)
+    <Cube 'line' 2>
     """
     if not isinstance(cube, Cube):
-        raise CubeError(
-            f"save_cube: cube must be a Cube, {type(cube).__name__} came. Make one: Cube(table)."
-        )
+        raise CubeError.invalid("save_cube", "cube", "a Cube", cube, "Make one: Cube(table).")
     text = cube.text()
     try:
         Path(path).write_text(text, encoding="utf-8", newline="\n")
@@ -180,18 +188,18 @@ def _in_order(low: float, high: float) -> bool:
 def _decoded(data: bytes, name: str) -> str:
     if len(data) > MAX_BYTES:
         raise CubeError(
-            f"load_cube: {name} has more than {MAX_BYTES >> 20} MiB; no .cube file has."
+            f"load_cube: {name} is larger than {MAX_BYTES >> 20} MiB, the limit of a .cube file."
         )
     if b"\0" in data:
-        raise CubeError(f"load_cube: {name} is not text, so it is no .cube file.")
+        raise CubeError(f"load_cube: {name} is not text, so it is not a .cube file.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return data.decode("latin-1")  # old titles; whatever else it is gets refused by its line
+        return data.decode("latin-1")  # old titles; other lines are refused below
 
 
 class _Reader:
-    """The state of reading one file."""
+    """Reads one file."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -223,28 +231,28 @@ class _Reader:
                 self.too_many(wanted)
             a, b, c = map(float, row.groups())
             if not (abs(a) < _F32_END and abs(b) < _F32_END and abs(c) < _F32_END):
-                self.fail(f"{_shown(line)} holds a number that no f32 holds")
+                self.fail(f"{_shown(line)} has a number that does not fit f32")
             rows.append((a, b, c))
         return self.made(rows, wanted)
 
     def too_many(self, wanted: int) -> NoReturn:
         if not self.axes:
             self.fail(
-                "numbers stand before LUT_1D_SIZE or LUT_3D_SIZE",
-                "A .cube file says how large its table is first.",
+                "numbers before LUT_1D_SIZE or LUT_3D_SIZE",
+                "A .cube file starts with the size of its table.",
             )
-        self.fail(f"this is one line of numbers more than the {wanted} of LUT_{self.axes}D_SIZE")
+        self.fail(f"more than the {wanted} lines of numbers of LUT_{self.axes}D_SIZE")
 
     def keyword(self, line: str) -> None:
         word, _, rest = line.partition(" ") if "\t" not in line else _at_space(line)
         rest = rest.strip()
         if word in self.words:
-            self.fail(f"{word} stands there twice")
+            self.fail(f"{word} is repeated")
         if word == "TITLE":
             quoted = len(rest) >= 2 and rest[0] == rest[-1] == '"'
             title = rest[1:-1] if quoted else rest
             if '"' in title or not title.isprintable():
-                self.fail(f'the title {_shown(rest)} is not a text within "quotation marks"')
+                self.fail(f'the title {_shown(rest)} must be text in "quotation marks"')
             self.words[word] = title
         elif word in ("LUT_1D_SIZE", "LUT_3D_SIZE"):
             self.sized(word, rest)
@@ -254,39 +262,39 @@ class _Reader:
             self.words[word] = self.numbers(word, rest, 2)
         else:
             self.fail(
-                f"{_shown(line)} is nothing a .cube file has",
-                "Known words: TITLE, LUT_1D_SIZE, LUT_3D_SIZE, DOMAIN_MIN, DOMAIN_MAX.",
+                f"{_shown(line)} is not a keyword of .cube files",
+                "Known keywords: TITLE, LUT_1D_SIZE, LUT_3D_SIZE, DOMAIN_MIN, DOMAIN_MAX.",
             )
 
     def sized(self, word: str, rest: str) -> None:
         axes = int(word[4])
         if self.axes:
             self.fail(
-                "LUT_1D_SIZE and LUT_3D_SIZE stand in one file",
+                "the file has both LUT_1D_SIZE and LUT_3D_SIZE",
                 "Split it into two files and apply one after the other.",
             )
         least, most = SIZES[axes]
-        # No more digits than the limit has: int() of a million digits takes minutes.
+        # Limit the digits: int() of a million digits takes minutes.
         size = int(rest) if re.fullmatch(r"\d{1,9}", rest, re.ASCII) else -1
         if not least <= size <= most:
-            self.fail(f"{word} is a whole number within {least}..{most}, {_shown(rest)} came")
+            self.fail(f"{word} must be an int from {least} to {most}, got {_shown(rest)}")
         self.axes, self.size, self.words[word] = axes, size, size
 
     def numbers(self, word: str, rest: str, count: int) -> tuple[float, ...]:
         found = tuple(map(float, rest.split())) if _NUMBERS.fullmatch(rest) else ()
         if len(found) != count or not all(map(math.isfinite, found)):
-            self.fail(f"{word} is {count} numbers, {_shown(rest)} came")
+            self.fail(f"{word} must be {count} numbers, got {_shown(rest)}")
         return found
 
     def made(self, rows: list[_Triple], wanted: int) -> Cube:
         if not self.axes:
             self.fail(
-                "the file ends without LUT_1D_SIZE or LUT_3D_SIZE", "Is it a .cube file at all?"
+                "the file has no LUT_1D_SIZE or LUT_3D_SIZE", "Check that it is a .cube file."
             )
         if len(rows) != wanted:
             self.fail(
                 f"the file ends after {len(rows)} of the {wanted} lines of numbers that "
-                f"LUT_{self.axes}D_SIZE {self.size} asks for"
+                f"LUT_{self.axes}D_SIZE {self.size} requires"
             )
         table = np.array(rows, np.float64).astype(np.float32)
         if self.axes == 3:
@@ -313,5 +321,5 @@ def _spaced(numbers: Iterable[float]) -> str:
 
 
 def _shown(text: str) -> str:
-    """A piece of a file in an error, short whatever is in there."""
+    """Return a part of a file for an error message, shortened."""
     return ascii(text if len(text) <= 60 else text[:57] + "...")

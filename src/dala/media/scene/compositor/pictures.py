@@ -34,7 +34,7 @@ class LivePicture:
         ``opaque`` says whether all its pixels are; None if that is not known.
         """
         picture = self.picture
-        if picture is not None and picture.again(source):
+        if picture is not None and picture.update_fast(source):
             self.opaque = picture.opaque or bool(opaque)
             self.version += 1
             return
