@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.cpu.memory import Place, place_of
+from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
 from dala.gpu.compute.engines.cpu.native import Native, compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -95,10 +95,10 @@ class Bands:
         self.count = -(-height >> shift)
         self._frames = np.zeros((self.count, WORDS), np.int64)
         self._picks = np.empty((self.count, MAX_PICKS // self.count), np.int32)
-        self._places = place_of(self._frames), place_of(self._picks)
+        self._places = span_of(self._frames), span_of(self._picks)
 
     def draw(
-        self, execute: Native, where: Place, places: tuple[Place, ...], frame: Any, at: int,
+        self, execute: Native, where: ArraySpan, places: tuple[ArraySpan, ...], frame: Any, at: int,
         *, families: int,
     ) -> None:  # fmt: skip
         """Do the work of ``execute`` from a byte on; the frame says where it stopped."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from dala.errors import BufferTooLarge, CommandError, DalaError, FreedError, ProtocolError
 from dala.gpu.checks import checked_size
-from dala.gpu.compute.engines.cpu.memory import Place, place_of
+from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
 from dala.gpu.compute.engines.cpu.native import Native, compile_native
 from dala.gpu.protocol import BY_OPCODE, BytesLike, CommandDecoder
 from dala.gpu.raster import stream
@@ -41,9 +41,9 @@ Pixels = NDArray
 _IMAGE: Final = struct.Struct("<QiiII")
 _IMAGE_SIZE: Final = 1 + _IMAGE.size
 _SIZES: Final = stream.command_sizes()
-_SIZES_PLACE: Final = place_of(_SIZES)
+_SIZES_SPAN: Final = span_of(_SIZES)
 _WIDTHS: Final = half_widths()
-_NOTHING: Final[Place] = (0, 0)
+_NOTHING: Final[ArraySpan] = (0, 0)
 
 
 class Stop(NamedTuple):
@@ -97,7 +97,7 @@ class Canvas:
         self._images: dict[int, StoredImage] = {}
         self._scratch: Scratch | None = None
         self._bands: Bands | None = None
-        self._places: tuple[Place, ...] = ()
+        self._places: tuple[ArraySpan, ...] = ()
         self._check: Native | None = None
         self._execute: tuple[int, bool, Native] | None = None
         self._reset()
@@ -138,7 +138,7 @@ class Canvas:
             return
         if self._check is None or self._check.checked != self._checked:
             self._check = compile_native(stream.check, checked=self._checked)
-        at, depth = self._check(place_of(buffer), _SIZES_PLACE)
+        at, depth = self._check(span_of(buffer), _SIZES_SPAN)
         if at >= 0:
             raise _malformed(buffer, at, depth)
 
@@ -149,7 +149,7 @@ class Canvas:
             raise CommandError.invalid("Canvas.run", "at", f"an int from 0 to {buffer.size}", at)
         if at == buffer.size:
             return None
-        places, where = self._places or self._locate(), place_of(buffer)
+        places, where = self._places or self._locate(), span_of(buffer)
         first, frame = Canvas._families is None, self._frame
         families, execute = self._executor(buffer, at)
         while True:
@@ -176,14 +176,14 @@ class Canvas:
             elif code != stream.IMAGE_BLIT:
                 return self._stop(buffer, code, at)
 
-    def _locate(self) -> tuple[Place, ...]:
+    def _locate(self) -> tuple[ArraySpan, ...]:
         """Return address and length of the arrays that native code uses, in argument order."""
         pixels, atlas = self.pixels, self._atlas
-        address = place_of(pixels)[0]
+        address = span_of(pixels)[0]
         self._frame[SHIFT] = atlas.shift
         self._frame[ALIGN] = (address & 63) >> 2
         kept: list[Pixels] = [self._frame, self._damage, _WIDTHS, _SIZES, atlas.slots, atlas.words]
-        found = [place_of(array) for array in (*kept, self._faults)]
+        found = [span_of(array) for array in (*kept, self._faults)]
         self._places = ((address, pixels.size // 4), *found)
         return self._places
 
@@ -361,7 +361,7 @@ def _words(call: str, id: int, pixels: BytesLike, w: int, h: int) -> Pixels:
         )
     if data.size and max(w, h) > MAX_SOURCE:
         raise CommandError(f"{call}: w and h must be at most {MAX_SOURCE}, got {w} x {h}.")
-    return data.view(np.uint32) if place_of(data)[0] % 4 == 0 else data.copy().view(np.uint32)
+    return data.view(np.uint32) if span_of(data)[0] % 4 == 0 else data.copy().view(np.uint32)
 
 
 def _malformed(buffer: Pixels, at: int, depth: int) -> ProtocolError:

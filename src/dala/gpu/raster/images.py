@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dala.gpu.compute.engines.cpu.memory import Place, place_of
+from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
 from dala.gpu.compute.engines.cpu.native import Native, NativeFunction, compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -63,7 +63,7 @@ class StoredImage(NamedTuple):
 
     #: One word for each pixel, and its address and length.
     words: npt.NDArray[np.uint32]
-    place: Place
+    place: ArraySpan
     opaque: bool
     width: int
     height: int
@@ -72,7 +72,7 @@ class StoredImage(NamedTuple):
 def make_image(words: npt.NDArray[np.uint32], width: int, height: int) -> StoredImage:
     """Return an image with a copy of the words."""
     words = words.copy()
-    return StoredImage(words, place_of(words), bool((words >= OPAQUE).all()), width, height)
+    return StoredImage(words, span_of(words), bool((words >= OPAQUE).all()), width, height)
 
 
 class Scratch:
@@ -87,7 +87,7 @@ class Scratch:
             np.empty(8 * room, np.int16),
         )
         #: First texels, f32 weights and fixed-point weights of columns.
-        self.tables = tuple(place_of(array) for array in self._arrays)
+        self.tables = tuple(span_of(array) for array in self._arrays)
         self._code: dict[tuple[NativeFunction, bool], Native] = {}
         self._calls: dict[tuple[NativeFunction, bool, int, int], Callable[..., None]] = {}
 
@@ -118,7 +118,7 @@ class Scratch:
 def draw_image(
     image: StoredImage,
     scratch: Scratch,
-    target: tuple[Place, Place, Place],
+    target: tuple[ArraySpan, ArraySpan, ArraySpan],
     width: int,
     place: tuple[int, int, int, int],
     after: int,

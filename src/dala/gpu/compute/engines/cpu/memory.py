@@ -42,10 +42,10 @@ def address_of(array: NDArray) -> int:
 
 
 #: An array as native code receives it: address and length.
-Place: TypeAlias = tuple[int, int]
+ArraySpan: TypeAlias = tuple[int, int]
 
 
-def place_of(array: NDArray) -> Place:
+def span_of(array: NDArray) -> ArraySpan:
     """Return an array's address and length; the caller keeps the array alive."""
     return address_of(array), array.size
 

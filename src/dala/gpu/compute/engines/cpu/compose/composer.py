@@ -35,7 +35,7 @@ from dala.gpu.compute.engines.cpu.compose.records import (
     SIZED,
 )
 from dala.gpu.compute.engines.cpu.compose.tiles import draw_tiles
-from dala.gpu.compute.engines.cpu.memory import address_of, place_of
+from dala.gpu.compute.engines.cpu.memory import address_of, span_of
 from dala.gpu.compute.engines.cpu.native import compile_native
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -71,7 +71,7 @@ class CPUComposer(Composer):
         self._tiles = np.zeros(1 << 10, np.int32)
         #: Input and output of planning and drawing.
         self._job = bytearray(8 * JOB_WORDS)
-        self._at_job = place_of(np.frombuffer(self._job, np.int64))
+        self._at_job = span_of(np.frombuffer(self._job, np.int64))
         self._drawn: tuple[Array | None, int] = None, 0
         self._filled: tuple[Any, int] = None, -1
         self._rect = np.zeros(4, np.int32)
@@ -178,7 +178,7 @@ class CPUComposer(Composer):
         while True:
             if not self._current:
                 buffers: tuple[Array, ...] = self._plans, self._table, self._tables, self._tiles
-                _BUFFERS(job, 0, *chain.from_iterable(place_of(buffer) for buffer in buffers))
+                _BUFFERS(job, 0, *chain.from_iterable(span_of(buffer) for buffer in buffers))
                 self._current = True
             if self._planner is None:
                 level = min(self._level, SIZED)
