@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import dala
 from dala.errors import ReadOnlyError
 from dala.media import Scene
-from dala.media.scene.compositor.damage import apart
+from dala.media.scene.compositor.damage import disjoint
 
 RNG = np.random.default_rng(5)
 PHOTO = RNG.integers(0, 256, (18, 24, 3), dtype=np.uint8)
@@ -176,7 +176,7 @@ def test_rectangles_apart_cover_the_same_and_never_overlap(rects, scale, coarse)
     for x0, y0, x1, y1 in rects:
         want[max(y0, 0) : max(y1, 0), max(x0, 0) : max(x1, 0)] = True
     got = np.zeros((side, side), np.int8)
-    for x0, y0, x1, y1 in apart(rects, (0, 0, side, side), coarse=coarse):
+    for x0, y0, x1, y1 in disjoint(rects, (0, 0, side, side), coarse=coarse):
         assert 0 <= x0 < x1 <= side
         assert 0 <= y0 < y1 <= side
         got[y0:y1, x0:x1] += 1
@@ -186,11 +186,11 @@ def test_rectangles_apart_cover_the_same_and_never_overlap(rects, scale, coarse)
 
 def test_many_large_rectangles_are_one_for_a_gpu():
     rects = [(10 * k, 5 * k, 10 * k + 400, 5 * k + 300) for k in range(20)]
-    assert apart(rects, (0, 0, 1000, 600), coarse=True) == [(0, 0, 590, 395)]
-    assert len(apart(rects, (0, 0, 1000, 600))) > 1
+    assert disjoint(rects, (0, 0, 1000, 600), coarse=True) == [(0, 0, 590, 395)]
+    assert len(disjoint(rects, (0, 0, 1000, 600))) > 1
     small = [(10 * k, 5 * k, 10 * k + 4, 5 * k + 3) for k in range(20)]
     whole = (0, 0, 1000, 600)
-    assert apart(small, whole, coarse=True) == apart(small, whole)
+    assert disjoint(small, whole, coarse=True) == disjoint(small, whole)
 
 
 # frames -----------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def test_a_picture_that_stays_can_be_shown_for_ever(engine_id):
         first = scene.render()
         for _ in range(500):
             frame = scene.render()
-        assert len(scene._pool.front._holders) < 100
+        assert len(scene._pool.front._frames) < 100
         want = np.array(frame)
         del frame
         scene["box"].x = 1

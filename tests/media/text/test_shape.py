@@ -11,8 +11,8 @@ import pytest
 from dala.media.text import layout as text_wrap
 from dala.media.text import shaping as text_shape
 from dala.media.text.fonts import faces as fonts
-from dala.media.text.layout import Breaker, Line, breaks
-from dala.media.text.shaping import Setting, clusters
+from dala.media.text.layout import LineBreaker, TextLine, breaks
+from dala.media.text.shaping import ShapingOptions, clusters
 from dala.media.text.text import TextStyle, set_text
 
 pytest.importorskip("freetype")
@@ -23,18 +23,18 @@ pytest.importorskip("pymupdf_fonts")
 SIZE = 50.0
 
 
-def breaker(font: str = "FiraGO", direction: str = "auto", spacing: float = 0.0) -> Breaker:
+def breaker(font: str = "FiraGO", direction: str = "auto", spacing: float = 0.0) -> LineBreaker:
     found = fonts.font_set(font, 400, False)
-    return Breaker(found, Setting(SIZE, spacing, False), direction)
+    return LineBreaker(found, ShapingOptions(SIZE, spacing, False), direction)
 
 
-def line(text: str, font: str = "FiraGO", direction: str = "auto") -> Line:
+def line(text: str, font: str = "FiraGO", direction: str = "auto") -> TextLine:
     (found,) = breaker(font, direction).lines(text, None, 10)
     return found
 
 
-def glyphs(found: Line) -> list[int]:
-    return [glyph for piece in found.pieces for glyph in piece.shaped.glyphs]
+def glyphs(found: TextLine) -> list[int]:
+    return [glyph for piece in found.runs for glyph in piece.shaped.glyphs]
 
 
 def harfbuzz(text: str, font: str = "FiraGO", **properties: str) -> tuple[list[int], float]:

@@ -18,7 +18,7 @@ from dala.media.text import glyphs as text_glyphs
 from dala.media.text import painting as text_paint
 from dala.media.text import text as text_module
 from dala.media.text.fonts import faces as fonts
-from dala.media.text.glyphs import GlyphAtlas, Look
+from dala.media.text.glyphs import GlyphAtlas, GlyphStyle
 from dala.media.text.text import TextStyle, atlas_report, clean, set_text
 
 pytest.importorskip("freetype")
@@ -305,12 +305,12 @@ def test_tables_are_as_good_as_arithmetic(
     plan = text_module._plan(style, fonts.generation)
     lines = text_module._lines(plan, "Rg")
     seen: list[Any] = []
-    original = text_module._by_tables
+    original = text_module._paint_with_tables
     try:
-        text_module._by_tables = lambda *args: seen.append(args) or original(*args)  # type: ignore[func-returns-value]
+        text_module._paint_with_tables = lambda *args: seen.append(args) or original(*args)  # type: ignore[func-returns-value]
         text_module._paint(plan, lines)
     finally:
-        text_module._by_tables = original
+        text_module._paint_with_tables = original
     (_, fill, stroke, box) = seen[0]
     layers = text_module._layers(plan, fill, stroke, box)
     exact = text_paint.merge(layers, "srgb").astype(float)
@@ -322,7 +322,10 @@ def test_tables_are_as_good_as_arithmetic(
 def test_layers_mix_in_linear_light_on_request() -> None:
     half = np.full((1, 1), 0.5, np.float32)
     full = np.ones((1, 1), np.float32)
-    layers = [text_paint.Layer(half, b"\xff\xff\xff\xff"), text_paint.Layer(full, b"\0\0\0\xff")]
+    layers = [
+        text_paint.ColorLayer(half, b"\xff\xff\xff\xff"),
+        text_paint.ColorLayer(full, b"\0\0\0\xff"),
+    ]
     assert text_paint.merge(layers, "srgb")[0, 0].tolist() == [128, 128, 128, 255]
     assert text_paint.merge(layers, "linear")[0, 0].tolist() == [188, 188, 188, 255]
 
@@ -332,7 +335,7 @@ def test_layers_mix_in_linear_light_on_request() -> None:
 
 def test_the_atlas_draws_a_glyph_once_and_keeps_to_its_budget() -> None:
     face = fonts.font_set(None, 400, False).first
-    look = Look(face, 33.0)
+    look = GlyphStyle(face, 33.0)
     wanted = [(face.glyph(c), quarter) for c in "abcdefgh" for quarter in range(4)]
     store = GlyphAtlas(1 << 20)
     first = store.gather(look, wanted)
@@ -399,15 +402,15 @@ def test_threads_get_what_one_gets() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("size", 0, "size: 1 to 1000 is expected, 0 came"),
+        ("size", 0, "size must be a number from 1 to 1000, got 0."),
         ("size", 1001, "size"),
-        ("size", float("nan"), "size: a number"),
-        ("size", "big", "size: a number of 1 to 1000 is expected, 'big' came"),
+        ("size", float("nan"), "size must be a number"),
+        ("size", "big", "size must be a number from 1 to 1000, got 'big'."),
         ("size", True, "size"),
-        ("weight", "fat", "weight: one of thin, .*'fat' came"),
+        ("weight", "fat", "weight must be one of thin, .*, got 'fat'."),
         ("weight", 0, "weight"),
-        ("italic", "yes", "italic: True or False"),
-        ("align", "middle", "align: one of 'left'"),
+        ("italic", "yes", "italic must be True or False"),
+        ("align", "middle", "align must be one of 'left'"),
         ("direction", "up", "direction"),
         ("overflow", "scroll", "overflow"),
         ("blend", "gamma", "blend"),
@@ -415,10 +418,10 @@ def test_threads_get_what_one_gets() -> None:
         ("height", -1, "height"),
         ("line_height", 0, "line_height"),
         ("outline_width", -1, "outline_width"),
-        ("padding", (1, 2, 3), r"padding: a number, \(horizontal, vertical\)"),
+        ("padding", (1, 2, 3), r"padding must be a number, \(horizontal, vertical\)"),
         ("padding", -1, "padding"),
-        ("shadow", (1, 2), r"shadow: \(dx, dy, blur, color\)"),
-        ("shadow", (1, 2, 300, "red"), "shadow's blur"),
+        ("shadow", (1, 2), r"shadow must be \(dx, dy, blur, color\)"),
+        ("shadow", (1, 2, 300, "red"), "blur of shadow"),
         ("font", "", "font"),
         ("font", 3, "font"),
         ("font", (), "font"),
@@ -431,9 +434,9 @@ def test_a_style_that_cannot_be_is_refused(field: str, value: Any, words: str) -
 
 
 def test_padding_leaves_room_for_text() -> None:
-    with pytest.raises(ParameterError, match="padding: less than the width of 20"):
+    with pytest.raises(ParameterError, match="padding must be narrower than the width 20"):
         TextStyle(width=20, padding=10)
-    with pytest.raises(ParameterError, match="padding: less than the height of 20"):
+    with pytest.raises(ParameterError, match="padding must be lower than the height 20"):
         TextStyle(height=20, padding=(0, 10))
 
 
@@ -443,7 +446,7 @@ def test_a_colour_that_is_none_is_refused(field: str) -> None:
         ColorError, match=f"TextStyle: {field} must be .*, got 'redd'. Did you mean 'red'"
     ):
         TextStyle(**{field: "redd"})
-    with pytest.raises(ColorError, match="shadow's color"):
+    with pytest.raises(ColorError, match="color of shadow"):
         TextStyle(shadow=(1, 1, 1, "redd"))
 
 
@@ -455,17 +458,17 @@ def test_lists_do_as_tuples() -> None:
 
 
 def test_what_is_no_text_or_too_much_is_refused() -> None:
-    with pytest.raises(DtypeError, match=r"text is a string, int came. Use str\(x\)"):
+    with pytest.raises(DtypeError, match=r"text must be a str, got 3. Use str\(value\)"):
         set_text(3)  # type: ignore[arg-type]
-    with pytest.raises(DtypeError, match="style is a TextStyle, dict came"):
+    with pytest.raises(DtypeError, match=r"style must be a TextStyle, got \{\}"):
         set_text("a", {})  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="at most 100000 characters, 100001 came"):
+    with pytest.raises(ParameterError, match="at most 100000 characters, got 100001"):
         set_text("x" * 100_001)
-    with pytest.raises(ParameterError, match=r"picture would be .* x 39 pixels"):
+    with pytest.raises(ParameterError, match=r"picture must have at most .* x 39\."):
         set_text("x" * 5000)
-    with pytest.raises(ParameterError, match="picture would be"):
+    with pytest.raises(ParameterError, match="picture must have at most"):
         set_text("x\n" * 5000)
-    with pytest.raises(ParameterError, match="picture would be"):
+    with pytest.raises(ParameterError, match="picture must have at most"):
         set_text("x" * 50_000, TextStyle(width=100))
     style = TextStyle(width=100, height=60, overflow="ellipsis")
     assert set_text("x" * 50_000, style).box == (100, 60)

@@ -1,4 +1,4 @@
-"""Text rendering: any TrueType or OpenType font, any script, wrapped, outlined, shadowed."""
+"""Text rendering: any TrueType or OpenType font, any script, wrapped, outlined, with shadows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Glyphs as masks of coverage: drawn by FreeType once, then kept in an atlas.
+"""Glyph masks: rendered by FreeType once, then kept in an atlas.
 
-Hinting is FreeType's *light* kind: letters are fitted to the pixel grid upright only, so baselines
-and x-heights are crisp while widths and spacing stay those of the design. That allows letters to
-stand at quarters of a pixel from left to right; each quarter has its own mask.
+Hinting is FreeType's *light* mode: glyphs are fitted to the pixel grid only vertically, so
+baselines and x-heights are crisp while widths and spacing are those of the design. Glyphs can
+therefore be positioned at quarter pixels horizontally; each quarter has its own mask.
 """
 
 from __future__ import annotations
@@ -12,27 +12,26 @@ import io
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from dala.errors import ParameterError
 from dala.media.text.fonts import faces as fonts
-from dala.media.text.fonts.faces import Face
+from dala.media.text.fonts.faces import FontFace
+from dala.typing import NDArray
 
-NDArray: TypeAlias = np.ndarray[Any, Any]
-
-#: Places between two pixels at which a letter may stand.
+#: Horizontal glyph positions per pixel.
 STEPS: Final = 4
-#: Thickening of a made-up bold, of the em; slant of a made-up italic.
+#: Emboldening of a synthesized bold, in ems; slant of a synthesized italic.
 BOLD: Final = 1 / 28
 SLANT: Final = 0.2
 
 
 class Mask(NamedTuple):
-    """Coverage of a glyph, (height, width) u8, and where its corner is from the pen.
+    """Coverage of a glyph, (height, width) u8, and the offset of its corner from the pen.
 
-    A glyph in colour is (height, width, 4) f32 instead: premultiplied RGBA of 0 to 1.
+    A color glyph is (height, width, 4) f32 instead: premultiplied RGBA from 0 to 1.
     """
 
     pixels: NDArray
@@ -42,20 +41,20 @@ class Mask(NamedTuple):
     height: int
 
 
-class Look(NamedTuple):
-    """How glyphs of a face are drawn: everything but which one, and where."""
+class GlyphStyle(NamedTuple):
+    """How the glyphs of a face are rendered."""
 
-    face: Face
+    face: FontFace
     size: float
     bold: bool = False
     italic: bool = False
-    #: Pixels the shape grows by on every side.
+    #: Width of the outline in pixels; 0 for none.
     outline: float = 0.0
 
 
 @dataclass(frozen=True)
 class AtlasReport:
-    """What the atlas has done so far."""
+    """Statistics of the glyph atlas."""
 
     hits: int
     misses: int
@@ -66,28 +65,28 @@ class AtlasReport:
 
 
 class GlyphAtlas:
-    """Masks by look, glyph and quarter; the least recently used leave when the budget is spent."""
+    """Glyph masks by style, glyph and quarter pixel; the least recently used are evicted."""
 
-    #: What a mask costs beside its pixels.
+    #: Bytes of a mask besides its pixels.
     OVERHEAD: Final = 256
 
     def __init__(self, budget: int = 16 << 20) -> None:
         self.budget = budget
-        self._masks: OrderedDict[tuple[Look, int, int], Mask] = OrderedDict()
+        self._masks: OrderedDict[tuple[GlyphStyle, int, int], Mask] = OrderedDict()
         self._lock = threading.Lock()
         self._bytes = self._hits = self._misses = self._evictions = 0
 
-    def gather(self, look: Look, glyphs: list[tuple[int, int]]) -> list[Mask]:
-        """The masks of several (glyph, quarter); those that are not there are drawn."""
+    def gather(self, style: GlyphStyle, glyphs: list[tuple[int, int]]) -> list[Mask]:
+        """Return the masks of several (glyph, quarter), rendering those that are missing."""
         masks, found = self._masks, []
         missing = 0
         with self._lock:
             for glyph, quarter in glyphs:
-                key = (look, glyph, quarter)
+                key = (style, glyph, quarter)
                 mask = masks.get(key)
                 if mask is None:
                     missing += 1
-                    mask = masks[key] = draw(look, glyph, quarter)
+                    mask = masks[key] = draw(style, glyph, quarter)
                     self._bytes += mask.pixels.nbytes + self.OVERHEAD
                 else:
                     masks.move_to_end(key)
@@ -101,7 +100,7 @@ class GlyphAtlas:
         return found
 
     def report(self) -> AtlasReport:
-        """Counts since the start, and what is held now."""
+        """Return the statistics."""
         with self._lock:
             return AtlasReport(
                 self._hits,
@@ -113,65 +112,65 @@ class GlyphAtlas:
             )
 
     def clear(self) -> None:
-        """Drops all masks; counts go on."""
+        """Drop all masks; counts continue."""
         with self._lock:
             self._masks.clear()
             self._bytes = 0
 
 
-#: The one atlas of the process.
+#: The atlas of the process.
 atlas = GlyphAtlas()
 
 _strokers: dict[int, Any] = {}
 
 
-def draw(look: Look, glyph: int, quarter: int) -> Mask:
-    """A glyph's mask from its outline.
+def draw(style: GlyphStyle, glyph: int, quarter: int) -> Mask:
+    """Render the mask of a glyph.
 
     Raises:
-        ParameterError: the font's outline of this glyph is damaged.
+        ParameterError: the font's data of this glyph is damaged.
     """
     ft = fonts.freetype()
     with fonts.lock:
         try:
-            return _draw(ft, look, glyph, quarter)
+            return _draw(ft, style, glyph, quarter)
         except ft.FT_Exception as error:
             raise ParameterError(
-                f"font: glyph {glyph} of {look.face.file.path!r} cannot be drawn ({error}); "
-                "the file seems to be damaged. Give another one."
+                f"font: glyph {glyph} of {style.face.file.path!r} cannot be rendered ({error}). "
+                "The file seems to be damaged; use another one."
             ) from None
 
 
-def _draw(ft: Any, look: Look, glyph: int, quarter: int) -> Mask:
-    face = look.face
-    if face.pictures:
-        return _picture(face, glyph, look.size)
-    face.set_size(look.size)
-    if face.file.coloured:
+def _draw(ft: Any, style: GlyphStyle, glyph: int, quarter: int) -> Mask:
+    face = style.face
+    if face.has_images:
+        return _image_glyph(face, glyph, style.size)
+    face.set_size(style.size)
+    if face.file.color:
         face.ft.load_glyph(glyph, ft.FT_LOAD_COLOR | ft.FT_LOAD_RENDER)
         slot = face.ft.glyph._FT_GlyphSlot.contents
         if slot.bitmap.pixel_mode == ft.FT_PIXEL_MODE_BGRA:
-            return _layered(slot)
+            return _color_glyph(slot)
     face.ft.load_glyph(glyph, ft.FT_LOAD_NO_BITMAP | ft.FT_LOAD_TARGET_LIGHT)
     slot = face.ft.glyph._FT_GlyphSlot
     outline = ctypes.byref(slot.contents.outline)
-    if look.bold:
-        strength = round(BOLD * look.size * 64)
+    if style.bold:
+        strength = round(BOLD * style.size * 64)
         ft.FT_Outline_Embolden(outline, strength)
         ft.FT_Outline_Translate(outline, -(strength // 2), -(strength // 2))
-    if look.italic:
+    if style.italic:
         shear = ft.FT_Matrix(0x10000, round(SLANT * 0x10000), 0, 0x10000)
         ft.FT_Outline_Transform(outline, ctypes.byref(shear))
     if quarter:
         ft.FT_Outline_Translate(outline, quarter * 64 // STEPS, 0)
-    if not look.outline:
+    if not style.outline:
         _check(ft, ft.FT_Render_Glyph(slot, ft.FT_RENDER_MODE_NORMAL))
         contents = slot.contents
         return _mask(contents.bitmap, contents.bitmap_left, contents.bitmap_top)
     handle = ft.FT_Glyph()
     _check(ft, ft.FT_Get_Glyph(slot, ctypes.byref(handle)))
     try:
-        stroker = _stroker(ft, round(look.outline * 64))
+        stroker = _stroker(ft, round(style.outline * 64))
         _check(ft, ft.FT_Glyph_StrokeBorder(ctypes.byref(handle), stroker, False, True))
         _check(
             ft, ft.FT_Glyph_To_Bitmap(ctypes.byref(handle), ft.FT_RENDER_MODE_NORMAL, None, True)
@@ -182,17 +181,17 @@ def _draw(ft: Any, look: Look, glyph: int, quarter: int) -> Mask:
         ft.FT_Done_Glyph(handle)
 
 
-def _layered(slot: Any) -> Mask:
-    """A glyph of layers in colour, as FreeType has drawn it."""
+def _color_glyph(slot: Any) -> Mask:
+    """Return a color glyph as FreeType rendered it."""
     bitmap = slot.bitmap
     raw = np.frombuffer(ctypes.string_at(bitmap.buffer, bitmap.rows * bitmap.pitch), np.uint8)
     pixels = raw.reshape(bitmap.rows, bitmap.pitch)[:, : 4 * bitmap.width]
-    colours = pixels.reshape(bitmap.rows, bitmap.width, 4)[..., [2, 1, 0, 3]] / np.float32(255)
-    return Mask(colours, slot.bitmap_left, -slot.bitmap_top, bitmap.width, bitmap.rows)
+    colors = pixels.reshape(bitmap.rows, bitmap.width, 4)[..., [2, 1, 0, 3]] / np.float32(255)
+    return Mask(colors, slot.bitmap_left, -slot.bitmap_top, bitmap.width, bitmap.rows)
 
 
-def _picture(face: Face, glyph: int, size: float) -> Mask:
-    """A glyph that comes as a PNG, at the size that is wanted."""
+def _image_glyph(face: FontFace, glyph: int, size: float) -> Mask:
+    """Return a glyph that the font has as a PNG image, resized."""
     from PIL import Image, UnidentifiedImageError
 
     extents = face.hb.get_glyph_extents(glyph)
@@ -204,28 +203,31 @@ def _picture(face: Face, glyph: int, size: float) -> Mask:
         with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
             if image.width * image.height > 1 << 22:
                 raise ValueError(f"a glyph of {image.width} x {image.height} pixels")
-            colours = np.asarray(image.convert("RGBA")) / np.float32(255)
+            colors = np.asarray(image.convert("RGBA")) / np.float32(255)
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
         raise ParameterError(
-            f"font: glyph {glyph} of {face.file.path!r} is no picture ({error}); the file seems to "
-            "be damaged. Give another one."
+            f"font: glyph {glyph} of {face.file.path!r} is not an image ({error}). The file seems "
+            "to be damaged; use another one."
         ) from None
-    colours[..., :3] *= colours[..., 3:]
+    colors[..., :3] *= colors[..., 3:]
     scale = size / face.upem
     width, height = max(round(extents.width * scale), 1), max(round(-extents.height * scale), 1)
     if max(width, height) > 4096:
-        raise ParameterError(f"font: glyph {glyph} of {face.file.path!r} is {width} x {height}.")
-    down, across = _weights(colours.shape[0], height), _weights(colours.shape[1], width)
-    colours = np.einsum("yh,hwc,xw->yxc", down, colours, across, optimize=True)
+        raise ParameterError(
+            f"font: glyph {glyph} of {face.file.path!r} must be at most 4096 x 4096, got "
+            f"{width} x {height}."
+        )
+    down, across = _weights(colors.shape[0], height), _weights(colors.shape[1], width)
+    colors = np.einsum("yh,hwc,xw->yxc", down, colors, across, optimize=True)
     left, top = round(extents.x_bearing * scale), -round(extents.y_bearing * scale)
-    return Mask(np.ascontiguousarray(colours, np.float32), left, top, width, height)
+    return Mask(np.ascontiguousarray(colors, np.float32), left, top, width, height)
 
 
 def _weights(size: int, wanted: int) -> NDArray:
-    """What each of ``wanted`` samples takes from ``size`` ones: a tent over all it stands for."""
+    """Return the (wanted, size) weights of a resampling with a triangle filter."""
     scale = size / wanted
-    centre = (np.arange(wanted)[:, None] + 0.5) * scale - 0.5
-    tent = np.maximum(1 - np.abs(np.arange(size)[None] - centre) / max(scale, 1.0), 0)
+    center = (np.arange(wanted)[:, None] + 0.5) * scale - 0.5
+    tent = np.maximum(1 - np.abs(np.arange(size)[None] - center) / max(scale, 1.0), 0)
     return np.asarray(tent / tent.sum(axis=1, keepdims=True), np.float32)
 
 
@@ -235,9 +237,9 @@ def _check(ft: Any, error: int) -> None:
 
 
 def _stroker(ft: Any, radius: int) -> Any:
-    """FreeType's stroker of a radius in 64ths of a pixel, with round joins."""
+    """Return FreeType's stroker of a radius in 1/64 pixels, with round joins."""
     if radius not in _strokers:
-        # Not the class Stroker, which complains when Python ends before it is collected.
+        # The class Stroker fails in its finalizer at interpreter exit, so the C API is used.
         stroker = ft.FT_Stroker()
         _check(ft, ft.FT_Stroker_New(ft.get_handle(), ctypes.byref(stroker)))
         ft.FT_Stroker_Set(

@@ -1,9 +1,9 @@
-"""From paragraphs to lines: where lines may break, what fits, and in which order a line is shown.
+"""Line layout: break paragraphs into lines and put each line in visual order.
 
 Lines break at spaces, after hyphens and dashes, at zero-width spaces and soft hyphens, and between
-Chinese, Japanese and Korean characters (but not before closing signs nor after opening ones).
-A word wider than the box is cut between letters. Thai, Lao and Khmer are cut so too, for want of
-a dictionary.
+Chinese, Japanese and Korean characters (but not before closing or after opening punctuation). A
+word wider than the box is broken between letters. So are Thai, Lao and Khmer words, because there
+is no dictionary.
 """
 
 from __future__ import annotations
@@ -16,9 +16,16 @@ from typing import Final, NamedTuple
 from dala.media.text.bidi import levels, visual_order
 from dala.media.text.fonts import faces as fonts
 from dala.media.text.fonts.faces import FontSet
-from dala.media.text.shaping import Setting, Shaped, clusters, joins_previous, segments, shape
+from dala.media.text.shaping import (
+    ShapedRun,
+    ShapingOptions,
+    clusters,
+    joins_previous,
+    segments,
+    shape,
+)
 
-#: Signs that no line begins with, and those that no line ends with.
+#: Characters that no line starts with, and characters that no line ends with.
 _NO_START: Final = frozenset(
     ")]}’”»›!?,.:;%…、。〉》」』】〕〗〙〛！？，．：；）］｝～ー々〻ゝゞヽヾ"
     "ぁぃぅぇぉっゃゅょゎゕゖァィゥェォッャュョヮヵヶ・゠‐–〜｡｣､･\u00a0\u2060\u202f\ufeff"
@@ -29,62 +36,62 @@ _WORDS: Final = re.compile(f"[{_SPACES}]+|[^{_SPACES}]+")
 _SPACE: Final = re.compile(f"[{_SPACES}]")
 
 ELLIPSIS: Final = "…"
-#: Widths are sums of floats; this much is none.
-_SLACK: Final = 1 / 64
-#: Letters in a word that is worth keeping shaped.
-_USUAL: Final = 64
+#: Tolerance of widths, which are sums of floats.
+_TOLERANCE: Final = 1 / 64
+#: Longest word that is cached after shaping.
+_LONGEST_CACHED: Final = 64
 
 
-class Piece(NamedTuple):
-    """Glyphs of one level. ``spaces`` counts the gaps that justifying may stretch."""
+class TextRun(NamedTuple):
+    """Glyphs of one bidi level. ``spaces`` counts the spaces that justification may stretch."""
 
-    shaped: Shaped
+    shaped: ShapedRun
     level: int
     spaces: int
 
 
 @dataclass(frozen=True)
-class Token:
-    """A part of a paragraph between two places where a line may break; or a run of spaces."""
+class TextToken:
+    """A part of a paragraph between two line break opportunities, or a run of spaces."""
 
     text: str
     levels: tuple[int, ...]
     space: bool
-    pieces: tuple[Piece, ...]
+    runs: tuple[TextRun, ...]
     width: float
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line: its pieces from left to right, with their widths and what may be stretched."""
+class TextLine:
+    """A line of text: its runs from left to right, and its width."""
 
     text: str
-    pieces: tuple[Piece, ...]
+    runs: tuple[TextRun, ...]
     width: float
     rtl: bool
-    #: The paragraph goes on after it, so that it may be justified.
+    #: Whether the paragraph continues, so that the line may be justified.
     wrapped: bool
 
     @property
     def gaps(self) -> int:
-        """How many spaces it has between words."""
-        return sum(piece.spaces for piece in self.pieces)
+        """Number of spaces between words."""
+        return sum(item.spaces for item in self.runs)
 
 
-class Breaker:
-    """Sets paragraphs into lines, in one style."""
+class LineBreaker:
+    """Breaks paragraphs of one style into lines."""
 
-    def __init__(self, font: FontSet, setting: Setting, direction: str) -> None:
+    def __init__(self, font: FontSet, options: ShapingOptions, direction: str) -> None:
         self.font = font
-        self.setting = setting
+        self.options = options
         self.direction = direction
 
-    def lines(self, text: str, width: float | None, most: int) -> list[Line]:
-        """The lines of a text, no more than ``most``, and one to tell that there are more.
+    def lines(self, text: str, width: float | None, most: int) -> list[TextLine]:
+        """Return the lines of a text: at most ``most``, and one more if there are more.
 
-        ``width`` is that of the box; None is for lines as they come.
+        ``width`` is the width to wrap to; None for no wrapping.
         """
-        found: list[Line] = []
+        found: list[TextLine] = []
         for paragraph in text.split("\n"):
             base, tokens = self.tokens(paragraph, wrap=width is not None)
             rows = [tokens] if width is None else self._fill(tokens, width)
@@ -94,8 +101,8 @@ class Breaker:
                     return found
         return found
 
-    def tokens(self, paragraph: str, *, wrap: bool) -> tuple[int, list[Token]]:
-        """The paragraph's level, and its parts."""
+    def tokens(self, paragraph: str, *, wrap: bool) -> tuple[int, list[TextToken]]:
+        """Return the paragraph's level and its tokens."""
         if paragraph.isascii() and self.direction != "rtl":
             base, found = 0, None
         else:
@@ -109,21 +116,21 @@ class Breaker:
             for cut in cuts:
                 part = word[begin:cut]
                 if found is None:
-                    run = (0,) * len(part)
+                    run_levels = (0,) * len(part)
                 else:
-                    run = tuple(found[start + begin : start + cut])
-                tokens.append(self.token(part, run, space))
+                    run_levels = tuple(found[start + begin : start + cut])
+                tokens.append(self.token(part, run_levels, space))
                 begin = cut
         return base, tokens
 
-    def token(self, text: str, run: tuple[int, ...], space: bool = False) -> Token:
-        """A part, shaped. Those of usual length are kept for the next time."""
-        if len(text) > _USUAL:
-            return _shape_token.__wrapped__(self.font, self.setting, text, run, space)
-        return _shape_token(self.font, self.setting, text, run, space)
+    def token(self, text: str, run_levels: tuple[int, ...], space: bool = False) -> TextToken:
+        """Return a shaped token; short ones are cached."""
+        if len(text) > _LONGEST_CACHED:
+            return _shape_token.__wrapped__(self.font, self.options, text, run_levels, space)
+        return _shape_token(self.font, self.options, text, run_levels, space)
 
-    def line(self, row: list[Token], base: int, *, wrapped: bool) -> Line:
-        """Parts side by side, in the order they are read by the eye. Spaces at its end go."""
+    def line(self, row: list[TextToken], base: int, *, wrapped: bool) -> TextLine:
+        """Return a line of tokens in visual order, without trailing spaces."""
         end = len(row)
         while end and row[end - 1].space:
             end -= 1
@@ -131,19 +138,17 @@ class Breaker:
         text = "".join(token.text for token in row)
         if wrapped and row and row[-1].text.endswith("\u00ad"):
             row = [*row, self.token("-", (row[-1].levels[-1],))]
-        pieces = [piece for token in row for piece in token.pieces]
-        if base or any(piece.level for piece in pieces):
-            pieces = [pieces[n] for n in visual_order([piece.level for piece in pieces])]
-        width = sum(piece.shaped.width for piece in pieces) - (
-            self.setting.spacing if pieces else 0
-        )
-        return Line(text, tuple(pieces), width, bool(base), wrapped)
+        runs = [item for token in row for item in token.runs]
+        if base or any(item.level for item in runs):
+            runs = [runs[n] for n in visual_order([item.level for item in runs])]
+        width = sum(item.shaped.width for item in runs) - (self.options.spacing if runs else 0)
+        return TextLine(text, tuple(runs), width, bool(base), wrapped)
 
-    def _fill(self, tokens: list[Token], width: float) -> list[list[Token]]:
-        rows: list[list[Token]] = []
-        row: list[Token] = []
+    def _fill(self, tokens: list[TextToken], width: float) -> list[list[TextToken]]:
+        rows: list[list[TextToken]] = []
+        row: list[TextToken] = []
         used = 0.0
-        limit = width + _SLACK + self.setting.spacing
+        limit = width + _TOLERANCE + self.options.spacing
         queue = tokens[::-1]
         while queue:
             token = queue.pop()
@@ -156,11 +161,11 @@ class Breaker:
                 rows.append(row)
                 row, used = [], 0.0
                 queue.append(token)
-            elif row and used > limit / 2:  # an indent that leaves no room
+            elif row and used > limit / 2:  # an indent that is wider than half of the box
                 row, used = [], 0.0
                 queue.append(token)
-            else:  # a word that is wider than the box
-                *parts, last = self._cut(token, limit - used, limit)
+            else:  # a word wider than the box
+                *parts, last = self._split(token, limit - used, limit)
                 for part in parts:
                     rows.append([*row, part])
                     row = []
@@ -170,21 +175,24 @@ class Breaker:
             rows.append(row)
         return rows
 
-    def _cut(self, token: Token, first: float, limit: float) -> list[Token]:
-        """A wide word in parts that fit: the first beside an indent. Each has at least a letter."""
+    def _split(self, token: TextToken, first: float, limit: float) -> list[TextToken]:
+        """Split a wide word into parts that fit, of at least one letter each.
+
+        The first part has the width ``first``, which an indent leaves.
+        """
         ends = [end for _, end in clusters(token.text)]
-        parts: list[Token] = []
+        parts: list[TextToken] = []
         begin = 0
         while begin < len(ends):
-            room = limit if parts else first
+            available = limit if parts else first
             start = ends[begin - 1] if begin else 0
             low, high = begin + 1, begin + 2
-            while high <= len(ends) and self._part(token, start, ends[high - 1]).width <= room:
+            while high <= len(ends) and self._part(token, start, ends[high - 1]).width <= available:
                 low, high = high, high + 2 * (high - begin)
             high = min(high - 1, len(ends))
             while low < high:
                 middle = (low + high + 1) // 2
-                if self._part(token, start, ends[middle - 1]).width <= room:
+                if self._part(token, start, ends[middle - 1]).width <= available:
                     low = middle
                 else:
                     high = middle - 1
@@ -192,13 +200,13 @@ class Breaker:
             begin = low
         return parts
 
-    def _part(self, token: Token, start: int, end: int) -> Token:
+    def _part(self, token: TextToken, start: int, end: int) -> TextToken:
         return self.token(token.text[start:end], token.levels[start:end])
 
-    def shorten(self, line: Line, width: float | None) -> Line:
-        """The line with "…" at its end, and no more of its letters than fit beside that."""
+    def shorten(self, line: TextLine, width: float | None) -> TextLine:
+        """Return the line shortened to fit with "…" at its end."""
         base = int(line.rtl)
-        _, tokens = Breaker(self.font, self.setting, ("ltr", "rtl")[base]).tokens(
+        _, tokens = LineBreaker(self.font, self.options, ("ltr", "rtl")[base]).tokens(
             line.text, wrap=False
         )
         mark = self.token(ELLIPSIS, (base,))
@@ -206,7 +214,7 @@ class Breaker:
             while tokens and tokens[-1].space:
                 tokens.pop()
             found = self.line([*tokens, mark], base, wrapped=False)
-            if width is None or found.width <= width + _SLACK or not tokens:
+            if width is None or found.width <= width + _TOLERANCE or not tokens:
                 return found
             last = tokens.pop()
             ends = [end for _, end in clusters(last.text)][:-1]
@@ -217,25 +225,25 @@ class Breaker:
 
 @lru_cache(maxsize=4096)
 def _shape_token(
-    font: FontSet, setting: Setting, text: str, run: tuple[int, ...], space: bool
-) -> Token:
-    """One piece for each face, script and level in a part."""
-    pieces = []
+    font: FontSet, options: ShapingOptions, text: str, run_levels: tuple[int, ...], space: bool
+) -> TextToken:
+    """Return a token with one run for each face, script and level."""
+    runs = []
     with fonts.lock:
         for start, end, face, kind in segments(font, text):
             begin = start
             while begin < end:
                 stop = begin + 1
-                while stop < end and run[stop] == run[begin]:
+                while stop < end and run_levels[stop] == run_levels[begin]:
                     stop += 1
-                shaped = shape(face, text[begin:stop], bool(run[begin] & 1), kind, setting)
-                pieces.append(Piece(shaped, run[begin], stop - begin if space else 0))
+                shaped = shape(face, text[begin:stop], bool(run_levels[begin] & 1), kind, options)
+                runs.append(TextRun(shaped, run_levels[begin], stop - begin if space else 0))
                 begin = stop
-    return Token(text, run, space, tuple(pieces), sum(piece.shaped.width for piece in pieces))
+    return TextToken(text, run_levels, space, tuple(runs), sum(item.shaped.width for item in runs))
 
 
 def breaks(word: str) -> list[int]:
-    """Where a line may break inside a word, its end included.
+    """Return the positions where a line may break inside a word, its end included.
 
     >>> breaks("well-known"), breaks("漢字、仮名"), breaks("x-1")
     ([5, 10], [1, 3, 4, 5], [3])
@@ -249,7 +257,7 @@ def breaks(word: str) -> list[int]:
 
 
 def may_break(word: str, at: int) -> bool:
-    """True where a line may end between two characters that are no spaces."""
+    """Return True if a line may break between two characters that are not spaces."""
     before, after = word[at - 1], word[at]
     if before == "\u200b" or before == "\u00ad":
         return not joins_previous(after)
@@ -263,7 +271,7 @@ def may_break(word: str, at: int) -> bool:
 
 
 def _wide(character: str) -> bool:
-    """True for characters of scripts written without spaces, and for syllables of Hangul."""
+    """Return True for characters of scripts without spaces, and for Hangul syllables."""
     code = ord(character)
     return (
         0x2E80 <= code <= 0x9FFF

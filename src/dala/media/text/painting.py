@@ -1,48 +1,47 @@
-"""From masks to a picture: letters, outline, shadow and background, with edges that look right.
+"""Paint glyph masks: letters, outline, shadow and background.
 
-Coverage is how much of a pixel a letter covers; light adds up in proportion to it. Where a picture
-is blended in sRGB, the same share would make light letters thin and dark ones fat, so coverage is
-bent first (:func:`bend`): over what is behind it, a half covered pixel then shows half the light.
+Coverage is the fraction of a pixel that a letter covers, which is proportional to light. Blending
+in sRGB by coverage would make light letters thin and dark ones bold, so coverage is first corrected
+(:func:`coverage_to_alpha`): a half covered pixel then shows half the light.
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from dala.media.text.glyphs import Mask
-
-NDArray: TypeAlias = np.ndarray[Any, Any]
+from dala.typing import NDArray
 
 _LEVELS: Final = 4096
 
 
-class Layer(NamedTuple):
-    """Coverage over the picture, f32 of 0 to 1, the colour's alpha included; and the colour."""
+class ColorLayer(NamedTuple):
+    """A color and its alpha over the picture, f32 from 0 to 1, with the color's own alpha."""
 
     cover: NDArray
     color: bytes
 
 
-class Placed(NamedTuple):
-    """A mask, and where its corner is."""
+class PlacedMask(NamedTuple):
+    """A mask and the position of its corner."""
 
     mask: Mask
     x: int
     y: int
 
 
-def to_linear(value: Any) -> Any:
-    """Light of sRGB's numbers, both 0 to 1."""
+def to_linear(value: float | NDArray) -> NDArray:
+    """Return the linear light of sRGB values from 0 to 1."""
     value = np.asarray(value, np.float64)
     return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
 
 
-def to_srgb(light: Any) -> Any:
-    """sRGB's numbers of light, both 0 to 1."""
+def to_srgb(light: float | NDArray) -> NDArray:
+    """Return the sRGB values of linear light from 0 to 1."""
     light = np.asarray(light, np.float64)
     return np.where(
         light <= 0.0031308, light * 12.92, 1.055 * np.maximum(light, 1e-9) ** (1 / 2.4) - 0.055
@@ -50,17 +49,17 @@ def to_srgb(light: Any) -> Any:
 
 
 def luminance(color: bytes) -> float:
-    """How light a colour is, 0 to 1, as sRGB counts."""
+    """Return the luminance of a color as an sRGB value from 0 to 1."""
     red, green, blue = to_linear(np.array(list(color[:3])) / 255)
     return float(to_srgb(0.2126 * red + 0.7152 * green + 0.0722 * blue))
 
 
 @lru_cache(maxsize=512)
-def bend(color: bytes, behind: bytes | None, blend: str) -> NDArray:
-    """Alpha of 0 to 1 for each coverage of 0 to 255, the colour's own alpha included.
+def coverage_to_alpha(color: bytes, behind: bytes | None, blend: str) -> NDArray:
+    """Return the alpha from 0 to 1 for each coverage from 0 to 255, with the color's own alpha.
 
-    What is behind is a colour where it is known; else what letters of this colour are read on:
-    black behind white ones, white behind black ones.
+    ``behind`` is the color behind, if it is known. Otherwise the opposite is assumed: black behind
+    white letters, white behind black ones.
     """
     cover = np.arange(256) / 255
     if blend == "srgb":
@@ -75,30 +74,34 @@ def bend(color: bytes, behind: bytes | None, blend: str) -> NDArray:
 
 
 @lru_cache(maxsize=256)
-def ink(color: bytes, behind: bytes | None = None) -> NDArray:
-    """The pixel, as one u32, for each coverage of letters alone."""
-    table = bend(color, behind, "srgb").reshape(1, 256)
-    return merge([Layer(table, color)], "srgb").view(np.uint32).ravel()
+def letter_table(color: bytes, behind: bytes | None = None) -> NDArray:
+    """Return the pixel, as one u32, for each coverage of letters alone."""
+    table = coverage_to_alpha(color, behind, "srgb").reshape(1, 256)
+    return merge([ColorLayer(table, color)], "srgb").view(np.uint32).ravel()
 
 
 @lru_cache(maxsize=64)
-def pair(upper: bytes, lower: bytes, kind: str, behind: bytes | None = None) -> NDArray:
-    """The pixel, as one u32, for coverage by what is below (times 256) and by what is on it.
+def two_layer_table(upper: bytes, lower: bytes, kind: str, behind: bytes | None = None) -> NDArray:
+    """Return the pixel, as one u32, for each lower coverage (times 256) plus upper coverage.
 
-    ``kind``: letters on an "outline", letters on a "box", or a "shadow" on a box.
+    ``kind`` is letters on an "outline", letters on a "box", or a "shadow" on a box.
     """
     sharp = kind != "shadow"
-    above = bend(upper, lower, "srgb") if sharp else bend(upper, None, "linear")
-    below = bend(lower, behind, "srgb" if kind == "outline" else "linear")
+    above = (
+        coverage_to_alpha(upper, lower, "srgb")
+        if sharp
+        else coverage_to_alpha(upper, None, "linear")
+    )
+    below = coverage_to_alpha(lower, behind, "srgb" if kind == "outline" else "linear")
     layers = [
-        Layer(np.broadcast_to(above, (256, 256)), upper),
-        Layer(np.broadcast_to(below[:, None], (256, 256)), lower),
+        ColorLayer(np.broadcast_to(above, (256, 256)), upper),
+        ColorLayer(np.broadcast_to(below[:, None], (256, 256)), lower),
     ]
     return merge(layers, "srgb").view(np.uint32).ravel()
 
 
-def stick(pixels: NDArray, placed: list[Placed], opacity: float) -> None:
-    """Lays glyphs in colour on a picture, source-over, in place."""
+def draw_color_glyphs(pixels: NDArray, placed: list[PlacedMask], opacity: float) -> None:
+    """Draw color glyphs over a picture, in place."""
     height, width = pixels.shape[:2]
     for (glyph, _, _, across, down), x, y in placed:
         part = pixels[max(y, 0) : max(y + down, 0), max(x, 0) : max(x + across, 0)]
@@ -114,9 +117,9 @@ def stick(pixels: NDArray, placed: list[Placed], opacity: float) -> None:
 
 
 def over(upper: NDArray, lower: NDArray) -> NDArray:
-    """One picture on another, source-over; both straight RGBA, a pixel as one u32.
+    """Return one picture over another; both straight RGBA with pixels as u32.
 
-    Most pixels of text are one or the other; only those at edges are mixed.
+    Only pixels at edges need arithmetic; the others are copied from one of the pictures.
     """
     alpha = upper.view(np.uint8)[..., 3::4]
     found = np.where(alpha == 255, upper, lower)
@@ -133,10 +136,10 @@ def over(upper: NDArray, lower: NDArray) -> NDArray:
     return found
 
 
-def lay(masks: list[Placed], height: int, width: int, *, add: bool) -> NDArray:
-    """All masks in one, (height, width) u16; 255 and more is covered.
+def combine_masks(masks: list[PlacedMask], height: int, width: int, *, add: bool) -> NDArray:
+    """Return all masks as one, (height, width) u16; 255 and more is fully covered.
 
-    Letters are added up, so that joined ones show no seam; outlines overlap, the greater counts.
+    Letters are added, so that joined ones show no seam. Outlines overlap, so their maximum counts.
     """
     canvas = np.zeros((height, width), np.uint16)
     join = np.add if add else np.maximum
@@ -154,7 +157,7 @@ def lay(masks: list[Placed], height: int, width: int, *, add: bool) -> NDArray:
 
 
 def blur(cover: NDArray, sigma: float) -> NDArray:
-    """A Gaussian blur of a mask of bytes."""
+    """Return a Gaussian blur of a u8 mask."""
     if sigma < 0.1:
         return cover
     from dala.media import gpu
@@ -163,8 +166,8 @@ def blur(cover: NDArray, sigma: float) -> NDArray:
     return found
 
 
-def moved(cover: NDArray, dx: float, dy: float) -> NDArray:
-    """A mask of bytes elsewhere; parts of a pixel are shared between neighbours."""
+def shift_mask(cover: NDArray, dx: float, dy: float) -> NDArray:
+    """Return a u8 mask shifted by a distance, with linear interpolation of fractions."""
     for axis, distance in ((1, dx), (0, dy)):
         whole = math.floor(distance)
         part = distance - whole
@@ -190,7 +193,7 @@ def _shifted(cover: NDArray, axis: int, by: int) -> NDArray:
 
 @lru_cache(maxsize=16)
 def rounded_box(width: int, height: int, radius: float) -> NDArray:
-    """Coverage of a box with round corners, (height, width) u8."""
+    """Return the coverage of a box with rounded corners, (height, width) u8."""
     radius = min(radius, width / 2, height / 2)
     cover = np.full((height, width), 255, np.uint8)
     if radius > 0:
@@ -212,10 +215,11 @@ def _encoded() -> NDArray:
     return np.floor(tones * 255 + 0.5).astype(np.uint8)
 
 
-def merge(layers: list[Layer], blend: str) -> NDArray:
-    """Layers, the topmost first, as straight RGBA (height, width, 4) u8.
+def merge(layers: list[ColorLayer], blend: str) -> NDArray:
+    """Return layers, the topmost first, as straight RGBA (height, width, 4) u8.
 
-    Each layer's share of a pixel is what those above leave of it, so colours are mixed only once.
+    The weight of a layer is the part of the pixel that the layers above leave uncovered, so colors
+    are mixed only once.
     """
     rest = 1.0 - layers[0].cover
     shares = [layers[0].cover]

@@ -1,7 +1,8 @@
-"""From characters to glyphs: which face sets each letter, and where each glyph stands.
+"""Shaping: choose a font face for each character and position the glyphs.
 
-With the ``text`` extra HarfBuzz shapes: kerning, ligatures, marks, joined and reordered letters.
-Without it letters are set one after another (kerned where the font has the old table for it).
+With the ``text`` extra HarfBuzz shapes the text: kerning, ligatures, marks, joined and reordered
+letters. Without it glyphs are placed one after another, with the kerning of the font's ``kern``
+table.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any, Final, NamedTuple
 
 from dala.media.text.bidi import MIRRORED
 from dala.media.text.fonts import faces as fonts
-from dala.media.text.fonts.faces import Face, FontSet
+from dala.media.text.fonts.faces import FontFace, FontSet
 from dala.media.text.glyphs import BOLD
 
-#: Where scripts begin that must not be shaped together with others; "" is everything else.
+#: First code points of scripts that must be shaped separately; "" stands for all others.
 _SCRIPTS: Final = (
     (0x0, ""), (0x530, "Armn"), (0x590, "Hebr"), (0x600, "Arab"), (0x700, "Syrc"), (0x750, "Arab"),
     (0x780, "Thaa"), (0x7C0, "Nkoo"), (0x800, "Samr"), (0x840, "Mand"), (0x860, "Syrc"),
@@ -31,7 +32,7 @@ _SCRIPTS: Final = (
     (0xFE00, ""), (0xFE70, "Arab"), (0xFEFF, ""),
 )  # fmt: skip
 _STARTS: Final = [start for start, _ in _SCRIPTS]
-#: Scripts that are only readable when shaped.
+#: Scripts that are readable only when shaped.
 _COMPLEX: Final = frozenset(name for _, name in _SCRIPTS) - {
     "",
     "Armn",
@@ -43,26 +44,26 @@ _COMPLEX: Final = frozenset(name for _, name in _SCRIPTS) - {
 
 
 class Segment(NamedTuple):
-    """A part of a word that one face sets in one script."""
+    """A part of a word in one face and one script."""
 
     start: int
     end: int
-    face: Face
+    face: FontFace
     script: str
 
 
-class Shaped(NamedTuple):
-    """Glyphs from left to right, and where each stands from the start of the pen, in pixels."""
+class ShapedRun(NamedTuple):
+    """Glyphs from left to right, and their positions relative to the pen, in pixels."""
 
-    face: Face
+    face: FontFace
     glyphs: list[int]
     xs: list[float]
     ys: list[int]
     width: float
 
 
-class Setting(NamedTuple):
-    """What shaping depends on beside the letters."""
+class ShapingOptions(NamedTuple):
+    """Options that shaping depends on."""
 
     size: float
     spacing: float
@@ -70,7 +71,7 @@ class Setting(NamedTuple):
 
 
 def ignorable(character: str) -> bool:
-    """True for what has no picture of its own: joiners, direction marks, variation selectors."""
+    """Return True for invisible characters: joiners, direction marks, variation selectors."""
     code = ord(character)
     return (
         unicodedata.category(character) == "Cf"
@@ -80,7 +81,7 @@ def ignorable(character: str) -> bool:
 
 
 def joins_previous(character: str) -> bool:
-    """True for marks and the like, which are never parted from the letter before them."""
+    """Return True for marks and similar characters, which stay with the letter before them."""
     if character < "\u0300":
         return character == "\u00ad"
     code = ord(character)
@@ -92,7 +93,7 @@ def joins_previous(character: str) -> bool:
 
 
 def clusters(text: str) -> Iterator[tuple[int, int]]:
-    """Letters with their marks: where each begins and ends. Joined emoji and flags stay whole."""
+    """Yield start and end of each letter with its marks; emoji sequences and flags stay whole."""
     start, flags = 0, 0
     for index in range(1, len(text) + 1):
         if index < len(text):
@@ -107,12 +108,12 @@ def clusters(text: str) -> Iterator[tuple[int, int]]:
 
 
 def script(character: str) -> str:
-    """The script of a letter, as far as shaping tells scripts apart."""
+    """Return the script of a letter, as far as shaping distinguishes scripts."""
     return _SCRIPTS[bisect.bisect_right(_STARTS, ord(character)) - 1][1]
 
 
 def segments(font: FontSet, word: str) -> tuple[Segment, ...]:
-    """A word by face and script; a letter and its marks stay together if any face has both."""
+    """Split a word by face and script; a letter and its marks stay together if a face has both."""
     if word.isascii() and all(map(font.first.glyph, word)):
         return (Segment(0, len(word), font.first, ""),)
     found: list[Segment] = []
@@ -134,17 +135,17 @@ def segments(font: FontSet, word: str) -> tuple[Segment, ...]:
 
 
 def _together(before: str, after: str, letter: str) -> bool:
-    """True where a letter's script can be shaped with what is before: it is that, or has none."""
+    """Return True if a letter can be shaped together with a run of another script before it."""
     if before == after:
         return True
-    # Digits and signs go with any script; a run that began with them takes the first letter's.
+    # Digits and signs belong to any script; a run that starts with them gets the next script.
     return (after == "" and not letter.isalpha()) or before == ""
 
 
-def shape(face: Face, text: str, rtl: bool, kind: str, setting: Setting) -> Shaped:
-    """The glyphs of a text of one face, script and direction."""
+def shape(face: FontFace, text: str, rtl: bool, kind: str, options: ShapingOptions) -> ShapedRun:
+    """Return the glyphs of a text of one face, script and direction."""
     if fonts.harfbuzz() is None:
-        return _simple(face, text, rtl, setting)
+        return _simple(face, text, rtl, options)
     hb = fonts.harfbuzz()
     buffer = hb.Buffer()
     buffer.add_str(text)
@@ -152,22 +153,22 @@ def shape(face: Face, text: str, rtl: bool, kind: str, setting: Setting) -> Shap
     if kind:
         buffer.script = kind
     buffer.direction = "rtl" if rtl else "ltr"
-    features = {"liga": False, "clig": False} if setting.spacing else {}
+    features = {"liga": False, "clig": False} if options.spacing else {}
     hb.shape(face.hb, buffer, features)
-    scale = setting.size / face.upem
-    bold = BOLD * setting.size if setting.bold else 0.0
+    scale = options.size / face.upem
+    bold = BOLD * options.size if options.bold else 0.0
     pen, xs, ys, glyphs, cluster = 0.0, [], [], [], -1
     infos, positions = buffer.glyph_infos, buffer.glyph_positions
     for info, (dx, dy, advance, _) in zip(infos, _numbers(positions), strict=True):
-        if setting.spacing and cluster not in (-1, info.cluster):
-            pen += setting.spacing
+        if options.spacing and cluster not in (-1, info.cluster):
+            pen += options.spacing
         cluster = info.cluster
         glyphs.append(info.codepoint)
         xs.append(pen + dx * scale)
         ys.append(-round(dy * scale))
         if advance:
             pen += advance * scale + bold
-    return Shaped(face, glyphs, xs, ys, pen + setting.spacing)
+    return ShapedRun(face, glyphs, xs, ys, pen + options.spacing)
 
 
 def _numbers(positions: Any) -> Iterator[tuple[int, int, int, int]]:
@@ -175,38 +176,38 @@ def _numbers(positions: Any) -> Iterator[tuple[int, int, int, int]]:
         yield one.x_offset, one.y_offset, one.x_advance, one.y_advance
 
 
-def _simple(face: Face, text: str, rtl: bool, setting: Setting) -> Shaped:
-    """One glyph a character, from left to right; marks stand where their outline puts them."""
-    bold = BOLD if setting.bold else 0.0
-    scale = setting.size / face.upem
+def _simple(face: FontFace, text: str, rtl: bool, options: ShapingOptions) -> ShapedRun:
+    """Return one glyph per character from left to right, without shaping."""
+    bold = BOLD if options.bold else 0.0
+    scale = options.size / face.upem
     pen, previous = 0.0, 0
     xs: list[float] = []
     glyphs: list[int] = []
-    shown = [one for one in text if not ignorable(one)]
+    visible = [one for one in text if not ignorable(one)]
     if rtl:
-        groups = [shown[a:b] for a, b in clusters("".join(shown))]
-        shown = [MIRRORED.get(one, one) for group in reversed(groups) for one in group]
-    for one in shown:
+        groups = [visible[a:b] for a, b in clusters("".join(visible))]
+        visible = [MIRRORED.get(one, one) for group in reversed(groups) for one in group]
+    for one in visible:
         glyph = face.glyph(one)
         advance = face.advance(glyph) * scale
         if unicodedata.combining(one) and glyphs:
-            wide = pen - xs[-1] - setting.spacing
+            wide = pen - xs[-1] - options.spacing
             xs.append(xs[-1] + (wide - advance) / 2 if advance else pen)
             glyphs.append(glyph)
             continue
         pen += face.kerning(previous, glyph) * scale if previous else 0.0
         glyphs.append(glyph)
         xs.append(pen)
-        pen += advance + bold * setting.size + setting.spacing
+        pen += advance + bold * options.size + options.spacing
         previous = glyph
-    return Shaped(face, glyphs, xs, [0] * len(glyphs), pen)
+    return ShapedRun(face, glyphs, xs, [0] * len(glyphs), pen)
 
 
 _warned = False
 
 
 def warn_unshaped(text: str) -> None:
-    """Says once that a text needs the ``text`` extra, if it does and the extra is not there."""
+    """Warn once if a text needs the ``text`` extra and it is not installed."""
     global _warned
     if _warned or text.isascii() or fonts.harfbuzz() is not None:
         return
@@ -215,8 +216,8 @@ def warn_unshaped(text: str) -> None:
             _warned = True
             name = unicodedata.name(one, f"U+{ord(one):04X}")
             warnings.warn(
-                f"set_text: {name} needs shaping, and the shaper is not installed: letters stand "
-                "one after another, unjoined. Run: pip install dala[text]",
+                f"set_text: {name} needs shaping, and HarfBuzz is not installed, so letters are "
+                "not joined. Run: pip install dala[text]",
                 UserWarning,
                 stacklevel=3,
             )

@@ -1,4 +1,4 @@
-"""How text looks: everything about it but the words."""
+"""Text styles: everything about the appearance of text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DIRECTIONS: Final = ("auto", "ltr", "rtl")
 OVERFLOWS: Final = ("clip", "ellipsis")
 BLENDS: Final = ("srgb", "linear")
 
-#: Pixels an em may have.
+#: Smallest and largest font size.
 SIZES: Final = (1, 1000)
 
 Shadow: TypeAlias = "tuple[float, float, float, Color]"
@@ -37,23 +37,40 @@ Padding: TypeAlias = "float | tuple[float, ...]"
 
 @dataclass(frozen=True)
 class TextStyle:
-    """The look of a text. All lengths are pixels.
+    """The appearance of a text. All lengths are in pixels.
 
-    font: a family name, the path of a .ttf or .otf file, or a tuple of them (the first that has a
-    letter sets it); None is the font that comes along. weight: "regular", "bold", ... or 1 to 1000.
-    width: the box that lines are wrapped to, its padding included; None: lines end where the text
-    says. height: the box's height; lines that do not fit are cut, or end in "…" with
-    overflow="ellipsis". line_height: distance of baselines, in sizes. outline_width: how far the
-    outline reaches beyond the letters. shadow: (dx, dy, blur, color) of letters and outline.
-    background: a colour behind the box, whose corners have ``radius``. padding: one number,
-    (horizontal, vertical), or (left, top, right, bottom). align: "start" and "end" go by the
-    direction of the paragraph. subpixel: letters stand at quarters of a pixel; False: at whole
-    ones. blend: the space that the picture will be blended in: for "srgb" the coverage of edges is
-    bent so that they look as if blended in linear light; "linear" leaves it as it is.
+    Args:
+        font: a family name, the path of a .ttf or .otf file, or a tuple of them: the first that
+            has a letter is used for it. None is the bundled font.
+        size: size of the font.
+        weight: "regular", "bold", ... or 1 to 1000.
+        italic: whether letters are slanted.
+        color: color of the letters.
+        align: "left", "center", "right", "justify", or "start" and "end", which depend on the
+            direction of the paragraph.
+        width: width to wrap lines to, including padding; None for no wrapping.
+        height: height of the box. Lines that do not fit are cut, or end in "…" with
+            ``overflow="ellipsis"``.
+        line_height: distance of baselines, as a factor of the size.
+        outline_width: width of the outline around the letters.
+        outline_color: color of the outline.
+        shadow: (dx, dy, blur, color) of the shadow of letters and outline.
+        background: color behind the text.
+        padding: one number, (horizontal, vertical), or (left, top, right, bottom).
+        radius: radius of the background's corners.
+        letter_spacing: extra space between letters.
+        direction: "ltr", "rtl", or "auto".
+        overflow: "clip" or "ellipsis".
+        subpixel: whether letters are positioned at quarter pixels.
+        blend: the space that the picture will be blended in. For "srgb" the edges are corrected so
+            that they look as if blended in linear light; "linear" leaves them as they are.
 
     Raises:
-        ParameterError: a field's value is none that it can have.
-        ColorError: a colour is none.
+        ParameterError: the value of a field is invalid.
+        ColorError: a color is invalid.
+
+    >>> TextStyle(size=24, weight="bold").weight_number()
+    700
     """
 
     font: FontName = None
@@ -78,7 +95,7 @@ class TextStyle:
     blend: str = "srgb"
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # lists do as well, but have no hash
+        for field in fields(self):  # lists are accepted, but cannot be hashed
             value = getattr(self, field.name)
             if isinstance(value, list):
                 value = tuple(tuple(v) if isinstance(v, list) else v for v in value)
@@ -108,12 +125,12 @@ class TextStyle:
         self.shadow_parts()
         left, top, right, bottom = self.padding_box()
         if self.width is not None and left + right >= self.width:
-            raise _refuse("padding", f"less than the width of {self.width} across", self.padding)
+            raise _refuse("padding", f"narrower than the width {self.width}", self.padding)
         if self.height is not None and top + bottom >= self.height:
-            raise _refuse("padding", f"less than the height of {self.height} upright", self.padding)
+            raise _refuse("padding", f"lower than the height {self.height}", self.padding)
 
     def weight_number(self) -> int:
-        """The weight as a number: 400 is regular, 700 bold."""
+        """Return the weight as a number: 400 is regular, 700 bold."""
         weight = self.weight
         if isinstance(weight, str):
             key = weight.lower().replace("-", "").replace(" ", "")
@@ -124,7 +141,7 @@ class TextStyle:
         return int(weight)
 
     def padding_box(self) -> tuple[float, float, float, float]:
-        """Padding on the left, top, right and bottom."""
+        """Return the padding on the left, top, right and bottom."""
         given = self.padding
         parts = given if isinstance(given, tuple) else (given,)
         if len(parts) not in (1, 2, 4):
@@ -137,17 +154,17 @@ class TextStyle:
         return parts[0], parts[-1], parts[0], parts[-1]
 
     def shadow_parts(self) -> tuple[float, float, float, bytes] | None:
-        """The shadow's offset, blur and colour, as four bytes."""
+        """Return the shadow's offset, blur and color, as four bytes; None for no shadow."""
         shadow: Any = self.shadow
         if shadow is None:
             return None
         if not isinstance(shadow, tuple) or len(shadow) != 4:
             raise _refuse("shadow", "(dx, dy, blur, color) or None", shadow)
         dx, dy, blur, color = shadow
-        _number("shadow's dx", dx, -1000, 1000)
-        _number("shadow's dy", dy, -1000, 1000)
-        _number("shadow's blur", blur, 0, 100)
-        return dx, dy, blur, _color("shadow's color", color)
+        _number("dx of shadow", dx, -1000, 1000)
+        _number("dy of shadow", dy, -1000, 1000)
+        _number("blur of shadow", blur, 0, 100)
+        return dx, dy, blur, _color("color of shadow", color)
 
 
 def _check_font(font: Any) -> None:
@@ -164,9 +181,9 @@ def _check_font(font: Any) -> None:
 def _number(name: str, value: Any, low: float, high: float) -> None:
     number = isinstance(value, int | float) or hasattr(value, "__float__")
     if isinstance(value, bool | str) or not number or not math.isfinite(float(value)):
-        raise _refuse(name, f"a number of {low} to {high}", value)
+        raise _refuse(name, f"a number from {low} to {high}", value)
     if not low <= float(value) <= high:
-        raise _refuse(name, f"{low} to {high}", value)
+        raise _refuse(name, f"a number from {low} to {high}", value)
 
 
 def _choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -179,4 +196,4 @@ def _color(name: str, value: Any) -> bytes:
 
 
 def _refuse(name: str, expected: str, value: object) -> ParameterError:
-    return ParameterError(f"TextStyle: {name}: {expected} is expected, {value!r} came.")
+    return ParameterError.invalid("TextStyle", name, expected, value)

@@ -1,12 +1,12 @@
-"""Text set into pictures: any TrueType or OpenType font, any script, wrapped, outlined, shadowed.
+"""Render text: any TrueType or OpenType font, any script, wrapped, outlined, with shadows.
 
 >>> from dala.media.text import TextStyle, set_text
 >>> picture = set_text("Hello", TextStyle(size=40, color="yellow"))
 >>> picture.pixels.shape[2], picture.lines
 (4, ('Hello',))
 
-A picture is straight RGBA. Glyphs are kept in an atlas (:func:`atlas_report`), so text that changes
-every frame, such as a clock, costs little more than putting its letters side by side.
+A picture is straight RGBA. Glyphs are cached in an atlas (:func:`atlas_report`), so text that
+changes every frame, such as a clock, is cheap.
 """
 
 from __future__ import annotations
@@ -16,37 +16,36 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from dala.errors import DtypeError, ParameterError
 from dala.gpu.color import color_to_rgba
 from dala.media.text.fonts import faces as fonts
-from dala.media.text.glyphs import STEPS, AtlasReport, Look, atlas
-from dala.media.text.layout import Breaker, Line
+from dala.media.text.glyphs import STEPS, AtlasReport, GlyphStyle, atlas
+from dala.media.text.layout import LineBreaker, TextLine
 from dala.media.text.painting import (
-    Layer,
-    Placed,
-    bend,
+    ColorLayer,
+    PlacedMask,
     blur,
-    ink,
-    lay,
+    combine_masks,
+    coverage_to_alpha,
+    draw_color_glyphs,
+    letter_table,
     merge,
-    moved,
     over,
-    pair,
     rounded_box,
-    stick,
+    shift_mask,
+    two_layer_table,
 )
-from dala.media.text.shaping import Setting, warn_unshaped
+from dala.media.text.shaping import ShapingOptions, warn_unshaped
 from dala.media.text.style import TextStyle
+from dala.typing import NDArray
 
 __all__ = ["TextPicture", "TextStyle", "atlas_report", "clear_atlas", "set_text"]
 
-NDArray: TypeAlias = np.ndarray[Any, Any]
-
-#: The most characters in one text, and the most pixels a side and in all.
+#: Largest number of characters, of pixels per side, and of pixels in total.
 MAX_CHARACTERS: Final = 100_000
 MAX_SIDE: Final = 16384
 MAX_PIXELS: Final = 1 << 26
@@ -58,32 +57,36 @@ _LONE: Final = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class TextPicture:
-    """A text's picture, and where it lies."""
+    """A rendered text.
+
+    >>> set_text("Hi", TextStyle(size=20)).lines
+    ('Hi',)
+    """
 
     #: (height, width, 4) u8, straight alpha.
     pixels: NDArray
-    #: The row of the picture on which the first line stands.
+    #: Row of the first line's baseline.
     baseline: int
-    #: What each line says.
+    #: The text of each line.
     lines: tuple[str, ...]
-    #: The picture's corner from the text box's: outline and shadow may reach beyond the box.
+    #: Offset of the picture from the text box; outline and shadow may extend beyond the box.
     offset: tuple[int, int]
-    #: The text box's width and height, padding included.
+    #: Width and height of the text box, including padding.
     box: tuple[int, int]
 
     @property
     def width(self) -> int:
-        """Pixels across."""
+        """Width in pixels."""
         return int(self.pixels.shape[1])
 
     @property
     def height(self) -> int:
-        """Pixels upright."""
+        """Height in pixels."""
         return int(self.pixels.shape[0])
 
 
 class _Plan:
-    """What follows from a style alone."""
+    """Everything that depends on the style alone."""
 
     def __init__(self, style: TextStyle) -> None:
         self.style = style
@@ -93,12 +96,12 @@ class _Plan:
         file = self.font.first.file
         heaviest = file.axis[1] if file.axis else file.weight
         self.bold = weight >= 600 and heaviest < 550
-        self.setting = Setting(self.size, float(style.letter_spacing), self.bold)
-        self.breaker = Breaker(self.font, self.setting, style.direction)
+        self.options = ShapingOptions(self.size, float(style.letter_spacing), self.bold)
+        self.breaker = LineBreaker(self.font, self.options, style.direction)
         self.padding = style.padding_box()
         left, top, right, bottom = self.padding
-        self.inner = None if style.width is None else style.width - left - right
-        self.room = None if style.height is None else style.height - top - bottom
+        self.inner_width = None if style.width is None else style.width - left - right
+        self.inner_height = None if style.height is None else style.height - top - bottom
         first = self.font.first
         self.pitch = self.size * style.line_height
         self.rise = (self.pitch + self.size * (first.ascent - first.descent)) / 2
@@ -107,11 +110,13 @@ class _Plan:
         self.background = None if style.background is None else color_to_rgba(style.background)
         self.shadow = style.shadow_parts()
 
-    def look(self, face: fonts.Face, outline: float) -> Look:
-        """How a face draws its glyphs: made bold or slanted where the family has no such face."""
+    def glyph_style(self, face: fonts.FontFace, outline: float) -> GlyphStyle:
+        """Return the style of a face's glyphs; bold and italic are synthesized if missing."""
         heaviest = face.file.axis[1] if face.file.axis else face.file.weight
         bold = self.font.weight >= 600 and heaviest < 550
-        return Look(face, self.size, bold, self.style.italic and not face.file.italic, outline)
+        return GlyphStyle(
+            face, self.size, bold, self.style.italic and not face.file.italic, outline
+        )
 
 
 @lru_cache(maxsize=256)
@@ -120,27 +125,30 @@ def _plan(style: TextStyle, generation: int) -> _Plan:
 
 
 def set_text(text: str, style: TextStyle | None = None) -> TextPicture:
-    """The picture of a text.
+    """Render a text to a picture.
 
-    Newlines begin lines; tabs are four spaces; other control characters are left out, and half of
-    a character (a lone surrogate) shows as U+FFFD. Letters that no font here has show as the
-    font's box.
+    Newlines start lines, tabs are four spaces, other control characters are removed, and lone
+    surrogates become U+FFFD. Letters that no font has are shown as the font's replacement box.
 
     Raises:
-        DtypeError: the text is no string, or the style no TextStyle.
-        ParameterError: there is no such font, it is damaged, or the picture would be too large.
+        DtypeError: the text is not a str, or the style not a TextStyle.
+        ParameterError: the font does not exist or is damaged, or the picture would be too large.
         MissingPackage: FreeType is not installed.
+
+    >>> set_text("Hello\\nworld", TextStyle(size=16)).lines
+    ('Hello', 'world')
     """
     if not isinstance(text, str):
-        raise DtypeError(f"set_text: text is a string, {type(text).__name__} came. Use str(x).")
+        raise DtypeError.invalid("set_text", "text", "a str", text, "Use str(value).")
     if style is None:
         style = TextStyle()
     elif not isinstance(style, TextStyle):
-        raise DtypeError(f"set_text: style is a TextStyle, {type(style).__name__} came.")
+        raise DtypeError.invalid("set_text", "style", "a TextStyle", style)
     if len(text) > MAX_CHARACTERS:
         raise ParameterError(
-            f"set_text: a text has at most {MAX_CHARACTERS} characters, {len(text)} came. "
-            "Set it in parts."
+            f"set_text: text must have at most {MAX_CHARACTERS} characters, got {len(text)}. "
+            "Split it.",
+            argument="text",
         )
     plan = _plan(style, fonts.generation)
     text = clean(text)
@@ -150,7 +158,7 @@ def set_text(text: str, style: TextStyle | None = None) -> TextPicture:
 
 
 def clean(text: str) -> str:
-    r"""The text as it is set: composed, with "\n" alone between lines and no control characters.
+    r"""Return a text normalized to NFC, with "\n" between lines and no control characters.
 
     >>> clean("a\tb\r\nc\x00")
     'a    b\nc'
@@ -161,14 +169,14 @@ def clean(text: str) -> str:
     return text
 
 
-def _lines(plan: _Plan, text: str) -> list[Line]:
+def _lines(plan: _Plan, text: str) -> list[TextLine]:
     most = int(MAX_SIDE // plan.pitch)
-    if plan.room is not None:
-        most = max(int((plan.room + 1e-6) // plan.pitch), 1)
-    lines = plan.breaker.lines(text, plan.inner, most)
-    if plan.room is not None:
+    if plan.inner_height is not None:
+        most = max(int((plan.inner_height + 1e-6) // plan.pitch), 1)
+    lines = plan.breaker.lines(text, plan.inner_width, most)
+    if plan.inner_height is not None:
         if len(lines) > most and plan.style.overflow == "ellipsis":
-            lines = [*lines[: most - 1], plan.breaker.shorten(lines[most - 1], plan.inner)]
+            lines = [*lines[: most - 1], plan.breaker.shorten(lines[most - 1], plan.inner_width)]
     elif len(lines) * plan.pitch > MAX_SIDE:
         _too_large(max(line.width for line in lines), len(lines) * plan.pitch)
     return lines
@@ -176,19 +184,19 @@ def _lines(plan: _Plan, text: str) -> list[Line]:
 
 def _too_large(width: float, height: float) -> None:
     raise ParameterError(
-        f"set_text: the picture would be {math.ceil(width)} x {math.ceil(height)} pixels; at most "
-        f"{MAX_SIDE} a side and {MAX_PIXELS >> 20} million in all are allowed. Give the style "
-        "a width and a height, or make the size smaller."
+        f"set_text: the picture must have at most {MAX_SIDE} pixels per side and "
+        f"{MAX_PIXELS >> 20} million in total, got {math.ceil(width)} x {math.ceil(height)}. Set "
+        "width and height of the style, or a smaller size."
     )
 
 
-def _place(plan: _Plan, lines: list[Line], box: int, outline: float) -> list[Placed]:
-    """Every glyph's mask, and where it lies in the text box."""
+def _place(plan: _Plan, lines: list[TextLine], box: int, outline: float) -> list[PlacedMask]:
+    """Return the mask of every glyph with its position in the text box."""
     left, top, right, _ = plan.padding
     space = box - left - right
     align = plan.style.align
     subpixel = plan.style.subpixel
-    placed: list[Placed] = []
+    placed: list[PlacedMask] = []
     for number, line in enumerate(lines):
         base = round(top + number * plan.pitch + plan.rise)
         free = space - line.width
@@ -201,22 +209,22 @@ def _place(plan: _Plan, lines: list[Line], box: int, outline: float) -> list[Pla
         if side in ("start", "end"):
             side = "right" if (side == "start") == line.rtl else "left"
         pen = left + (0.0 if stretch else free * {"left": 0, "center": 0.5, "right": 1}[side])
-        for shaped, _, spaces in line.pieces:
+        for shaped, _, spaces in line.runs:
             if not spaces:
                 if subpixel:
                     spots = [math.floor((pen + x) * STEPS + 0.5) for x in shaped.xs]
                 else:
                     spots = [math.floor(pen + x + 0.5) * STEPS for x in shaped.xs]
                 wanted = [(g, spot % STEPS) for g, spot in zip(shaped.glyphs, spots, strict=True)]
-                masks = atlas.gather(plan.look(shaped.face, outline), wanted)
+                masks = atlas.gather(plan.glyph_style(shaped.face, outline), wanted)
                 for mask, spot, y in zip(masks, spots, shaped.ys, strict=True):
                     if mask[3]:
-                        placed.append(Placed(mask, spot // STEPS + mask[1], base + y + mask[2]))
+                        placed.append(PlacedMask(mask, spot // STEPS + mask[1], base + y + mask[2]))
             pen += shaped.width + spaces * stretch
     return placed
 
 
-def _bounds(placed: list[Placed]) -> tuple[int, int, int, int]:
+def _bounds(placed: list[PlacedMask]) -> tuple[int, int, int, int]:
     return (
         min([x for _, x, _ in placed]),
         min([y for _, _, y in placed]),
@@ -225,7 +233,7 @@ def _bounds(placed: list[Placed]) -> tuple[int, int, int, int]:
     )
 
 
-def _paint(plan: _Plan, lines: list[Line]) -> TextPicture:
+def _paint(plan: _Plan, lines: list[TextLine]) -> TextPicture:
     style = plan.style
     left, top, right, bottom = plan.padding
     widest = max(line.width for line in lines)
@@ -237,8 +245,8 @@ def _paint(plan: _Plan, lines: list[Line]) -> TextPicture:
     outlines = (
         _place(plan, lines, box_width, float(style.outline_width)) if style.outline_width else []
     )
-    coloured = [one for one in letters if one.mask.pixels.ndim == 3]
-    if coloured:
+    colored = [one for one in letters if one.mask.pixels.ndim == 3]
+    if colored:
         letters, everything = [one for one in letters if one.mask.pixels.ndim == 2], letters
         outlines = [one for one in outlines if one.mask.pixels.ndim == 2]
     else:
@@ -257,81 +265,86 @@ def _paint(plan: _Plan, lines: list[Line]) -> TextPicture:
     if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
         _too_large(width, height)
     if x0 or y0:
-        letters = [Placed(mask, x - x0, y - y0) for mask, x, y in letters]
-        outlines = [Placed(mask, x - x0, y - y0) for mask, x, y in outlines]
-        coloured = [Placed(mask, x - x0, y - y0) for mask, x, y in coloured]
-    fill = lay(letters, height, width, add=True)
-    stroke = lay(outlines, height, width, add=False) if outlines else None
+        letters = [PlacedMask(mask, x - x0, y - y0) for mask, x, y in letters]
+        outlines = [PlacedMask(mask, x - x0, y - y0) for mask, x, y in outlines]
+        colored = [PlacedMask(mask, x - x0, y - y0) for mask, x, y in colored]
+    fill = combine_masks(letters, height, width, add=True)
+    stroke = combine_masks(outlines, height, width, add=False) if outlines else None
     box = (-x0, -y0, box_width, box_height)
     if style.blend == "srgb":
-        pixels = _by_tables(plan, fill, stroke, box)
+        pixels = _paint_with_tables(plan, fill, stroke, box)
     else:
         pixels = merge(_layers(plan, fill, stroke, box), style.blend)
-    if coloured:
-        stick(pixels, coloured, plan.color[3] / 255)
+    if colored:
+        draw_color_glyphs(pixels, colored, plan.color[3] / 255)
     baseline = round(top + plan.rise) - y0
-    said = tuple(line.text for line in lines)
-    return TextPicture(pixels, baseline, said, (x0, y0), (box_width, box_height))
+    texts = tuple(line.text for line in lines)
+    return TextPicture(pixels, baseline, texts, (x0, y0), (box_width, box_height))
 
 
 Box: TypeAlias = tuple[int, int, int, int]
 
 
-def _by_tables(plan: _Plan, fill: NDArray, stroke: NDArray | None, box: Box) -> NDArray:
-    """The picture, by tables of what each coverage looks like: no arithmetic a pixel."""
+def _paint_with_tables(plan: _Plan, fill: NDArray, stroke: NDArray | None, box: Box) -> NDArray:
+    """Return the picture, from tables of the pixel for each coverage."""
     color, background = plan.color, plan.background
     if stroke is not None:
-        table = pair(color, plan.outline_color, "outline", background)
-        found = _looked_up(table, fill, stroke << 8)
+        table = two_layer_table(color, plan.outline_color, "outline", background)
+        found = _look_up(table, fill, stroke << 8)
     elif background is not None and plan.shadow is None:
-        table = pair(color, background, "box")
-        found = _looked_up(table, fill, _box_cover(plan, fill.shape, box))
+        table = two_layer_table(color, background, "box")
+        found = _look_up(table, fill, _box_cover(plan, fill.shape, box))
     else:
-        found = ink(color, background).take(fill, mode="clip")
+        found = letter_table(color, background).take(fill, mode="clip")
     if plan.shadow is not None or (stroke is not None and background is not None):
         cover = _box_cover(plan, fill.shape, box)
         shadow = bytes(4)
         if plan.shadow is not None:
             shadow = plan.shadow[3]
             cover |= _shadow_cover(plan, fill if stroke is None else stroke)
-        found = over(found, pair(shadow, background or bytes(4), "shadow").take(cover, mode="clip"))
+        found = over(
+            found,
+            two_layer_table(shadow, background or bytes(4), "shadow").take(cover, mode="clip"),
+        )
     return found.view(np.uint8).reshape(*fill.shape, 4)
 
 
-def _looked_up(table: NDArray, upper: NDArray, lower: NDArray) -> NDArray:
-    """Pixels, each as one u32, by two coverages: the upper one, and the lower one times 256."""
+def _look_up(table: NDArray, upper: NDArray, lower: NDArray) -> NDArray:
+    """Return pixels as u32 from a table by the upper coverage and the lower one times 256."""
     lower |= np.minimum(upper, 255)
     return table.take(lower, mode="clip")
 
 
-def _layers(plan: _Plan, fill: NDArray, stroke: NDArray | None, box: Box) -> list[Layer]:
-    """Letters, outline, shadow and background, from the top down."""
+def _layers(plan: _Plan, fill: NDArray, stroke: NDArray | None, box: Box) -> list[ColorLayer]:
+    """Return letters, outline, shadow and background, the topmost first."""
     blend = plan.style.blend
     under = plan.outline_color if stroke is not None else plan.background
-    found = [Layer(bend(plan.color, under, blend).take(fill, mode="clip"), plan.color)]
+    found = [
+        ColorLayer(coverage_to_alpha(plan.color, under, blend).take(fill, mode="clip"), plan.color)
+    ]
     if stroke is not None:
-        table = bend(plan.outline_color, plan.background, blend)
-        found.append(Layer(table.take(stroke, mode="clip"), plan.outline_color))
+        table = coverage_to_alpha(plan.outline_color, plan.background, blend)
+        found.append(ColorLayer(table.take(stroke, mode="clip"), plan.outline_color))
     if plan.shadow is not None:
         color = plan.shadow[3]
         cover = _shadow_cover(plan, fill if stroke is None else stroke)
-        found.append(Layer(cover * np.float32(color[3] / 255**2), color))
+        found.append(ColorLayer(cover * np.float32(color[3] / 255**2), color))
     if plan.background is not None:
         cover = _box_cover(plan, fill.shape, box) >> 8
-        found.append(Layer(cover * np.float32(plan.background[3] / 255**2), plan.background))
+        found.append(ColorLayer(cover * np.float32(plan.background[3] / 255**2), plan.background))
     return found
 
 
 def _shadow_cover(plan: _Plan, shape: NDArray) -> NDArray:
-    """The shadow of letters or of their outline, 0 to 255."""
+    """Return the coverage of the shadow of letters or their outline, 0 to 255."""
     assert plan.shadow is not None
     dx, dy, soft, _ = plan.shadow
-    # Moved first: the picture has room for the blur around where the shadow lies.
-    return blur(moved(np.minimum(shape, 255).astype(np.uint8), dx, dy), soft / 2)
+    # Shifted before it is blurred: the picture has room for the blur only around the shadow.
+    return blur(shift_mask(np.minimum(shape, 255).astype(np.uint8), dx, dy), soft / 2)
 
 
 def _box_cover(plan: _Plan, shape: tuple[int, ...], box: Box) -> NDArray:
-    """The background's coverage times 256, u16."""
+    """Return the coverage of the background times 256, u16."""
     cover = np.zeros(shape, np.uint16)
     if plan.background is not None:
         x, y, width, height = box
@@ -341,7 +354,7 @@ def _box_cover(plan: _Plan, shape: tuple[int, ...], box: Box) -> NDArray:
 
 
 def atlas_report() -> AtlasReport:
-    """Hits, misses, evictions and bytes of the glyph atlas.
+    """Return hits, misses, evictions and bytes of the glyph atlas.
 
     >>> atlas_report().bytes <= atlas_report().budget
     True
@@ -350,5 +363,10 @@ def atlas_report() -> AtlasReport:
 
 
 def clear_atlas() -> None:
-    """Drops all cached glyphs."""
+    """Drop all cached glyphs.
+
+    >>> clear_atlas()
+    >>> atlas_report().masks
+    0
+    """
     atlas.clear()

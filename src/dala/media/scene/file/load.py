@@ -146,7 +146,7 @@ def _check_version(data: JsonValue, problems: list[str]) -> None:
     if isinstance(version, int | float) and version > VERSION:
         problems.append(
             f"dala: this is version {version:g} of the format, and {VERSION} is the newest that "
-            "this version of Dala reads. Update it: pip install -U dala-gpu."
+            "this version of Dala reads. Update it: pip install -U dala."
         )
 
 

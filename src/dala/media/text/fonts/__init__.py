@@ -1,4 +1,4 @@
-"""Fonts: found by family name or path, and listed.
+"""Fonts: find them by family name or path, and list them.
 
 >>> from dala.media import fonts
 >>> fonts.find("Source Sans Pro", weight=700).weight

@@ -1,12 +1,12 @@
-"""Fonts: found by family name or path, opened once, and others to fall back on for missing letters.
+"""Find fonts by family name or path, open them once, and fall back for missing letters.
 
 >>> from dala.media import fonts
 >>> fonts.find("Source Sans Pro", weight=700).weight
 700
 
-The font that comes along is Source Sans Pro (six weights, upright and italic; SIL Open Font
-License), from the package ``font-source-sans-pro`` of the ``media`` extra. The ``text`` extra
-brings FiraGO for Arabic, Hebrew, Thai, Devanagari and Georgian.
+The bundled font is Source Sans Pro (six weights, upright and italic; SIL Open Font License), from
+the package ``font-source-sans-pro`` of the ``media`` extra. The ``text`` extra adds FiraGO for
+Arabic, Hebrew, Thai, Devanagari and Georgian.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from dala.errors import MissingPackage, ParameterError
 from dala.media.text.fonts import scan as fonts_scan
 from dala.media.text.fonts.scan import FontFile
 
-#: A family, the path of a file, or several of them: the first that has a letter sets it.
+#: A family, the path of a file, or several: the first that has a letter is used for it.
 FontName: TypeAlias = "str | os.PathLike[str] | tuple[str | os.PathLike[str], ...] | None"
 
 DEFAULT: Final = "Source Sans Pro"
 
-#: Names for what CSS calls generic families, in order of preference.
+#: CSS generic families and the families they stand for, in order of preference.
 GENERIC: Final = {
     "sans-serif": (DEFAULT, "Noto Sans", "DejaVu Sans", "Helvetica Neue", "Segoe UI", "Arial"),
     "serif": ("Source Serif Pro", "Noto Serif", "DejaVu Serif", "Times New Roman", "Georgia"),
@@ -47,25 +47,25 @@ GENERIC: Final = {
     ),
 }
 
-#: Modules of pymupdf-fonts that hold fonts worth falling back on, in order.
-_PACKED: Final = ("FiraGO_Regular", "FiraGO_Bold", "FiraGO_Italic", "FiraGO_BoldItalic")
+#: Modules of pymupdf-fonts with fallback fonts, in order.
+_FALLBACK_MODULES: Final = ("FiraGO_Regular", "FiraGO_Bold", "FiraGO_Italic", "FiraGO_BoldItalic")
 
-#: Counts how often fonts were looked for anew.
+#: Incremented by :func:`refresh`.
 generation = 0
 
-#: FreeType's objects belong to one thread at a time.
+#: FreeType's objects are not thread-safe.
 lock = threading.RLock()
 
 
 def freetype() -> Any:
-    """The module ``freetype``, or MissingPackage saying how to get it."""
+    """Return the module ``freetype``, or raise MissingPackage."""
     try:
         import freetype as module
     except ModuleNotFoundError as error:
         if error.name != "freetype":
             raise
         raise MissingPackage(
-            "dala.media.text: setting text needs freetype-py, which is not installed. "
+            "dala.media.text: text needs freetype-py, which is not installed. "
             "Run: pip install dala[media]"
         ) from None
     return module
@@ -73,12 +73,12 @@ def freetype() -> Any:
 
 @lru_cache(maxsize=1)
 def harfbuzz() -> Any:
-    """The module ``uharfbuzz``, or None: letters are then set one after another."""
+    """Return the module ``uharfbuzz``, or None if it is not installed."""
     return importlib.import_module("uharfbuzz") if importlib.util.find_spec("uharfbuzz") else None
 
 
-class Face:
-    """An open font: its glyphs, its measures in units of the em, and HarfBuzz's view of it."""
+class FontFace:
+    """An open font face: its glyphs and its metrics in font units."""
 
     def __init__(self, file: FontFile, wght: float | None = None) -> None:
         self.file = file
@@ -90,20 +90,20 @@ class Face:
             scalable = self.ft.is_scalable
         except module.FT_Exception as error:
             raise ParameterError(
-                f"font: {file.path!r} is damaged or no font that FreeType can read ({error}). "
-                "Give another file, or a family name."
+                f"font: FreeType cannot read {file.path!r} ({error}). Use another file, or a "
+                "family name."
             ) from None
-        #: Its glyphs are PNG pictures of one size, which are made larger or smaller.
-        self.pictures = not scalable and file.coloured and harfbuzz() is not None
-        self.pictures = self.pictures and importlib.util.find_spec("PIL") is not None
+        #: Whether glyphs are PNG images of one size, which are resized.
+        self.has_images = not scalable and file.color and harfbuzz() is not None
+        self.has_images = self.has_images and importlib.util.find_spec("PIL") is not None
         self.upem: int = self.ft.units_per_EM
         self._hb: Any = None
-        if self.pictures:
-            self.pictures, self.upem = self.hb.face.has_color_png, self.hb.face.upem
-        if not (scalable or self.pictures) or self.upem < 16:
+        if self.has_images:
+            self.has_images, self.upem = self.hb.face.has_color_png, self.hb.face.upem
+        if not (scalable or self.has_images) or self.upem < 16:
             raise ParameterError(
-                f"font: {file.path!r} has no outlines that can be set at any size. "
-                "Give a TrueType or OpenType font with outlines."
+                f"font: {file.path!r} has no outlines. Use a TrueType or OpenType font with "
+                "outlines."
             )
         if wght is not None:
             self.ft.set_var_design_coords(self._coordinates(wght))
@@ -120,7 +120,7 @@ class Face:
 
     @property
     def hb(self) -> Any:
-        """HarfBuzz's font of it, scaled to units of the em."""
+        """HarfBuzz's font object, in font units."""
         if self._hb is None:
             hb = harfbuzz()
             self._hb = hb.Font(hb.Face(hb.Blob(self._data), self.file.index))
@@ -129,15 +129,15 @@ class Face:
         return self._hb
 
     def glyph(self, character: str) -> int:
-        """The number of a character's glyph; 0 where it has none."""
+        """Return the index of a character's glyph; 0 if there is none."""
         return self._index(ord(character))
 
     def advance(self, glyph: int) -> int:
-        """How far the pen goes on after a glyph, in units of the em."""
+        """Return the advance width of a glyph, in font units."""
         return int(self.ft.get_advance(glyph, freetype().FT_LOAD_NO_SCALE))
 
     def kerning(self, left: int, right: int) -> int:
-        """What the font's old kerning table puts between two glyphs, in units of the em."""
+        """Return the kerning of two glyphs from the ``kern`` table, in font units."""
         module = freetype()
         found = module.FT_Vector(0, 0)
         module.FT_Get_Kerning(
@@ -146,13 +146,13 @@ class Face:
         return int(found.x)
 
     def set_size(self, size: float) -> None:
-        """Makes FreeType load glyphs at this many pixels an em."""
+        """Make FreeType load glyphs at a size in pixels per em."""
         if size != self.size:
             self.ft.set_char_size(round(size * 64))
             self.size = size
 
     def __repr__(self) -> str:
-        return f"<Face {self.file.family!r} {self.file.weight}{' italic' * self.file.italic}>"
+        return f"<FontFace {self.file.family!r} {self.file.weight}{' italic' * self.file.italic}>"
 
 
 def _read(file: FontFile) -> bytes:
@@ -165,11 +165,11 @@ def _read(file: FontFile) -> bytes:
         raise ParameterError(f"font: {file.path!r} cannot be read ({error.strerror}).") from None
 
 
-_open: dict[tuple[FontFile, float | None], Face] = {}
+_open: dict[tuple[FontFile, float | None], FontFace] = {}
 
 
-def open_face(file: FontFile, wght: float | None = None) -> Face:
-    """The face, opened when it is first asked for.
+def open_face(file: FontFile, wght: float | None = None) -> FontFace:
+    """Return the open face of a file; it is opened once.
 
     Raises:
         ParameterError: the file is damaged.
@@ -177,13 +177,13 @@ def open_face(file: FontFile, wght: float | None = None) -> Face:
     with lock:
         face = _open.get((file, wght))
         if face is None:
-            face = _open[file, wght] = Face(file, wght)
+            face = _open[file, wght] = FontFace(file, wght)
         return face
 
 
 @lru_cache(maxsize=1)
 def bundled() -> tuple[FontFile, ...]:
-    """The faces that came with Python packages: the default family first."""
+    """Return the faces of installed Python packages, the default family first."""
     found: list[FontFile] = []
     spec = importlib.util.find_spec("font_source_sans_pro")
     if spec is not None and spec.submodule_search_locations:
@@ -192,7 +192,7 @@ def bundled() -> tuple[FontFile, ...]:
             found += fonts_scan.read_file(str(path))
     spec = importlib.util.find_spec("pymupdf_fonts")
     if spec is not None:
-        for name in _PACKED:
+        for name in _FALLBACK_MODULES:
             style = name.partition("_")[2]
             found.append(
                 FontFile(
@@ -209,7 +209,7 @@ def bundled() -> tuple[FontFile, ...]:
 
 
 def families() -> list[str]:
-    """The names of all families that can be asked for.
+    """Return the names of all font families.
 
     >>> "Source Sans Pro" in families()
     True
@@ -220,17 +220,26 @@ def families() -> list[str]:
 def find(
     font: str | os.PathLike[str] | None = None, *, weight: int = 400, italic: bool = False
 ) -> FontFile:
-    """The face of a family that is nearest to a weight and a slant; for a path, the face in it.
+    """Return the face of a family (or file) that is nearest to a weight and slant.
+
+    Args:
+        font: a family name, or the path of a .ttf or .otf file; by default the bundled font.
+        weight: 400 is regular, 700 bold.
+        italic: whether letters are slanted.
 
     Raises:
-        ParameterError: there is no such family (near ones are named) or file, or it is no font.
-        MissingPackage: no font is named, and there is none on this machine.
+        ParameterError: the family does not exist (the error suggests near ones), or the file is
+            missing or not a font.
+        MissingPackage: no font is given, and there is none on this machine.
+
+    >>> find("Source Sans Pro", weight=700).weight
+    700
     """
     if font is None:
         return _default(weight, italic)
     name = os.fspath(font).replace("\\", "/") if isinstance(font, str | os.PathLike) else font
     if not isinstance(name, str):
-        raise ParameterError(f"font: a family name or a path is expected, {font!r} came.")
+        raise ParameterError.invalid("fonts.find", "font", "a family name or a path", font)
     if not isinstance(font, str) or name.lower().endswith(fonts_scan.SUFFIXES) or "/" in name:
         return _nearest(list(_in_file(name)), weight, italic)
     matches = _family(name)
@@ -238,8 +247,8 @@ def find(
         known = families()
         near = difflib.get_close_matches(name, known, 3, 0.5) or known[:3]
         raise ParameterError(
-            f"font: no family named {name!r} was found. Near: {', '.join(map(repr, near))}. "
-            "dala.media.fonts.families() lists all; a path of a .ttf or .otf file will do too."
+            f"font: there is no family {name!r}. Similar: {', '.join(map(repr, near))}. "
+            "dala.media.fonts.families() lists all; the path of a .ttf or .otf file also works."
         )
     return _nearest(matches, weight, italic)
 
@@ -249,11 +258,11 @@ def _default(weight: int, italic: bool) -> FontFile:
         matches = _family(name)
         if matches:
             return _nearest(matches, weight, italic)
-    everything = [file for file in fonts_scan.system_fonts() if not file.coloured]
+    everything = [file for file in fonts_scan.system_fonts() if not file.color]
     if not everything:
         raise MissingPackage(
-            "dala.media.text: there is no font on this machine. Run: pip install dala[media] "
-            "(it brings one), or give font= a path."
+            "dala.media.text: there is no font on this machine. Run: pip install dala[media], "
+            "which includes one, or give the path of a font."
         )
     return _nearest(everything[:1], weight, italic)
 
@@ -283,12 +292,12 @@ def _in_file(path: str) -> tuple[FontFile, ...]:
     try:
         return tuple(fonts_scan.read_file(path))
     except FileNotFoundError:
-        raise ParameterError(f"font: there is no file {path!r}.") from None
+        raise ParameterError(f"font: the file {path!r} does not exist.") from None
     except OSError as error:
         raise ParameterError(f"font: {path!r} cannot be read ({error.strerror}).") from None
     except (ValueError, struct.error) as error:
         raise ParameterError(
-            f"font: {path!r} is damaged or no TrueType or OpenType font ({error})."
+            f"font: {path!r} is not a TrueType or OpenType font, or is damaged ({error})."
         ) from None
 
 
@@ -296,7 +305,7 @@ def _nearest(files: list[FontFile], weight: int, italic: bool) -> FontFile:
     def distance(file: FontFile) -> tuple[float, ...]:
         low, high = file.axis or (file.weight, file.weight)
         off = max(low - weight, weight - high, 0)
-        # As CSS has it: a light weight looks for lighter ones first, a bold one for bolder.
+        # As in CSS: light weights prefer lighter faces, bold weights bolder ones.
         wrong_side = (file.weight < weight) != (weight < 500) and off > 0
         return (abs(file.stretch - 5), file.italic != italic, off + 500 * wrong_side, file.index)
 
@@ -304,25 +313,25 @@ def _nearest(files: list[FontFile], weight: int, italic: bool) -> FontFile:
 
 
 class FontSet:
-    """The faces that set one style: those asked for, then the bundled ones, then the machine's."""
+    """The faces of one style: the requested ones, then bundled ones, then those of the system."""
 
     def __init__(self, font: FontName, weight: int, italic: bool) -> None:
         self.weight, self.italic = weight, italic
-        asked = font if isinstance(font, tuple) else (font,)
-        self.faces = [self._open(find(one, weight=weight, italic=italic)) for one in asked]
+        requested = font if isinstance(font, tuple) else (font,)
+        self.faces = [self._open(find(one, weight=weight, italic=italic)) for one in requested]
         self.first = self.faces[0]
-        self._known: dict[tuple[str, bool], Face] = {}
+        self._known: dict[tuple[str, bool], FontFace] = {}
         self._others: list[FontFile] | None = None
 
-    def _open(self, file: FontFile) -> Face:
+    def _open(self, file: FontFile) -> FontFace:
         if file.axis is None:
             return open_face(file)
         return open_face(file, min(max(self.weight, file.axis[0]), file.axis[1]))
 
-    def face(self, cluster: str, emoji: bool = False) -> Face:
-        """The first face that has every character of a letter and its marks; else the first.
+    def face(self, cluster: str, emoji: bool = False) -> FontFace:
+        """Return the first face that has all characters of a letter with its marks.
 
-        For emoji, faces in colour are asked first.
+        Emoji prefer color faces. If no face has them all, the first face is returned.
         """
         face = self._known.get((cluster, emoji))
         if face is None:
@@ -332,37 +341,37 @@ class FontSet:
                 self._known.clear()
         return face
 
-    def _find(self, cluster: str, emoji: bool) -> Face:
+    def _find(self, cluster: str, emoji: bool) -> FontFace:
         if self._others is None:
             self._others = self._fallbacks()
         if emoji:
-            coloured = [file for file in self._others if file.coloured]
-            face = self._among(coloured, cluster)
+            color_files = [file for file in self._others if file.color]
+            face = self._among(color_files, cluster)
             if face is not None:
                 return face
         for face in self.faces:
             if all(map(face.glyph, cluster)):
                 return face
-        # Always in the same order, so that no letter depends on what was set before.
+        # Always in the same order, so that the result does not depend on earlier text.
         face = self._among(self._others, cluster)
         if face is not None:
             return face
         return self.first if len(cluster) == 1 else self.face(cluster[0], emoji)
 
-    def _among(self, files: list[FontFile], cluster: str) -> Face | None:
+    def _among(self, files: list[FontFile], cluster: str) -> FontFace | None:
         for file in files:
             try:
                 if not fonts_scan.may_have(file, cluster):
                     continue
                 face = self._open(file)
-            except (ParameterError, OSError, ValueError, struct.error):  # damaged: not this one
+            except (ParameterError, OSError, ValueError, struct.error):  # skip damaged files
                 continue
             if all(map(face.glyph, cluster)):
                 return face
         return None
 
     def _fallbacks(self) -> list[FontFile]:
-        """One face a family, in an order that does not depend on the folders'."""
+        """Return one face per family, in an order that does not depend on the folders."""
         groups: dict[str, list[FontFile]] = {}
         for file in bundled():
             groups.setdefault(file.family, []).append(file)
@@ -374,7 +383,7 @@ class FontSet:
         for name in (*preferred, *sans, *sorted(system)):
             groups.setdefault(name, system[name])
         found = [_nearest(files, self.weight, self.italic) for files in groups.values()]
-        return sorted(found, key=lambda file: file.coloured)
+        return sorted(found, key=lambda file: file.color)
 
 
 @lru_cache(maxsize=128)
@@ -383,14 +392,17 @@ def _font_set(font: Any, weight: int, italic: bool) -> FontSet:
 
 
 def font_set(font: FontName, weight: int, italic: bool) -> FontSet:
-    """The faces for a style; the same ones for the same style."""
+    """Return the faces of a style, cached."""
     key: Any = font
     found: FontSet = _font_set(key, weight, italic)
     return found
 
 
 def refresh() -> None:
-    """Looks for fonts again when one is next asked for: some were installed, or removed."""
+    """Search for fonts again at the next lookup, after some were installed or removed.
+
+    >>> refresh()
+    """
     for cache in (fonts_scan.system_fonts, fonts_scan.coverage, bundled, _family, _in_file):
         cache.cache_clear()
     _font_set.cache_clear()

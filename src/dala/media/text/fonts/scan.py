@@ -1,7 +1,7 @@
-"""Which fonts are on this machine: files in the usual folders, read only as far as their names.
+"""Scan the font folders of this machine, reading only the names in each file.
 
-Nothing is asked of fontconfig, Core Text or DirectWrite. A scan is made once, when the first family
-is looked up by name; ``DALA_FONT_PATH`` (folders, separated as in ``PATH``) is searched first.
+fontconfig, Core Text and DirectWrite are not used. The scan runs once, when a family is first
+looked up by name. ``DALA_FONT_PATH`` (folders, separated as in ``PATH``) is searched first.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from typing import BinaryIO, Final
 SUFFIXES: Final = (".ttf", ".otf", ".ttc", ".otc")
 
 _MAGIC: Final = (b"\x00\x01\x00\x00", b"OTTO", b"true", b"typ1")
-#: Tables of glyphs in colour: such a font is no help where letters are missing.
-_COLOURED: Final = frozenset((b"CBDT", b"sbix", b"COLR", b"SVG "))
+#: Tables of color glyphs.
+_COLOR_TABLES: Final = frozenset((b"CBDT", b"sbix", b"COLR", b"SVG "))
 
 
 @dataclass(frozen=True)
 class FontFile:
-    """One face in a font file, or in memory (``path`` is then the name of the package's font)."""
+    """A face in a font file, or in a Python package (``path`` is then the name of its font)."""
 
     path: str
     index: int
     family: str
-    #: Other names it goes by: its full name, its PostScript name, its legacy family.
+    #: Other names: full name, PostScript name, legacy family.
     names: tuple[str, ...]
     weight: int
     italic: bool
     #: 5 is normal, 3 condensed, 7 expanded.
     stretch: int = 5
-    #: The range of the weight axis, where it has one.
+    #: Range of the weight axis of a variable font.
     axis: tuple[float, float] | None = None
-    coloured: bool = False
+    color: bool = False
     package: str = field(default="", compare=False)
 
 
 def folders() -> list[pathlib.Path]:
-    """Where fonts usually are on this system, those of the user first."""
+    """Return the font folders of this system, those of the user first."""
     home = pathlib.Path.home()
-    told = [
+    configured = [
         pathlib.Path(one) for one in os.environ.get("DALA_FONT_PATH", "").split(os.pathsep) if one
     ]
     if sys.platform == "darwin":
@@ -63,11 +63,11 @@ def folders() -> list[pathlib.Path]:
         shared = os.environ.get("XDG_DATA_DIRS", "/usr/local/share:/usr/share").split(":")
         usual = [pathlib.Path(data) / "fonts", home / ".fonts"]
         usual += [pathlib.Path(one) / "fonts" for one in shared if one]
-    return told + usual
+    return configured + usual
 
 
 def scan(places: list[pathlib.Path] | None = None) -> list[FontFile]:
-    """Every face in these folders; files that cannot be read are passed over."""
+    """Return every face in folders; unreadable files are skipped."""
     found: list[FontFile] = []
     for place in folders() if places is None else places:
         for root, _, names in sorted(os.walk(place)):
@@ -82,23 +82,23 @@ def scan(places: list[pathlib.Path] | None = None) -> list[FontFile]:
 
 @lru_cache(maxsize=1)
 def system_fonts() -> tuple[FontFile, ...]:
-    """The faces on this machine, from a scan made once (``system_fonts.cache_clear()`` forgets)."""
+    """Return the faces on this machine; the scan is cached."""
     return tuple(scan())
 
 
 def read_file(path: str, package: str = "") -> list[FontFile]:
-    """The faces in one file.
+    """Return the faces in a file.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError, struct.error: it is no TrueType or OpenType font.
+        OSError: the file cannot be read.
+        ValueError, struct.error: it is not a TrueType or OpenType font.
     """
     with open(path, "rb") as file:
         return read_faces(file, path, package)
 
 
 def read_faces(file: BinaryIO, path: str, package: str = "") -> list[FontFile]:
-    """The faces in an open file."""
+    """Return the faces in an open file."""
     magic = file.read(4)
     if magic == b"ttcf":
         _, count = struct.unpack(">II", file.read(8))
@@ -108,7 +108,7 @@ def read_faces(file: BinaryIO, path: str, package: str = "") -> list[FontFile]:
     elif magic in _MAGIC:
         starts = (0,)
     else:
-        raise ValueError("no TrueType or OpenType font")
+        raise ValueError("not a TrueType or OpenType font")
     return [_read_face(file, start, index, path, package) for index, start in enumerate(starts)]
 
 
@@ -126,7 +126,7 @@ def _read_face(file: BinaryIO, start: int, index: int, path: str, package: str) 
     elif b"head" in tables:
         (style,) = struct.unpack_from(">H", _table(file, tables[b"head"]), 44)
         weight, italic = 700 if style & 1 else 400, bool(style & 2)
-    if weight < 10:  # old fonts count 1 to 9
+    if weight < 10:  # old fonts use 1 to 9
         weight *= 100
     axis = _weight_axis(_table(file, tables[b"fvar"])) if b"fvar" in tables else None
     others = {names[n] for n in (1, 4, 6, 16) if names.get(n)} - {family}
@@ -139,13 +139,13 @@ def _read_face(file: BinaryIO, start: int, index: int, path: str, package: str) 
         italic=italic,
         stretch=stretch or 5,
         axis=axis,
-        coloured=not _COLOURED.isdisjoint(tables),
+        color=not _COLOR_TABLES.isdisjoint(tables),
         package=package,
     )
 
 
 def may_have(file: FontFile, characters: str) -> bool:
-    """False where a file surely lacks one of the characters, so that it need not be opened."""
+    """Return False if a file lacks one of the characters, without opening the face."""
     if file.package:
         return True
     starts, ends = coverage(file.path, file.index)
@@ -158,7 +158,7 @@ def may_have(file: FontFile, characters: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def coverage(path: str, index: int) -> tuple[array[int], array[int]]:
-    """The characters a face maps to glyphs, as sorted ranges: their first and last ones."""
+    """Return the characters of a face as sorted ranges: their first and last code points."""
     with open(path, "rb") as file:
         start = 0
         if file.read(4) == b"ttcf":
@@ -189,7 +189,7 @@ def coverage(path: str, index: int) -> tuple[array[int], array[int]]:
 
 
 def _tables(file: BinaryIO, start: int) -> dict[bytes, tuple[int, int]]:
-    """Where each table is, by its tag."""
+    """Return offset and length of each table by its tag."""
     file.seek(start + 4)
     (count,) = struct.unpack(">H6x", file.read(8))
     entries = struct.iter_unpack(">4s4xII", file.read(16 * count))
@@ -203,7 +203,7 @@ def _table(file: BinaryIO, place: tuple[int, int], most: int = 1 << 20) -> bytes
 
 
 def _names(table: bytes) -> dict[int, str]:
-    """Names by their number; English ones where there are several languages."""
+    """Return names by their id, in English if there are several languages."""
     _, count, strings = struct.unpack_from(">HHH", table, 0)
     found: dict[int, tuple[int, str]] = {}
     for n in range(count):
