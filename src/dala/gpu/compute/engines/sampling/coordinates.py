@@ -7,10 +7,16 @@ tables, computed on the host in f64, give every engine exactly the same coordina
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Whole: TypeAlias = npt.NDArray[np.int32]
+Fraction: TypeAlias = npt.NDArray[np.float32]
+#: Integer x, fraction of x, integer y, fraction of y.
+Coordinates: TypeAlias = tuple[Whole, Fraction, Whole, Fraction]
 
 #: Coordinates are clamped to this, so that sums of two fit 32 bits.
 FAR: Final = float(1 << 29)
@@ -19,9 +25,8 @@ METHODS: Final = ("nearest", "bilinear", "bicubic")
 BORDERS: Final = ("constant", "clamp", "reflect", "wrap")
 
 
-def split(values: Any) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+def split(values: Floats) -> tuple[Whole, Fraction]:
     """Return integer parts and fractions, 0 <= fraction < 1; NaN becomes far outside."""
-    values = np.asarray(values, np.float64)
     values = np.clip(np.where(np.isnan(values), -FAR, values), -FAR, FAR)
     whole = np.floor(values)
     fraction = (values - whole).astype(np.float32)
@@ -38,26 +43,29 @@ def affine_tables(
     return _rows(a * x, d * x), _rows(b * y + c, e * y + f)
 
 
-def _rows(x: Any, y: Any) -> npt.NDArray[np.uint32]:
+def _rows(x: Floats, y: Floats) -> npt.NDArray[np.uint32]:
     parts = [part.view(np.uint32) for value in (x, y) for part in split(value)]
     return np.ascontiguousarray(np.stack(parts, axis=1))
 
 
-def affine(matrix: tuple[float, ...], height: int, width: int) -> tuple[Any, Any, Any, Any]:
+def affine(matrix: tuple[float, ...], height: int, width: int) -> Coordinates:
     """Return the coordinates of every output pixel: integer x, fraction, integer y, fraction."""
     columns, rows = affine_tables(matrix, height, width)
-    found: list[Any] = []
-    for axis in (0, 2):
-        whole = columns[None, :, axis].view(np.int32) + rows[:, None, axis].view(np.int32)
-        fraction = columns[None, :, axis + 1].view(np.float32) + rows[:, None, axis + 1].view(
-            np.float32
-        )
-        over = fraction >= 1.0
-        found += [whole + over, fraction - over.astype(np.float32)]
-    return found[0], found[1], found[2], found[3]
+    x, y = (_add(columns, rows, axis) for axis in (0, 2))
+    return *x, *y
 
 
-def perspective(matrix: tuple[float, ...], height: int, width: int) -> tuple[Any, Any, Any, Any]:
+def _add(
+    columns: npt.NDArray[np.uint32], rows: npt.NDArray[np.uint32], axis: int
+) -> tuple[Whole, Fraction]:
+    whole = columns[None, :, axis].view(np.int32) + rows[:, None, axis].view(np.int32)
+    parts = columns[None, :, axis + 1].view(np.float32), rows[:, None, axis + 1].view(np.float32)
+    fraction = parts[0] + parts[1]
+    over = fraction >= 1.0
+    return whole + over, fraction - over.astype(np.float32)
+
+
+def perspective(matrix: tuple[float, ...], height: int, width: int) -> Coordinates:
     """Return coordinates as :func:`affine` does, for a 3x3 matrix; 0 where the divisor is 0."""
     m = np.array(matrix, np.float64).reshape(3, 3)
     y, x = np.mgrid[:height, :width].astype(np.float64)

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from dala.gpu.compute.engines.base import Task
+from dala.typing import NDArray
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,7 +49,7 @@ class Taps:
         rows[:, 1:] = self.weights.astype(np.float32).view(np.uint32)
         return rows
 
-    def apply(self, a: Any, axis: int) -> Any:
+    def apply(self, a: NDArray, axis: int) -> NDArray:
         """Return the weighted sums along an axis of an array, in f64."""
         moved = np.moveaxis(a, axis, 0)
         shape = (-1,) + (1,) * (moved.ndim - 1)

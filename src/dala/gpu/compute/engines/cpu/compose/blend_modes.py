@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.compositing import BLENDS
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    Vector,
     f32,
     gather,
     hinted,
@@ -48,7 +49,7 @@ TO_SRGB: Final = (-0.06484378, 0.19804078, 1.117347, -0.32937187, 0.0788558)
 
 
 @native(fast=True)
-def to_linear(x: Any) -> Any:
+def to_linear(x: Vector) -> Vector:
     """Convert sRGB values to linear light."""
     curve = splat(f32(TO_LINEAR[6]), 16)
     for k in static((5, 4, 3, 2, 1, 0)):
@@ -57,7 +58,7 @@ def to_linear(x: Any) -> Any:
 
 
 @native(fast=True)
-def to_srgb(x: Any) -> Any:
+def to_srgb(x: Vector) -> Vector:
     """Convert linear light to sRGB values."""
     root = sqrt(sqrt(x))
     curve = splat(f32(TO_SRGB[4]), 16)
@@ -67,14 +68,14 @@ def to_srgb(x: Any) -> Any:
 
 
 @native
-def overlay(b: Any, s: Any) -> Any:
+def overlay(b: Vector, s: Vector) -> Vector:
     """Multiply where the first is dark, screen where it is light."""
     dark = f32(2) * b * s
     return select(b <= f32(0.5), dark, f32(1) - f32(2) * (f32(1) - b) * (f32(1) - s))
 
 
 @native(inline=False)
-def blend_channel(mode: i32, b: Any, s: Any) -> Any:
+def blend_channel(mode: i32, b: Vector, s: Vector) -> Vector:
     """Blend a channel of the backdrop and of the source, 0..1, by a mode."""
     zero, one = splat(f32(0), 16), splat(f32(1), 16)
     found = s
@@ -110,8 +111,16 @@ def blend_channel(mode: i32, b: Any, s: Any) -> Any:
 
 @native
 def composite(
-    d: Any, s: Any, alpha: Any, under: Any, scale: Any, mode: i32, *, shift: int, linear: bool
-) -> Any:
+    d: Vector,
+    s: Vector,
+    alpha: Vector,
+    under: Vector,
+    scale: Vector,
+    mode: i32,
+    *,
+    shift: int,
+    linear: bool,
+) -> Vector:
     """Return one channel of the result, shifted to its place; ``s`` is in 0..255."""
     byte = (d >> shift) & 255
     s = s * f32(INVERSE)

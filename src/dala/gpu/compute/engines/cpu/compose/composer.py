@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from itertools import chain, count
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -35,10 +35,9 @@ from dala.gpu.compute.engines.cpu.compose.records import (
     SIZED,
 )
 from dala.gpu.compute.engines.cpu.compose.tiles import draw_tiles
-from dala.gpu.compute.engines.cpu.memory import address_of, span_of
+from dala.gpu.compute.engines.cpu.memory import Memory, address_of, span_of
 from dala.gpu.compute.engines.cpu.native import compile_native
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from dala.typing import NDArray
 
 #: Pixels from which tiles are drawn in parallel, and pixels that a thread converts at a time.
 PARALLEL_PIXELS: Final = 1 << 14
@@ -64,16 +63,16 @@ class CPUComposer(Composer):
         #: Whether the job holds the current addresses of the buffers.
         self._current = False
         self._use_table(np.zeros((16, PICTURE_WORDS), np.int64))
-        self._sources: dict[int, Any] = {}
-        self._converted: dict[int, Array] = {}
+        self._sources: dict[int, Memory | NDArray] = {}
+        self._converted: dict[int, NDArray] = {}
         self._plans = np.zeros(1 << 9, np.int64)
         self._tables = np.zeros(1 << 12, np.int32)
         self._tiles = np.zeros(1 << 10, np.int32)
         #: Input and output of planning and drawing.
         self._job = bytearray(8 * JOB_WORDS)
         self._at_job = span_of(np.frombuffer(self._job, np.int64))
-        self._drawn: tuple[Array | None, int] = None, 0
-        self._filled: tuple[Any, int] = None, -1
+        self._drawn: tuple[NDArray | None, int] = None, 0
+        self._filled: tuple[tuple[int, int, int, int] | None, int] = None, -1
         self._rect = np.zeros(4, np.int32)
         self._at_rect = address_of(self._rect)
         self._runs: dict[tuple[int, int, int], Callable[[], None]] = {}
@@ -81,7 +80,7 @@ class CPUComposer(Composer):
         self._level = SIMPLE
         self._planner: Callable[[], None] | None = None
 
-    def _use_table(self, table: Array) -> None:
+    def _use_table(self, table: NDArray) -> None:
         """Replace the table of pictures; ``_entries`` is a faster view for setting its words."""
         self._table, self._current = table, False
         self._entries = memoryview(table).cast("B").cast("q")
@@ -98,15 +97,14 @@ class CPUComposer(Composer):
         self._table[number, PICTURE_HEIGHT] = height
         return number
 
-    def put(self, picture: int, source: Storage | Any, channels: int) -> None:
+    def put(self, picture: int, source: Storage | NDArray, channels: int) -> None:
         """Set the pixels of a picture. Gray is converted to RGBA now, RGB when a draw needs it."""
-        source_memory: Any
+        source_memory: Memory | NDArray
         if isinstance(source, Storage):
-            source_memory = source.handle
-            place = source_memory.address
+            memory: Memory = source.handle
+            source_memory, place = memory, memory.address
         else:
-            source_memory = source
-            place = address_of(source)
+            source_memory, place = source, address_of(source)
         if self._converted:
             self._converted.pop(picture, None)
         self._sources[picture] = source_memory
@@ -140,7 +138,7 @@ class CPUComposer(Composer):
         target: Storage,
         width: int,
         height: int,
-        draws: Array,
+        draws: NDArray,
         rects: Sequence[Rect],
         background: tuple[int, int, int, int] | None,
     ) -> None:
@@ -170,14 +168,14 @@ class CPUComposer(Composer):
         run = self._runs.get((tiles, chunk, self._level)) or self._runner(tiles, chunk)
         run()
 
-    def _plan(self, draws: Array) -> tuple[int, int]:
+    def _plan(self, draws: NDArray) -> tuple[int, int]:
         """Plan the job and cut it into tiles; return the number of tiles and of pixels."""
         count, job = len(draws), self._job
         if self._plans.size < count * PLAN_WORDS:
             self._plans, self._current = np.zeros(count * 2 * PLAN_WORDS, np.int64), False
         while True:
             if not self._current:
-                buffers: tuple[Array, ...] = self._plans, self._table, self._tables, self._tiles
+                buffers: tuple[NDArray, ...] = self._plans, self._table, self._tables, self._tiles
                 _BUFFERS(job, 0, *chain.from_iterable(span_of(buffer) for buffer in buffers))
                 self._current = True
             if self._planner is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.compositing import RING, SHADOW, SHADOW_STEPS
 from dala.gpu.compute.engines.cpu.compose.records import (
@@ -20,6 +20,7 @@ from dala.gpu.compute.engines.cpu.compose.records import (
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    Vector,
     ceil,
     copysign,
     exp,
@@ -57,7 +58,7 @@ def field64(draw: Array[i32], at: i64) -> f64:
 
 
 @native
-def offsets_x(draw: Array[i32], x: i64) -> Any:
+def offsets_x(draw: Array[i32], x: i64) -> Vector:
     """Return the horizontal distances of sixteen pixels from x on to the box's center."""
     return load(table(f32, LANES), 0, 16) + f32(f64(x) + f64(0.5) - field64(draw, CX))
 
@@ -127,7 +128,7 @@ def rotated_span(draw: Array[i32], y: i64, x0: i64, x1: i64) -> tuple[i64, i64]:
 
 
 @native(fast=True)
-def rounded_box(u: Any, v: Any, hw: f32, hh: f32, radius: f32) -> Any:
+def rounded_box(u: Vector, v: Vector, hw: f32, hh: f32, radius: f32) -> Vector:
     """Return the coverage of sixteen pixels by a rounded box around the origin."""
     zero = splat(f32(0), 16)
     r = max(min(min(radius, hw), hh), f32(0))
@@ -139,7 +140,7 @@ def rounded_box(u: Any, v: Any, hw: f32, hh: f32, radius: f32) -> Any:
 
 
 @native(fast=True)
-def erf_tail(a: Any) -> Any:
+def erf_tail(a: Vector) -> Vector:
     """Return 1 / (1 - erf(a)) for a >= 0, approximately."""
     q = f32(1) + a * (f32(0.278393) + a * (f32(0.230389) + a * (f32(0.000972) + a * f32(0.078108))))
     q = q * q
@@ -147,7 +148,7 @@ def erf_tail(a: Any) -> Any:
 
 
 @native(fast=True)
-def erf_difference(a: Any, b: Any) -> Any:
+def erf_difference(a: Vector, b: Vector) -> Vector:
     """Return the difference of the error function at two points, as the definition has it.
 
     Beyond 6 it is 1 to the last bit. One division serves both points.
@@ -160,7 +161,7 @@ def erf_difference(a: Any, b: Any) -> Any:
 
 
 @native(fast=True)
-def blurred_box(u: Any, v: Any, hw: f32, hh: f32, radius: f32, sigma: f32) -> Any:
+def blurred_box(u: Vector, v: Vector, hw: f32, hh: f32, radius: f32, sigma: f32) -> Vector:
     """Return sixteen pixels of a rounded box blurred by a Gaussian."""
     r = min(min(radius, hw), hh)
     zero = splat(f32(0), 16)

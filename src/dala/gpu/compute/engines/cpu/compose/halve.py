@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    Vector,
     hinted,
     i16,
     i64,
@@ -35,14 +36,14 @@ AHEAD: Final = 8192
 
 
 @native
-def quarter(a: Any, b: Any) -> Any:
+def quarter(a: Vector, b: Vector) -> Vector:
     """Return the means of neighbors in two vectors of row sums, two channels a word."""
     total = shuffle(a, b, _EVENS) + shuffle(a, b, _ODDS) + ROUND_UP
     return (total >> 2) & PAIR
 
 
 @native
-def four_to_one(a: Any, b: Any, c: Any, d: Any) -> Any:
+def four_to_one(a: Vector, b: Vector, c: Vector, d: Vector) -> Vector:
     """Return sixteen opaque pixels from two vectors of the upper row and two of the lower."""
     low = quarter((a & PAIR) + (c & PAIR), (b & PAIR) + (d & PAIR))
     high = quarter(((a >> 8) & PAIR) + ((c >> 8) & PAIR), ((b >> 8) & PAIR) + ((d >> 8) & PAIR))

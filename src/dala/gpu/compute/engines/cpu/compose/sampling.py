@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dala.gpu.compute.engines.compositing import NEAREST
 from dala.gpu.compute.engines.cpu.compose.coverage import field, offset_y, offsets_x
 from dala.gpu.compute.engines.cpu.compose.records import (
@@ -26,6 +24,7 @@ from dala.gpu.compute.engines.cpu.compose.records import (
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    Vector,
     ceil,
     f32,
     floor,
@@ -44,13 +43,13 @@ from dala.gpu.compute.engines.cpu.pixels.gather import byte_of, weigh_corners
 
 
 @native
-def clamp(x: Any, low: f32, high: f32) -> Any:
+def clamp(x: Vector, low: f32, high: f32) -> Vector:
     """Clamp sixteen numbers."""
     return max(min(x, splat(high, 16)), splat(low, 16))
 
 
 @native
-def texel(texels: Array[u32], x: Any, y: Any, width: i64) -> Any:
+def texel(texels: Array[u32], x: Vector, y: Vector, width: i64) -> Vector:
     """Return sixteen texels at integer positions inside the picture."""
     return gather(texels, in_range(i32, y) * i32(width) + in_range(i32, x))
 

@@ -15,6 +15,9 @@ T = TypeVar("T")
 S = TypeVar("S")
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+#: The annotation of an argument or result of any type: a vector, or a number.
+Vector: TypeAlias = Any
+
 if TYPE_CHECKING:
     u8: TypeAlias = int
     i8: TypeAlias = int

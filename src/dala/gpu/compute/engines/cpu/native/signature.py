@@ -28,7 +28,9 @@ def bind(
         where = f"{function.name}: argument {param.arg}"
         if kind is None:
             function.fail(
-                param, f"argument {param.arg} needs a type", "Annotate it, for example f32 or Any."
+                param,
+                f"argument {param.arg} needs a type",
+                "Annotate it, for example f32 or Vector.",
             )
         if kind == "any":
             given.append(arg if isinstance(arg, Span) else caller.value(arg))
@@ -116,7 +118,7 @@ def annotation(
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         node = ast.parse(node.value, mode="eval").body
     if isinstance(node, ast.Name):
-        if node.id == "Any":
+        if node.id in ("Any", "Vector"):
             return "any"
         found = lookup(function, node.id, statics)
         if found is bool:
@@ -132,7 +134,7 @@ def annotation(
     function.fail(
         place,
         f"{ast.unparse(node)!r} is not a native type",
-        "Types are bool, u8 to u64, i8 to i64, f32, f64, Array[...] of these, and Any.",
+        "Types are bool, u8 to u64, i8 to i64, f32, f64, Array[...] of these, and Vector.",
     )
 
 

@@ -8,7 +8,7 @@ long axis give an index each; a second pass chooses the best.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     S,
     T,
+    Vector,
     any_of,
     i64,
     independent,
@@ -32,6 +33,7 @@ from dala.gpu.compute.engines.cpu.ops.shared import (
     BLOCK,
     MAX,
     PIECE,
+    Statics,
     memories,
     native_type,
     pieces_for,
@@ -43,7 +45,7 @@ TILE: Final = 512
 
 
 @native
-def better(x: Any, y: Any, *, floating: bool) -> Any:
+def better(x: Vector, y: Vector, *, floating: bool) -> Vector:
     """Return where x counts as larger than y; NaN is the largest."""
     if floating:
         found = (x > y) | (isnan(x) & (y == y))
@@ -71,7 +73,7 @@ def find(a: Array[T], at: i64, value: T, *, T: type, lanes: int, floating: bool)
 
 
 @native
-def row_argmax(a: Array[T], *, T: type, lanes: int, floating: bool) -> Any:  # noqa: N803
+def row_argmax(a: Array[T], *, T: type, lanes: int, floating: bool) -> Vector:  # noqa: N803
     """Return the first index of the maximum of a row."""
     best = a[0]
     at = i64(0)
@@ -124,7 +126,7 @@ def columns(
     *,
     T: type,  # noqa: N803
     S: type,  # noqa: N803
-    index_type: Any,
+    index_type: type,
     floating: bool,
 ) -> None:
     """Process tiles of columns over pieces of ``length`` rows."""
@@ -189,7 +191,7 @@ def make_argmax(engine: Engine, task: Task) -> Runner:
     length = -(-n // splits)
     splits = -(-n // length)
     target = out if splits == 1 else I64
-    statics: dict[str, Any] = {"T": t, "floating": t.floating}
+    statics: Statics = {"T": t, "floating": t.floating}
     chunk = max(1, PIECE // (length * min(inner, TILE)))
     numbers: tuple[int, ...]
     if inner == 1:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
@@ -67,8 +68,8 @@ class Layout:
 
     rows: int
     pitch: int
-    shifts: np.ndarray[Any, Any]
-    offsets: np.ndarray[Any, Any]
+    shifts: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.int64]
 
     @property
     def plane(self) -> int:

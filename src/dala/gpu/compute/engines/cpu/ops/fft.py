@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import pi, prod
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from dala.gpu.compute.engines.cpu.ops import fft_stages, implements
 from dala.gpu.compute.engines.cpu.ops.fft_stages import EXCHANGED, PAIRS, REAL, masks_of
 from dala.gpu.compute.engines.cpu.ops.matmul import view
 from dala.gpu.compute.engines.cpu.threads import pool
+from dala.typing import NDArray
 
 #: Lines longer than this would need tables that take too much memory.
 LONGEST: Final = 1 << 22
@@ -26,10 +27,10 @@ LONGEST: Final = 1 << 22
 STRIP: Final = 2
 
 #: Numbers of a tile, about 20 us.
-FEW: Final = 8192
+TILE_NUMBERS: Final = 8192
 
 #: A pass: source, target, scratch.
-Pass = Callable[[Any, Any, Any], None]
+Pass: TypeAlias = Callable[[NDArray, NDArray, NDArray], None]
 
 
 @implements("fft", "ifft")
@@ -87,7 +88,7 @@ def _native(engine: Engine, task: Task, shape: tuple[int, ...]) -> Runner:
 
 def _share(items: int, each: int) -> tuple[int, int]:
     """Return the number of tiles, each with its own scratch, and the items of a tile."""
-    tile = max(1, FEW // each, -(-items // (2 * pool().threads)))
+    tile = max(1, TILE_NUMBERS // each, -(-items // (2 * pool().threads)))
     return -(-items // tile), tile
 
 
@@ -110,7 +111,7 @@ def _lines(
     near, turns = _short_twiddles(length, dtype), _twiddles(length, dtype)
     share = code.parallel(lines, tile)
 
-    def run(a: Any, out: Any, scratch: Any) -> None:
+    def run(a: NDArray, out: NDArray, scratch: NDArray) -> None:
         share(a, out, scratch, near, turns, length, tile, scale)
 
     return run, tiles * 4 * length
@@ -134,21 +135,22 @@ def _columns(
     turns = _twiddles(length, dtype)
     share = code.parallel(strips, tile)
 
-    def run(a: Any, out: Any, scratch: Any) -> None:
+    def run(a: NDArray, out: NDArray, scratch: NDArray) -> None:
         share(a, out, scratch, turns, length, width, strip, tile, scale)
 
     return run, tiles * 4 * length * strip
 
 
 @lru_cache(maxsize=16)
-def _twiddles(length: int, dtype: str) -> Any:
+def _twiddles(length: int, dtype: str) -> NDArray:
     """Return exp(-2 pi i n / length) for every n, as pairs."""
     turns = np.exp(-2j * pi / length * np.arange(length))
-    return turns.view(np.float64).astype(NUMPY[dtype])
+    found: NDArray = turns.view(np.float64).astype(NUMPY[dtype])
+    return found
 
 
 @lru_cache(maxsize=16)
-def _short_twiddles(length: int, dtype: str) -> Any:
+def _short_twiddles(length: int, dtype: str) -> NDArray:
     """Return the twiddle factors of the stages with steps 1 and 4."""
     found = []
     for step in (1, 4):
@@ -182,7 +184,7 @@ def _numpy(task: Task) -> Runner:
     return run
 
 
-def _of_real(a: Any, out: Any, axes: tuple[int, ...]) -> None:
+def _of_real(a: NDArray, out: NDArray, axes: tuple[int, ...]) -> None:
     """Complete the transform of real numbers from its first half, by conjugate symmetry."""
     length = a.shape[-1]
     np.fft.rfftn(a, axes=axes, out=out[..., : length // 2 + 1])

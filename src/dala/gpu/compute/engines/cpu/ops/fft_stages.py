@@ -7,12 +7,13 @@ first stage splits them and the last joins them.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
+    Vector,
     i64,
     load,
     shuffle,
@@ -52,7 +53,7 @@ def masks_of(lanes: int, step: int) -> Masks:
 
 
 @native
-def real_part(a: Array[T], at: i64, *, T: type, lanes: int, form: int, masks: Masks) -> Any:  # noqa: N803
+def real_part(a: Array[T], at: i64, *, T: type, lanes: int, form: int, masks: Masks) -> Vector:  # noqa: N803
     """Load real parts; the imaginary ones where the parts are exchanged."""
     if form == REAL or form == APART:  # noqa: SIM109 - native code has no `in`
         return load(a, at, lanes)
@@ -74,7 +75,7 @@ def imaginary_part(
     lanes: int,
     form: int,
     masks: Masks,
-) -> Any:
+) -> Vector:
     """Load imaginary parts; ``b`` holds them if they are separate."""
     if form == REAL:
         return splat(T(0), lanes)
@@ -92,10 +93,10 @@ def imaginary_part(
 def put_four(
     out: Array[T],
     at: i64,
-    a: Any,
-    b: Any,
-    c: Any,
-    d: Any,
+    a: Vector,
+    b: Vector,
+    c: Vector,
+    d: Vector,
     *,
     T: type,  # noqa: N803
     masks: Masks,
@@ -201,8 +202,8 @@ def long_stage(
 def put(
     out: Array[T],
     at: i64,
-    re: Any,
-    im: Any,
+    re: Vector,
+    im: Vector,
     scale: T,
     *,
     T: type,  # noqa: N803

@@ -7,7 +7,7 @@ bin is estimated, a vector at a time, and then corrected by the bins' edges.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
+    Vector,
     f32,
     f64,
     i32,
@@ -62,7 +63,7 @@ def count_bytes(a: Array[u8], counts: Array[u32], length: i64, start: i64, end: 
 
 
 @native
-def guess_bin(x: Any, low: Any, scale: f64, most: i32, *, kind: int) -> Any:
+def guess_bin(x: Vector, low: Vector, scale: f64, most: i32, *, kind: int) -> Vector:
     """Return an estimate of the bin of a number, which is at least ``low`` or not counted."""
     if kind == 0:
         g = in_range(i32, min(max((x - low) * f32(scale), 0.0), f32(most)))

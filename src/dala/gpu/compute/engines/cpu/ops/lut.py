@@ -8,9 +8,10 @@ entries, then the block is stored. Curves of bytes become a table of 256 entries
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native, native
@@ -18,6 +19,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     S,
     T,
+    Vector,
     f32,
     i32,
     i64,
@@ -33,7 +35,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     view,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import memories
+from dala.gpu.compute.engines.cpu.ops.shared import Statics, memories
 
 #: Pixels of a block, whose intermediate values fit the nearest cache.
 BLOCK: Final = 128
@@ -200,7 +202,7 @@ def store_block(
 
 
 @native
-def alpha(src: Array[T], k: i64, *, T: type, S: type, channels: int) -> Any:  # noqa: N803
+def alpha(src: Array[T], k: i64, *, T: type, S: type, channels: int) -> Vector:  # noqa: N803
     """Return the alpha to store: the pixel's, or full."""
     if u8 == S:
         if channels == 3:
@@ -325,7 +327,7 @@ def curves_of_floats(
 def make_lut_apply(engine: Engine, task: Task) -> Runner:
     """Return the runner for the picture's and the table's kinds."""
     image, lut = task.inputs
-    kinds = {"S": _NATIVE[task.output.dtype], "channels": image.shape[2]}
+    kinds: Statics = {"S": _NATIVE[task.output.dtype], "channels": image.shape[2]}
     kinds["stored"] = task.output.shape[2]
     total = image.shape[0] * image.shape[1]
     if len(lut.shape) == 4:
@@ -351,7 +353,7 @@ def _mixed(task: Task) -> tuple[float, float]:
     return task["amount"] * white, (1.0 - task["amount"]) * white / unit
 
 
-def _cubes(task: Task, total: int, kinds: dict[str, Any]) -> Runner:
+def _cubes(task: Task, total: int, kinds: Statics) -> Runner:
     image, lut = task.inputs
     size = lut.shape[0]
     entries = size**3
@@ -365,7 +367,7 @@ def _cubes(task: Task, total: int, kinds: dict[str, Any]) -> Runner:
         **kinds,
     ).parallel(total, TILE)
     lows, scales = _domain(task)
-    spare: list[np.ndarray[Any, Any]] = []
+    spare: list[npt.NDArray[np.float32]] = []
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         (src, table), out = memories(inputs, output)
@@ -381,7 +383,7 @@ def _cubes(task: Task, total: int, kinds: dict[str, Any]) -> Runner:
     return run
 
 
-def _curves_of_bytes(task: Task, total: int, kinds: dict[str, Any]) -> Runner:
+def _curves_of_bytes(task: Task, total: int, kinds: Statics) -> Runner:
     amount, keep = _mixed(task)
     lows, scales = (np.array(v)[:, None] for v in _domain(task))
     size = task.inputs[1].shape[0]
@@ -406,7 +408,7 @@ def _curves_of_bytes(task: Task, total: int, kinds: dict[str, Any]) -> Runner:
     return run
 
 
-def _curves_of_floats(task: Task, total: int, kinds: dict[str, Any]) -> Runner:
+def _curves_of_floats(task: Task, total: int, kinds: Statics) -> Runner:
     amount, keep = _mixed(task)
     lows, scales = (np.array(v, np.float32) for v in _domain(task))
     size = task.inputs[1].shape[0]

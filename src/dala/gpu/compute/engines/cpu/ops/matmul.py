@@ -6,9 +6,9 @@ BLAS has no integer products. Products of u8 are summed in floats, which hold th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Any, Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import freed
-
-Array = np.ndarray[Any, Any]
+from dala.typing import NDArray
 
 #: Sums of this many products of two 16-bit numbers are exact in f64.
 EXACT_PRODUCTS: Final = 1 << 21
@@ -26,10 +25,16 @@ EXACT_PRODUCTS: Final = 1 << 21
 MIN_BLAS_STEPS: Final = 1 << 14
 
 
-def view(storage: Storage, shape: tuple[int, ...], dtype: str) -> Array:
+class Multiply(Protocol):
+    """A product of two arrays into a third."""
+
+    def __call__(self, left: NDArray, right: NDArray, /, *, out: NDArray) -> object: ...
+
+
+def view(storage: Storage, shape: tuple[int, ...], dtype: str) -> NDArray:
     """Return a buffer's memory as an array, which keeps the memory alive."""
     try:
-        array: Array = storage.handle.array.view(NUMPY[dtype]).reshape(shape)
+        array: NDArray = storage.handle.array.view(NUMPY[dtype]).reshape(shape)
     except AttributeError:
         raise freed() from None
     return array
@@ -64,7 +69,7 @@ def make_matmul(engine: Engine, task: Task) -> Runner:
     return run
 
 
-def _multiply(task: Task) -> Callable[..., Any]:
+def _multiply(task: Task) -> Multiply:
     a = task.inputs[0]
     inner = a.shape[-2 if task["transpose_a"] else -1]
     steps = prod(task.output.shape) * inner
@@ -80,15 +85,15 @@ def _multiply(task: Task) -> Callable[..., Any]:
     return np.matmul
 
 
-def _through(kind: type[np.floating[Any]]) -> Callable[..., Any]:
-    def multiply(left: Array, right: Array, out: Array) -> None:
+def _through(kind: type[np.float32 | np.float64]) -> Multiply:
+    def multiply(left: NDArray, right: NDArray, out: NDArray) -> None:
         found = np.matmul(left.astype(kind), right.astype(kind))
         out[...] = found.astype(np.int64).astype(np.int32)
 
     return multiply
 
 
-def _by_halves(left: Array, right: Array, out: Array) -> None:
+def _by_halves(left: NDArray, right: NDArray, out: NDArray) -> None:
     """Multiply 32-bit integers modulo 2**32: al * bl + 2**16 * (ah * bl + al * bh)."""
     low_a, high_a = _halves(left)
     low_b, high_b = _halves(right)
@@ -100,6 +105,6 @@ def _by_halves(left: Array, right: Array, out: Array) -> None:
     out[...] = low.astype(out.dtype)
 
 
-def _halves(numbers: Array) -> tuple[Array, Array]:
+def _halves(numbers: NDArray) -> tuple[NDArray, NDArray]:
     bits = numbers.view(np.uint32)
     return (bits & np.uint32(0xFFFF)).astype(np.float64), (bits >> np.uint32(16)).astype(np.float64)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
+    Vector,
     bits,
     exp,
     f32,
@@ -47,7 +48,7 @@ ROWS: Final = 64
 
 # softmax --------------------------------------------------------------------------------------
 @native
-def exp_below(x: Any, *, short: bool) -> Any:
+def exp_below(x: Vector, *, short: bool) -> Vector:
     """Return exp(x) for x <= 0 or NaN; results below the smallest normal number are 0."""
     if short:
         low = max(x, -87.336544)
@@ -76,7 +77,7 @@ def exponentials(
     T: type,  # noqa: N803
     lanes: int,
     short: bool,
-) -> Any:
+) -> Vector:
     """Write exp(x - m) and return the sum."""
     s0 = splat(T(0), lanes)
     s1 = s0

@@ -8,7 +8,7 @@ in short blocks, and the blocks in f64.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     S,
     T,
+    Vector,
     i64,
     independent,
     local,
@@ -31,6 +32,7 @@ from dala.gpu.compute.engines.cpu.ops.shared import (
     MIN,
     PIECE,
     SUM,
+    Statics,
     extreme,
     memories,
     native_type,
@@ -55,7 +57,7 @@ Pass: TypeAlias = Callable[[Memory | NDArray, Memory | NDArray], None]
 
 # native code ----------------------------------------------------------------------------------
 @native
-def put(out: Array[S], at: i64, total: Any, *, S: type, saturate: bool) -> None:  # noqa: N803
+def put(out: Array[S], at: i64, total: Vector, *, S: type, saturate: bool) -> None:  # noqa: N803
     """Store a result as its dtype holds it."""
     if saturate:
         out[at] = S(min(total, 255))
@@ -75,8 +77,8 @@ def rows(
     *,
     T: type,  # noqa: N803
     S: type,  # noqa: N803
-    narrow: Any,
-    wide: Any,
+    narrow: type,
+    wide: type,
     kind: int,
     saturate: bool,
     lanes: int,
@@ -108,8 +110,8 @@ def short_rows(
     *,
     T: type,  # noqa: N803
     S: type,  # noqa: N803
-    narrow: Any,
-    wide: Any,
+    narrow: type,
+    wide: type,
     kind: int,
     saturate: bool,
     n: int,
@@ -138,8 +140,8 @@ def columns(
     *,
     T: type,  # noqa: N803
     S: type,  # noqa: N803
-    narrow: Any,
-    wide: Any,
+    narrow: type,
+    wide: type,
     kind: int,
     saturate: bool,
 ) -> None:
@@ -249,7 +251,7 @@ def _fat_pass(kind: int, t: Type, out: Type, layout: Layout, together: int) -> P
     return _then(first, kind, wide, out, (outer, splits * together, inner))
 
 
-def _statics(kind: int, t: Type, out: Type) -> dict[str, Any]:
+def _statics(kind: int, t: Type, out: Type) -> Statics:
     narrow, wide = sum_types(t) if kind == SUM else (t, t)
     saturate = kind == SUM and out == U8
     return {"T": t, "S": out, "narrow": narrow, "wide": wide, "kind": kind, "saturate": saturate}
@@ -264,7 +266,8 @@ def pieces_of_rows(
     if n <= SHORT and splits == 1:
         short = compile_native(short_rows, n=n, **statics).parallel(outer, max(1, PIECE // n))
         return lambda a, b: short(a, b)
-    code = compile_native(rows, lanes=64 // statics["narrow"].size, **statics)
+    narrow = sum_types(t)[0] if kind == SUM else t
+    code = compile_native(rows, lanes=64 // narrow.size, **statics)
     run = code.parallel(outer * splits, max(1, PIECE // length))
     return lambda a, b: run(a, b, n, length, splits)
 

@@ -8,7 +8,7 @@ are split into pieces: first the sum of each, then each piece from the sum of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     S,
     T,
+    Vector,
     i64,
     independent,
     load,
@@ -27,12 +28,13 @@ from dala.gpu.compute.engines.cpu.native.names import (
     static,
     store,
 )
-from dala.gpu.compute.engines.cpu.native.types import I64, U8, U32
+from dala.gpu.compute.engines.cpu.native.types import I64, U8, U32, Type
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.reduce import pieces_of_columns, pieces_of_rows
 from dala.gpu.compute.engines.cpu.ops.shared import (
     PIECE,
     SUM,
+    Statics,
     memories,
     native_type,
     numpy_type,
@@ -47,7 +49,7 @@ F = TypeVar("F")
 
 
 @native
-def as_stored(sums: Any, carry: Any, *, narrow: Any, out: Any) -> Any:
+def as_stored(sums: Vector, carry: Vector, *, narrow: Type, out: Type) -> Vector:
     """Return running sums plus the sum before them, as their dtype holds them."""
     if out == U8:
         found = U8(min(sums + narrow(min(carry, 255)), 255))
@@ -70,9 +72,9 @@ def rows(
     T: type,  # noqa: N803
     S: type,  # noqa: N803
     F: type,  # noqa: N803
-    narrow: Any,
+    narrow: type,
     lanes: int,
-    shifts: Any,
+    shifts: tuple[int, ...],
 ) -> None:
     """Scan pieces of rows, each starting with the sum of those before it."""
     nothing = splat(narrow(0), lanes)
@@ -159,7 +161,7 @@ def make_cumsum(engine: Engine, task: Task) -> Runner:
     splits = pieces_for(outer * tiles, n * width)
     length = -(-n // splits)
     splits = -(-n // length)
-    statics: dict[str, Any] = {"T": t, "S": out, "F": wide}
+    statics: Statics = {"T": t, "S": out, "F": wide}
     numbers: tuple[int, ...]
     if inner == 1:
         lanes = 64 // narrow.size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
+    Vector,
     hmax,
     hmin,
     hsum,
@@ -43,12 +44,16 @@ LANE_NUMBERS: Final = tuple(range(64))
 _NATIVE: Final = {"s32": "i32", "s64": "i64"}
 
 
+#: Keyword arguments of ``compile_native``: compile-time constants of any type.
+Statics: TypeAlias = dict[str, Any]
+
+
 def native_type(dtype: str) -> Type:
     """Return native code's type for a dtype."""
     return BY_NAME[_NATIVE.get(dtype, dtype)]
 
 
-def numpy_type(t: Type) -> np.dtype[Any]:
+def numpy_type(t: Type) -> np.dtype[np.generic]:
     """Return NumPy's dtype for a type of native code."""
     kind = "f" if t.floating else "i" if t.signed else "u"
     return np.dtype(f"{kind}{t.size}")
@@ -84,13 +89,13 @@ def pieces_for(items: int, size: int) -> int:
 
 # native code ----------------------------------------------------------------------------------
 @native
-def first_lanes(count: i64, *, lanes: int) -> Any:
+def first_lanes(count: i64, *, lanes: int) -> Vector:
     """Return a mask of the first ``count`` lanes."""
     return load(table(i32, LANE_NUMBERS), 0, lanes) < i32(count)
 
 
 @native
-def row_sum(a: Array[T], *, T: type, narrow: Any, lanes: int) -> Any:  # noqa: N803
+def row_sum(a: Array[T], *, T: type, narrow: type, lanes: int) -> Vector:  # noqa: N803
     """Return a sum, in several accumulators."""
     s0 = splat(narrow(0), lanes)
     s1 = s0
@@ -112,7 +117,7 @@ def row_sum(a: Array[T], *, T: type, narrow: Any, lanes: int) -> Any:  # noqa: N
 
 
 @native
-def row_total(a: Array[T], *, T: type, narrow: Any, wide: Any, lanes: int) -> Any:  # noqa: N803
+def row_total(a: Array[T], *, T: type, narrow: type, wide: type, lanes: int) -> Vector:  # noqa: N803
     """Return a sum, in blocks."""
     total = wide(0)
     i = i64(0)
@@ -124,13 +129,13 @@ def row_total(a: Array[T], *, T: type, narrow: Any, wide: Any, lanes: int) -> An
 
 
 @native
-def extreme(x: Any, y: Any, *, kind: int) -> Any:
+def extreme(x: Vector, y: Vector, *, kind: int) -> Vector:
     """Return the larger or the smaller of two; NaN if either is."""
     return maximum(x, y) if kind == MAX else minimum(x, y)
 
 
 @native
-def row_extreme(a: Array[T], *, T: type, kind: int, lanes: int) -> Any:  # noqa: N803
+def row_extreme(a: Array[T], *, T: type, kind: int, lanes: int) -> Vector:  # noqa: N803
     """Return the maximum or the minimum of a row."""
     n = len(a)
     if n < lanes:

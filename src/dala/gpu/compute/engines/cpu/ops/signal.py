@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
@@ -13,6 +13,7 @@ from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
+    Vector,
     f32,
     f64,
     fma,
@@ -34,7 +35,7 @@ ACROSS: Final = 8
 
 
 @native(fast=True)
-def dot(a: Array[T], taps: Array[T], at: i64, *, T: type) -> Any:  # noqa: N803
+def dot(a: Array[T], taps: Array[T], at: i64, *, T: type) -> Vector:  # noqa: N803
     """Return one result of the full convolution, near the ends."""
     total = T(0)
     for k in range(max(at - len(a) + 1, 0), min(at + 1, len(taps))):

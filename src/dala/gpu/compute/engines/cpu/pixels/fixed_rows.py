@@ -10,11 +10,12 @@ are spread to four for that.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    Vector,
     hinted,
     i16,
     i32,
@@ -56,7 +57,7 @@ _FULL_ALPHA: Final = (0, 0, 0, 255) * 8
 
 
 @native
-def upper(a: Any, b: Any) -> Any:
+def upper(a: Vector, b: Vector) -> Vector:
     """Return the upper half of a product: one instruction on most machines."""
     return i16((i32(a) * i32(b)) >> 16)
 
@@ -124,7 +125,7 @@ def sum_down_any(
 @native
 def two_tap_products(
     line: Array[i16], first: Array[i32], weights: Array[i16], x: i64, *, n: int, channels: int
-) -> Any:
+) -> Vector:
     """Return the products of four pixels with two taps each."""
     order = static(PAIRS_OF_TAPS[n])
     p = load(line, first[x + static(order[0])], 8)
@@ -142,7 +143,7 @@ def two_tap_products(
 def four_tap_products(
     line: Array[i16], first: Array[i32], weights: Array[i16], x: i64,
     *, chunks: int, n: int, channels: int,
-) -> Any:  # fmt: skip
+) -> Vector:  # fmt: skip
     """Return the products of two pixels with four taps each, or their sums over two chunks."""
     order = static(FOURS_OF_TAPS[n])
     p = i64(first[x + static(order[0])])
@@ -157,7 +158,7 @@ def four_tap_products(
 
 
 @native
-def four_taps(line: Array[i16], p: i64, q: i64, *, channels: int) -> Any:
+def four_taps(line: Array[i16], p: i64, q: i64, *, channels: int) -> Vector:
     """Load four taps of two pixels."""
     taken = shuffle(load(line, p, 16), load(line, q, 16), _ALL)
     return shuffle(taken, taken, _SIXTEENS) if channels == 3 else taken
@@ -166,7 +167,7 @@ def four_taps(line: Array[i16], p: i64, q: i64, *, channels: int) -> Any:
 @native
 def sum_eight(
     line: Array[i16], first: Array[i32], weights: Array[i16], x: i64, *, taps: int, channels: int
-) -> Any:
+) -> Vector:
     """Return the sums of eight output pixels from x on, four numbers each."""
     if taps <= 2:
         even = two_tap_products(line, first, weights, x, n=0, channels=channels)
@@ -184,7 +185,7 @@ def sum_eight(
 
 
 @native
-def store_pixels(out: Array[u8], at: i64, pixels: Any, count: i64, *, channels: int) -> None:
+def store_pixels(out: Array[u8], at: i64, pixels: Vector, count: i64, *, channels: int) -> None:
     """Store up to eight pixels of four bytes as pixels of three or four."""
     if count >= 8 and channels == 4:
         store(out, at, pixels)

@@ -6,13 +6,14 @@ RGBA8 with alpha are weighted by it: their sums are premultiplied.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     S,
     T,
+    Vector,
     f32,
     hinted,
     i32,
@@ -74,7 +75,9 @@ def sum_down(
 
 # across ---------------------------------------------------------------------------------------
 @native(fast=True)
-def sum_pixel(line: Array[f32], at: i64, weights: Array[f32], *, channels: int, taps: int) -> Any:
+def sum_pixel(
+    line: Array[f32], at: i64, weights: Array[f32], *, channels: int, taps: int
+) -> Vector:
     """Return the weighted sum of neighboring pixels: four lanes, of which ``channels`` count."""
     if channels == 1:
         one = f32(0)
@@ -158,7 +161,7 @@ def premultiplied_row(
 
 
 @native
-def channel_of(sums: Array[f32], at: i64, *, channel: int) -> Any:
+def channel_of(sums: Array[f32], at: i64, *, channel: int) -> Vector:
     """Return one channel of sixteen pixels of four numbers."""
     lanes = static(_CHANNEL_LANES[channel])
     left = shuffle(load(sums, at, 16), load(sums, at + 16, 16), lanes)
@@ -167,7 +170,7 @@ def channel_of(sums: Array[f32], at: i64, *, channel: int) -> Any:
 
 
 @native
-def straight_colors(sums: Array[f32], at: i64, alpha: Any) -> Any:
+def straight_colors(sums: Array[f32], at: i64, alpha: Vector) -> Vector:
     """Return red, green and blue, 0..255, of sixteen premultiplied pixels."""
     scale = f32(255) / max(alpha, splat(f32(0.5), 16))
     r, g = channel_of(sums, at, channel=0), channel_of(sums, at, channel=1)

@@ -5,12 +5,13 @@ All pixels that a sample reads must be inside the picture; borders are the calle
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
+    Vector,
     f32,
     i32,
     i64,
@@ -43,7 +44,7 @@ def nearest_row(
 
 
 @native
-def pixel(source: Array[T], at: i64, *, T: type, channels: int) -> Any:  # noqa: N803
+def pixel(source: Array[T], at: i64, *, T: type, channels: int) -> Vector:  # noqa: N803
     """Return the pixel at an element: a number, or a vector of four."""
     if channels == 1:
         return f32(source[at])
@@ -55,15 +56,24 @@ def pixel(source: Array[T], at: i64, *, T: type, channels: int) -> Any:  # noqa:
 
 # bilinear -------------------------------------------------------------------------------------
 @native
-def byte_of(words: Any, *, channel: int) -> Any:
+def byte_of(words: Vector, *, channel: int) -> Vector:
     """Return one channel of packed pixels as f32."""
     return f32(i32((words >> static(8 * channel)) & 255))
 
 
 @native(fast=True)
 def weigh_corners(
-    a: Any, b: Any, c: Any, d: Any, wa: Any, wb: Any, wc: Any, wd: Any, *, channel: int
-) -> Any:
+    a: Vector,
+    b: Vector,
+    c: Vector,
+    d: Vector,
+    wa: Vector,
+    wb: Vector,
+    wc: Vector,
+    wd: Vector,
+    *,
+    channel: int,
+) -> Vector:
     """Return the weighted sum of one channel over the four corners of sixteen samples."""
     upper = wa * byte_of(a, channel=channel) + wb * byte_of(b, channel=channel)
     lower = wc * byte_of(c, channel=channel) + wd * byte_of(d, channel=channel)
@@ -74,7 +84,7 @@ def weigh_corners(
 def bilinear(
     source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
     *, T: type, channels: int,  # noqa: N803
-) -> Any:  # fmt: skip
+) -> Vector:  # fmt: skip
     """Return one bilinear sample; ``at`` is the element of its upper left pixel.
 
     One pixel of all channels at a time, as its neighbors are one load: for pictures with channels
@@ -102,7 +112,7 @@ def bilinear(
 def bilinear_scalar(
     source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
     *, T: type, channels: int,  # noqa: N803
-) -> Any:  # fmt: skip
+) -> Vector:  # fmt: skip
     """Return one bilinear sample, each of its pixels read by itself."""
     nw = pixel(source, at, channels=channels)
     ne = pixel(source, at + channels, channels=channels)
@@ -112,7 +122,7 @@ def bilinear_scalar(
 
 
 @native(fast=True)
-def mix_corners(nw: Any, ne: Any, sw: Any, se: Any, part_x: f32, part_y: f32) -> Any:
+def mix_corners(nw: Vector, ne: Vector, sw: Vector, se: Vector, part_x: f32, part_y: f32) -> Vector:
     """Interpolate between four pixels."""
     above, below = nw + (ne - nw) * part_x, sw + (se - sw) * part_x
     return above + (below - above) * part_y
@@ -120,7 +130,7 @@ def mix_corners(nw: Any, ne: Any, sw: Any, se: Any, part_x: f32, part_y: f32) ->
 
 # bicubic --------------------------------------------------------------------------------------
 @native(fast=True)
-def cubic_weights(t: f32) -> Any:
+def cubic_weights(t: f32) -> Vector:
     """Return the weights of four pixels, a = -0.75."""
     d = vec(t + 1.0, t, 1.0 - t, 2.0 - t)
     near = (1.25 * d - 2.25) * d * d + 1.0
@@ -132,7 +142,7 @@ def cubic_weights(t: f32) -> Any:
 def bicubic(
     source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
     *, T: type, channels: int,  # noqa: N803
-) -> Any:  # fmt: skip
+) -> Vector:  # fmt: skip
     """Return one bicubic sample; ``at`` is the element of the first of its sixteen pixels."""
     wx, wy = cubic_weights(part_x), cubic_weights(part_y)
     if channels == 4:

@@ -10,11 +10,12 @@ correctly). Colors with a fractional coverage are computed in f32.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    Vector,
     all_of,
     f32,
     hinted,
@@ -88,7 +89,7 @@ def over_pixel(d: u32, s: u32) -> u32:
 
 # sixteen pixels -------------------------------------------------------------------------------
 @native
-def as_halves(words: Any) -> Any:
+def as_halves(words: Vector) -> Vector:
     """Reinterpret sixteen words as 32 numbers of 16 bits."""
     room = local(u32, 16)
     store(room, 0, words)
@@ -96,7 +97,7 @@ def as_halves(words: Any) -> Any:
 
 
 @native
-def as_words(halves: Any) -> Any:
+def as_words(halves: Vector) -> Vector:
     """Reinterpret 32 numbers of 16 bits as sixteen words."""
     room = local(u16, 32)
     store(room, 0, halves)
@@ -104,7 +105,7 @@ def as_words(halves: Any) -> Any:
 
 
 @native
-def divide_255(even: Any, odd: Any) -> Any:
+def divide_255(even: Vector, odd: Vector) -> Vector:
     """Divide sums of products plus 128 by 255, and pack even and odd channels as bytes."""
     low = u16((u32(even) * 257) >> 16)
     high = u16((u32(odd) * 257) >> 16)
@@ -112,7 +113,7 @@ def divide_255(even: Any, odd: Any) -> Any:
 
 
 @native
-def over_opaque(d: Any, s: Any) -> Any:
+def over_opaque(d: Vector, s: Vector) -> Vector:
     """Return sixteen pixels over sixteen opaque ones."""
     back, front = as_halves(d), as_halves(s)
     a = shuffle(front, front, _ALPHA_LANES) >> 8
@@ -124,7 +125,7 @@ def over_opaque(d: Any, s: Any) -> Any:
 
 
 @native
-def over_any(d: Any, s: Any) -> Any:
+def over_any(d: Vector, s: Vector) -> Vector:
     """Return sixteen pixels over sixteen pixels, whatever their alphas.
 
     A pixel under a transparent one keeps its color, even if it is transparent too.
@@ -193,20 +194,20 @@ def over_some(pixels: Array[u32], at: i64, source: Array[u32], first: i64, count
 
 # colors with coverage -------------------------------------------------------------------------
 @native
-def round_bytes(values: Any) -> Any:
+def round_bytes(values: Vector) -> Vector:
     """Round numbers of 0..255, halves up."""
     return u32(in_range(i32, values + f32(0.5)))
 
 
 @native
-def channels_of(words: Any) -> Any:
+def channels_of(words: Vector) -> Vector:
     """Return red, green and blue of sixteen pixels, 0..255."""
     r, g, b = words & 255, (words >> 8) & 255, (words >> 16) & 255
     return f32(i32(r)), f32(i32(g)), f32(i32(b))
 
 
 @native(fast=True)
-def cover_opaque(d: Any, r: Any, g: Any, b: Any, alpha: Any) -> Any:
+def cover_opaque(d: Vector, r: Vector, g: Vector, b: Vector, alpha: Vector) -> Vector:
     """Return colors of 0..255 with alphas of 0..1 over sixteen opaque pixels."""
     dr, dg, db = channels_of(d)
     red = round_bytes(dr + (r - dr) * alpha)
@@ -216,7 +217,7 @@ def cover_opaque(d: Any, r: Any, g: Any, b: Any, alpha: Any) -> Any:
 
 
 @native(inline=False, fast=True)
-def cover_any(d: Any, r: Any, g: Any, b: Any, alpha: Any) -> Any:
+def cover_any(d: Vector, r: Vector, g: Vector, b: Vector, alpha: Vector) -> Vector:
     """Return colors of 0..255 with alphas of 0..1 over sixteen pixels.
 
     The result for a pixel does not depend on its neighbors: opaque pixels are rounded as
@@ -236,7 +237,7 @@ def cover_any(d: Any, r: Any, g: Any, b: Any, alpha: Any) -> Any:
 
 
 @native
-def cover(d: Any, r: Any, g: Any, b: Any, alpha: Any) -> Any:
+def cover(d: Vector, r: Vector, g: Vector, b: Vector, alpha: Vector) -> Vector:
     """Return colors over sixteen pixels; the shorter code where all of those are opaque."""
     if all_of(d >= OPAQUE):
         return cover_opaque(d, r, g, b, alpha)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
@@ -29,7 +30,10 @@ from dala.gpu.compute.engines.cpu.pixels.taps import (
 from dala.gpu.compute.engines.cpu.threads import pool
 from dala.gpu.compute.engines.registry import run_on_host
 from dala.gpu.compute.engines.sampling.taps import Axis, Taps, task_axes
+from dala.typing import NDArray
 
+#: Fills the padding of a tensor in its memory.
+Fill: TypeAlias = Callable[[NDArray], None]
 _NATIVE: Final = {"f32": f32, "u8": u8}
 #: Loops over up to this many taps are unrolled.
 UNROLLED_TAPS: Final = 8
@@ -68,7 +72,7 @@ def _nearest(dtype: str, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels:
     return _runner(code.parallel(y.size, rows_of_tile(y.size, x.size), fixed=fixed))
 
 
-def _runner(run_rows: Callable[..., None], fill_padding: Any = None) -> Runner:
+def _runner(run_rows: Callable[..., None], fill_padding: Fill | None = None) -> Runner:
     """Return what runs code on the source's and the target's memory, after ``fill_padding``."""
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values = ()) -> None:
@@ -179,7 +183,7 @@ def rows_of_tile(rows: int, width: int) -> int:
     return max(1, min(max(shared, -(-TILE // width)), rows))
 
 
-def _blocks(taps: Taps, *, columns: int, pixels: int) -> Any:
+def _blocks(taps: Taps, *, columns: int, pixels: int) -> npt.NDArray[np.int32]:
     """Return blocks: columns [begin, stop), their first source pixel, and how many they read."""
     found: list[tuple[int, int, int, int]] = []
     ends = taps.first + taps.count
@@ -194,7 +198,7 @@ def _blocks(taps: Taps, *, columns: int, pixels: int) -> Any:
     return np.array(found, np.int32).reshape(-1)
 
 
-def _padding(task: Task, y: Axis, x: Axis) -> Any:
+def _padding(task: Task, y: Axis, x: Axis) -> Fill | None:
     """Return what fills the area around the picture, or None if there is none."""
     (top, bottom), (left, right) = y.window, x.window
     if (top, bottom, left, right) == (0, y.size, 0, x.size):
@@ -205,7 +209,7 @@ def _padding(task: Task, y: Axis, x: Axis) -> Any:
     pad = np.float32(task["pad"])
     row = np.repeat(pad, x.size).reshape(3, 1, -1) if planes else np.tile(pad, x.size)[None, None]
 
-    def fill(memory: Any) -> None:
+    def fill(memory: NDArray) -> None:
         out = memory.view(NUMPY["f32"]).reshape(len(row), y.size, x.size * step)
         for part, columns in (
             (out[:, :top], slice(None)),

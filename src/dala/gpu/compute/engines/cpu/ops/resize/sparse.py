@@ -6,12 +6,13 @@ gathered from each of two rows, which contain both neighbors.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
+    Vector,
     f32,
     gather,
     i32,
@@ -43,7 +44,7 @@ _TWICE: Final = (*range(LANES), *range(LANES))
 def one_pixel(
     source: Array[T], at: i64, pitch: i64, down: Array[f32], across: Array[f32], step: i64,
     *, T: type, channels: int, taps_x: int, taps_y: int, last: bool,  # noqa: N803
-) -> Any:  # fmt: skip
+) -> Vector:  # fmt: skip
     """Return a pixel from the few around it: four lanes, of which ``channels`` count.
 
     With ``last`` nothing beyond the end of the picture is read.
@@ -89,7 +90,7 @@ def row_of_pixels(
 
 
 @native
-def pixel_words(row: Array[u8], places: Array[i32], x: i64, *, offset: int) -> Any:
+def pixel_words(row: Array[u8], places: Array[i32], x: i64, *, offset: int) -> Vector:
     """Return sixteen pixels of a source row, or those ``offset`` bytes further, as words."""
     a = gather(row, load(places, x, _HALF), u64)
     b = gather(row, load(places, x + _HALF, _HALF), u64)

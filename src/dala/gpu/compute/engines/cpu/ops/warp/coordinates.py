@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    Vector,
     bits,
     f32,
     f64,
@@ -23,7 +22,7 @@ from dala.gpu.compute.engines.sampling.coordinates import FAR
 
 
 @native
-def clamp_coordinate(v: Any, *, F: type) -> Any:  # noqa: N803
+def clamp_coordinate(v: Vector, *, F: type) -> Vector:  # noqa: N803
     """Clamp a coordinate to the supported range; NaN becomes far outside."""
     return min(max(select(isnan(v), F(-FAR), v), -FAR), FAR)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from dala.gpu.compute.engines.cpu.ops.resize.runners import rows_of_tile
 from dala.gpu.compute.engines.cpu.ops.shared import memories
 from dala.gpu.compute.engines.cpu.ops.warp.sample import AFFINE, MAP, PERSPECTIVE, warp
 from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS, affine_tables
+from dala.typing import NDArray
 
 _KIND: Final = {"warp_affine": AFFINE, "warp_perspective": PERSPECTIVE, "remap": MAP}
 _NO_TABLE: Final = np.zeros(4, np.uint32)
@@ -36,7 +37,7 @@ def make_warp(engine: Engine, task: Task) -> Runner:
     run_rows = code.parallel(out[0], rows_of_tile(out[0], out[1]))
     matrix = np.array(task["matrix"] if kind != MAP else (0.0,), np.float64)
     fill = np.array(task["fill"], np.float32)
-    table: Any = _NO_TABLE
+    table: NDArray = _NO_TABLE
     if kind == AFFINE:
         table = np.concatenate(affine_tables(task["matrix"], *out[:2])).reshape(-1)
     sizes = image[1], image[0], out[1]

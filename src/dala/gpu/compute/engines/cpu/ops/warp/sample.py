@@ -6,12 +6,13 @@ vector.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
+    Vector,
     f32,
     f64,
     hinted,
@@ -67,9 +68,9 @@ def fold(i: i64, count: i64, *, border: int) -> i64:
 
 @native(inline=False)
 def tap(
-    source: Array[T], x: i64, y: i64, width: i64, height: i64, fill: Any,
+    source: Array[T], x: i64, y: i64, width: i64, height: i64, fill: Vector,
     *, T: type, channels: int, border: int,  # noqa: N803
-) -> Any:  # fmt: skip
+) -> Vector:  # fmt: skip
     """Return a pixel at any position."""
     at = (fold(y, height, border=border) * width + fold(x, width, border=border)) * channels
     value = pixel(source, at, channels=channels)
@@ -81,9 +82,9 @@ def tap(
 
 @native(fast=True)
 def sample(
-    source: Array[T], x: i64, part_x: f32, y: i64, part_y: f32, width: i64, height: i64, fill: Any,
-    *, T: type, channels: int, method: int, border: int,  # noqa: N803
-) -> Any:  # fmt: skip
+    source: Array[T], x: i64, part_x: f32, y: i64, part_y: f32, width: i64, height: i64,
+    fill: Vector, *, T: type, channels: int, method: int, border: int,  # noqa: N803
+) -> Vector:  # fmt: skip
     """Return a bilinear or bicubic sample at any position."""
     if method == BILINEAR:
         value = fill
@@ -150,7 +151,7 @@ def copy_nearest(
 
 
 @native
-def all_inside(whole: Array[i32], count: i64, low: i32, high: i32) -> Any:
+def all_inside(whole: Array[i32], count: i64, low: i32, high: i32) -> Vector:
     """Return whether all positions are in [low, high)."""
     least, most = whole[0], whole[0]
     for i in range(1, count):
@@ -231,7 +232,7 @@ def warp(
 
 
 @native
-def store_pixel(out: Array[T], at: i64, value: Any, *, T: type, channels: int) -> None:  # noqa: N803
+def store_pixel(out: Array[T], at: i64, value: Vector, *, T: type, channels: int) -> None:  # noqa: N803
     """Store a pixel; u8 rounded, halves up, and saturated."""
     if u8 == T:
         whole = saturate(u8, in_range(i32, value + 0.5))

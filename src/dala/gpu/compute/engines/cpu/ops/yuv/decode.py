@@ -10,13 +10,14 @@ saturate at its ends, which are beyond 0 and 255.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     S,
     T,
+    Vector,
     add_within,
     f32,
     i16,
@@ -43,7 +44,7 @@ _ROOM: Final = BLOCK + LANES
 
 @native
 def interpolate_rows(
-    plane: Array[u8], near: i64, far: i64, out: Array[T], count: i64, middle: Any,
+    plane: Array[u8], near: i64, far: i64, out: Array[T], count: i64, middle: Vector,
     *, T: type, step: int, bilinear: bool,  # noqa: N803
 ) -> None:  # fmt: skip
     """Write chroma samples less their middle, three quarters of each from the nearer row.
@@ -64,7 +65,7 @@ def interpolate_rows(
 
 # bytes ----------------------------------------------------------------------------------------
 @native
-def interpolate_columns(c: Array[i16], k: i64, *, bilinear: bool, centered: bool) -> Any:
+def interpolate_columns(c: Array[i16], k: i64, *, bilinear: bool, centered: bool) -> Vector:
     """Return the chroma of 64 pixels from sample k on, times 256; one sample precedes the block."""
     near = load(c, k + 1, LANES // 2)
     even, odd = near << 2, near << 2
@@ -77,8 +78,8 @@ def interpolate_columns(c: Array[i16], k: i64, *, bilinear: bool, centered: bool
 
 @native
 def to_rgb(
-    luma: Any, u: Any, v: Any, gain: i16, bias: i16, rv: i16, gu: i16, gv: i16, bu: i16
-) -> Any:
+    luma: Vector, u: Vector, v: Vector, gain: i16, bias: i16, rv: i16, gu: i16, gv: i16, bu: i16
+) -> Vector:
     """Return red, green and blue of 64 pixels."""
     wide = i16(luma) << 7
     y = wide + portion(wide, splat(gain, LANES)) + bias

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    Vector,
     i16,
     i64,
     load,
@@ -31,7 +32,9 @@ _ROOM: Final = 2 * BLOCK + 2 * LANES
 
 
 @native
-def weighted(r: Any, g: Any, b: Any, kr: i16, kg: i16, kb: i16, bias: i16, *, lanes: int) -> Any:
+def weighted(
+    r: Vector, g: Vector, b: Vector, kr: i16, kg: i16, kb: i16, bias: i16, *, lanes: int
+) -> Vector:
     """Return a weighted sum of red, green and blue."""
     a, c = portion(r, splat(kr, lanes)), portion(g, splat(kg, lanes))
     return a + c + portion(b, splat(kb, lanes)) + bias
@@ -80,7 +83,7 @@ def encode_luma(
 
 
 @native
-def mean_around(s: Array[i16], k: i64, *, centered: bool) -> Any:
+def mean_around(s: Array[i16], k: i64, *, centered: bool) -> Vector:
     """Return the means of two rows over the pixels of 32 samples, times 128."""
     here, after = load(s, 2 * k + 1, LANES), load(s, 2 * k + 2, LANES)
     if centered:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    Vector,
     bits,
     i8,
     i64,
@@ -63,14 +64,22 @@ _BOTH: Final = tuple(range(LANES))
 
 
 @native
-def byte_around_middle(x: Any) -> Any:
+def byte_around_middle(x: Vector) -> Vector:
     """Return bytes of 16-bit numbers around 128, in units of 1 / 128."""
     return bits(u8, saturate(i8, x >> 7)) ^ 128
 
 
 @native
 def store_rgb(
-    out: Array[u8], at: i64, r: Any, g: Any, b: Any, count: i64, *, stored: int, whole: bool
+    out: Array[u8],
+    at: i64,
+    r: Vector,
+    g: Vector,
+    b: Vector,
+    count: i64,
+    *,
+    stored: int,
+    whole: bool,
 ) -> None:
     """Store 64 pixels of three or four bytes, or the first ``count`` of them."""
     if stored == 3:
@@ -104,7 +113,7 @@ def store_rgb(
 
 
 @native
-def load_rgb(rgb: Array[u8], at: i64, count: i64, *, channels: int, whole: bool) -> Any:
+def load_rgb(rgb: Array[u8], at: i64, count: i64, *, channels: int, whole: bool) -> Vector:
     """Return red, green and blue of 64 pixels, or of the first ``count`` of them."""
     if channels == 3:
         if whole:
