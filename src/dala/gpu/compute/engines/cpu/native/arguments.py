@@ -14,10 +14,13 @@ import numpy as np
 
 from dala.errors import DtypeMismatch, ParameterError
 from dala.gpu.compute.engines.cpu.memory import Memory, address_of
-from dala.gpu.compute.engines.cpu.native.types import Type
+from dala.gpu.compute.engines.cpu.native.types import ParamType, Type
+from dala.typing import NDArray
 
-#: A parameter: its name, and its type or ``("array", element type)``.
-Param: TypeAlias = tuple[str, "Type | tuple[str, Type]"]
+#: A parameter: its name and its type.
+Param: TypeAlias = tuple[str, ParamType]
+#: An argument: an array as NumPy's, the engine's Memory or (address, length); or a number.
+Argument: TypeAlias = "NDArray | Memory | tuple[int, int] | bool | int | float | np.number[Any]"
 
 #: Bytes of a block before the result's address, the fault report's address and the arguments.
 HEAD_BYTES: Final = 72
@@ -43,7 +46,9 @@ class Arguments:
 
     __slots__ = ("_changing", "_pack", "_tail", "fixed", "function", "params")
 
-    def __init__(self, function: str, params: Sequence[Param], fixed: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, function: str, params: Sequence[Param], fixed: Sequence[Argument] = ()
+    ) -> None:
         if len(fixed) > len(params):
             raise count_error(function, [name for name, _ in params], len(fixed))
         self.function, self.params = function, params
@@ -65,7 +70,7 @@ class Arguments:
         """True if every argument is fixed."""
         return not self._changing
 
-    def pack(self, head: bytes, result: int, fault: int, args: Sequence[Any]) -> bytes:
+    def pack(self, head: bytes, result: int, fault: int, args: Sequence[Argument]) -> bytes:
         """Return the block for a call: head, addresses of result and fault report, arguments."""
         words = self._words(self._changing, args)
         try:
@@ -73,10 +78,10 @@ class Arguments:
         except (struct.error, OverflowError) as error:
             raise self._misfit(error) from None
 
-    def _words(self, params: Sequence[Param], args: Sequence[Any]) -> list[Any]:
+    def _words(self, params: Sequence[Param], args: Sequence[Argument]) -> list[Argument]:
         if len(args) != len(params):
             raise count_error(self.function, [name for name, _ in params], len(args))
-        words: list[Any] = []
+        words: list[Argument] = []
         for (name, kind), arg in zip(params, args, strict=True):
             if not isinstance(kind, tuple):
                 words.append(arg)
@@ -88,7 +93,7 @@ class Arguments:
                 words += self._array(name, kind[1], arg)
         return words
 
-    def _array(self, name: str, element: Type, arg: Any) -> tuple[int, int]:
+    def _array(self, name: str, element: Type, arg: Argument) -> tuple[int, int]:
         if isinstance(arg, tuple):
             return arg
         if not isinstance(arg, np.ndarray):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dala.errors import DeviceError, ParameterError
 from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
 from dala.gpu.compute.engines.cpu.native.arguments import (
+    Argument,
     Arguments,
     Param,
     count_error,
@@ -22,7 +23,7 @@ from dala.gpu.compute.engines.cpu.native.arguments import (
 )
 from dala.gpu.compute.engines.cpu.native.disk import cache_key, load_code, store_code
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
-from dala.gpu.compute.engines.cpu.native.types import Result
+from dala.gpu.compute.engines.cpu.native.types import ParamType, Result, Static
 from dala.gpu.compute.engines.cpu.threads import ThreadPool, Tiles, pool
 
 if TYPE_CHECKING:  # the emitter is imported only if the cache has no code
@@ -59,7 +60,7 @@ class Native:
     """
 
     def __init__(
-        self, function: NativeFunction, statics: dict[str, Any], checked: bool, compiler: Jit
+        self, function: NativeFunction, statics: dict[str, Static], checked: bool, compiler: Jit
     ) -> None:
         self.name = function.name
         self.checked = checked
@@ -69,7 +70,7 @@ class Native:
         cached = None if key is None else load_code(key, compiler)
         found = self._emitted if cached is None else cached
         self.params: list[str] = found.params
-        self.kinds: list[Any] = found.kinds
+        self.kinds: list[ParamType] = found.kinds
         self.result: Result = found.result
         self.names: list[str] = found.names
         self.shared = self.params[-2:] == ["start", "end"]
@@ -115,13 +116,13 @@ class Native:
         return self._compiler.assembly(self.text)
 
     # calls ------------------------------------------------------------------------------------
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Argument) -> Any:
         """Run the function on the calling thread."""
         if self.shared:
             return self._run_part(self._all, args)
         return self._run(self._all, _HEAD, self._call, args)
 
-    def prepare(self, *fixed: Any, keep_gil: bool = False) -> Callable[..., Any]:
+    def prepare(self, *fixed: Argument, keep_gil: bool = False) -> Callable[..., Any]:
         """Return a call on the calling thread whose last arguments are fixed and packed once.
 
         It takes the arguments before those, and ``start`` and ``end`` where the function has them.
@@ -134,7 +135,7 @@ class Native:
                 return lambda *args: self._run_part(arguments, args)
             pack, body = arguments.pack, self._body
 
-            def run(*args: Any) -> None:
+            def run(*args: Argument) -> None:
                 body(pack(_HEAD, 0, 0, args[:-2]), None, *args[-2:])
 
             return run
@@ -147,7 +148,7 @@ class Native:
         chunk: int,
         *,
         threads: ThreadPool | None = None,
-        fixed: Sequence[Any] = (),
+        fixed: Sequence[Argument] = (),
     ) -> Callable[..., None]:
         """Return a call that runs the range [0, total) in tiles, on several threads.
 
@@ -176,7 +177,7 @@ class Native:
             call = partial(crew.run, tiles, helpers=helpers)
         return self._prepared(Arguments(self.name, self._given, fixed), head, call)
 
-    def block(self, *args: Any) -> bytes:
+    def block(self, *args: Argument) -> bytes:
         """Return the block that ``body`` reads its arguments from, for native callers."""
         return self._all.pack(_HEAD, 0, 0, args)
 
@@ -191,13 +192,17 @@ class Native:
             ready.arguments = arguments  # type: ignore[attr-defined]  # keeps the arrays
             return ready
 
-        def run(*args: Any) -> None:
+        def run(*args: Argument) -> None:
             call(pack(head, 0, 0, args))
 
         return run
 
     def _run(
-        self, arguments: Arguments, head: bytes, call: Callable[[bytes], Any], args: Sequence[Any]
+        self,
+        arguments: Arguments,
+        head: bytes,
+        call: Callable[[bytes], Any],
+        args: Sequence[Argument],
     ) -> Any:
         """Pack, call, raise what a checked build reports, and return the result."""
         fault = _Fault() if self.checked else None
@@ -211,7 +216,7 @@ class Native:
             raise OutOfBounds(self.names[fault[4]], fault[3], fault[1], fault[2])
         return None if self.result is None else unpack_result(self.result, bytes(out))
 
-    def _run_part(self, arguments: Arguments, args: Sequence[Any]) -> Any:
+    def _run_part(self, arguments: Arguments, args: Sequence[Argument]) -> Any:
         """Run the part of a range from ``start`` to ``end``, the last two of ``args``."""
         if len(args) < 2:
             raise count_error(self.name, self.params, len(args))
@@ -228,7 +233,7 @@ _Fault: Final = ctypes.c_int64 * 5
 #: Compiled functions kept in memory. The oldest are dropped, and reloaded from disk when needed.
 MAX_CACHED: Final = 1024
 
-_known: dict[tuple[Any, ...], Native] = {}
+_known: dict[tuple[object, ...], Native] = {}
 _compiling = threading.Lock()
 
 
@@ -243,7 +248,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def compile_native(
-    function: NativeFunction, *, checked: bool = False, compiler: Jit | None = None, **statics: Any
+    function: NativeFunction,
+    *,
+    checked: bool = False,
+    compiler: Jit | None = None,
+    **statics: Static | list[Static],
 ) -> Native:
     """Compile a native function for a set of constants, or return the code compiled before.
 
@@ -253,14 +262,16 @@ def compile_native(
         compiler: the compiler; the process's own by default.
         **statics: the function's compile-time constants.
     """
-    statics = {n: tuple(v) if isinstance(v, list) else v for n, v in sorted(statics.items())}
-    key = (function, checked, compiler, *((n, v, type(v)) for n, v in statics.items()))
+    constants: dict[str, Static] = {
+        n: tuple(v) if isinstance(v, list) else v for n, v in sorted(statics.items())
+    }
+    key = (function, checked, compiler, *((n, v, type(v)) for n, v in constants.items()))
     found = _known.get(key)
     if found is None:
         with _compiling:
             found = _known.get(key)
             if found is None:
-                found = Native(function, statics, checked, compiler or jit())
+                found = Native(function, constants, checked, compiler or jit())
                 if len(_known) >= MAX_CACHED:
                     _known.pop(next(iter(_known)))
                 _known[key] = found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, Literal
 
 from dala.gpu.compute.engines.cpu.llvm.text import FunctionText
 from dala.gpu.compute.engines.cpu.native.expressions import (
@@ -16,7 +16,16 @@ from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.module import NativeModule
 from dala.gpu.compute.engines.cpu.native.names import hinted, independent, static
 from dala.gpu.compute.engines.cpu.native.operations import describe
-from dala.gpu.compute.engines.cpu.native.types import I64, Operand, Span, Term, Type, is_number
+from dala.gpu.compute.engines.cpu.native.types import (
+    I64,
+    Operand,
+    Result,
+    Span,
+    Static,
+    Term,
+    Type,
+    is_number,
+)
 
 #: Iterations of an unrolled loop at most.
 MAX_UNROLLED: Final = 4096
@@ -36,20 +45,25 @@ class VariableWriter(ExpressionWriter):
     """Emits assignments to the local variables of one function."""
 
     def __init__(
-        self, unit: NativeModule, function: NativeFunction, f: FunctionText, statics: dict[str, Any]
+        self,
+        unit: NativeModule,
+        function: NativeFunction,
+        f: FunctionText,
+        statics: dict[str, Static],
     ) -> None:
         super().__init__(unit, function, f)
         self.statics = statics
         self.loops: list[_Loop] = []
-        self.result: Any = "any"
-        self._places: dict[tuple[str, Type, int], Any] = {}
+        self.result: Result | Literal["any"] = "any"
+        self._numbers: dict[tuple[str, Type], NumberVariable] = {}
+        self._arrays: dict[tuple[str, Type, int], ArrayVariable] = {}
 
     # variables --------------------------------------------------------------------------------
     def assign(self, name: str, term: Term, declared: Type | None = None) -> None:
         """Assign a value to a name. The first assignment decides its type."""
         found = self.names.get(name)
         if isinstance(term, Span):
-            row = found if isinstance(found, ArrayVariable) else self._row(name, term)
+            row = found if isinstance(found, ArrayVariable) else self._array(name, term)
             if (row.element, row.align) != (term.element, term.align):
                 self.fail(f"{name!r} is an array of {row.element} (alignment {row.align})")
             self.names[name] = row
@@ -72,25 +86,23 @@ class VariableWriter(ExpressionWriter):
         self.f.do(f"store {v.type.llvm} {v.name}, ptr {found.pointer}")
 
     def _number(self, name: str, kind: Type) -> NumberVariable:
-        key = (name, kind, 0)
-        if key not in self._places:
-            place = self.f.alloca(kind.llvm, f"{plain(name)}.{len(self._places)}v")
+        key = (name, kind)
+        if key not in self._numbers:
+            place = self.f.alloca(kind.llvm, f"{plain(name)}.{len(self._numbers)}v")
             # A variable that no path has assigned reads as zero.
             self.f.entry.append(f"  store {kind.llvm} zeroinitializer, ptr {place}")
-            self._places[key] = NumberVariable(kind, place)
-        found: NumberVariable = self._places[key]
-        return found
+            self._numbers[key] = NumberVariable(kind, place)
+        return self._numbers[key]
 
-    def _row(self, name: str, span: Span) -> ArrayVariable:
+    def _array(self, name: str, span: Span) -> ArrayVariable:
         key = (name, span.element, span.align)
-        if key not in self._places:
-            place = f"{plain(name)}.{len(self._places)}"
+        if key not in self._arrays:
+            place = f"{plain(name)}.{len(self._arrays)}"
             pointer, length = self.f.alloca("ptr", f"{place}p"), self.f.alloca("i64", f"{place}n")
             self.f.entry.append(f"  store ptr null, ptr {pointer}")
             self.f.entry.append(f"  store i64 0, ptr {length}")
-            self._places[key] = ArrayVariable(span.element, pointer, length, span.align)
-        found: ArrayVariable = self._places[key]
-        return found
+            self._arrays[key] = ArrayVariable(span.element, pointer, length, span.align)
+        return self._arrays[key]
 
 
 class ControlWriter(VariableWriter):
@@ -175,7 +187,7 @@ class ControlWriter(VariableWriter):
         else:
             self._count(s, s.target.id, self._bounds(steps), options)
 
-    def _bounds(self, node: ast.expr) -> tuple[str, str, Any]:
+    def _bounds(self, node: ast.expr) -> tuple[str, str, Term]:
         if not is_call(node, "range") or not isinstance(node, ast.Call) or node.keywords:
             self.fail("a for loop iterates over range(...)", "Or use a while loop.")
         terms = [self.term(a) for a in node.args]
@@ -188,7 +200,7 @@ class ControlWriter(VariableWriter):
         return self.index(first), self.index(last), step
 
     def _count(
-        self, s: ast.For, name: str, bounds: tuple[str, str, Any], options: dict[str, Any]
+        self, s: ast.For, name: str, bounds: tuple[str, str, Term], options: dict[str, Term]
     ) -> None:
         f = self.f
         first, last, step = bounds
@@ -218,7 +230,7 @@ class ControlWriter(VariableWriter):
         f.jump(head, marks)
         f.start(after)
 
-    def _loop_marks(self, options: dict[str, Any]) -> str:
+    def _loop_marks(self, options: dict[str, Term]) -> str:
         known = {"independent", "width", "interleave", "unroll", "scalar"}
         if unknown := set(options) - known:
             self.fail(f"unknown loop options: {', '.join(sorted(unknown))}")
@@ -243,7 +255,7 @@ class ControlWriter(VariableWriter):
         listed = ", ".join(marks)
         return f", !llvm.loop {self.unit.meta(f'distinct !{{$, {listed}}}')}"
 
-    def _unroll(self, s: ast.For, name: str, values: Any) -> None:
+    def _unroll(self, s: ast.For, name: str, values: Term) -> None:
         if not isinstance(values, (range, tuple)):
             self.fail("static(...) unrolls a range or a tuple of compile-time constants")
         if len(values) > MAX_UNROLLED:

@@ -17,12 +17,15 @@ import sys
 import time
 import typing
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dala.gpu.compute.engines.cpu.jit import Code, Jit
 from dala.gpu.compute.engines.cpu.native import names, types
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction, NotCacheable, file_digest
-from dala.gpu.compute.engines.cpu.native.types import Type
+from dala.gpu.compute.engines.cpu.native.types import ParamType, Result, Static, Type
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu.native.emit import EmittedModule
 
 #: A function in the code: its module, its name, and the names it uses.
 Used = tuple[str, str, list[str]]
@@ -39,13 +42,13 @@ class CachedCode(NamedTuple):
 
     code: Code
     params: list[str]
-    kinds: list[Any]
-    result: Any
+    kinds: list[ParamType]
+    result: Result
     names: list[str]
 
 
 def cache_key(
-    function: NativeFunction, statics: dict[str, Any], compiler: Jit, *more: object
+    function: NativeFunction, statics: dict[str, Static], compiler: Jit, *more: object
 ) -> str | None:
     """Return the cache key of a function, or None if it cannot be cached."""
     try:
@@ -86,7 +89,7 @@ def load_code(key: str, compiler: Jit) -> CachedCode | None:
     return found
 
 
-def store_code(key: str, compiler: Jit, emitted: Any, exports: tuple[str, ...]) -> None:
+def store_code(key: str, compiler: Jit, emitted: EmittedModule, exports: tuple[str, ...]) -> None:
     """Store the entry of code that was just compiled."""
     try:
         used: list[Used] = []
@@ -97,11 +100,11 @@ def store_code(key: str, compiler: Jit, emitted: Any, exports: tuple[str, ...]) 
         kinds = [
             [_type_name(k[1])] if isinstance(k, tuple) else _type_name(k) for k in emitted.kinds
         ]
-        result = emitted.result
-        if isinstance(result, tuple):
-            result = [_type_name(t) for t in result]
-        elif result is not None:
-            result = _type_name(result)
+        result: list[str] | str | None = None
+        if isinstance(emitted.result, tuple):
+            result = [_type_name(t) for t in emitted.result]
+        elif emitted.result is not None:
+            result = _type_name(emitted.result)
         digest = _digest(used)
     except NotCacheable:
         return
@@ -119,13 +122,13 @@ def store_code(key: str, compiler: Jit, emitted: Any, exports: tuple[str, ...]) 
     compiler.cache.put(key, json.dumps(entry).encode())
 
 
-def _type_name(kind: Any) -> str:
+def _type_name(kind: object) -> str:
     if not isinstance(kind, Type) or types.BY_NAME.get(kind.name) != kind:
         raise NotCacheable
     return kind.name
 
 
-def _digest(functions: Iterable[Any]) -> str:
+def _digest(functions: Iterable[Used]) -> str:
     """Return the digest of the functions' files and of the values of the names they use."""
     parts = []
     for module, name, used in functions:
@@ -143,7 +146,7 @@ def _function(module: str, name: str) -> NativeFunction:
     return found
 
 
-def _identify(value: Any) -> str:
+def _identify(value: object) -> str:
     """Return text that identifies a value in every process."""
     if value is None or isinstance(value, (bool, int, float, str, Type)):
         return f"{type(value).__name__} {value!r}"

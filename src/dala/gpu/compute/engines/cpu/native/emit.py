@@ -6,16 +6,15 @@ of the result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS, Host
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.module import EmittedFunction, NativeModule
 from dala.gpu.compute.engines.cpu.native.signature import annotation, fill_statics, llvm_result
 from dala.gpu.compute.engines.cpu.native.statements import write_function
-from dala.gpu.compute.engines.cpu.native.types import BOOL, Result, Type
+from dala.gpu.compute.engines.cpu.native.types import BOOL, ParamType, Result, Static, Type
 
 _FIRST: Final = HEAD_WORDS + 1
 
@@ -90,7 +89,7 @@ leave:
 
 def entry_points(
     entry: EmittedFunction,
-    kinds: list[Any],
+    kinds: list[ParamType],
     *,
     shared: bool,
     checked: bool,
@@ -121,8 +120,8 @@ def entry_points(
         lines.append("  %code = load atomic i64, ptr %f monotonic, align 8")
         lines.append("  %bad = icmp ne i64 %code, 0")
         lines.append("  br i1 %bad, label %leave, label %go\nleave:\n  ret void\ngo:")
-    kind = llvm_result(entry.result)
-    call = f"call {kind} {entry.name}({', '.join(parts)})"
+    returned = llvm_result(entry.result)
+    call = f"call {returned} {entry.name}({', '.join(parts)})"
     if entry.result is None:
         lines.append(f"  {call}")
     else:
@@ -140,11 +139,11 @@ def entry_points(
     )
 
 
-def store_result(result: Result) -> list[str]:
+def store_result(result: Type | tuple[Type, ...]) -> list[str]:
     """Return the instructions that store a result."""
     lines = []
     several = isinstance(result, tuple)
-    types: Sequence[Any] = result if isinstance(result, tuple) else (result,)
+    types = result if isinstance(result, tuple) else (result,)
     for i, t in enumerate(types):
         value = "%result"
         if several:
@@ -164,7 +163,7 @@ class EmittedModule:
 
     text: str
     params: list[str]
-    kinds: list[Any]
+    kinds: list[ParamType]
     result: Result
     #: Names of functions, by the number in a fault report.
     names: list[str]
@@ -173,7 +172,12 @@ class EmittedModule:
 
 
 def emit(
-    function: NativeFunction, statics: dict[str, Any], *, checked: bool, host: Host, touch_from: int
+    function: NativeFunction,
+    statics: dict[str, Static],
+    *,
+    checked: bool,
+    host: Host,
+    touch_from: int,
 ) -> EmittedModule:
     """Emit a function and everything it calls."""
     filled = fill_statics(function, statics)

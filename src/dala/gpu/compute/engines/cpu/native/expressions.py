@@ -18,6 +18,7 @@ from dala.gpu.compute.engines.cpu.native.types import (
     BOOL,
     Operand,
     Span,
+    Static,
     Term,
     Type,
     is_number,
@@ -120,7 +121,7 @@ class ArrayVariable:
 class ExpressionWriter(MemoryWriter):
     """Emits expressions; :class:`~.statements.FunctionWriter` adds statements."""
 
-    statics: dict[str, Any]
+    statics: dict[str, Static]
 
     def __init__(self, unit: NativeModule, function: NativeFunction, f: FunctionText) -> None:
         self.unit = unit
@@ -129,7 +130,7 @@ class ExpressionWriter(MemoryWriter):
         self.fast = function.fast
         self.at: ast.AST = function.tree
         #: Local names: variables, or constants (counters of unrolled loops).
-        self.names: dict[str, Any] = {}
+        self.names: dict[str, NumberVariable | ArrayVariable | Term] = {}
         #: Access groups of the enclosing independent loops.
         self.groups: list[str] = []
         #: Arrays on the stack, by the call that creates them.
@@ -164,7 +165,7 @@ class ExpressionWriter(MemoryWriter):
             self.fail(f"{node.id!r} is not defined", "Assign a local variable before using it.")
         return BOOL if found is bool else found
 
-    def read(self, variable: Any) -> Term:
+    def read(self, variable: NumberVariable | ArrayVariable | Term) -> Term:
         """Return the value of a local name."""
         if isinstance(variable, NumberVariable):
             kind = variable.type
@@ -376,7 +377,7 @@ class ExpressionWriter(MemoryWriter):
     def _star(self) -> NoReturn:
         self.fail("* and ** are not supported in calls")
 
-    def call(self, function: NativeFunction, args: list[Term], statics: dict[str, Any]) -> Term:
+    def call(self, function: NativeFunction, args: list[Term], statics: dict[str, Static]) -> Term:
         """Emit a call of another native function."""
         raise NotImplementedError
 

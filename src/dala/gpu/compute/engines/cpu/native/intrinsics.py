@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import names
 from dala.gpu.compute.engines.cpu.native.expressions import ExpressionWriter
@@ -22,18 +22,18 @@ from dala.gpu.compute.engines.cpu.native.vectors import VECTOR_INTRINSICS, pick,
 
 
 # numbers --------------------------------------------------------------------------------------
-def _saturate(b: ExpressionWriter, target: Any, value: Any) -> Operand:
+def _saturate(b: ExpressionWriter, target: Term, value: Term) -> Operand:
     return b.clamp_convert(value, type_of(b, target))
 
 
-def _add_within(b: ExpressionWriter, *args: Any) -> Operand:
+def _add_within(b: ExpressionWriter, *args: Term) -> Operand:
     x, y = b.alike(*args, what="add_within")
     if not x.type.integer:
         b.fail(f"add_within takes integers, got {x.type}")
     return b.intrinsic(("s" if x.type.signed else "u") + "add.sat", x, y)
 
 
-def _portion(b: ExpressionWriter, *args: Any) -> Operand:
+def _portion(b: ExpressionWriter, *args: Term) -> Operand:
     x, y = b.alike(*args, what="portion")
     t, lanes = x.type, b.unit.portion_lanes
     if t.scalar != I16:
@@ -60,11 +60,11 @@ def _portion(b: ExpressionWriter, *args: Any) -> Operand:
     return made[0]
 
 
-def _in_range(b: ExpressionWriter, target: Any, value: Any) -> Operand:
+def _in_range(b: ExpressionWriter, target: Term, value: Term) -> Operand:
     return b.convert(value, type_of(b, target), fits=True)
 
 
-def _bits(b: ExpressionWriter, target: Any, value: Any) -> Operand:
+def _bits(b: ExpressionWriter, target: Term, value: Term) -> Operand:
     kind, v = type_of(b, target), b.value(value)
     if kind.bits != v.type.bits:
         b.fail(f"{kind} and {v.type} have different sizes")
@@ -74,7 +74,7 @@ def _bits(b: ExpressionWriter, target: Any, value: Any) -> Operand:
     return Operand(want, b.f.let(f"bitcast {v.type.llvm} {v.name} to {want.llvm}"))
 
 
-def _extreme(b: ExpressionWriter, args: tuple[Any, ...], least: bool) -> Term:
+def _extreme(b: ExpressionWriter, args: tuple[Term, ...], least: bool) -> Term:
     if len(args) < 2:
         b.fail("min and max take at least two numbers")
     if all(is_number(a) for a in args):
@@ -93,14 +93,14 @@ def _extreme(b: ExpressionWriter, args: tuple[Any, ...], least: bool) -> Term:
     return best
 
 
-def _spreading(b: ExpressionWriter, args: tuple[Any, ...], least: bool) -> Term:
+def _spreading(b: ExpressionWriter, args: tuple[Term, ...], least: bool) -> Term:
     x, y = b.alike(*args, what="minimum or maximum")
     if not x.type.floating:
         return _extreme(b, (x, y), least)
     return b.intrinsic("minimum" if least else "maximum", x, y)
 
 
-def _abs(b: ExpressionWriter, a: Any) -> Term:
+def _abs(b: ExpressionWriter, a: Term) -> Term:
     if is_number(a):
         return abs(a)
     v = b.value(a)
@@ -114,7 +114,7 @@ def _abs(b: ExpressionWriter, a: Any) -> Term:
 
 
 def _floats(intrinsic: str, folded: Callable[[float], float] | None) -> Callable[..., Term]:
-    def write(b: ExpressionWriter, *args: Any) -> Term:
+    def write(b: ExpressionWriter, *args: Term) -> Term:
         if folded is not None and len(args) == 1 and is_number(args[0]):
             return folded(args[0])
         values = b.alike(*args, what=intrinsic)
@@ -125,7 +125,7 @@ def _floats(intrinsic: str, folded: Callable[[float], float] | None) -> Callable
     return write
 
 
-def _trunc(b: ExpressionWriter, a: Any) -> Term:
+def _trunc(b: ExpressionWriter, a: Term) -> Term:
     if is_number(a):
         return math.trunc(a)
     v = b.value(a)
@@ -136,7 +136,7 @@ def _trunc(b: ExpressionWriter, a: Any) -> Term:
 
 
 def _maths(op: str, count: int, folded: Callable[..., float]) -> Callable[..., Term]:
-    def write(b: ExpressionWriter, *args: Any) -> Term:
+    def write(b: ExpressionWriter, *args: Term) -> Term:
         if len(args) != count:
             b.fail(f"{op} takes {count} argument{'s' * (count > 1)}")
         if all(is_number(a) for a in args):
@@ -150,7 +150,7 @@ def _maths(op: str, count: int, folded: Callable[..., float]) -> Callable[..., T
 
 
 def _counting(intrinsic: str) -> Callable[..., Term]:
-    def write(b: ExpressionWriter, a: Any) -> Term:
+    def write(b: ExpressionWriter, a: Term) -> Term:
         v = b.value(a)
         t = v.type
         if not t.integer:
@@ -163,7 +163,7 @@ def _counting(intrinsic: str) -> Callable[..., Term]:
     return write
 
 
-def _isnan(b: ExpressionWriter, a: Any) -> Term:
+def _isnan(b: ExpressionWriter, a: Term) -> Term:
     v = b.value(a)
     if not v.type.floating:
         b.fail(f"isnan takes floats, got {v.type}")
@@ -171,19 +171,19 @@ def _isnan(b: ExpressionWriter, a: Any) -> Term:
     return Operand(BOOL.wide(v.type.lanes), name)
 
 
-def _range(b: ExpressionWriter, *numbers: Any) -> range:
+def _range(b: ExpressionWriter, *numbers: Term) -> range:
     if not all(isinstance(n, int) for n in numbers):
         b.fail("a range of run-time values is allowed only in a for loop")
     return range(*numbers)
 
 
-def _static(b: ExpressionWriter, value: Any) -> Any:
+def _static(b: ExpressionWriter, value: Term) -> Term:
     if isinstance(value, (Operand, Span)):
         b.fail("static(...) takes a compile-time constant")
     return value
 
 
-INTRINSICS: Final[dict[Any, Callable[..., Term]]] = {
+INTRINSICS: Final[dict[object, Callable[..., Term]]] = {
     **VECTOR_INTRINSICS,
     names.add_within: _add_within, names.portion: _portion,
     names.saturate: _saturate, names.in_range: _in_range, names.bits: _bits,

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from dala.gpu.compute.engines.cpu.llvm.text import Module
-from dala.gpu.compute.engines.cpu.native.types import Result
+from dala.gpu.compute.engines.cpu.native.function import NativeFunction
+from dala.gpu.compute.engines.cpu.native.types import ArgType, Result
 
 #: Functions in a module, and nested calls, at most.
 MAX_FUNCTIONS: Final = 2000
 MAX_CALL_DEPTH: Final = 64
+
+
+#: A function, the types of its arguments, and its constants.
+FunctionKey: TypeAlias = "tuple[NativeFunction, tuple[ArgType, ...], tuple[object, ...]]"
 
 
 @dataclass(slots=True)
@@ -37,9 +42,9 @@ class NativeModule:
     functions: list[str] = field(default_factory=list)
     globals: list[str] = field(default_factory=list)
     metadata: list[str] = field(default_factory=list)
-    known: dict[tuple[Any, ...], EmittedFunction] = field(default_factory=dict)
+    known: dict[FunctionKey, EmittedFunction] = field(default_factory=dict)
     #: Functions being emitted, outermost first, to detect recursion.
-    open: list[tuple[Any, ...]] = field(default_factory=list)
+    open: list[FunctionKey] = field(default_factory=list)
     #: Constant arrays, by their text.
     tables: dict[str, str] = field(default_factory=dict)
     #: Bytes of all local arrays: an upper bound on the stack use of a call.

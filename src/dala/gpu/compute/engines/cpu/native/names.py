@@ -7,7 +7,7 @@ Python: the emitter recognizes them by identity. Type checkers see ``int`` and `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from dala.gpu.compute.engines.cpu.native import types
 
@@ -35,13 +35,19 @@ else:
     f32, f64 = types.F32, types.F64
 
 
+#: A number or a vector of numbers, for which Python has no type.
+Value: TypeAlias = Any
+#: A number type, such as f32.
+Element: TypeAlias = Any
+
+
 class NativeArray(Generic[T]):
     """An array argument, ``a: Array[f32]``. Read and write ``a[i]``; ``a[i:j]`` is a slice."""
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Value) -> Value:
         raise _python_error("Array")
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Value, value: Value) -> None:
         raise _python_error("Array")
 
     def __len__(self) -> int:
@@ -57,7 +63,7 @@ def _python_error(name: str) -> TypeError:
 
 
 def _name(function: _F) -> _F:
-    def refuse(*args: Any, **named: Any) -> Any:
+    def refuse(*args: Value, **named: Value) -> NoReturn:
         raise _python_error(function.__name__)
 
     refuse.__name__, refuse.__doc__ = function.__name__, function.__doc__
@@ -66,7 +72,7 @@ def _name(function: _F) -> _F:
 
 # loops and constants --------------------------------------------------------------------------
 @_name
-def static(value: Any) -> Any:
+def static(value: Value) -> Value:
     """Evaluate at compile time.
 
     ``for k in static(range(taps))`` unrolls a loop; ``half = static(taps // 2)`` is a constant.
@@ -89,35 +95,35 @@ def hinted(
 
 # memory ---------------------------------------------------------------------------------------
 @_name
-def local(element: Any, length: int) -> Array[Any]:
+def local(element: Element, length: int) -> Array[Value]:
     """Allocate an uninitialized array of constant length on the stack."""
     return Array()
 
 
 @_name
-def view(array: Array[Any], element: Any, offset: Any = 0) -> Array[Any]:
+def view(array: Array[Value], element: Element, offset: Value = 0) -> Array[Value]:
     """Return the memory from a byte offset on as an array of another type, at any alignment."""
     return Array()
 
 
 @_name
-def table(element: Any, values: Any) -> Array[Any]:
+def table(element: Element, values: Value) -> Array[Value]:
     """Return a constant array."""
     return Array()
 
 
 @_name
-def load(array: Array[Any], index: Any, lanes: int, count: Any = None) -> Any:
+def load(array: Array[Value], index: Value, lanes: int, count: Value = None) -> Value:
     """Load ``lanes`` consecutive elements as a vector; those from ``count`` on are 0, not read."""
 
 
 @_name
-def store(array: Array[Any], index: Any, vector: Any, count: Any = None) -> None:
+def store(array: Array[Value], index: Value, vector: Value, count: Value = None) -> None:
     """Store a vector to consecutive elements; with ``count``, only its first lanes."""
 
 
 @_name
-def stream(array: Array[Any], index: Any, vector: Any) -> None:
+def stream(array: Array[Value], index: Value, vector: Value) -> None:
     """Store a vector with a nontemporal store if its address is aligned, else normally.
 
     For large results that are not read soon: the caches are bypassed.
@@ -125,7 +131,7 @@ def stream(array: Array[Any], index: Any, vector: Any) -> None:
 
 
 @_name
-def gather(array: Array[Any], indexes: Any, element: Any = None) -> Any:
+def gather(array: Array[Value], indexes: Value, element: Element = None) -> Value:
     """Load the elements at a vector of indexes.
 
     From an array of bytes, ``element`` loads wider numbers at any alignment.
@@ -133,185 +139,185 @@ def gather(array: Array[Any], indexes: Any, element: Any = None) -> Any:
 
 
 @_name
-def prefetch(array: Array[Any], index: Any) -> None:
+def prefetch(array: Array[Value], index: Value) -> None:
     """Prefetch memory into the cache; the index may be out of bounds."""
 
 
 # vectors --------------------------------------------------------------------------------------
 @_name
-def splat(value: Any, lanes: int) -> Any:
+def splat(value: Value, lanes: int) -> Value:
     """Return a vector with a number in every lane. Operators do this to scalars by themselves."""
 
 
 @_name
-def vec(*values: Any) -> Any:
+def vec(*values: Value) -> Value:
     """Return a vector of numbers."""
 
 
 @_name
-def insert(vector: Any, lane: int, value: Any) -> Any:
+def insert(vector: Value, lane: int, value: Value) -> Value:
     """Return a vector with one lane replaced. ``v[lane]`` reads a lane."""
 
 
 @_name
-def shuffle(a: Any, b: Any, lanes: Any) -> Any:
+def shuffle(a: Value, b: Value, lanes: Value) -> Value:
     """Return lanes of ``a`` and ``b``, selected by a constant tuple of indexes."""
 
 
 @_name
-def hsum(vector: Any) -> Any:
+def hsum(vector: Value) -> Value:
     """Return the sum of the lanes, in any order."""
 
 
 @_name
-def hmin(vector: Any) -> Any:
+def hmin(vector: Value) -> Value:
     """Return the minimum of the lanes; NaN if any is NaN."""
 
 
 @_name
-def hmax(vector: Any) -> Any:
+def hmax(vector: Value) -> Value:
     """Return the maximum of the lanes; NaN if any is NaN."""
 
 
 @_name
-def any_of(mask: Any) -> bool:
+def any_of(mask: Value) -> bool:
     """Return True if any lane is true."""
     return False
 
 
 @_name
-def all_of(mask: Any) -> bool:
+def all_of(mask: Value) -> bool:
     """Return True if all lanes are true."""
     return False
 
 
 # numbers --------------------------------------------------------------------------------------
 @_name
-def saturate(target: Any, value: Any) -> Any:
+def saturate(target: Element, value: Value) -> Value:
     """Convert, clamping to the range of the target type."""
 
 
 @_name
-def add_within(a: Any, b: Any) -> Any:
+def add_within(a: Value, b: Value) -> Value:
     """Return the saturating sum of integers."""
 
 
 @_name
-def portion(a: Any, b: Any) -> Any:
+def portion(a: Value, b: Value) -> Value:
     """Return the rounded Q15 product ``a * b / 32768`` of vectors of i16."""
 
 
 @_name
-def in_range(target: Any, value: Any) -> Any:
+def in_range(target: Element, value: Value) -> Value:
     """Convert a float to an integer type that holds it: fewer instructions than saturating."""
 
 
 @_name
-def bits(target: Any, value: Any) -> Any:
+def bits(target: Element, value: Value) -> Value:
     """Reinterpret the bits as another type of the same size."""
 
 
 @_name
-def select(condition: Any, yes: Any, no: Any) -> Any:
+def select(condition: Value, yes: Value, no: Value) -> Value:
     """Return ``yes`` or ``no`` without a branch; both are computed."""
 
 
 @_name
-def minimum(a: Any, b: Any) -> Any:
+def minimum(a: Value, b: Value) -> Value:
     """Return the minimum; NaN if either is NaN. ``min(a, b)`` is ``b if b < a else a``."""
 
 
 @_name
-def maximum(a: Any, b: Any) -> Any:
+def maximum(a: Value, b: Value) -> Value:
     """Return the maximum; NaN if either is NaN."""
 
 
 @_name
-def fma(a: Any, b: Any, c: Any) -> Any:
+def fma(a: Value, b: Value, c: Value) -> Value:
     """Return ``a * b + c``, rounded once if the machine has the instruction."""
 
 
 @_name
-def copysign(a: Any, b: Any) -> Any:
+def copysign(a: Value, b: Value) -> Value:
     """Return ``a`` with the sign of ``b``."""
 
 
 @_name
-def count_ones(a: Any) -> Any:
+def count_ones(a: Value) -> Value:
     """Return the number of set bits."""
 
 
 @_name
-def leading_zeros(a: Any) -> Any:
+def leading_zeros(a: Value) -> Value:
     """Return the number of leading zero bits; the width of the type for 0."""
 
 
 @_name
-def trailing_zeros(a: Any) -> Any:
+def trailing_zeros(a: Value) -> Value:
     """Return the number of trailing zero bits; the width of the type for 0."""
 
 
 @_name
-def isnan(a: Any) -> bool:
+def isnan(a: Value) -> bool:
     """Return True for NaN."""
     return False
 
 
 @_name
-def floor(a: Any) -> Any:
+def floor(a: Value) -> Value:
     """Round down; the result is a float."""
 
 
 @_name
-def ceil(a: Any) -> Any:
+def ceil(a: Value) -> Value:
     """Round up; the result is a float."""
 
 
 @_name
-def trunc(a: Any) -> Any:
+def trunc(a: Value) -> Value:
     """Round toward zero; the result is a float."""
 
 
 @_name
-def sqrt(a: Any) -> Any:
+def sqrt(a: Value) -> Value:
     """Return the square root."""
 
 
 @_name
-def exp(a: Any) -> Any:
+def exp(a: Value) -> Value:
     """Return e raised to a power."""
 
 
 @_name
-def log(a: Any) -> Any:
+def log(a: Value) -> Value:
     """Return the natural logarithm."""
 
 
 @_name
-def sin(a: Any) -> Any:
+def sin(a: Value) -> Value:
     """Return the sine."""
 
 
 @_name
-def cos(a: Any) -> Any:
+def cos(a: Value) -> Value:
     """Return the cosine."""
 
 
 @_name
-def tan(a: Any) -> Any:
+def tan(a: Value) -> Value:
     """Return the tangent."""
 
 
 @_name
-def atan(a: Any) -> Any:
+def atan(a: Value) -> Value:
     """Return the arc tangent."""
 
 
 @_name
-def atan2(a: Any, b: Any) -> Any:
+def atan2(a: Value, b: Value) -> Value:
     """Return the angle of the point (b, a)."""
 
 
 @_name
-def power(a: Any, b: Any) -> Any:
+def power(a: Value, b: Value) -> Value:
     """Return ``a`` raised to the power ``b``."""

@@ -64,7 +64,7 @@ class ArithmeticWriter:
         raise NotImplementedError
 
     # operands ---------------------------------------------------------------------------------
-    def literal(self, number: Any, kind: Type) -> Operand:
+    def literal(self, number: float, kind: Type) -> Operand:
         """Return a constant as an operand of a type, which must hold it exactly."""
         scalar = kind.scalar
         if scalar.floating:
@@ -170,7 +170,7 @@ class ArithmeticWriter:
             return self._write("shl" if kind is ast.LShift else right, x, y)
         self.fail(f"'{sign}' is not supported in native code", "For powers, use power(a, b).")
 
-    def fold(self, kind: type, a: Any, b: Any) -> Any:
+    def fold(self, kind: type, a: float, b: float) -> Term:
         """Return the result of an operator on two constants, as Python computes it."""
         try:
             return _PYTHON[kind](a, b)
@@ -227,7 +227,7 @@ class ArithmeticWriter:
             return Operand(v.type, self.f.let(f"fneg {v.type.llvm} {v.name}"))
         return self._write("sub", self.literal(0, v.type), v)
 
-    def compare(self, op: ast.cmpop, a: Term, b: Term) -> Any:
+    def compare(self, op: ast.cmpop, a: Term, b: Term) -> Term:
         """Emit a comparison. With NaN, only ``!=`` is true."""
         if type(op) not in _RULES:
             self.fail("only ==, !=, <, <=, > and >= are supported")
@@ -290,7 +290,7 @@ class ArithmeticWriter:
             op = "sext" if source.signed else "zext"
         return Operand(want, self.f.let(f"{op} {source.llvm} {v.name} to {want.llvm}"))
 
-    def _convert_number(self, number: Any, target: Type) -> Operand:
+    def _convert_number(self, number: float, target: Type) -> Operand:
         if target.floating:
             return self.literal(number, target)
         if target == BOOL:

@@ -7,22 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.operations import describe
-from dala.gpu.compute.engines.cpu.native.types import ArgType, Operand, Result, Span, Term, Type
+from dala.gpu.compute.engines.cpu.native.types import (
+    ArgType,
+    Operand,
+    Result,
+    Span,
+    Static,
+    Term,
+    Type,
+)
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.native.expressions import ExpressionWriter
 
 
 def bind(
-    caller: ExpressionWriter, function: NativeFunction, args: list[Term], statics: dict[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
+    caller: ExpressionWriter, function: NativeFunction, args: list[Term], statics: dict[str, Static]
+) -> tuple[list[Operand | Span], dict[str, Static]]:
     """Return the arguments as operands of the parameters' types, and all constants."""
     for name, value in statics.items():
         if isinstance(value, (Operand, Span)):
             caller.fail(f"{function.name}: {name} must be a compile-time constant")
     filled = _inferred(function, args, statics)
     filled = fill_statics(function, filled)
-    given: list[Any] = []
+    given: list[Operand | Span] = []
     for param, arg in zip(function.params, args, strict=True):
         kind = annotation(function, param.annotation, filled, param)
         where = f"{function.name}: argument {param.arg}"
@@ -46,7 +54,7 @@ def bind(
     return given, filled
 
 
-def fill_statics(function: NativeFunction, given: dict[str, Any]) -> dict[str, Any]:
+def fill_statics(function: NativeFunction, given: dict[str, Static]) -> dict[str, Static]:
     """Return the constants with defaults filled in; raise for unknown and missing ones."""
     if unknown := sorted(set(given) - set(function.statics)):
         function.fail(
@@ -54,10 +62,10 @@ def fill_statics(function: NativeFunction, given: dict[str, Any]) -> dict[str, A
             f"{function.name} has no constant named {', '.join(unknown)}",
             f"It has: {', '.join(function.statics) or 'none'}.",
         )
-    filled = {}
+    filled: dict[str, Static] = {}
     for name, default in function.statics.items():
         if name in given:
-            value = given[name]
+            value: object = given[name]
         elif default is not None:
             value = ast.literal_eval(default)
         else:
@@ -74,8 +82,8 @@ def fill_statics(function: NativeFunction, given: dict[str, Any]) -> dict[str, A
 
 
 def _inferred(
-    function: NativeFunction, args: list[Term], statics: dict[str, Any]
-) -> dict[str, Any]:
+    function: NativeFunction, args: list[Term], statics: dict[str, Static]
+) -> dict[str, Static]:
     """Return the constants, with missing type constants inferred from the arguments."""
     found = dict(statics)
     for param, arg in zip(function.params, args, strict=True):
@@ -100,17 +108,13 @@ def llvm_result(result: Result) -> str:
     return result.llvm
 
 
-def arg_type(term: Term) -> ArgType | None:
-    """Return the type of an argument, or None if a term cannot be one."""
-    if isinstance(term, Operand):
-        return term.type
-    if isinstance(term, Span):
-        return term.element, term.align
-    return None
+def arg_type(term: Operand | Span) -> ArgType:
+    """Return the type of an argument."""
+    return term.type if isinstance(term, Operand) else (term.element, term.align)
 
 
 def annotation(
-    function: NativeFunction, node: ast.expr | None, statics: dict[str, Any], place: ast.AST
+    function: NativeFunction, node: ast.expr | None, statics: dict[str, Static], place: ast.AST
 ) -> Any:
     """Return the type of an annotation: a Type, ``("array", Type)``, None, or ``"any"``."""
     if node is None or (isinstance(node, ast.Constant) and node.value is None):
@@ -138,7 +142,7 @@ def annotation(
     )
 
 
-def lookup(function: NativeFunction, name: str, statics: dict[str, Any]) -> Any:
+def lookup(function: NativeFunction, name: str, statics: dict[str, Static]) -> Term:
     """Return the value of a global name: a constant, a variable of an enclosing function, a global.
 
     Raises KeyError if it is not defined.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from collections.abc import Sequence
 
 from dala.gpu.compute.engines.cpu.llvm.text import FunctionText
 from dala.gpu.compute.engines.cpu.native.control_flow import ControlWriter, is_call, plain
@@ -13,11 +13,20 @@ from dala.gpu.compute.engines.cpu.native.module import (
     MAX_CALL_DEPTH,
     MAX_FUNCTIONS,
     EmittedFunction,
+    FunctionKey,
     NativeModule,
 )
 from dala.gpu.compute.engines.cpu.native.operations import describe
 from dala.gpu.compute.engines.cpu.native.signature import annotation, arg_type, bind, llvm_result
-from dala.gpu.compute.engines.cpu.native.types import ArgType, Operand, Span, Term, Type
+from dala.gpu.compute.engines.cpu.native.types import (
+    ArgType,
+    Operand,
+    Result,
+    Span,
+    Static,
+    Term,
+    Type,
+)
 
 
 class FunctionWriter(ControlWriter):
@@ -69,7 +78,7 @@ class FunctionWriter(ControlWriter):
         self.at = s
         self._put(target, term)
 
-    def _static_value(self, node: ast.expr) -> Any:
+    def _static_value(self, node: ast.expr) -> Term:
         assert isinstance(node, ast.Call)
         term = self.term(node.args[0])
         if isinstance(term, (Operand, Span)):
@@ -164,7 +173,7 @@ class FunctionWriter(ControlWriter):
         self.f.do(f"ret {llvm_result(found)} {whole}")
 
     # calls ------------------------------------------------------------------------------------
-    def call(self, function: NativeFunction, args: list[Term], statics: dict[str, Any]) -> Term:
+    def call(self, function: NativeFunction, args: list[Term], statics: dict[str, Static]) -> Term:
         """Emit a call of another native function, which is emitted first if it is new."""
         if len(args) != len(function.params):
             names = ", ".join(p.arg for p in function.params)
@@ -220,8 +229,8 @@ class FunctionWriter(ControlWriter):
 def write_function(
     unit: NativeModule,
     function: NativeFunction,
-    kinds: list[Any],
-    statics: dict[str, Any],
+    kinds: Sequence[ArgType],
+    statics: dict[str, Static],
     *,
     entry: bool = False,
 ) -> EmittedFunction:
@@ -237,7 +246,7 @@ def write_function(
     if function.name not in unit.names:
         unit.names.append(function.name)
     unit.open.append(key)
-    params = _heads(function, kinds, entry)
+    params = _parameters(function, kinds, entry)
     if unit.checked:
         params.append("ptr %fault")
     style = "noinline" if entry or not function.inline else "alwaysinline"
@@ -259,27 +268,28 @@ def write_function(
         body.result = None
         f.do("ret void")
     unit.open.pop()
+    assert body.result != "any"  # a return statement has set it
     written.result = body.result
     unit.functions.append(_finished(f.text(), body.result))
     return written
 
 
 def function_key(
-    function: NativeFunction, kinds: list[Any], statics: dict[str, Any]
-) -> tuple[Any, ...]:
+    function: NativeFunction, kinds: Sequence[ArgType], statics: dict[str, Static]
+) -> FunctionKey:
     """Return the key of a function for argument types and constants."""
     # Types are part of it, since 1, 1.0 and True are equal in Python.
     constants = tuple((name, v, type(v)) for name, v in statics.items())
     return function, tuple(kinds), constants
 
 
-def _finished(text: str, result: Any) -> str:
+def _finished(text: str, result: Result) -> str:
     kind = llvm_result(result)
     leave = "ret void" if result is None else f"ret {kind} zeroinitializer"
     return text.replace(EARLY_RETURN, leave).replace("$RESULT", kind)
 
 
-def _heads(function: NativeFunction, kinds: list[ArgType], entry: bool) -> list[str]:
+def _parameters(function: NativeFunction, kinds: Sequence[ArgType], entry: bool) -> list[str]:
     # Only the entry function needs noalias; inlined functions inherit it.
     promise = "" if function.aliasing or not entry else " noalias"
     heads = []
@@ -292,7 +302,7 @@ def _heads(function: NativeFunction, kinds: list[ArgType], entry: bool) -> list[
     return heads
 
 
-def describe_result(result: Any) -> str:
+def describe_result(result: object) -> str:
     """Return a description of a result type for messages."""
     if isinstance(result, tuple):
         return "(" + ", ".join(str(t) for t in result) + ")"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Type:
     def __str__(self) -> str:
         return self.name if self.lanes == 1 else f"vector of {self.lanes} {self.name}"
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: object) -> Any:
         """Raise TypeError: types convert in native code only."""
         raise TypeError(
             f"{self.name}(...) is a conversion of native code and does not work in Python."
@@ -100,9 +103,13 @@ class Span:
 
 #: The type of an argument: a number's, or an array's (its element, its alignment).
 ArgType: TypeAlias = "Type | tuple[Type, int]"
+#: The type of an entry function's parameter: a number's, or ``("array", element type)``.
+ParamType: TypeAlias = "Type | tuple[str, Type]"
 #: None for no result, a type, or a tuple of them.
 Result: TypeAlias = "Type | tuple[Type, ...] | None"
 
+#: A compile-time constant of a function. To type checkers, f32 is ``type[float]``.
+Static: TypeAlias = "bool | int | float | type | Type | NativeFunction | tuple[Static, ...]"
 #: The value of an expression: an Operand, a Span, or a compile-time constant (a number, a type).
 Term: TypeAlias = Any
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from dala.gpu.compute.engines.cpu.llvm.text import constant
 from dala.gpu.compute.engines.cpu.native import names
@@ -26,7 +26,7 @@ MAX_STACK_BYTES: Final = 512 << 10
 
 
 # memory ---------------------------------------------------------------------------------------
-def _local(b: ExpressionWriter, element: Any, length: Any) -> Span:
+def _local(b: ExpressionWriter, element: Term, length: Term) -> Span:
     kind = type_of(b, element)
     if not isinstance(length, int) or length < 1:
         b.fail("the length of a local array must be a constant of at least 1")
@@ -42,7 +42,7 @@ def _local(b: ExpressionWriter, element: Any, length: Any) -> Span:
     return Span(kind, made[key], str(length), kind.size)
 
 
-def _view(b: ExpressionWriter, array: Any, element: Any, offset: Any = 0) -> Span:
+def _view(b: ExpressionWriter, array: Term, element: Term, offset: Term = 0) -> Span:
     source, kind, at = span_of(b, array), type_of(b, element), b.index(offset)
     size = b.f.let(f"mul i64 {source.length}, {source.element.size}")
     if b.unit.checked:
@@ -53,7 +53,7 @@ def _view(b: ExpressionWriter, array: Any, element: Any, offset: Any = 0) -> Spa
     return Span(kind, pointer, length, 1)
 
 
-def _table(b: ExpressionWriter, element: Any, values: Any) -> Span:
+def _table(b: ExpressionWriter, element: Term, values: Term) -> Span:
     kind = type_of(b, element)
     if not isinstance(values, (tuple, list, range)) or not all(is_number(v) for v in values):
         b.fail(f"table(...) takes constant numbers, got {describe(values)}")
@@ -67,7 +67,9 @@ def _table(b: ExpressionWriter, element: Any, values: Any) -> Span:
     return Span(kind, made[text], str(len(values)), kind.size)
 
 
-def _load(b: ExpressionWriter, array: Any, index: Any, lanes: Any, count: Any = None) -> Operand:
+def _load(
+    b: ExpressionWriter, array: Term, index: Term, lanes: Term, count: Term = None
+) -> Operand:
     source, at, n = span_of(b, array), b.index(index), lanes_of(b, lanes)
     if count is None:
         return b.load(source, at, n)
@@ -78,7 +80,7 @@ def _load(b: ExpressionWriter, array: Any, index: Any, lanes: Any, count: Any = 
     return Operand(kind, b.f.let(f"call {t} {name}({given}){b.grouped()}"))
 
 
-def _store(b: ExpressionWriter, array: Any, index: Any, vector: Any, count: Any = None) -> None:
+def _store(b: ExpressionWriter, array: Term, index: Term, vector: Term, count: Term = None) -> None:
     target, at = span_of(b, array), b.index(index)
     if count is None:
         b.store(target, at, vector)
@@ -93,7 +95,7 @@ def _store(b: ExpressionWriter, array: Any, index: Any, vector: Any, count: Any 
     b.f.do(f"call void {name}({given}){b.grouped()}")
 
 
-def _first_lanes(b: ExpressionWriter, array: Span, at: str, lanes: int, count: Any) -> str:
+def _first_lanes(b: ExpressionWriter, array: Span, at: str, lanes: int, count: Term) -> str:
     """Return the mask of the first lanes, with a bounds check in checked builds."""
     if array.element.bits == 1:
         b.fail("a count is not supported for bools")
@@ -108,7 +110,7 @@ def _first_lanes(b: ExpressionWriter, array: Span, at: str, lanes: int, count: A
     return b.f.let(f"icmp sgt <{lanes} x i32> {wide.name}, <{numbers}>")
 
 
-def _stream(b: ExpressionWriter, array: Any, index: Any, vector: Any) -> None:
+def _stream(b: ExpressionWriter, array: Term, index: Term, vector: Term) -> None:
     target, at, v, f = span_of(b, array), b.index(index), vector_of(b, vector), b.f
     size = v.type.lanes * v.type.size
     if not b.unit.streams or size not in (16, 32, 64):
@@ -132,7 +134,7 @@ def _stream(b: ExpressionWriter, array: Any, index: Any, vector: Any) -> None:
     b.unit.streamed = True
 
 
-def _gather(b: ExpressionWriter, array: Any, indexes: Any, element: Any = None) -> Operand:
+def _gather(b: ExpressionWriter, array: Term, indexes: Term, element: Term = None) -> Operand:
     source, at = span_of(b, array), b.value(indexes)
     if not at.type.integer or at.type.lanes == 1 or source.element.bits == 1:
         b.fail("gather takes an array of numbers and a vector of integers")
@@ -158,25 +160,25 @@ def _gather(b: ExpressionWriter, array: Any, indexes: Any, element: Any = None) 
     return Operand(t, b.f.let(f"{text}, {t.llvm} poison)"))
 
 
-def _prefetch(b: ExpressionWriter, array: Any, index: Any) -> None:
+def _prefetch(b: ExpressionWriter, array: Term, index: Term) -> None:
     source, at = span_of(b, array), b.index(index)
     place = b.f.let(f"getelementptr {source.element.stored}, ptr {source.pointer}, i64 {at}")
     name = b.f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
     b.f.do(f"call void {name}(ptr {place}, i32 0, i32 3, i32 1)")
 
 
-def _len(b: ExpressionWriter, array: Any) -> Term:
+def _len(b: ExpressionWriter, array: Term) -> Term:
     if isinstance(array, (tuple, range)):
         return len(array)
     return Operand(I64, span_of(b, array).length)
 
 
 # vectors --------------------------------------------------------------------------------------
-def _splat(b: ExpressionWriter, value: Any, lanes: Any) -> Operand:
+def _splat(b: ExpressionWriter, value: Term, lanes: Term) -> Operand:
     return b.spread(b.value(value), lanes_of(b, lanes))
 
 
-def _vec(b: ExpressionWriter, *values: Any) -> Operand:
+def _vec(b: ExpressionWriter, *values: Term) -> Operand:
     parts = b.alike(*values, what="vec(...)")
     if len(parts) < 2 or parts[0].type.lanes > 1:
         b.fail("vec(...) takes at least two scalars")
@@ -187,7 +189,7 @@ def _vec(b: ExpressionWriter, *values: Any) -> Operand:
     return Operand(kind, name)
 
 
-def _insert(b: ExpressionWriter, vector: Any, lane: Any, value: Any) -> Operand:
+def _insert(b: ExpressionWriter, vector: Term, lane: Term, value: Term) -> Operand:
     v = vector_of(b, vector)
     one = b.value(value, v.type.scalar)
     if one.type != v.type.scalar:
@@ -199,7 +201,7 @@ def _insert(b: ExpressionWriter, vector: Any, lane: Any, value: Any) -> Operand:
     return Operand(v.type, b.f.let(text))
 
 
-def _shuffle(b: ExpressionWriter, first: Any, second: Any, lanes: Any) -> Operand:
+def _shuffle(b: ExpressionWriter, first: Term, second: Term, lanes: Term) -> Operand:
     x, y = b.alike(first, second, what="shuffle")
     ok = isinstance(lanes, tuple) and all(isinstance(i, int) for i in lanes)
     if not ok or not all(0 <= i < 2 * x.type.lanes for i in lanes):
@@ -215,7 +217,7 @@ def pick(b: ExpressionWriter, x: Operand, y: Operand, lanes: tuple[int, ...]) ->
     return Operand(kind, b.f.let(text))
 
 
-def _across(b: ExpressionWriter, vector: Any, op: str) -> Operand:
+def _across(b: ExpressionWriter, vector: Term, op: str) -> Operand:
     v = vector_of(b, vector)
     one, t = v.type.scalar, v.type
     if t.floating and op == "add":
@@ -231,41 +233,41 @@ def _across(b: ExpressionWriter, vector: Any, op: str) -> Operand:
     return Operand(one, b.f.let(f"call {one.llvm} {name}({t.llvm} {v.name})"))
 
 
-def _mask(b: ExpressionWriter, mask: Any, op: str) -> Operand:
+def _mask(b: ExpressionWriter, mask: Term, op: str) -> Operand:
     v = b.truth(mask)
     return v if v.type.lanes == 1 else _across(b, v, op)
 
 
 # helpers --------------------------------------------------------------------------------------
-def type_of(b: ExpressionWriter, term: Any) -> Type:
+def type_of(b: ExpressionWriter, term: Term) -> Type:
     """Return a term that must be a type."""
     if not isinstance(term, Type):
         b.fail(f"expected a type, got {describe(term)}")
     return term
 
 
-def span_of(b: ExpressionWriter, term: Any) -> Span:
+def span_of(b: ExpressionWriter, term: Term) -> Span:
     """Return a term that must be an array."""
     if not isinstance(term, Span):
         b.fail(f"expected an array, got {describe(term)}")
     return term
 
 
-def vector_of(b: ExpressionWriter, term: Any) -> Operand:
+def vector_of(b: ExpressionWriter, term: Term) -> Operand:
     """Return a term that must be a vector."""
     if not isinstance(term, Operand) or term.type.lanes == 1:
         b.fail(f"expected a vector, got {describe(term)}")
     return term
 
 
-def lanes_of(b: ExpressionWriter, term: Any) -> int:
+def lanes_of(b: ExpressionWriter, term: Term) -> int:
     """Return a term that must be a number of lanes."""
     if not isinstance(term, int) or not 2 <= term <= 64:
         b.fail("the number of lanes must be a constant from 2 to 64")
     return term
 
 
-VECTOR_INTRINSICS: Final[dict[Any, Callable[..., Term]]] = {
+VECTOR_INTRINSICS: Final[dict[object, Callable[..., Term]]] = {
     names.local: _local, names.view: _view, names.table: _table, names.load: _load,
     names.store: _store, names.stream: _stream, names.gather: _gather,
     names.prefetch: _prefetch, len: _len,
