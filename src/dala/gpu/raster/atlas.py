@@ -11,7 +11,7 @@ from dala.errors import BufferTooLarge
 from dala.gpu.raster.stream import SLOT_USED, SLOT_WORDS
 from dala.typing import NDArray
 
-#: The initial size of the arena in words (pixels). It doubles when it is full.
+#: The initial size of the arena in pixels. It doubles when it is full.
 INITIAL_WORDS: Final = 1 << 14
 #: Sprites begin at multiples of this many words, which are 64 bytes.
 ALIGN_WORDS: Final = 16
