@@ -4,7 +4,7 @@
     python examples/paint.py --frames 90 --out night.png  # the ninetieth
     python examples/paint.py --show window                # until the window is closed
 
-Each frame depends on its number alone.
+Each frame depends on its number only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CREAM = (250, 240, 220)
 CLOUD, HORSE = 1, 2  # images
 STAR, GLOW = 1, 4  # sprites: three stars, one glow
 
-#: What is above the shore, mirrored below it: darker with depth, and moved by waves.
+#: Mirrors the picture above the shore: darker with depth, distorted by waves.
 WATER = """
 def water(img: Image, *, seconds=0.0, shore=0):
     y, x = position()
@@ -51,7 +51,7 @@ def water(img: Image, *, seconds=0.0, shore=0):
     return rgba(light, 1.0)
 """
 
-#: Corners a little darker, as a lens does it.
+#: Darkens the corners a little, as a lens does.
 LENS = """
 def lens(px: Pixel, *, strength=0.45):
     y, x = position()
@@ -87,7 +87,7 @@ def spot(size: int, color: tuple[int, int, int], strength: float) -> np.ndarray:
 
 
 def horse() -> np.ndarray:
-    """The painted wooden horse, drawn on a surface of its own."""
+    """The painted wooden horse, drawn on its own surface."""
     with gpu.create_surface(160, 160) as s:
         red, dark, white, blue, yellow = (200, 40, 34), (150, 24, 24), CREAM, "#2f6fc0", "#ffc83c"
         for x in (38, 94):  # legs
@@ -114,7 +114,7 @@ def horse() -> np.ndarray:
 
 
 def prepare(s: gpu.Surface) -> None:
-    """Loads what every frame uses."""
+    """Load the images, sprites and shaders that every frame uses."""
     s.load_image(CLOUD, cloud(), 120, 40)
     s.load_image(HORSE, horse(), 160, 160)
     for n, strength in enumerate((0.5, 0.8, 1.0)):
@@ -126,7 +126,7 @@ def prepare(s: gpu.Surface) -> None:
 
 # one frame, from far to near --------------------------------------------------------------------
 def sky() -> Iterator[bytes]:
-    """Bands of colour, one for each two rows: commands for a batch."""
+    """Yield the commands of a color gradient, one band for every two rows."""
     for y in range(0, SHORE, 2):
         at = (y / SHORE) ** 1.15 * (len(SKY) - 1)
         n = min(int(at), len(SKY) - 2)
@@ -212,7 +212,7 @@ def cottage(s: gpu.Surface, t: float) -> None:
 
 
 def window(s: gpu.Surface, x: int, y: int, t: float) -> None:
-    """Lit from inside; what moves behind it stays within the frame."""
+    """Draw a lit window; the clip keeps everything behind it inside the frame."""
     s.fill_round_rect(x - 2, y - 2, 24, 28, 4, CREAM)
     s.set_clip(x, y, 20, 24)
     s.clear((255, 196, 92))
@@ -220,7 +220,7 @@ def window(s: gpu.Surface, x: int, y: int, t: float) -> None:
     s.fill_circle(x + 10, y + 22, flame, (255, 238, 170, 150))
     s.fill_triangle(x, y, x + 9, y, x, y + 15, (255, 250, 235, 190))  # curtains
     s.fill_triangle(x + 20, y, x + 11, y, x + 20, y + 15, (255, 250, 235, 190))
-    walk = x - 14 + round((t * 9 + 1.3 * x) % 44)  # somebody at home
+    walk = x - 14 + round((t * 9 + 1.3 * x) % 44)  # someone is at home
     s.fill_circle(walk, y + 12, 4, (92, 50, 44))
     s.fill_round_rect(max(walk - 5, 0), y + 16, 11, 20, 4, (92, 50, 44))
     s.reset_clip()
@@ -280,7 +280,7 @@ def fireflies(s: gpu.Surface, t: float) -> None:
 
 
 def paint(s: gpu.Surface, frame: int) -> None:
-    """One frame, whole, and presented."""
+    """Draw and present one frame."""
     t = frame / RATE
     s.clear(SKY[-1])
     s.batch(sky())
@@ -301,7 +301,7 @@ def paint(s: gpu.Surface, frame: int) -> None:
 
 
 def run(frames: int | None, out: str | None, show: str | None) -> None:
-    """Paints frames, in real time where they are shown, and keeps the last."""
+    """Paint frames, in real time if they are shown, and save the last one."""
     with gpu.create_surface(WIDTH, HEIGHT, show=show, title="dala: a summer night") as s:
         prepare(s)
         start, frame = time.monotonic(), 0
@@ -320,12 +320,14 @@ def run(frames: int | None, out: str | None, show: str | None) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="A summer night by a lake.")
-    parser.add_argument("--frames", type=int, help="how many (1, or without end where shown)")
-    parser.add_argument("--out", metavar="FILE", help="keeps the last frame as PNG")
+    parser.add_argument(
+        "--frames", type=int, help="number of frames (default: 1, or endless with --show)"
+    )
+    parser.add_argument("--out", metavar="FILE", help="save the last frame as PNG")
     parser.add_argument("--show", choices=("window", "browser", "notebook", "terminal"))
     given = parser.parse_args(arguments)
     if given.frames is not None and given.frames < 1:
-        parser.error(f"--frames must be 1 or more, {given.frames} came")
+        parser.error(f"--frames must be at least 1, got {given.frames}")
     try:
         run(given.frames or (None if given.show else 1), given.out, given.show)
     except (DalaError, OSError) as error:

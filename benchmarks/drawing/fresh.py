@@ -16,13 +16,13 @@ from typing import Any, Final
 import dala
 from benchmarks.harness import Machine, verdict
 
-#: Seconds to the first pixel: nothing kept on disk, and kept.
+#: Target seconds to the first pixel: without a disk cache, and with one.
 COLD: Final = 0.5
 WARM: Final = 0.25
-#: Megabytes of a surface besides its two framebuffers.
+#: Target megabytes of a surface besides its two framebuffers.
 BESIDES: Final = 2.0
 
-#: All print the seconds from their first line on; the whole process is timed as well.
+#: Each prints the seconds since its first line; the whole process is timed, too.
 OURS: Final = """
 import time; start = time.perf_counter()
 from dala.gpu import create_surface
@@ -32,7 +32,7 @@ assert s.read_pixels(100, 100, 1, 1) == bytes([255, 0, 0, 255])
 print(time.perf_counter() - start)
 """
 
-#: What is in our time before any of our own begins.
+#: The share of NumPy's import in our time.
 NUMPY: Final = """
 import time; start = time.perf_counter()
 import numpy
@@ -58,7 +58,7 @@ assert a[100, 100].tolist() == [255, 0, 0, 255]
 print(time.perf_counter() - start)
 """
 
-#: Ten surfaces after a first one, which brings the code; each draws and presents, with no images.
+#: Ten surfaces after a first one that loads the code; each draws and presents, without images.
 MEMORY: Final = """
 import gc, pathlib
 from dala.gpu import command, create_surface
@@ -83,7 +83,7 @@ print((used() - before) / len(many) - 2 * 1920 * 1080 * 4)
 
 
 def _run(code: str, **env: str) -> tuple[float, float]:
-    """Seconds of the whole process, and what it printed."""
+    """Return the seconds of the whole process, and its output."""
     settings = {**os.environ, "PYGAME_HIDE_SUPPORT_PROMPT": "1", "SDL_VIDEODRIVER": "dummy", **env}
     settings.pop("PYTHONDONTWRITEBYTECODE", None)
     start = time.perf_counter()
@@ -103,8 +103,8 @@ def _row(seconds: list[tuple[float, float]]) -> dict[str, float]:
 
 
 def first(rounds: int = 10) -> dict[str, Any]:
-    """Whole processes, Python's own start included, to the first command's pixels."""
-    # As pip leaves an installed package; a clone has no bytecode until it was imported once.
+    """Time whole processes to the first pixels, including the start of Python."""
+    # As pip installs a package; a clone has no bytecode before its first import.
     compileall.compile_dir(str(pathlib.Path(dala.__file__).parent), quiet=1)
     rect = OURS.format(command='s.fill_rect(90, 90, 20, 20, "red")')
     disc = OURS.format(command='s.fill_circle(100, 100, 10, "red")')
@@ -141,7 +141,7 @@ def first(rounds: int = 10) -> dict[str, Any]:
 
 
 def memory() -> dict[str, Any]:
-    """Megabytes of a 1920x1080 surface besides its two framebuffers, in processes of their own."""
+    """Measure the megabytes of a 1920x1080 surface besides its framebuffers, in fresh processes."""
     if not pathlib.Path("/proc/self/smaps_rollup").exists():
         return {"missing": "it is measured on Linux alone"}
     besides = {

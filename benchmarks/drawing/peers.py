@@ -19,23 +19,23 @@ Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def play(calls: list[Call]) -> None:
-    """The plainest loop there is in Python."""
+    """Make all calls in a plain Python loop."""
     for call, arguments in calls:
         call(*arguments)
 
 
 class Absent(Exception):
-    """A peer has no such primitive, or cannot blend it."""
+    """The peer has no such primitive, or cannot blend it."""
 
 
 class Peer:
-    """A library with a frame of its own."""
+    """A library with its own framebuffer."""
 
     name = ""
     antialiased = False
 
     def call(self, p: Primitive, alpha: bool) -> Call:
-        """How a primitive is drawn."""
+        """Return the call that draws a primitive."""
         make = getattr(self, "_" + p.kind.replace(" ", "_"), None)
         if make is None:
             raise Absent(f"has no {p.kind}")
@@ -43,16 +43,16 @@ class Peer:
         return found
 
     def blank(self) -> None:
-        """The background all over."""
+        """Fill the framebuffer with the background."""
         raise NotImplementedError
 
     def pixels(self) -> np.ndarray[Any, Any]:
-        """A copy of the frame: (height, width, 3), red first."""
+        """Return a copy of the framebuffer as RGB, (height, width, 3)."""
         raise NotImplementedError
 
 
 class Pygame(Peer):
-    """``pygame.draw``, and ``pygame.gfxdraw`` where something is to be blended."""
+    """``pygame.draw``, and ``pygame.gfxdraw`` where alpha is needed."""
 
     name = "pygame-ce"
 
@@ -63,7 +63,7 @@ class Pygame(Peer):
         import pygame.gfxdraw
 
         self.pygame, self.draw, self.blend = pygame, pygame.draw, pygame.gfxdraw
-        self.frame = pygame.Surface((WIDTH, HEIGHT), 0, 32)  # no alpha of its own: the fast kind
+        self.frame = pygame.Surface((WIDTH, HEIGHT), 0, 32)  # without alpha, which is faster
         self.scratch = pygame.Surface((30, 20), pygame.SRCALPHA, 32)
 
     def blank(self) -> None:
@@ -109,14 +109,14 @@ class Pygame(Peer):
         return self._round_rect(n, color, alpha, 1)
 
     def _scratched(self, color: Any, at: Any, rect: Any, width: int, radius: int) -> None:
-        """Nothing in pygame blends a round rectangle: drawn beside the frame, then blitted."""
+        """Draw to a temporary surface and blit it: pygame cannot blend round rectangles."""
         self.scratch.fill((0, 0, 0, 0))
         self.draw.rect(self.scratch, color, rect, width, radius)
         self.frame.blit(self.scratch, at)
 
 
 class PygameGfx(Pygame):
-    """Opaque primitives by ``pygame.gfxdraw`` too, which is quicker for most kinds."""
+    """Opaque primitives with ``pygame.gfxdraw``, too, which is faster for most kinds."""
 
     name = "pygame-ce, gfxdraw"
     slower: Final = ("triangle", "round rect", "round outline")
@@ -261,7 +261,7 @@ class Skia(Peer):
         return self.paints[key]
 
     def recorded(self, scene: list[Primitive]) -> Callable[[], Any]:
-        """All of a scene as a picture, recorded beforehand and played by one call."""
+        """Return a call that replays a recorded picture of the scene."""
         recorder = self.skia.PictureRecorder()
         canvas = recorder.beginRecording(self.skia.Rect.MakeWH(WIDTH, HEIGHT))
         play([self.call(p, True, canvas) for p in scene])
@@ -285,7 +285,7 @@ class Blend2D(Peer):
         self.context.fill_all()
 
     def pixels(self) -> np.ndarray[Any, Any]:
-        return np.array(self.frame.asarray())[..., 2::-1]  # blue comes first there
+        return np.array(self.frame.asarray())[..., 2::-1]  # BGR
 
     def _filled(self, color: Any, fill: Any, numbers: Any) -> None:
         self.context.set_fill_style_rgba(*color)
@@ -308,7 +308,7 @@ class Blend2D(Peer):
 
 
 def present() -> tuple[list[Peer], dict[str, str]]:
-    """The peers that are installed, and why others are not here."""
+    """Return the installed peers, and why the others are missing."""
     found: list[Peer] = []
     left_out = {}
     for kind in (Pygame, PygameGfx, Pillow, OpenCV, NumPy, Skia, Blend2D):

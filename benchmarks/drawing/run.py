@@ -1,4 +1,4 @@
-"""Drawing on a surface of 1920x1080, beside pygame-ce, Skia, Pillow, OpenCV, Blend2D and NumPy."""
+"""Drawing on a 1920x1080 surface, against pygame-ce, Skia, Pillow, OpenCV, Blend2D and NumPy."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ BATCH: Final = "dala"
 ENCODING: Final = "dala, encoding too"
 CALLS: Final = "dala, a call each"
 
-#: Of the pixels we draw, a peer draws this share at least and at most: rules differ at the edges.
+#: The allowed ratio of a peer's pixels to ours: rules differ at the edges.
 COVERED: Final = (0.75, 1.35)
-#: Steps of 255 that blends may differ by where many lie on one another.
+#: The allowed difference in steps of 255 where many shapes are blended.
 BLENDED: Final = 4
 
 NAMES: Final = {
@@ -42,7 +42,7 @@ NAMES: Final = {
 
 
 class Stage:
-    """Our surface, and the peers."""
+    """Our surface and the peers."""
 
     def __init__(self) -> None:
         self.surface = gpu.create_surface(WIDTH, HEIGHT)
@@ -52,7 +52,7 @@ class Stage:
         return next((p for p in self.peers if type(p) is kind), None)
 
     def blank(self) -> None:
-        """The background all over, everywhere."""
+        """Fill every framebuffer with the background."""
         self.surface.clear(BACKGROUND)
         for peer in self.peers:
             peer.blank()
@@ -67,7 +67,7 @@ def _race(
     rounds: int,
     best: float | None = None,
 ) -> Judged:
-    """Times, ratios to our first way, and targets: by way, then by peer."""
+    """Return times, ratios to our batch, and targets."""
     rounds = affordable(entrants, rounds, 10.0)
     with Machine() as machine:
         times = race(entrants, rounds, settle=True)
@@ -118,7 +118,7 @@ def _entrants(stage: Stage, peer: Peer, things: list[Primitive], alpha: bool) ->
 
 
 def _wrong(mine: Any, theirs: Any, exact: bool, alpha: bool) -> tuple[dict[str, float], str]:
-    """How a peer's picture compares with ours, and why it is no contest, if so."""
+    """Compare a peer's picture with ours; return the figures and a reason to leave it out."""
     background = np.array(BACKGROUND, np.uint8)
     ours, other = ((picture != background).any(2).sum() for picture in (mine, theirs))
     found = {"covered": float(other / max(ours, 1))}
@@ -142,7 +142,7 @@ def _primitives(stage: Stage, kinds: tuple[str, ...], alpha: bool, rounds: int) 
         run()
         pictures.append(stage.pixels())
     if not all(np.array_equal(pictures[0], picture) for picture in pictures):
-        return {"failed": "our own ways draw different pictures"}
+        return {"failed": "our three ways draw different pictures"}
     for peer in stage.peers:
         try:
             found = _entrants(stage, peer, things, alpha)
@@ -212,7 +212,7 @@ def _sprites(stage: Stage, rounds: int, count: int = 1000, kinds: int = 16) -> J
 
 def _pygame_sprites(peer: Any, pictures: list[Any], places: list[Any]) -> dict[str, Run]:
     pygame = peer.pygame
-    pygame.display.set_mode((1, 1))  # so that sprites get the layout it blits fastest
+    pygame.display.set_mode((1, 1))  # gives sprites the fastest layout
     straight = [
         pygame.image.frombuffer(p.tobytes(), (32, 32), "RGBA").convert_alpha() for p in pictures
     ]
@@ -297,7 +297,7 @@ def _images(stage: Stage, rounds: int, count: int) -> Judged:
 
 
 def _presents(stage: Stage, rounds: int, count: int = 16) -> Judged:
-    """What a present costs when a tenth of the frame changed: with it, less without it."""
+    """Measure a present after a tenth of the frame changed: time with it minus time without."""
     s, found = stage.surface, {}
     shapes = {
         "a band": (0, 300, WIDTH, 108),
@@ -353,7 +353,7 @@ def _rows(stage: Stage, rounds: int) -> Iterator[tuple[str, Callable[[], Judged]
 
 
 def main(rounds: int = 30, only: tuple[str, ...] = ()) -> None:
-    """Races every row; with words in ``only`` the rows named so, which are printed alone."""
+    """Measure every row, or print only those whose titles contain a word of ``only``."""
     stage, results = Stage(), {}
     for title, measure in _rows(stage, rounds):
         if not only or any(word in title for word in only):

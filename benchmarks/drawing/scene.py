@@ -1,4 +1,4 @@
-"""What is drawn in ``drawing``: ten thousand small primitives, the same ones for everybody."""
+"""The scene of ``drawing``: ten thousand small primitives, the same for all contestants."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ WIDTH, HEIGHT = 1920, 1080
 COUNT: Final = 10_000
 BACKGROUND: Final = (24, 28, 36)
 
-#: How many colours a scene has: drawings have palettes, and we remember colours once seen.
+#: The number of colors of a scene: drawings have palettes, and converted colors are cached.
 COLORS: Final = 256
 
-#: The six kinds of the mix.
+#: The six kinds of primitives in the mix.
 KINDS: Final = ("rect", "line", "circle", "disc", "triangle", "round rect")
 OUTLINES: Final = ("triangle outline", "round outline")
 
@@ -22,7 +22,7 @@ Color = tuple[int, int, int, int]
 
 
 class Primitive(NamedTuple):
-    """One thing to draw. Numbers by kind:
+    """A primitive. Its numbers by kind:
 
     rect x y w h, line x1 y1 x2 y2, circle and disc cx cy r, triangles six coordinates,
     round rectangles x y w h radius.
@@ -34,7 +34,7 @@ class Primitive(NamedTuple):
 
 
 def scene(kinds: tuple[str, ...] = KINDS, count: int = COUNT, *, alpha: bool) -> list[Primitive]:
-    """Primitives of some kinds in turn, wholly inside the frame."""
+    """Return primitives of some kinds in turn, fully inside the frame."""
     rng = np.random.default_rng(7)
     palette: list[Color] = [
         (int(r), int(g), int(b), int(a) if alpha else 255)

@@ -1,4 +1,4 @@
-"""Mutated command streams: check() agrees with decode(), and what passes draws within bounds.
+"""Mutated command streams: check() agrees with decode(), and valid ones draw within bounds.
 
 The mutator is our own and seeded: many streams a second, the same ones in every run. Native code
 runs as its checked build here, which raises where an access would leave an array.
@@ -31,7 +31,7 @@ def signed(rng: random.Random) -> int:
 
 
 def one(rng: random.Random, depth: int = 0) -> bytes:
-    """A valid command."""
+    """Return a valid command."""
     codes = list(protocol.BY_OPCODE)
     layout = protocol.BY_OPCODE[rng.choice(codes)]
     parts = [bytes([layout.opcode])]
@@ -63,7 +63,7 @@ def one(rng: random.Random, depth: int = 0) -> bytes:
 
 
 def mutated(rng: random.Random, data: bytes) -> bytes:
-    """Some bytes changed, put in, left out or cut off."""
+    """Change, insert, remove or cut off some bytes."""
     changed = bytearray(data)
     for _ in range(rng.choice((0, 1, 1, 2, 5))):
         at = rng.randrange(len(changed) + 1)
@@ -94,7 +94,7 @@ def verdict(data: bytes) -> ProtocolError | None:
 
 
 def obey(canvas: Canvas, data: bytes) -> None:
-    """Runs a stream, and does what of the rest concerns the canvas."""
+    """Execute a stream, with the commands that the canvas leaves to its caller."""
     at = 0
     while (stop := canvas.run(data, at)) is not None:
         (found,) = command.decode(data[stop.offset : stop.end])
@@ -137,12 +137,12 @@ def test_mutated_streams(seed: int) -> None:
 
 
 @pytest.mark.long
-def test_a_million_mutated_streams() -> None:
+def test_million_mutated_streams() -> None:
     counts = [fuzz(seed, 20_000) for seed in range(100, 150)]
     assert all(good > 4_000 and bad > 4_000 for good, bad in counts)
 
 
-def test_batches_too_deep_and_too_large() -> None:
+def test_batches_that_are_too_deep_or_too_large() -> None:
     canvas = Checked(4, 4)
     data = command.encode_clear("red")
     for depth in range(1, 20):
@@ -168,7 +168,7 @@ def test_batches_too_deep_and_too_large() -> None:
         assert str(caught.value) == str(verdict(data))
 
 
-def test_pixels_and_texts_that_lie_about_their_length() -> None:
+def test_wrong_lengths_of_pixels_and_text() -> None:
     canvas = Checked(4, 4)
     big = (2**32 - 1).to_bytes(4, "little")
     for head in (b"\x07", b"\x17"):
@@ -197,7 +197,7 @@ def test_pixels_and_texts_that_lie_about_their_length() -> None:
         b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\xff", b"a\xf1\x80\x80", b"\xe1\x80", b"ok",
     ],
 )  # fmt: skip
-def test_texts_are_utf8_as_python_sees_it(text: bytes) -> None:
+def test_utf8_check_matches_python(text: bytes) -> None:
     canvas = Checked(4, 4)
     size = len(text).to_bytes(4, "little")
     for data in (

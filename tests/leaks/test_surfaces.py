@@ -1,4 +1,4 @@
-"""Surfaces leave nothing behind: threads, memory and counts are what they were."""
+"""Surfaces leak neither threads nor memory nor resource counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def threads():
 
 
 def settled(before):
-    """Waits for the threads of surfaces that were only let go of."""
+    """Wait for the threads of collected surfaces to end."""
     gc.collect()
     end = time.monotonic() + 30
     while threads() > before:
@@ -36,7 +36,7 @@ def counted():
 
 
 def use(n):
-    """A surface as programs use them, ended in one of six ways."""
+    """Use a surface, and end it in one of six ways."""
     s = create_surface(40, 30)
     s.clear("red")
     s.load_sprite(n, SPRITE, 4, 4)
@@ -49,7 +49,7 @@ def use(n):
         assert s.read_pixels(0, 0, 1, 1) == b"\xff\0\0\xff"
         s.destroy()
     elif way == 2:
-        s.resize(50, 20)  # left to the collector, with work queued
+        s.resize(50, 20)  # garbage collected with queued work
     elif way == 3:
         s.knot = s
     elif way == 4:
@@ -61,7 +61,7 @@ def use(n):
             s.with_pixels(lambda pixels: pixels.fill(n % 256))
 
 
-def test_two_thousand_surfaces_leave_nothing():
+def test_two_thousand_surfaces_leak_nothing():
     threads_before, counts = threads(), counted()
     tracemalloc.start()
     try:
@@ -82,7 +82,7 @@ def test_two_thousand_surfaces_leave_nothing():
     assert grown < 100_000, f"{grown} bytes"  # 2,000 framebuffers would be 9.6 MB
 
 
-def test_a_long_life_does_not_grow():
+def test_memory_of_a_long_lived_surface_does_not_grow():
     with create_surface(64, 64) as s:
 
         def frame(n):

@@ -1,8 +1,7 @@
-"""Drawing in plain Python, pixel by pixel: what the native executor is compared with.
+"""A model of the rasterizer in plain Python, pixel by pixel.
 
-Small shapes come from the textbook loops. Huge ones cannot be looped over, so each pixel of the
-canvas is asked whether it is in them, in Python's whole numbers of any size; the tests also compare
-the two ways with each other where both can be had.
+Small shapes use the textbook loops. Huge ones cannot be looped over, so each pixel of the canvas is
+tested with exact integers; the tests also compare the two methods with each other.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ Point = tuple[int, int]
 
 
 def rounded(x: Fraction) -> int:
-    """To the nearest, halves up."""
+    """Round to nearest, halves up."""
     return floor(x + Fraction(1, 2))
 
 
 def blend(d: tuple[int, ...], s: tuple[int, ...]) -> tuple[int, ...]:
-    """Source-over of straight alpha, from exact fractions."""
+    """Return source-over of straight alpha, from exact fractions."""
     a, da = s[3], d[3]
     if a in (0, 255):
         return tuple(s) if a else tuple(d)
@@ -54,7 +53,7 @@ def bresenham(x1: int, y1: int, x2: int, y2: int) -> list[Point]:
 
 
 def midpoint(r: int) -> set[Point]:
-    """The outline around (0, 0)."""
+    """Return the outline around (0, 0)."""
     x, y, d = 0, r, 1 - r
     found = set()
     while x <= y:
@@ -70,7 +69,7 @@ def midpoint(r: int) -> set[Point]:
 
 
 def disc(r: int) -> set[Point]:
-    """The outline and, on each row, all between its ends."""
+    """Return the outline and, on each row, all pixels between its ends."""
     outline = midpoint(r)
     found = set()
     for y in range(-r, r + 1):
@@ -109,7 +108,7 @@ def round_rect(x: int, y: int, w: int, h: int, radius: int, filled: bool) -> set
 
 # any size -------------------------------------------------------------------------------------
 def on_line(p: Point, x1: int, y1: int, x2: int, y2: int) -> bool:
-    """Whether a pixel is on a line, from the closed form of its pixels."""
+    """Return True if a pixel is on a line, by the closed form."""
     along, across = (p[0] - x1, p[1] - y1)
     dx, dy = x2 - x1, y2 - y1
     if abs(dx) < abs(dy):
@@ -122,7 +121,7 @@ def on_line(p: Point, x1: int, y1: int, x2: int, y2: int) -> bool:
 
 
 def row_of(r: int, x: int) -> int:
-    """The largest y with y * (y - 1) < r * r - x * x."""
+    """Return the largest y with y * (y - 1) < r * r - x * x."""
     left = r * r - x * x
     y = isqrt(left)
     return y + ((y + 1) * y < left)
@@ -136,7 +135,7 @@ def on_circle(x: int, y: int, r: int) -> bool:
 
 
 def in_disc(x: int, y: int, r: int) -> bool:
-    """On the outline, or between two of its pixels in a row."""
+    """Return True on the outline, or between two of its pixels in a row."""
     x, y = abs(x), abs(y)
     if x > r or y > r or r == 0:
         return (x, y, r) == (0, 0, 0)
@@ -149,7 +148,7 @@ def in_disc(x: int, y: int, r: int) -> bool:
 
 
 def in_triangle(p: Point, a: Point, b: Point, c: Point) -> bool:
-    """Centre inside, or on a top or left edge."""
+    """Return True if the center is inside, or on a top or left edge."""
 
     def side(f: Point, t: Point) -> int:
         return (t[0] - f[0]) * (p[1] - f[1]) - (t[1] - f[1]) * (p[0] - f[0])
@@ -169,7 +168,7 @@ def in_triangle(p: Point, a: Point, b: Point, c: Point) -> bool:
 
 # a canvas -------------------------------------------------------------------------------------
 class Model:
-    """Pixels and a clip."""
+    """A picture with a clip."""
 
     def __init__(self, pixels: np.ndarray) -> None:
         self.pixels = pixels.copy()

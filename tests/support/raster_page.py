@@ -16,7 +16,7 @@ COLORS = ((220, 40, 50), (250, 180, 30), (60, 180, 75), (30, 130, 230), (150, 60
 
 
 def shapes(x: int, y: int, alpha: int) -> bytes:
-    """One row of all shapes."""
+    """Return the commands of one row with all shapes."""
     c = [(*color, alpha) for color in COLORS]
     parts = [
         command.encode_fill_rect(x, y, 50, 40, c[0]),
@@ -36,7 +36,7 @@ def shapes(x: int, y: int, alpha: int) -> bytes:
 
 
 def draw() -> np.ndarray:
-    """The page."""
+    """Return the pixels of the page."""
     canvas = Canvas(WIDTH, HEIGHT)
     u, v = np.meshgrid(np.arange(24), np.arange(16))
     photo = np.stack([u * 10, v * 15, 255 - u * 5 - v * 5, np.full_like(u, 255)], axis=2)

@@ -1,4 +1,4 @@
-"""Chromium without a screen, told what to do over a pipe (the DevTools protocol)."""
+"""Headless Chromium, controlled over a pipe with the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from PIL import Image
 
 from tests.gpu.presenters.screens import needed, until
 
-#: Chromium reads commands from descriptor 3 and answers on 4; this puts our pipes there.
+#: Chromium reads commands from descriptor 3 and writes to 4; this moves our pipes there.
 BEGIN = """
 import fcntl, os, sys
 commands, answers = (fcntl.fcntl(int(n), fcntl.F_DUPFD, 10) for n in sys.argv[1:3])
@@ -32,11 +32,11 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 class Refused(Exception):
-    """What was told could not be done, for one while a page is being loaded."""
+    """A command failed, for example while a page is loading."""
 
 
 class Chromium:
-    """A browser process; pages are opened in it."""
+    """A browser process."""
 
     def __init__(self, folder: str) -> None:
         program = needed("chromium", "chromium")
@@ -69,7 +69,7 @@ class Chromium:
         self._rest = b""
 
     def tell(self, method: str, session: str | None = None, **params: Any) -> dict[str, Any]:
-        """Has something done, and gives the answer."""
+        """Send a command and return the response."""
         number = next(self._numbers)
         message: dict[str, Any] = {"id": number, "method": method, "params": params}
         if session:
@@ -94,7 +94,7 @@ class Chromium:
         return json.loads(line)
 
     def open(self, address: str, width: int, height: int) -> Page:
-        """Opens an address in a page of so many pixels."""
+        """Open an address in a new page of this size."""
         target = self.tell("Target.createTarget", url="about:blank")["targetId"]
         session = self.tell("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, target, session)
@@ -105,7 +105,7 @@ class Chromium:
         return page
 
     def close(self) -> None:
-        """Ends the browser."""
+        """End the browser."""
         with contextlib.suppress(AssertionError, OSError, Refused):
             self.tell("Browser.close")
         for end in (self._in, self._out):
@@ -118,17 +118,17 @@ class Chromium:
 
 
 class Page:
-    """One page."""
+    """A page."""
 
     def __init__(self, browser: Chromium, target: str, session: str) -> None:
         self._browser, self._target, self._session = browser, target, session
 
     def tell(self, method: str, **params: Any) -> dict[str, Any]:
-        """Has the page do something."""
+        """Send a command to the page."""
         return self._browser.tell(method, self._session, **params)
 
     def size(self, width: int, height: int) -> None:
-        """Another size of the page."""
+        """Resize the page."""
         self.tell(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -138,13 +138,13 @@ class Page:
         )
 
     def ask(self, script: str) -> Any:
-        """The value of an expression in the page."""
+        """Return the value of an expression in the page."""
         answer = self.tell("Runtime.evaluate", expression=script, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def loaded(self, address: str) -> None:
-        """Waits until the page is there."""
+        """Wait until the page is loaded."""
 
         def look() -> bool:
             with contextlib.suppress(Refused):
@@ -154,18 +154,18 @@ class Page:
         until(look, f"{address} in the browser")
 
     def screenshot(self) -> np.ndarray:
-        """What is on the page, RGB."""
+        """Return a screenshot of the page as RGB."""
         data = self.tell("Page.captureScreenshot", format="png")["data"]
         return np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB"))
 
     def close(self) -> None:
-        """Closes the page as its cross does."""
+        """Close the page as its close button does."""
         self._browser.tell("Target.closeTarget", targetId=self._target)
 
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Chromium]:
-    """A browser with a profile of its own."""
+    """A browser with its own profile."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         browser = Chromium(folder)
         try:

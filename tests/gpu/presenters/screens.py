@@ -1,4 +1,4 @@
-"""What the tests of presenters see with: a screen of their own, and a program that draws on it."""
+"""Helpers of the presenter tests: a virtual screen, and a process that draws on it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-#: The widest difference of a screenshot, of 255.
+#: The largest allowed difference of a screenshot, in steps of 255.
 CLOSE = 2
 
-#: Runs what comes in, one JSON string a line, and answers with the value of ``out``.
-SERVANT = """
+#: Runs code from standard input, one JSON string per line, and prints the value of ``out``.
+RUNNER = """
 import json, sys, traceback
 names = {}
 answers, sys.stdout = sys.stdout, sys.stderr
@@ -37,7 +37,7 @@ for line in sys.stdin:
 
 
 def needed(program: str, package: str) -> str:
-    """The path of a program; where it is missing the test is skipped, or fails in CI."""
+    """Return the path of a program; without it the test is skipped, or fails in CI."""
     path = shutil.which(program)
     require(path, f"{program} is not installed (Debian: apt-get install {package})")
     assert path is not None
@@ -45,7 +45,7 @@ def needed(program: str, package: str) -> str:
 
 
 def require(there: Any, why: str) -> None:
-    """Skips the test if something is not there; in CI it fails instead."""
+    """Skip the test if something is missing; in CI it fails instead."""
     if not there and os.environ.get("CI") == "true":
         pytest.fail(why)
     if not there:
@@ -54,7 +54,7 @@ def require(there: Any, why: str) -> None:
 
 @contextmanager
 def screen(width: int, height: int) -> Iterator[str]:
-    """An X server with no window manager, on a display that was free; gives its name."""
+    """Run an X server without a window manager on a free display; yields its name."""
     xvfb = needed("Xvfb", "xvfb")
     readable, writable = os.pipe()
     size = f"{width}x{height}x24"
@@ -76,11 +76,11 @@ def screen(width: int, height: int) -> Iterator[str]:
 
 
 class Program:
-    """Another Python process that runs pieces of code, one after the other."""
+    """A Python process that runs pieces of code one after another."""
 
     def __init__(self, **environment: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", SERVANT],
+            [sys.executable, "-W", "error", "-c", RUNNER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -88,7 +88,7 @@ class Program:
         )
 
     def run(self, code: str) -> Any:
-        """Runs code and gives what it left in ``out``."""
+        """Run code and return the value of ``out``."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(code) + "\n")
@@ -100,7 +100,7 @@ class Program:
         return answer["out"]
 
     def end(self) -> int:
-        """Lets it come to its end and gives its exit status."""
+        """Wait for the process to end and return its exit status."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
@@ -113,7 +113,7 @@ class Program:
 
 
 def until(look: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
-    """Looks until there is something to see."""
+    """Poll until a condition holds."""
     end = time.monotonic() + seconds
     while True:
         seen = look()
@@ -124,17 +124,17 @@ def until(look: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
 
 
 def difference(seen: np.ndarray, wanted: np.ndarray) -> int:
-    """The widest difference of two pictures in any channel."""
+    """Return the largest difference of two pictures in any channel."""
     assert seen.shape == wanted.shape
     return int(np.abs(seen.astype(int) - wanted.astype(int)).max())
 
 
 def over_black(rgba: np.ndarray) -> np.ndarray:
-    """What a straight-alpha picture looks like on black."""
+    """Return a straight-alpha picture blended over black."""
     return np.rint(rgba[..., :3] * (rgba[..., 3:] / 255.0)).astype(np.uint8)
 
 
-#: A picture in which every mistake shows: no symmetry, fine stripes, all alphas.
+#: A picture that reveals mistakes: no symmetry, fine stripes, all alphas.
 PICTURE = """
 import numpy as np
 def picture(w, h, seed=0):

@@ -1,4 +1,4 @@
-"""A surface on a web page, seen by headless Chromium, and the server behind it."""
+"""The browser presenter: its page in headless Chromium, and its server."""
 
 import contextlib
 import http.client
@@ -33,7 +33,7 @@ def surface():
 
 
 def get(address, path="", host=None):
-    """A request by hand: status, headers, body."""
+    """Send a request; return status, headers and body."""
     at = urlsplit(address)
     connection = http.client.HTTPConnection(at.hostname, at.port, timeout=20)
     try:
@@ -67,20 +67,20 @@ def draw(s, w, h, seed):
     return over_black(pixels)
 
 
-def test_the_page_shows_what_get_pixels_gives(surface, browser):
+def test_page_shows_the_pixels(surface, browser):
     wanted = draw(surface, WIDE, HIGH, 0)
     page = browser.open(surface.presenter.address, WIDE, HIGH)
     sees(page, wanted)
     sees(page, draw(surface, WIDE, HIGH, 4))
     assert page.ask("document.title") == "a <test> & {{vsync}}"
-    # A page of another shape keeps the picture's, with black around it.
+    # A page of another shape keeps the aspect, on black.
     page.size(WIDE + 60, HIGH)
     surface.clear("#c83232")
     surface.present()
     wide = np.zeros((HIGH, WIDE + 60, 3), np.uint8)
     wide[:, 30:-30] = (200, 50, 50)
     sees(page, wide)
-    # So does a surface of another size.
+    # So does a resized surface.
     surface.resize(WIDE // 2, HIGH)
     surface.clear("#3232c8")
     surface.present()
@@ -114,10 +114,10 @@ def test_two_pages_and_a_reload(surface, browser):
     assert dala.gpu.wait_closed(surface, 30) is True
     surface.clear("red")
     surface.present()
-    assert surface.read_pixels(0, 0, 1, 1) == b"\xff\x00\x00\xff"  # the surface goes on
+    assert surface.read_pixels(0, 0, 1, 1) == b"\xff\x00\x00\xff"  # the surface is still usable
 
 
-def test_a_page_says_when_its_surface_is_gone(surface, browser):
+def test_page_reports_a_closed_surface(surface, browser):
     draw(surface, WIDE, HIGH, 1)
     page = browser.open(surface.presenter.address, WIDE, HIGH)
     until(lambda: page.ask("document.readyState === 'complete' && canvas.dataset.frame"), "a frame")
@@ -139,10 +139,10 @@ def test_frames_over_http(surface):
     assert body == surface.get_pixels()
     number = headers["X-Frame"]
     assert surface.presenter.shown == 1
-    # The same frame again, for another page: it is not counted twice.
+    # The same frame for another page is not counted twice.
     assert get(address, "frame?after=0")[2] == body
     assert surface.presenter.shown == 1
-    # Nobody is answered before there is a newer one.
+    # A request waits until there is a newer frame.
     threading.Timer(0.3, lambda: (surface.clear("red"), surface.present())).start()
     status, headers, body = get(address, f"frame?after={number}")
     assert status == 200
@@ -150,7 +150,7 @@ def test_frames_over_http(surface):
     assert int(headers["X-Frame"]) > int(number)
 
 
-def test_frames_that_were_never_fetched_are_dropped(surface):
+def test_unfetched_frames_are_dropped(surface):
     for i in range(5):
         surface.clear((i, 0, 0))
         surface.present()
@@ -162,12 +162,12 @@ def test_frames_that_were_never_fetched_are_dropped(surface):
     assert surface.stats["dropped"] == 4
 
 
-def test_a_page_that_waits_long_is_told_to_ask_again(surface, monkeypatch):
+def test_request_without_a_new_frame_times_out(surface, monkeypatch):
     monkeypatch.setattr(browser_module, "RESPONSE_SECONDS", 0.1)
     assert get(surface.presenter.address, "frame?after=0")[0] == 204
 
 
-def test_strangers_get_nothing(surface):
+def test_requests_without_the_secret_are_refused(surface):
     surface.clear("red")
     surface.present()
     at = urlsplit(surface.presenter.address)
@@ -190,7 +190,7 @@ def test_strangers_get_nothing(surface):
         raw.sendall(b"\x16\x03\x01 nonsense\r\n\r\n")
         while raw.recv(4096):
             pass
-    assert get(surface.presenter.address)[0] == 200  # and it goes on
+    assert get(surface.presenter.address)[0] == 200  # the server is still up
 
 
 def test_closing_with_connections_open(surface):
@@ -200,7 +200,7 @@ def test_closing_with_connections_open(surface):
         raw = socket.create_connection((at.hostname, at.port), timeout=20)
         raw.sendall(f"GET {at.path}{path} HTTP/1.1\r\nHost: {at.netloc}\r\n\r\n".encode())
         held.append(raw)
-    held.append(socket.create_connection((at.hostname, at.port), timeout=20))  # says nothing
+    held.append(socket.create_connection((at.hostname, at.port), timeout=20))  # sends nothing
     until(lambda: surface.presenter._pages == 1, "the page that stays")
     surface.close()
     for raw in held:
@@ -211,14 +211,14 @@ def test_closing_with_connections_open(surface):
         socket.create_connection((at.hostname, at.port), timeout=5)
 
 
-def test_a_reader_that_stands_still_holds_nothing_up():
+def test_stalled_reader_delays_nothing():
     with dala.gpu.create_surface(2000, 2000, show="browser") as s:
         s.clear("red")
         s.present()
         at = urlsplit(s.presenter.address)
         raw = socket.create_connection((at.hostname, at.port), timeout=20)
         raw.sendall(f"GET {at.path}frame?after=0 HTTP/1.1\r\nHost: {at.netloc}\r\n\r\n".encode())
-        assert raw.recv(4)  # and no more
+        assert raw.recv(4)  # then stops reading
         s.clear("lime")
         s.present()
         assert s.read_pixels(0, 0, 1, 1) == b"\x00\xff\x00\xff"
@@ -226,7 +226,7 @@ def test_a_reader_that_stands_still_holds_nothing_up():
     raw.close()
 
 
-def test_a_forgotten_surface_closes_its_page():
+def test_collected_surface_closes_its_page():
     s = dala.gpu.create_surface(4, 4, show="browser")
     presenter = s.presenter
     del s
@@ -236,7 +236,7 @@ def test_a_forgotten_surface_closes_its_page():
     assert not any(name.startswith(("dala-http", "dala-browser")) for name in names)
 
 
-def test_the_address_is_said_once_and_the_browser_opened(monkeypatch, capsys):
+def test_address_is_printed_and_the_browser_opened(monkeypatch, capsys):
     opened = []
     monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address))
     monkeypatch.setenv("BROWSER", "some-browser")

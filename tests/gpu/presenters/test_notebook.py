@@ -1,4 +1,4 @@
-"""A surface in a notebook: a real kernel, and this test in the place of the page before it."""
+"""The notebook presenter in a real kernel; the test plays the role of the page."""
 
 import base64
 import contextlib
@@ -18,7 +18,7 @@ WIDE, HIGH = 60, 40
 
 
 class Notebook:
-    """A kernel, the cells it is given and the messages it sends."""
+    """A kernel, with the cells it runs and the messages it sends."""
 
     def __init__(self):
         for package in ("ipykernel", "jupyter_client"):
@@ -35,7 +35,7 @@ class Notebook:
         self.client.context.destroy()
 
     def listen(self, seconds):
-        """Takes in the next message; None if none comes in time."""
+        """Return the next message, or None after a timeout."""
         with contextlib.suppress(queue.Empty):
             message = self.client.get_iopub_msg(timeout=seconds)
             self.messages.append(message)
@@ -43,7 +43,7 @@ class Notebook:
         return None
 
     def cell(self, code):
-        """Runs a cell to its end; an error in it fails the test."""
+        """Run a cell to its end; an error in it fails the test."""
         number = self.client.execute(code)
         while True:
             message = self.listen(60)
@@ -55,7 +55,7 @@ class Notebook:
                 return
 
     def until(self, look, what, seconds=30):
-        """Looks through all messages so far, and those that come, for what is wanted."""
+        """Search the received and the following messages for a matching one."""
         end = time.monotonic() + seconds
         while not (seen := look()):
             assert time.monotonic() < end, f"{what}: not within {seconds} s"
@@ -66,7 +66,7 @@ class Notebook:
         return [m for m in self.messages if m["msg_type"] == kind]
 
     def pictures(self, kind):
-        """The pictures displayed, or those that replaced one, as arrays, with their places."""
+        """Return the displayed or replaced pictures as arrays, with their display ids."""
         return [
             (m["content"]["transient"].get("display_id"), decode(m["content"]["data"]["image/png"]))
             for m in self.of(kind)
@@ -74,7 +74,7 @@ class Notebook:
         ]
 
     def say(self, comm, data):
-        """What the page says to a widget."""
+        """Send a message of the page to a widget."""
         message = self.client.session.msg("comm_msg", {"comm_id": comm, "data": data})
         self.client.shell_channel.send(message)
 
@@ -110,11 +110,11 @@ s.synchronize()
 """)
     notebook.until(lambda: notebook.pictures("update_display_data"), "the frame")
     ((place, first),) = notebook.pictures("display_data")
-    assert not first.any()  # nothing was presented yet
+    assert not first.any()  # nothing is presented yet
     ((again, seen),) = notebook.pictures("update_display_data")
     assert again == place
     assert np.array_equal(seen, over_black(picture(WIDE, HIGH)))
-    # Frames come while a cell runs; of those too many, the newest.
+    # Frames appear while a cell runs; of too many, the newest.
     notebook.cell("""
 for i in range(40):
     s.clear((i, 0, 0)); s.present(); s.synchronize(); time.sleep(0.005)
@@ -132,7 +132,7 @@ assert p.shown + p.renderer.dropped == 41, (p.shown, p.renderer.dropped)
     notebook.cell('del sys.modules["jupyter_rfb"]')
 
 
-def test_the_widget_streams_frames(notebook):
+def test_widget_streams_frames(notebook):
     require(importlib.util.find_spec("jupyter_rfb"), "jupyter_rfb is not installed")
     notebook.cell(f"""
 s = dala.gpu.create_surface({WIDE}, {HIGH}, show="notebook", title="mine")
@@ -161,7 +161,7 @@ s.synchronize()
             and m["content"]["data"].get("content", {}).get("type") == "framebufferdata"
         ]
 
-    # The page says that the widget is seen, how large it is, and confirms each frame.
+    # The page reports that the widget is visible and its size, and confirms each frame.
     size = {"type": "resize", "width": WIDE, "height": HIGH, "ratio": 1, "pwidth": WIDE}
     size |= {"pheight": HIGH, "timestamp": 0}
     notebook.say(comm, {"method": "custom", "content": size})
@@ -179,7 +179,7 @@ s.synchronize()
     notebook.until(lambda: lossless(over_black(picture(WIDE, HIGH))), "the frame")
     notebook.cell(f"s.set_pixels(picture({WIDE}, {HIGH}, 3)); s.present(); s.synchronize()")
     notebook.until(lambda: lossless(over_black(picture(WIDE, HIGH, 3))), "the next frame")
-    # In the end a picture stands in the widget's place, of what was presented last.
+    # At the end a picture of the last frame replaces the widget.
     notebook.cell("""
 s.clear("lime"); s.present(); s.synchronize()
 p = s.presenter
@@ -195,7 +195,7 @@ assert p.closed
     )
 
 
-def test_waiting_for_ever_is_refused(notebook):
+def test_waiting_without_a_timeout_is_refused(notebook):
     notebook.cell("""
 with dala.gpu.create_surface(4, 4, show="notebook") as s:
     try:
@@ -208,6 +208,6 @@ with dala.gpu.create_surface(4, 4, show="notebook") as s:
 """)
 
 
-def test_outside_a_notebook():
+def test_error_outside_a_notebook():
     with pytest.raises(dala.errors.DeviceUnavailable, match=r"pip install jupyterlab jupyter_rfb"):
         dala.gpu.create_surface(8, 8, show="notebook")

@@ -1,4 +1,4 @@
-"""A surface in a terminal: what is written to a pseudo terminal, read back as one would show it."""
+"""The terminal presenter: its output to a pseudo terminal, interpreted as a terminal would."""
 
 import contextlib
 import os
@@ -22,14 +22,14 @@ SEQUENCE = re.compile(r"\x1b\[(\??)([0-9;]*)([A-Za-z])")
 
 
 class Screen:
-    """Shows text as a terminal does: of escape sequences, only those that presenters may use."""
+    """A terminal emulator for the escape sequences that the presenter uses."""
 
     def __init__(self, columns, lines):
         self.columns, self.lines = columns, lines
         self.cells = np.zeros((lines, columns, 2, 3), np.uint8)
         self.modes = {"25": True, "1049": False, "2026": False}
         self.at, self.colors = [0, 0], [(0, 0, 0), (0, 0, 0)]
-        #: What was written to the first screen, and the colours of its half blocks.
+        #: The text of the normal screen, and the colors of its half blocks.
         self.plain, self.colored = "", []
 
     def feed(self, data):
@@ -82,7 +82,7 @@ class Screen:
 
 
 class Terminal:
-    """A pseudo terminal that stands for standard output, and what was written to it."""
+    """A pseudo terminal as standard output, and the text written to it."""
 
     def __init__(self, columns, lines):
         self.ours, self.theirs = os.openpty()
@@ -109,13 +109,13 @@ class Terminal:
         return self.theirs
 
     def look(self):
-        """Shows on the screen what has come so far, but for a sequence that is not whole yet."""
+        """Interpret the output so far, except an incomplete sequence at its end."""
         got = [self._got.get() for _ in range(self._got.qsize())]
         data = (self._rest + b"".join(got)).replace(b"\r\n", b"\n")
         end = data.rfind(b"\x1b")
         if end < 0 or re.search(rb"[A-Za-z]", data[end:]):
             end = len(data)
-            while end and data[end - 1] >= 128:  # perhaps the first bytes of a character
+            while end and data[end - 1] >= 128:  # possibly an incomplete character
                 end -= 1
         self._rest = data[end:]
         self.screen.feed(data[:end].decode())
@@ -135,7 +135,7 @@ def terminal(monkeypatch):
 
 
 def means(rgb, w, h):
-    """Written plainly: each pixel the mean of what falls into it."""
+    """A plain definition: each pixel is the mean of its area."""
     high, wide = rgb.shape[:2]
     out = np.zeros((h, w, 3))
     for y in range(h):
@@ -153,7 +153,7 @@ def shows(terminal, wanted):
     until(look, "the picture in the terminal")
 
 
-def test_the_terminal_shows_the_frame_scaled(terminal):
+def test_terminal_shows_the_scaled_frame(terminal):
     with dala.gpu.create_surface(80, 60, show="terminal") as s:
         s.set_pixels(picture(80, 60))
         s.present()
@@ -170,7 +170,7 @@ def test_the_terminal_shows_the_frame_scaled(terminal):
     assert terminal.screen.plain.splitlines() == ["▀" * fit_rect((80, 60), (40, 28))[2]] * 14
 
 
-def test_what_was_presented_last_stays(terminal):
+def test_last_frame_stays(terminal):
     with dala.gpu.create_surface(40, 28, show="terminal") as s:
         for i in range(100):
             s.clear((i, 2, 3))
@@ -181,7 +181,7 @@ def test_what_was_presented_last_stays(terminal):
     assert presenter.shown + presenter.renderer.dropped == 100
 
 
-def test_a_small_surface_is_enlarged_and_put_in_the_middle(terminal):
+def test_small_surface_is_enlarged_and_centered(terminal):
     with dala.gpu.create_surface(2, 2, show="terminal") as s:
         s.clear("red")
         s.fill_rect(1, 1, 1, 1, "blue")
@@ -192,7 +192,7 @@ def test_a_small_surface_is_enlarged_and_put_in_the_middle(terminal):
         shows(terminal, wanted)
 
 
-def test_a_resized_terminal_is_cleared_and_filled(terminal):
+def test_resized_terminal_is_cleared(terminal):
     with dala.gpu.create_surface(40, 30, show="terminal") as s:
         s.clear("lime")
         s.present()
@@ -207,7 +207,7 @@ def test_a_resized_terminal_is_cleared_and_filled(terminal):
         shows(terminal, wanted)
 
 
-def test_frames_come_no_faster_than_the_pace(terminal):
+def test_frame_rate_is_limited(terminal):
     with dala.gpu.create_surface(4, 4, show="terminal") as s:
         for _ in range(50):
             s.present()
@@ -218,9 +218,9 @@ def test_frames_come_no_faster_than_the_pace(terminal):
         assert s.stats["dropped"] + s.presenter.shown == 50
 
 
-def test_an_ended_terminal_is_told_to_the_surface(terminal, monkeypatch):
+def test_closed_terminal_is_an_error_of_the_surface(terminal, monkeypatch):
     with dala.gpu.create_surface(4, 4, show="terminal") as s:
-        monkeypatch.setattr(s.presenter, "_out", 10**6)  # it has gone away
+        monkeypatch.setattr(s.presenter, "_out", 10**6)  # the terminal is gone
         s.present()
         until(lambda: s.presenter.closed, "the end")
         with pytest.raises(dala.errors.DeviceError, match="show='terminal' failed: OSError"):
@@ -229,7 +229,7 @@ def test_an_ended_terminal_is_told_to_the_surface(terminal, monkeypatch):
         monkeypatch.undo()
 
 
-def test_no_terminal_is_said_so(tmp_path, monkeypatch):
+def test_error_without_a_terminal(tmp_path, monkeypatch):
     with (tmp_path / "file").open("w") as file:
         for out in (file, None):
             monkeypatch.setattr(sys, "__stdout__", out)
@@ -239,7 +239,7 @@ def test_no_terminal_is_said_so(tmp_path, monkeypatch):
                 dala.gpu.create_surface(8, 8, show="terminal")
 
 
-def test_wait_closed_gives_up_in_time(terminal):
+def test_wait_closed_times_out(terminal):
     with dala.gpu.create_surface(4, 4, show="terminal") as s:
         began = time.monotonic()
         assert dala.gpu.wait_closed(s, 0.3) is False
@@ -261,7 +261,7 @@ def test_scale(size):
         assert np.array_equal(got, means(rgb, 7, 5))
 
 
-def test_text_names_a_color_once_for_a_run():
+def test_half_blocks_write_a_color_once_per_run():
     image = np.zeros((2, 4, 3), np.uint8)
     image[:, 2:] = 9
     assert half_blocks(image) == [

@@ -1,4 +1,4 @@
-"""A surface in a window, on an X server of the test's own, drawn by software Vulkan."""
+"""The window presenter on a virtual X server with software Vulkan."""
 
 import ctypes
 import importlib.util
@@ -42,7 +42,7 @@ def display():
 
 @pytest.fixture(scope="module")
 def program(display):
-    """A process with that display. It ends with a window open, and must end well."""
+    """A process with that display. It exits with a window open, and must exit cleanly."""
     made = Program(DISPLAY=display, WAYLAND_DISPLAY="")
     try:
         made.run(PICTURE + "import gc, threading, time, glfw, dala")
@@ -58,7 +58,7 @@ def program(display):
 
 @pytest.fixture
 def shown(program):
-    """The process, with a surface ``s`` in a window, the only one."""
+    """The process, with one surface ``s`` in a window."""
     program.run(OPEN)
     yield program
     program.run("s.close()")
@@ -70,7 +70,7 @@ def threads(program):
 
 
 def grab(display, w, h):
-    """The screen's upper left corner, where windows lie when nobody manages them."""
+    """Return the upper left corner of the screen, where windows are without a window manager."""
     return np.asarray(ImageGrab.grab((0, 0, w, h), xdisplay=display).convert("RGB"))
 
 
@@ -87,7 +87,7 @@ def present(program, w, h, seed):
     return over_black(rgba)
 
 
-def test_the_window_shows_what_get_pixels_gives(display, shown):
+def test_window_shows_the_pixels(display, shown):
     sees(display, present(shown, WIDE, HIGH, 0))
     sees(display, present(shown, WIDE, HIGH, 3))
     title = "out = loop.call(lambda: glfw.get_window_title(s.presenter._canvas._window))"
@@ -95,7 +95,7 @@ def test_the_window_shows_what_get_pixels_gives(display, shown):
     assert shown.run("out = [str(e) for e in s.errors]") == []
 
 
-def test_what_is_not_presented_is_not_shown(display, shown):
+def test_only_presented_frames_are_shown(display, shown):
     before = present(shown, WIDE, HIGH, 1)
     sees(display, before)
     shown.run("s.clear('white'); s.synchronize(); time.sleep(0.3)")
@@ -108,7 +108,7 @@ def resize_window(program, w, h):
 
 
 @pytest.mark.parametrize(("w", "h"), [(WIDE * 2, HIGH * 2 + 40), (WIDE * 2 + 60, HIGH * 2)])
-def test_a_resized_window_keeps_the_aspect(display, shown, w, h):
+def test_resized_window_keeps_the_aspect(display, shown, w, h):
     resize_window(shown, w, h)
     shown.run("s.clear('#c83232'); s.fill_rect(0, 0, 60, 80, '#3232c8'); s.present()")
     wanted = np.zeros((h, w, 3), np.uint8)
@@ -116,7 +116,7 @@ def test_a_resized_window_keeps_the_aspect(display, shown, w, h):
     assert (pw, ph) == (WIDE * 2, HIGH * 2)
     wanted[y : y + ph, x : x + pw] = (200, 50, 50)
     wanted[y : y + ph, x : x + pw // 2] = (50, 50, 200)
-    edge = x + pw // 2  # the two columns that the filter mixes are left out
+    edge = x + pw // 2  # skips the two columns that the filter blends
 
     def seen():
         got = grab(display, w, h)
@@ -131,14 +131,14 @@ def test_a_resized_window_keeps_the_aspect(display, shown, w, h):
     until(seen, "the letterboxed picture")
 
 
-def test_a_resized_surface_is_shown_whole(display, shown):
+def test_resized_surface_is_shown(display, shown):
     shown.run(f"s.resize({WIDE // 2}, {HIGH // 2}); s.clear('#10e020'); s.present()")
     sees(display, np.full((HIGH, WIDE, 3), (16, 224, 32), np.uint8))
     shown.run(f"s.resize({WIDE}, {HIGH})")
     sees(display, present(shown, WIDE, HIGH, 5))
 
 
-def test_frames_nobody_saw_are_counted(shown):
+def test_dropped_frames_are_counted(shown):
     shown.run("""
 held, go = threading.Event(), threading.Event()
 worker = threading.Thread(target=lambda: loop.call(lambda: (held.set(), go.wait(20))))
@@ -158,7 +158,7 @@ go.set(); worker.join()
 
 
 def close_like_a_user(display, window):
-    """What a window manager sends when the cross is clicked."""
+    """Send the message of a window manager whose close button is clicked."""
     x = ctypes.CDLL("libX11.so.6")
     x.XOpenDisplay.restype = ctypes.c_void_p
     x.XInternAtom.restype = ctypes.c_ulong
@@ -174,7 +174,7 @@ def close_like_a_user(display, window):
     x.XCloseDisplay(connection)
 
 
-def test_closing_the_window_ends_the_presenter_and_not_the_surface(display, shown):
+def test_closed_window_ends_the_presenter_only(display, shown):
     window = shown.run(f"out = {X11_WINDOW.format('s')}")
     assert shown.run("out = dala.gpu.wait_closed(s, 0.05)") is False
     close_like_a_user(display, window)
@@ -204,14 +204,14 @@ del one
     program.run("p = b.presenter; b.close()")
     assert program.run("out = [p.closed, a.presenter.closed]") == [True, False]
     sees(display, np.full((40, 50, 3), (255, 0, 0), np.uint8))
-    program.run("p = a.presenter; del a; gc.collect()")  # let go of, it closes by itself
+    program.run("p = a.presenter; del a; gc.collect()")  # closes when collected
     until(lambda: program.run("out = p.closed"), "the window of a forgotten surface")
     until(lambda: threads(program) == ["MainThread"], "the end of all threads")
     until(lambda: not grab(display, 100, 100).any(), "an empty screen")
 
 
-def test_windows_of_the_main_thread(display, program):
-    """As on macOS: whoever waits on the main thread runs the windows, and nobody else."""
+def test_windows_on_the_main_thread(display, program):
+    """As on macOS: waiting on the main thread runs the windows."""
     program.run("""
 from dala.gpu.presenters import window, window_loop
 window.MAIN_ONLY = window_loop.MAIN_ONLY = True
@@ -252,7 +252,7 @@ def test_error_without_a_display(monkeypatch):
         dala.gpu.create_surface(8, 8, show="window")
 
 
-def test_a_missing_extra_is_named(monkeypatch):
+def test_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "glfw", None)
     with pytest.raises(dala.errors.DeviceUnavailable, match=r'pip install "dala\[view\]"'):
         dala.gpu.create_surface(8, 8, show="window")
@@ -281,7 +281,7 @@ def test_wait_closed_without_a_presenter():
     assert dala.gpu.wait_closed(s) is True
 
 
-def test_place_keeps_the_aspect_and_stays_inside():
+def test_fit_rect_keeps_the_aspect_and_stays_inside():
     for frame in [(1, 1), (16384, 1), (1, 16384), (320, 200), (1920, 1080)]:
         for window in [(1, 1), (640, 480), (100, 900), (7, 5), (3840, 2160)]:
             x, y, w, h = fit_rect(frame, window)

@@ -1,4 +1,4 @@
-"""Drawing in bands gives what drawing in one go does: pixels, changes, faults, clip and stops."""
+"""Drawing in bands has the same pixels, damage, faults, clip and stops as drawing without."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _all_kinds(monkeypatch):
 
 
 def drawn(data: bytes, *, banded: bool, checked: bool = False, picks: int = 1 << 10) -> Any:
-    """Everything that drawing leaves behind."""
+    """Return the pixels, damage, faults, clip and stop after drawing."""
     canvas = Canvas(WIDTH, HEIGHT)
     canvas._checked = checked
     rng = np.random.default_rng(3)
@@ -56,7 +56,7 @@ def drawn(data: bytes, *, banded: bool, checked: bool = False, picks: int = 1 <<
         patch.setattr(bands, "BAND_BYTES", 1 << 13)
         patch.setattr(bands, "MAX_PICKS", picks)
         stop = canvas.run(data)
-    images = {"image_blit"} >= {c.name for c in command.decode(data)}  # which need no bands
+    images = {"image_blit"} >= {c.name for c in command.decode(data)}  # images use no bands
     assert (canvas._bands is not None) == (banded and not images)
     pixels = canvas.pixels.copy()
     return pixels, canvas.take_damage(), canvas.take_faults(), canvas._frame[X0 : Y1 + 1], stop
@@ -68,7 +68,7 @@ def assert_same(data: bytes, **options: Any) -> None:
     assert found[2] == wanted[2]
     changed = found[0].any(axis=2)
     most = {y: (x, x + w) for x, y, w, _ in wanted[1]}
-    for x, y, w, h in found[1]:  # a line that leaves a band is told more exactly
+    for x, y, w, h in found[1]:  # the damage of a line is more exact within a band
         changed[y : y + h, x : x + w] = False
         assert most[y][0] <= x < x + w <= most[y][1]
     assert not changed.any()
@@ -78,17 +78,17 @@ def assert_same(data: bytes, **options: Any) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(COMMANDS, min_size=1, max_size=30))
-def test_any_commands(commands):
+def test_bands_draw_the_same_pixels(commands):
     assert_same(b"".join(commands))
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(COMMANDS, min_size=1, max_size=20))
-def test_any_commands_checked(commands):
+def test_bands_draw_the_same_pixels_in_checked_code(commands):
     assert_same(b"".join(commands), checked=True)
 
 
-def test_more_commands_than_room():
+def test_more_commands_than_a_band_has_room_for():
     rng = np.random.default_rng(11)
     numbers = rng.integers(-20, 150, (500, 2)).tolist()
     data = b"".join(
@@ -98,14 +98,14 @@ def test_more_commands_than_room():
     assert_same(data, picks=150)
 
 
-def test_more_faults_than_room():
+def test_more_faults_than_there_is_room_for():
     data = b"".join(command.encode_blit(9 + n, n, n) for n in range(stream.MAX_FAULTS + 20))
     _, _, faults, _, _ = drawn(data, banded=True)
     assert [fault.id for fault in faults] == list(range(9, 29 + stream.MAX_FAULTS))
     assert_same(data)
 
 
-def test_stops_at_what_does_not_draw():
+def test_bands_stop_at_commands_that_do_not_draw():
     other = command.encode_set_uniform("k", b"1234")
     data = command.encode_fill_rect(0, 0, 90, 150, "red") + other + command.encode_clear("blue")
     pixels, _, _, _, stop = drawn(data, banded=True)
@@ -114,7 +114,7 @@ def test_stops_at_what_does_not_draw():
     assert_same(data)
 
 
-def test_a_family_that_there_is_no_code_for_yet(monkeypatch):
+def test_family_without_compiled_code(monkeypatch):
     monkeypatch.setattr(Canvas, "_families", stream.DISCS)
     data = command.encode_fill_circle(40, 70, 60, "red") + command.encode_draw_line(
         0, 0, 80, 149, "blue"
@@ -124,11 +124,11 @@ def test_a_family_that_there_is_no_code_for_yet(monkeypatch):
     np.testing.assert_array_equal(found, drawn(data, banded=False)[0])
 
 
-def test_another_canvas_meets_more_meanwhile(monkeypatch):
+def test_another_canvas_compiles_all_families_meanwhile(monkeypatch):
     monkeypatch.setattr(Canvas, "_families", stream.DISCS)
 
     def late(*args: Any) -> bool:
-        Canvas._families = stream.ALL  # as a thread of its own would do
+        Canvas._families = stream.ALL  # as another thread would
         return bands.worth_banding(*args)
 
     monkeypatch.setattr("dala.gpu.raster.canvas.worth_banding", late)
@@ -145,8 +145,8 @@ def test_another_canvas_meets_more_meanwhile(monkeypatch):
 @pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("alpha", [90, 255])
 @pytest.mark.parametrize("before", [False, True])
-def test_outlines_in_bands_that_the_clip_leaves_out(checked, alpha, before):
-    """Every kind, over the whole canvas and beyond, under clips that miss most bands."""
+def test_shapes_with_a_clip_that_misses_most_bands(checked, alpha, before):
+    """Every kind of shape, inside and outside the canvas, with clips that miss most bands."""
     color = (200, 100, 50, alpha)
     shapes = (
         command.encode_draw_circle(45, 75, 60, color)
@@ -167,18 +167,18 @@ def test_outlines_in_bands_that_the_clip_leaves_out(checked, alpha, before):
 
 
 @pytest.mark.parametrize("size", [(1, 1), (16384, 3), (3, 16384), (1920, 1080), (4096, 4096)])
-def test_bands_of_a_canvas(size):
+def test_number_of_bands(size):
     made = bands.Bands(*size)
     assert (made.count - 1) << made.shift < size[1] <= made.count << made.shift
     assert made.count <= bands.MAX_BANDS
 
 
-def test_a_large_canvas_uses_them_after_its_first_command(monkeypatch):
+def test_large_canvas_uses_bands_after_its_first_command(monkeypatch):
     monkeypatch.setattr(Canvas, "_families", None)
     canvas = Canvas(1024, 600)
     canvas.run(command.encode_clear("green"))
     canvas.run(command.encode_clear("blue"))
-    assert canvas._bands is None  # a clear alone is drawn quickest by one
+    assert canvas._bands is None  # one thread clears fastest
     canvas.run(command.encode_clear("green") + command.encode_fill_rect(0, 0, 1024, 600, "red"))
     assert canvas._bands is not None
     assert (canvas.pixels == (255, 0, 0, 255)).all()

@@ -28,7 +28,7 @@ def exact_over_any(d: np.ndarray, s: np.ndarray) -> np.ndarray:
     return np.where(a == 0, d, np.where(a == 255, s, mixed))
 
 
-def test_numpy_rules_match_fractions() -> None:
+def test_numpy_model_matches_fractions() -> None:
     rng = random.Random(1)
     for _ in range(3000):
         d, s = tuple(rng.randbytes(4)), tuple(rng.randbytes(4))
@@ -40,7 +40,7 @@ def test_numpy_rules_match_fractions() -> None:
 
 
 @pytest.mark.parametrize("vertical", [False, True])
-def test_a_color_over_every_opaque_value(vertical: bool) -> None:
+def test_color_over_every_opaque_value(vertical: bool) -> None:
     """All 255 alphas, all 256 backdrop values, and every fifth value of the color."""
     width, height = (52, 256) if vertical else (256, 52)
     canvas = Canvas(width, height)
@@ -81,7 +81,7 @@ def test_sprites_over_any_pixels(seed: int) -> None:
 
 
 @pytest.mark.parametrize("a", [1, 77, 128, 254])
-def test_a_color_over_any_pixels(a: int) -> None:
+def test_color_over_any_pixels(a: int) -> None:
     rng = np.random.default_rng(a)
     canvas = Canvas(333, 100)
     below = rng.integers(0, 256, (100, 333, 4), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""The canvas as its owner sees it: stops, faults, what changed, sprites, mistakes."""
+"""The canvas: stops, faults, damage, sprites and refused values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dala.gpu.raster import Canvas, Stop
 RED = (255, 0, 0, 255)
 
 
-def test_a_new_canvas_is_transparent_and_aligned() -> None:
+def test_new_canvas_is_transparent_and_aligned() -> None:
     canvas = Canvas(33, 17)
     assert canvas.pixels.shape == (17, 33, 4)
     assert canvas.pixels.dtype == np.uint8
@@ -25,7 +25,7 @@ def test_a_new_canvas_is_transparent_and_aligned() -> None:
 
 
 @pytest.mark.parametrize("size", [(0, 5), (5, 0), (16385, 1), (1, -1), (2.5, 3), ("4", 4)])
-def test_sizes_that_are_refused(size: tuple[int, int]) -> None:
+def test_invalid_sizes_are_refused(size: tuple[int, int]) -> None:
     with pytest.raises(CommandError, match="must be an int from 1 to 16384"):
         Canvas(*size)
     canvas = Canvas(4, 4)
@@ -64,7 +64,7 @@ def test_run_stops_at_commands_that_do_not_draw() -> None:
     assert canvas.run(b"") is None
 
 
-def test_batches_are_entered() -> None:
+def test_batches_are_flattened() -> None:
     canvas = Canvas(8, 8)
     inner = command.encode_batch([command.encode_fill_rect(1, 1, 2, 2, RED)])
     data = command.encode_batch([inner, command.encode_batch([]), inner])
@@ -74,7 +74,7 @@ def test_batches_are_entered() -> None:
     assert canvas.pixels[..., 3].astype(bool).sum() == 4
 
 
-def test_the_bytes_may_be_any_buffer() -> None:
+def test_commands_may_be_any_bytes_like_object() -> None:
     data = command.encode_clear(RED)
     for given in (data, bytearray(data), memoryview(data), np.frombuffer(data, np.uint8)):
         canvas = Canvas(3, 3)
@@ -91,7 +91,7 @@ def test_the_bytes_may_be_any_buffer() -> None:
         canvas.run(data, 6)
 
 
-def test_unknown_ids_are_faults_and_stop_nothing() -> None:
+def test_unknown_ids_are_faults() -> None:
     canvas = Canvas(8, 8)
     big = 2**64 - 1
     parts = [
@@ -112,7 +112,7 @@ def test_unknown_ids_are_faults_and_stop_nothing() -> None:
     )
 
 
-def test_bytes_that_were_not_checked_break_nothing() -> None:
+def test_unchecked_bytes_do_not_crash() -> None:
     canvas = Canvas(8, 8)
     for data in (command.encode_fill_rect(0, 0, 1, 1, RED)[:-1], b"\xfe", b"\x07\x01", b"\x0b\x05"):
         with pytest.raises(ProtocolError):
@@ -120,7 +120,7 @@ def test_bytes_that_were_not_checked_break_nothing() -> None:
 
 
 # what changed ---------------------------------------------------------------------------------
-def test_dirty_rectangles_hold_all_that_changed() -> None:
+def test_damage_contains_all_changed_pixels() -> None:
     rng = random.Random(4)
     canvas = Canvas(150, 100)
     sprite = bytes([255]) * (12 * 9 * 4)
@@ -165,13 +165,13 @@ def test_dirty_rectangles_hold_all_that_changed() -> None:
         assert not (changed & ~covered).any()
 
 
-def test_a_long_line_is_dirty_only_along_its_way() -> None:
+def test_damage_of_a_long_line_follows_it() -> None:
     canvas = Canvas(1600, 1600)
     canvas.run(command.encode_draw_line(0, 0, 1599, 1599, RED))
     assert sum(w * h for _, _, w, h in canvas.take_damage()) < 1600 * 200
 
 
-def test_touch_swap_and_resize() -> None:
+def test_damage_all_swap_and_resize() -> None:
     canvas = Canvas(40, 20)
     canvas.damage_all()
     assert canvas.take_damage() == [(0, 0, 40, 16), (0, 16, 40, 4)]
@@ -195,7 +195,7 @@ def test_touch_swap_and_resize() -> None:
             canvas.swap(wrong)
 
 
-def test_a_closed_canvas_says_so() -> None:
+def test_closed_canvas_raises() -> None:
     canvas = Canvas(4, 4)
     canvas.load_sprite(1, bytes(16), 2, 2)
     canvas.close()
@@ -207,7 +207,7 @@ def test_a_closed_canvas_says_so() -> None:
 
 
 # sprites --------------------------------------------------------------------------------------
-def test_the_atlas_against_a_dictionary() -> None:
+def test_atlas_behaves_like_a_dictionary() -> None:
     rng = random.Random(6)
     canvas = Canvas(64, 64)
     known: dict[int, tuple[bytes, int, int]] = {}
@@ -237,7 +237,7 @@ def test_the_atlas_against_a_dictionary() -> None:
     assert canvas.atlas_bytes <= 1 << 17
 
 
-def test_sprites_are_cut_at_the_clip_and_far_ones_are_not_seen() -> None:
+def test_sprites_are_clipped() -> None:
     rng = random.Random(9)
     canvas, w, h = Canvas(40, 30), 23, 17
     pixels = np.frombuffer(rng.randbytes(w * h * 4), np.uint8).reshape(h, w, 4).copy()

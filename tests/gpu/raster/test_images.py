@@ -89,7 +89,7 @@ def test_transparent_colors_do_not_bleed() -> None:
     assert (seen[:, :3] == (0, 255, 0)).all()
 
 
-def test_images_of_one_color_keep_it() -> None:
+def test_images_of_one_color_keep_their_color() -> None:
     canvas = Canvas(90, 70)
     for value in range(256):
         image = np.full((6, 7, 4), value, np.uint8)
@@ -148,7 +148,7 @@ def test_huge_and_empty_sizes(opaque: bool, nearest: bool) -> None:
     assert np.abs(canvas.pixels.astype(float) - middle).max() <= 1
 
 
-def test_a_scaled_image_is_blended_exactly() -> None:
+def test_scaled_image_is_blended_exactly() -> None:
     image = photo(random.Random(5), 20, 20, False)
     plain, over = Canvas(50, 50), Canvas(50, 50)
     over.pixels[...] = (10, 200, 90, 255)

@@ -1,4 +1,4 @@
-"""A page with every primitive, against the stored one (look at it: raster_page.png)."""
+"""A page with every primitive, compared with the stored picture raster_page.png."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PIL import Image
 from tests.support import raster_page
 
 
-def test_the_page_is_the_stored_one() -> None:
+def test_page_matches_the_stored_picture() -> None:
     stored = np.asarray(Image.open(raster_page.STORED).convert("RGBA")).astype(int)
     drawn = raster_page.draw().astype(int)
     assert drawn.shape == stored.shape

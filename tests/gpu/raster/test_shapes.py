@@ -1,4 +1,4 @@
-"""Every primitive, pixel for pixel, against the textbook in plain Python."""
+"""Every primitive, pixel by pixel, against the textbook algorithms in plain Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ U32 = 2**32 - 1
 
 
 def picture(rng: random.Random, width: int = WIDTH, height: int = HEIGHT) -> np.ndarray:
-    """Pixels of which some are opaque, some transparent and some in between."""
+    """Return pixels with random alpha, many of them opaque or transparent."""
     made = np.frombuffer(rng.randbytes(width * height * 4), np.uint8).reshape(height, width, 4)
     kind = np.frombuffer(rng.randbytes(width * height), np.uint8).reshape(height, width)
     made = made.copy()
@@ -69,7 +69,7 @@ def test_lines(seed: int, clipped: bool) -> None:
         same(canvas, copy)
 
 
-def test_lines_of_all_octants_around_a_centre() -> None:
+def test_lines_of_all_octants_around_a_center() -> None:
     for x in range(-9, 10):
         for y in range(-9, 10):
             canvas = Canvas(25, 25)
@@ -78,7 +78,7 @@ def test_lines_of_all_octants_around_a_centre() -> None:
             assert drawn == set(model.bresenham(12, 12, 12 + x, 12 + y))
 
 
-def test_slopes_of_tiny_lines_reach_every_step_when_the_exact_ones_do() -> None:
+def test_slopes_of_tiny_lines_are_exact_enough() -> None:
     for dx in range(1, shapes.MAX_TINY):
         j = np.arange(dx + 1)
         for dy in range(dx + 1):
@@ -86,7 +86,7 @@ def test_slopes_of_tiny_lines_reach_every_step_when_the_exact_ones_do() -> None:
             assert np.array_equal(way, (2 * dy * j + dx) // (2 * dx)), (dx, dy)
 
 
-def test_the_closed_form_of_a_line_is_the_textbook() -> None:
+def test_closed_form_of_a_line_is_bresenham() -> None:
     for x in range(-11, 12):
         for y in range(-11, 12):
             plane = [(a, b) for a in range(-12, 13) for b in range(-12, 13)]
@@ -104,7 +104,7 @@ def test_huge_lines(seed: int) -> None:
     rng = random.Random(seed)
     for n in range(60):
         canvas, copy = pair(rng, n % 2 == 1)
-        # Through a point that is seen, or just anywhere.
+        # Through a visible point, or anywhere.
         ends = [far(rng) for _ in range(4)]
         if n % 3:
             x, y = rng.randrange(WIDTH), rng.randrange(HEIGHT)
@@ -132,7 +132,7 @@ def test_circles(filled: bool, clipped: bool) -> None:
         same(canvas, copy)
 
 
-def test_the_closed_form_of_a_circle_is_the_textbook() -> None:
+def test_closed_form_of_a_circle_is_the_midpoint_circle() -> None:
     for r in range(40):
         plane = [(a, b) for a in range(-r - 2, r + 3) for b in range(-r - 2, r + 3)]
         assert {p for p in plane if model.on_circle(*p, r)} == model.midpoint(r)
@@ -145,13 +145,13 @@ def test_huge_circles(seed: int) -> None:
     for n in range(40):
         canvas, copy = pair(rng, n % 2 == 1)
         r = rng.choice((U32, U32 - 1, 2**31, rng.randrange(65, 300), rng.randrange(65, U32)))
-        # A centre from which the outline passes near the canvas, as far as it can be written.
+        # A center as far away as its field allows, whose outline passes near the canvas.
         x, y = rng.randrange(WIDTH), rng.randrange(HEIGHT)
         kind = rng.randrange(3)
         if r < 2**31:
             x += (0, r, -r)[kind]
             y += (r, 0, 0)[kind]
-        elif kind:  # the diagonal is far away, but its sides can be there
+        elif kind:  # the diagonal is far away, but the sides may be visible
             step = int(r * 0.7071067811865476)
             x, y = x - step if step < 2**31 else I32[0], min(y + step, I32[1])
         color = some_color(rng)
@@ -209,10 +209,10 @@ def test_triangles_that_share_edges_cover_each_pixel_once() -> None:
     canvas.run(command.encode_clear(one))
     frame = [(-9, -9), (WIDTH + 9, -9), (WIDTH + 9, HEIGHT + 9), (-9, HEIGHT + 9)]
     for _ in range(20):
-        centre = (rng.randrange(WIDTH), rng.randrange(HEIGHT))
+        center = (rng.randrange(WIDTH), rng.randrange(HEIGHT))
         before = canvas.pixels.copy()
         for k in range(4):
-            corners = (*frame[k], *frame[(k + 1) % 4], *centre)
+            corners = (*frame[k], *frame[(k + 1) % 4], *center)
             canvas.run(command.encode_fill_triangle(*corners, (255, 255, 255, 64)))
         once = np.array(
             [model.blend((v, v, v, 255), (255, 255, 255, 64))[0] for v in range(256)], np.uint8
@@ -272,7 +272,7 @@ def test_huge_rects_and_round_rects() -> None:
     assert drawn == {(x, 2) for x in range(3, 20)} | {(3, y) for y in range(2, 10)}
 
 
-def test_a_clip_beyond_the_canvas_shows_nothing_and_can_be_lifted() -> None:
+def test_clip_outside_the_canvas() -> None:
     canvas = Canvas(8, 8)
     for lift in (command.encode_reset_clip(), command.encode_set_clip(0, 0, 1, 1, False)):
         canvas.run(command.encode_set_clip(U32, 2, U32, U32) + command.encode_clear("red"))
@@ -283,7 +283,7 @@ def test_a_clip_beyond_the_canvas_shows_nothing_and_can_be_lifted() -> None:
 
 
 @pytest.mark.parametrize("size", [(1021, 530), (2049, 2050)])
-def test_a_big_clear_reaches_every_pixel(size: tuple[int, int]) -> None:
+def test_large_clear_fills_every_pixel(size: tuple[int, int]) -> None:
     width, height = size
     canvas = Canvas(width, height)
     canvas.run(command.encode_clear((1, 2, 3, 4)))

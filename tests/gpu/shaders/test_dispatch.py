@@ -25,13 +25,13 @@ from tests.support.engines import NO_ADAPTER, run, targets
 
 RNG = np.random.default_rng(11)
 PHOTO = RNG.integers(0, 256, (13, 29, 4), dtype=np.uint8)
-GROUPS = (4, 2, 1)  # of 8 x 8, which cover it
+GROUPS = (4, 2, 1)  # of 8 x 8, which cover the photo
 
 PIXELS = "@group(0) @binding(0) var<storage, read_write> pixels: array<u32>;\n"
 BLOCK = "@group(0) @binding(1) var<uniform> block: vec4u;\n"
 MAIN = "@compute @workgroup_size(8, 8)\nfn main(@builtin(global_invocation_id) id: vec3u) {\n"
 
-#: Takes a parameter off every red; green, blue and alpha stay.
+#: Subtracts a parameter from red; keeps green, blue and alpha.
 DARKER = (
     PIXELS
     + "struct Block { width: u32, height: u32, less: u32 }\n"
@@ -47,7 +47,7 @@ DARKER = (
 
 
 def flood(body: str, *declared: str, size: str = "64") -> str:
-    """A shader that goes over the pixels one by one, in a row."""
+    """Return a shader with one invocation per pixel."""
     head = PIXELS + "".join(line + "\n" for line in declared)
     return (
         f"{head}@compute @workgroup_size({size})\n"
@@ -73,7 +73,7 @@ def wgsl_device(request) -> str:
 
 @pytest.fixture
 def surface(wgsl_device):
-    """A surface with the photo, whose WGSL runs on one adapter after another."""
+    """A surface with the photo, whose WGSL runs on each adapter."""
     with create_surface(29, 13) as s:
         s._renderer.shaders = SurfaceShaders(wgsl_device)
         s.set_pixels(PHOTO)
@@ -81,7 +81,7 @@ def surface(wgsl_device):
 
 
 def refused(s, error=ShaderError) -> str:
-    """What the next wait says of the commands before; the surface goes on."""
+    """Return the message of the error that the next wait raises."""
     with pytest.raises(error) as caught:
         s.synchronize()
     assert s.errors[-1] is caught.value
@@ -90,27 +90,27 @@ def refused(s, error=ShaderError) -> str:
 
 
 # WGSL -----------------------------------------------------------------------------------------
-def test_a_shader_sees_size_and_params(surface):
+def test_shader_reads_size_and_params(surface):
     surface.load_shader("darker", DARKER)
     surface.dispatch_compute("darker", struct.pack("<I", 40), GROUPS)
     assert np.array_equal(surface.to_array(), darker(PHOTO, 40))
 
 
-def test_a_shader_may_be_given_by_its_source(surface):
+def test_shader_given_by_source(surface):
     dala.gpu.dispatch_compute(surface, DARKER, struct.pack("<I", 9), GROUPS)
     dala.gpu.dispatch_compute(surface, DARKER, struct.pack("<I", 9), GROUPS)
     assert np.array_equal(surface.to_array(), darker(PHOTO, 18))
 
 
-def test_the_block_may_be_a_storage_buffer(surface):
+def test_block_as_a_storage_buffer(surface):
     source = DARKER.replace("var<uniform> block", "var<storage, read> block")
     surface.dispatch_compute(source, struct.pack("<I", 40), GROUPS)
     assert np.array_equal(surface.to_array(), darker(PHOTO, 40))
 
 
-def test_results_are_there_before_the_next_command(surface):
+def test_next_command_sees_the_result(surface):
     surface.clear((200, 100, 50, 255))
-    surface.set_clip(0, 0, 3, 3)  # clips no shader
+    surface.set_clip(0, 0, 3, 3)  # does not apply to shaders
     surface.dispatch_compute(DARKER, struct.pack("<I", 30), GROUPS)
     surface.reset_clip()
     surface.fill_rect(0, 0, 2, 2, (60, 0, 0, 255))
@@ -124,7 +124,7 @@ def test_results_are_there_before_the_next_command(surface):
     assert np.array_equal(surface._renderer.front, want)
 
 
-def test_in_a_batch_of_bytes(surface):
+def test_compute_commands_in_a_batch(surface):
     params = struct.pack("<I", 10)
     surface.submit(
         command.encode_batch(
@@ -141,7 +141,7 @@ def test_in_a_batch_of_bytes(surface):
     assert np.array_equal(surface.to_array(), want)
 
 
-def test_loading_again_replaces_and_a_bad_source_does_not(surface):
+def test_loading_again_replaces_unless_the_source_is_refused(surface):
     surface.load_shader("it", DARKER)
     surface.load_shader("it", flood("if (id.x < 377u) { pixels[id.x] = 1u; }"))
     surface.dispatch_compute("it", b"", (6, 1, 1))
@@ -175,7 +175,7 @@ def test_uniforms_by_name(surface):
     assert got.tolist() == [1000 + n for n in range(377)]
 
 
-def test_workgroups_are_as_given(surface):
+def test_number_of_workgroups(surface):
     source = flood(
         "pixels[id.x + 8u * (id.y + 3u * id.z)] = id.x + 100u * id.y + 10000u * id.z;", size="2"
     )
@@ -188,7 +188,7 @@ def test_workgroups_are_as_given(surface):
     assert surface.to_array().reshape(-1).view(np.uint32).tolist() == got.tolist()
 
 
-def test_the_pixels_are_as_many_as_the_surface_has(surface):
+def test_length_of_the_pixels_array(surface):
     source = flood("if (id.x == 0u) { pixels[0] = arrayLength(&pixels); }")
     surface.dispatch_compute(source)
     assert struct.unpack("<I", surface.read_pixels(0, 0, 1, 1)) == (377,)
@@ -197,7 +197,7 @@ def test_the_pixels_are_as_many_as_the_surface_has(surface):
     assert struct.unpack("<I", surface.read_pixels(0, 0, 1, 1)) == (15,)
 
 
-def test_variables_that_no_function_uses(surface):
+def test_unused_variables(surface):
     source = flood(
         "if (id.x < 377u) { pixels[id.x] = 3u; }",
         BLOCK,
@@ -208,14 +208,14 @@ def test_variables_that_no_function_uses(surface):
     assert surface.get_pixels() == struct.pack("<I", 3) * 377
 
 
-def test_an_entry_point_of_another_name(surface):
+def test_entry_point_with_another_name(surface):
     source = flood("if (id.x < 377u) { pixels[id.x] = helper(); }").replace("fn main", "fn paint")
     surface.dispatch_compute(source + "fn helper() -> u32 { return 4u; }", b"", (6, 1, 1))
     assert surface.get_pixels() == struct.pack("<I", 4) * 377
 
 
 # its errors -----------------------------------------------------------------------------------
-def test_a_mistake_is_shown_with_line_and_caret(surface):
+def test_compile_error_has_line_and_caret(surface):
     surface.load_shader("wave", flood("\n    pixels[id.x] = foo + 1u;\n"))
     assert refused(surface) == (
         "shader 'wave', line 4: no definition in scope for identifier: `foo`\n"
@@ -246,21 +246,21 @@ def test_a_mistake_is_shown_with_line_and_caret(surface):
         (flood("if true {} " + "else if true {} " * 9999), "more than 500 operators and"),
     ],
 )
-def test_refusals_of_the_compiler(surface, source, says):
+def test_compile_errors(surface, source, says):
     surface.load_shader("bad", source)
     assert says in refused(surface)
     surface.dispatch_compute(DARKER, struct.pack("<I", 5), GROUPS)
     assert np.array_equal(surface.to_array(), darker(PHOTO, 5))
 
 
-def test_a_name_that_was_not_loaded(surface):
+def test_unknown_shader_name(surface):
     surface.load_shader("darker", DARKER)
     surface.dispatch_compute("darkr")
     expected = "shader 'darkr': no shader with this name is loaded. Did you mean 'darker'?"
     assert refused(surface) == expected
 
 
-def test_a_uniform_that_was_not_set(surface):
+def test_uniform_that_is_not_set(surface):
     source = flood("pixels[id.x] = u32(tint.x);", "@group(0) @binding(3) var<uniform> tint: vec4f;")
     surface.load_shader("tinted", source)
     surface.dispatch_compute("tinted")
@@ -281,7 +281,7 @@ def test_a_uniform_that_was_not_set(surface):
     assert np.array_equal(surface.to_array(), PHOTO)
 
 
-def test_params_that_do_not_fit(surface):
+def test_params_of_the_wrong_size(surface):
     surface.load_shader("darker", DARKER)
     surface.dispatch_compute("darker", b"", GROUPS)
     assert refused(surface) == (
@@ -297,7 +297,7 @@ def test_params_that_do_not_fit(surface):
     assert np.array_equal(surface.to_array(), PHOTO)
 
 
-def test_more_workgroups_than_there_may_be(surface):
+def test_too_many_workgroups(surface):
     for groups in ((65536, 1, 1), (1, 2**32 - 1, 1), (1, 1, 65536)):
         surface.dispatch_compute(DARKER, bytes(4), groups)
         assert f"{groups} workgroups are more than" in refused(surface)
@@ -308,8 +308,8 @@ def test_more_workgroups_than_there_may_be(surface):
     assert np.array_equal(surface.to_array(), PHOTO)
 
 
-def test_other_work_on_the_device_goes_on(surface, wgsl_device):
-    """A dispatch that is refused takes nobody else's with it."""
+def test_other_work_on_the_device_continues(surface, wgsl_device):
+    """A refused dispatch does not affect other work."""
     a, out = buffer([1.0, -2.0], device=wgsl_device), buffer_zeros((2,), device=wgsl_device)
     run_kernel("relu", [a], out)
     surface.dispatch_compute(DARKER, b"", GROUPS)
@@ -318,7 +318,7 @@ def test_other_work_on_the_device_goes_on(surface, wgsl_device):
     assert read_list(out) == [3.0, 0.0]
 
 
-def test_shaders_of_many_surfaces_and_what_they_leave(wgsl_device):
+def test_shaders_of_many_surfaces_leave_no_buffers(wgsl_device):
     engine = buffer_zeros((1,), device=wgsl_device).engine
     gc.collect()
     engine.synchronize()
@@ -342,7 +342,7 @@ def test_shaders_of_many_surfaces_and_what_they_leave(wgsl_device):
     assert engine.stats()["live_buffers"] == before
 
 
-def test_without_an_adapter():
+def test_wgsl_without_an_adapter():
     with create_surface(4, 4) as s:
         s._renderer.shaders = SurfaceShaders("webgpu:99")
         s.dispatch_compute(DARKER)
@@ -364,7 +364,7 @@ def test_supports_compute(monkeypatch):
 # kernel text ----------------------------------------------------------------------------------
 @pytest.fixture
 def canvas(engine_id, dala_device):
-    """A surface with the photo, whose kernel text runs on one engine after another."""
+    """A surface with the photo, whose kernel text runs on each engine."""
     with create_surface(29, 13) as s:
         s._renderer.shaders = SurfaceShaders(kernel_device=dala_device)
         s.set_pixels(PHOTO)
@@ -384,7 +384,7 @@ def made_by(text: str, params: dict) -> np.ndarray:
     return run(dala.gpu.compute.kernel(text), [PHOTO], PHOTO.shape, "u8", params)
 
 
-def test_a_pixel_kernel(canvas):
+def test_pixel_kernel(canvas):
     canvas.load_shader("tint", TINT)
     canvas.dispatch_compute("tint")
     assert np.array_equal(canvas.to_array(), made_by(TINT, {}))
@@ -398,14 +398,14 @@ def test_a_pixel_kernel(canvas):
 
 def test_parameters_from_bytes_then_uniforms_then_defaults(canvas):
     canvas.load_shader("tint", TINT)
-    canvas.set_uniform("amount", struct.pack("<f", 0.1))  # the bytes win
+    canvas.set_uniform("amount", struct.pack("<f", 0.1))  # params take precedence
     canvas.set_uniform("color", struct.pack("<3f", 0.5, 0.5, 0.5))
     canvas.dispatch_compute("tint", struct.pack("<f", 0.75))
     want = made_by(TINT, {"amount": 0.75, "color": (0.5, 0.5, 0.5)})
     assert np.array_equal(canvas.to_array(), want)
 
 
-def test_an_image_kernel_reads_what_was_there_before(canvas):
+def test_image_kernel_reads_the_previous_pixels(canvas):
     text = "def shift(img: Image, *, n=1): return img[n, 0] * 0.5 + img[0, -1] * 0.5"
     want = made_by(text, {"n": 3})
     for _ in range(2):
@@ -414,7 +414,7 @@ def test_an_image_kernel_reads_what_was_there_before(canvas):
         assert np.array_equal(canvas.to_array(), want)
 
 
-def test_kernel_text_calls_other_kernels_and_comes_in_order(canvas):
+def test_kernel_text_calls_other_kernels_in_order(canvas):
     canvas.fill_rect(0, 0, 5, 5, "red")
     canvas.set_clip(0, 0, 1, 1)
     canvas.dispatch_compute("def gray(px: Pixel): return grayscale(px)", b"", (0, 0, 0))
@@ -429,7 +429,7 @@ def test_kernel_text_calls_other_kernels_and_comes_in_order(canvas):
     assert np.array_equal(canvas._renderer.front, want)
 
 
-def test_a_kernel_without_input_paints(canvas):
+def test_kernel_without_input(canvas):
     text = "def paint() -> Pixel: return rgba(1.0, 0.5, 0.0, 1.0)"
     canvas.dispatch_compute(text)
     assert canvas.get_pixels() == bytes([255, 128, 0, 255]) * 377
@@ -466,7 +466,7 @@ def test_kernel_text_after_a_resize(canvas):
         ("neither\nnor", b"", ShaderError, "neither WGSL (a function with @compute) nor kernel"),
     ],
 )
-def test_kernel_text_that_is_refused(text, params, error, says):
+def test_refused_kernel_text(text, params, error, says):
     with create_surface(29, 13) as s:
         s.set_pixels(PHOTO)
         s.set_uniform("w", bytes(8))
@@ -475,7 +475,7 @@ def test_kernel_text_that_is_refused(text, params, error, says):
         assert np.array_equal(s.to_array(), PHOTO)
 
 
-def test_every_error_is_of_the_family():
+def test_every_error_is_a_dala_error():
     assert issubclass(ShaderError, DalaError)
     assert dala.ShaderError is ShaderError
     assert str(ShaderError("it is long", line="x" * 300, column=200, lineno=1)).splitlines() == [
@@ -485,7 +485,7 @@ def test_every_error_is_of_the_family():
     ]
 
 
-def test_a_shader_and_a_kernel_agree(wgsl_device):
+def test_shader_and_kernel_agree(wgsl_device):
     """The same picture from WGSL, from kernel text, and from run_kernel."""
     source = flood("if (id.x < 377u) { pixels[id.x] = pixels[id.x] ^ 0x00ffffffu; }")
     text = "def f(px: Pixel): return rgba(1 - px.r, 1 - px.g, 1 - px.b, px.a)"

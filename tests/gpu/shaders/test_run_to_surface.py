@@ -1,4 +1,4 @@
-"""run_to_surface: the same picture as run_kernel and set_pixels make, on every engine."""
+"""run_to_surface: the same picture as run_kernel with set_pixels, on every engine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PHOTO = RNG.integers(0, 256, (19, 37, 4), dtype=np.uint8)
 
 
 def shown_by_hand(name, inputs, out, params) -> bytes:
-    """The pixels that run_kernel and set_pixels make of a kernel's RGBA output."""
+    """Return the pixels after run_kernel and set_pixels."""
     run_kernel(name, inputs, out, params)
     with create_surface(out.shape[1], out.shape[0]) as s:
         s.set_pixels(np.array(to_array(out)))
@@ -51,7 +51,7 @@ def shown_by_hand(name, inputs, out, params) -> bytes:
         ("sharpen", {"amount": 0.5}),
     ],
 )
-def test_the_picture_is_that_of_run_kernel_and_set_pixels(engine_id, name, params):
+def test_run_to_surface_equals_run_kernel_and_set_pixels(engine_id, name, params):
     photo, out = from_array(PHOTO), buffer_zeros(PHOTO.shape, "u8")
     want = shown_by_hand(name, [photo], buffer_zeros(PHOTO.shape, "u8"), params)
     with create_surface(37, 19) as s:
@@ -72,7 +72,7 @@ def ramp(x, *, amount=1.0):
 
 
 def expected_rgba(numbers: np.ndarray) -> np.ndarray:
-    """The picture of an array, written out: clamped, halves up, gray repeated, opaque."""
+    """Return an array as RGBA: clamped, halves up, gray repeated, opaque."""
     steps = (
         numbers
         if numbers.dtype == np.uint8
@@ -89,7 +89,7 @@ def expected_rgba(numbers: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("channels", [(), (1,), (3,), (4,)])
 @pytest.mark.parametrize("dtype", ["u8", "f32"])
-def test_other_pictures_become_rgba(engine_id, dtype, channels):
+def test_other_formats_are_converted_to_rgba(engine_id, dtype, channels):
     shape = (5, 7, *channels)
     if dtype == "u8":
         numbers = RNG.integers(0, 256, shape, dtype=np.uint8)
@@ -100,16 +100,16 @@ def test_other_pictures_become_rgba(engine_id, dtype, channels):
         assert np.array_equal(s.to_array(), expected_rgba(numbers))
 
 
-def test_it_comes_in_order_with_other_commands(engine_id):
+def test_run_to_surface_keeps_its_order_among_commands(engine_id):
     photo, out = from_array(PHOTO), buffer_zeros(PHOTO.shape, "u8")
     want = 255 - PHOTO
     want[..., 3] = PHOTO[..., 3]
     with create_surface(37, 19) as s:
-        s.fill_rect(0, 0, 37, 19, "red")  # is covered
-        s.set_clip(0, 0, 1, 1)  # clips no picture
+        s.fill_rect(0, 0, 37, 19, "red")  # is overwritten
+        s.set_clip(0, 0, 1, 1)  # does not apply to pictures
         run_to_surface("invert", [photo], out, s)
         s.reset_clip()
-        s.fill_rect(3, 2, 4, 5, "blue")  # covers
+        s.fill_rect(3, 2, 4, 5, "blue")  # is on top
         s.present()
         s.fill_rect(30, 10, 2, 2, "lime")
         got = s.to_array()
@@ -118,7 +118,7 @@ def test_it_comes_in_order_with_other_commands(engine_id):
     assert np.array_equal(got, want)
 
 
-def test_a_presented_frame_shows_it_and_the_next_starts_from_it(engine_id):
+def test_presented_frame_has_the_picture(engine_id):
     photo, out = from_array(PHOTO), buffer_zeros(PHOTO.shape, "u8")
     with create_surface(37, 19) as s:
         for amount in (0.1, 0.2):
@@ -130,8 +130,8 @@ def test_a_presented_frame_shows_it_and_the_next_starts_from_it(engine_id):
         assert np.array_equal(s.to_array(), want)
 
 
-def test_the_output_may_be_written_again_at_once(engine_id):
-    """Each surface shows the picture of its call, though one buffer made them all."""
+def test_output_may_be_overwritten_after_the_call(engine_id):
+    """Each surface has the picture of its own call, though all calls share a buffer."""
     out = buffer_zeros((4, 4, 4), "u8")
     inputs = [from_array(np.full((4, 4, 4), n, np.uint8)) for n in range(12)]
     surfaces = [create_surface(4, 4) for _ in inputs]
@@ -142,7 +142,7 @@ def test_the_output_may_be_written_again_at_once(engine_id):
         s.close()
 
 
-def test_more_pictures_than_may_be_under_way(engine_id):
+def test_more_pictures_than_may_be_in_flight(engine_id):
     out = buffer_zeros((8, 8, 4), "u8")
     inputs = [from_array(np.full((8, 8, 4), n, np.uint8)) for n in range(20)]
     with create_surface(8, 8) as s:
@@ -155,19 +155,19 @@ def test_more_pictures_than_may_be_under_way(engine_id):
         assert s.errors == []
 
 
-def test_buffers_may_be_dropped_and_freed_at_once(engine_id):
+def test_buffers_may_be_freed_after_the_call(engine_id):
     with create_surface(8, 8) as s:
         out = buffer_zeros((8, 8, 3), "f32")
         run_to_surface(ramp, [from_array(np.ones((8, 8, 3), np.float32))], out, s, {"amount": 0.5})
         out.free()
         del out
         gc.collect()
-        for _ in range(3):  # others take the memory
+        for _ in range(3):  # other buffers reuse the memory
             buffer_zeros((8, 8, 3), "f32")
         assert s.get_pixels() == bytes([128, 128, 128, 255]) * 64
 
 
-def test_a_surface_that_was_resized_in_the_queue(engine_id):
+def test_surface_with_a_queued_resize(engine_id):
     small, large = buffer_zeros((3, 5, 4), "u8"), buffer_zeros((6, 4, 4), "u8")
     with create_surface(5, 3) as s:
         s.resize(4, 6)
@@ -178,8 +178,8 @@ def test_a_surface_that_was_resized_in_the_queue(engine_id):
         assert s.get_pixels() == b"\x09" * 96
 
 
-def test_a_resize_that_comes_between(engine_id):
-    """It was queued, not done, when the size was asked for: the picture is refused at its turn."""
+def test_resize_between_check_and_copy(engine_id):
+    """The resize is still queued when the size is checked: the picture is refused later."""
     out = buffer_zeros((3, 5, 4), "u8")
     with create_surface(5, 3) as s:
         s.clear("navy")
@@ -205,7 +205,7 @@ def test_a_resize_that_comes_between(engine_id):
         assert np.array_equal(s.to_array(), want)
 
 
-def test_wrong_outputs_are_refused_before_anything_runs(engine_id):
+def test_wrong_outputs_are_refused_before_the_kernel_runs(engine_id):
     a, out = from_array(PHOTO), buffer_zeros(PHOTO.shape, "u8")
     with create_surface(37, 20) as s:
         s.clear("teal")
@@ -228,7 +228,7 @@ def test_wrong_outputs_are_refused_before_anything_runs(engine_id):
         assert s.errors == []
 
 
-def test_other_mistakes(engine_id):
+def test_other_wrong_arguments(engine_id):
     a, out = buffer_zeros((2, 2, 4), "u8"), buffer_zeros((2, 2, 4), "u8")
     with create_surface(2, 2) as s:
         with pytest.raises(UnknownKernel, match="run_to_surface: no kernel 'inverd'"):
@@ -250,7 +250,7 @@ def test_other_mistakes(engine_id):
 
 
 def test_many_threads_on_one_surface(engine_id):
-    """Whatever their order, the picture is one thread's whole picture."""
+    """In any order, the result is the whole picture of one thread."""
     with create_surface(16, 16) as s:
         buffers = [
             (from_array(np.full((16, 16, 4), n, np.uint8)), buffer_zeros((16, 16, 4), "u8"))
@@ -272,7 +272,7 @@ def test_many_threads_on_one_surface(engine_id):
         assert s.errors == []
 
 
-def test_a_surface_destroyed_with_a_picture_under_way(engine_id):
+def test_surface_destroyed_with_a_picture_in_flight(engine_id):
     a, out = from_array(PHOTO), buffer_zeros(PHOTO.shape, "u8")
     for _ in range(5):
         s = create_surface(37, 19)
@@ -281,8 +281,8 @@ def test_a_surface_destroyed_with_a_picture_under_way(engine_id):
     assert np.array_equal(np.array(to_array(out))[..., :3], 255 - PHOTO[..., :3])
 
 
-def test_a_device_that_is_lost_is_told_at_the_next_wait(monkeypatch):
-    """The picture never comes: the surface keeps what it has, and says so."""
+def test_device_loss_is_raised_by_the_next_wait(monkeypatch):
+    """The download fails: the surface keeps its pixels and raises."""
     found = [d.id for d in dala.devices() if d.backend == "webgpu"]
     if not found:
         pytest.skip("WebGPU has no adapter on this machine")
@@ -308,8 +308,8 @@ def test_a_device_that_is_lost_is_told_at_the_next_wait(monkeypatch):
         assert s.get_pixels() == b"\0" * 16
 
 
-def test_numbers_on_the_gray_scale():
-    """One gray kernel, read off: 0, a half, one and beyond."""
+def test_gray_values_are_clamped_and_rounded():
+    """Gray values 0, a half, 1 and more."""
     with create_surface(4, 1) as s:
         grays = buffer([[0.0, 0.5, 1.0, 7.0]], device="cpu")
         run_to_surface(as_it_is, [grays], buffer_zeros((1, 4), device="cpu"), s)

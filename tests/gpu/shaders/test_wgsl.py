@@ -1,4 +1,4 @@
-"""Reading what WGSL binds; no device."""
+"""Parsing of WGSL bindings, without a device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dala.gpu.shaders.wgsl import ShaderBinding, Wgsl, explain, reflect
 PIXELS = "@group(0) @binding(0) var<storage, read_write> pixels: array<u32>;\n"
 MAIN = "@compute @workgroup_size(8)\nfn main() {}\n"
 
-#: What may stand between two words of WGSL.
+#: Whitespace and comments between two tokens of WGSL.
 gaps = st.lists(
     st.sampled_from(
         [" ", "\n", "\t", "// @compute fn no()\n", "/* var<uniform> x: f32; */", "/*/**/*/"]
@@ -33,7 +33,7 @@ kinds = st.sampled_from(
     numbers=st.lists(st.integers(1, 999), unique=True, max_size=5),
     data=st.data(),
 )
-def test_declarations_are_found_whatever_stands_between(numbers, data):
+def test_declarations_with_comments_and_whitespace(numbers, data):
     text, want = [PIXELS], [ShaderBinding(0, "pixels", "storage")]
     for n in numbers:
         written, kind = data.draw(kinds)
@@ -51,7 +51,7 @@ def test_declarations_are_found_whatever_stands_between(numbers, data):
 
 @given(st.text("@group(0)bindvar<st,e>:;u32[]{}fn/*\n compute", max_size=120))
 @settings(max_examples=300)
-def test_any_text_is_read_or_refused(text):
+def test_any_text_is_parsed_or_refused(text):
     try:
         found = reflect(PIXELS + text + MAIN, "s").bindings[0]
     except ShaderError as error:
@@ -98,26 +98,26 @@ def test_any_text_is_read_or_refused(text):
         (PIXELS + MAIN + "const a = " + "f(1+" * 251, "line 4: more than 500 operators"),
     ],
 )
-def test_what_surfaces_do_not_have(source, says):
+def test_refused_declarations(source, says):
     with pytest.raises(ShaderError) as caught:
         reflect(source, "s")
     assert says in str(caught.value)
 
 
-def test_what_is_not_too_deep():
+def test_allowed_nesting():
     table = "const t = array<f32, 9000>(" + "-0.5, " * 9000 + ");\n"
     many = "fn g() { " + "if a < b { c = -d; } else { e = f(1); } " * 2000 + "}\n"
     for text in (table, many, "const a = " + "1+" * 400 + "1;", "(" * 400 + ")" * 400):
         assert reflect(PIXELS + text + MAIN, "s").entry == "main"
 
 
-def test_main_is_taken_among_several():
+def test_main_is_the_entry_point_among_several():
     source = PIXELS + MAIN + "@workgroup_size(1) @compute fn other() {}"
     assert reflect(source, "s").entry == "main"
     assert reflect(source.replace("@compute @w", "@w"), "s").entry == "other"
 
 
-def test_the_words_of_a_compiler_that_are_not_known():
+def test_unknown_compiler_messages():
     wgsl = reflect(PIXELS + MAIN, "s")
     assert str(explain("", wgsl, "s")) == "shader 's': the compiler refused it"
     said = "Validation Error\n\nCaused by:\n  In wgpuDeviceCreateComputePipeline\n    No room\n"

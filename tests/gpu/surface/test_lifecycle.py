@@ -1,6 +1,6 @@
-"""How surfaces end with the interpreter, in forks and in finalizers: each in a process of its own.
+"""Surfaces at interpreter exit, in forks and in finalizers: each in its own process.
 
-A good end has exit code 0, says nothing, and comes soon.
+A clean exit has code 0, prints nothing, and is fast.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def threads():
 def until(fine):
     end = time.monotonic() + 30
     while not fine():
-        assert time.monotonic() < end, "it did not come"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.001)
 """
 
@@ -86,20 +86,20 @@ EXITS = {
         until(lambda: s._renderer.pending > 100)
         print("end")
     """,
-    "standing still": """
+    "paused": """
         s = create_surface(30, 30)
         paused, resume = s._renderer.pause()
         paused.acquire()
         s.clear("red")
         print("end")
     """,
-    "failed commands untold": """
+    "errors of commands not raised": """
         s = create_surface(30, 30)
         s.blit(9, 1, 1)
         until(lambda: s.errors)
         print("end")
     """,
-    "used by an atexit function that comes later": """
+    "used by a later atexit function": """
         import atexit
         def late():
             try:
@@ -113,11 +113,11 @@ EXITS = {
 
 
 @pytest.mark.parametrize("how", EXITS)
-def test_the_interpreter_ends_well(how, tmp_path):
+def test_interpreter_exits_cleanly(how, tmp_path):
     assert run(EXITS[how], tmp_path) == "end\n"
 
 
-def test_no_thread_is_left_at_the_end(tmp_path):
+def test_no_thread_is_left_at_exit(tmp_path):
     first = "import atexit\natexit.register(lambda: print(len(threads())))  # called last\n"
     code = """
         made = [create_surface(64, 64) for _ in range(10)]
@@ -128,7 +128,7 @@ def test_no_thread_is_left_at_the_end(tmp_path):
     assert run(code, tmp_path, first=first) == "10\n0\n"
 
 
-def test_let_go_of_with_work_queued(tmp_path):
+def test_surfaces_with_queued_work_are_collected(tmp_path):
     code = """
         for n in range(30):
             s = create_surface(100, 100)
@@ -151,8 +151,8 @@ def test_let_go_of_with_work_queued(tmp_path):
     assert run(code, tmp_path) == "0\n"
 
 
-def test_let_go_of_while_the_collector_runs_anywhere(tmp_path):
-    """Finalizers run in the middle of puts and waits, on the thread that holds their locks."""
+def test_surfaces_are_collected_on_any_thread(tmp_path):
+    """Finalizers run during puts and waits, on the thread that holds their locks."""
     code = """
         gc.set_threshold(1, 1, 1)
         def work():
@@ -166,13 +166,13 @@ def test_let_go_of_while_the_collector_runs_anywhere(tmp_path):
         for j in jobs: j.start()
         for j in jobs: j.join()
         gc.set_threshold(700, 10, 10)
-        until(lambda: gc.collect() >= 0 and not threads())  # one that is under way makes it 0
+        until(lambda: gc.collect() >= 0 and not threads())  # 0 while another collection runs
         print("end")
     """
     assert run(code, tmp_path) == "end\n"
 
 
-def test_an_error_that_was_raised_does_not_keep_its_surface(tmp_path):
+def test_raised_error_does_not_keep_its_surface_alive(tmp_path):
     code = """
         def fails():
             s = create_surface(8, 8)
@@ -191,10 +191,10 @@ def test_an_error_that_was_raised_does_not_keep_its_surface(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_forked_process_has_no_surfaces_but_may_make_some(tmp_path):
+def test_forked_process_creates_its_own_surfaces(tmp_path):
     code = """
         import warnings
-        warnings.simplefilter("ignore", DeprecationWarning)  # of fork with threads, from 3.12 on
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks, in 3.12
         s = create_surface(20, 20)
         s.clear("red")
         other = create_surface(20, 20)
@@ -228,7 +228,7 @@ def test_a_forked_process_has_no_surfaces_but_may_make_some(tmp_path):
     assert run(code, tmp_path) == "child\nparent\n"
 
 
-def test_an_error_at_the_end_of_a_program_is_its_own(tmp_path):
+def test_uncaught_error_is_the_only_output(tmp_path):
     script = tmp_path / "fails.py"
     script.write_text(
         BEGIN + "s = create_surface(9, 9)\ns.clear('red')\nraise SystemExit(3)\n", encoding="utf-8"

@@ -1,4 +1,4 @@
-"""Surfaces: every call, pixels, frames, errors. Threads and ends have files of their own."""
+"""Surfaces: every call, pixels, frames and errors. Threads and closing have their own files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dala.gpu.render.worker import MAX_QUEUED
 
 RED, GREEN, BLUE = b"\xff\0\0\xff", b"\0\xff\0\xff", b"\0\0\xff\xff"
 
-#: The calls of a surface and their arguments behind it.
+#: The calls and their arguments after the surface.
 CALLS = {
     "batch": "commands",
     "blit": "id x y",
@@ -65,7 +65,7 @@ CALLS = {
 
 SPRITE = bytes(range(2 * 3 * 4))
 
-#: Drawing calls with arguments, and the encoding that says the same.
+#: Drawing calls with arguments, and the encoder of the same command.
 DRAWN = [
     ("clear", ("#203040",), command.encode_clear),
     ("fill_rect", (3, 4, 10, 5, "red"), command.encode_fill_rect),
@@ -97,7 +97,7 @@ def s():
 
 
 def model(width, height, data):
-    """What a canvas alone makes of bytes, and of the loads in them."""
+    """Return the pixels that a canvas alone draws from command bytes."""
     canvas = Canvas(width, height)
     at = 0
     while (stop := canvas.run(data, at)) is not None:
@@ -125,7 +125,7 @@ def test_every_call_is_a_function_and_a_method_with_the_same_arguments():
 
 
 @pytest.mark.parametrize("way", ["functions", "methods", "batch", "bytes"])
-def test_every_drawing_call_draws_what_its_bytes_say(s, way):
+def test_every_drawing_call_draws_like_its_encoded_command(s, way):
     data = [encode(*arguments) for _, arguments, encode in DRAWN]
     if way == "functions":
         for name, arguments, _ in DRAWN:
@@ -142,7 +142,7 @@ def test_every_drawing_call_draws_what_its_bytes_say(s, way):
 
 
 @pytest.mark.parametrize("name", [n for n in CALLS if n not in ("destroy_surface", "wait_closed")])
-def test_a_destroyed_surface_refuses_every_call(name):
+def test_every_call_refuses_a_destroyed_surface(name):
     s = create_surface(4, 4)
     s.close()
     arguments = arguments_for(name)
@@ -167,7 +167,7 @@ def test_every_call_refuses_another_first_argument(name):
         getattr(gpu, name)("surface", *arguments_for(name))
 
 
-def test_destroying_is_fine_twice_and_in_every_way():
+def test_surface_may_be_destroyed_twice():
     s = create_surface(3, 3)
     assert not s.closed
     gpu.destroy_surface(s)
@@ -190,7 +190,7 @@ def test_sizes_are_checked(s, bad):
     assert s.size == (32, 24)
 
 
-def test_a_kind_of_window_that_there_is_not():
+def test_unknown_show_is_refused():
     with pytest.raises(CommandError, match="show must be"):
         create_surface(3, 3, show="hologram")
 
@@ -213,7 +213,7 @@ U32 = (0, 2**32 - 1)
         ("fill_round_rect", "uuuuu"),
     ],
 )
-def test_extremes_are_drawn_and_what_is_beyond_refused(s, name, fields):
+def test_extreme_numbers_are_drawn_and_larger_ones_refused(s, name, fields):
     s.clear("navy")
     for pick in range(2 ** len(fields)):
         chosen = [(I32 if f == "i" else U32)[pick >> n & 1] for n, f in enumerate(fields)]
@@ -232,7 +232,7 @@ def test_extremes_are_drawn_and_what_is_beyond_refused(s, name, fields):
     assert s.errors == []
 
 
-def test_extremes_of_images_clips_and_reads(s):
+def test_extreme_numbers_of_images_clips_and_reads(s):
     s.load_sprite(0, RED, 1, 1)
     s.load_image(2**64 - 1, GREEN, 1, 1)
     for x in I32:
@@ -255,7 +255,7 @@ def test_extremes_of_images_clips_and_reads(s):
 
 
 # bytes ----------------------------------------------------------------------------------------
-def test_malformed_bytes_have_no_effect_at_all(s):
+def test_malformed_bytes_have_no_effect(s):
     s.clear("navy")
     good = command.encode_fill_rect(0, 0, 9, 9, "red")
     whole = command.encode_batch([good, good, command.encode_set_uniform("u", b"12345")])
@@ -274,20 +274,20 @@ def test_malformed_bytes_have_no_effect_at_all(s):
 
 
 @pytest.mark.parametrize("bad", [5, None, [1], [b""], ["x"], b"\x14", [b"\x14", None]])
-def test_what_is_no_list_of_commands(s, bad):
+def test_batch_refuses_other_values(s, bad):
     with pytest.raises(CommandError, match=r"^batch: commands"):
         s.batch(bad)
     assert s.stats["queue"] == 0
 
 
-def test_bytes_may_come_in_any_kind_of_memory(s):
+def test_submit_accepts_any_bytes_like_object(s):
     data = command.encode_fill_rect(0, 0, 32, 24, "red")
     for kind in (bytes, bytearray, memoryview, lambda d: np.frombuffer(d, np.uint8)):
         s.clear("black")
         given = kind(data)
         s.submit(given)
         if isinstance(given, bytearray):
-            given[:] = bytes(len(given))  # they were taken, not borrowed
+            given[:] = bytes(len(given))  # they were copied
         assert s.get_pixels() == RED * 32 * 24
     s.submit(b"")
     s.batch([])
@@ -295,7 +295,7 @@ def test_bytes_may_come_in_any_kind_of_memory(s):
         s.submit("text")
 
 
-def test_rectangles_read_by_a_stream(s):
+def test_read_pixels_commands_in_a_stream(s):
     s.clear("red")
     s.batch([
         command.encode_read_pixels(0, 0, 2, 1),
@@ -312,7 +312,7 @@ def test_rectangles_read_by_a_stream(s):
 # pixels ---------------------------------------------------------------------------------------
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 2**32), st.booleans())
-def test_pixels_come_back_as_they_were_set(width, height, seed, as_array):
+def test_get_pixels_returns_what_was_set(width, height, seed, as_array):
     pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 4), np.uint8)
     with create_surface(width, height) as s:
         assert s.get_pixels() == bytes(width * height * 4)
@@ -326,9 +326,9 @@ def test_pixels_come_back_as_they_were_set(width, height, seed, as_array):
             s.read_pixels(x, y, width - x + 1, height - y)
 
 
-def test_set_pixels_takes_a_copy_and_keeps_its_turn(s):
+def test_set_pixels_copies_and_keeps_its_order(s):
     pixels = np.full((24, 32, 4), 7, np.uint8)
-    flipped = np.full((24, 64, 4), 9, np.uint8)[:, ::-2]  # of no order at all
+    flipped = np.full((24, 64, 4), 9, np.uint8)[:, ::-2]  # not contiguous
     paused, resume = s._renderer.pause()
     assert paused.acquire(timeout=10)
     s.clear("red")
@@ -348,7 +348,7 @@ def test_set_pixels_takes_a_copy_and_keeps_its_turn(s):
         np.zeros((32, 24, 4), np.uint8), [1, 2], bytes(32 * 24 * 4 + 1),
     ],
 )  # fmt: skip
-def test_what_are_not_its_pixels(s, bad):
+def test_pixels_of_another_size_or_dtype_are_refused(s, bad):
     s.clear("red")
     with pytest.raises(CommandError, match=r"^set_pixels: "):
         s.set_pixels(bad)
@@ -359,10 +359,12 @@ def test_what_are_not_its_pixels(s, bad):
     assert s.errors == []
 
 
-def test_set_pixels_of_a_surface_that_another_resizes_meanwhile(s):
+def test_set_pixels_during_a_resize(s):
     paused, resume = s._renderer.pause()
     assert paused.acquire(timeout=10)
-    s._renderer.put(command.encode_resize(2, 1))  # by another thread: not known to be queued
+    s._renderer.put(
+        command.encode_resize(2, 1)
+    )  # as by another thread: the surface does not know of it
     s.set_pixels(bytes(32 * 24 * 4))
     resume.release()
     with pytest.raises(CommandError, match="set_pixels: rgba must be 2 x 1 RGBA pixels"):
@@ -370,7 +372,7 @@ def test_set_pixels_of_a_surface_that_another_resizes_meanwhile(s):
     assert s.get_pixels() == bytes(8)
 
 
-def test_with_pixels_in_place_and_by_what_it_returns(s):
+def test_with_pixels_in_place_and_with_a_returned_array(s):
     s.clear("red")
 
     def green(pixels):
@@ -386,7 +388,7 @@ def test_with_pixels_in_place_and_by_what_it_returns(s):
     assert s.get_pixels() == BLUE * 32 * 24
     kept = []
     s.with_pixels(kept.append)
-    kept[0][:] = 0  # long after
+    kept[0][:] = 0  # has no effect later
     assert s.get_pixels() == BLUE * 32 * 24
     s.present()
     s.with_pixels(lambda pixels: GREEN * 32 * 24)
@@ -395,7 +397,7 @@ def test_with_pixels_in_place_and_by_what_it_returns(s):
     assert s._renderer.front.tobytes() == s.get_pixels() == GREEN * 32 * 24
 
 
-def test_with_pixels_that_raises_leaves_them(s):
+def test_with_pixels_that_raises_changes_nothing(s):
     s.clear("red")
 
     def fails(pixels):
@@ -423,7 +425,7 @@ def test_waiting_inside_with_pixels_is_refused(s, inner):
     assert s.get_pixels() == RED * 32 * 24
 
 
-def test_drawing_inside_with_pixels_comes_behind_it_however_much(s):
+def test_drawing_inside_with_pixels_is_executed_afterwards(s):
     def draws(pixels):
         assert s.size == (32, 24)
         for n in range(3 * MAX_QUEUED):
@@ -437,14 +439,14 @@ def test_drawing_inside_with_pixels_comes_behind_it_however_much(s):
     assert s.get_pixels() == b"\0\0\0\0" + RED + bytes(32 * 24 * 4 - 8)
 
 
-def test_destroying_inside_with_pixels():
+def test_destroy_inside_with_pixels():
     s = create_surface(4, 4)
     with pytest.raises(FreedError, match="with_pixels"):
         s.with_pixels(lambda pixels: s.close())
     assert s.closed
 
 
-def test_copies_for_numpy_and_files(s, tmp_path):
+def test_numpy_copy_and_save(s, tmp_path):
     s.clear((1, 2, 3, 4))
     assert np.asarray(s, np.int32).sum() == 10 * 32 * 24
     with pytest.raises(ValueError, match="copy=False"):
@@ -455,7 +457,7 @@ def test_copies_for_numpy_and_files(s, tmp_path):
     assert image.tobytes() == s.get_pixels()
 
 
-def test_a_surface_is_neither_copied_nor_pickled(s):
+def test_surface_cannot_be_copied_or_pickled(s):
     for act in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(CommandError, match="cannot be copied or pickled"):
             act(s)
@@ -463,7 +465,7 @@ def test_a_surface_is_neither_copied_nor_pickled(s):
 
 
 # sizes ----------------------------------------------------------------------------------------
-def test_resize_keeps_what_fits(s):
+def test_resize_keeps_pixels_that_fit(s):
     pixels = np.random.default_rng(1).integers(0, 256, (24, 32, 4), np.uint8)
     s.set_pixels(pixels)
     s.present()
@@ -478,27 +480,27 @@ def test_resize_keeps_what_fits(s):
         assert s._renderer.front.tobytes() == kept.tobytes()
         assert repr(s) == f"<Surface {width} x {height}>"
         pixels = kept
-    s.clear("red")  # the clip was lifted
+    s.clear("red")  # the clip was removed
     s.present()
     assert s.get_pixels() == RED * 3600
     assert s._renderer.front.tobytes() == RED * 3600
 
 
-def test_the_size_after_a_resize_in_a_batch(s):
+def test_size_after_a_resize_in_a_batch(s):
     s.batch([command.encode_resize(5, 6), command.encode_clear("red")])
     assert s.size == (5, 6)
     assert s.get_pixels() == RED * 30
 
 
-def test_the_size_needs_no_wait_unless_a_resize_is_queued(s):
+def test_size_waits_only_for_a_queued_resize(s):
     paused, resume = s._renderer.pause()
     assert paused.acquire(timeout=10)
     s.clear("red")
-    assert s.size == (32, 24)  # would wait for ever
+    assert s.size == (32, 24)  # would hang if it waited
     resume.release()
 
 
-def test_counted_bytes_follow_the_size():
+def test_diagnostics_follow_the_size():
     def surfaces():
         found = dala.diagnostics()["objects"].get("surface", {"count": 0, "bytes": 0})
         return found["count"], found["bytes"]
@@ -513,7 +515,7 @@ def test_counted_bytes_follow_the_size():
 
 
 # frames ---------------------------------------------------------------------------------------
-def test_present_shows_what_was_drawn_and_goes_on_from_it(s):
+def test_present_swaps_and_continues_from_the_frame(s):
     s.clear("red")
     s.synchronize()
     assert s._renderer.front.tobytes() == bytes(32 * 24 * 4)
@@ -547,7 +549,7 @@ SHAPES = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(SHAPES, max_size=20))
-def test_presents_between_change_nothing_of_what_is_drawn(commands):
+def test_presents_do_not_change_the_pixels(commands):
     with create_surface(50, 50) as s:
         s.submit(b"".join(commands))
         s.present()
@@ -556,8 +558,8 @@ def test_presents_between_change_nothing_of_what_is_drawn(commands):
         assert s.stats["frames"] == commands.count(b"\x05") + 1
 
 
-def test_only_bands_that_changed_are_copied():
-    """A mark that nothing drew is still where a copy of everything would have wiped it out."""
+def test_present_copies_changed_bands_only():
+    """A mark set by hand survives where nothing was drawn; a full copy would overwrite it."""
     with create_surface(64, 64) as s:
         s.clear("red")
         s.present()
@@ -565,7 +567,7 @@ def test_only_bands_that_changed_are_copied():
         renderer = s._renderer
 
         def mark():
-            renderer.front[40, 5] = 77  # becomes the back one at the next present
+            renderer.front[40, 5] = 77  # becomes the back framebuffer at the next present
             renderer.front[3, 60] = 77
             renderer.front[3, 9] = 77
 
@@ -611,13 +613,15 @@ FAILING = [
 
 
 @pytest.mark.parametrize(("fail", "kind", "text"), FAILING)
-def test_a_command_that_fails_stops_nothing(s, fail, kind, text):
+def test_failing_command_does_not_stop_the_others(s, fail, kind, text):
     s.clear("red")
     fail(s)
     s.fill_rect(0, 0, 1, 1, "blue")
     with pytest.raises(kind, match=text) as caught:
         s.get_pixels()
-    assert s.get_pixels() == BLUE + RED * (32 * 24 - 1)  # once, and all else was drawn
+    assert s.get_pixels() == BLUE + RED * (
+        32 * 24 - 1
+    )  # raised once, and everything else was drawn
     assert s.errors == [caught.value]
     assert s.size == (32, 24)
 
@@ -629,7 +633,7 @@ def test_a_command_that_fails_stops_nothing(s, fail, kind, text):
         lambda s: s.read_pixels(0, 0, 1, 1), lambda s: s.with_pixels(lambda p: None),
     ],
 )  # fmt: skip
-def test_every_call_that_waits_tells(s, wait):
+def test_every_waiting_call_raises_the_error(s, wait):
     s.blit(1, 0, 0)
     s.blit(2, 0, 0)
     with pytest.raises(CommandError, match="there is no sprite 1"):
@@ -641,7 +645,7 @@ def test_every_call_that_waits_tells(s, wait):
     ]
 
 
-def test_the_last_errors_are_kept_in_order(s):
+def test_last_errors_are_kept_in_order(s):
     for n in range(200):
         s.blit(n, 0, 0)
     with pytest.raises(CommandError, match="no sprite 0"):
@@ -649,7 +653,7 @@ def test_the_last_errors_are_kept_in_order(s):
     assert [int(str(e).split("sprite ")[1].split(".")[0]) for e in s.errors] == [*range(136, 200)]
 
 
-def test_a_batch_with_a_failing_command_draws_the_rest(s):
+def test_batch_with_a_failing_command_draws_the_rest(s):
     s.batch([
         command.encode_clear("red"),
         command.encode_blit(5, 0, 0),
@@ -662,7 +666,7 @@ def test_a_batch_with_a_failing_command_draws_the_rest(s):
     assert len(s.errors) == 2
 
 
-def test_errors_are_still_listed_after_the_end():
+def test_errors_are_listed_after_close():
     with create_surface(2, 2) as s:
         s.blit(5, 0, 0)
         s.size  # noqa: B018
@@ -672,8 +676,8 @@ def test_errors_are_still_listed_after_the_end():
 
 
 # memory ---------------------------------------------------------------------------------------
-def test_two_framebuffers_and_little_besides():
-    """Counted by the allocator, at the most that a surface ever held, its queue being full."""
+def test_memory_of_a_surface():
+    """The peak of traced memory, with a full queue."""
     width, height = 1920, 1080
 
     def fill(s):
@@ -686,7 +690,7 @@ def test_two_framebuffers_and_little_besides():
             s.present()
             s.synchronize()
 
-    with create_surface(width, height) as warm:  # so that nothing is compiled while it is counted
+    with create_surface(width, height) as warm:  # compiles everything before the measurement
         fill(warm)
     for thread in threading.enumerate():
         if thread.name == "dala-calls":

@@ -1,4 +1,4 @@
-"""Surfaces and threads: the queue's bound, batches, many who draw, waits that are broken off."""
+"""Surfaces and threads: queue limits, atomic batches, many threads, interrupted waits."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ RED, GREEN = b"\xff\0\0\xff", b"\0\xff\0\xff"
 
 
 def until(fine):
-    """Waits for what must come; a test that is stuck fails instead of hanging."""
+    """Wait for a condition; fails after 30 seconds instead of hanging."""
     end = time.monotonic() + 30
     while not fine():
-        assert time.monotonic() < end, "it did not come"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.001)
 
 
@@ -53,7 +53,7 @@ class Job(threading.Thread):
 
 
 # the queue ------------------------------------------------------------------------------------
-def test_whoever_draws_too_much_waits_and_nothing_is_lost():
+def test_full_queue_makes_callers_wait_and_loses_nothing():
     count, total = [0], MAX_QUEUED + 2000
     with create_surface(100, 200) as s:
 
@@ -80,7 +80,7 @@ def test_whoever_draws_too_much_waits_and_nothing_is_lost():
         assert s.get_pixels()[: 4 * total] == want.astype(np.uint8).tobytes()
 
 
-def test_pictures_that_wait_are_bounded_by_their_bytes(monkeypatch):
+def test_queued_pictures_are_limited_by_their_bytes(monkeypatch):
     monkeypatch.setattr(worker, "MAX_QUEUED_BYTES", 5 * 400)
     done = []
     with create_surface(10, 10) as s:
@@ -100,11 +100,11 @@ def test_pictures_that_wait_are_bounded_by_their_bytes(monkeypatch):
         assert s.get_pixels() == bytes([19]) * 400
         assert s._renderer._queued_bytes == 0
         monkeypatch.setattr(worker, "MAX_QUEUED_BYTES", 10)
-        s.set_pixels(bytes([20]) * 400)  # one is taken, however large
+        s.set_pixels(bytes([20]) * 400)  # one is accepted, however large
         assert s.get_pixels() == bytes([20]) * 400
 
 
-def test_large_commands_are_bounded_too(monkeypatch):
+def test_queued_large_commands_are_limited_by_their_bytes(monkeypatch):
     monkeypatch.setattr(worker, "MAX_QUEUED_BYTES", 3 * 300_000)
     done = []
     with create_surface(2, 2) as s:
@@ -125,7 +125,7 @@ def test_large_commands_are_bounded_too(monkeypatch):
         assert s._renderer.canvas.image_count == 8
 
 
-def test_drawing_returns_while_nothing_is_drawn():
+def test_drawing_calls_return_before_they_are_executed():
     with create_surface(4, 4) as s:
         paused, resume = s._renderer.pause()
         assert paused.acquire(timeout=10)
@@ -142,9 +142,9 @@ def test_drawing_returns_while_nothing_is_drawn():
         assert s.stats["frames"] == 1
 
 
-def test_slow_work_is_taken_in_smaller_pieces_and_then_in_larger_ones(monkeypatch):
+def test_chunk_size_follows_the_execution_time(monkeypatch):
     with create_surface(4, 4) as s:
-        monkeypatch.setattr(worker, "CHUNK_SECONDS", -1.0)  # everything takes longer
+        monkeypatch.setattr(worker, "CHUNK_SECONDS", -1.0)  # everything counts as slow
         for _ in range(20):
             s.clear("red")
             s.synchronize()
@@ -161,7 +161,7 @@ def test_slow_work_is_taken_in_smaller_pieces_and_then_in_larger_ones(monkeypatc
 
 # atomicity ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("pattern", ["b", "r", "br", "rb", "bbr", "brb", "rbr", "brbr", "bbrr"])
-def test_requests_keep_their_turn_wherever_they_lie(pattern):
+def test_requests_keep_their_order_among_commands(pattern):
     seen, want, last = [], [], 0
     with create_surface(4, 1) as s:
         renderer = s._renderer
@@ -180,8 +180,8 @@ def test_requests_keep_their_turn_wherever_they_lie(pattern):
         assert s.read_pixels(0, 0, 1, 1)[0] == last
 
 
-def test_nobody_sees_half_a_batch():
-    """Rows are filled one command at a time; readers only ever see all rows of one colour."""
+def test_readers_never_see_half_a_batch():
+    """Each row is a command; readers always see all rows in the same color."""
     seen, stop = set(), threading.Event()
     with create_surface(8, 64) as s:
         s.clear((0, 0, 0))
@@ -197,7 +197,7 @@ def test_nobody_sees_half_a_batch():
         for n in range(1, 120):
             s.batch([command.encode_fill_rect(0, y, 8, 1, (n, n, n)) for y in range(64)])
             s.present()
-            if n == 60:  # somebody reads in between, however quick the drawing is
+            if n == 60:  # let a reader in, however fast the drawing is
                 until(lambda: len(seen) > 1 or any(r.error for r in readers))
         s.synchronize()
         until(lambda: 119 in seen or any(r.error for r in readers))
@@ -207,7 +207,7 @@ def test_nobody_sees_half_a_batch():
         assert len(seen) > 2
 
 
-def test_with_pixels_and_batches_do_not_mix():
+def test_with_pixels_and_batches_are_not_interleaved():
     with create_surface(8, 8) as s:
         s.clear((0, 0, 0))
 
@@ -247,7 +247,7 @@ def test_many_threads_draw_on_one_surface():
         assert s.errors == []
 
 
-def test_a_hundred_surfaces_at_once_destroyed_in_any_order_with_work_queued():
+def test_hundred_surfaces_destroyed_in_any_order():
     before = len(render_threads())
     made = [create_surface(20 + n, 10) for n in range(100)]
     for n, s in enumerate(made):
@@ -266,11 +266,11 @@ def test_a_hundred_surfaces_at_once_destroyed_in_any_order_with_work_queued():
         assert made[n].read_pixels(1, 1, 1, 1) == bytes([n, 2 * n, 3, 255])
         made[n].clear("blue")
     del s
-    made.clear()  # with work queued, by the collector
+    made.clear()  # garbage collected with queued work
     until(lambda: len(render_threads()) == before)
 
 
-def test_destroyed_by_another_thread_while_others_draw_and_wait():
+def test_surface_destroyed_while_other_threads_draw_and_wait():
     for _ in range(20):
         s = create_surface(50, 50)
         begun = threading.Barrier(4)
@@ -295,17 +295,17 @@ def test_destroyed_by_another_thread_while_others_draw_and_wait():
             job.end()
 
 
-def test_those_who_wait_are_told_when_it_is_destroyed():
+def test_waiting_callers_raise_when_the_surface_is_destroyed():
     s = create_surface(4, 4)
     renderer = s._renderer
     paused, _ = renderer.pause()
     assert paused.acquire(timeout=10)
-    told = []
+    raised = []
 
     def wait(act):
         with pytest.raises(FreedError, match="destroyed"):
             act()
-        told.append(True)
+        raised.append(True)
 
     def fill():
         while True:
@@ -313,14 +313,14 @@ def test_those_who_wait_are_told_when_it_is_destroyed():
 
     jobs = [Job(lambda: wait(s.get_pixels)), Job(lambda: wait(fill))]
     until(lambda: renderer._waiting == 1)
-    s.close()  # though it stands still for somebody who never lets go
+    s.close()  # though the pause never ends
     for job in jobs:
         job.end()
-    assert told == [True, True]
+    assert raised == [True, True]
     assert not renderer._thread.is_alive()
 
 
-def test_what_is_asked_on_the_render_thread_itself_does_not_wait_for_it():
+def test_calls_on_the_render_thread_do_not_wait():
     with create_surface(2, 2) as s:
         found = []
 
@@ -390,7 +390,7 @@ def test_ctrl_c_while_the_queue_is_full():
 
 
 @needs_signals
-def test_ctrl_c_in_with_pixels_leaves_the_pixels():
+def test_ctrl_c_in_with_pixels_changes_nothing():
     with create_surface(4, 4) as s:
         s.clear("red")
 
@@ -403,7 +403,7 @@ def test_ctrl_c_in_with_pixels_leaves_the_pixels():
         assert s.get_pixels() == RED * 16
 
 
-def test_an_error_of_one_thread_is_told_once():
+def test_error_is_raised_once():
     with create_surface(4, 4) as s:
         s.blit(9, 0, 0)
         caught = []
