@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.text import Module
+from dala.gpu.compute.engines.cpu.llvm.text import FunctionText, Module
+
+#: The output, among the memory that :func:`whole_and_rest` moves.
+OUTPUT: Final = -1
 
 #: Copies bytes one by one: for the ends of rows.
 _MOVE: Final = """\
@@ -101,3 +106,67 @@ def repeat_function(module: Module, size: int) -> str:
     name = f"@repeat{size}"
     module.helpers[name] = _REPEAT.format(size=size, kind=_PIXELS[size])
     return name
+
+
+@contextmanager
+def whole_and_rest(
+    f: FunctionText, count: str, step: int, exact: Mapping[int, tuple[str, int]]
+) -> Iterator[tuple[str, str, dict[int, str]]]:
+    """Run the code of a ``with`` block twice: for whole blocks in place, and for the rest.
+
+    The rest is copied to scratch memory of one block, computed there, and copied back, so that
+    nothing is read or written beyond the end.
+
+    Args:
+        f: The function to write to.
+        count: The number of elements, an i64.
+        step: Elements of a block.
+        exact: Memory that ends with its last element: (pointer, bytes of an element) for each
+            input, by number, and for :data:`OUTPUT`.
+
+    Yields:
+        The first element, the end, and the pointers to use instead.
+    """
+    move = move_function(f.module)
+    scratch = {
+        i: f.alloca(f"[{step * size} x i8]", f"scratch{i}".replace("-1", ".out"), 64)
+        for i, (_, size) in exact.items()
+    }
+    whole = f.let(f"and i64 {count}, {-step}")
+    rest = f.let(f"sub i64 {count}, {whole}")
+    end = f.let(f"add i64 {whole}, {step}")
+    before = f.here
+    f.jump("part")
+    f.start("part")
+    first = f.let(f"phi i1 [ true, %{before} ], [ false, %rest ]")
+    begin = f.let(f"phi i64 [ 0, %{before} ], [ {whole}, %rest ]")
+    stop = f.let(f"phi i64 [ {whole}, %{before} ], [ {end}, %rest ]")
+    shifted = {i: f"%shift{i}".replace("-1", ".out") for i in exact}
+    yield (
+        begin,
+        stop,
+        {
+            i: f.let(f"phi ptr [ {pointer}, %{before} ], [ {shifted[i]}, %rest ]")
+            for i, (pointer, _) in exact.items()
+        },
+    )
+    f.branch(first, "check", "finish")
+    f.start("check")
+    f.branch(f.let(f"icmp eq i64 {rest}, 0"), "leave", "rest")
+    f.start("rest")
+    for i, (pointer, size) in exact.items():
+        skip = f.let(f"mul i64 {whole}, {size}")
+        if i != OUTPUT:
+            nbytes = f.let(f"mul i64 {rest}, {size}")
+            f.do(f"call void {move}(ptr {scratch[i]}, ptr {f.at(pointer, skip)}, i64 {nbytes})")
+        back = f.let(f"sub i64 0, {skip}")
+        f.do(f"{shifted[i]} = getelementptr i8, ptr {scratch[i]}, i64 {back}")
+    f.jump("part")
+    f.start("finish")
+    if OUTPUT in exact:
+        pointer, size = exact[OUTPUT]
+        target = f.at(pointer, f.let(f"mul i64 {whole}, {size}"))
+        nbytes = f.let(f"mul i64 {rest}, {size}")
+        f.do(f"call void {move}(ptr {target}, ptr {scratch[OUTPUT]}, i64 {nbytes})")
+    f.jump("leave")
+    f.start("leave")

@@ -18,7 +18,7 @@ from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
 from dala.gpu.compute.engines.cpu.llvm.text import STORED, TYPES, FunctionText, Module
-from dala.gpu.compute.engines.cpu.rows.copies import move_function
+from dala.gpu.compute.engines.cpu.rows.copies import OUTPUT, whole_and_rest
 from dala.gpu.compute.engines.cpu.rows.machine import Machine
 from dala.gpu.compute.lang.ir import Arg, Out, Value
 
@@ -100,8 +100,8 @@ class RowFunction(ValueReader):
         self.outer: list[dict[_Loaded, str]] = []
 
     def size(self, argument: int) -> int:
-        """Return the bytes of a pixel of an argument, or of the output for -1."""
-        a = self.program.out if argument < 0 else self.program.args[argument]
+        """Return the bytes of a pixel of an argument or of the output."""
+        a = self.program.out if argument == OUTPUT else self.program.args[argument]
         return ITEMSIZE[a.dtype] * a.channels
 
     def text(self) -> str:
@@ -118,8 +118,14 @@ class RowFunction(ValueReader):
             self.prefetched = self.entry(str(self.words.prefetch))
         self.emitter.hoist(self.analysis.block)
         self.begin()
-        if self.exact_out or any(self.exact_args):
-            self.whole_and_rest()
+        exact = {i: (self.rows[i, 0], self.size(i)) for i, e in enumerate(self.exact_args) if e}
+        if self.exact_out:
+            exact[OUTPUT] = ("%out", self.size(OUTPUT))
+        if exact:
+            with whole_and_rest(f, self.count, self.lanes, exact) as (begin, stop, pointers):
+                self.out = pointers.pop(OUTPUT, self.out)
+                self.rows |= {(i, 0): pointer for i, pointer in pointers.items()}
+                self.vectors(begin, stop)
         else:
             last = f.let(f"add i64 {self.count}, {self.lanes - 1}")
             self.vectors("0", f.let(f"and i64 {last}, {-self.lanes}"))
@@ -133,54 +139,6 @@ class RowFunction(ValueReader):
         """Load an entry of the table of rows."""
         return self.f.let(f"load ptr, ptr {self.f.at('%rows', index, 'ptr')}", "row")
 
-    def whole_and_rest(self) -> None:
-        """Write the whole vectors in place, then the rest in scratch, with one copy of the code."""
-        f, lanes = self.f, self.lanes
-        moved = [i for i, exact in enumerate(self.exact_args) if exact]
-        scratch = {i: self.scratch(i) for i in (*moved, *((-1,) if self.exact_out else ()))}
-        move = move_function(f.module)
-        whole = f.let(f"and i64 {self.count}, {-lanes}")
-        rest = f.let(f"sub i64 {self.count}, {whole}")
-        end = f.let(f"add i64 {whole}, {lanes}")
-        real = {i: self.rows[i, 0] for i in moved}
-        before = f.here
-        f.jump("part")
-        f.start("part")
-        first = f.let(f"phi i1 [ true, %{before} ], [ false, %rest ]")
-        begin = f.let(f"phi i64 [ 0, %{before} ], [ {whole}, %rest ]")
-        stop = f.let(f"phi i64 [ {whole}, %{before} ], [ {end}, %rest ]")
-        for i in moved:
-            self.rows[i, 0] = f.let(f"phi ptr [ {real[i]}, %{before} ], [ %shift{i}, %rest ]")
-        if self.exact_out:
-            self.out = f.let(f"phi ptr [ %out, %{before} ], [ %shift.out, %rest ]")
-        self.vectors(begin, stop)
-        f.branch(first, "check", "finish")
-        f.start("check")
-        f.branch(f.let(f"icmp eq i64 {rest}, 0"), "leave", "rest")
-        f.start("rest")
-        for i, space in scratch.items():
-            skip = f.let(f"mul i64 {whole}, {self.size(i)}")
-            if i >= 0:
-                source = f.at(real[i], skip)
-                count = f.let(f"mul i64 {rest}, {self.size(i)}")
-                f.do(f"call void {move}(ptr {space}, ptr {source}, i64 {count})")
-            back = f.let(f"sub i64 0, {skip}")
-            name = f"%shift{i}" if i >= 0 else "%shift.out"
-            f.do(f"{name} = getelementptr i8, ptr {space}, i64 {back}")
-        f.jump("part")
-        f.start("finish")
-        if self.exact_out:
-            target = f.at("%out", f.let(f"mul i64 {whole}, {self.size(-1)}"))
-            count = f.let(f"mul i64 {rest}, {self.size(-1)}")
-            f.do(f"call void {move}(ptr {target}, ptr {scratch[-1]}, i64 {count})")
-        f.jump("leave")
-        f.start("leave")
-
-    def scratch(self, argument: int) -> str:
-        """Reserve a vector of pixels on the stack."""
-        name = f"scratch{argument}" if argument >= 0 else "scratch.out"
-        return self.f.alloca(f"[{self.lanes * self.size(argument)} x i8]", name, 64)
-
     def vectors(self, begin: str, stop: str) -> None:
         """Write the loop over vectors."""
         with self.f.loop(begin, stop, self.lanes, "along") as self.x:
@@ -193,7 +151,7 @@ class RowFunction(ValueReader):
         """Prefetch memory that will be written; an invalid address does no harm."""
         f = self.f
         name = f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
-        at = f.at(self.prefetched, f.let(f"mul nsw i64 {self.x}, {self.size(-1)}"))
+        at = f.at(self.prefetched, f.let(f"mul nsw i64 {self.x}, {self.size(OUTPUT)}"))
         f.do(f"call void {name}(ptr {at}, i32 1, i32 3, i32 1)")
 
     # reads --------------------------------------------------------------------------------------
@@ -348,7 +306,11 @@ class RowFunction(ValueReader):
         f, out, n = self.f, self.program.out, self.lanes
         if self.analysis.alpha is not None:
             value = self.with_alpha(value, self.analysis.alpha)
-        offset = self.x if self.size(-1) == 1 else f.let(f"mul nsw i64 {self.x}, {self.size(-1)}")
+        offset = (
+            self.x
+            if self.size(OUTPUT) == 1
+            else f.let(f"mul nsw i64 {self.x}, {self.size(OUTPUT)}")
+        )
         kind = _vector_in_memory(out.dtype, out.channels, n)
         f.do(f"store {kind} {value}, ptr {f.at(self.out, offset)}, align 1")
 

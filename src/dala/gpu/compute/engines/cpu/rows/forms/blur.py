@@ -18,7 +18,7 @@ from typing import Final
 
 from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.cpu.llvm.text import Module, element_type
-from dala.gpu.compute.engines.cpu.rows.copies import move_function, repeat_function
+from dala.gpu.compute.engines.cpu.rows.copies import OUTPUT, repeat_function, whole_and_rest
 from dala.gpu.compute.engines.cpu.rows.machine import Machine
 from dala.gpu.compute.engines.cpu.rows.plan import RowStage, blur_radius
 from dala.gpu.compute.engines.cpu.rows.row import row_writer
@@ -130,7 +130,9 @@ class _Blur:
             self.along("down", "0", self.rounded(wide), lambda x: self.down(x, str(-r * c), "0"))
         self.block = _VECTORS if self.looped else 1
         if self.exact_out:
-            self.whole_and_rest()
+            exact = {OUTPUT: ("%out", self.item)}
+            with whole_and_rest(f, self.numbers, self.step, exact) as (begin, stop, pointers):
+                self.along("across", begin, stop, lambda x: self.across(x, pointers[OUTPUT]))
         else:
             self.along("across", "0", self.rounded(self.numbers), lambda x: self.across(x, "%out"))
         f.do("ret void")
@@ -170,34 +172,6 @@ class _Blur:
         """Write a loop over blocks of vectors."""
         with self.f.loop(begin, stop, self.step, name) as x:
             write(x)
-
-    def whole_and_rest(self) -> None:
-        """Write the row in place, then the last numbers, too few for a block, in scratch."""
-        f, size = self.f, self.item
-        move = move_function(f.module)
-        scratch = f.alloca(f"[{self.step * size} x i8]", "scratch", 64)
-        whole = f.let(f"and i64 {self.numbers}, {-self.step}")
-        rest = f.let(f"sub i64 {self.numbers}, {whole}")
-        skip = f.let(f"mul i64 {whole}, {size}")
-        shifted = f.let(f"getelementptr i8, ptr {scratch}, i64 {f.let(f'sub i64 0, {skip}')}")
-        end = f.let(f"add i64 {whole}, {self.step}")
-        before = f.here
-        f.jump("round")
-        f.start("round")
-        first = f.let(f"phi i1 [ true, %{before} ], [ false, %check ]")
-        begin = f.let(f"phi i64 [ 0, %{before} ], [ {whole}, %check ]")
-        stop = f.let(f"phi i64 [ {whole}, %{before} ], [ {end}, %check ]")
-        out = f.let(f"phi ptr [ %out, %{before} ], [ {shifted}, %check ]")
-        self.along("across", begin, stop, lambda x: self.across(x, out))
-        f.branch(first, "check", "finish")
-        f.start("check")
-        f.branch(f.let(f"icmp eq i64 {rest}, 0"), "leave", "round")
-        f.start("finish")
-        target = f.let(f"getelementptr i8, ptr %out, i64 {skip}")
-        count = f.let(f"mul i64 {rest}, {size}")
-        f.do(f"call void {move}(ptr {target}, ptr {scratch}, i64 {count})")
-        f.jump("leave")
-        f.start("leave")
 
     def down_inside(self) -> None:
         """Sum the columns inside the image, then repeat the outermost sums beyond it.

@@ -10,32 +10,28 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.text import constant
 from dala.gpu.compute.engines.cpu.llvm.weighted_sums import ColorMatrix
-from dala.gpu.compute.engines.cpu.rows.row import RowFunction, RowSpec, call_row
+from dala.gpu.compute.engines.cpu.rows.forms.fixed_point import (
+    LARGEST_INT16,
+    FixedPointRow,
+    float_constant,
+)
+from dala.gpu.compute.engines.cpu.rows.row import RowSpec
 
 #: The least scale of weights: the errors of three products stay below half a step.
 _LEAST_SCALE: Final = 1024.0
 _MOST_SCALE: Final = 16384.0
-_LARGEST_INT16: Final = 32767.0
 #: The largest bias that 32-bit sums have room for.
 _LARGEST_BIAS: Final = 32768.0
 
 
-def color_matrix_functions(spec: RowSpec, matrix: ColorMatrix) -> str:
-    """Return the row function in fixed point, and the one in floats that it may call."""
-    floats = RowFunction(replace(spec, name=f"{spec.name}.floats")).text()
-    return floats + "\n" + _FixedPointMatrix(spec, matrix).text()
+class ColorMatrixRow(FixedPointRow):
+    """Writes the row function of a color matrix."""
 
-
-class _FixedPointMatrix(RowFunction):
     def __init__(self, spec: RowSpec, matrix: ColorMatrix) -> None:
-        uniform = replace(
-            spec.analysis, block=matrix.block, varying=set(), varying_slots=set()
-        )  # fmt: skip
-        super().__init__(replace(spec, analysis=uniform))
+        analysis = replace(spec.analysis, block=matrix.block, varying=set(), varying_slots=set())
+        super().__init__(spec, analysis)
         self.matrix = matrix
-        self.name = spec.name
         self.product = spec.machine.pair_product
         self.kind = f"<{self.lanes} x i32>"
         #: The scalars of each channel; equal channels have equal names.
@@ -52,29 +48,21 @@ class _FixedPointMatrix(RowFunction):
             tuple(self.emitter.operand(v, False) for v in row) for row in self.matrix.rows
         ]
         weights = [name for row in self.scalars for name in row[:3]]
-        largest = self.largest(weights, constant(1.0, "float"))
-        bias = self.largest([row[3] for row in self.scalars], constant(0.0, "float"))
-        room = f.let(f"fdiv float {_float(_LARGEST_INT16)}, {largest}")
-        fits = f.let(f"fcmp oge float {room}, {_float(_LEAST_SCALE)}")
-        near = f.let(f"fcmp ole float {bias}, {_float(_LARGEST_BIAS)}")
-        f.branch(f.let(f"and i1 {fits}, {near}"), "fixed", "floats")
-        f.start("floats")
-        call_row(f, f"{self.name}.floats")
-        f.do("ret void")
-        f.start("fixed")
-        much = f.let(f"fcmp ogt float {room}, {_float(_MOST_SCALE)}")
-        room = f.let(f"select i1 {much}, float {_float(_MOST_SCALE)}, float {room}")
-        # The power of two below: the exponent bits alone.
-        power = f.let(f"and i32 {f.let(f'bitcast float {room} to i32')}, 2139095040")
-        scale = f.let(f"bitcast i32 {power} to float")
+        largest = self.largest(weights, float_constant(1.0))
+        bias = self.largest([row[3] for row in self.scalars], float_constant(0.0))
+        room = f.let(f"fdiv float {float_constant(LARGEST_INT16)}, {largest}")
+        fits = f.let(f"fcmp oge float {room}, {float_constant(_LEAST_SCALE)}")
+        near = f.let(f"fcmp ole float {bias}, {float_constant(_LARGEST_BIAS)}")
+        self.use_floats_unless(f.let(f"and i1 {fits}, {near}"))
+        scale, power = self.scale(room, _MOST_SCALE)
         bits = f.let(f"sub i32 {f.let(f'lshr i32 {power}, 23')}, 127")
         self.bits = self.splat(bits)
         for row in self.scalars:
             if row in self.weights:
                 continue
-            r, g, b = (self.whole(name, scale) for name in row[:3])
+            r, g, b = (self.scaled(name, scale) for name in row[:3])
             rounded = f.let(f"fadd float {row[3]}, 5.000000e-01")
-            added = self.splat(self.whole(rounded, scale))
+            added = self.splat(self.scaled(rounded, scale))
             if self.product:
                 lower = f.let(f"and i32 {r}, 65535")
                 pair = f.let(f"or i32 {lower}, {f.let(f'shl i32 {b}, 16')}")
@@ -86,20 +74,16 @@ class _FixedPointMatrix(RowFunction):
     def largest(self, names: list[str], least: str) -> str:
         """Return the largest magnitude of some floats, NaN if one of them is."""
         f = self.f
-        name = f.module.intrinsic("fabs.f32", "float", "float")
         found = least
         for given in names:
-            size = f.let(f"call float {name}(float {given})")
+            size = self.absolute(given)
             less = f.let(f"fcmp ult float {found}, {size}")
             found = f.let(f"select i1 {less}, float {size}, float {found}")
         return found
 
-    def whole(self, number: str, scale: str) -> str:
+    def scaled(self, number: str, scale: str) -> str:
         """Scale a float and round it to an i32."""
-        f = self.f
-        name = f.module.intrinsic("roundeven.f32", "float", "float")
-        scaled = f.let(f"fmul float {number}, {scale}")
-        return f.let(f"fptosi float {f.let(f'call float {name}(float {scaled})')} to i32")
+        return self.rounded(self.f.let(f"fmul float {number}, {scale}"), "i32")
 
     def splat(self, number: str) -> str:
         """Broadcast an i32."""
@@ -146,7 +130,3 @@ class _FixedPointMatrix(RowFunction):
         x, y = (f.let(f"bitcast {kind} {v} to {pairs}") for v in (a, b))
         name = f.module.intrinsic(self.product, kind, pairs, pairs)
         return f.let(f"call {kind} {name}({pairs} {x}, {pairs} {y})")
-
-
-def _float(value: float) -> str:
-    return constant(value, "float")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dala.gpu.compute.engines.cpu.rows.forms.color_matrix import color_matrix_functions
+from dala.gpu.compute.engines.cpu.rows.forms.color_matrix import ColorMatrixRow
 from dala.gpu.compute.engines.cpu.rows.forms.table import table_functions
-from dala.gpu.compute.engines.cpu.rows.forms.weighted_sum import weighted_sum_functions
+from dala.gpu.compute.engines.cpu.rows.forms.weighted_sum import WeightedSumRow
 from dala.gpu.compute.engines.cpu.rows.row import RowFunction, RowSpec
 
 
@@ -14,7 +14,7 @@ def row_functions(spec: RowSpec) -> str:
     if analysis.table:
         return table_functions(spec)
     if analysis.weighted_sum is not None:
-        return weighted_sum_functions(spec, analysis.weighted_sum)
+        return WeightedSumRow(spec, analysis.weighted_sum).text()
     if analysis.color_matrix is not None:
-        return color_matrix_functions(spec, analysis.color_matrix)
+        return ColorMatrixRow(spec, analysis.color_matrix).text()
     return RowFunction(spec).text()

@@ -13,37 +13,35 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.text import constant
 from dala.gpu.compute.engines.cpu.llvm.weighted_sums import WeightedSum
-from dala.gpu.compute.engines.cpu.rows.row import RowFunction, RowSpec, call_row
+from dala.gpu.compute.engines.cpu.rows.forms.fixed_point import (
+    LARGEST_INT16,
+    FixedPointRow,
+    float_constant,
+)
+from dala.gpu.compute.engines.cpu.rows.row import RowSpec
 
-_LARGEST_INT16: Final = 32767.0
 #: The largest scale of fractions.
 _MOST_SCALE: Final = 128.0
 
 
-def weighted_sum_functions(spec: RowSpec, total: WeightedSum) -> str:
-    """Return the row function in fixed point, and the one in floats that it may call."""
-    floats = RowFunction(replace(spec, name=f"{spec.name}.floats")).text()
-    return floats + "\n" + _FixedPointSum(spec, total).text()
+class WeightedSumRow(FixedPointRow):
+    """Writes the row function of a weighted sum."""
 
-
-class _FixedPointSum(RowFunction):
     def __init__(self, spec: RowSpec, total: WeightedSum) -> None:
         analysis = replace(
             spec.analysis, emitted=total.emitted, block=total.block, result=(), kept={},
             varying=set(), varying_slots=set(), scale=spec.analysis.program.out.channels,
             alpha=total.alpha, bytes=True,
         )  # fmt: skip
-        super().__init__(replace(spec, analysis=analysis))
+        super().__init__(spec, analysis)
         self.sum = total
-        self.name = spec.name
         self.product = spec.machine.rounded_product
         self.half = self.lanes // 2
         self.kind = f"<{self.half} x i16>"
         #: For each group: bits that its sum is shifted up by.
         self.shifts = [
-            int(math.log2(_LARGEST_INT16 / (255 * len(g.reads)))) for g in total.groups
+            int(math.log2(LARGEST_INT16 / (255 * len(g.reads)))) for g in total.groups
         ]  # fmt: skip
         #: For each group: its weight in every lane.
         self.weights: list[str] = []
@@ -55,46 +53,32 @@ class _FixedPointSum(RowFunction):
         f, groups = self.f, self.sum.groups
         weights = [self.emitter.operand(g.weight, False) for g in groups]
         bias = self.emitter.operand(self.sum.bias, False)
-        sizes = [self.call("fabs.f32", w) for w in weights]
-        largest = self.call("fabs.f32", bias)
+        sizes = [self.absolute(w) for w in weights]
+        largest = self.absolute(bias)
         for g, size in zip(groups, sizes, strict=True):
-            share = f.let(f"fmul float {size}, {_float(255.0 * len(g.reads))}")
+            share = f.let(f"fmul float {size}, {float_constant(255.0 * len(g.reads))}")
             largest = f.let(f"fadd float {largest}, {share}")
         for shift, size in zip(self.shifts, sizes, strict=True):
             # A weight must fit too, as the fraction that its group needs.
-            share = f.let(f"fmul float {size}, {_float(2.0 ** (15 - shift))}")
+            share = f.let(f"fmul float {size}, {float_constant(2.0 ** (15 - shift))}")
             larger = f.let(f"fcmp ogt float {share}, {largest}")
             largest = f.let(f"select i1 {larger}, float {share}, float {largest}")
         largest = f.let(f"fadd float {largest}, 1.0")
-        room = f.let(f"fdiv float {_float(_LARGEST_INT16)}, {largest}")
+        room = f.let(f"fdiv float {float_constant(LARGEST_INT16)}, {largest}")
         # Each product and each weight may be half a unit off, and so may the sum.
-        least = _float(2.0 ** math.ceil(math.log2(2 * len(groups) + 1)))
-        f.branch(f.let(f"fcmp oge float {room}, {least}"), "fixed", "floats")
-        f.start("floats")
-        call_row(f, f"{self.name}.floats")
-        f.do("ret void")
-        f.start("fixed")
-        much = f.let(f"fcmp ogt float {room}, {_float(_MOST_SCALE)}")
-        room = f.let(f"select i1 {much}, float {_float(_MOST_SCALE)}, float {room}")
-        # The power of two below: the exponent bits alone.
-        bits = f.let(f"bitcast float {room} to i32")
-        scale = f.let(f"bitcast i32 {f.let(f'and i32 {bits}, 2139095040')} to float")
+        least = float_constant(2.0 ** math.ceil(math.log2(2 * len(groups) + 1)))
+        self.use_floats_unless(f.let(f"fcmp oge float {room}, {least}"))
+        scale, _ = self.scale(room, _MOST_SCALE)
         for shift, w in zip(self.shifts, weights, strict=True):
-            each = f.let(f"fmul float {w}, {_float(2.0 ** (15 - shift))}")
+            each = f.let(f"fmul float {w}, {float_constant(2.0 ** (15 - shift))}")
             self.weights.append(self.splat(f.let(f"fmul float {each}, {scale}")))
         if self.sum.bias.op != "const" or self.sum.bias.attr:
             self.bias = self.splat(f.let(f"fmul float {bias}, {scale}"))
         self.back = self.splat(f.let(f"fdiv float 32768.0, {scale}"))
 
-    def call(self, name: str, a: str) -> str:
-        """Call an intrinsic on a float."""
-        full = self.f.module.intrinsic(name, "float", "float")
-        return self.f.let(f"call float {full}(float {a})")
-
     def splat(self, number: str) -> str:
         """Round a float to an i16 and broadcast it."""
-        rounded = self.call("roundeven.f32", number)
-        return self.f.splat("i16", self.f.let(f"fptosi float {rounded} to i16"), self.half)
+        return self.f.splat("i16", self.rounded(number, "i16"), self.half)
 
     # in the loop --------------------------------------------------------------------------------
     def computed(self) -> str:
@@ -147,7 +131,3 @@ class _FixedPointSum(RowFunction):
         product = f.let(f"add {wide} {f.let(f'mul {wide} {x}, {y}')}, splat (i32 16384)")
         product = f.let(f"ashr {wide} {product}, splat (i32 15)")
         return f.let(f"trunc {wide} {product} to {kind}")
-
-
-def _float(value: float) -> str:
-    return constant(value, "float")
