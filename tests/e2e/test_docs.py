@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.ml.conftest import PLACES
+from tests.ml.conftest import FOLDERS
 
 ROOT = pathlib.Path(__file__).parents[2]
 GUIDES = [p for p in sorted((ROOT / "docs").rglob("*.md")) if p.parent.name != "design"]
@@ -26,7 +26,7 @@ def blocks():
 
 def weights():
     """Where the models' weights are; pages that need them are skipped where they are not."""
-    for place in PLACES:
+    for place in FOLDERS:
         if (place / "mobilenet_v2.onnx").is_file():
             return {"DALA_MODELS": str(place)}
     pytest.skip("the models' weights are not on this machine: dala models pull --all")

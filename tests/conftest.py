@@ -1,0 +1,25 @@
+"""Test modules that cannot be imported are errors.
+
+``--doctest-ignore-import-errors`` is meant for modules of extras that are not installed. It also
+skips a test module with a broken import, whose tests would then silently not run.
+"""
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.skipped and collector.path.is_relative_to(TESTS):
+        reason = str(report.longrepr)
+        if "unable to import module" in reason:
+            report.outcome = "failed"
+            report.longrepr = f"{collector.path}: {reason}"
+    return report
