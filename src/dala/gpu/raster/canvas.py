@@ -216,7 +216,7 @@ class Canvas:
             scratch = self._scratch = Scratch(self.width)
         pixels, frame, damage = (self._places or self._locate())[:3]
         draw_image(
-            image, scratch, (pixels, frame, damage), self.width, (x, y, w, h), at + _IMAGE_SIZE,
+            image, scratch, (pixels, frame, damage), self.width, (x, y, w, h),
             nearest=self.nearest, checked=self._checked,
         )  # fmt: skip
 

@@ -45,7 +45,7 @@ from dala.gpu.compute.engines.cpu.pixels.taps import (
     linear_taps,
     pack_linear_columns,
 )
-from dala.gpu.raster.frame import AT, X0, X1, Y0, Y1, mark
+from dala.gpu.raster.frame import X0, X1, Y0, Y1, mark
 from dala.typing import NDArray
 
 #: Columns that are resampled together at most.
@@ -91,10 +91,6 @@ class Scratch:
         self._code: dict[tuple[NativeFunction, bool], Native] = {}
         self._calls: dict[tuple[NativeFunction, bool, int, int], Callable[..., None]] = {}
 
-    def ready(self, function: NativeFunction, checked: bool) -> bool:
-        """Return whether drawing with a function needs no compilation."""
-        return (function, checked) in self._code and (place_columns, checked) in self._code
-
     def code(self, function: NativeFunction, checked: bool) -> Native:
         """Return compiled code; a small image is drawn in less time than a lookup elsewhere."""
         found = self._code.get((function, checked))
@@ -121,44 +117,34 @@ def draw_image(
     target: tuple[ArraySpan, ArraySpan, ArraySpan],
     width: int,
     place: tuple[int, int, int, int],
-    after: int,
     *,
     nearest: bool,
     checked: bool,
-    ready: bool = False,
-) -> bool:
-    """Draw an image into x, y, w, h of a target, given by its pixels, frame and dirty bands.
-
-    The call that draws also sets the frame's position to the byte ``after``. With ``ready`` nothing
-    is drawn and False is returned if code would have to be compiled.
-    """
+) -> None:
+    """Draw an image into x, y, w, h of a target, given by its pixels, frame and damage."""
     y, w, h = place[1:]
     sw, sh = image.width, image.height
     if not (sw and sh and w and h):
-        return True
-    pixels, frame, dirty = target
+        return
+    pixels, frame, damage = target
     nearest = nearest or (w == sw and h == sh)
     function = opaque_rows if image.opaque else translucent_rows
     if nearest:
         function = nearest_rows
-    if ready and not scratch.ready(function, checked):
-        return False
-    see = scratch.code(place_columns, checked)
-    x0, y0, count, height = see(frame, dirty, *scratch.tables, *place, sw, nearest)
+    place_visible = scratch.code(place_columns, checked)
+    x0, y0, count, height = place_visible(frame, damage, *scratch.tables, *place, sw, nearest)
     if count <= 0:
-        return True
+        return
     strip = max(STRIP_ROWS, -(-STRIP_PIXELS // count), -(-height // STRIPS))
     scratch.parallel(function, checked, height, strip)(
-        pixels, image.place, *scratch.tables, frame,
-        width, x0, y0, count, y0 - y, h, sw, sh, after,
+        pixels, image.place, *scratch.tables, width, x0, y0, count, y0 - y, h, sw, sh
     )  # fmt: skip
-    return True
 
 
 @native
 def place_columns(
     frame: Array[i64],
-    dirty: Array[i32],
+    damage: Array[i32],
     columns: Array[i32],
     weights: Array[f32],
     fixed: Array[i16],
@@ -174,7 +160,7 @@ def place_columns(
     x1, y1 = min(x + w, frame[X1]), min(y + h, frame[Y1])
     if x0 >= x1 or y0 >= y1:
         return x0, y0, 0, 0
-    mark(dirty, x0, y0, x1, y1)
+    mark(damage, x0, y0, x1, y1)
     count = x1 - x0
     if nearest:
         # In integers, each column from the one before: exact, and without a division.
@@ -210,8 +196,8 @@ def row_tap(row: i64, drawn: i64, source: i64) -> tuple[i64, f32]:
 @native
 def opaque_rows(
     pixels: Array[u32], source: Array[u32], columns: Array[i32], weights: Array[f32],
-    fixed: Array[i16], frame: Array[i64], width: i64, x0: i64, y0: i64, count: i64, top: i64,
-    h: i64, sw: i64, sh: i64, after: i64, start: i64, end: i64,
+    fixed: Array[i16], width: i64, x0: i64, y0: i64, count: i64, top: i64, h: i64, sw: i64, sh: i64,
+    start: i64, end: i64,
 ) -> None:  # fmt: skip
     """Draw rows [start, end) of an opaque image, bilinear."""
     line, places = local(i16, LINE_CAPACITY), local(i32, BLOCK)
@@ -234,14 +220,13 @@ def opaque_rows(
             )
             copy_row(pixels, (y0 + y) * width + x0 + begin, made, 0, many)
         begin += many
-    frame[AT] = after
 
 
 @native
 def translucent_rows(
     pixels: Array[u32], source: Array[u32], columns: Array[i32], weights: Array[f32],
-    fixed: Array[i16], frame: Array[i64], width: i64, x0: i64, y0: i64, count: i64, top: i64,
-    h: i64, sw: i64, sh: i64, after: i64, start: i64, end: i64,
+    fixed: Array[i16], width: i64, x0: i64, y0: i64, count: i64, top: i64, h: i64, sw: i64, sh: i64,
+    start: i64, end: i64,
 ) -> None:  # fmt: skip
     """Draw rows [start, end) of an image with alpha, bilinear, colors weighted by alpha."""
     line, places = local(f32, LINE_CAPACITY), local(i32, BLOCK)
@@ -262,14 +247,13 @@ def translucent_rows(
             straight_row(sums, made, many)
             over_row(pixels, (y0 + y) * width + x0 + begin, made, 0, many)
         begin += many
-    frame[AT] = after
 
 
 @native
 def nearest_rows(
     pixels: Array[u32], source: Array[u32], columns: Array[i32], weights: Array[f32],
-    fixed: Array[i16], frame: Array[i64], width: i64, x0: i64, y0: i64, count: i64, top: i64,
-    h: i64, sw: i64, sh: i64, after: i64, start: i64, end: i64,
+    fixed: Array[i16], width: i64, x0: i64, y0: i64, count: i64, top: i64, h: i64, sw: i64, sh: i64,
+    start: i64, end: i64,
 ) -> None:  # fmt: skip
     """Draw rows [start, end) of an image, each pixel the texel that contains its center."""
     made = local(u32, BLOCK)
@@ -284,4 +268,3 @@ def nearest_rows(
                 drawn = i
             over_row(pixels, (y0 + y) * width + x0 + begin, made, 0, many)
         begin += many
-    frame[AT] = after
