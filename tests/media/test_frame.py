@@ -1,4 +1,4 @@
-"""Frames: pixels with exact time and colour, converted only when asked."""
+"""Frames: exact times, color coding, conversions, files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WEIGHTS = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722), "bt2020": (0.2627
 
 
 def decoded(y, cb, cr, matrix, limited):
-    """RGB of 0..255 from one colour's bytes, in plain arithmetic."""
+    """Return RGB of 0..255 for one color in YCbCr, computed directly."""
     kr, kb = WEIGHTS[matrix]
     luma = (y - 16) / 219 if limited else y / 255
     cb, cr = ((c - 128) / (224 if limited else 255) for c in (cb, cr))
@@ -35,8 +35,8 @@ def decoded(y, cb, cr, matrix, limited):
     return [int(np.clip(v * 255 + 0.5, 0, 255)) for v in (r, g, b)]
 
 
-# facts ------------------------------------------------------------------------------------------
-def test_what_a_frame_knows(engine_id):
+# properties -----------------------------------------------------------------------------------
+def test_properties(engine_id):
     f = Frame.from_array(PHOTO, pts=1001, time_base=Fraction(1, 30000))
     assert (f.format, f.width, f.height, f.shape, f.dtype) == ("rgba", 16, 12, (12, 16, 4), "u8")
     assert f.time == Fraction(1001, 30000)
@@ -58,26 +58,26 @@ def test_time_is_exact(pts, base):
     assert f.like(f.pixels).time == f.time
 
 
-def test_the_rule_for_an_unknown_matrix():
+def test_default_matrix():
     for shape, matrix in (((577, 2), "bt709"), ((576, 2), "bt601"), ((2, 1280), "bt709")):
         assert Frame(buffer_zeros(shape, "u8", device="cpu")).matrix == matrix
 
 
-def test_planes_are_limited_unless_told():
+def test_planes_are_limited_by_default():
     planes = buffer_zeros((6, 8), "u8", device="cpu")
     f = Frame(planes, format="nv12")
     assert (f.width, f.height, f.range) == (8, 4, "limited")
     assert Frame(planes).format == "gray"
 
 
-def test_the_room_is_light():
+def test_importing_media_is_light():
     code = "import sys, dala; dala.media; dir(dala.media); print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
-# conversion ---------------------------------------------------------------------------------------
-def test_between_rgb_formats(engine_id):
+# conversion -----------------------------------------------------------------------------------
+def test_rgb_conversions(engine_id):
     f = Frame.from_array(PHOTO, pts=5)
     assert f.to("rgba") is f
     assert f.to() is f
@@ -95,7 +95,7 @@ def test_between_rgb_formats(engine_id):
 
 @pytest.mark.parametrize("matrix", list(WEIGHTS))
 @pytest.mark.parametrize("range", ["limited", "full"])
-def test_planes_to_rgb_by_the_frame_s_own_colour(engine_id, matrix, range):
+def test_planes_to_rgb_with_the_coding_of_the_frame(engine_id, matrix, range):
     y, cb, cr = 120, 90, 170
     planes = np.full((6, 8), y, np.uint8)
     planes[4:, ::2], planes[4:, 1::2] = cb, cr
@@ -110,9 +110,9 @@ def test_planes_to_rgb_by_the_frame_s_own_colour(engine_id, matrix, range):
     assert np.abs(again.numpy().astype(int) - planes).max() <= 1
 
 
-def test_siting_says_where_chroma_lies(engine_id):
-    """A step in chroma: sited left, column 4 has the right sample itself; sited in the middle, a
-    quarter of the left one."""
+def test_siting(engine_id):
+    """A step in chroma: with siting left, column 4 has the right sample; with center, a quarter of
+    the left one."""
     planes = np.full((6, 8), 128, np.uint8)
     planes[4:, 4::2] = 168  # Cb of the right half
     blue = {}
@@ -134,7 +134,7 @@ def test_siting_says_where_chroma_lies(engine_id):
     assert (moved.numpy()[4:] != planes[4:]).any()
 
 
-def test_planes_are_rearranged_exactly(engine_id):
+def test_nv12_and_i420_convert_exactly(engine_id):
     planes = RNG.integers(0, 256, (9, 10), dtype=np.uint8)  # 6 rows of 10
     f = Frame.from_array(planes, format="nv12")
     chroma = planes[6:].reshape(-1)
@@ -145,7 +145,7 @@ def test_planes_are_rearranged_exactly(engine_id):
     assert f.to("nv12") is f
 
 
-def test_another_matrix_is_another_picture_s_bytes_but_the_same_colour(engine_id):
+def test_changing_the_matrix_keeps_colors(engine_id):
     planes = np.full((6, 8), 120, np.uint8)
     planes[4:, ::2], planes[4:, 1::2] = 100, 150
     f = Frame.from_array(planes, format="nv12", matrix="bt601")
@@ -156,15 +156,15 @@ def test_another_matrix_is_another_picture_s_bytes_but_the_same_colour(engine_id
     assert np.abs(apart).max() <= 3
 
 
-def test_another_device():
+def test_to_device():
     f = Frame.from_array(PHOTO, device="cpu", pts=4)
     moved = f.to(device="reference")
     assert (moved.device, moved.pts) == ("reference", 4)
     np.testing.assert_array_equal(moved.numpy(), PHOTO)
 
 
-# files --------------------------------------------------------------------------------------------
-def test_png_needs_nothing_and_reads_back(engine_id, tmp_path):
+# files ----------------------------------------------------------------------------------------
+def test_png_round_trip(engine_id, tmp_path):
     image = pytest.importorskip("PIL.Image")
     path = tmp_path / "a.png"
     Frame.from_array(PHOTO).save(path)
@@ -176,7 +176,7 @@ def test_png_needs_nothing_and_reads_back(engine_id, tmp_path):
     assert os.listdir(tmp_path) == ["a.png"]
 
 
-def test_other_files_by_pillow(tmp_path):
+def test_jpeg_with_pillow(tmp_path):
     pytest.importorskip("PIL.Image")
     flat = np.full((16, 16, 4), (200, 100, 50, 255), np.uint8)
     Frame.from_array(flat, device="cpu").save(tmp_path / "a.jpg", quality=95)
@@ -185,7 +185,7 @@ def test_other_files_by_pillow(tmp_path):
     assert np.abs(got.numpy().astype(int) - flat[..., :3]).max() <= 3
 
 
-def test_files_are_upright_and_deep_ones_f32(tmp_path):
+def test_exif_orientation_and_sixteen_bits(tmp_path):
     image = pytest.importorskip("PIL.Image")
     turned = image.fromarray(PHOTO[..., :3].copy())
     exif = turned.getexif()
@@ -198,7 +198,7 @@ def test_files_are_upright_and_deep_ones_f32(tmp_path):
     np.testing.assert_allclose(deep.numpy(), [[0, 1, 0.2]], atol=1e-7)
 
 
-def test_files_that_are_refused(tmp_path):
+def test_file_errors(tmp_path):
     image = pytest.importorskip("PIL.Image")
     with pytest.raises(FileNotFoundError):
         Frame.open(tmp_path / "none.png")
@@ -222,7 +222,7 @@ def test_files_that_are_refused(tmp_path):
 
 
 def test_show_in_a_notebook():
-    """In a real kernel: the picture is below the cell, and so is a frame that ends one."""
+    """In a Jupyter kernel: show() and a frame at the end of a cell display the picture."""
     from tests.gpu.presenters.test_notebook import Notebook
 
     notebook = Notebook()
@@ -243,7 +243,7 @@ def test_show_in_a_notebook():
     np.testing.assert_array_equal(np.asarray(image.open(io.BytesIO(data))), wanted)
 
 
-def test_show_where_there_is_no_viewer(monkeypatch):
+def test_show_without_a_viewer(monkeypatch):
     show = pytest.importorskip("PIL.ImageShow")
     monkeypatch.setattr(show, "_viewers", [])
     with pytest.raises(DeviceUnavailable, match=r"Frame.show.*frame\.save"):
@@ -260,7 +260,7 @@ def test_show_where_there_is_no_viewer(monkeypatch):
     np.testing.assert_array_equal(seen[0], PHOTO)
 
 
-# refusals and end ---------------------------------------------------------------------------------
+# errors and closing ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("make", "error", "text"),
     [
@@ -269,18 +269,38 @@ def test_show_where_there_is_no_viewer(monkeypatch):
         (lambda: Frame.from_array(PHOTO, format="nv12"), ShapeError, "'nv12' does not fit"),
         (lambda: Frame.from_array(PHOTO[..., 0], format="nv12"), None, ""),
         (lambda: Frame.from_array(PHOTO[:7, :, 0], format="i420"), ShapeError, "both even"),
-        (lambda: Frame.from_array(PHOTO, format="rgbb"), ParameterError, "'rgbb' came"),
-        (lambda: Frame.from_array(PHOTO, range="limited"), ParameterError, "full range"),
+        (
+            lambda: Frame.from_array(PHOTO, format="rgbb"),
+            ParameterError,
+            "got 'rgbb'. Did you mean 'rgb'",
+        ),
+        (
+            lambda: Frame.from_array(PHOTO, range="limited"),
+            ParameterError,
+            "range must be 'full' for rgba frames, got 'limited'",
+        ),
         (lambda: Frame.from_array(PHOTO, matrix="601"), ParameterError, "'bt601'"),
-        (lambda: Frame.from_array(PHOTO, pts=0.5), ParameterError, "pts must be a whole"),
-        (lambda: Frame.from_array(PHOTO, time_base=0.04), ParameterError, "exact fraction"),
-        (lambda: Frame.from_array(PHOTO, time_base="1/0"), ParameterError, "exact fraction"),
-        (lambda: Frame.from_array(PHOTO.astype(np.int64)), DtypeError, "int64 came"),
+        (
+            lambda: Frame.from_array(PHOTO, pts=0.5),
+            ParameterError,
+            "pts must be an int or None, got 0.5",
+        ),
+        (
+            lambda: Frame.from_array(PHOTO, time_base=0.04),
+            ParameterError,
+            "time_base must be a fraction above 0",
+        ),
+        (
+            lambda: Frame.from_array(PHOTO, time_base="1/0"),
+            ParameterError,
+            "time_base must be a fraction above 0",
+        ),
+        (lambda: Frame.from_array(PHOTO.astype(np.int64)), DtypeError, "got an array of int64"),
         (lambda: Frame.from_array(PHOTO).to("rgb", matrix="bt601"), ParameterError, "nv12"),
         (lambda: Frame.from_array(PHOTO[:5]).to("nv12"), ShapeError, "even"),
     ],
 )
-def test_refusals(make, error, text):
+def test_errors(make, error, text):
     with dala.device("cpu"):
         if error is None:
             assert make().height == 8

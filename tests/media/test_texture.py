@@ -1,4 +1,4 @@
-"""The texture pool: what is kept, what leaves, what is counted, what is refused."""
+"""The texture pool: hits, eviction, counts, errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def picture(height=4, width=8, channels=4):
     return RNG.integers(0, 256, (height, width, channels), np.uint8)
 
 
-def test_every_kind_of_picture_becomes_rgba(tmp_path):
+def test_kinds_of_pictures(tmp_path):
     image_module = pytest.importorskip("PIL.Image")
     pool = TexturePool(10_000)
     rgba, rgb = picture(), picture(channels=3)
@@ -44,26 +44,26 @@ def test_every_kind_of_picture_becomes_rgba(tmp_path):
     assert pool.bytes == 128 * len(cases)
 
 
-def test_planar_frames_become_rgba():
-    grey = Frame.from_array(np.full((6, 4), 126, np.uint8), format="i420", device="cpu")
-    grey.numpy()[4:] = 128  # no colour
-    found = TexturePool(1000).load("grey", grey).array
+def test_planar_frames():
+    gray = Frame.from_array(np.full((6, 4), 126, np.uint8), format="i420", device="cpu")
+    gray.numpy()[4:] = 128  # gray
+    found = TexturePool(1000).load("gray", gray).array
     assert found.shape == (4, 4, 4)
     assert np.abs(found[..., :3].astype(int) - 128).max() <= 1
     assert (found[..., 3] == 255).all()
 
 
-def test_a_photo_stands_upright(tmp_path):
+def test_exif_orientation(tmp_path):
     image_module = pytest.importorskip("PIL.Image")
     pixels = picture(4, 8, 3)
     exif = image_module.Exif()
-    exif[0x0112] = 6  # turn right
-    image_module.fromarray(pixels).save(tmp_path / "lying.png", exif=exif)
-    made = TexturePool(1000).load(str(tmp_path / "lying.png"))
+    exif[0x0112] = 6  # rotate right
+    image_module.fromarray(pixels).save(tmp_path / "rotated.png", exif=exif)
+    made = TexturePool(1000).load(str(tmp_path / "rotated.png"))
     np.testing.assert_array_equal(made.array[..., :3], np.rot90(pixels, -1))
 
 
-def test_what_is_given_is_copied_and_cannot_be_written():
+def test_pixels_are_copied_and_read_only():
     given = picture()
     before = given.copy()
     made = TexturePool(1000).load("a", given)
@@ -73,7 +73,7 @@ def test_what_is_given_is_copied_and_cannot_be_written():
         made.array[0, 0] = 1
 
 
-def test_a_known_key_is_a_hit(tmp_path):
+def test_hits(tmp_path):
     pool = TexturePool(1000)
     first = pool.load("a", picture())
     assert pool.load("a") is first
@@ -85,7 +85,7 @@ def test_a_known_key_is_a_hit(tmp_path):
     assert "b" not in pool
 
 
-def test_the_least_recently_used_leaves_first():
+def test_least_recently_used_is_evicted_first():
     pool = TexturePool(4 * 128)
     for key in "abcd":
         pool.load(key, picture())
@@ -93,12 +93,12 @@ def test_the_least_recently_used_leaves_first():
     pool.get("b")
     pool.load("e", picture())
     assert pool.keys() == ["d", "a", "b", "e"]
-    pool.load("f", picture(8, 8))  # 256 bytes: two leave
+    pool.load("f", picture(8, 8))  # 256 bytes: two are evicted
     assert pool.keys() == ["b", "e", "f"]
     assert (pool.evictions, pool.bytes) == (3, 512)
 
 
-def test_what_is_in_use_stays():
+def test_textures_in_use_are_not_evicted():
     pool = TexturePool(3 * 128)
     a = pool.load("a", picture()).retain()
     b = pool.load("b", picture()).retain().retain()
@@ -108,7 +108,7 @@ def test_what_is_in_use_stays():
     before = pool.keys()
     with pytest.raises(dala.errors.BufferTooLarge, match="256 are in use"):
         pool.load("e", picture(8, 8))
-    assert pool.keys() == before  # nothing was let go of in vain
+    assert pool.keys() == before  # nothing was evicted
     b.release()
     assert b.in_use
     b.release()
@@ -120,10 +120,12 @@ def test_what_is_in_use_stays():
         a.release()
 
 
-def test_one_above_the_budget_is_refused():
+def test_texture_above_the_budget():
     pool = TexturePool(500)
     pool.load("a", picture())
-    with pytest.raises(dala.errors.BufferTooLarge, match=r"1,024 bytes, the budget 500"):
+    with pytest.raises(
+        dala.errors.BufferTooLarge, match="1,024 bytes, more than the budget of 500"
+    ):
         pool.load("big", picture(16, 16))
     assert pool.keys() == ["a"]
     assert pool.bytes == 128
@@ -137,7 +139,7 @@ def test_one_above_the_budget_is_refused():
         max_size=60,
     ),
 )  # fmt: skip
-def test_against_a_plain_model(budget, steps):
+def test_against_a_model(budget, steps):
     pool = TexturePool(budget * 4)
     model: dict[int, int] = {}  # key to pixels, the oldest first
     held: dict[int, list] = {}
@@ -179,7 +181,7 @@ def test_against_a_plain_model(budget, steps):
         assert pool.bytes == 4 * sum(model.values()) <= budget * 4
 
 
-def test_update_changes_the_texture_in_place():
+def test_update_in_place():
     pool = TexturePool(1000)
     made = pool.load("a", picture())
     version, other = made.version, picture(3, 5)
@@ -203,7 +205,7 @@ def test_on_a_device(engine_id, dala_device):
     np.testing.assert_array_equal(made.buffer.numpy(), other)
 
 
-def test_forgotten_textures_stay_valid():
+def test_removed_textures_stay_valid():
     pool = TexturePool(1000)
     pixels = picture()
     made = pool.load("a", pixels).retain()
@@ -222,7 +224,7 @@ def test_closing():
         pool.load("a", picture())
 
 
-def test_two_threads_load_a_picture_once():
+def test_threads_load_a_picture_once():
     class Slow:
         reads = 0
 
@@ -245,7 +247,7 @@ def test_two_threads_load_a_picture_once():
     assert (pool.hits, pool.misses) == (5, 1)
 
 
-def test_many_threads_keep_the_count():
+def test_counts_with_many_threads():
     pool = TexturePool(20 * 16)
     start = threading.Barrier(4)
 
@@ -270,27 +272,27 @@ def test_many_threads_keep_the_count():
 
 
 @pytest.mark.parametrize("budget", [0, -1, 1.5, True, "1 GB", None])
-def test_budgets_that_are_none(budget):
+def test_invalid_budgets(budget):
     with pytest.raises(dala.errors.ParameterError, match="budget_bytes"):
         TexturePool(budget)
 
 
-def test_sources_that_are_none(tmp_path):
+def test_invalid_sources(tmp_path):
     pool = TexturePool(1000)
     (tmp_path / "text.png").write_text("no picture")
-    for key, source, said in (
+    for key, source, message in (
         ("logo", None, "no texture 'logo'"),
         (("a", 1), None, "no texture"),
-        ("a", 3.5, "a picture is"),
+        ("a", 3.5, "a picture must be"),
         ("a", np.zeros((2, 2, 2), np.uint8), "shape"),
-        ("a", np.zeros((0, 2, 3), np.uint8), "has pixels"),
+        ("a", np.zeros((0, 2, 3), np.uint8), "must have pixels"),
         ("a", np.zeros((2, 2, 3)), "float64"),
         ("a", tmp_path / "text.png", "cannot be read as a picture"),
-        ([1], picture(), "cannot be a key"),
+        ([1], picture(), "key must be hashable, got list"),
     ):
-        with pytest.raises(dala.DalaError, match=said):
+        with pytest.raises(dala.DalaError, match=message):
             pool.load(key, source)
     with pytest.raises(FileNotFoundError):
         pool.load("a", tmp_path / "none.png")
     assert (len(pool), pool.bytes) == (0, 0)
-    pool.load("a", picture())  # a failed load leaves nothing in the way
+    pool.load("a", picture())  # a failed load does not block the key

@@ -1,9 +1,10 @@
-"""The media room: pictures and video frames, filters for them, effects, scenes.
+"""Pictures, video, filters, effects and scenes.
 
-- ``dala.media.gpu``: one call a filter; ``start_pipeline``, ``process_frame``, ``stop_pipeline``
-- ``dala.media.effects``: grading, virtual backgrounds, overlays; ``dala.media.video``: files
-- ``dala.media.scene``: ``Scene``, video, pictures, text and effects composed into frames
-- ``Frame``: a picture with its time and colour; ``FramePipeline``: filter lists over many frames
+- ``dala.media.gpu``: filters; ``start_pipeline``, ``process_frame``, ``stop_pipeline``
+- ``dala.media.effects``: grading, virtual backgrounds, overlays
+- ``dala.media.video``: video files
+- ``dala.media.scene``: ``Scene`` composes video, pictures, text and effects into frames
+- ``Frame``: a picture with its time and color coding; ``FramePipeline``: filters on many frames
 - ``TexturePool``: pictures that are loaded once and drawn many times
 
 >>> import numpy as np
@@ -65,5 +66,5 @@ __all__ = [
     "video",
 ]
 
-if not TYPE_CHECKING:  # so that type checkers refuse a misspelt name, as Python does
+if not TYPE_CHECKING:  # so that type checkers refuse a misspelled name, as Python does
     __getattr__, __dir__ = attach(__name__, _HOMES, _ROOMS)

@@ -1,4 +1,4 @@
-"""Picture files: opened by Pillow, written by ourselves (PNG) or by Pillow, and shown."""
+"""Picture files: read with Pillow, written as PNG or with Pillow, and shown."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import contextlib
 import os
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from dala.errors import DeviceUnavailable, MissingPackage, ParameterError
 from dala.png import encode_png
+from dala.typing import NDArray, Params, PathLike
 
 if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
     from dala.media.frame import Frame
 
-#: File types that hold no alpha.
+#: Formats without alpha.
 _OPAQUE = (".jpg", ".jpeg", ".bmp", ".ppm")
-#: Pillow's modes whose numbers are no colours.
+#: Pillow modes of numbers without a known scale.
 NUMBERS = ("I", "F")
 
 
@@ -27,19 +30,19 @@ def _pillow(call: str) -> Any:
         from PIL import Image
     except ImportError:
         raise MissingPackage(
-            f"{call}: this needs Pillow, which is not installed: pip install 'dala[media]'."
+            f"{call}: Pillow is not installed. Run pip install 'dala[media]'."
         ) from None
     return Image
 
 
-def _path(path: Any, call: str) -> Path:
+def _path(path: PathLike, call: str) -> Path:
     if not isinstance(path, str | os.PathLike):
-        raise ParameterError(f"{call}: path is a text or a Path, {type(path).__name__} came.")
+        raise ParameterError.invalid(call, "path", "a str or Path", type(path))
     return Path(path)
 
 
-def load(path: str | os.PathLike[str], max_pixels: int) -> Any:
-    """A picture file as a Pillow image, loaded and upright."""
+def load(path: PathLike, max_pixels: int) -> PillowImage:
+    """Read a picture file as a Pillow image, rotated as its EXIF orientation says."""
     path = _path(path, "Frame.open")
     image_module = _pillow("Frame.open")
     from PIL import ImageOps
@@ -54,14 +57,15 @@ def load(path: str | os.PathLike[str], max_pixels: int) -> Any:
                 )
             if image.mode in NUMBERS:
                 raise ParameterError(
-                    f"Frame.open: {path} holds numbers of no known scale (mode {image.mode!r}), "
-                    "no colours. Save it as 8 or 16 bits, or give an array of f32 from 0 to 1."
+                    f"Frame.open: {path} has numbers of unknown scale (mode {image.mode!r}). Save "
+                    "it with 8 or 16 bits, or give an f32 array of 0 to 1."
                 )
-            return ImageOps.exif_transpose(image)
+            upright: PillowImage = ImageOps.exif_transpose(image)
+            return upright
     except image_module.DecompressionBombError as error:
         raise ParameterError(
-            f"Frame.open: {path} is refused by Pillow ({error}). If you trust the "
-            "file, raise PIL.Image.MAX_IMAGE_PIXELS and max_pixels."
+            f"Frame.open: Pillow refuses {path} ({error}). If you trust the file, raise "
+            "PIL.Image.MAX_IMAGE_PIXELS and max_pixels."
         ) from None
     except (FileNotFoundError, IsADirectoryError, PermissionError):
         raise
@@ -71,20 +75,20 @@ def load(path: str | os.PathLike[str], max_pixels: int) -> Any:
         raise ParameterError(f"Frame.open: {path} cannot be read as a picture ({error}).") from None
 
 
-def store(
-    path: str | os.PathLike[str], pixels: np.ndarray[Any, Any], options: dict[str, Any]
-) -> None:
-    """Writes pixels of u8 to a file, which appears under its name when it is whole."""
+def store(path: PathLike, pixels: NDArray, options: Params) -> None:
+    """Write pixels of u8 to a file, which is renamed into place when it is complete."""
     target = _path(path, "Frame.save")
     kind = target.suffix.lower()
     if not kind:
         raise ParameterError(
-            f"Frame.save: the name {target.name!r} does not say what kind of file; add '.png'."
+            f"Frame.save: path must have a suffix such as '.png', got {target.name!r}."
         )
     own = kind == ".png" and not options
     image_module = None if own else _pillow("Frame.save")
     if image_module is not None and kind not in image_module.registered_extensions():
-        raise ParameterError(f"Frame.save: Pillow writes no {kind!r} files. Use '.png' or '.jpg'.")
+        raise ParameterError(
+            f"Frame.save: Pillow cannot write {kind!r} files. Use '.png' or '.jpg'."
+        )
     if not target.parent.is_dir():
         raise FileNotFoundError(f"Frame.save: there is no folder '{target.parent}'. Make it first.")
     part = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
@@ -104,18 +108,18 @@ def store(
         raise
 
 
-def _save(image: Any, file: Any, format: str, options: dict[str, Any]) -> None:
+def _save(image: PillowImage, file: BinaryIO, format: str, options: Params) -> None:
     try:
         image.save(file, format=format, **options)
     except (KeyError, ValueError, TypeError, OSError) as error:
         raise ParameterError(
-            f"Frame.save: Pillow cannot write this as {format} ({error}). Use '.png', or leave "
-            "out options."
+            f"Frame.save: Pillow cannot write this picture as {format} ({error}). Use '.png', or "
+            "leave out the options."
         ) from None
 
 
 def show(frame: Frame) -> None:
-    """In a notebook below the cell, elsewhere in the system's viewer."""
+    """Show a frame below the cell in a notebook, else in the system's viewer."""
     with contextlib.suppress(ImportError, NameError):
         from IPython import get_ipython
         from IPython.display import display
@@ -128,6 +132,6 @@ def show(frame: Frame) -> None:
 
     if not ImageShow.show(image):
         raise DeviceUnavailable(
-            "Frame.show: this system has no viewer for pictures. Write a file, "
-            "frame.save('frame.png'), and look at that: dala view frame.png --show browser."
+            "Frame.show: there is no viewer for pictures. Save the frame, "
+            "frame.save('frame.png'), and run dala view frame.png --show browser."
         )

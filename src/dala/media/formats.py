@@ -1,4 +1,4 @@
-"""Between the formats of frames, by kernels."""
+"""Conversions between the formats of frames, by kernels."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from dala.media.frame import Frame
 
 CALL = "Frame.to"
-#: Matrix, range and siting.
+#: Matrix, range and siting of planes.
 Coding: TypeAlias = tuple[str, str, str]
 _CHANNELS = {"rgba": (4,), "rgb": (3,), "gray": ()}
 
 
 SAME = kernel_from_text("def same(px: Pixel): return rgba(px.rgb, px.a)")
 
-#: From nv12 to i420: Cb and Cr by turns to a plane each.
-_APART = kernel_from_text("""
-def apart(a: Array, *, height: int):
+#: From nv12 to i420: interleaved Cb and Cr to a plane each.
+_SPLIT = kernel_from_text("""
+def split(a: Array, *, height: int):
     y, x = position()
     width = a.shape[1]
     half = (height // 2) * (width // 2)
@@ -31,9 +31,9 @@ def apart(a: Array, *, height: int):
     return a[y, x] if y < height else a[height + j // width, j % width]
 """)
 
-#: And back.
-_BY_TURNS = kernel_from_text("""
-def by_turns(a: Array, *, height: int):
+#: From i420 to nv12.
+_INTERLEAVE = kernel_from_text("""
+def interleave(a: Array, *, height: int):
     y, x = position()
     width = a.shape[1]
     half = (height // 2) * (width // 2)
@@ -48,7 +48,7 @@ def _new(like: Buffer, shape: tuple[int, ...], dtype: str) -> Buffer:
 
 
 def convert(pixels: Buffer, frame: Frame, wanted: str, coding: Coding) -> tuple[Buffer, Coding]:
-    """Pixels of a frame in another format, and the matrix, range and siting they have then."""
+    """Return the pixels of a frame in another format, and their coding."""
     planar = ("nv12", "i420")
     size = (frame.height, frame.width)
     own = (frame.matrix, frame.range, frame.siting)
@@ -75,7 +75,7 @@ def convert(pixels: Buffer, frame: Frame, wanted: str, coding: Coding) -> tuple[
 
 
 def visible(frame: Frame) -> Buffer:
-    """A frame as gray, RGB or RGBA of u8."""
+    """Return a frame as gray, RGB or RGBA of u8."""
     shown = frame.to("rgb") if frame.format in ("nv12", "i420") else frame
     if shown.dtype == "u8":
         return shown.pixels
@@ -110,5 +110,5 @@ def _rearranged(pixels: Buffer, frame: Frame, wanted: str) -> Buffer:
     if wanted == frame.format:
         return pixels
     made = _new(pixels, pixels.shape, "u8")
-    (_APART if wanted == "i420" else _BY_TURNS).run([pixels], made, {"height": frame.height})
+    (_SPLIT if wanted == "i420" else _INTERLEAVE).run([pixels], made, {"height": frame.height})
     return made

@@ -1,22 +1,25 @@
-"""Frames: a picture on a device, with its time and its colour."""
+"""Frames: pictures on a device, with their time and color coding."""
 
 from __future__ import annotations
 
 import operator
-import os
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
 import numpy as np
 
 from dala.errors import DtypeError, ParameterError, ShapeError, did_you_mean
 from dala.gpu.compute import Buffer, from_array
 from dala.resources import Closing
+from dala.typing import ImageLike, NDArray, ParamValue, PathLike
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
 
 FORMATS: Final = ("rgba", "rgb", "gray", "nv12", "i420")
 PLANAR: Final = ("nv12", "i420")
-#: What each word about colour may be.
+#: The values of each color attribute.
 COLOR: Final[Mapping[str, tuple[str, ...]]] = {
     "range": ("limited", "full"),
     "matrix": ("bt601", "bt709", "bt2020"),
@@ -24,31 +27,44 @@ COLOR: Final[Mapping[str, tuple[str, ...]]] = {
     "transfer": ("srgb", "bt709", "pq", "hlg", "linear"),
     "siting": ("left", "center"),
 }
-#: Where no time base is given: MPEG's, in which the usual frame rates are whole numbers.
+#: The default: that of MPEG, in which the usual frame rates are integers.
 TIME_BASE: Final = Fraction(1, 90000)
-#: Pixels of a file that is opened, at most, unless told.
+#: The default limit of pixels of a file that is opened.
 MAX_PIXELS: Final = 1 << 27
 
 
+class FrameFacts(TypedDict, total=False):
+    """The format, time and color coding of a frame, as ``Frame`` takes them."""
+
+    format: str | None
+    pts: int | None
+    time_base: Fraction | str | int
+    range: str | None
+    matrix: str | None
+    primaries: str
+    transfer: str
+    siting: str
+
+
 class Frame(Closing):
-    """A picture on a device, when it is shown, and what its numbers mean.
+    """A picture on a device, with its presentation time and its color coding.
 
     ``pixels`` is a Buffer: (height, width, 4), (height, width, 3) or (height, width) of u8 or f32
-    for "rgba", "rgb" and "gray", (height * 3 / 2, width) of u8 for "nv12" and "i420". Nothing is
-    converted unless asked for with :meth:`to`.
+    for "rgba", "rgb" and "gray", (height * 3 / 2, width) of u8 for "nv12" and "i420". Frames are
+    converted only by :meth:`to`.
 
     Args:
-        pixels: the Buffer, kept, not copied.
-        format: one of the five; told from the shape where left out.
-        pts: when it is shown, in units of ``time_base``; None where it is not known.
-        time_base: seconds in a unit, exact.
-        range: "limited" or "full"; left out, that of the format: video is limited, RGB full.
-        matrix: "bt601", "bt709" or "bt2020", how luma is made; left out, "bt709" from 1280 pixels
-            across or 577 down on, else "bt601".
-        primaries: of which colours; carried along.
-        transfer: how light is stored; carried along.
-        siting: where samples of chroma lie among their four pixels: "left" (MPEG-2, H.264) or
-            "center" (JPEG, MPEG-1); used by conversions, as the matrix is.
+        pixels: the Buffer; it is not copied.
+        format: "rgba", "rgb", "gray", "nv12" or "i420"; by default from the shape.
+        pts: the presentation time in units of ``time_base``; None if unknown.
+        time_base: the unit in seconds, exact.
+        range: "limited" or "full"; by default limited for "nv12" and "i420", else full.
+        matrix: "bt601", "bt709" or "bt2020"; by default "bt709" from a width of 1280 or a height of
+            577, else "bt601".
+        primaries: "bt601", "bt709", "bt2020" or "p3"; recorded, not used.
+        transfer: "srgb", "bt709", "pq", "hlg" or "linear"; recorded, not used.
+        siting: position of 4:2:0 chroma: "left" (MPEG-2, H.264) or "center" (JPEG, MPEG-1); used by
+            conversions, as the matrix is.
 
     >>> f = Frame.from_array(np.zeros((2, 4, 3), np.uint8), pts=3, time_base="1/25", device="cpu")
     >>> f
@@ -74,9 +90,8 @@ class Frame(Closing):
         siting: str = "left",
     ) -> None:
         if not isinstance(pixels, Buffer):
-            raise DtypeError(
-                f"Frame: pixels must be a Buffer, {type(pixels).__name__} came. "
-                "Frame.from_array takes arrays."
+            raise DtypeError.invalid(
+                "Frame", "pixels", "a Buffer", type(pixels), "Frame.from_array takes arrays."
             )
         self.format, self.width, self.height = _layout(pixels, format)
         self.pixels = pixels
@@ -85,21 +100,24 @@ class Frame(Closing):
         if range is None:
             range = "limited" if self.format in PLANAR else "full"
         elif range == "limited" and self.format not in PLANAR:
-            raise ParameterError(
-                f"Frame: {self.format} frames are of full range, range='limited' came. Give the "
-                "planes of the video ('nv12', 'i420') and convert them: frame.to('rgb')."
+            raise ParameterError.invalid(
+                "Frame",
+                "range",
+                f"'full' for {self.format} frames",
+                range,
+                "Give the planes of the video ('nv12', 'i420') and convert them: frame.to('rgb').",
             )
         if matrix is None:
             matrix = "bt709" if self.width >= 1280 or self.height > 576 else "bt601"
-        self.range = _word("range", range)
-        self.matrix = _word("matrix", matrix)
-        self.primaries = _word("primaries", primaries)
-        self.transfer = _word("transfer", transfer)
-        self.siting = _word("siting", siting)
+        self.range = _color_attribute("range", range)
+        self.matrix = _color_attribute("matrix", matrix)
+        self.primaries = _color_attribute("primaries", primaries)
+        self.transfer = _color_attribute("transfer", transfer)
+        self.siting = _color_attribute("siting", siting)
 
     @classmethod
     def _of(cls, pixels: Buffer, width: int, height: int, pts: int, time_base: Fraction) -> Self:
-        """As ``Frame(pixels, format="rgba", ...)``, for whoever knows that all of it is right."""
+        """Return ``Frame(pixels, format="rgba", ...)`` without the checks."""
         made = cls.__new__(cls)
         made.format, made.width, made.height = "rgba", width, height
         made.pixels, made.pts, made.time_base = pixels, pts, time_base
@@ -107,36 +125,57 @@ class Frame(Closing):
         made.matrix = "bt709" if width >= 1280 or height > 576 else "bt601"
         return made
 
-    # making -----------------------------------------------------------------------------------
+    # constructors -------------------------------------------------------------------------------
     @classmethod
-    def from_array(cls, array: Any, *, device: str | None = None, **facts: Any) -> Self:
-        """A frame holding a copy of an array or a Pillow image; ``facts`` as for ``Frame``."""
-        return cls(from_array(pixels_of(array, "Frame.from_array"), device=device), **facts)
+    def from_array(
+        cls,
+        array: NDArray | PillowImage | Buffer,
+        *,
+        device: str | None = None,
+        **facts: Unpack[FrameFacts],
+    ) -> Self:
+        """Return a frame with a copy of an array or a Pillow image.
+
+        Args:
+            array: the pixels, or the planes of "nv12" and "i420".
+            device: the device; the current one by default.
+            **facts: format, time and color, as for ``Frame``.
+
+        >>> Frame.from_array(np.zeros((2, 4), np.uint8), device="cpu").format
+        'gray'
+        """
+        return cls(from_array(check_pixels(array, "Frame.from_array"), device=device), **facts)
 
     @classmethod
     def open(
         cls,
-        path: str | os.PathLike[str],
+        path: PathLike,
         *,
         device: str | None = None,
         max_pixels: int = MAX_PIXELS,
-        **facts: Any,
+        **facts: Unpack[FrameFacts],
     ) -> Self:
-        """A picture file as a frame, read by Pillow, turned upright as its EXIF says.
+        """Read a picture file with Pillow, rotated as its EXIF orientation says.
 
         Palettes and CMYK become RGB(A), 16-bit gray becomes f32.
 
+        Args:
+            path: the file.
+            device: the device; the current one by default.
+            max_pixels: larger pictures are refused before they are decoded.
+            **facts: format, time and color, as for ``Frame``.
+
         Raises:
             FileNotFoundError: there is no such file.
-            ParameterError: it is no picture, a damaged one, or one of more than ``max_pixels``.
+            ParameterError: the file is not a picture, damaged, or larger than ``max_pixels``.
         """
         from dala.media.files import load
 
-        found = pixels_of(load(path, max_pixels), "Frame.open")
+        found = check_pixels(load(path, max_pixels), "Frame.open")
         return cls(from_array(found, device=device), **facts)
 
     def like(self, pixels: Buffer) -> Frame:
-        """Other pixels (RGB or gray) with this frame's time and colour."""
+        """Return a frame of other pixels (RGB or gray) with this frame's time and color coding."""
         return Frame(
             pixels,
             pts=self.pts,
@@ -147,15 +186,15 @@ class Frame(Closing):
             siting=self.siting,
         )
 
-    # facts ------------------------------------------------------------------------------------
+    # properties ---------------------------------------------------------------------------------
     @property
     def time(self) -> Fraction | None:
-        """When it is shown, in seconds, exactly."""
+        """The presentation time in seconds, exact; None if unknown."""
         return None if self.pts is None else self.pts * self.time_base
 
     @property
     def device(self) -> str:
-        """Id of the device the pixels are on."""
+        """The id of the device that holds the pixels."""
         return self.pixels.device
 
     @property
@@ -174,7 +213,7 @@ class Frame(Closing):
         size = f"{self.width}x{self.height}"
         return f"<Frame {self.format} {size} {self.dtype}{time} on {self.device}{closed}>"
 
-    # conversion -------------------------------------------------------------------------------
+    # conversion ---------------------------------------------------------------------------------
     def to(
         self,
         format: str | None = None,
@@ -184,24 +223,33 @@ class Frame(Closing):
         range: str | None = None,
         siting: str | None = None,
     ) -> Frame:
-        """The frame in another format or on another device; itself where nothing changes.
+        """Return the frame in another format or on another device; itself if nothing changes.
 
-        ``matrix``, ``range`` and ``siting`` are those of the new frame where that is video; where
-        left out, the frame's own, and "limited". RGB becomes gray by BT.601 luma, as ``grayscale``.
+        RGB becomes gray by BT.601 luma, as with ``grayscale``.
+
+        Args:
+            format: the new format.
+            device: the new device.
+            matrix: of "nv12" and "i420"; the frame's own by default.
+            range: of "nv12" and "i420"; that of the planes, or "limited", by default.
+            siting: of "nv12" and "i420"; the frame's own by default.
         """
         from dala.media.formats import convert
 
         wanted = self.format if format is None else _format(format)
         if wanted not in PLANAR and (matrix, range, siting) != (None, None, None):
-            raise ParameterError(
-                f"Frame.to: matrix, range and siting are for 'nv12' and 'i420', {wanted!r} is "
-                "wanted. What the frame itself is made with, it knows: frame.matrix, frame.range."
+            raise ParameterError.invalid(
+                "Frame.to",
+                "format",
+                "'nv12' or 'i420' with matrix, range or siting",
+                wanted,
+                "The frame's own coding is used: frame.matrix, frame.range, frame.siting.",
             )
         pixels = self.pixels if device is None else self.pixels.to(device)
         own = self.range if self.format in PLANAR else "limited"
-        matrix = self.matrix if matrix is None else _word("matrix", matrix)
-        range = own if range is None else _word("range", range)
-        siting = self.siting if siting is None else _word("siting", siting)
+        matrix = self.matrix if matrix is None else _color_attribute("matrix", matrix)
+        range = own if range is None else _color_attribute("range", range)
+        siting = self.siting if siting is None else _color_attribute("siting", siting)
         made, coding = convert(pixels, self, wanted, (matrix, range, siting))
         if made is self.pixels:
             return self
@@ -217,32 +265,35 @@ class Frame(Closing):
             siting=coding[2],
         )
 
-    def numpy(self) -> np.ndarray[Any, Any]:
-        """The pixels as an array: their own memory where the host can see it, else a copy."""
+    def numpy(self) -> NDArray:
+        """Return the pixels as an array: their own memory where the host can access it."""
         return self.pixels.numpy()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(
+        self, dtype: str | type | np.dtype[Any] | None = None, copy: bool | None = None
+    ) -> NDArray:
         return self.pixels.__array__(dtype, copy)
 
-    # showing ----------------------------------------------------------------------------------
-    def picture(self) -> np.ndarray[Any, Any]:
-        """What one sees, as an array of u8: gray, RGB or RGBA."""
+    # display ------------------------------------------------------------------------------------
+    def picture(self) -> NDArray:
+        """Return the frame as an array of u8: gray, RGB or RGBA."""
         from dala.media.formats import visible
 
         return visible(self).numpy()
 
-    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Writes a picture file, of the kind its name ends with; whole, or not at all.
+    def save(self, path: PathLike, **options: ParamValue) -> None:
+        """Write a picture file. The file is renamed into place when it is complete.
 
-        PNG needs nothing else; other kinds are written by Pillow, which ``options`` go to, such as
-        ``quality=90``.
+        Args:
+            path: the suffix is the format. PNG needs no other package; Pillow writes the rest.
+            **options: for Pillow, such as ``quality=90``.
         """
         from dala.media.files import store
 
         store(path, self.picture(), options)
 
     def show(self) -> None:
-        """Shows the frame: in a notebook below the cell, elsewhere in the system's viewer."""
+        """Show the frame: below the cell in a notebook, else in the system's viewer."""
         from dala.media.files import show
 
         show(self)
@@ -252,70 +303,75 @@ class Frame(Closing):
 
         return encode_png(self.picture())
 
-    # end --------------------------------------------------------------------------------------
+    # closing ------------------------------------------------------------------------------------
     def close(self) -> None:
-        """Frees the pixels. Closing twice is fine."""
+        """Free the pixels. Closing twice has no effect."""
         self.pixels.free()
 
 
-def pixels_of(data: Any, call: str) -> Any:
-    """What is handed in as a picture, checked to be one, or planes of one."""
-    from dala.media.images import check_array, from_pillow
+def check_pixels(data: ImageLike, call: str) -> NDArray | Buffer:
+    """Check that data is a picture, or planes of one, and return its pixels."""
+    from dala.media.images import check_array, from_pillow, is_pillow
 
     if isinstance(data, Buffer):
         return data
-    if hasattr(data, "mode") and hasattr(data, "getbands"):
+    if is_pillow(data):
         return from_pillow(data, call)
     array = np.asarray(data)
     if array.dtype.kind in "OUSV":
         raise DtypeError(
-            f"{call}: a picture is an array, a Pillow image or a Buffer; {type(data).__name__} "
-            "came. Open a file by Frame.open(path)."
+            f"{call}: a picture must be an array, a Pillow image or a Buffer, got "
+            f"{type(data).__name__}. Open files with Frame.open(path).",
+            call=call,
         )
     return check_array(array, call)
 
 
 def _layout(pixels: Buffer, format: str | None) -> tuple[str, int, int]:
-    """Format, width and height of pixels that fit together."""
+    """Return format, width and height; raise if the format does not fit the pixels."""
     shape = pixels.shape
     pixels.storage("Frame")
     channels = {2: 1, 3: shape[-1] if shape else 0}.get(len(shape), 0)
-    told = {1: "gray", 3: "rgb", 4: "rgba"}.get(channels)
-    wanted = told if format is None else _format(format)
+    found = {1: "gray", 3: "rgb", 4: "rgba"}.get(channels)
+    wanted = found if format is None else _format(format)
     dtypes = ("u8",) if wanted in PLANAR else ("u8", "f32")
     if pixels.dtype not in dtypes:
-        raise DtypeError(f"Frame: {wanted} pixels are {' or '.join(dtypes)}, {pixels.dtype} came.")
+        expected = f"of dtype {' or '.join(dtypes)} for {wanted!r}"
+        raise DtypeError.invalid("Frame", "pixels", expected, pixels.dtype)
     if wanted in PLANAR and len(shape) == 2:
         if shape[0] % 3 or shape[1] % 2 or not pixels.size:
-            raise ShapeError(
-                f"Frame: {wanted} has shape (height * 3 / 2, width), both even; {shape} came."
+            raise ShapeError.invalid(
+                "Frame",
+                "pixels",
+                f"of shape (height * 3 / 2, width), both even, for {wanted!r}",
+                shape,
             )
         return wanted or "", shape[1], shape[0] // 3 * 2
-    if told is None or wanted != told:
+    if found is None or wanted != found:
         raise ShapeError(
-            f"Frame: format {wanted or format!r} does not fit pixels of shape {shape}. 'rgba' is "
-            "(height, width, 4), 'rgb' (height, width, 3), 'gray' (height, width), 'nv12' and "
-            "'i420' (height * 3 / 2, width)."
+            f"Frame: the format {wanted or format!r} does not fit pixels of shape {shape}. "
+            "'rgba' is (height, width, 4), 'rgb' (height, width, 3), 'gray' (height, width), "
+            "'nv12' and 'i420' (height * 3 / 2, width)."
         )
-    return told, shape[1], shape[0]
+    return found, shape[1], shape[0]
 
 
 def _format(format: object) -> str:
     if format not in FORMATS:
-        hint = did_you_mean(str(format), FORMATS)
         listed = ", ".join(map(repr, FORMATS))
-        raise ParameterError(f"Frame: format is one of {listed}; {format!r} came. {hint}".rstrip())
+        hint = did_you_mean(str(format), FORMATS)
+        raise ParameterError.invalid("Frame", "format", f"one of {listed}", format, hint)
     return str(format)
 
 
-def _word(name: str, value: object) -> str:
+def _color_attribute(name: str, value: object) -> str:
     if value not in COLOR[name]:
         listed = ", ".join(map(repr, COLOR[name]))
-        raise ParameterError(f"Frame: {name} is one of {listed}; {value!r} came.")
+        raise ParameterError.invalid("Frame", name, f"one of {listed}", value)
     return str(value)
 
 
-def _pts(pts: Any) -> int | None:
+def _pts(pts: int | None) -> int | None:
     if pts is None or type(pts) is int:
         return pts
     try:
@@ -323,12 +379,10 @@ def _pts(pts: Any) -> int | None:
             raise TypeError
         return operator.index(pts)
     except TypeError:
-        raise ParameterError(
-            f"Frame: pts must be a whole number of units of time_base, {pts!r} came."
-        ) from None
+        raise ParameterError.invalid("Frame", "pts", "an int or None", pts) from None
 
 
-def _base(time_base: Any) -> Fraction:
+def _base(time_base: Fraction | str | int) -> Fraction:
     if type(time_base) is Fraction and time_base.numerator > 0:
         return time_base
     try:
@@ -338,8 +392,7 @@ def _base(time_base: Any) -> Fraction:
     except (TypeError, ValueError, ZeroDivisionError):
         base = Fraction(0)
     if base <= 0:
-        raise ParameterError(
-            f"Frame: time_base must be an exact fraction above 0, such as Fraction(1, 25) or "
-            f"'1/25'; {time_base!r} came."
+        raise ParameterError.invalid(
+            "Frame", "time_base", "a fraction above 0, such as Fraction(1, 25) or '1/25'", time_base
         )
     return base

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -193,6 +193,11 @@ def from_pillow(image: PillowImage, call: str) -> NDArray:
             call=call,
         )
     return as_array(image, call)
+
+
+def is_pillow(value: object) -> TypeGuard[PillowImage]:
+    """Return whether a value is a Pillow image, without importing Pillow."""
+    return hasattr(value, "mode") and hasattr(value, "getbands")
 
 
 def _to_pillow(array: NDArray, mode: str) -> PillowImage:

@@ -1,4 +1,4 @@
-"""A line on the terminal that says how far long work is: share, count, speed, time left."""
+"""Progress of long work, as a line on the terminal: share, count, speed, time left."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from time import perf_counter
 from types import TracebackType
 from typing import Final, Self
 
-#: Seconds between two drawings of the line.
+#: Seconds between two updates of the line.
 _PAUSE: Final = 0.1
 
 
 class Progress:
-    """Counts things done; draws a line on standard error where that is a terminal.
+    """A counter of finished items, with a line on standard error if that is a terminal.
 
     Args:
-        total: how many there will be; None where that is not known.
-        unit: what they are, such as "frames".
+        total: the number of items; None if unknown.
+        unit: their name, such as "frames".
     """
 
     def __init__(self, total: int | None, unit: str) -> None:
@@ -30,11 +30,11 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """Seconds since the start."""
         return perf_counter() - self._start
 
     def step(self) -> None:
-        """One more is done."""
+        """Count one more item."""
         self.done += 1
         now = perf_counter()
         if self._shows and now - self._drawn >= _PAUSE:
@@ -59,7 +59,7 @@ class Progress:
 
 
 def line(done: int, total: int | None, seconds: float, unit: str) -> str:
-    """The line: a bar where the total is known.
+    """Return the line, with a bar if the total is known.
 
     >>> line(50, 200, 2.0, "frames")
     '[######                  ]  25%  50/200 frames  25.0 fps  0:06 left'

@@ -1,4 +1,4 @@
-"""Textures: pictures that are loaded once and drawn many times, within a budget of memory."""
+"""Textures: pictures that are loaded once and drawn many times, within a memory budget."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Any, Final
+from typing import Final
 
 from dala import resources
 from dala.errors import BufferTooLarge, FreedError, ParameterError
 from dala.gpu.compute import Buffer, from_dlpack
 from dala.media.pixels import Pixels, to_rgba
 from dala.resources import Closing
+from dala.typing import ImageLike, PathLike
 
-#: Under what textures are counted in ``dala.diagnostics()``: their pixels are in the host's memory.
+#: The device of textures in ``dala.diagnostics()``: their pixels are in host memory.
 _HOST: Final = "host"
 
 
 class Texture:
-    """A picture in a pool. ``retain`` it while it is drawn, so that it is not let go of.
+    """A picture in a pool.
 
-    It stays valid for whoever holds it after the pool has forgotten it.
+    ``retain`` a texture while it is drawn, so that it is not evicted. A texture stays valid after
+    the pool has removed it.
     """
 
     __slots__ = ("__weakref__", "_array", "_buffer", "_count", "_lock", "_pool", "key", "version")
 
     def __init__(self, key: Hashable, array: Pixels, pool: TexturePool) -> None:
         self.key = key
-        #: Changes exactly when the pixels do.
+        #: Changes when the pixels change.
         self.version = 1
         self._pool = weakref.ref(pool)
         self._lock = pool._lock
@@ -39,32 +41,32 @@ class Texture:
 
     @property
     def array(self) -> Pixels:
-        """The pixels, (height, width, 4) of u8, straight alpha. They cannot be written to."""
+        """The pixels, (height, width, 4) of u8 with straight alpha, read-only."""
         return self._array
 
     @property
     def width(self) -> int:
-        """Columns."""
+        """The width in pixels."""
         return int(self._array.shape[1])
 
     @property
     def height(self) -> int:
-        """Rows."""
+        """The height in pixels."""
         return int(self._array.shape[0])
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the pixels."""
+        """The size of the pixels in bytes."""
         return int(self._array.nbytes)
 
     @property
     def in_use(self) -> bool:
-        """True while somebody has retained it."""
+        """True while the texture is retained."""
         return self._count > 0
 
     @property
     def buffer(self) -> Buffer:
-        """The pixels on the pool's device, taken there when first asked for."""
+        """The pixels on the pool's device, uploaded on first use."""
         with self._lock:
             pool = self._pool()
             if self._buffer is None:
@@ -73,17 +75,17 @@ class Texture:
             return self._buffer
 
     def retain(self) -> Texture:
-        """Keeps the pool from letting go of it, until ``release`` was called as often."""
+        """Keep the texture from being evicted until ``release`` is called as often; return it."""
         with self._lock:
             self._count += 1
         return self
 
     def release(self) -> None:
-        """Takes back one ``retain``."""
+        """Undo one ``retain``."""
         with self._lock:
             if not self._count:
                 raise ParameterError(
-                    f"Texture.release: {self.key!r} was released more often than retained."
+                    f"Texture.release: {self.key!r} is released more often than retained."
                 )
             self._count -= 1
 
@@ -97,14 +99,14 @@ class Texture:
 
 
 class TexturePool(Closing):
-    """Pictures by key, within a budget; what was used least recently leaves first.
+    """A cache of pictures by key, within a memory budget; the least recently used is evicted first.
 
-    Textures that are in use are never let go of. May be used from several threads; a picture that
-    two of them ask for at once is loaded once.
+    Textures in use are never evicted. A pool is thread-safe; a picture that several threads load at
+    the same time is loaded once.
 
     Args:
         budget_bytes: of all pixels together, four bytes each.
-        device: where ``Texture.buffer`` is; the current device where left out.
+        device: the device of ``Texture.buffer``; the current one by default.
 
     >>> import numpy as np
     >>> pool = TexturePool(1_000_000)
@@ -115,27 +117,27 @@ class TexturePool(Closing):
 
     def __init__(self, budget_bytes: int, device: str | None = None) -> None:
         if isinstance(budget_bytes, bool) or not isinstance(budget_bytes, int) or budget_bytes < 1:
-            raise ParameterError(
-                f"TexturePool: budget_bytes is a whole number from 1 on, {budget_bytes!r} came."
+            raise ParameterError.invalid(
+                "TexturePool", "budget_bytes", "an int of at least 1", budget_bytes
             )
-        #: Bytes of pixels, at most.
+        #: The most bytes of pixels.
         self.budget = budget_bytes
         self.device = device
-        #: How often a texture was asked for that was there.
+        #: Lookups that found a texture.
         self.hits = 0
-        #: How often one was asked for that was not.
+        #: Lookups that did not.
         self.misses = 0
-        #: How many were let go of to make room.
+        #: Textures that were evicted.
         self.evictions = 0
-        #: Bytes of pixels now.
+        #: The current bytes of pixels.
         self.bytes = 0
         self._lock = threading.RLock()
         self._loaded = threading.Condition(self._lock)
         self._loading: set[Hashable] = set()
-        self._held: OrderedDict[Hashable, Texture] = OrderedDict()  # the oldest first
+        self._held: OrderedDict[Hashable, Texture] = OrderedDict()  # least recently used first
         self._closed = False
 
-    # facts ------------------------------------------------------------------------------------
+    # properties ---------------------------------------------------------------------------------
     def __len__(self) -> int:
         return len(self._held)
 
@@ -146,28 +148,28 @@ class TexturePool(Closing):
         return True
 
     def keys(self) -> list[Hashable]:
-        """The keys, that of the texture used least recently first."""
+        """Return the keys, least recently used first."""
         with self._lock:
             return list(self._held)
 
     def __repr__(self) -> str:
         return f"<TexturePool {len(self)} textures, {self.bytes:,} of {self.budget:,} bytes>"
 
-    # use --------------------------------------------------------------------------------------
-    def load(self, key: Hashable, source: Any = None) -> Texture:
-        """The texture of a key; where there is none yet, it is made of the source.
+    # use ----------------------------------------------------------------------------------------
+    def load(self, key: Hashable, source: ImageLike | PathLike | None = None) -> Texture:
+        """Return the texture of a key, made from the source if there is none yet.
 
         Args:
-            key: a name, a number, a path: anything that can be a key of a dict.
+            key: a name, a number, a path: any hashable value.
             source: an array, a Pillow image, a Frame, a Buffer or the path of a picture file, which
-                is turned upright as its EXIF says. Left out, the key is the path.
+                is rotated as its EXIF orientation says. By default the key is the path.
 
         Raises:
-            ParameterError: nothing is known of the key, and it is no path; or no picture.
+            ParameterError: the key is unknown and not a path, or the source is not a picture.
             FileNotFoundError: there is no such file.
-            BufferTooLarge: it does not fit the budget, or what is in use leaves no room.
+            BufferTooLarge: the texture exceeds the budget, or textures in use leave no room.
         """
-        if (found := self._wait_or_begin(key)) is not None:
+        if (found := self._find_or_begin(key)) is not None:
             return found
         try:
             array = to_rgba(_source(key, source), "TexturePool.load")
@@ -183,7 +185,7 @@ class TexturePool(Closing):
                 self._loaded.notify_all()
 
     def get(self, key: Hashable) -> Texture | None:
-        """The texture of a key, or None."""
+        """Return the texture of a key, or None."""
         with self._lock:
             found = self._held.get(key)
             if found is None:
@@ -193,8 +195,8 @@ class TexturePool(Closing):
                 self._held.move_to_end(key)
             return found
 
-    def update(self, key: Hashable, source: Any) -> Texture:
-        """Gives a texture other pixels, in place: whoever draws it draws these from now on."""
+    def update(self, key: Hashable, source: ImageLike | PathLike) -> Texture:
+        """Replace the pixels of a texture in place, and return it."""
         array = to_rgba(source, "TexturePool.update")
         with self._lock:
             self._open("update")
@@ -210,7 +212,7 @@ class TexturePool(Closing):
             return found
 
     def remove(self, key: Hashable) -> bool:
-        """Forgets a texture, in use or not; False where there is none of that key."""
+        """Remove a texture, in use or not; return whether there was one."""
         with self._lock:
             found = self._held.pop(key, None)
             if found is not None:
@@ -218,33 +220,33 @@ class TexturePool(Closing):
             return found is not None
 
     def clear(self) -> None:
-        """Forgets all textures."""
+        """Remove all textures."""
         with self._lock:
             self._held.clear()
             self.bytes = 0
 
     def close(self) -> None:
-        """Forgets all textures, and takes no more. Closing twice is fine."""
+        """Remove all textures and refuse new ones. Closing twice has no effect."""
         with self._lock:
             self._closed = True
             self.clear()
 
-    # inside -----------------------------------------------------------------------------------
+    # implementation -----------------------------------------------------------------------------
     def _open(self, call: str) -> None:
         if self._closed:
             raise FreedError(f"TexturePool.{call}: the pool was closed. Make a new one.")
 
-    def _wait_or_begin(self, key: Hashable) -> Texture | None:
-        """The texture, after waiting for whoever is loading it; None: the caller loads it."""
+    def _find_or_begin(self, key: Hashable) -> Texture | None:
+        """Return the texture, waiting for a thread that loads it; None if the caller must."""
         with self._loaded:
             self._open("load")
             try:
                 while key in self._loading:
-                    self._loaded.wait(0.5)  # with a limit, so that Ctrl-C is heard everywhere
+                    self._loaded.wait(0.5)  # with a timeout, so that Ctrl-C works on all systems
             except TypeError:
                 raise ParameterError(
-                    f"TexturePool.load: {type(key).__name__} cannot be a key. Give a name first: "
-                    "load('name', picture)."
+                    f"TexturePool.load: key must be hashable, got {type(key).__name__}. Give a "
+                    "name first: load('name', picture)."
                 ) from None
             found = self._held.get(key)
             if found is None:
@@ -256,7 +258,7 @@ class TexturePool(Closing):
             return found
 
     def _make_room(self, key: Hashable, nbytes: int, freed: int) -> None:
-        """Lets go of the oldest until there is room; of none if that would not do."""
+        """Evict the oldest textures until there is room; none if that is not enough."""
         short = self.bytes - freed + nbytes - self.budget
         if short <= 0:
             return
@@ -264,13 +266,13 @@ class TexturePool(Closing):
         if short > sum(t.nbytes for t in idle):
             if nbytes > self.budget:
                 raise BufferTooLarge(
-                    f"TexturePool: {key!r} is {nbytes:,} bytes, the budget {self.budget:,}. Make "
-                    "the picture smaller, or the budget larger."
+                    f"TexturePool: {key!r} has {nbytes:,} bytes, more than the budget of "
+                    f"{self.budget:,}. Use a smaller picture or a larger budget."
                 )
             used = self.bytes - freed - sum(t.nbytes for t in idle)
             raise BufferTooLarge(
-                f"TexturePool: {key!r} is {nbytes:,} bytes; of the budget of {self.budget:,}, "
-                f"{used:,} are in use. Remove nodes that show textures, or make the budget larger."
+                f"TexturePool: {key!r} has {nbytes:,} bytes; of the budget of {self.budget:,}, "
+                f"{used:,} are in use. Release textures or use a larger budget."
             )
         for texture in idle:
             if short <= 0:
@@ -281,19 +283,19 @@ class TexturePool(Closing):
             short -= texture.nbytes
 
 
-def _source(key: Hashable, source: Any) -> Any:
+def _source(key: Hashable, source: ImageLike | PathLike | None) -> ImageLike | PathLike:
     if source is not None:
         return source
     if isinstance(key, str | os.PathLike) and os.path.exists(key):
         return key
     raise ParameterError(
-        f"TexturePool.load: there is no texture {key!r}, and no file of that name. Give what it "
-        "is made of: load(key, source)."
+        f"TexturePool.load: there is no texture {key!r} and no file of that name. Give a source: "
+        "load(key, source)."
     )
 
 
 def _tracked(array: Pixels) -> Pixels:
-    """The array, locked, and counted as long as it lives."""
+    """Make an array read-only and count it in diagnostics until it is garbage collected."""
     array.flags.writeable = False
     resources.track("texture", _HOST, array.nbytes)
     weakref.finalize(array, resources.untrack, "texture", _HOST, array.nbytes).atexit = False

@@ -143,5 +143,5 @@ def test_modes_without_a_scale_are_refused(tmp_path, pixels):
     with pytest.raises(DtypeError, match=f"mode '{image.mode}'"):
         gpu.invert(image, device="cpu")
     image.save(tmp_path / "a.tif")
-    with pytest.raises(ParameterError, match=f"a.tif holds numbers.*mode '{image.mode}'"):
+    with pytest.raises(ParameterError, match=f"a.tif has numbers of .*mode '{image.mode}'"):
         Frame.open(tmp_path / "a.tif", device="cpu")

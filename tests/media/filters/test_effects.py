@@ -266,7 +266,7 @@ def test_effects_in_filter_lists_and_on_frames(engine_id):
         (lambda: effects.overlay(PHOTO, PHOTO, method="cubic"), "method must be one of"),
     ],
 )
-def test_refusals(call, text):
+def test_errors(call, text):
     with pytest.raises(ParameterError, match=text):
         call()
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from dala.errors import DalaError, ParameterError, VideoError
 from dala.media.frame import Frame
-from dala.media.pixels import Pixels, to_bytes
+from dala.media.pixels import Pixels, to_u8
 
 if TYPE_CHECKING:
     from dala.media.video.reader import Reader
@@ -222,7 +222,7 @@ def displayable(picture: ImageLike, device: str | None, *, copy: bool = False) -
     With ``copy``, arrays are copied, because the caller may write to them again.
     """
     if not isinstance(picture, Frame):
-        array = to_bytes(picture, "open_source")
+        array = to_u8(picture, "open_source")
         return cast(Pixels, np.array(array)) if copy else array
     if picture.format in ("nv12", "i420"):
         return picture.to("rgba", device=device)

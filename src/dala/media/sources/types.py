@@ -14,7 +14,7 @@ from dala import resources
 from dala.errors import DalaError, ParameterError
 from dala.media.frame import Frame
 from dala.media.moment import Moment
-from dala.media.pixels import Pixels, plain
+from dala.media.pixels import Pixels, is_rgb_bytes
 from dala.media.sources.feed import Feed, IteratorFeed, TimedPicture, displayable, to_fraction
 from dala.media.sources.player import Player
 from dala.resources import Closing
@@ -225,7 +225,7 @@ class FunctionSource(Source):
             self._seconds = seconds
             try:
                 made: Any = self._function(seconds)
-                if plain(made):
+                if is_rgb_bytes(made):
                     self._picture = made.view()
                 else:
                     self._picture = (

@@ -13,7 +13,7 @@ import numpy as np
 
 from dala.errors import FreedError, ParameterError, ShapeError, VideoError
 from dala.gpu.compute import from_array, from_dlpack
-from dala.media.frame import Frame, pixels_of
+from dala.media.frame import Frame, check_pixels
 from dala.media.video import color
 from dala.media.video.encode import Encoder, default_codec, find_encoder
 from dala.media.video.passthrough import AudioPassthrough
@@ -186,7 +186,7 @@ class Writer(Closing):
         self.frames += 1
 
     def _to_frame(self, data: ImageLike) -> Frame:
-        found = pixels_of(data, _CALL)
+        found = check_pixels(data, _CALL)
         if isinstance(found, np.ndarray) and found.flags.c_contiguous:
             return Frame(from_dlpack(found, device=self._device))
         return Frame(from_array(found, device=self._device))

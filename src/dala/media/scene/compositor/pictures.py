@@ -11,7 +11,7 @@ from dala.gpu.compute import Buffer
 from dala.gpu.compute.composite import Compositor, Picture
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import check_array
-from dala.media.pixels import plain
+from dala.media.pixels import is_rgb_bytes
 
 
 class LivePicture:
@@ -49,7 +49,7 @@ class LivePicture:
 
 def _pixels(source: Any, device: str) -> tuple[Any, bool]:
     """Return u8 pixels of (height, width[, 3 or 4]), and whether they are known to be opaque."""
-    if plain(source):
+    if is_rgb_bytes(source):
         return source, False
     if isinstance(source, Frame):
         if source.format in PLANAR:
