@@ -89,7 +89,7 @@ def pending_commands():
 # running -----------------------------------------------------------------------------------------
 
 
-def test_a_command_is_an_int_that_can_be_waited_for(engine_id):
+def test_command_is_an_int_to_wait_for(engine_id):
     a, out = buffer([1.0, 2.0]), buffer_zeros((2,))
     command = submit(spec("scalar_mul", [a], out, {"scalar": 3.0}))
     assert isinstance(command, int)
@@ -105,7 +105,7 @@ def test_a_command_is_an_int_that_can_be_waited_for(engine_id):
     assert submit({"op": "barrier"}) > command
 
 
-def test_poll_and_wait_take_a_command_or_its_id(engine_id, gate):
+def test_poll_and_wait_accept_a_command_or_its_id(engine_id, gate):
     a, out = buffer([1.0]), buffer_zeros((1,))
     with Stream() as stream:
         command = stream.submit(spec(hooked("gated", [a], out, gate), [a], out))
@@ -136,7 +136,7 @@ def test_copies_and_barriers(engine_id):
     assert read_list(c) == [2.0, 4.0]
 
 
-def test_params_are_those_of_the_moment(engine_id, gate):
+def test_params_are_read_at_submit(engine_id, gate):
     a, out = buffer([1.0]), buffer_zeros((1,))
     params, inputs = {"scalar": 2.0}, [a]
     with Stream(workers=1) as stream:
@@ -152,7 +152,7 @@ def test_params_are_those_of_the_moment(engine_id, gate):
 # order -------------------------------------------------------------------------------------------
 
 
-def test_commands_on_a_common_buffer_keep_their_order(engine_id):
+def test_commands_on_one_buffer_keep_their_order(engine_id):
     a = buffer([1.0, -2.0])
     k = kernel("def ordered(x, *, m=1.0, c=0.0):\n    return x * m + c")
     wanted = np.array([1.0, -2.0], "<f4")
@@ -170,7 +170,7 @@ def test_commands_on_a_common_buffer_keep_their_order(engine_id):
     np.testing.assert_allclose(a.numpy(), wanted, rtol=1e-5)
 
 
-def test_a_writer_waits_for_readers_and_a_reader_for_the_writer(engine_id, gate):
+def test_writers_wait_for_readers_and_readers_for_writers(engine_id, gate):
     a, b, c = buffer([1.0]), buffer_zeros((1,)), buffer_zeros((1,))
     order = []
     reader = hooked("reader", [a], b, lambda: (gate(), order.append("read a")))
@@ -187,7 +187,7 @@ def test_a_writer_waits_for_readers_and_a_reader_for_the_writer(engine_id, gate)
     assert [read_list(x) for x in (b, a, c)] == [[2.0], [1.0], [2.0]]
 
 
-def test_buffers_over_the_same_memory_keep_their_order(engine_id, gate):
+def test_buffers_over_one_memory_keep_their_order(engine_id, gate):
     shared = np.zeros(8, "<f4")
     a, b = from_dlpack(shared[:6]), from_dlpack(shared[4:])
     if not np.shares_memory(np.asarray(a), shared):
@@ -206,7 +206,7 @@ def test_buffers_over_the_same_memory_keep_their_order(engine_id, gate):
     assert shared.tolist() == [0.0] * 4 + [2.0] * 4
 
 
-def test_commands_that_share_nothing_overlap(engine_id):
+def test_independent_commands_overlap(engine_id):
     """Each waits until the others are under way too, so all end only if they do overlap."""
     together = threading.Barrier(3)
     buffers = [(buffer([1.0]), buffer_zeros((1,))) for _ in range(3)]
@@ -226,7 +226,7 @@ def test_readers_of_one_buffer_overlap(engine_id):
     assert [m.error for m in made] == [None, None]
 
 
-def test_realtime_passes_background(engine_id, gate):
+def test_realtime_runs_before_background(engine_id, gate):
     a, order = buffer([1.0]), []
     with Stream(workers=1) as stream:
         blocker = hooked("blocker", [a], a, gate)
@@ -245,7 +245,7 @@ def test_realtime_passes_background(engine_id, gate):
     assert order == ["r1", "r2", "b1", "b2"]
 
 
-def test_a_barrier_waits_for_all_before_and_holds_all_after(engine_id, gate):
+def test_barrier_orders_earlier_and_later_commands(engine_id, gate):
     a, b, order = buffer([1.0]), buffer([1.0]), []
     first = hooked("first", [a], a, lambda: (gate(), order.append("first")))
     second = hooked("second", [b], b, lambda: order.append("second"))
@@ -265,7 +265,7 @@ def test_a_barrier_waits_for_all_before_and_holds_all_after(engine_id, gate):
 # limits ------------------------------------------------------------------------------------------
 
 
-def test_a_full_queue_makes_submit_wait(engine_id, gate):
+def test_submit_waits_while_the_queue_is_full(engine_id, gate):
     a, b = buffer([1.0]), buffer([1.0])
     k = hooked("gated", [a], a, gate)
     other = kernel("def other(x):\n    return x + 1")
@@ -299,7 +299,7 @@ def test_a_full_queue_makes_submit_wait(engine_id, gate):
     assert read_list(b) == [3.0]
 
 
-def test_a_full_queue_is_awaited_in_asyncio(engine_id, gate):
+def test_run_async_awaits_room_in_the_queue(engine_id, gate):
     a, b = buffer([1.0]), buffer([1.0])
     k = hooked("gated", [a], a, gate)
 
@@ -318,7 +318,7 @@ def test_a_full_queue_is_awaited_in_asyncio(engine_id, gate):
     assert read_list(b) == [2.0]
 
 
-def test_closing_refuses_those_who_wait_for_room(engine_id, gate):
+def test_closing_raises_in_threads_that_wait_for_room(engine_id, gate):
     a = buffer([1.0])
     stream = Stream(workers=1, limit=1)
     stream.submit(spec(hooked("gated", [a], a, gate), [a], a))
@@ -352,7 +352,7 @@ def broken():
     raise dala.DeviceError("the device is on fire")
 
 
-def test_an_error_reaches_who_waits_and_leaves_the_rest_running(engine_id):
+def test_error_is_raised_by_every_wait_and_other_commands_run(engine_id):
     a, out = buffer([1.0]), buffer_zeros((1,))
     k = hooked("broken", [a], out, broken)
     with Stream() as stream:
@@ -376,7 +376,7 @@ def test_an_error_reaches_who_waits_and_leaves_the_rest_running(engine_id):
 
 
 @pytest.mark.parametrize("when", ["before the end", "after the end"])
-def test_an_error_that_nobody_can_see_is_logged(engine_id, gate, when, caplog):
+def test_unchecked_error_is_logged(engine_id, gate, when, caplog):
     a = buffer([1.0])
 
     def fail():
@@ -398,7 +398,7 @@ def test_an_error_that_nobody_can_see_is_logged(engine_id, gate, when, caplog):
         poll(number)
 
 
-def test_an_error_that_was_seen_is_not_logged(engine_id, caplog):
+def test_checked_error_is_not_logged(engine_id, caplog):
     a = buffer([1.0])
     with Stream() as stream:
         command = stream.submit(spec(hooked("broken", [a], a, broken), [a], a))
@@ -413,7 +413,7 @@ async def awaited(command):
 
 
 @pytest.mark.parametrize("kind", [MemoryError, ZeroDivisionError, TimeoutError, KeyError])
-def test_foreign_errors_keep_their_type_and_are_noted(engine_id, kind):
+def test_other_exceptions_keep_their_type_and_get_a_note(engine_id, kind):
     def fail():
         raise kind("no more")
 
@@ -426,7 +426,7 @@ def test_foreign_errors_keep_their_type_and_are_noted(engine_id, kind):
     assert caught.value.__notes__ == [f"in command {bad:d}, run_kernel('broken')"]
 
 
-def test_an_error_keeps_no_buffer(engine_id, dala_device):
+def test_error_keeps_no_buffer_alive(engine_id, dala_device):
     def bytes_now():
         gc.collect()
         return dala.diagnostics()["objects"]["buffer"]["by_engine"].get(dala_device)
@@ -443,7 +443,7 @@ def test_an_error_keeps_no_buffer(engine_id, dala_device):
     assert bad.error is not None
 
 
-def test_freeing_a_buffer_too_early_is_an_error_and_letting_go_of_it_is_not(engine_id, gate):
+def test_freeing_a_pending_buffer_fails_and_dropping_it_does_not(engine_id, gate):
     a, out = buffer([1.0]), buffer_zeros((1,))
     k = hooked("gated", [a], a, gate)
     with Stream(workers=1) as stream:
@@ -501,7 +501,7 @@ def refusals():
     yield {"op": "copy_buffer", "src": freed, "dst": a}, dala.FreedError, "src of copy_buffer"
 
 
-def test_bad_specs_are_refused_when_submitted(engine_id):
+def test_submit_refuses_invalid_specs(engine_id):
     before = pending_commands()
     for bad, error, message in refusals():
         with pytest.raises(error, match=message):
@@ -509,13 +509,13 @@ def test_bad_specs_are_refused_when_submitted(engine_id):
     assert pending_commands() == before
 
 
-def test_an_output_that_is_also_an_image_input_is_refused(engine_id):
+def test_submit_refuses_an_image_input_as_output(engine_id):
     image = buffer_zeros((4, 4, 4), "u8")
     with pytest.raises(dala.ShapeMismatch, match="output must not be the input 'img'"):
         submit(spec("sharpen", [image], image))
 
 
-def test_bad_arguments(engine_id):
+def test_invalid_arguments(engine_id):
     with pytest.raises(dala.ParameterError, match="priority must be 'realtime' or 'background'"):
         submit({"op": "barrier"}, "urgent")
     for wrong in (0, -1, 1.5, "2", True):
@@ -540,7 +540,7 @@ def test_bad_arguments(engine_id):
 # nothing stays behind ----------------------------------------------------------------------------
 
 
-def test_dropped_commands_leave_nothing(engine_id, dala_device):
+def test_dropped_commands_release_everything(engine_id, dala_device):
     def counts():
         gc.collect()
         found = dala.diagnostics()
@@ -560,7 +560,7 @@ def test_dropped_commands_leave_nothing(engine_id, dala_device):
     assert counts() == before
 
 
-def test_pending_commands_are_counted(engine_id, gate, dala_device):
+def test_diagnostics_counts_pending_commands(engine_id, gate, dala_device):
     a = buffer([1.0])
     with Stream(workers=1) as stream:
         before = pending_commands()
@@ -573,7 +573,7 @@ def test_pending_commands_are_counted(engine_id, gate, dala_device):
         assert pending_commands() == before
 
 
-def test_a_stream_that_nobody_holds_finishes_and_goes(engine_id):
+def test_dropped_stream_finishes_its_commands(engine_id):
     a, out = buffer([1.0]), buffer_zeros((1,))
     stream = Stream(workers=2)
     command = stream.submit(spec("scalar_mul", [a], out, {"scalar": 4.0}))
@@ -588,7 +588,7 @@ def test_a_stream_that_nobody_holds_finishes_and_goes(engine_id):
         assert not thread.is_alive()
 
 
-def test_old_ids_are_forgotten(engine_id, monkeypatch):
+def test_old_ids_are_unknown(engine_id, monkeypatch):
     monkeypatch.setattr(commands, "_ended", {})
     monkeypatch.setattr(commands, "REMEMBERED", 3)
     with Stream(workers=1) as stream:
@@ -602,13 +602,13 @@ def test_old_ids_are_forgotten(engine_id, monkeypatch):
 # asyncio and threads -----------------------------------------------------------------------------
 
 
-def test_the_twins_take_the_same_arguments():
+def test_sync_and_async_calls_have_the_same_signature():
     twin, plain = inspect.signature(run_kernel_async), inspect.signature(run_kernel)
     assert twin.parameters == plain.parameters
     assert inspect.iscoroutinefunction(run_kernel_async)
 
 
-def test_a_hundred_commands_at_once_in_asyncio(engine_id):
+def test_many_commands_in_asyncio(engine_id):
     buffers = [(buffer([float(n), 1.0]), buffer_zeros((2,))) for n in range(100)]
 
     async def main():
@@ -622,7 +622,7 @@ def test_a_hundred_commands_at_once_in_asyncio(engine_id):
     assert [read_list(out) for _, out in buffers] == [[2.0 * n, 2.0] for n in range(100)]
 
 
-def test_errors_reach_the_coroutine(engine_id):
+def test_errors_are_raised_in_the_coroutine(engine_id):
     a = buffer([1.0])
 
     async def main():
@@ -634,7 +634,7 @@ def test_errors_reach_the_coroutine(engine_id):
     asyncio.run(main())
 
 
-def test_a_cancelled_task_does_not_cancel_the_work(engine_id, gate):
+def test_cancelled_task_does_not_cancel_the_work(engine_id, gate):
     a = buffer([1.0])
 
     async def main(command):
@@ -671,7 +671,7 @@ def test_many_threads_submit(engine_id, dala_device):
     assert read_list(total) == [float(turns * sum(range(threads)))] * 4
 
 
-def test_python_runs_while_a_kernel_does():
+def test_gil_is_free_while_a_kernel_runs():
     """Counts on this thread while native code runs on another.
 
     Threads change over only where one of them lets go of the GIL: this one does after every count,
@@ -737,7 +737,7 @@ print("left", flush=True)
 
 
 @pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "a.clear(); del stream, k"])
-def test_leaving_with_work_in_flight_is_clean(engine_id, dala_device, ending):
+def test_exit_with_pending_work_is_clean(engine_id, dala_device, ending):
     size = 12 if engine_id == "reference" else 16
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", EXIT.format(device=dala_device, size=size) + ending],
@@ -785,7 +785,7 @@ sys.exit(status or a.read_list() != [4.0])
 
 
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="this system has no fork")
-def test_a_forked_child_starts_afresh():
+def test_forked_child_starts_with_an_empty_queue():
     done = subprocess.run(
         [sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120, check=False
     )

@@ -54,7 +54,7 @@ SHAPES = [(), (1,), (7,), (3, 5), (2, 3, 4), (1, 1, 1, 2), (0,), (3, 0, 2)]
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", NUMPY)
-def test_any_shape_of_any_dtype(engine_id, dtype, shape):
+def test_every_dtype_and_shape(engine_id, dtype, shape):
     with needs(dtype):
         a = sample(dtype, shape)
         b = from_array(a)
@@ -70,7 +70,7 @@ def test_any_shape_of_any_dtype(engine_id, dtype, shape):
 
 
 @pytest.mark.parametrize("dtype", NUMPY)
-def test_zeros_are_zeros_even_where_memory_was_used_before(engine_id, dtype):
+def test_zeros_in_reused_memory(engine_id, dtype):
     with needs(dtype):
         for _ in range(3):
             used = from_array(np.full(1000, 7, NUMPY[dtype]))
@@ -80,12 +80,12 @@ def test_zeros_are_zeros_even_where_memory_was_used_before(engine_id, dtype):
             assert not any(read(b))
 
 
-def test_zeros_are_f32_unless_told(engine_id):
+def test_zeros_default_to_f32(engine_id):
     assert buffer_zeros((2, 2)).dtype == "f32"
     assert buffer_zeros((0, 5)).nbytes == 0
 
 
-def test_numpy_names_are_dtypes_too(engine_id):
+def test_numpy_names_of_dtypes(engine_id):
     assert buffer([1, 2], dtype="uint8").dtype == "u8"
     assert buffer([1, 2], dtype=np.int32).dtype == "s32"
     assert buffer_zeros((1,), "float32").dtype == "f32"
@@ -94,7 +94,7 @@ def test_numpy_names_are_dtypes_too(engine_id):
 # ways in --------------------------------------------------------------------------------------
 
 
-def test_lists_nested_and_flat(engine_id):
+def test_nested_and_flat_lists(engine_id):
     flat = buffer([1, 2, 3, 4, 5, 6], shape=(2, 3), dtype="s32")
     nested = buffer([[1, 2, 3], [4, 5, 6]], dtype="s32")
     assert flat.shape == nested.shape == (2, 3)
@@ -106,7 +106,7 @@ def test_lists_nested_and_flat(engine_id):
     assert buffer(2.5, shape=()).shape == ()
 
 
-def test_ints_of_64_bits_are_kept_exactly(engine_id):
+def test_64_bit_ints_are_exact(engine_id):
     with needs("s64"):
         values = [2**63 - 1, -(2**63), 2**53 + 1]
         assert read_list(buffer(values, dtype="s64")) == values
@@ -117,14 +117,14 @@ def test_ints_of_64_bits_are_kept_exactly(engine_id):
     ("values", "dtype"),
     [([256], "u8"), ([-1], "u8"), ([2**31], "s32"), ([-1], "u32"), ([2**32], "u32")],
 )
-def test_integers_out_of_range_are_refused(engine_id, values, dtype):
+def test_integers_out_of_range_raise(engine_id, values, dtype):
     with pytest.raises(dala.OutOfRange):
         buffer(values, dtype=dtype)
     with pytest.raises(dala.OutOfRange):
         buffer(np.array(values, "<i8"), dtype=dtype)
 
 
-def test_arrays_that_are_not_contiguous(engine_id):
+def test_noncontiguous_arrays(engine_id):
     a = np.arange(24, dtype="<f4").reshape(4, 6)
     for view in (a.T, a[::2], a[:, ::-1], a[1:3, 2:5], np.broadcast_to(a[0], (3, 6))):
         b = from_array(view)
@@ -133,13 +133,13 @@ def test_arrays_that_are_not_contiguous(engine_id):
         assert read(buffer(view)) == view.tobytes()
 
 
-def test_arrays_of_the_other_byte_order(engine_id):
+def test_big_endian_arrays(engine_id):
     a = np.array([1.5, -2.0, 3e10], ">f4")
     assert read(from_array(a)) == a.astype("<f4").tobytes()
     assert read(buffer(np.array([1, 70000], ">i4"), dtype="s32")) == b"\1\0\0\0\x70\x11\1\0"
 
 
-def test_arrays_of_other_dtypes_are_converted_when_a_dtype_is_given(engine_id):
+def test_dtype_converts_arrays(engine_id):
     assert read_list(buffer(np.array([1, 2], "<i8"), dtype="f32")) == [1.0, 2.0]
     assert read_list(buffer(np.array([0.5, 2.0], "<f8"), dtype="f32")) == [0.5, 2.0]
     assert read_list(buffer(np.array([1, 255], "<i2"), dtype="u8")) == [1, 255]
@@ -170,14 +170,14 @@ def test_raw_bytes_of_every_dtype(engine_id, dtype):
             assert read(b) == a.tobytes()
 
 
-def test_raw_bytes_are_u8_unless_told(engine_id):
+def test_raw_bytes_default_to_u8(engine_id):
     b = buffer_from_binary(b"\1\2\3\4", (2, 2))
     assert b.dtype == "u8"
     assert read_list(b) == [1, 2, 3, 4]
     assert buffer_from_binary(b"", (0,)).nbytes == 0
 
 
-def test_raw_bytes_of_the_wrong_length_are_refused(engine_id):
+def test_raw_bytes_of_the_wrong_length_raise(engine_id):
     with pytest.raises(dala.ShapeError):
         buffer_from_binary(b"\1\2\3", (2, 2))
     with pytest.raises(dala.ShapeError):
@@ -207,7 +207,7 @@ def test_dlpack_of_views_and_empty_arrays(engine_id):
 # ways out -------------------------------------------------------------------------------------
 
 
-def test_numpy_sees_a_buffer_as_an_array(engine_id):
+def test_asarray_of_a_buffer(engine_id):
     a = np.arange(6, dtype="<f4").reshape(2, 3)
     b = from_array(a)
     assert np.array_equal(np.asarray(b), a)
@@ -218,13 +218,13 @@ def test_numpy_sees_a_buffer_as_an_array(engine_id):
     assert read(b) == a.tobytes()
 
 
-def test_read_binary_is_flat_bytes(engine_id):
+def test_read_binary_returns_flat_bytes(engine_id):
     view = read_binary(buffer([[1.0, 2.0], [3.0, 4.0]]))
     assert isinstance(view, memoryview)
     assert (view.format, view.nbytes, view.ndim) == ("B", 16, 1)
 
 
-def test_to_array_can_reshape_and_convert(engine_id):
+def test_to_array_reshapes_and_converts(engine_id):
     b = buffer([1, 2, 3, 4, 5, 6], dtype="s32")
     assert to_array(b, shape=(2, 3)).tolist() == [[1, 2, 3], [4, 5, 6]]
     assert to_array(b, dtype="f64").dtype == np.float64
@@ -232,7 +232,7 @@ def test_to_array_can_reshape_and_convert(engine_id):
         to_array(b, shape=(4, 2))
 
 
-def test_a_copy_taken_before_a_run_keeps_the_old_numbers(engine_id):
+def test_copy_does_not_change_with_later_runs(engine_id):
     b = buffer([1.0, 2.0])
     before = read(b)
     run_kernel("scalar_mul", [b], b, {"scalar": 10.0})
@@ -243,7 +243,7 @@ def test_a_copy_taken_before_a_run_keeps_the_old_numbers(engine_id):
 # sharing memory -------------------------------------------------------------------------------
 
 
-def test_memory_is_shared_where_it_is_the_hosts(engine_id):
+def test_host_memory_is_shared(engine_id):
     b = buffer([1.0, 2.0, 3.0])
     views = (read_binary(b), np.asarray(b), np.from_dlpack(b), to_array(b))
     shared = {address(view) for view in views}
@@ -257,7 +257,7 @@ def test_memory_is_shared_where_it_is_the_hosts(engine_id):
         assert read_list(b) == [2.0, 4.0, 6.0]
 
 
-def test_arrays_from_elsewhere_are_shared_through_dlpack(engine_id):
+def test_dlpack_shares_memory(engine_id):
     a = np.arange(64, dtype="<f4")
     b = from_dlpack(a)
     if engine_id in SHARED:
@@ -271,7 +271,7 @@ def test_arrays_from_elsewhere_are_shared_through_dlpack(engine_id):
         assert read_list(b)[0] == 0
 
 
-def test_memory_lent_for_reading_is_never_written(engine_id):
+def test_read_only_memory_is_never_written(engine_id):
     a = np.arange(64, dtype="<f4")
     a.flags.writeable = False
     b = from_dlpack(a)
@@ -281,7 +281,7 @@ def test_memory_lent_for_reading_is_never_written(engine_id):
     assert a.tolist() == list(range(64))
 
 
-def test_a_buffer_keeps_the_memory_it_shares_alive(engine_id):
+def test_buffer_keeps_shared_memory_alive(engine_id):
     a = np.arange(10_000, dtype="<i4")
     expected = a.tobytes()
     b = from_dlpack(a)
@@ -291,7 +291,7 @@ def test_a_buffer_keeps_the_memory_it_shares_alive(engine_id):
     assert read(b) == expected
 
 
-def test_buffer_copies_what_it_is_given(engine_id):
+def test_buffer_copies_its_data(engine_id):
     a = np.arange(4, dtype="<f4")
     data = bytearray(4)
     b, c = buffer(a), buffer_from_binary(data, (4,))
@@ -336,7 +336,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_every_way_to_free_can_be_repeated(engine_id, end):
+def test_freeing_twice_is_allowed(engine_id, end):
     b = buffer([1.0])
     end(b)
     end(b)
@@ -345,7 +345,7 @@ def test_every_way_to_free_can_be_repeated(engine_id, end):
         read(b)
 
 
-def test_a_with_block_frees_at_its_end(engine_id):
+def test_with_block_frees_at_its_end(engine_id):
     with buffer([1.0, 2.0]) as b:
         assert read_list(b) == [1.0, 2.0]
     with pytest.raises(dala.FreedError):
@@ -362,7 +362,7 @@ def test_views_taken_before_free_stay_valid(engine_id):
         assert np.frombuffer(view, "<i4").tolist() == list(range(1000))
 
 
-def test_freeing_an_input_right_after_a_run(engine_id):
+def test_freeing_an_input_after_a_run(engine_id):
     a, out = buffer([1.0, 2.0]), buffer_zeros((2,))
     run_kernel("scalar_mul", [a], out, {"scalar": 3.0})
     a.free()
@@ -386,7 +386,7 @@ def test_several_reads_in_flight(engine_id):
         assert np.frombuffer(future.result(), "<f4").tolist() == [i] * 100
 
 
-def test_a_read_sees_what_was_there_when_it_was_asked_for(engine_id):
+def test_async_read_returns_the_contents_at_the_call(engine_id):
     b = buffer([1.0, 2.0])
     first = b.read_async()
     run_kernel("scalar_mul", [b], b, {"scalar": 10.0})
@@ -395,7 +395,7 @@ def test_a_read_sees_what_was_there_when_it_was_asked_for(engine_id):
     assert np.frombuffer(first.result(), "<f4").tolist() == [1.0, 2.0]
 
 
-def test_reads_can_be_awaited(engine_id):
+def test_await_a_read(engine_id):
     async def several():
         buffers = [buffer([i, i + 1], dtype="s32") for i in range(10)]
         one = await buffers[0].read_async()
@@ -406,7 +406,7 @@ def test_reads_can_be_awaited(engine_id):
     assert got == [[i, i + 1] for i in range(10)]
 
 
-def test_a_read_can_be_asked_whether_it_is_done(engine_id):
+def test_done_of_a_read(engine_id):
     future = buffer([1.0]).read_async()
     future.result()
     assert future.done()
@@ -425,7 +425,7 @@ def test_moving_to_another_device_and_back(engine_id, dala_device):
     assert read_list(back) == [2, 4, 6, 8]
 
 
-def test_a_buffer_can_be_made_on_a_named_device(dala_device):
+def test_device_argument(dala_device):
     with dala.device("reference"):
         made = [
             buffer([1.0], device=dala_device),
@@ -438,7 +438,7 @@ def test_a_buffer_can_be_made_on_a_named_device(dala_device):
         assert b.device == dala_device
 
 
-def test_buffers_of_two_devices_are_not_mixed(engine_id, dala_device):
+def test_buffers_of_two_devices_raise(engine_id, dala_device):
     other = "reference" if dala_device != "reference" else "cpu"
     a, b, out = buffer([1.0]), buffer([1.0], device=other), buffer([7.0])
     with pytest.raises(dala.DeviceMismatch, match="to\\("):

@@ -78,7 +78,7 @@ def one_by_one(data, chain):
 
 
 @pytest.mark.parametrize("chain", list(itertools.permutations(KERNELS, 2)), ids="-".join)
-def test_two_stages_melted_are_two_stages(engine_id, chain):
+def test_fusing_two_stages_does_not_change_the_result(engine_id, chain):
     data = photo()
     melted, passes = filtered(data, chain, transient=True)
     kept, steps = filtered(data, chain, transient=False)
@@ -106,7 +106,7 @@ def test_a_long_chain(engine_id, channels, dtype):
 
 
 @pytest.mark.parametrize("channels", [3, 4])
-def test_forms_that_differ_stay_apart_in_one_pass(engine_id, channels):
+def test_different_forms_run_in_one_pass(engine_id, channels):
     """Tables, sums and mixed channels in turn: on the cpu each is a stage of a window."""
     chain = ("brightness", "grayscale", "vignette", "contrast", "invert", "sharpen", "contrast")
     data = photo(channels)
@@ -132,7 +132,7 @@ def test_buffers_of_the_caller_are_written(engine_id):
     free_pipeline(p)
 
 
-def test_parameters_change_between_runs_without_new_code(engine_id):
+def test_new_parameters_compile_nothing(engine_id):
     a = from_array(np.arange(6, dtype=np.float32))
     t, out = buffer_zeros(6, transient=True), buffer_zeros(6)
     p = Pipeline()
@@ -148,7 +148,7 @@ def test_parameters_change_between_runs_without_new_code(engine_id):
     assert a.engine.stats().get("pipelines", 0) + a.engine.stats().get("compiled", 0) == code
 
 
-def test_a_diamond_of_custom_kernels(engine_id):
+def test_diamond_of_custom_kernels(engine_id):
     Kernel.register("diamond_root", "def diamond_root(x): return x * 2 + 1")
     Kernel.register("diamond_left", "def diamond_left(x): return x * x")
     Kernel.register("diamond_join", "def diamond_join(a, b, c): return a + b * 10 - c")
@@ -166,7 +166,7 @@ def test_a_diamond_of_custom_kernels(engine_id):
     assert p.passes == 1
 
 
-def test_loops_and_branches_melt_too(engine_id):
+def test_loops_and_branches_are_fused(engine_id):
     Kernel.register(
         "melt_steps",
         "def melt_steps(x, *, n: int = 3):\n"
@@ -206,7 +206,7 @@ def test_copies_and_barriers_keep_the_order(engine_id):
 
 
 @pytest.mark.parametrize("first", ["sharpen", "brightness"])
-def test_two_buffers_over_one_memory_are_not_melted_together(engine_id, first):
+def test_two_buffers_over_one_memory_are_not_fused(engine_id, first):
     data = photo()
     expected, _ = filtered(data, (first, "invert"), transient=False)
     source, target = from_dlpack(data), from_dlpack(data)
@@ -242,7 +242,7 @@ def test_submitted_and_awaited(engine_id):
         p.submit()
 
 
-def test_parameters_are_those_of_the_moment_of_the_submit(engine_id):
+def test_submit_reads_the_parameters(engine_id):
     source, out = from_array(np.full((2, 2, 4), 10, np.uint8)), buffer_zeros((2, 2, 4), "u8")
     kept = buffer_zeros((2, 2, 4), "u8")
     p = Pipeline().add(stage("brightness", [source], out, value=20 / 255))
@@ -283,7 +283,7 @@ def test_steady_runs_allocate_nothing(engine_id):
     assert dala.diagnostics() == made
 
 
-def test_an_animated_operation_compiles_nothing_and_stays_right(engine_id):
+def test_animated_parameters_of_an_operation_compile_nothing(engine_id):
     data = photo()
     source, out = from_array(data), zeros(data)
     between, root = (buffer_zeros(data.shape, "u8", transient=True) for _ in range(2))

@@ -10,7 +10,7 @@ from dala.gpu import compute
 from dala.gpu.compute import Image, buffer, buffer_zeros, kernel, read, read_list, run_kernel
 
 
-def test_a_buffer_gives_back_what_it_was_given(engine_id):
+def test_buffer_round_trip(engine_id):
     b = buffer([1.0, 2.0, 3.0, 4.0], shape=(2, 2))
     assert b.shape == (2, 2)
     assert b.dtype == "f32"
@@ -19,7 +19,7 @@ def test_a_buffer_gives_back_what_it_was_given(engine_id):
     assert read(b) == np.array([1, 2, 3, 4], "<f4").tobytes()
 
 
-def test_a_built_in_kernel_adds(engine_id):
+def test_built_in_kernel(engine_id):
     out = buffer_zeros((3,))
     run_kernel("elementwise_add", [buffer([1.0, 2.0, 3.0]), buffer([10.0, 20.0, 30.0])], out)
     assert read_list(out) == [11.0, 22.0, 33.0]
@@ -30,7 +30,7 @@ def test_kernels_are_listed(engine_id):
     assert {"relu", "elementwise_add", "sigmoid"} <= set(compute.kernels())
 
 
-def test_a_python_function_is_a_kernel(engine_id):
+def test_kernel_from_a_python_function(engine_id):
     @kernel
     def double_positive(x, *, amount=2.0):
         if x > 0:
@@ -44,7 +44,7 @@ def test_a_python_function_is_a_kernel(engine_id):
     assert read_list(out) == [0.0, 5.0, 40.0]
 
 
-def test_a_kernel_reads_its_neighbours(engine_id):
+def test_kernel_reads_neighbors(engine_id):
     @kernel
     def right_hand(img: Image):
         return img[1, 0]
@@ -54,14 +54,14 @@ def test_a_kernel_reads_its_neighbours(engine_id):
     assert read_list(out) == [20, 30, 30]
 
 
-def test_nothing_is_written_when_the_call_is_wrong(engine_id):
+def test_refused_call_writes_nothing(engine_id):
     out = buffer([7.0, 7.0])
     with pytest.raises(dala.ShapeMismatch):
         run_kernel("elementwise_add", [buffer([1.0, 2.0]), buffer([1.0, 2.0, 3.0])], out)
     assert read_list(out) == [7.0, 7.0]
 
 
-def test_work_runs_where_it_was_asked_to(engine_id, dala_device):
+def test_work_runs_on_the_chosen_device(engine_id, dala_device):
     info = compute.device_info()
     assert info["backend"] == dala_device.partition(":")[0]
     assert isinstance(info["name"], str)

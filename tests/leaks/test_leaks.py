@@ -53,7 +53,7 @@ def make(count=MANY):
     return [buffer_zeros((i + 1, 4)) for i in range(count)]
 
 
-def test_what_is_alive_is_counted(counts):
+def test_live_buffers_are_counted(counts):
     before = counts()
     made = make()
     after = counts()
@@ -104,16 +104,16 @@ def twice(buffers):
 
 
 @pytest.mark.parametrize(
-    "let_go", [by_del, by_free, by_close, by_with, by_cycle, by_another_thread, free_many, twice]
+    "release", [by_del, by_free, by_close, by_with, by_cycle, by_another_thread, free_many, twice]
 )
-def test_buffers_are_given_back(counts, let_go):
+def test_buffers_are_freed(counts, release):
     before = counts()
     made = make()
-    let_go(made)
+    release(made)
     assert counts() == before
 
 
-def test_running_kernels_leaves_nothing(counts):
+def test_kernels_leak_nothing(counts):
     a, b, out = buffer([1.0, 2.0]), buffer([3.0, 4.0]), buffer_zeros((2,))
     run_kernel("elementwise_add", [a, b], out)
     before = counts()
@@ -124,7 +124,7 @@ def test_running_kernels_leaves_nothing(counts):
     assert counts() == before
 
 
-def test_outputs_that_a_call_makes_are_given_back(counts):
+def test_new_outputs_are_freed(counts):
     before = counts()
     half = kernel("def half(x):\n    return x * 0.5")
     a = buffer([1.0, 2.0])
@@ -134,7 +134,7 @@ def test_outputs_that_a_call_makes_are_given_back(counts):
     assert counts() == before
 
 
-def test_a_refused_call_leaves_nothing(counts):
+def test_refused_call_leaks_nothing(counts):
     before = counts()
     for _ in range(MANY):
         with pytest.raises(dala.ShapeError):
@@ -146,14 +146,14 @@ def test_a_refused_call_leaves_nothing(counts):
     assert counts() == before
 
 
-def test_moving_between_devices_leaves_nothing(counts, dala_device):
+def test_moving_between_devices_leaks_nothing(counts, dala_device):
     before = counts()
     for _ in range(MANY):
         buffer_zeros((8,), device="reference").to(dala_device).to("reference")
     assert counts() == before
 
 
-def test_reads_in_flight_leave_nothing(counts):
+def test_async_reads_leak_nothing(counts):
     before = counts()
     futures = [buffer([1.0, 2.0]).read_async() for _ in range(MANY)]
     for future in futures:
@@ -169,7 +169,7 @@ def test_views_keep_memory_but_not_the_buffer(counts):
     assert all(not np.asarray(view).any() for view in views)
 
 
-def test_memory_shared_through_dlpack_is_let_go(counts):
+def test_dlpack_memory_is_released(counts):
     before = counts()
     arrays = [np.zeros(100, "<f4") for _ in range(MANY)]
     watched = [weakref.ref(a) for a in arrays]
@@ -181,7 +181,7 @@ def test_memory_shared_through_dlpack_is_let_go(counts):
     assert counts() == before
 
 
-def test_kernels_are_forgotten_when_unregistered(engine_id):
+def test_unregistered_kernels_are_freed(engine_id):
     before = kernels()
     a, out = buffer([1.0]), buffer_zeros((1,))
     watched = []
@@ -198,7 +198,7 @@ def test_kernels_are_forgotten_when_unregistered(engine_id):
     assert [w() for w in watched] == [None] * len(watched)
 
 
-def test_replacing_a_kernel_forgets_the_old_one(engine_id):
+def test_replaced_kernels_are_freed(engine_id):
     before = kernels()
     watched = []
     for i in range(5):

@@ -72,7 +72,7 @@ def a_stencil_into_pointwise():
     return chain("sharpen", "brightness", "invert"), 1
 
 
-def pointwise_round_a_stencil():
+def pointwise_around_a_stencil():
     return chain("brightness", "sharpen", "grayscale"), 1
 
 
@@ -111,7 +111,7 @@ def a_diamond():
     return p, 1
 
 
-def one_read_by_two_that_stay():
+def one_buffer_read_by_two_passes():
     p, source, root = Pipeline(), picture(), between()
     p.add(stage("brightness", [source], root))
     p.add(stage("invert", [root], picture()))
@@ -119,7 +119,7 @@ def one_read_by_two_that_stay():
     return p, 3
 
 
-def a_source_overwritten_meanwhile():
+def a_source_overwritten_in_between():
     p, source, root, out = Pipeline(), picture(), between(), picture()
     p.add(stage("brightness", [source], root))
     p.add(stage("invert", [picture()], source))
@@ -186,15 +186,15 @@ SHAPES = [
     five_pointwise,
     pointwise_into_a_stencil,
     a_stencil_into_pointwise,
-    pointwise_round_a_stencil,
+    pointwise_around_a_stencil,
     two_stencils,
     pointwise_between_two_stencils,
     buffers_of_the_caller,
     a_barrier,
     a_copy,
     a_diamond,
-    one_read_by_two_that_stay,
-    a_source_overwritten_meanwhile,
+    one_buffer_read_by_two_passes,
+    a_source_overwritten_in_between,
     in_place,
     there_and_back_over_a_barrier,
     an_operation_between_pointwise_stages,
@@ -216,7 +216,7 @@ def test_passes(shape, runs):
 
 
 # the object -----------------------------------------------------------------------------------
-def test_stages_are_told_as_given():
+def test_stages_lists_the_specs():
     a, b, c = picture(), picture(), picture()
     specs = [
         stage("brightness", [a], b, value=0.5),
@@ -241,7 +241,7 @@ def test_explain_names_stages_passes_bytes_and_times():
     assert " ms" in p.explain()
 
 
-def test_a_closed_pipeline_is_of_no_more_use():
+def test_closed_pipeline_raises():
     p = chain("brightness")
     with p:
         p.run()
@@ -276,7 +276,7 @@ def test_a_closed_pipeline_is_of_no_more_use():
         ),
     ],
 )
-def test_a_spec_of_no_use(spec, message):
+def test_invalid_spec(spec, message):
     p = Pipeline()
     with pytest.raises((errors.ParameterError, errors.ArityError)) as caught:
         p.add(spec)
@@ -284,7 +284,7 @@ def test_a_spec_of_no_use(spec, message):
     assert p.stage_count == 0
 
 
-def test_a_stage_is_checked_when_added():
+def test_add_checks_the_stage():
     p = Pipeline()
     with pytest.raises(errors.UnknownKernel, match=r"Pipeline\.add: no kernel 'blurr'"):
         p.add(stage("blurr", [picture()], picture()))
@@ -304,7 +304,7 @@ def test_a_stage_is_checked_when_added():
     assert p.stage_count == 0
 
 
-def test_a_buffer_freed_later_is_refused_before_anything_runs():
+def test_freed_buffer_raises_before_anything_runs():
     a, b, c = picture(), picture(), picture()
     p = Pipeline().add(stage("invert", [a], b)).add(stage("invert", [b], c))
     c.free()
@@ -314,7 +314,7 @@ def test_a_buffer_freed_later_is_refused_before_anything_runs():
     assert len(a.engine.calls("run")) == before
 
 
-def test_a_cycle_is_refused():
+def test_cycle_is_refused():
     a, b, c = picture(), picture(), picture()
     p = Pipeline().add(stage("invert", [a], b)).add(stage("sharpen", [b], c))
     with pytest.raises(errors.ParameterError, match="stage 'contrast' closes a cycle"):
@@ -326,14 +326,14 @@ def test_a_cycle_is_refused():
     assert p.stage_count == 4
 
 
-def test_a_buffer_may_serve_twice():
+def test_buffer_used_twice():
     a, b, c, d, t = (picture() for _ in range(5))
     p = Pipeline().add(stage("invert", [a], t)).add(stage("invert", [t], b))
     p.add(stage("invert", [c], t)).add(stage("invert", [t], d))
     assert p.stage_count == 4
 
 
-def test_a_transient_buffer_is_written_before_it_is_read():
+def test_transient_buffer_must_be_written_first():
     t = between()
     with pytest.raises(errors.ParameterError, match="which no earlier stage writes"):
         Pipeline().add(stage("invert", [t], picture()))
@@ -347,7 +347,7 @@ def test_two_devices_in_one_pipeline():
         p.add(other)
 
 
-def test_parameters_of_a_stage_that_has_none():
+def test_set_params_of_a_barrier():
     p = Pipeline().add({"op": "barrier"})
     with pytest.raises(errors.ParameterError, match=r"stage 0 \(barrier\) has no parameters"):
         p.set_params(0, value=1)

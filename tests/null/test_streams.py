@@ -56,7 +56,7 @@ def enqueued(stream, engine, wanted):
     pytest.fail(f"{wanted} commands were never enqueued")
 
 
-def test_what_follows_is_enqueued_before_the_device_is_done(engine):
+def test_followers_are_enqueued_before_the_device_is_done(engine):
     a, b = make(engine), make(engine)
     with Stream(workers=2) as stream:
         first = stream.submit(spec(a, b))
@@ -77,7 +77,7 @@ def test_what_follows_is_enqueued_before_the_device_is_done(engine):
     assert runs[0] == runs[1][::-1]
 
 
-def test_one_wait_serves_all_that_came_meanwhile(engine):
+def test_one_wait_serves_all_enqueued_commands(engine):
     with Stream(workers=2) as stream:
         made = [stream.submit(spec(make(engine), make(engine)))]
         assert engine.asked.acquire(timeout=LONG)
@@ -89,7 +89,7 @@ def test_one_wait_serves_all_that_came_meanwhile(engine):
     assert len(made) == 6
 
 
-def test_no_more_than_some_are_enqueued_and_realtime_passes_the_rest(engine):
+def test_enqueued_commands_are_limited_and_realtime_goes_first(engine):
     order = [make(engine) for _ in range(DEPTH + 5)]
     with Stream(workers=2) as stream:
         stream.submit(spec(make(engine), make(engine)))
@@ -106,7 +106,7 @@ def test_no_more_than_some_are_enqueued_and_realtime_passes_the_rest(engine):
     assert len(outputs) == len(order) + 2
 
 
-def test_an_error_of_the_device_names_those_it_may_be_about(engine):
+def test_device_error_names_the_commands_that_ran_together(engine):
     with Stream(workers=2) as stream:
         first = stream.submit(spec(make(engine), make(engine)))
         assert engine.asked.acquire(timeout=LONG)
@@ -128,7 +128,7 @@ def test_an_error_of_the_device_names_those_it_may_be_about(engine):
         stream.submit(spec(make(engine), make(engine))).result(LONG)
 
 
-def test_a_plain_call_beside_a_stream_waits_for_nothing(engine):
+def test_plain_call_does_not_wait_for_a_stream(engine):
     a, b = make(engine), make(engine)
     with Stream(workers=1) as stream:
         stream.submit(spec(a, b))

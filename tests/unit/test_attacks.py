@@ -118,7 +118,7 @@ def attacks() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "text"), attacks(), ids=[n for n, _ in attacks()])
-def test_an_attack_is_refused(name, text, tmp_path):
+def test_attack_is_refused(name, text, tmp_path):
     canary = tmp_path / "canary"
     if "{canary}" in text or "{{" in text:
         text = text.replace("{canary}", str(canary)).replace("{{", "{").replace("}}", "}")
@@ -137,7 +137,7 @@ def test_an_attack_is_refused(name, text, tmp_path):
         Kernel.unregister("attack")
 
 
-def test_what_is_refused_when_declared_leaves_nothing_behind():
+def test_refused_kernel_is_not_registered():
     with pytest.raises(KernelSyntaxError):
         Kernel.register("leftover", "def leftover(x): return open(x)")
     assert "leftover" not in kernels()
@@ -154,7 +154,7 @@ def test_growth_through_helpers_is_bounded():
     Kernel.unregister("fuse")
 
 
-def test_kernels_cannot_call_one_another_in_a_circle():
+def test_recursive_kernels_are_refused():
     Kernel.register("ping", "def ping(x): return x")
     Kernel.register("pong", "def pong(x): return ping(x)")
     Kernel.register("ping", "def ping(x): return pong(x)")
@@ -213,13 +213,13 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize(("text", "message"), MESSAGES)
-def test_the_message_shows_line_caret_and_advice(text, message):
+def test_message_shows_line_caret_and_advice(text, message):
     with pytest.raises(KernelSyntaxError) as caught:
         Kernel.register("f", text)
     assert str(caught.value) == message
 
 
-def test_a_function_is_shown_with_its_file_and_line():
+def test_function_error_names_file_and_line():
     with pytest.raises(KernelSyntaxError) as caught:
 
         @kernel

@@ -51,13 +51,13 @@ def test_red_changes_fastest():
     assert repr(cube) == "<Cube 'Night, 2 points' 2x2x2>"
 
 
-def test_a_curve_a_channel():
+def test_one_curve_per_channel():
     cube = load_cube("LUT_1D_SIZE 3\n0 0 0\n0.25 0.5 0.75\n1 1 1\n")
     assert cube.table.tolist() == [[0, 0, 0], [0.25, 0.5, 0.75], [1, 1, 1]]
     assert cube.size == 3
 
 
-def test_text_bytes_and_files_of_every_line_end_are_the_same(tmp_path):
+def test_text_bytes_files_and_line_endings(tmp_path):
     for end in ("\n", "\r\n", "\r"):
         text = TINY.replace("\n", end)
         for mark in (b"", b"\xef\xbb\xbf"):
@@ -67,16 +67,16 @@ def test_text_bytes_and_files_of_every_line_end_are_the_same(tmp_path):
                 assert np.array_equal(load_cube(source).table, load_cube(TINY).table)
 
 
-def test_a_title_in_an_old_encoding_is_read():
+def test_title_in_latin_1():
     assert load_cube('TITLE "Café"\nLUT_1D_SIZE 2\n0 0 0\n1 1 1'.encode("latin-1")).title == "Café"
 
 
-def test_input_ranges_are_a_domain_too():
+def test_input_range_sets_the_domain():
     cube = load_cube("LUT_3D_SIZE 2\nLUT_3D_INPUT_RANGE -1.0 2.0\n" + rows(8))
     assert (cube.domain_min, cube.domain_max) == ((-1.0,) * 3, (2.0,) * 3)
 
 
-def test_the_table_goes_to_a_buffer_and_cannot_be_written():
+def test_table_is_read_only_and_converts_to_a_buffer():
     cube = load_cube(TINY)
     b = cube.buffer("cpu")
     assert (b.shape, b.dtype) == ((2, 2, 2, 3), "f32")
@@ -97,14 +97,14 @@ titles = st.text(st.characters(exclude_characters='"', exclude_categories=("C", 
 @given(
     tables, titles, st.tuples(*[st.floats(-1e3, 0.0)] * 3), st.tuples(*[st.floats(0.5, 1e3)] * 3)
 )
-def test_what_is_written_is_read(table, title, low, high):
+def test_text_round_trip(table, title, low, high):
     cube = Cube(table, title, low, high)
     again = load_cube(cube.text())
     assert np.array_equal(again.table, table)
     assert (again.title, again.domain_min, again.domain_max) == (title, low, high)
 
 
-def test_files_are_written_and_read(tmp_path):
+def test_file_round_trip(tmp_path):
     cube = load_cube(TINY)
     path = tmp_path / "look.cube"
     save_cube(cube, path)
@@ -149,7 +149,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_damage_is_refused_with_its_line(case, tmp_path):
+def test_damaged_file_names_the_line(case, tmp_path):
     text, wanted = REFUSED[case]
     with pytest.raises(dala.CubeError) as caught:
         load_cube(text)
@@ -163,7 +163,7 @@ def test_damage_is_refused_with_its_line(case, tmp_path):
     assert "bad.cube" in str(caught.value)
 
 
-def test_what_cannot_be_read_or_written_is_refused(tmp_path):
+def test_unreadable_and_unwritable_files(tmp_path):
     with pytest.raises(dala.CubeError, match=r"nowhere.cube' cannot be read: No such file"):
         load_cube(tmp_path / "nowhere.cube")
     with pytest.raises(dala.CubeError, match="cannot be read"):
@@ -178,12 +178,12 @@ def test_what_cannot_be_read_or_written_is_refused(tmp_path):
         save_cube([1], tmp_path / "x.cube")  # type: ignore[arg-type]
 
 
-def test_pictures_are_not_tables():
+def test_binary_files_are_refused():
     with pytest.raises(dala.CubeError, match="is not text"):
         load_cube(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
 
 
-def test_files_too_large_are_not_read_to_their_end(monkeypatch, tmp_path):
+def test_large_files_are_not_read_completely(monkeypatch, tmp_path):
     monkeypatch.setattr(cubes, "MAX_BYTES", 1 << 20)
     path = tmp_path / "large.cube"
     path.write_bytes(b"# \n" * (1 << 19))
@@ -212,7 +212,7 @@ BAD_CUBES = [
 
 @pytest.mark.parametrize(("args", "wanted"), BAD_CUBES)
 @pytest.mark.filterwarnings("ignore:overflow")
-def test_a_cube_checks_what_it_is_made_of(args, wanted):
+def test_cube_checks_its_arguments(args, wanted):
     with pytest.raises(dala.CubeError, match=wanted):
         Cube(**args)
 
@@ -221,7 +221,7 @@ def test_a_cube_checks_what_it_is_made_of(args, wanted):
 @given(st.binary(max_size=400))
 @example(b"LUT_3D_SIZE 2\n" + b"\xff" * 50)
 @example(b"LUT_1D_SIZE 2\n\x1c1 1 1\x1d0 0 0")
-def test_any_bytes_are_read_or_refused(data):
+def test_random_bytes_are_read_or_refused(data):
     said = ""
     try:
         assert np.isfinite(load_cube(data).table).all()
@@ -232,7 +232,7 @@ def test_any_bytes_are_read_or_refused(data):
 
 @settings(max_examples=300)
 @given(st.data())
-def test_a_damaged_file_is_read_as_a_table_or_refused(data):
+def test_randomly_damaged_file_is_read_or_refused(data):
     text = TINY.encode()
     at = data.draw(st.integers(0, len(text)))
     cut = data.draw(st.integers(0, 30))
@@ -245,7 +245,7 @@ def test_a_damaged_file_is_read_as_a_table_or_refused(data):
     assert np.isfinite(cube.table).all()
 
 
-def test_a_folder_of_odd_names(tmp_path):
+def test_odd_file_names(tmp_path):
     path = os.path.join(tmp_path, "ü ñ.cube")
     save_cube(load_cube(TINY), path)
     assert load_cube(path).size == 2

@@ -15,7 +15,7 @@ from dala.gpu.compute.lang.markers import Within, vec3
 
 
 @pytest.fixture(autouse=True)
-def forget():
+def unregister():
     before = set(compute.kernels())
     with dala.device("reference"):
         yield
@@ -27,7 +27,7 @@ def params_of(text):
     return compute.kernel(f"def ranged(x, *, {text}):\n    return x").params
 
 
-def test_a_function_and_a_text_say_the_same():
+def test_function_and_text_declare_the_same():
     @compute.kernel
     def ranged(x, *, n: Within[int, -3, 16] = 2, v: Within[float, 0.5, math.inf] = 1.0):
         return x * v + n
@@ -50,13 +50,13 @@ def test_annotations_are_real_types_at_run_time():
     compute.kernel(ranged)
 
 
-def test_a_quoted_annotation_is_read_too():
+def test_quoted_annotation():
     (p,) = params_of("n: 'Within[int, 0, 4]' = 0")
     assert (p.low, p.high, p.type) == (0, 4, "int")
 
 
 @given(st.integers(-(2**31), 2**31 - 1))
-def test_whole_numbers_inside_are_taken_and_others_are_not(value):
+def test_int_range(value):
     k = compute.kernel("def ranged(x, *, n: Within[s32, -5, 1000]):\n    return x + n")
     a = compute.buffer([7], dtype="s32")
     if -5 <= value <= 1000:
@@ -67,7 +67,7 @@ def test_whole_numbers_inside_are_taken_and_others_are_not(value):
 
 
 @given(st.floats(allow_nan=False))
-def test_an_open_end_takes_every_finite_number_that_fits(value):
+def test_infinite_bound_accepts_finite_numbers(value):
     k = compute.kernel("def ranged(x, *, v: Within[float, 0.25, inf]):\n    return x * v")
     a = compute.buffer([1.0])
     if value >= 0.25 and abs(value) <= float(np.finfo("f4").max):
@@ -80,19 +80,19 @@ def test_an_open_end_takes_every_finite_number_that_fits(value):
 
 
 @pytest.mark.parametrize("number", [np.int64(17), np.float32(17.0), 17, 17.0, 10**400])
-def test_numbers_of_every_kind_are_refused(number):
+def test_every_type_of_number_is_checked(number):
     k = compute.kernel("def ranged(x, *, n: Within[int, 0, 16]):\n    return x + n")
     with pytest.raises(dala.ParameterError, match="an int from 0 to 16, got 1"):
         k(compute.buffer([1.0]), n=number)
 
 
-def test_a_number_no_float_holds_is_refused():
+def test_number_beyond_f32_is_refused():
     k = compute.kernel("def ranged(x, *, v: Within[float, 0, inf]):\n    return x + v")
     with pytest.raises(dala.ParameterError, match="that fits f32, got 1"):
         k(compute.buffer([1.0]), v=10**400)
 
 
-def test_each_component_of_a_vector_is_within():
+def test_range_of_vector_components():
     @compute.kernel
     def ranged(x, *, c: Within[vec3, 0.0, 1.0] = (0.0, 1.0, 0.5)):
         return x + c.r + c.g + c.b
@@ -105,7 +105,7 @@ def test_each_component_of_a_vector_is_within():
         ranged(a, c=(0.0, 0.0, 1.5))
 
 
-def test_a_pipeline_keeps_its_numbers_when_new_ones_are_refused():
+def test_refused_set_params_keeps_the_old_values():
     k = compute.kernel("def ranged(x, *, n: Within[int, 0, 16] = 1):\n    return x + n")
     a, out = compute.buffer([1.0]), compute.buffer_zeros(1)
     spec = {"op": "run_kernel", "kernel": "ranged", "inputs": [a], "output": out}
@@ -135,14 +135,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_a_range_that_makes_no_sense_is_refused(text):
+def test_invalid_range_is_refused(text):
     with pytest.raises(dala.KernelSyntaxError) as caught:
         params_of(text)
     assert REFUSED[text] in str(caught.value)
     assert "^" in str(caught.value)
 
 
-def test_a_helper_given_a_number_outside_is_refused_when_declared():
+def test_literal_out_of_a_helpers_range_is_refused():
     text = "def calls(img: Image):\n    return denoise(img, radius={})"
     compute.kernel(text.format(16))
     with pytest.raises(

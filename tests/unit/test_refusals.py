@@ -54,7 +54,7 @@ def refuses(canvas):
 
 
 # buffers --------------------------------------------------------------------------------------
-def test_wrong_count_for_a_shape(refuses):
+def test_wrong_number_of_elements(refuses):
     refuses(
         errors.ShapeError,
         ValueError,
@@ -72,7 +72,7 @@ def test_wrong_number_of_bytes(refuses):
     )
 
 
-def test_bytes_that_are_none(refuses):
+def test_data_must_be_bytes(refuses):
     refuses(
         errors.DtypeError,
         TypeError,
@@ -82,7 +82,7 @@ def test_bytes_that_are_none(refuses):
 
 
 @pytest.mark.parametrize("shape", [(-1,), (2, -3), (1.5,), (True,), ("a",), (None,)])
-def test_a_shape_of_anything_but_whole_numbers(refuses, shape):
+def test_shape_of_invalid_sizes(refuses, shape):
     refuses(
         errors.ShapeError,
         ValueError,
@@ -92,7 +92,7 @@ def test_a_shape_of_anything_but_whole_numbers(refuses, shape):
 
 
 @pytest.mark.parametrize("shape", ["33", None, 1.5])
-def test_a_shape_that_is_none(refuses, shape):
+def test_shape_of_invalid_type(refuses, shape):
     refuses(
         errors.ShapeError,
         ValueError,
@@ -101,7 +101,7 @@ def test_a_shape_that_is_none(refuses, shape):
     )
 
 
-def test_an_absurd_shape(canvas):
+def test_shape_beyond_all_memory(canvas):
     with pytest.raises(errors.BufferTooLarge) as caught:
         buffer_zeros((1 << 30, 1 << 30), "f64")
     assert isinstance(caught.value, MemoryError)
@@ -122,7 +122,7 @@ def test_too_many_axes(refuses):
 
 
 @pytest.mark.parametrize("dtype", ["f16", "complex64", np.int8, object, 3])
-def test_an_unknown_dtype(dtype):
+def test_unknown_dtype(dtype):
     with pytest.raises(errors.DtypeError) as caught:
         buffer([1], dtype=dtype)
     assert isinstance(caught.value, TypeError)
@@ -143,7 +143,7 @@ def test_an_unknown_dtype(dtype):
         ("s64", 2**63, -(2**63), 2**63 - 1),
     ],
 )
-def test_an_integer_out_of_range_is_not_wrapped(refuses, dtype, value, low, high):
+def test_integers_never_wrap(refuses, dtype, value, low, high):
     refuses(
         errors.OutOfRange,
         ValueError,
@@ -153,7 +153,7 @@ def test_an_integer_out_of_range_is_not_wrapped(refuses, dtype, value, low, high
     )
 
 
-def test_an_integer_beyond_64_bits(refuses):
+def test_integer_beyond_64_bits(refuses):
     refuses(
         errors.OutOfRange,
         ValueError,
@@ -164,7 +164,7 @@ def test_an_integer_beyond_64_bits(refuses):
 
 
 @pytest.mark.parametrize("value", [1.5, float("nan"), float("inf")])
-def test_a_fraction_is_not_cut(refuses, value):
+def test_fractions_are_never_truncated(refuses, value):
     refuses(
         errors.OutOfRange,
         ValueError,
@@ -174,7 +174,7 @@ def test_a_fraction_is_not_cut(refuses, value):
     )
 
 
-def test_a_float_beyond_f32(refuses):
+def test_float_beyond_f32(refuses):
     refuses(
         errors.OutOfRange,
         ValueError,
@@ -190,22 +190,22 @@ def test_ragged_rows(data):
 
 
 @pytest.mark.parametrize("data", [["a"], [None], [1j], "text", {"a": 1}])
-def test_data_that_are_no_numbers(data):
+def test_data_must_be_numbers(data):
     with pytest.raises(errors.DtypeError, match="numbers"):
         buffer(data)
 
 
-def test_an_array_of_an_unsupported_dtype():
+def test_array_of_an_unsupported_dtype():
     with pytest.raises(errors.DtypeError, match="from_array: dtype must be one of"):
         from_array(np.zeros(3, np.float16))
 
 
-def test_something_without_dlpack():
+def test_object_without_dlpack():
     with pytest.raises(errors.DtypeError, match="from_dlpack: list cannot be read through DLPack"):
         from_dlpack([1, 2])
 
 
-def test_writing_too_much(refuses, canvas):
+def test_write_of_the_wrong_size(refuses, canvas):
     refuses(
         errors.ShapeError,
         ValueError,
@@ -241,7 +241,7 @@ def test_use_after_free(use):
     b.free()  # twice is fine
 
 
-def test_a_freed_input_names_the_call_and_the_argument(refuses, canvas):
+def test_freed_input_names_the_call_and_the_argument(refuses, canvas):
     a, b = buffer([1.0] * 3), buffer([1.0] * 3)
     b.free()
     refuses(
@@ -253,7 +253,7 @@ def test_a_freed_input_names_the_call_and_the_argument(refuses, canvas):
 
 
 # kernels --------------------------------------------------------------------------------------
-def test_an_unknown_kernel_offers_the_nearest(refuses, canvas):
+def test_unknown_kernel_suggests_a_name(refuses, canvas):
     refuses(
         errors.UnknownKernel,
         KeyError,
@@ -262,7 +262,7 @@ def test_an_unknown_kernel_offers_the_nearest(refuses, canvas):
     )
 
 
-def test_an_unknown_kernel_like_no_other(refuses, canvas):
+def test_unknown_kernel_without_a_suggestion(refuses, canvas):
     refuses(
         errors.UnknownKernel,
         KeyError,
@@ -271,7 +271,7 @@ def test_an_unknown_kernel_like_no_other(refuses, canvas):
     )
 
 
-def test_a_kernel_that_is_no_name(refuses, canvas):
+def test_kernel_of_invalid_type(refuses, canvas):
     refuses(
         errors.UnknownKernel,
         KeyError,
@@ -289,7 +289,7 @@ def test_too_few_inputs(refuses, canvas):
     )
 
 
-def test_inputs_that_are_one_buffer(refuses, canvas):
+def test_inputs_must_be_a_list(refuses, canvas):
     refuses(
         errors.ArityError,
         TypeError,
@@ -298,7 +298,7 @@ def test_inputs_that_are_one_buffer(refuses, canvas):
     )
 
 
-def test_an_input_that_is_no_buffer(refuses, canvas):
+def test_input_must_be_a_buffer(refuses, canvas):
     refuses(
         errors.ArityError,
         TypeError,
@@ -308,7 +308,7 @@ def test_an_input_that_is_no_buffer(refuses, canvas):
     )
 
 
-def test_an_output_that_is_no_buffer(refuses, canvas):
+def test_output_must_be_a_buffer(refuses, canvas):
     refuses(
         errors.ArityError,
         TypeError,
@@ -317,7 +317,7 @@ def test_an_output_that_is_no_buffer(refuses, canvas):
     )
 
 
-def test_a_missing_parameter(refuses, canvas):
+def test_missing_parameter(refuses, canvas):
     refuses(
         errors.ParameterError,
         ValueError,
@@ -326,7 +326,7 @@ def test_a_missing_parameter(refuses, canvas):
     )
 
 
-def test_an_unknown_parameter(refuses, canvas):
+def test_unknown_parameter(refuses, canvas):
     refuses(
         errors.UnknownParameter,
         KeyError,
@@ -335,7 +335,7 @@ def test_an_unknown_parameter(refuses, canvas):
     )
 
 
-def test_a_parameter_where_none_is_taken(refuses, canvas):
+def test_parameter_of_a_kernel_without_parameters(refuses, canvas):
     refuses(
         errors.UnknownParameter,
         KeyError,
@@ -352,7 +352,7 @@ def test_a_parameter_where_none_is_taken(refuses, canvas):
         (float("nan"), "must be a number, got nan."),
     ],
 )
-def test_a_parameter_of_no_use(refuses, canvas, value, message):
+def test_invalid_parameter(refuses, canvas, value, message):
     refuses(
         errors.ParameterError,
         ValueError,
@@ -361,7 +361,7 @@ def test_a_parameter_of_no_use(refuses, canvas, value, message):
     )
 
 
-def test_params_that_are_no_dict(refuses, canvas):
+def test_params_must_be_a_dict(refuses, canvas):
     refuses(
         errors.ParameterError,
         ValueError,
@@ -370,7 +370,7 @@ def test_params_that_are_no_dict(refuses, canvas):
     )
 
 
-def test_an_int_parameter_given_a_fraction(refuses, canvas):
+def test_int_parameter(refuses, canvas):
     k = kernel("def refuse_repeat(x, *, n: int): return x * n")
     refuses(
         errors.ParameterError,
@@ -396,7 +396,7 @@ def test_inputs_of_different_dtypes(refuses, canvas):
     )
 
 
-def test_an_output_that_cannot_hold_the_result(refuses, canvas):
+def test_output_dtype_that_loses_the_result(refuses, canvas):
     whole = buffer_zeros(3, "s32")
     refuses(
         errors.DtypeMismatch,
@@ -408,7 +408,7 @@ def test_an_output_that_cannot_hold_the_result(refuses, canvas):
     assert whole.read_list() == [0, 0, 0]
 
 
-def test_a_shape_that_does_not_broadcast(refuses, canvas):
+def test_shape_that_does_not_broadcast(refuses, canvas):
     refuses(
         errors.ShapeMismatch,
         ValueError,
@@ -418,7 +418,7 @@ def test_a_shape_that_does_not_broadcast(refuses, canvas):
     )
 
 
-def test_an_output_too_small(refuses):
+def test_output_too_small(refuses):
     out = buffer_zeros(1)
     refuses(
         errors.ShapeMismatch,
@@ -429,7 +429,7 @@ def test_an_output_too_small(refuses):
     )
 
 
-def test_an_image_that_is_none(refuses, canvas):
+def test_input_must_be_an_image(refuses, canvas):
     refuses(
         errors.ShapeError,
         ValueError,
@@ -449,7 +449,7 @@ def test_images_of_different_sizes():
     )
 
 
-def test_an_output_that_is_also_read_elsewhere():
+def test_output_must_not_be_a_stencil_input():
     picture = from_array(np.arange(48, dtype=np.uint8).reshape(3, 4, 4))
     before = picture.read()
     with pytest.raises(errors.ShapeMismatch) as caught:
@@ -473,7 +473,7 @@ def shared(kind):
 @pytest.mark.parametrize("warm", [False, True])
 @pytest.mark.parametrize("device", ["reference", "cpu"])
 @pytest.mark.parametrize("kind", ["two over an array", "one over ours", "ours under one"])
-def test_an_output_over_the_memory_of_an_input(kind, device, warm):
+def test_output_over_the_memory_of_an_input(kind, device, warm):
     with dala.device(device):
         source, target = shared(kind)
         if warm:  # a plan for buffers of that kind is there already
@@ -489,7 +489,7 @@ def test_an_output_over_the_memory_of_an_input(kind, device, warm):
 
 
 @pytest.mark.parametrize("device", ["reference", "cpu"])
-def test_an_output_over_part_of_an_input(device):
+def test_output_over_part_of_an_input(device):
     with dala.device(device):
         memory = np.arange(8, dtype=np.float32)
         source, target = from_dlpack(memory[:6]), from_dlpack(memory[2:])
@@ -502,7 +502,7 @@ def test_an_output_over_part_of_an_input(device):
     assert memory.tolist() == list(range(8))
 
 
-def test_an_output_that_was_lent_for_reading(canvas):
+def test_read_only_output(canvas):
     storage = canvas.engine.adopt(memoryview(bytes(12)))
     lent = Buffer(canvas.engine, storage, (3,), "f32", readonly=True)
     for write in (lambda: lent.write([1, 2, 3]), lambda: run_kernel("relu", [lent], lent)):
@@ -514,7 +514,7 @@ def test_an_output_that_was_lent_for_reading(canvas):
     assert lent.read_list() == [0, 0, 0]
 
 
-def test_an_empty_array_to_read_from(canvas, refuses):
+def test_empty_array_input(canvas, refuses):
     k = kernel("def refuse_first(a: Array): return a[0]")
     refuses(
         errors.ShapeMismatch,
@@ -525,7 +525,7 @@ def test_an_empty_array_to_read_from(canvas, refuses):
 
 
 # devices --------------------------------------------------------------------------------------
-def test_two_devices_mixed(refuses, canvas):
+def test_buffers_of_two_devices(refuses, canvas):
     with dala.device("cpu"):
         other = buffer([1.0] * 3)
     refuses(
@@ -540,7 +540,7 @@ def test_two_devices_mixed(refuses, canvas):
     canvas.write([7.0] * 3)
 
 
-def test_a_dtype_the_device_lacks(monkeypatch, canvas):
+def test_unsupported_dtype(monkeypatch, canvas):
     engine = canvas.engine
     monkeypatch.setattr(engine, "dtypes", frozenset({"f32", "s32", "u32", "u8"}))
     with pytest.raises(errors.UnsupportedDtype) as caught:
@@ -559,7 +559,7 @@ def test_a_dtype_the_device_lacks(monkeypatch, canvas):
     assert canvas.read_list() == [7.0] * 3
 
 
-def test_a_buffer_larger_than_the_device_allows(monkeypatch, canvas):
+def test_buffer_larger_than_the_device_allows(monkeypatch, canvas):
     monkeypatch.setattr(canvas.engine, "max_buffer_bytes", 1024, raising=False)
     with pytest.raises(errors.BufferTooLarge) as caught:
         buffer_zeros(300)
@@ -570,7 +570,7 @@ def test_a_buffer_larger_than_the_device_allows(monkeypatch, canvas):
 
 
 # the registry ---------------------------------------------------------------------------------
-def test_a_built_in_name_cannot_be_taken():
+def test_built_in_name_is_refused():
     with pytest.raises(errors.KernelExists) as caught:
         Kernel.register("relu", "def relu(x): return x")
     assert isinstance(caught.value, ValueError)
@@ -579,7 +579,7 @@ def test_a_built_in_name_cannot_be_taken():
     )
 
 
-def test_unregistering_what_is_not_there():
+def test_unregister_of_an_unknown_kernel():
     with pytest.raises(errors.UnknownKernel, match="no kernel 'refuse_nobody'"):
         Kernel.unregister("refuse_nobody")
 
@@ -594,7 +594,7 @@ def test_inputs_and_params_must_agree_with_the_function():
         Kernel.register("refuse_f", text, inputs=2, params=[])
 
 
-def test_params_that_are_no_names():
+def test_register_params_must_be_names():
     with pytest.raises(errors.ParameterError) as caught:
         Kernel.register("refuse_g", "def g(x, *, a=1.0): return x * a", params=[("a", 2.0)])
     assert str(caught.value) == (

@@ -20,7 +20,7 @@ def counts(monkeypatch):
     return resources
 
 
-def test_nothing_yet(counts):
+def test_no_objects(counts):
     assert counts.snapshot() == {"buffer": NONE}
 
 
@@ -43,13 +43,13 @@ def test_counts_by_kind_and_engine(counts):
     }
 
 
-def test_what_is_gone_stays_named_but_has_no_engine(counts):
+def test_kind_without_objects_stays_listed(counts):
     counts.track("pipeline", "cpu", 8)
     counts.untrack("pipeline", "cpu", 8)
     assert counts.snapshot() == {"buffer": NONE, "pipeline": NONE}
 
 
-def test_the_backlog_stays_short(counts):
+def test_backlog_is_bounded(counts):
     for _ in range(10 * counts._BACKLOG):
         counts.track("buffer", "cpu", 1)
     assert len(counts._changes) <= counts._BACKLOG + 1
@@ -64,7 +64,7 @@ def test_finalizers_never_wait(counts):
     assert counts.snapshot()["buffer"]["count"] == -2 * counts._BACKLOG
 
 
-def test_garbage_collection_in_the_middle_of_adding_up(counts):
+def test_garbage_collection_while_summing(counts):
     """Finalizers fire wherever the collector runs; here, wherever it possibly can."""
 
     class Thing:
@@ -87,7 +87,7 @@ def test_garbage_collection_in_the_middle_of_adding_up(counts):
     assert counts.snapshot()["buffer"] == NONE
 
 
-def test_threads_lose_nothing(counts):
+def test_counts_from_many_threads(counts):
     def work():
         for _ in range(5000):
             counts.track("buffer", "cpu", 2)
@@ -102,14 +102,14 @@ def test_threads_lose_nothing(counts):
     assert counts.snapshot()["buffer"]["by_engine"] == {"cpu": {"count": 4, "bytes": 28}}
 
 
-def test_a_forked_child_gets_a_lock_of_its_own(counts, monkeypatch):
+def test_forked_child_gets_a_new_lock(counts, monkeypatch):
     monkeypatch.setattr(resources, "_lock", resources._lock)
     with resources._lock:  # as another thread of the parent would
         resources._after_fork()
         assert counts.snapshot() == {"buffer": NONE}
 
 
-def test_diagnostics_asks_engines_in_use_only(counts, monkeypatch):
+def test_diagnostics_lists_engines_in_use(counts, monkeypatch):
     from dala.gpu.compute.engines import instances
 
     class Engine:
@@ -129,7 +129,7 @@ def test_diagnostics_asks_engines_in_use_only(counts, monkeypatch):
     }
 
 
-def test_diagnostics_before_anything_was_used(counts, monkeypatch):
+def test_diagnostics_without_engines(counts, monkeypatch):
     monkeypatch.delitem(sys.modules, "dala.gpu.compute.engines.instances", raising=False)
     monkeypatch.setattr(resources, "_totals", {})
     assert dala.diagnostics() == {"engines": {}, "objects": {"buffer": NONE}}

@@ -93,7 +93,7 @@ def test_every_size_sigmoid_and_tanh(engine_id, name, dtype):
             assert_close(run(name, [a], (size,), dtype), expected, engine_id, "exp")
 
 
-def test_more_elements_than_one_axis_of_a_dispatch_holds(engine_id):
+def test_more_elements_than_one_dispatch_axis(engine_id):
     """65,535 groups of 256 is the most a GPU takes along one axis."""
     size = 65_535 * 256 + 259
     a = np.arange(size, dtype="<u4")
@@ -123,7 +123,7 @@ BROADCASTS = [
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("left", "right"), BROADCASTS, ids=str)
-def test_broadcasting_is_as_in_numpy(engine_id, left, right, dtype):
+def test_broadcasting_matches_numpy(engine_id, left, right, dtype):
     with needs(dtype):
         a = numbers(dtype, int(np.prod(left)), 5).reshape(left)
         b = numbers(dtype, int(np.prod(right)), 6).reshape(right)
@@ -136,7 +136,7 @@ def test_broadcasting_is_as_in_numpy(engine_id, left, right, dtype):
     [((3,), (4,), (4,)), ((2, 3), (3, 2), (2, 3)), ((3,), (3,), (4,)), ((2, 3), (3,), (3,))],
     ids=str,
 )
-def test_shapes_that_do_not_broadcast_are_refused(engine_id, left, right, out):
+def test_shapes_that_do_not_broadcast_raise(engine_id, left, right, out):
     target = buffer_zeros(out)
     with pytest.raises(dala.ShapeMismatch):
         run_kernel("elementwise_add", [buffer_zeros(left), buffer_zeros(right)], target)
@@ -183,7 +183,7 @@ def test_special_values(engine_id, name, dtype):
         assert_close(got, expected, engine_id, kind_of(name, dtype), flushed=flushed)
 
 
-def test_u8_saturates_instead_of_wrapping(engine_id):
+def test_u8_is_clamped(engine_id):
     def u8(*values):
         return np.array(values, "u1")
 
@@ -195,7 +195,7 @@ def test_u8_saturates_instead_of_wrapping(engine_id):
     assert run("scalar_mul", [u8(200, 3)], (2,), "u8", {"scalar": -1}).tolist() == [0, 0]
 
 
-def test_u8_arithmetic_is_wide_until_it_is_stored(engine_id):
+def test_u8_arithmetic_is_wide_until_stored(engine_id):
     a, b = np.array([250, 3], "u1"), np.array([10, 5], "u1")
     assert run("elementwise_add", [a, b], (2,), "s32").tolist() == [260, 8]
     assert run("elementwise_sub", [a, b], (2,), "s32").tolist() == [240, -2]
@@ -258,7 +258,7 @@ def test_scalar_mul_of_ints_by_a_float_rounds_half_to_even(engine_id, dtype):
             assert_close(got, expected, engine_id)
 
 
-def test_scalar_mul_of_ints_by_a_float_saturates(engine_id):
+def test_scalar_mul_of_ints_by_a_float_clamps(engine_id):
     a = np.array([2**30, -(2**30), 1, 0], "<i4")
     got = run("scalar_mul", [a], (4,), "s32", {"scalar": 4.0})
     assert got.tolist() == [2**31 - 1, -(2**31), 4, 0]
@@ -328,7 +328,7 @@ def test_sigmoid_and_tanh_of_special_values(engine_id, name, dtype):
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_small_arguments_keep_their_digits(engine_id, name):
+def test_small_arguments_are_accurate(engine_id, name):
     a = np.array([1e-7, -1e-6, 1e-4, -1e-3, 0.01], "<f4")
     got = run(name, [a], a.shape, "f32")
     assert_close(got, SMOOTH[name](a.astype("f8")).astype("<f4"), engine_id, "exp")
@@ -345,7 +345,7 @@ def test_sigmoid_and_tanh_of_ints_are_floats(engine_id, name, dtype, out):
 
 @pytest.mark.parametrize("dtype", ["s32", "s64", "u32"])
 @pytest.mark.parametrize("name", SMOOTH)
-def test_sigmoid_and_tanh_do_not_fit_ints(engine_id, name, dtype):
+def test_sigmoid_and_tanh_into_ints_raise(engine_id, name, dtype):
     with needs(dtype):
         a, out = buffer_zeros((3,), dtype), buffer_zeros((3,), dtype)
         with pytest.raises(dala.DtypeMismatch):
@@ -367,7 +367,7 @@ STORES = {
 
 @pytest.mark.parametrize("out", DTYPES)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_results_go_into_the_dtypes_that_hold_them(engine_id, dtype, out):
+def test_output_dtypes_that_hold_the_result(engine_id, dtype, out):
     with needs(dtype, out):
         a = np.array([0, 1, 100, 200], NUMPY[dtype])
         if out in STORES[dtype]:
@@ -392,7 +392,7 @@ def test_floats_are_rounded_and_clamped_into_u8(engine_id):
 
 
 @pytest.mark.parametrize(("left", "right"), [("f32", "s32"), ("u8", "s32"), ("f32", "u32")])
-def test_inputs_of_different_dtypes_are_refused(engine_id, left, right):
+def test_inputs_of_different_dtypes_raise(engine_id, left, right):
     out = buffer_zeros((2,))
     with pytest.raises(dala.DtypeMismatch):
         run_kernel("elementwise_add", [buffer_zeros((2,), left), buffer_zeros((2,), right)], out)
@@ -411,14 +411,14 @@ def test_the_output_may_be_an_input(engine_id, dtype):
         assert_close(np.array(to_array(left)), expected, engine_id)
 
 
-def test_both_inputs_and_the_output_may_be_one_buffer(engine_id):
+def test_inputs_and_output_may_be_one_buffer(engine_id):
     a = buffer([1.0, 2.0, 3.0])
     run_kernel("elementwise_mul", [a, a], a)
     run_kernel("elementwise_mul", [a, a], a)
     assert np.array(to_array(a)).tolist() == [1.0, 16.0, 81.0]
 
 
-def test_a_broadcast_input_beside_an_in_place_one(engine_id):
+def test_broadcast_input_with_an_in_place_input(engine_id):
     rows = buffer([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     run_kernel("elementwise_add", [rows, buffer([10.0, 20.0])], rows)
     assert np.array(to_array(rows)).tolist() == [[11, 22], [13, 24], [15, 26]]

@@ -92,7 +92,7 @@ def test_functions_of_floats(engine_id, text, expected, kind, dtype):
         assert_close(got, answer.astype(x.dtype), engine_id, kind)
 
 
-def test_nan_spreads_through_min_and_max(engine_id):
+def test_min_and_max_propagate_nan(engine_id):
     x = np.array([np.nan, 1, np.nan, -np.inf, np.inf, 2], "<f4")
     y = np.array([1, np.nan, np.nan, 5, 5, np.inf], "<f4")
     assert_close(evaluate(expression("min(x, y)"), [x, y], "f32"), np.minimum(x, y), engine_id)
@@ -140,7 +140,7 @@ def test_pow_of_negative_numbers(engine_id):
     assert_close(evaluate(expression("x ** y"), [x, y], "f32"), expected, engine_id, "pow")
 
 
-def test_round_takes_halves_to_the_even_neighbour(engine_id):
+def test_round_halves_to_even(engine_id):
     x = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5, 1e7, 8388607.5], "<f4")
     assert_close(evaluate("def k(x):\n    return round(x)", [x], "f32"), np.rint(x), engine_id)
 
@@ -209,7 +209,7 @@ def test_the_most_negative_int(engine_id):
             assert evaluate(expression(form), [x, y], "s32").tolist() == [expected], form
 
 
-def test_shift_amounts_are_taken_modulo_the_width(engine_id):
+def test_shift_amounts_are_modulo_the_width(engine_id):
     x = np.array([1, 1, -8, -8], "<i4")
     y = np.array([33, -1, 33, 32], "<i4")
     assert evaluate(expression("x << y"), [x, y], "s32").tolist() == [2, -(2**31), -16, -8]
@@ -263,7 +263,7 @@ def test_casts(engine_id, text, dtype, values, out, expected):
         assert_close(got, np.array(expected, NUMPY[out]), engine_id)
 
 
-def test_types_that_meet(engine_id):
+def test_type_promotion(engine_id):
     """A literal takes the type of what it meets; int and float give float."""
     x = np.array([7, -7], "<i4")
     assert evaluate(expression("x / 2"), [x, x], "f32").tolist() == [3.5, -3.5]

@@ -204,7 +204,7 @@ def test_pixels_have_components_and_swizzles(engine_id, channels, dtype):
         assert_close(got, store(expected.astype("<f4"), dtype), engine_id, "program")
 
 
-def test_every_byte_survives_a_pixel_kernel(engine_id):
+def test_pixel_kernel_keeps_every_byte(engine_id):
     image = np.arange(256, dtype="u1").reshape(8, 8, 4)
     got = run(kernel("def k(px: Pixel):\n    return px"), [image], (8, 8, 4), "u8")
     assert got.tolist() == image.tolist()
@@ -218,7 +218,7 @@ def test_pixels_are_clamped_and_rounded_when_stored_as_bytes(engine_id):
     assert got.tolist() == expected.tolist()
 
 
-def test_a_gray_pixel_answers_to_every_colour(engine_id):
+def test_gray_pixel_has_every_component(engine_id):
     image = picture((4, 6), "f32")
     source = "def k(px: Pixel):\n    return px * 8 + px.r + px.g * 2 + px.b * 4 + px.a * 16"
     got = run(kernel(source), [image], (4, 6), "f32")
@@ -242,7 +242,7 @@ def test_position_of_a_pixel_is_row_and_column(engine_id):
     assert_close(got, np.dstack([y, x, image[..., 0], np.ones((5, 7), "<f4")]), engine_id)
 
 
-def test_an_image_knows_its_size(engine_id):
+def test_image_width_and_height(engine_id):
     source = (
         "def k(img: Image):\n    return rgba(img.width, img.height, img.shape[0], img.shape[1])"
     )
@@ -275,7 +275,7 @@ def test_an_image_beside_an_array(engine_id):
     assert_close(got, expected, engine_id, "program")
 
 
-def test_an_image_is_not_its_own_output(engine_id):
+def test_image_input_as_output_raises(engine_id):
     """Reading neighbours while writing them has no meaning; it is refused, or works on a copy."""
     image = picture((8, 8, 4), "u8")
     b = from_array(image.copy())

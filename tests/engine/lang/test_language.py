@@ -261,7 +261,7 @@ def test_the_loop_variable_can_be_changed_without_changing_the_loop(engine_id):
     assert evaluate(source, [COUNTS], "s32").tolist() == expected.tolist()
 
 
-def test_the_bounds_of_a_loop_are_taken_once(engine_id):
+def test_loop_bounds_are_evaluated_once(engine_id):
     source = """
     def k(n):
         total = 0
@@ -284,7 +284,7 @@ def test_the_bounds_of_a_loop_are_taken_once(engine_id):
         "n, -2000000000, -1500000000",
     ],
 )
-def test_loops_end_at_the_ends_of_the_ints(engine_id, bounds):
+def test_loops_to_the_limits_of_ints(engine_id, bounds):
     """A counter that wrapped around would never pass its bound."""
     source = f"""
     def k(n):
@@ -318,7 +318,7 @@ def test_loop_bounds_from_parameters(engine_id):
     assert evaluate(source, [x], "s32", {"n": 0}).tolist() == x.tolist()
 
 
-def test_a_variable_grows_from_int_to_float(engine_id):
+def test_variable_widens_to_float(engine_id):
     source = """
     def k(x):
         total = 0
@@ -330,7 +330,7 @@ def test_a_variable_grows_from_int_to_float(engine_id):
     assert_close(evaluate(source, [x], "f32"), x * 2, engine_id)
 
 
-def test_a_variable_may_get_a_new_type_line_by_line(engine_id):
+def test_variable_of_changing_types(engine_id):
     source = """
     def k(x):
         v = 1
@@ -346,7 +346,7 @@ def test_a_variable_may_get_a_new_type_line_by_line(engine_id):
     assert_close(evaluate(source, [x], "f32"), expected, engine_id)
 
 
-def test_two_variables_change_places(engine_id):
+def test_swap_of_two_variables(engine_id):
     source = """
     def k(n):
         a, b = 0, 1
@@ -359,7 +359,7 @@ def test_two_variables_change_places(engine_id):
     assert evaluate(source, [COUNTS], "s32").tolist() == expected
 
 
-def test_vectors_are_variables_too(engine_id):
+def test_vector_variables(engine_id):
     source = """
     def k(x, y):
         v = (x, y, 1.0)
@@ -446,7 +446,7 @@ def test_helpers_in_text(engine_id):
     assert evaluate(source, [COUNTS], "s32").tolist() == expected.tolist()
 
 
-def test_a_helper_with_several_returns_starts_afresh_each_time(engine_id):
+def test_helper_with_several_returns(engine_id):
     source = """
     def pick(i, n):
         if i < n:
@@ -574,7 +574,7 @@ def test_annotated_elements_keep_their_own_dtypes(engine_id):
         "i = position()[-1]\n    n = shape()[0]",
     ],
 )
-def test_one_axis_is_a_number_and_a_tuple_of_one(engine_id, text):
+def test_position_of_one_axis(engine_id, text):
     made = Kernel.register(
         "one_axis", f"def one_axis(a: Array):\n    {text}\n    return a[n - 1 - i]"
     )
@@ -583,7 +583,7 @@ def test_one_axis_is_a_number_and_a_tuple_of_one(engine_id, text):
     assert read_list(out) == [5, 4, 3, 2, 1]
 
 
-def test_vectors_are_assigned_side_by_side(engine_id):
+def test_tuple_assignment_of_vectors(engine_id):
     made = Kernel.register(
         "side_by_side",
         "def side_by_side(px: Pixel):\n"

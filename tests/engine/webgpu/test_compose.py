@@ -363,7 +363,7 @@ def test_a_frame_with_small_pictures_and_groups_is_one_submit(compositor: Compos
     for _ in range(2):  # the first iteration compiles
         engine.synchronize()
         before = engine._device.done.submitted
-        with compositor.together():
+        with compositor.batched():
             for n, pixels in enumerate(fresh):
                 text.update(pixels)
                 draw = draw_at(3, 4 + n * 5, 20, 10, number=text.number)
@@ -386,7 +386,7 @@ def test_the_ring_may_wrap_before_a_submit(compositor: Compositor) -> None:
     pixels = [rgba(noise(n, 64, 1000)) for n in range(12)]  # nearly the largest for the ring
     picture = compositor.picture(pixels[0])
     target = buffer_zeros((64 * 12, 1000, 4), "u8", device=compositor.device)
-    with compositor.together():
+    with compositor.batched():
         for n, one in enumerate(pixels):
             copy = one.copy()
             picture.update(copy)
@@ -420,7 +420,7 @@ def test_a_picture_keeps_the_pixels_of_its_put(compositor: Compositor) -> None:
     """Later changes to the buffer do not affect the picture."""
     source = from_array(rgba(noise(1, 30, 30)), device=compositor.device)
     picture = compositor.picture(source)
-    with compositor.together():
+    with compositor.batched():
         picture.update(source)
         compositor.compose(source, np.zeros(0, DRAW), background=(1, 2, 3, 4))
     np.testing.assert_array_equal(shown(compositor, picture), rgba(noise(1, 30, 30)))

@@ -228,7 +228,7 @@ class Compositor(Closing):
         storage = target.storage("Compositor.compose")
         self.composer.compose(storage, width, height, draws, rects, background)
 
-    def together(self) -> AbstractContextManager[None]:
+    def batched(self) -> AbstractContextManager[None]:
         """Return a context manager: work begun inside is submitted to the device together."""
         return self.engine.batched() if self._batches else _NO_BATCH
 

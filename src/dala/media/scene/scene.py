@@ -207,7 +207,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         if self._closed:
             self._check_open("Scene.render")
         moment = self._clock.moment(time)
-        with self._compositor.together():
+        with self._compositor.batched():
             self.animator.advance(moment.seconds)
             if self.animator.error is not None:
                 self.errors["animation"] = self.animator.error
