@@ -1,8 +1,8 @@
-"""Submitted commands: order, overlap, limits, errors and ends, on every engine.
+"""Submitted commands: order, overlap, limits, errors and cleanup, on every engine.
 
-Nothing here sleeps to make something happen. Where a test needs a command to be under way, its
-kernel's runner waits at a gate that the test opens; where two must be under way at once, they wait
-for each other. The long timeouts only keep a failing test from hanging.
+No test sleeps. Where a test needs a running command, its kernel waits at a gate that the test
+opens; where two must run at once, they wait for each other. The long timeouts only keep a failing
+test from hanging.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def spec(kernel, inputs, output, params=None):
 
 
 def hooked(name, inputs, output, before, text="def f(x):\n    return x + 1"):
-    """A kernel whose runner, for buffers like these, first calls ``before()``."""
+    """Return a kernel that calls ``before()`` first when it runs on buffers like these."""
     made = Kernel.register(name, text)
     plan = made.plan(inputs, output)[0]
 
@@ -61,7 +61,7 @@ def hooked(name, inputs, output, before, text="def f(x):\n    return x + 1"):
 
 
 class Gate:
-    """What a hooked kernel waits at, and says that it has come to."""
+    """A gate that a kernel waits at; tests see when the kernel arrives."""
 
     def __init__(self):
         self.reached = threading.Semaphore(0)
@@ -79,7 +79,7 @@ class Gate:
 def gate():
     made = Gate()
     yield made
-    made.open.set()  # whatever a failing test has left waiting may go
+    made.open.set()  # release the kernels of a failed test
 
 
 def pending_commands():
@@ -207,7 +207,7 @@ def test_buffers_over_one_memory_keep_their_order(engine_id, gate):
 
 
 def test_independent_commands_overlap(engine_id):
-    """Each waits until the others are under way too, so all end only if they do overlap."""
+    """Each command waits until the others run too, so they end only if they overlap."""
     together = threading.Barrier(3)
     buffers = [(buffer([1.0]), buffer_zeros((1,))) for _ in range(3)]
     with Stream(workers=3) as stream:
@@ -278,7 +278,7 @@ def test_submit_waits_while_the_queue_is_full(engine_id, gate):
         checked = hooked("checked", [b], b, lambda: None)
 
         class Spec(dict):
-            def __iter__(self):  # the last look at a spec, just before it is put in the queue
+            def __iter__(self):  # submit reads the keys just before it enqueues the job
                 asking.set()
                 return super().__iter__()
 
@@ -307,7 +307,7 @@ def test_run_async_awaits_room_in_the_queue(engine_id, gate):
         stream.submit(spec(k, [a], a))
         task = asyncio.create_task(stream.run_async(spec("scalar_mul", [b], b, {"scalar": 2.0})))
         for _ in range(10):
-            await asyncio.sleep(0)  # the loop goes on although there is no room
+            await asyncio.sleep(0)  # the event loop runs although the queue is full
         assert not task.done()
         assert stream.pending == 1
         gate.open.set()
@@ -337,7 +337,7 @@ def test_closing_raises_in_threads_that_wait_for_room(engine_id, gate):
     closing.start()
     waiting.join(LONG)
     assert refused == ["submit: the stream was closed. Make a new one."]
-    assert closing.is_alive()  # it waits for the command that is under way
+    assert closing.is_alive()  # it waits for the running command
     gate.open.set()
     closing.join(LONG)
     assert stream.closed
@@ -672,10 +672,10 @@ def test_many_threads_submit(engine_id, dala_device):
 
 
 def test_gil_is_free_while_a_kernel_runs():
-    """Counts on this thread while native code runs on another.
+    """Count on this thread while native code runs on another.
 
-    Threads change over only where one of them lets go of the GIL: this one does after every count,
-    the worker only where the kernel runs. A kernel that held the GIL would see no counting at all.
+    This thread releases the GIL after every count, the worker only while the kernel runs. With a
+    kernel that held the GIL, the count would not change.
     """
     text = """
 def busy(x, *, n: s32 = 1):
@@ -688,7 +688,7 @@ def busy(x, *, n: s32 = 1):
         a, out = buffer(np.linspace(0, 1, 1 << 14, dtype="<f4")), buffer_zeros((1 << 14,))
     k = Kernel.register("busy", text)
     plan, storages, target, values = k.plan([a], out, {"n": 1000})
-    plan.run(storages, target, values)  # compiled before anything is counted
+    plan.run(storages, target, values)  # compile first
     (key,) = k._plans
     count, meanwhile = [0], []
 

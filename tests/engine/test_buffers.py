@@ -1,4 +1,4 @@
-"""Buffers on every engine: what goes in comes out, in every form, for as long as it should."""
+"""Buffers on every engine: creation, reading, sharing, freeing and moving."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from dala.gpu.compute import (
 )
 from tests.support.engines import NUMPY, needs
 
-SHARED = ("reference", "cpu")  # engines whose memory is the host's
+SHARED = ("reference", "cpu")  # engines that use host memory
 
 
 def sample(dtype, shape):
-    """Numbers that need every byte of the dtype."""
+    """Return numbers that use every byte of the dtype."""
     count = math.prod(shape)
     if dtype in ("f32", "f64"):
         return (np.arange(count) / 3 - 2).astype(NUMPY[dtype]).reshape(shape)
@@ -276,7 +276,7 @@ def test_read_only_memory_is_never_written(engine_id):
     a.flags.writeable = False
     b = from_dlpack(a)
     assert read(b) == a.tobytes()
-    with suppress(dala.DalaError):  # an engine may share it and refuse, or copy it and go on
+    with suppress(dala.DalaError):  # engines that share the memory raise; others copy it
         run_kernel("scalar_mul", [b], b, {"scalar": 2.0})
     assert a.tolist() == list(range(64))
 

@@ -1,4 +1,4 @@
-"""Melted and unmelted pipelines give the same pictures, on every engine."""
+"""Fused and unfused pipelines compute the same pictures, on every engine."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def zeros(like):
 
 
 def filtered(data, chain, *, transient):
-    """The picture through a chain of kernels, and the number of passes."""
+    """Return the picture after a chain of kernels, and the number of passes."""
     source = from_array(data)
     name = source.dtype
     p = Pipeline()
@@ -68,7 +68,7 @@ def filtered(data, chain, *, transient):
 
 
 def one_by_one(data, chain):
-    """The picture through a chain of kernels, each run by itself."""
+    """Return the picture after a chain of kernels that run one by one."""
     source = from_array(data)
     for kernel in chain:
         target = buffer_zeros(data.shape, source.dtype)
@@ -80,15 +80,15 @@ def one_by_one(data, chain):
 @pytest.mark.parametrize("chain", list(itertools.permutations(KERNELS, 2)), ids="-".join)
 def test_fusing_two_stages_does_not_change_the_result(engine_id, chain):
     data = photo()
-    melted, passes = filtered(data, chain, transient=True)
+    fused, passes = filtered(data, chain, transient=True)
     kept, steps = filtered(data, chain, transient=False)
-    # On the cpu what lies between is stored on the way, in the same pass.
+    # On the cpu intermediate results are stored in the same pass.
     assert (passes, steps) == (1, 1 if engine_id == "cpu" else 2)
     apart = one_by_one(data, chain)
-    # GPUs may fuse a multiplication and an addition differently in each.
+    # GPUs may contract a multiplication and an addition differently.
     steps = len(chain) if "webgpu" in engine_id else 0
     assert np.abs(kept.astype(int) - apart).max() <= steps
-    assert np.abs(melted.astype(int) - apart).max() <= steps
+    assert np.abs(fused.astype(int) - apart).max() <= steps
 
 
 @pytest.mark.parametrize("channels", [3, 4])
@@ -96,18 +96,18 @@ def test_fusing_two_stages_does_not_change_the_result(engine_id, chain):
 def test_a_long_chain(engine_id, channels, dtype):
     chain = ("brightness", "vignette", "sharpen", "contrast", "invert", "grayscale")
     data = photo(channels, dtype)
-    melted, passes = filtered(data, chain, transient=True)
+    fused, passes = filtered(data, chain, transient=True)
     apart = one_by_one(data, chain)
     assert passes == 1
     if dtype == "u8":
-        assert np.abs(melted.astype(int) - apart).max() <= len(chain) * (engine_id != "reference")
+        assert np.abs(fused.astype(int) - apart).max() <= len(chain) * (engine_id != "reference")
     else:
-        np.testing.assert_allclose(melted, apart, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(fused, apart, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("channels", [3, 4])
 def test_different_forms_run_in_one_pass(engine_id, channels):
-    """Tables, sums and mixed channels in turn: on the cpu each is a stage of a window."""
+    """Tables, sums and mixed channels in turn: on the cpu each is a stage of a sliding window."""
     chain = ("brightness", "grayscale", "vignette", "contrast", "invert", "sharpen", "contrast")
     data = photo(channels)
     made, passes = filtered(data, chain, transient=True)
@@ -265,7 +265,7 @@ def test_steady_runs_allocate_nothing(engine_id):
     for _ in range(20):
         p.run()
     engine.synchronize()
-    gc.collect()  # what other tests left behind
+    gc.collect()  # free the objects of other tests
     before, made = engine.stats(), dala.diagnostics()
     tracemalloc.start()
     p.run()
@@ -278,7 +278,7 @@ def test_steady_runs_allocate_nothing(engine_id):
     gc.collect()
     last = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    assert last - first < 4096  # nothing is left behind, not even a little each time
+    assert last - first < 4096  # no growth
     assert engine.stats() == before
     assert dala.diagnostics() == made
 
@@ -300,7 +300,7 @@ def test_animated_parameters_of_an_operation_compile_nothing(engine_id):
         run_kernel("sharpen", [blurred], sharp)
         run_kernel("brightness", [sharp], wanted, {"value": 0.1})
         assert np.abs(out.numpy().astype(int) - wanted.numpy()).max() <= 3
-        if sigma == 0.7:  # the stages by themselves have code of their own
+        if sigma == 0.7:  # the first unfused run compiles
             made = [source.engine.stats().get(name) for name in ("compiled", "pipelines")]
     assert p.passes == passes
     assert made == [source.engine.stats().get(name) for name in ("compiled", "pipelines")]
@@ -308,3 +308,49 @@ def test_animated_parameters_of_an_operation_compile_nothing(engine_id):
         p.set_params(0, radius=500)
     p.set_params(0, radius=5)
     p.run()
+
+
+def test_rebind_runs_on_other_buffers(engine_id):
+    chain = [("blur", {"radius": 2}), ("sharpen", {"amount": 0.5}), ("invert", {})]
+    first, second = photo(), photo()[::-1].copy()
+
+    def unfused(data):
+        source = from_array(data)
+        for kernel, params in chain:
+            target = zeros(source)
+            run_kernel(kernel, [source], target, params)
+            source = target
+        return source.numpy().astype(int)
+
+    source = from_array(first)
+    out = zeros(source)
+    between = [buffer_zeros(out.shape, "u8", transient=True) for _ in chain[1:]]
+    p = Pipeline()
+    for (kernel, params), image, output in zip(
+        chain, [source, *between], [*between, out], strict=True
+    ):
+        p.add(stage(kernel, [image], output, **params))
+    p.run()
+    passes = p.passes
+    assert np.abs(unfused(first) - out.numpy()).max() <= len(chain)
+    other, result = from_array(second), zeros(out)
+    p.rebind(source, other).rebind(out, result).run()
+    assert np.abs(unfused(second) - result.numpy()).max() <= len(chain)
+    p.set_params(0, radius=1)  # prepares the chain again, with the new buffers
+    p.run()
+    chain[0] = ("blur", {"radius": 1})
+    assert np.abs(unfused(second) - result.numpy()).max() <= len(chain)
+    assert p.passes == passes
+
+
+def test_explain_names_the_method_of_a_chain(engine_id):
+    image = from_array(photo())
+    first, out = buffer_zeros(image.shape, "u8", transient=True), zeros(image)
+    p = Pipeline().add(stage("blur", [image], first, radius=3)).add(stage("sepia", [first], out))
+    p.run()
+    text = p.explain()
+    if engine_id == "cpu":
+        assert "stage 0: blur (" in text
+        assert text.count(", in one sliding window") == 2
+    else:
+        assert "sliding window" not in text

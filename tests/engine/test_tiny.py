@@ -1,4 +1,4 @@
-"""The contract in one minute: what must hold on every engine before all else."""
+"""The contract of every engine, in one minute."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Nothing stays behind: make some, let go of them, and the counts are what they were.
+"""Leak tests: make objects, release them, and compare the counts.
 
-Counts come from ``dala.diagnostics()``, so they are exact; nothing here looks at the process's
-memory, which grows and shrinks for reasons of its own.
+The counts come from ``dala.diagnostics()`` and are exact; the memory of the process is not.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ MANY = 50
 
 @pytest.fixture
 def counts(engine_id, dala_device):
-    """Live buffers and bytes of the engine under test, as the library and the engine count them."""
+    """Return the live buffers and bytes of the engine, as counted by the library and the engine."""
 
     def now():
         gc.collect()

@@ -1,4 +1,4 @@
-"""How many passes a pipeline makes, asserted for many shapes of pipeline; nothing is run."""
+"""The number of passes of many pipelines, on the null engine, which runs nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _on_null():
 
 @pytest.fixture
 def runs():
-    """Counts what the null engine was told to run."""
+    """Return a function that counts the runs of a pipeline on the null engine."""
     engine = buffer_zeros(1).engine
 
     def count(pipeline):
@@ -45,7 +45,7 @@ def stage(kernel, inputs, output, **params):
 
 
 def chain(*kernels, transient=True, first=None):
-    """A pipeline of kernels one after another, with a buffer between each two."""
+    """Return a pipeline of kernels in sequence, with a buffer between each two."""
     p, source = Pipeline(), first or picture()
     for number, kernel in enumerate(kernels):
         last = number == len(kernels) - 1
@@ -211,7 +211,7 @@ def test_passes(shape, runs):
     pipeline, passes = shape()
     assert pipeline.passes == passes
     assert runs(pipeline) == passes
-    assert runs(pipeline) == passes  # again, as often as you like
+    assert runs(pipeline) == passes  # the plan is reused
     assert f"in {passes} passes" in pipeline.explain()
 
 
@@ -353,3 +353,74 @@ def test_set_params_of_a_barrier():
         p.set_params(0, value=1)
     with pytest.raises(errors.ParameterError, match="stage must be an index below 1, got 3"):
         p.set_params(3, value=1)
+
+
+# rebind ---------------------------------------------------------------------------------------
+def test_rebind_keeps_the_plan(runs):
+    source, out, other = picture(), picture(), picture()
+    middle = picture(transient=True)
+    p = Pipeline().add(stage("sharpen", [source], middle)).add(stage("invert", [middle], out))
+    assert runs(p) == 1
+    plan = p._passes
+    assert p.rebind(source, other) is p
+    assert p.rebind(out, source) is p
+    assert p._passes is plan
+    assert runs(p) == 1
+    assert p.stages[0]["inputs"] == [other]
+    assert p.stages[1]["output"] is source
+    p.set_params(0, amount=2.0)
+    assert runs(p) == 1
+
+
+def test_rebind_refuses_buffers_that_differ(runs):
+    source, out = picture(), picture()
+    middle = picture(transient=True)
+    p = Pipeline().add(stage("sharpen", [source], middle)).add(stage("invert", [middle], out))
+    wide = buffer_zeros((8, 13, 4), "u8")
+    floats = buffer_zeros((8, 12, 4), "f32")
+    with dala.device("reference"):
+        away = picture()
+    for old, new, error, message in [
+        (picture(), picture(), errors.ParameterError, "old must be a buffer of a stage"),
+        (middle, picture(), errors.ParameterError, "transient buffers cannot be replaced"),
+        (source, picture(transient=True), errors.ParameterError, "transient buffers cannot"),
+        (
+            source,
+            wide,
+            errors.ShapeMismatch,
+            r"new must be of shape \(8, 12, 4\), got",
+        ),
+        (source, floats, errors.DtypeMismatch, "new must be of dtype 'u8', got 'f32'"),
+        (source, away, errors.DeviceMismatch, "new must be on 'null', got 'reference'"),
+        (source, out, errors.ShapeMismatch, "new must not share memory with another buffer"),
+        (out, source, errors.ShapeMismatch, "new must not share memory with another buffer"),
+        (source, None, errors.ParameterError, "new must be a Buffer, got None"),
+    ]:
+        with pytest.raises(error, match=f"Pipeline.rebind: {message}"):
+            p.rebind(old, new)
+    assert p.stages[0]["inputs"] == [source]
+    p.close()
+    with pytest.raises(errors.FreedError, match="the pipeline was closed"):
+        p.rebind(source, picture())
+
+
+# other spellings ------------------------------------------------------------------------------
+def test_stages_and_stage_count_may_be_called():
+    a, out = picture(), picture()
+    p = Pipeline.new().add(stage("invert", [a.ref], out.ref))
+    assert p.stage_count == p.stage_count() == 1
+    assert p.stages() == p.stages
+    assert p.stages[0]["inputs"] == [a]
+
+
+def test_unused_keys_of_a_spec_may_be_empty(runs):
+    a, out = picture(), picture()
+    copy = {"op": "copy_buffer", "kernel": None, "inputs": [a], "output": out, "params": {}}
+    barrier = {"op": "barrier", "kernel": None, "inputs": [], "output": None, "params": {}}
+    p = Pipeline().add(copy).add(barrier).add({**stage("invert", [a], out), "params": None})
+    assert [spec["op"] for spec in p.stages] == ["copy_buffer", "barrier", "run_kernel"]
+    assert p.stages[0] == {"op": "copy_buffer", "src": a, "dst": out}
+    with pytest.raises(errors.ParameterError, match="barrier has no key 'inputs'"):
+        p.add({"op": "barrier", "inputs": [a]})
+    with pytest.raises(errors.ArityError, match="inputs of copy_buffer must be a list of one"):
+        p.add({"op": "copy_buffer", "inputs": [a, a], "output": out})

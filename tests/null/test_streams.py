@@ -1,4 +1,4 @@
-"""Streams on a device with a queue of its own: what is enqueued, waited for and told."""
+"""Streams on a device with its own queue: enqueuing, waiting and errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONG = 60.0
 
 
 class Queued(NullEngine):
-    """Work is done when ``synchronize`` returns, which waits for the test."""
+    """A null engine with a queue: ``synchronize`` waits for the test."""
 
     def __init__(self):
         super().__init__()
@@ -36,7 +36,7 @@ class Queued(NullEngine):
 def engine():
     made = Queued()
     yield made
-    made.syncs.release(1000)  # whatever a failing test has left waiting may go
+    made.syncs.release(1000)  # release the threads of a failed test
 
 
 def make(engine):
@@ -48,7 +48,7 @@ def spec(a, out):
 
 
 def enqueued(stream, engine, wanted):
-    """Waits until so many commands are enqueued beyond those that are waited for."""
+    """Wait until a number of commands is enqueued behind those that are waited for."""
     for _ in range(int(LONG * 1000)):
         if len(stream._queue._enqueued_on.get(engine, ())) == wanted:
             return

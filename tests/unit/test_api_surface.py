@@ -1,4 +1,4 @@
-"""The public names are inventoried: removing or renaming one fails here."""
+"""An inventory of the public names: removing or renaming one fails here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page of attacks: text from a stranger can compute numbers and nothing else."""
+"""Attacks through kernel text: untrusted text can compute numbers and nothing else."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_attack_is_refused(name, text, tmp_path):
     before = set(sys.modules), kernels()
     with pytest.raises(KernelSyntaxError) as caught:
         made = Kernel.register("attack", text)
-        made(buffer([1.0, 2.0], device="reference"))  # some mistakes show with the dtypes known
+        made(buffer([1.0, 2.0], device="reference"))  # some need the dtypes
     error = caught.value
     assert isinstance(error, SyntaxError)
     assert isinstance(error, DalaError)
@@ -158,7 +158,7 @@ def test_recursive_kernels_are_refused():
     Kernel.register("ping", "def ping(x): return x")
     Kernel.register("pong", "def pong(x): return ping(x)")
     Kernel.register("ping", "def ping(x): return pong(x)")
-    # Each declaration holds what it saw when it was made, so no circle can close.
+    # A declaration refers to the kernels that existed when it was made, so there is no recursion.
     assert Kernel.register("ring", "def ring(x): return ping(x)")(
         buffer([3.0], device="reference")
     ).read_list() == [3.0]

@@ -1,4 +1,4 @@
-"""Reading and writing .cube files: the format, and everything that is not it."""
+"""Reading and writing .cube files, valid and damaged."""
 
 from __future__ import annotations
 

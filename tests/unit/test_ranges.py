@@ -1,4 +1,4 @@
-"""Ranges of parameters: how they are declared, shown and kept."""
+"""Ranges of parameters: declaration, representation and checks."""
 
 from __future__ import annotations
 

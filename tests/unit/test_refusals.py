@@ -1,4 +1,4 @@
-"""Bad input raises its own typed error before anything is written; each message is pinned."""
+"""Invalid input raises a typed error before anything is written; each message is pinned."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def _on_reference():
 
 @pytest.fixture
 def canvas():
-    """An output whose contents show whether anything was written."""
+    """A buffer whose contents show whether it was written."""
     return buffer([7.0, 7.0, 7.0])
 
 
 @pytest.fixture
 def refuses(canvas):
-    """Asserts a typed error, its message, and that nothing was written."""
+    """Assert a typed error, its message, and that nothing was written."""
 
     def check(error, builtin, message, call):
         with pytest.raises(error) as caught:
@@ -462,7 +462,7 @@ def test_output_must_not_be_a_stencil_input():
 
 
 def shared(kind):
-    """Two buffers over one memory: the second is the output."""
+    """Return two buffers over one memory; the second is the output."""
     memory = np.arange(48, dtype=np.uint8).reshape(3, 4, 4).copy()
     if kind == "two over an array":
         return from_dlpack(memory), from_dlpack(memory)

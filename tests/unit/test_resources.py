@@ -1,4 +1,4 @@
-"""Counting what is alive, and ``dala.diagnostics()``."""
+"""Counts of live objects, and ``dala.diagnostics()``."""
 
 import gc
 import sys
@@ -14,7 +14,7 @@ NONE = {"count": 0, "bytes": 0, "by_engine": {}}
 
 @pytest.fixture
 def counts(monkeypatch):
-    gc.collect()  # what earlier tests left in cycles must not end during this one
+    gc.collect()  # free the cycles of earlier tests now
     monkeypatch.setattr(resources, "_changes", type(resources._changes)())
     monkeypatch.setattr(resources, "_totals", {})
     return resources
@@ -57,19 +57,19 @@ def test_backlog_is_bounded(counts):
 
 
 def test_finalizers_never_wait(counts):
-    """A finalizer that runs while this very thread holds the lock must neither hang nor lose."""
+    """A finalizer that runs while this thread holds the lock must neither hang nor lose a count."""
     with counts._lock:
         for _ in range(2 * counts._BACKLOG):
-            counts.untrack("buffer", "cpu", 1)  # as from a finalizer; over the backlog too
+            counts.untrack("buffer", "cpu", 1)  # as from a finalizer; more than the backlog
     assert counts.snapshot()["buffer"]["count"] == -2 * counts._BACKLOG
 
 
 def test_garbage_collection_while_summing(counts):
-    """Finalizers fire wherever the collector runs; here, wherever it possibly can."""
+    """Finalizers run whenever the collector does; here after every allocation."""
 
     class Thing:
         def __init__(self):
-            self.self = self  # a cycle: freed by the collector, not by its count
+            self.self = self  # a cycle: freed by the collector, not by reference counting
             counts.track("buffer", "cpu", 1)
 
         def __del__(self):
@@ -104,7 +104,7 @@ def test_counts_from_many_threads(counts):
 
 def test_forked_child_gets_a_new_lock(counts, monkeypatch):
     monkeypatch.setattr(resources, "_lock", resources._lock)
-    with resources._lock:  # as another thread of the parent would
+    with resources._lock:  # as another thread of the parent might
         resources._after_fork()
         assert counts.snapshot() == {"buffer": NONE}
 

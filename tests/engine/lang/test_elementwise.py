@@ -1,6 +1,6 @@
-"""Every elementwise kernel: all dtypes, broadcasting, special values, sizes of no particular shape.
+"""Every elementwise kernel: all dtypes, broadcasting, special values and odd sizes.
 
-The expected numbers are plain NumPy, written here; the reference engine is tested like any other.
+The expected numbers are computed with NumPy here; the reference engine is tested like any other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SIZES = [0, 1, 3, 255, 257, 65537]
 
 
 def ints_floor_divide(a, b):
-    """Floor division with x // 0 = 0 and the most negative number // -1 = itself."""
+    """Return a // b, where x // 0 is 0 and the most negative number // -1 is itself."""
     safe = np.where((b == 0) | (b == -1), 1, b).astype(b.dtype)
     return np.where(b == 0, 0, np.where(b == -1, -a, a // safe)).astype(a.dtype)
 
@@ -38,7 +38,7 @@ BINARY = {
 
 
 def expected_binary(name, a, b):
-    """The answer in the inputs' own dtype; u8 is computed in s32 and saturates."""
+    """Return the expected result in the inputs' dtype; u8 is computed in s32 and clamped."""
     function, _ = BINARY[name]
     with np.errstate(all="ignore"):
         if a.dtype == np.uint8:
@@ -51,7 +51,7 @@ def kind_of(name, dtype):
 
 
 def numbers(dtype, count, seed):
-    """Ordinary numbers of a dtype: floats of both signs, ints over their whole range."""
+    """Return numbers of a dtype: floats of both signs, ints over their whole range."""
     random = np.random.default_rng(seed)
     if dtype in FLOATS:
         return (random.standard_normal(count) * 10).astype(NUMPY[dtype])
@@ -94,7 +94,7 @@ def test_every_size_sigmoid_and_tanh(engine_id, name, dtype):
 
 
 def test_more_elements_than_one_dispatch_axis(engine_id):
-    """65,535 groups of 256 is the most a GPU takes along one axis."""
+    """A GPU dispatch has at most 65,535 groups of 256 along one axis."""
     size = 65_535 * 256 + 259
     a = np.arange(size, dtype="<u4")
     b = from_array(a)

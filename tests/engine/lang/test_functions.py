@@ -1,4 +1,4 @@
-"""The functions, operators and casts of the language, on each engine, against plain NumPy."""
+"""Functions, operators and casts of the language, on each engine, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_round_halves_to_even(engine_id):
 
 
 def whole(x):
-    """Floor division by, and remainder of, the second argument, as the language defines them."""
+    """Return floor division and remainder as the language defines them."""
     return np.where(x == 0, 1, x).astype(x.dtype)
 
 
@@ -264,7 +264,7 @@ def test_casts(engine_id, text, dtype, values, out, expected):
 
 
 def test_type_promotion(engine_id):
-    """A literal takes the type of what it meets; int and float give float."""
+    """A literal takes the type of the other operand; int and float give float."""
     x = np.array([7, -7], "<i4")
     assert evaluate(expression("x / 2"), [x, x], "f32").tolist() == [3.5, -3.5]
     assert evaluate(expression("x * 0.5"), [x, x], "f32").tolist() == [3.5, -3.5]

@@ -1,4 +1,4 @@
-"""Where a kernel runs and what it reads: positions, shapes, arrays, pixels and images."""
+"""Positions, shapes, arrays, pixels and images in kernels."""
 
 from __future__ import annotations
 
@@ -131,19 +131,19 @@ def picture(shape, dtype, seed=9):
 
 
 def load(image):
-    """What a kernel sees of a stored image."""
+    """Return the values that a kernel reads from a stored image."""
     return image.astype("<f4") * np.float32(1 / 255) if image.dtype == np.uint8 else image
 
 
 def store(values, dtype):
-    """What is stored of what a kernel returns."""
+    """Return the stored form of values that a kernel returns."""
     if dtype == "f32":
         return values.astype("<f4")
     return np.floor(np.clip(values, 0, 1) * np.float32(255) + np.float32(0.5)).astype("u1")
 
 
 def moved(image, dx, dy):
-    """The image read dx to the right and dy below, edges clamped."""
+    """Return the image read at an offset, clamped at the edges."""
     h, w = image.shape[:2]
     rows, columns = np.clip(np.arange(h) + dy, 0, h - 1), np.clip(np.arange(w) + dx, 0, w - 1)
     return image[rows][:, columns]
@@ -276,7 +276,7 @@ def test_an_image_beside_an_array(engine_id):
 
 
 def test_image_input_as_output_raises(engine_id):
-    """Reading neighbours while writing them has no meaning; it is refused, or works on a copy."""
+    """Reading neighbors while writing them is undefined, so it is refused."""
     image = picture((8, 8, 4), "u8")
     b = from_array(image.copy())
     k = kernel("def k(img: Image):\n    return img[1, 0]")

@@ -1,4 +1,4 @@
-"""Statements, helpers and parameters of the language, on each engine, against plain NumPy."""
+"""Statements, helpers and parameters of the language, on each engine, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_early_returns(engine_id):
 
 
 def each(function, *arrays):
-    """A plain Python function over every element: how loops are checked."""
+    """Return a Python function applied to every element."""
     return np.array([function(*(v.item() for v in row)) for row in zip(*arrays, strict=True)])
 
 
@@ -285,7 +285,7 @@ def test_loop_bounds_are_evaluated_once(engine_id):
     ],
 )
 def test_loops_to_the_limits_of_ints(engine_id, bounds):
-    """A counter that wrapped around would never pass its bound."""
+    """A counter that wraps around would never reach its bound."""
     source = f"""
     def k(n):
         turns = 0
