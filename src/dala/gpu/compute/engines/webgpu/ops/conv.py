@@ -123,7 +123,7 @@ def windows_text(
     tile: gemm.GemmTile, dtype: str, window: tuple[int, int], fours: tuple[bool, bool], bias: bool
 ) -> str:
     """Return the shader; ``fours``: lines of the weights and the output are multiples of four."""
-    left = gemm.Operand("a", dtype, True, fours[0])
+    left = gemm.GemmOperand("a", dtype, True, fours[0])
     reading = Template(read_text("conv.wgsl")).substitute(
         T=dtype, WINDOWu=f"{window[0] * window[1]}u", WIDTHu=f"{window[1]}u"
     )

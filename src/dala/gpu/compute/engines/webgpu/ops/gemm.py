@@ -65,7 +65,7 @@ def choose_shares(tiles: int, inner: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Operand:
+class GemmOperand:
     """An operand in memory.
 
     ``lines`` is True if k is contiguous in memory, so that four values of k are read at once and
@@ -94,7 +94,7 @@ class Operand:
         return f"{self.name}[{index}]"
 
 
-def fetch(side: Operand, extent: str, whole: bool) -> str:
+def fetch(side: GemmOperand, extent: str, whole: bool) -> str:
     """Return the function that reads 4 by 4 numbers, with zeros outside the matrix."""
     kind = WGSL_TYPES[side.dtype]
     name = "left" if side.name == "a" else "right"

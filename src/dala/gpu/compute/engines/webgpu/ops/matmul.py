@@ -118,8 +118,8 @@ def product_text(
 ) -> str:
     """Return the shader; ``fours``: lines of left, right and output are multiples of four."""
     can = dtype in ("f32", "s32", "u32")  # types with an aligned vec4
-    left = gemm.Operand("a", dtype, left_lines, can and fours[0])
-    right = gemm.Operand("b", dtype, right_lines, can and fours[1])
+    left = gemm.GemmOperand("a", dtype, left_lines, can and fours[0])
+    right = gemm.GemmOperand("b", dtype, right_lines, can and fours[1])
     quads = can and fours[2]
     kind = gemm.WGSL_TYPES[dtype]
     added = gemm.bias_text(kind, "matrix % p.biases * p.rows + {row}") if bias else ""
