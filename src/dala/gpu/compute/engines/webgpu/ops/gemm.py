@@ -8,16 +8,10 @@ from string import Template
 from typing import Final
 
 from dala.gpu.compute.engines.webgpu.ops.dispatches import read_text
+from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE
 
 #: The WGSL type to compute with, by dtype; u8 is summed as i32.
-WGSL_TYPES: Final = {
-    "f32": "f32",
-    "f64": "f64",
-    "s32": "i32",
-    "s64": "i64",
-    "u32": "u32",
-    "u8": "i32",
-}
+WGSL_TYPES: Final = {**WGSL_TYPE, "u8": "i32"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +51,6 @@ def choose_shares(tiles: int, inner: int) -> tuple[int, int]:
     """Return the number of groups that share the sum over k, and the length of each share.
 
     A share is a multiple of 16.
-
     """
     shares = max(1, min(ENOUGH_TILES // tiles, inner // 256, 64))
     share = -(-inner // shares // 16) * 16
