@@ -295,12 +295,14 @@ def encode_batch(commands: Iterable[bytes]) -> bytes:
         raise CommandError.invalid(
             "batch", "commands", "a list of commands made by encode_*", commands
         ) from None
-    if not ({*map(type, items)} <= {bytes, bytearray, memoryview} and all(items)):
-        for n, item in enumerate(items):
-            if not isinstance(item, (bytes, bytearray, memoryview)) or not len(item):
-                raise CommandError.invalid(
-                    "batch", f"commands[{n}]", "bytes made by encode_*", item
-                )
+    try:
+        if all(items):
+            return encode_commands(items)
+    except (TypeError, ValueError):  # not bytes; the loop below finds out which
+        pass
+    for n, item in enumerate(items):
+        if not isinstance(item, (bytes, bytearray, memoryview)) or not len(item):
+            raise CommandError.invalid("batch", f"commands[{n}]", "bytes made by encode_*", item)
     return encode_commands(items)
 
 
