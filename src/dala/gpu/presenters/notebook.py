@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -106,7 +107,7 @@ class WidgetPresenter(_NotebookPresenter):
         """Request a draw. Safe on any thread."""
         self._call_soon(self._request_draw)
 
-    def _call_soon(self, work: Any) -> None:
+    def _call_soon(self, work: Callable[[], object]) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(work)
 

@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -173,7 +173,7 @@ def half_blocks(image: NDArray) -> list[str]:
         image = np.concatenate([image, np.zeros_like(image[:1])])
     lines = []
     for upper, lower in zip(image[0::2].tolist(), image[1::2].tolist(), strict=True):
-        before: Any = None
+        before: tuple[list[int], list[int]] | None = None
         parts = []
         for top, bottom in zip(upper, lower, strict=True):
             if (top, bottom) != before:

@@ -51,7 +51,7 @@ class WindowLoop:
 
     def __init__(self) -> None:
         self.windows: list[LoopWindow] = []
-        self._calls: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._calls: deque[tuple[Callable[[], None], Future[None]]] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._alive = False
@@ -62,11 +62,12 @@ class WindowLoop:
         self.inherited = False
 
     # on any thread ----------------------------------------------------------------------------
-    def call(self, work: Callable[[], Any]) -> Any:
+    def call(self, work: Callable[[], None]) -> None:
         """Call a function on the owner thread and wait for its result."""
         if self.on_owner_thread():
-            return work()
-        future: Future[Any] = Future()
+            work()
+            return
+        future: Future[None] = Future()
         with self._lock:
             self._calls.append((work, future))
             if not MAIN_ONLY and self._thread is None:
@@ -74,8 +75,8 @@ class WindowLoop:
                 self._thread.start()
         self.wake()
         if MAIN_ONLY:  # the main thread runs it later; it may be waiting for this thread
-            return None
-        return future.result()
+            return
+        future.result()
 
     def on_owner_thread(self) -> bool:
         """Return True on the thread that owns the windows."""
@@ -110,7 +111,7 @@ class WindowLoop:
             raise DeviceUnavailable(NO_DISPLAY.format(why=f" ({self.last_error()})"))
         self._alive = True
 
-    def _record_error(self, code: int, text: Any) -> None:
+    def _record_error(self, code: int, text: bytes | str) -> None:
         self._errors.append(text.decode(errors="replace") if isinstance(text, bytes) else str(text))
         del self._errors[:-4]
 
@@ -123,7 +124,8 @@ class WindowLoop:
         while self._calls:
             work, future = self._calls.popleft()
             try:
-                future.set_result(work())
+                work()
+                future.set_result(None)
             except BaseException as error:
                 future.set_exception(error)
         if not self._alive or not self.windows:

@@ -7,9 +7,10 @@ pixels are the same as without bands.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
 from dala.gpu.compute.engines.cpu.native import Native, compile_native, native
@@ -98,9 +99,15 @@ class Bands:
         self._places = span_of(self._frames), span_of(self._picks)
 
     def draw(
-        self, execute: Native, where: ArraySpan, places: tuple[ArraySpan, ...], frame: Any, at: int,
-        *, families: int,
-    ) -> None:  # fmt: skip
+        self,
+        execute: Native,
+        where: ArraySpan,
+        places: tuple[ArraySpan, ...],
+        frame: npt.NDArray[np.int64],
+        at: int,
+        *,
+        families: int,
+    ) -> None:
         """Do the work of ``execute`` from a byte on; the frame says where it stopped."""
         pixels, own, damage, widths, sizes, slots, atlas, faults = places
         frames, picks = self._places
@@ -127,7 +134,7 @@ class Bands:
             at = int(frame[AT])
 
 
-def worth_banding(data: np.ndarray[Any, Any], at: int, size: int) -> bool:
+def worth_banding(data: npt.NDArray[np.uint8], at: int, size: int) -> bool:
     """Return True if bands are faster for the commands from a byte on."""
     if size < MIN_CANVAS_BYTES or not at < data.size < 1 << 31:  # picks are 32-bit offsets
         return False

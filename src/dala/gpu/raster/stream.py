@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
@@ -80,7 +81,7 @@ PREFETCH_COMMANDS: Final = 300
 SAMPLED_COMMANDS: Final = 64
 
 
-def families_of(data: np.ndarray[Any, Any], at: int) -> int:
+def families_of(data: npt.NDArray[np.uint8], at: int) -> int:
     """Return the families of the first commands from a byte on."""
     found = 0
     for _ in range(SAMPLED_COMMANDS):
@@ -91,7 +92,7 @@ def families_of(data: np.ndarray[Any, Any], at: int) -> int:
     return found
 
 
-def command_sizes() -> np.ndarray[Any, Any]:
+def command_sizes() -> npt.NDArray[np.uint8]:
     """Return the sizes of fixed-size commands in bytes by opcode; 0 for all others."""
     sizes = np.zeros(256, np.uint8)
     for row in COMMANDS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,11 +17,14 @@ import numpy as np
 
 from dala.errors import ShaderError
 from dala.gpu.shaders.wgsl import PIXELS, Wgsl, explain
+from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from dala.gpu.compute.buffer import Buffer
     from dala.gpu.compute.engines.webgpu.device import NativeDevice
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+    from dala.gpu.compute.engines.webgpu.owner import Owner
+    from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer
 
 #: Compiled shaders that are kept per device.
 KEPT: Final = 128
@@ -50,9 +53,7 @@ def compile_on(engine: WebGPUEngine, wgsl: Wgsl, shader: str) -> None:
     engine.owner.call(_cache_of(engine).compile, wgsl, shader)
 
 
-def dispatch_on(
-    engine: WebGPUEngine, dispatch: ShaderDispatch, pixels: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
+def dispatch_on(engine: WebGPUEngine, dispatch: ShaderDispatch, pixels: NDArray) -> NDArray:
     """Run a shader over pixels and return the result as a new array."""
     _check_dispatch(engine, dispatch)
     future: Future[memoryview] = Future()
@@ -133,7 +134,9 @@ class ShaderCache:
         self._compiled.clear()
         self._blocks.clear()
 
-    def _translate_errors(self, wgsl: Wgsl, shader: str, work: Any, *args: Any) -> None:
+    def _translate_errors(
+        self, wgsl: Wgsl, shader: str, work: Callable[..., object], *args: object
+    ) -> None:
         import wgpu
 
         try:
@@ -166,7 +169,7 @@ class ShaderCache:
         self._compiled.move_to_end(wgsl)
         return found
 
-    def _submit(self, dispatch: ShaderDispatch, pixels: Any) -> None:
+    def _submit(self, dispatch: ShaderDispatch, pixels: DeviceBuffer) -> None:
         device = self._device
         native = device.native
         layout, pipeline = self._pipeline(dispatch.wgsl)
@@ -225,7 +228,7 @@ def _cache_of(engine: WebGPUEngine) -> ShaderCache:
         return found
 
 
-def _clear_on_stop(owner: Any, cache: ShaderCache) -> None:
+def _clear_on_stop(owner: Owner, cache: ShaderCache) -> None:
     """Release native objects on the owner's thread before the device is closed."""
     stop = owner.on_stop
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.lang.source import from_text
 from dala.gpu.shaders.wgsl import BLOCK, Wgsl, reflect
+from dala.typing import ParamValue
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -132,16 +133,17 @@ class SurfaceShaders:
 
     def _engine(self) -> WebGPUEngine:
         """Return the engine for WGSL; a new one after a device loss."""
-        kept: Any = None if self._pixels is None else self._pixels.engine
-        if kept is not None and not kept.lost:
-            return kept  # type: ignore[no-any-return]
+        if self._pixels is not None:
+            kept = cast("WebGPUEngine", self._pixels.engine)
+            if not kept.lost:
+                return kept
         try:
-            made: Any = buffer_zeros((1,), "u8", device=self._device).engine
+            engine = buffer_zeros((1,), "u8", device=self._device).engine
         except DeviceUnavailable as error:
             raise DeviceUnavailable(
                 f"{error} Kernel text (def name(px: Pixel): return ...) runs without one."
             ) from None
-        return made  # type: ignore[no-any-return]
+        return cast("WebGPUEngine", engine)
 
     # running ----------------------------------------------------------------------------------
     def _dispatch(self, renderer: Renderer, command: DrawCommand) -> None:
@@ -251,9 +253,9 @@ def _registered(name: str) -> KernelDecl | None:
     return found.decl if isinstance(found, Kernel) else None
 
 
-def _values(kernel: Kernel, params: bytes, uniforms: dict[str, bytes]) -> dict[str, Any]:
+def _values(kernel: Kernel, params: bytes, uniforms: dict[str, bytes]) -> dict[str, ParamValue]:
     """Return the parameters by name: the first from ``params``, others from uniforms."""
-    values: dict[str, Any] = {}
+    values: dict[str, ParamValue] = {}
     at = 0
     for p in kernel.params:
         packer = _struct_of(p)
@@ -280,7 +282,7 @@ def _struct_of(p: ParamDecl) -> struct.Struct:
     return struct.Struct("<" + _FORMATS[exact] * max(p.size, 1))
 
 
-def _unpack(p: ParamDecl, packer: struct.Struct, data: bytes) -> Any:
+def _unpack(p: ParamDecl, packer: struct.Struct, data: bytes) -> ParamValue:
     items = packer.unpack(data)
     if p.type == "bool":
         items = tuple(bool(i) for i in items)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from dala.gpu.compute.lang.source import from_text
 from dala.gpu.compute.runnable import Runnable
 from dala.gpu.render.thread import Renderer
 from dala.gpu.surface import Surface
+from dala.typing import Params
 
 CALL: Final = "run_to_surface"
 
@@ -41,7 +42,7 @@ def run_and_put(
     inputs: Sequence[Buffer],
     output: Buffer,
     surface: Surface,
-    params: Mapping[str, Any],
+    params: Params,
 ) -> None:
     """Run a kernel and copy its output to the surface's back framebuffer."""
     renderer = _checked(surface)
@@ -76,13 +77,13 @@ def _put(output: Buffer, surface: Surface, renderer: Renderer) -> None:
 
 
 # checks ---------------------------------------------------------------------------------------
-def _checked(surface: Any) -> Renderer:
+def _checked(surface: Surface) -> Renderer:
     if not isinstance(surface, Surface):
         raise not_a_surface(CALL, surface, "surface")
     return renderer_of(surface, CALL)
 
 
-def _check_picture(output: Any, renderer: Renderer) -> None:
+def _check_picture(output: Buffer, renderer: Renderer) -> None:
     if not isinstance(output, Buffer):
         raise ArityError.invalid(CALL, "output", "a Buffer", type(output))
     output.storage(CALL)
