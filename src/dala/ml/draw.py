@@ -5,8 +5,9 @@ from __future__ import annotations
 import colorsys
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -40,7 +41,20 @@ from dala.typing import ColorLike, ImageLike, NDArray
 
 #: Ids for sprites of labels and masks, far from those that users choose.
 _ids = count(1 << 62)
-_OPTIONS: Final = {"color": None, "width": None, "labels": True, "opacity": 0.5, "least": 0.3}
+
+
+@dataclass(frozen=True)
+class _Options:
+    color: ColorLike | None = None
+    #: The width of lines in pixels; by default it depends on the size of the picture.
+    width: int | None = None
+    labels: bool = True
+    opacity: float = 0.5
+    #: The minimum score of keypoints.
+    least: float = 0.3
+
+
+_OPTIONS: Final = tuple(field.name for field in fields(_Options))
 
 
 def palette(index: int) -> tuple[int, int, int]:
@@ -64,26 +78,24 @@ def draw(
             raise UnknownParameter(
                 f"draw: no option {name!r}. {advice}", call="draw", argument=name
             )
-    chosen: dict[str, Any] = {**_OPTIONS, **options}
-    opacity = chosen["opacity"]
+    chosen = _Options(**options)  # type: ignore[arg-type]  # checked here, or where it is used
+    opacity = chosen.opacity
     if isinstance(opacity, bool) or not isinstance(opacity, int | float) or not 0 <= opacity <= 1:
         raise ParameterError.invalid("draw", "opacity", "a number from 0 to 1", opacity)
-    if chosen["color"] is not None:
-        color_to_rgba(chosen["color"])
+    if chosen.color is not None:
+        color_to_rgba(chosen.color)
     if isinstance(target, Surface):
         target.batch(list(_commands(result, target.size, chosen)))
         return target
     if isinstance(target, Frame) and target.format in ("nv12", "i420"):
         target = target.to("rgb")
     picture = read(target, None, None, "draw")
-    pixels: Any = (
-        picture.pixels if isinstance(picture.pixels, np.ndarray) else picture.pixels.numpy()
-    )
+    pixels = picture.pixels if isinstance(picture.pixels, np.ndarray) else picture.pixels.numpy()
     made: ImageLike = picture.give(_drawn(result, pixels, chosen))
     return made
 
 
-def _drawn(result: object, pixels: Any, chosen: dict[str, Any]) -> Any:
+def _drawn(result: object, pixels: NDArray, chosen: _Options) -> NDArray:
     """Return pixels with a result drawn on them, of the same dtype and channels."""
     height, width = pixels.shape[:2]
     floats = pixels.dtype != np.uint8
@@ -120,10 +132,10 @@ def _drawn(result: object, pixels: Any, chosen: dict[str, Any]) -> Any:
 
 
 def _commands(
-    result: object, size: tuple[int, int], chosen: dict[str, Any], masked: bool = False
+    result: object, size: tuple[int, int], chosen: _Options, masked: bool = False
 ) -> Iterator[bytes]:
     """Yield the commands that draw a result, without its mask if ``masked``."""
-    line = chosen["width"] or max(2, round(min(size) / 240))
+    line = chosen.width or max(2, round(min(size) / 240))
     if not masked and (layer := _layer(result, size, chosen)) is not None:
         yield from _sprite(layer, 0, 0)
     if isinstance(result, Segmentation):
@@ -136,15 +148,15 @@ def _commands(
     else:
         for k, found in enumerate(result if isinstance(result, list) else [result]):
             if isinstance(found, Pose):
-                yield from _pose(found, chosen["color"] or palette(k), line, size, chosen)
+                yield from _pose(found, chosen.color or palette(k), line, size, chosen)
             elif isinstance(found, Detection):
                 yield from _detection(found, line, size, chosen)
 
 
 def _detection(
-    found: Detection, line: int, size: tuple[int, int], chosen: dict[str, Any]
+    found: Detection, line: int, size: tuple[int, int], chosen: _Options
 ) -> Iterator[bytes]:
-    color = chosen["color"] or palette(found.index)
+    color = chosen.color or palette(found.index)
     x1, y1, x2, y2 = (round(n) for n in found.box)
     w, h = max(1, x2 - x1), max(1, y2 - y1)
     for x, y, wide, high in (
@@ -162,9 +174,9 @@ def _detection(
 
 
 def _pose(
-    found: Pose, color: ColorLike, line: int, size: tuple[int, int], chosen: dict[str, Any]
+    found: Pose, color: ColorLike, line: int, size: tuple[int, int], chosen: _Options
 ) -> Iterator[bytes]:
-    points, least = found.keypoints, chosen["least"]
+    points, least = found.keypoints, chosen.least
     for a, b in EDGES:
         if points[a].score >= least and points[b].score >= least:
             yield from _wide_line(points[a], points[b], line, color)
@@ -191,13 +203,13 @@ def _wide_line(a: Keypoint, b: Keypoint, line: int, color: ColorLike) -> Iterato
     yield encode.encode_fill_triangle(*p[0], *p[2], *p[3], color)
 
 
-def _layer(result: object, size: tuple[int, int], chosen: dict[str, Any]) -> NDArray | None:
+def _layer(result: object, size: tuple[int, int], chosen: _Options) -> NDArray | None:
     """Return the mask of a result as an RGBA layer, or None if it has no mask."""
     if isinstance(result, Matte):
         _check_size(result.alpha, size)
-        color = color_to_rgba(chosen["color"] or palette(2))
+        color = color_to_rgba(chosen.color or palette(2))
         filled = np.full(result.alpha.shape, _packed(color), np.uint32)
-        return _rgba(filled, _byte(result.alpha * np.float32(chosen["opacity"] * color[3])))
+        return _rgba(filled, _byte(result.alpha * np.float32(chosen.opacity * color[3])))
     if not isinstance(result, Segmentation):
         return None
     classes = result.classes
@@ -207,10 +219,10 @@ def _layer(result: object, size: tuple[int, int], chosen: dict[str, Any]) -> NDA
     for k in (k for k in result.planes or np.unique(classes).tolist() if k):
         part = classes == k
         if part.any():
-            color = color_to_rgba(chosen["color"] or palette(k))
-            share: Any = result.planes.get(k, np.float32(1))
+            color = color_to_rgba(chosen.color or palette(k))
+            share = result.planes.get(k, np.ones(1, np.float32))
             np.copyto(colors, _packed(color), where=part)
-            np.copyto(alpha, _byte(share * np.float32(chosen["opacity"] * color[3])), where=part)
+            np.copyto(alpha, _byte(share * np.float32(chosen.opacity * color[3])), where=part)
     return _rgba(colors, alpha)
 
 
@@ -220,14 +232,14 @@ def _rgba(colors: NDArray, alpha: NDArray) -> NDArray:
     return made
 
 
-def _byte(alpha: Any) -> Any:
+def _byte(alpha: NDArray) -> NDArray:
     """Round to u8."""
     return (np.minimum(alpha, 255) + np.float32(0.5)).astype(np.uint8)
 
 
-def _names(found: Segmentation, size: tuple[int, int], chosen: dict[str, Any]) -> Iterator[bytes]:
+def _names(found: Segmentation, size: tuple[int, int], chosen: _Options) -> Iterator[bytes]:
     """Yield the label of each class that covers part of the picture, at its center."""
-    if not chosen["labels"]:
+    if not chosen.labels:
         return
     step = max(1, min(size) // 256)  # the position need not be exact
     coarse = found.classes[::step, ::step]
@@ -235,11 +247,11 @@ def _names(found: Segmentation, size: tuple[int, int], chosen: dict[str, Any]) -
         spots = np.argwhere(coarse == k) if k else ()
         if len(spots) and len(spots) * 200 >= coarse.size:
             y, x = np.median(spots, axis=0) * step
-            behind = (*color_to_rgba(chosen["color"] or palette(k))[:3], 220)
+            behind = (*color_to_rgba(chosen.color or palette(k))[:3], 220)
             yield from _label(name_of(found.labels, k), int(x), int(y), size, chosen, behind)
 
 
-def _check_size(plane: Any, size: tuple[int, int]) -> None:
+def _check_size(plane: NDArray, size: tuple[int, int]) -> None:
     height, width = plane.shape
     if (width, height) != tuple(size):
         raise ShapeMismatch(
@@ -248,9 +260,10 @@ def _check_size(plane: Any, size: tuple[int, int]) -> None:
         )
 
 
-def _packed(color: bytes) -> Any:
+def _packed(color: bytes) -> np.uint32:
     """Return a color as an integer with the bytes of an RGBA pixel, with alpha 0."""
-    return np.frombuffer(bytes([*color[:3], 0]), np.uint32)[0]
+    found: np.uint32 = np.frombuffer(bytes([*color[:3], 0]), np.uint32)[0]
+    return found
 
 
 def _label(
@@ -258,12 +271,12 @@ def _label(
     x: int,
     y: int,
     size: tuple[int, int],
-    chosen: dict[str, Any],
+    chosen: _Options,
     background: tuple[int, ...],
     *,
     above: bool = False,
 ) -> Iterator[bytes]:
-    if not chosen["labels"]:
+    if not chosen.labels:
         return
     from dala.media.text.text import TextStyle, set_text
 
@@ -284,7 +297,7 @@ def _label(
     yield from _sprite(made.pixels, left, top)
 
 
-def _sprite(pixels: Any, x: int, y: int) -> Iterator[bytes]:
+def _sprite(pixels: NDArray, x: int, y: int) -> Iterator[bytes]:
     id, (h, w) = next(_ids), pixels.shape[:2]
     yield encode.encode_load_sprite(id, np.ascontiguousarray(pixels).tobytes(), w, h)
     yield encode.encode_blit(id, x, y)

@@ -325,7 +325,7 @@ class Model(Closing, Generic[R]):
         if not _of_bytes(input) and not _finite(array):
             raise ModelError(f"predict: the picture for {self.name} contains NaN or infinity.")
         if np.dtype(port.dtype).kind in "ui":
-            limits = np.iinfo(port.dtype)
+            limits = np.iinfo(np.dtype(port.dtype).name)
             array = np.rint(np.clip(array, limits.min, limits.max))
         return array.astype(port.dtype, copy=False), placement
 

@@ -39,7 +39,7 @@ class Port:
 
     name: str
     shape: tuple[int | None, ...]
-    dtype: Any
+    dtype: type[np.generic] | None
     #: The type in ONNX Runtime, such as "tensor(float)".
     kind: str = ""
     #: The name of the first axis, if its size is variable.
@@ -153,7 +153,7 @@ class Session:
         binding = session.io_binding()
         for name, array in given.items():
             binding.bind_ortvalue_input(name, value(array))
-        made: dict[str, Any] = {}
+        made: dict[str, NDArray] = {}
         for port in self.outputs:
             shape = self._known(port, given) if trusted else None
             if shape is None:

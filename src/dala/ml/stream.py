@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -62,30 +64,37 @@ def _results(
             close()
 
 
+@dataclass
+class _Latest:
+    """The newest frame that was read, and how reading ended."""
+
+    frames: deque[ImageLike] = field(default_factory=lambda: deque(maxlen=1))
+    ended: bool = False
+    error: BaseException | None = None
+
+
 def _latest(frames: Iterable[ImageLike]) -> Iterator[ImageLike]:
     """Read frames on a thread, and yield the newest; older ones that wait are dropped."""
-    ready = threading.Condition()
-    state: dict[str, Any] = {"frame": None, "full": False, "ended": False, "error": None}
-    stop = threading.Event()
+    state, ready, stop = _Latest(), threading.Condition(), threading.Event()
 
     def read() -> None:
-        walk: Any = None
+        walk: Iterator[ImageLike] | None = None
         try:
             walk = iter(frames)
             for frame in walk:
                 if stop.is_set():
                     break
                 with ready:
-                    state["frame"], state["full"] = frame, True
+                    state.frames.append(frame)
                     ready.notify()
         except BaseException as error:
-            state["error"] = error
+            state.error = error
         finally:
             close = getattr(walk, "close", None)
             if close is not None:
                 close()
             with ready:
-                state["ended"] = True
+                state.ended = True
                 ready.notify()
 
     thread = threading.Thread(target=read, name="dala-model-stream", daemon=True)
@@ -93,13 +102,13 @@ def _latest(frames: Iterable[ImageLike]) -> Iterator[ImageLike]:
     try:
         while True:
             with ready:
-                ready.wait_for(lambda: state["full"] or state["ended"])
-                if not state["full"]:
+                ready.wait_for(lambda: state.frames or state.ended)
+                if not state.frames:
                     break
-                frame, state["frame"], state["full"] = state["frame"], None, False
+                frame = state.frames.pop()
             yield frame
-        if state["error"] is not None:
-            raise state["error"]
+        if state.error is not None:
+            raise state.error
     finally:
         stop.set()
         thread.join(_JOIN_SECONDS)

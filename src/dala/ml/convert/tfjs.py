@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dala.errors import ModelError
 from dala.ml.convert.layers import Layers
+from dala.typing import NDArray
+
+#: A parsed JSON value.
+Json: TypeAlias = Any
 
 
 def convert_tfjs(topology: bytes, weights: bytes, name: str = "network") -> bytes:
@@ -25,8 +29,8 @@ def convert_tfjs(topology: bytes, weights: bytes, name: str = "network") -> byte
         ) from None
 
 
-def _arrays(manifest: Any, data: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _arrays(manifest: Json, data: bytes) -> dict[str, NDArray]:
+    found: dict[str, NDArray] = {}
     at = 0
     for group in manifest:
         for entry in group["weights"]:
@@ -39,7 +43,7 @@ def _arrays(manifest: Any, data: bytes) -> dict[str, Any]:
     return found
 
 
-def _build(signature: Any, nodes: dict[str, Any], arrays: dict[str, Any], name: str) -> bytes:
+def _build(signature: Json, nodes: dict[str, Json], arrays: dict[str, NDArray], name: str) -> bytes:
     layers = Layers(name)
     values: dict[str, str] = {}
     sizes: dict[str, tuple[int, int]] = {}
@@ -75,7 +79,7 @@ def _build(signature: Any, nodes: dict[str, Any], arrays: dict[str, Any], name: 
 
 
 def _conv(
-    layers: Layers, node: Any, arrays: dict[str, Any], x: str, size: tuple[int, int]
+    layers: Layers, node: Json, arrays: dict[str, NDArray], x: str, size: tuple[int, int]
 ) -> tuple[str, tuple[int, int]]:
     """Add a convolution with its fused operations; return its name and output size."""
     kind, attrs = node["op"], node["attr"]
@@ -105,5 +109,5 @@ def _text(text: str) -> str:
     return base64.b64decode(text).decode()
 
 
-def _shape(entry: Any) -> list[int]:
+def _shape(entry: Json) -> list[int]:
     return [int(d["size"]) for d in entry["tensorShape"]["dim"]]

@@ -12,11 +12,15 @@ import pickle
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
 from dala.errors import ModelError
+from dala.typing import NDArray
+
+#: A value in a pickle: a number, text, container, array or PickledObject.
+Pickled: TypeAlias = Any
 
 _STORAGES: Final = {
     "FloatStorage": "<f4",
@@ -47,13 +51,17 @@ _MAX_EXPANSION: Final = 8
 class PickledObject:
     """An object in a pickle: the name of its class, and its attributes."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Pickled, **kwargs: Pickled) -> None:
         self.arguments = args
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: Pickled) -> None:
         self.__dict__.update(state if isinstance(state, dict) else {"state": state})
 
     kind = ""
+
+    if TYPE_CHECKING:  # attributes are those of the file
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 class _Storage:
@@ -66,7 +74,9 @@ class _Storage:
 class _Tensor:
     """A view of a storage."""
 
-    def __init__(self, storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> None:
+    def __init__(
+        self, storage: Pickled, offset: Pickled, size: Pickled, stride: Pickled, *_: Pickled
+    ) -> None:
         whole = [offset, *size, *stride]
         if not isinstance(storage, _Storage) or len(size) != len(stride) or len(size) > 32:
             raise pickle.UnpicklingError("a tensor without storage or shape")
@@ -81,28 +91,28 @@ class _AllowedFunction:
 
     __slots__ = ("_function",)
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Pickled]) -> None:
         self._function = function
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Pickled) -> Pickled:
         return self._function(*args)
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: Pickled) -> None:
         raise pickle.UnpicklingError("a state for a function")
 
 
-def _encode(text: Any, *_: Any) -> bytes:
+def _encode(text: Pickled, *_: Pickled) -> bytes:
     """Return bytes that an old protocol stored as text."""
     if not isinstance(text, str):
         raise pickle.UnpicklingError("encoded bytes that are not text")
     return text.encode("latin-1")
 
 
-def _parameter(data: Any, *_: Any) -> Any:
+def _parameter(data: Pickled, *_: Pickled) -> Pickled:
     return data
 
 
-def _key(value: Any) -> Any:
+def _key(value: Pickled) -> Pickled:
     """Return a key of a dict or member of a set.
 
     Tuples are refused: hashing a deeply nested one overflows the stack.
@@ -112,15 +122,15 @@ def _key(value: Any) -> Any:
     return value
 
 
-def _ordered(pairs: Any = ()) -> Any:
+def _ordered(pairs: Pickled = ()) -> Pickled:
     return OrderedDict((_key(k), v) for k, v in pairs)
 
 
-def _set(items: Any = ()) -> Any:
+def _set(items: Pickled = ()) -> Pickled:
     return {_key(item) for item in items}
 
 
-def _size(items: Any = ()) -> Any:
+def _size(items: Pickled = ()) -> Pickled:
     return tuple(items)
 
 
@@ -142,9 +152,9 @@ _HANDLERS: Final[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
 class _Unpickler(pickle._Unpickler):
     """Python's unpickler in Python; with the one in C, a single opcode can fill the memory."""
 
-    stack: list[Any]
+    stack: list[Pickled]
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> Pickled:
         """Return the replacement of an allowed name; raise for all others."""
         if module in ("torch", "torch.storage") and name in _STORAGES:
             return _STORAGES[name]
@@ -155,7 +165,7 @@ class _Unpickler(pickle._Unpickler):
             return type(name, (PickledObject,), {"kind": f"{module}.{name}"})
         raise pickle.UnpicklingError(f"the file uses {module}.{name}")
 
-    def persistent_load(self, pid: Any) -> Any:
+    def persistent_load(self, pid: Pickled) -> Pickled:
         """Return the storage of a reference ("storage", kind, key, device, count)."""
         if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] != "storage":
             raise pickle.UnpicklingError("a reference to something other than a storage")
@@ -211,7 +221,7 @@ class _Unpickler(pickle._Unpickler):
     }
 
 
-def read_torch(data: bytes) -> Any:
+def read_torch(data: bytes) -> Pickled:
     """Read a file of ``torch.save`` as dicts, arrays and PickledObject.
 
     Raises:
@@ -232,7 +242,7 @@ def read_torch(data: bytes) -> Any:
         ) from None
 
 
-def _from_zip(data: bytes) -> tuple[Any, Callable[[_Storage], Any]]:
+def _from_zip(data: bytes) -> tuple[Pickled, Callable[[_Storage], NDArray]]:
     archive = zipfile.ZipFile(io.BytesIO(data))
     names = [name for name in archive.namelist() if name.endswith("data.pkl")]
     if not names:
@@ -247,7 +257,7 @@ def _from_zip(data: bytes) -> tuple[Any, Callable[[_Storage], Any]]:
             raise pickle.UnpicklingError(f"{name} is compressed or larger than the file")
         return archive.read(facts)
 
-    def read(storage: _Storage) -> Any:
+    def read(storage: _Storage) -> NDArray:
         if storage.key not in arrays:
             arrays[storage.key] = member(f"{folder}data/{storage.key}")
         raw = arrays[storage.key]
@@ -256,7 +266,7 @@ def _from_zip(data: bytes) -> tuple[Any, Callable[[_Storage], Any]]:
     return _Unpickler(io.BytesIO(member(names[0]))).load(), read
 
 
-def _from_old(data: bytes) -> tuple[Any, Callable[[_Storage], Any]]:
+def _from_old(data: bytes) -> tuple[Pickled, Callable[[_Storage], NDArray]]:
     file = io.BytesIO(data)
     if _Unpickler(file).load() != _MAGIC:
         raise pickle.UnpicklingError("the magic number is missing")
@@ -266,7 +276,7 @@ def _from_old(data: bytes) -> tuple[Any, Callable[[_Storage], Any]]:
     keys = _Unpickler(file).load()
     sizes: dict[str, np.dtype[Any]] = {}
     _walk(found, lambda t: sizes.setdefault(t.storage.key, t.storage.dtype), set())
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, NDArray] = {}
     for key in map(str, keys):
         count = int.from_bytes(file.read(8), "little")
         dtype = sizes.get(key)
@@ -278,7 +288,7 @@ def _from_old(data: bytes) -> tuple[Any, Callable[[_Storage], Any]]:
     return found, lambda s: arrays[s.key].view(s.dtype)
 
 
-def _walk(value: Any, visit: Callable[[_Tensor], Any], seen: set[int]) -> None:
+def _walk(value: Pickled, visit: Callable[[_Tensor], object], seen: set[int]) -> None:
     """Visit every tensor in nested containers, each once."""
     if id(value) in seen:
         return
@@ -295,16 +305,16 @@ class _TensorReader:
     most ``room`` bytes, so a small file cannot expand without limit.
     """
 
-    def __init__(self, read: Callable[[_Storage], Any], room: int) -> None:
+    def __init__(self, read: Callable[[_Storage], NDArray], room: int) -> None:
         self.read, self.room = read, room
         #: Results by id of their source, which is kept so that ids stay unique.
-        self.seen: dict[int, tuple[Any, Any]] = {}
+        self.seen: dict[int, tuple[Pickled, Pickled]] = {}
 
-    def replaced(self, value: Any) -> Any:
+    def replaced(self, value: Pickled) -> Pickled:
         """Return a value with tensors replaced by arrays."""
         if id(value) in self.seen:
             return self.seen[id(value)][1]
-        made: Any = value
+        made: Pickled = value
         if isinstance(value, _Tensor):
             made = self.array(value)
         elif isinstance(value, dict):
@@ -324,7 +334,7 @@ class _TensorReader:
         self.seen[id(value)] = value, made
         return made
 
-    def array(self, tensor: _Tensor) -> Any:
+    def array(self, tensor: _Tensor) -> NDArray:
         """Return a tensor as an array."""
         flat = self.read(tensor.storage)
         count = math.prod(tensor.size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from dala.errors import ModelError
 from dala.ml.convert.mobilenet import fold_batch_norm
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.convert.torch_file import PickledObject, read_torch
+from dala.typing import NDArray
 
 SIZE: Final = 640
 
@@ -26,7 +27,7 @@ def convert_yolo(data: bytes) -> bytes:
 class _Yolo:
     """Adds the layers of a network to an ONNX graph."""
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: PickledObject) -> None:
         self.graph = Graph("yolo_v5")
         names = network.names
         listed = names.values() if isinstance(names, dict) else names
@@ -42,7 +43,7 @@ class _Yolo:
     def save(self) -> bytes:
         return self.graph.save()
 
-    def layer(self, layer: Any, inputs: list[str]) -> str:
+    def layer(self, layer: PickledObject, inputs: list[str]) -> str:
         """Add a layer, and return the name of its output."""
         kind, parts = layer.kind.rpartition(".")[2], _parts(layer)
         if kind == "Conv":
@@ -63,7 +64,7 @@ class _Yolo:
             return self.detect(layer, inputs)
         raise ModelError(f"convert_yolo: unsupported layer {kind!r}.")
 
-    def conv(self, layer: Any, x: str) -> str:
+    def conv(self, layer: PickledObject, x: str) -> str:
         """Add a convolution with folded batch norm, and SiLU."""
         conv, norm = _parts(layer)["conv"], _parts(layer)["bn"]
         values = _weights(norm)
@@ -71,14 +72,14 @@ class _Yolo:
         x = self.plain(conv, x, w, b)
         return self.graph.node("Mul", x, self.graph.node("Sigmoid", x))
 
-    def plain(self, conv: Any, x: str, w: Any, b: Any) -> str:
+    def plain(self, conv: PickledObject, x: str, w: NDArray, b: NDArray) -> str:
         return self.graph.node(
             "Conv", x, self.graph.constant(w), self.graph.constant(b),
             kernel_shape=conv.kernel_size, strides=conv.stride, pads=(*conv.padding,) * 2,
             dilations=conv.dilation, group=conv.groups,
         )  # fmt: skip
 
-    def c3(self, parts: Any, x: str) -> str:
+    def c3(self, parts: dict[str, PickledObject], x: str) -> str:
         y = self.conv(parts["cv1"], x)
         for block in _parts(parts["m"]).values():
             inner = self.conv(_parts(block)["cv2"], self.conv(_parts(block)["cv1"], y))
@@ -86,7 +87,7 @@ class _Yolo:
         both = self.graph.node("Concat", y, self.conv(parts["cv2"], x), axis=1)
         return self.conv(parts["cv3"], both)
 
-    def sppf(self, parts: Any, x: str) -> str:
+    def sppf(self, parts: dict[str, PickledObject], x: str) -> str:
         pool, steps = parts["m"], [self.conv(parts["cv1"], x)]
         for _ in range(3):
             steps.append(
@@ -97,7 +98,7 @@ class _Yolo:
             )  # fmt: skip
         return self.conv(parts["cv2"], self.graph.node("Concat", *steps, axis=1))
 
-    def detect(self, layer: Any, inputs: list[str]) -> str:
+    def detect(self, layer: PickledObject, inputs: list[str]) -> str:
         """Add the detection head: rows of x, y, w, h in pixels, objectness and scores."""
         rows = []
         anchors = _weights(layer)["anchors"].astype(np.float32)
@@ -112,7 +113,7 @@ class _Yolo:
         self.graph.output(made, ("batch", count, layer.no), name="output0")
         return made
 
-    def grid(self, x: str, layer: Any, anchors: Any, stride: float) -> str:
+    def grid(self, x: str, layer: PickledObject, anchors: NDArray, stride: float) -> str:
         g, side = self.graph, SIZE // int(stride)
         shape = g.constant(np.array([-1, layer.na, layer.no, side, side], np.int64))
         x = g.node("Transpose", g.node("Reshape", x, shape), perm=(0, 1, 3, 4, 2))
@@ -134,12 +135,12 @@ class _Yolo:
         return self.graph.node("Slice", x, *values)
 
 
-def _parts(layer: PickledObject) -> dict[str, Any]:
+def _parts(layer: PickledObject) -> dict[str, PickledObject]:
     """Return the layers inside a layer, by name."""
-    found: dict[str, Any] = vars(layer).get("_modules", {})
+    found: dict[str, PickledObject] = vars(layer).get("_modules", {})
     return found
 
 
-def _weights(layer: PickledObject) -> dict[str, Any]:
+def _weights(layer: PickledObject) -> dict[str, NDArray]:
     """Return the parameters and buffers of a layer, by name."""
     return {**vars(layer)["_parameters"], **vars(layer)["_buffers"]}
