@@ -23,7 +23,7 @@ from dala.gpu.compute.engines.cpu.memory import Memory, address_of
 from dala.gpu.compute.engines.cpu.native import OutOfBounds, compile_native, compiled, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
-    add_within,
+    add_saturate,
     all_of,
     any_of,
     exp,
@@ -44,7 +44,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     local,
     maximum,
     minimum,
-    portion,
+    multiply_q15,
     prefetch,
     saturate,
     select,
@@ -207,8 +207,8 @@ def test_wide_vectors():
 
 @native
 def fractions(a: Array[i16], b: Array[i16], out: Array[i16], *, lanes: int) -> None:
-    store(out, 0, portion(load(a, 0, lanes), load(b, 0, lanes)))
-    store(out, lanes, add_within(load(a, 0, lanes), load(b, 0, lanes)))
+    store(out, 0, multiply_q15(load(a, 0, lanes), load(b, 0, lanes)))
+    store(out, lanes, add_saturate(load(a, 0, lanes), load(b, 0, lanes)))
 
 
 @pytest.mark.parametrize("cpu", ["", "haswell", "x86-64"])

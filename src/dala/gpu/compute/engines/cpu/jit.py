@@ -89,12 +89,12 @@ class Jit:
         if machine in _X86:
             wide = self.features.get("avx512f", False)
             attributes = '"prefer-vector-width"="512" ' if wide else ""
-            pause, portion, lanes = "call void @llvm.x86.sse2.pause()", "", 0
+            pause, q15, lanes = "call void @llvm.x86.sse2.pause()", "", 0
             if self.features.get("avx512bw"):
-                portion, lanes = "x86.avx512.pmul.hr.sw.512", 32
+                q15, lanes = "x86.avx512.pmul.hr.sw.512", 32
             elif self.features.get("avx2"):
-                portion, lanes = "x86.avx2.pmul.hr.sw", 16
-            return Host(attributes, True, pause, portion, lanes)
+                q15, lanes = "x86.avx2.pmul.hr.sw", 16
+            return Host(attributes, True, pause, q15, lanes)
         if machine in ("arm64", "aarch64"):
             # "yield" does nothing on most of them; a barrier takes about as long as x86's pause.
             return Host(pause="call void @llvm.aarch64.isb(i32 15)")

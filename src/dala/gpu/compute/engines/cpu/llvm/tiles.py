@@ -59,8 +59,8 @@ class Host:
     #: The instruction of waiting loops, as LLVM IR.
     pause: str = ""
     #: The intrinsic for rounded products of signed 16-bit fractions, and its lanes.
-    portion: str = ""
-    portion_lanes: int = 0
+    q15: str = ""
+    q15_lanes: int = 0
 
 
 _TILES: Final = Template("""\

@@ -26,18 +26,18 @@ def _saturate(b: ExpressionWriter, target: Term, value: Term) -> Operand:
     return b.clamp_convert(value, type_of(b, target))
 
 
-def _add_within(b: ExpressionWriter, *args: Term) -> Operand:
-    x, y = b.alike(*args, what="add_within")
+def _add_saturate(b: ExpressionWriter, *args: Term) -> Operand:
+    x, y = b.alike(*args, what="add_saturate")
     if not x.type.integer:
-        b.fail(f"add_within takes integers, got {x.type}")
+        b.fail(f"add_saturate takes integers, got {x.type}")
     return b.intrinsic(("s" if x.type.signed else "u") + "add.sat", x, y)
 
 
-def _portion(b: ExpressionWriter, *args: Term) -> Operand:
-    x, y = b.alike(*args, what="portion")
-    t, lanes = x.type, b.unit.portion_lanes
+def _multiply_q15(b: ExpressionWriter, *args: Term) -> Operand:
+    x, y = b.alike(*args, what="multiply_q15")
+    t, lanes = x.type, b.unit.q15_lanes
     if t.scalar != I16:
-        b.fail(f"portion takes vectors of i16, got {t}")
+        b.fail(f"multiply_q15 takes vectors of i16, got {t}")
     if not lanes or t.lanes % lanes:
         wide = I32.wide(t.lanes)
         longer = [b.f.let(f"sext {t.llvm} {v.name} to {wide.llvm}") for v in (x, y)]
@@ -47,7 +47,7 @@ def _portion(b: ExpressionWriter, *args: Term) -> Operand:
         upper = b.f.let(f"ashr {wide.llvm} {rounded}, {shift}")
         return Operand(t, b.f.let(f"trunc {wide.llvm} {upper} to {t.llvm}"))
     part = I16.wide(lanes)
-    name = b.f.module.intrinsic(b.unit.portion, part.llvm, part.llvm, part.llvm)
+    name = b.f.module.intrinsic(b.unit.q15, part.llvm, part.llvm, part.llvm)
     made: list[Operand] = []
     for first in range(0, t.lanes, lanes):
         own = tuple(range(first, first + lanes))
@@ -185,7 +185,7 @@ def _static(b: ExpressionWriter, value: Term) -> Term:
 
 INTRINSICS: Final[dict[object, Callable[..., Term]]] = {
     **VECTOR_INTRINSICS,
-    names.add_within: _add_within, names.portion: _portion,
+    names.add_saturate: _add_saturate, names.multiply_q15: _multiply_q15,
     names.saturate: _saturate, names.in_range: _in_range, names.bits: _bits,
     names.select: lambda b, c, yes, no: b.choose(c, yes, no),
     min: lambda b, *a: _extreme(b, a, True),

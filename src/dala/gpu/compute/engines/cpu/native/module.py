@@ -33,9 +33,9 @@ class NativeModule:
     checked: bool = False
     #: Whether the machine has nontemporal stores.
     streams: bool = False
-    #: The intrinsic for ``portion`` and its number of lanes; empty if the machine has none.
-    portion: str = ""
-    portion_lanes: int = 0
+    #: The intrinsic for ``multiply_q15`` and its number of lanes; empty if the machine has none.
+    q15: str = ""
+    q15_lanes: int = 0
     #: Whether a function uses nontemporal stores.
     streamed: bool = False
     module: Module = field(default_factory=Module)

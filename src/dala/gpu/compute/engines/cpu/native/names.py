@@ -198,12 +198,12 @@ def saturate(target: Element, value: Value) -> Value:
 
 
 @_name
-def add_within(a: Value, b: Value) -> Value:
+def add_saturate(a: Value, b: Value) -> Value:
     """Return the saturating sum of integers."""
 
 
 @_name
-def portion(a: Value, b: Value) -> Value:
+def multiply_q15(a: Value, b: Value) -> Value:
     """Return the rounded Q15 product ``a * b / 32768`` of vectors of i16."""
 
 

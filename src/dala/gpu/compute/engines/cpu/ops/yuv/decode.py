@@ -18,14 +18,14 @@ from dala.gpu.compute.engines.cpu.native.names import (
     S,
     T,
     Vector,
-    add_within,
+    add_saturate,
     f32,
     i16,
     i64,
     independent,
     load,
     local,
-    portion,
+    multiply_q15,
     shuffle,
     splat,
     u8,
@@ -82,11 +82,11 @@ def to_rgb(
 ) -> Vector:
     """Return red, green and blue of 64 pixels."""
     wide = i16(luma) << 7
-    y = wide + portion(wide, splat(gain, LANES)) + bias
-    r = add_within(y, portion(v, splat(rv, LANES)))
-    g = add_within(y, portion(u, splat(gu, LANES)) + portion(v, splat(gv, LANES)))
-    half = portion(u, splat(bu, LANES))  # all of blue's share may exceed 16 bits
-    b = add_within(add_within(y, half), half)
+    y = wide + multiply_q15(wide, splat(gain, LANES)) + bias
+    r = add_saturate(y, multiply_q15(v, splat(rv, LANES)))
+    g = add_saturate(y, multiply_q15(u, splat(gu, LANES)) + multiply_q15(v, splat(gv, LANES)))
+    half = multiply_q15(u, splat(bu, LANES))  # all of blue's share may exceed 16 bits
+    b = add_saturate(add_saturate(y, half), half)
     return byte_around_middle(r), byte_around_middle(g), byte_around_middle(b)
 
 

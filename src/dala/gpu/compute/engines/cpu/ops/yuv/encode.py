@@ -13,7 +13,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     i64,
     load,
     local,
-    portion,
+    multiply_q15,
     shuffle,
     splat,
     store,
@@ -36,8 +36,8 @@ def weighted(
     r: Vector, g: Vector, b: Vector, kr: i16, kg: i16, kb: i16, bias: i16, *, lanes: int
 ) -> Vector:
     """Return a weighted sum of red, green and blue."""
-    a, c = portion(r, splat(kr, lanes)), portion(g, splat(kg, lanes))
-    return a + c + portion(b, splat(kb, lanes)) + bias
+    a, c = multiply_q15(r, splat(kr, lanes)), multiply_q15(g, splat(kg, lanes))
+    return a + c + multiply_q15(b, splat(kb, lanes)) + bias
 
 
 @native
