@@ -14,10 +14,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from dala.errors import DeviceUnavailable
 from dala.gpu.presenters.base import POLL_SECONDS
+
+T = TypeVar("T")
 
 #: True where windows belong to the main thread.
 MAIN_ONLY: Final = sys.platform == "darwin"
@@ -51,7 +53,7 @@ class WindowLoop:
 
     def __init__(self) -> None:
         self.windows: list[LoopWindow] = []
-        self._calls: deque[tuple[Callable[[], None], Future[None]]] = deque()
+        self._calls: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._alive = False
@@ -62,12 +64,11 @@ class WindowLoop:
         self.inherited = False
 
     # on any thread ----------------------------------------------------------------------------
-    def call(self, work: Callable[[], None]) -> None:
+    def call(self, work: Callable[[], T]) -> T | None:
         """Call a function on the owner thread and wait for its result."""
         if self.on_owner_thread():
-            work()
-            return
-        future: Future[None] = Future()
+            return work()
+        future: Future[T] = Future()
         with self._lock:
             self._calls.append((work, future))
             if not MAIN_ONLY and self._thread is None:
@@ -75,8 +76,8 @@ class WindowLoop:
                 self._thread.start()
         self.wake()
         if MAIN_ONLY:  # the main thread runs it later; it may be waiting for this thread
-            return
-        future.result()
+            return None
+        return future.result()
 
     def on_owner_thread(self) -> bool:
         """Return True on the thread that owns the windows."""
@@ -124,8 +125,7 @@ class WindowLoop:
         while self._calls:
             work, future = self._calls.popleft()
             try:
-                work()
-                future.set_result(None)
+                future.set_result(work())
             except BaseException as error:
                 future.set_exception(error)
         if not self._alive or not self.windows:
