@@ -162,3 +162,17 @@ def test_type_checkers_see_overloads(tmp_path):
     lines = [line for line in done.stdout.splitlines() if ": error:" in line]
     found = [int(line.split(":")[1]) for line in lines]
     assert sorted(set(found)) == wrong, done.stdout
+
+
+def test_threads_see_all_filters_on_first_use():
+    code = """
+        import threading
+        from dala.media.filters.declarations import declared
+        found = []
+        threads = [threading.Thread(target=lambda: found.append(len(declared()))) for _ in range(8)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        assert len(set(found)) == 1, found
+    """
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environ, check=True)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from importlib import import_module
 
 from dala.gpu.compute.kernel import builtins
 from dala.gpu.compute.kernels.filter import FILTERS, FilterSpec
+
+_lock = threading.RLock()
+#: Whether every module that declares filters has been imported.
+_complete = False
 
 
 def declared() -> Mapping[str, FilterSpec]:
@@ -17,9 +22,12 @@ def declared() -> Mapping[str, FilterSpec]:
     >>> declared()["blur"].parameters[0].range
     '0 to 200'
     """
-    if "grade" not in FILTERS:
-        import_module("dala.media.filters.recipes")
-        len(builtins())  # imports the modules of kernels, which declare theirs
+    global _complete
+    if not _complete:
+        with _lock:
+            len(builtins())  # imports the modules of the built-in kernels
+            import_module("dala.media.filters.recipes")
+            _complete = True
     return FILTERS
 
 

@@ -8,6 +8,7 @@ express well. Every module of this package is searched, so a new kernel is decla
 from __future__ import annotations
 
 import pkgutil
+import threading
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from importlib import import_module
@@ -24,6 +25,7 @@ class _Builtins(Mapping[str, Kernel]):
 
     def __init__(self) -> None:
         self._found: dict[str, Kernel] = {}
+        self._lock = threading.RLock()
         self._loaded = False
 
     @cached_property
@@ -33,9 +35,10 @@ class _Builtins(Mapping[str, Kernel]):
 
     def _load(self) -> dict[str, Kernel]:
         if not self._loaded:
-            for found in pkgutil.iter_modules(__path__):
-                self._add(import_module(f"{__name__}.{found.name}"))
-            self._loaded = True
+            with self._lock:
+                for found in () if self._loaded else pkgutil.iter_modules(__path__):
+                    self._add(import_module(f"{__name__}.{found.name}"))
+                self._loaded = True
         return self._found
 
     def _add(self, module: ModuleType) -> None:
