@@ -27,12 +27,12 @@ from dala.gpu.compute.engines.cpu.native.names import (
 )
 from dala.gpu.compute.engines.cpu.threads import pool
 from dala.gpu.raster.frame import (
-    AT,
     BAND_SHIFT,
-    CODE,
-    SHIFT,
+    OFFSET,
+    SPRITE_SHIFT,
+    STATE_WORDS,
+    STOP_CODE,
     WIDTH,
-    WORDS,
     X0,
     X1,
     Y0,
@@ -94,23 +94,23 @@ class Bands:
             shift += 1
         self.shift = shift
         self.count = -(-height >> shift)
-        self._frames = np.zeros((self.count, WORDS), np.int64)
+        self._frames = np.zeros((self.count, STATE_WORDS), np.int64)
         self._picks = np.empty((self.count, MAX_PICKS // self.count), np.int32)
-        self._places = span_of(self._frames), span_of(self._picks)
+        self._spans = span_of(self._frames), span_of(self._picks)
 
     def draw(
         self,
         execute: Native,
         where: ArraySpan,
-        places: tuple[ArraySpan, ...],
+        spans: tuple[ArraySpan, ...],
         frame: npt.NDArray[np.int64],
         at: int,
         *,
         families: int,
     ) -> None:
         """Do the work of ``execute`` from a byte on; the frame says where it stopped."""
-        pixels, own, damage, widths, sizes, slots, atlas, faults = places
-        frames, picks = self._places
+        pixels, own, damage, widths, sizes, slots, atlas, faults = spans
+        frames, picks = self._spans
         plan_bands = compile_native(plan, checked=execute.checked)
         while True:
             self._frames[:] = frame
@@ -129,9 +129,9 @@ class Bands:
                 picks,
                 self.shift,
             )
-            if frame[CODE] != PICKS_FULL:
+            if frame[STOP_CODE] != PICKS_FULL:
                 return
-            at = int(frame[AT])
+            at = int(frame[OFFSET])
 
 
 def worth_banding(data: npt.NDArray[np.uint8], at: int, size: int) -> bool:
@@ -192,7 +192,7 @@ def plan(
             y, below = min(min(a, b), c), max(max(a, b), c) + 1
         elif opcode == BLIT:
             id = view(data, u64, at + 1)[0]
-            found = find_sprite(slots, frame[SHIFT], id)
+            found = find_sprite(slots, frame[SPRITE_SHIFT], id)
             y = read_i32(data, at + 13)
             below = y
             if found >= 0:
@@ -230,4 +230,4 @@ def plan(
         if full:
             code = PICKS_FULL
             break
-    frame[CODE], frame[AT] = code, at
+    frame[STOP_CODE], frame[OFFSET] = code, at

@@ -16,14 +16,14 @@ from dala.gpu.raster import stream
 from dala.gpu.raster.atlas import Atlas
 from dala.gpu.raster.bands import Bands, worth_banding
 from dala.gpu.raster.frame import (
-    ALIGN,
-    AT,
+    ALIGNMENT,
     BAND_SHIFT,
-    CODE,
-    SHIFT,
+    OFFSET,
+    SPRITE_SHIFT,
+    STATE_WORDS,
+    STOP_CODE,
     UNTOUCHED,
     WIDTH,
-    WORDS,
     X0,
     X1,
     Y0,
@@ -89,7 +89,7 @@ class Canvas:
         self._pixels: Pixels | None = blank_pixels(
             checked_size("Canvas", "width", width), checked_size("Canvas", "height", height)
         )
-        self._frame = np.zeros(WORDS, np.int64)
+        self._frame = np.zeros(STATE_WORDS, np.int64)
         self._damage = np.zeros(0, np.int32)
         self._faults = np.zeros(1 + stream.FAULT_WORDS * stream.MAX_FAULTS, np.int64)
         self._taken_faults: list[Fault] = []
@@ -97,7 +97,7 @@ class Canvas:
         self._images: dict[int, StoredImage] = {}
         self._scratch: Scratch | None = None
         self._bands: Bands | None = None
-        self._places: tuple[ArraySpan, ...] = ()
+        self._spans: tuple[ArraySpan, ...] = ()
         self._check: Native | None = None
         self._execute: tuple[int, bool, Native] | None = None
         self._reset()
@@ -110,7 +110,7 @@ class Canvas:
         frame[X0] = frame[Y0] = 0
         self._damage = np.zeros(2 * (((self.height - 1) >> BAND_SHIFT) + 1), np.int32)
         self._damage[::2] = UNTOUCHED
-        self._places = ()
+        self._spans = ()
         self._bands = None
 
     @property
@@ -149,12 +149,12 @@ class Canvas:
             raise CommandError.invalid("Canvas.run", "at", f"an int from 0 to {buffer.size}", at)
         if at == buffer.size:
             return None
-        places, where = self._places or self._locate(), span_of(buffer)
+        spans, where = self._spans or self._locate_arrays(), span_of(buffer)
         first, frame = Canvas._families is None, self._frame
         families, execute = self._executor(buffer, at)
         while True:
             if buffer[at] == stream.IMAGE_BLIT and at + _IMAGE_SIZE <= buffer.size:
-                self._image(at, *_IMAGE.unpack_from(buffer, at + 1))
+                self._draw_image(at, *_IMAGE.unpack_from(buffer, at + 1))
                 at += _IMAGE_SIZE
                 if at == buffer.size:
                     return None
@@ -162,30 +162,30 @@ class Canvas:
             if not first and worth_banding(buffer, at, self.pixels.size):
                 if self._bands is None:
                     self._bands = Bands(self.width, self.height)
-                self._bands.draw(execute, where, places, frame, at, families=families)
+                self._bands.draw(execute, where, spans, frame, at, families=families)
             else:
-                execute(where, *places, _NOTHING, 0, at, buffer.size)
-            code, at = int(frame[CODE]), int(frame[AT])
+                execute(where, *spans, _NOTHING, 0, at, buffer.size)
+            code, at = int(frame[STOP_CODE]), int(frame[OFFSET])
             if code == stream.END:
                 return None
             if code == stream.FULL:
-                self._collect()
+                self._collect_faults()
             elif code in stream.FAMILIES:
                 Canvas._families = stream.ALL
                 families, execute = self._executor(buffer, at)
             elif code != stream.IMAGE_BLIT:
                 return self._stop(buffer, code, at)
 
-    def _locate(self) -> tuple[ArraySpan, ...]:
+    def _locate_arrays(self) -> tuple[ArraySpan, ...]:
         """Return address and length of the arrays that native code uses, in argument order."""
         pixels, atlas = self.pixels, self._atlas
         address = span_of(pixels)[0]
-        self._frame[SHIFT] = atlas.shift
-        self._frame[ALIGN] = (address & 63) >> 2
+        self._frame[SPRITE_SHIFT] = atlas.shift
+        self._frame[ALIGNMENT] = (address & 63) >> 2
         kept: list[Pixels] = [self._frame, self._damage, _WIDTHS, _SIZES, atlas.slots, atlas.words]
         found = [span_of(array) for array in (*kept, self._faults)]
-        self._places = ((address, pixels.size // 4), *found)
-        return self._places
+        self._spans = ((address, pixels.size // 4), *found)
+        return self._spans
 
     def _executor(self, buffer: Pixels, at: int) -> tuple[int, Native]:
         """Return the families in use and the code for them: first those of a stream, later all."""
@@ -206,21 +206,21 @@ class Canvas:
             raise _malformed(buffer, at, 0)
         return Stop(code, at, end)
 
-    def _image(self, at: int, id: int, x: int, y: int, w: int, h: int) -> None:
+    def _draw_image(self, at: int, id: int, x: int, y: int, w: int, h: int) -> None:
         image, scratch = self._images.get(id), self._scratch
         if image is None:
-            self._collect()
+            self._collect_faults()
             self._taken_faults.append(Fault(stream.IMAGE_BLIT, at, id))
             return
         if scratch is None or scratch.width < self.width:
             scratch = self._scratch = Scratch(self.width)
-        pixels, frame, damage = (self._places or self._locate())[:3]
+        pixels, frame, damage = (self._spans or self._locate_arrays())[:3]
         draw_image(
             image, scratch, (pixels, frame, damage), self.width, (x, y, w, h),
             nearest=self.nearest, checked=self._checked,
         )  # fmt: skip
 
-    def _collect(self) -> None:
+    def _collect_faults(self) -> None:
         count = int(self._faults[0])
         for n in range(count):
             opcode, offset, id = self._faults[1 + 3 * n : 4 + 3 * n].tolist()
@@ -229,9 +229,9 @@ class Canvas:
 
     def take_faults(self) -> list[Fault]:
         """Return and forget the commands that named an unknown image or sprite, in order."""
-        self._collect()
-        told, self._taken_faults = self._taken_faults, []
-        return told
+        self._collect_faults()
+        taken, self._taken_faults = self._taken_faults, []
+        return taken
 
     # pixels -----------------------------------------------------------------------------------
     def take_damage(self) -> list[tuple[int, int, int, int]]:
@@ -265,7 +265,7 @@ class Canvas:
             raise CommandError(
                 "Canvas.swap: pixels must be contiguous and writable. Copy the array."
             )
-        self._pixels, self._places = pixels, ()
+        self._pixels, self._spans = pixels, ()
         return old
 
     def resize(self, width: int, height: int) -> None:
@@ -298,12 +298,12 @@ class Canvas:
     def load_sprite(self, id: int, pixels: BytesLike, w: int, h: int) -> None:
         """Store a copy of RGBA pixels in the atlas."""
         self._atlas.put(id, _words("load_sprite", id, pixels, w, h), w, h)
-        self._places = ()
+        self._spans = ()
 
     def remove_sprite(self, id: int) -> None:
         """Remove a sprite; an unknown id is ignored."""
         self._atlas.remove(id)
-        self._places = ()
+        self._spans = ()
 
     @property
     def image_count(self) -> int:
@@ -322,7 +322,7 @@ class Canvas:
 
     def close(self) -> None:
         """Free all memory; the canvas cannot be used afterwards."""
-        self._pixels, self._places = None, ()
+        self._pixels, self._spans = None, ()
         self._images.clear()
         self._atlas.clear()
         self._scratch = self._bands = None

@@ -18,7 +18,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 )
 from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, VISIBLE, fill_row, over_some
 from dala.gpu.raster.blend import SPANS, over_block, over_spans
-from dala.gpu.raster.frame import ALIGN, WIDTH, X0, X1, Y0, Y1, mark
+from dala.gpu.raster.frame import ALIGNMENT, WIDTH, X0, X1, Y0, Y1, mark
 
 #: Pixels of a canvas, and of a row, from which on a clear bypasses the caches.
 STREAM_CANVAS_PIXELS: Final = 1 << 22
@@ -47,7 +47,7 @@ def clear(pixels: Array[u32], frame: Array[i64], damage: Array[i32], color: u32)
         rows = 1
     if len(pixels) >= STREAM_CANVAS_PIXELS and count >= STREAM_ROW_PIXELS:
         v = splat(color, 16)
-        head = 16 - ((at + frame[ALIGN]) & 15)
+        head = 16 - ((at + frame[ALIGNMENT]) & 15)
         replace(pixels, at, head, color)
         for i in hinted(range(at + head, at + count - 15, 16), scalar=True):
             stream(pixels, i, v)

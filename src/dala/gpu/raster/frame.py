@@ -10,13 +10,13 @@ from dala.gpu.compute.engines.cpu.native.names import Array, hinted, i32, i64
 #: Indices into the state: the width in pixels, and the clip; X1 and Y1 are exclusive.
 WIDTH, X0, Y0, X1, Y1 = 0, 1, 2, 3, 4
 #: The right shift from the hash of a sprite id to its slot in the sprite table.
-SHIFT: Final = 5
+SPRITE_SHIFT: Final = 5
 #: The offset of the first pixel from an address that is a multiple of 64, in pixels.
-ALIGN: Final = 6
+ALIGNMENT: Final = 6
 #: Where execution stopped, and why: an opcode that the caller executes, or a code of ``stream``.
-AT: Final = 7
-CODE: Final = 8
-WORDS: Final = 9
+OFFSET: Final = 7
+STOP_CODE: Final = 8
+STATE_WORDS: Final = 9
 
 #: log2 of the rows of a band. Damage is kept as the range of changed columns of each band.
 BAND_SHIFT: Final = 4

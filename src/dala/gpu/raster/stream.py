@@ -23,7 +23,17 @@ from dala.gpu.compute.engines.cpu.native.names import (
 )
 from dala.gpu.protocol import COMMANDS, MAX_DEPTH, OPCODES
 from dala.gpu.raster.fills import clear, rect, sprite, triangle
-from dala.gpu.raster.frame import AT, CODE, SHIFT, WIDTH, WORDS, X0, X1, Y0, Y1
+from dala.gpu.raster.frame import (
+    OFFSET,
+    SPRITE_SHIFT,
+    STATE_WORDS,
+    STOP_CODE,
+    WIDTH,
+    X0,
+    X1,
+    Y0,
+    Y1,
+)
 from dala.gpu.raster.rounds import draw_round, fill_round
 from dala.gpu.raster.shapes import line, triangle_outline
 
@@ -282,7 +292,7 @@ def execute(
     if banded:
         room = len(picks) // ((low + (1 << shift) - 1) >> shift)
         picks = picks[start * room :]
-        frame = frame[start * WORDS :]
+        frame = frame[start * STATE_WORDS :]
         top, low = start << shift, min(end << shift, low)
         frame[Y0] = max(frame[Y0], top)
         frame[Y1] = max(min(frame[Y1], low), frame[Y0])  # empty where the clip misses the band
@@ -341,7 +351,7 @@ def execute(
                     fill_round(pixels, frame, damage, widths, x + r, y + r, w, h, r, color)
         elif sprites and opcode == BLIT:
             id = view(data, u64, at + 1)[0]
-            found = find_sprite(slots, frame[SHIFT], id)
+            found = find_sprite(slots, frame[SPRITE_SHIFT], id)
             if found >= 0:
                 start, wide = i64(slots[found + 1]), slots[found + 2]
                 w, h = i64(wide & 0xFFFFFFFF), i64(wide >> 32)
@@ -375,4 +385,4 @@ def execute(
             code = opcode
             break
         at += length
-    frame[CODE], frame[AT] = code, at
+    frame[STOP_CODE], frame[OFFSET] = code, at
