@@ -43,6 +43,13 @@ from dala.media.scene.compositor.filtering import (
     keep_alpha,
 )
 from dala.media.scene.compositor.framebuffers import DrawSurface
+from dala.media.scene.compositor.geometry import (
+    box_of_picture,
+    corner_radius,
+    edges_inside,
+    inset_box,
+    surface_rect,
+)
 from dala.media.scene.compositor.painting import due_effects, paint
 from dala.media.scene.nodes.node import Content
 
@@ -81,7 +88,7 @@ class NodeDrawer:
         if item.dx or item.dy:
             place = place._replace(cx=place.cx + item.dx, cy=place.cy + item.dy)
         if content.picture is not None and any(content.margin):
-            place = _grown(place, content)
+            place = box_of_picture(place, content)
         effects = [e for e in node.effects if e.property_values["visible"]]
         if effects:
             content, place = self._filtered(item, content, place, effects)
@@ -159,7 +166,7 @@ class NodeDrawer:
         found: list[Draw] = []
         shadow = None if "text" in values else values["shadow"]
         if shadow is not None:
-            radius = _corners(values, content, place)
+            radius = corner_radius(values, content, place)
             draw = self._shadow(item, content, place, clip, radius, shadow, opacity)
             found += [] if draw is None else [draw]
         rect = bounds(place, clip)
@@ -178,13 +185,13 @@ class NodeDrawer:
     ) -> list[Draw]:
         """Return the draws of content and border."""
         found: list[Draw] = []
-        radius = _corners(values, content, place)
+        radius = corner_radius(values, content, place)
         width, color = values.get("border_width", 0.0), values.get("border_color", _CLEAR)
         if content.finished:
             width = 0.0
         under = place, radius
         if width > 1 and color[3] == 255:
-            under = _inset(place, radius, min(1.0, width - 1.0))
+            under = inset_box(place, radius, min(1.0, width - 1.0))
         found.append(self._content(content, under[0], rect, blend, opacity, under[1]))
         if width > 0:
             ring = record(RING, place, rect, self.flags, blend, opacity, radius, width, color)
@@ -341,7 +348,7 @@ class NodeDrawer:
         left = top = right = bottom = 0
         if content.picture is None or not content.opaque:
             margin = min(extent_of(effects), (LARGEST - max(width, height)) // 2)
-            left, top, right, bottom = (margin * side for side in _inside(place, item.clip))
+            left, top, right, bottom = (margin * side for side in edges_inside(place, item.clip))
         spread = left + top + right + bottom > 0
         stage = self.surface_for(item, "stage", left + width + right, top + height + bottom)
         flat = place._replace(
@@ -452,55 +459,3 @@ class NodeDrawer:
 def _is_content(draws: list[Draw]) -> bool:
     """Return True if the draws are the content alone, or none."""
     return [draw.part for draw in draws] in ([], ["content"])
-
-
-def _corners(values: dict[str, Any], content: Content, place: PlacedBox) -> float:
-    """Return the radius of a node's corners; 0 if the picture already has them."""
-    if content.finished or "text" in values:
-        return 0.0
-    if values.get("shape") in ("pill", "circle"):
-        return min(place.hw, place.hh)
-    radius: float = values["radius"]
-    return radius
-
-
-def _inside(place: PlacedBox, clip: Rect) -> tuple[bool, bool, bool, bool]:
-    """Return for each edge of a box whether it is inside a rectangle; True if it is rotated."""
-    if place.cos != 1.0:
-        return True, True, True, True
-    return (
-        place.cx - place.hw > clip[0], place.cy - place.hh > clip[1],
-        place.cx + place.hw < clip[2], place.cy + place.hh < clip[3],
-    )  # fmt: skip
-
-
-def surface_rect(surface: DrawSurface) -> Rect:
-    """Return the whole of a surface."""
-    return 0, 0, surface.width, surface.height
-
-
-def _inset(place: PlacedBox, radius: float, by: float) -> tuple[PlacedBox, float]:
-    """Return a slightly smaller box: content must not show at the soft outer edge of a border."""
-    hw, hh = place.hw - by, place.hh - by
-    if hw <= 0 or hh <= 0:
-        return place, radius
-    u0, v0, u1, v1 = place.crop
-    du, dv = (u1 - u0) / place.hw / 2 * by, (v1 - v0) / place.hh / 2 * by
-    crop = (u0 + du, v0 + dv, u1 - du, v1 - dv)
-    return place._replace(hw=hw, hh=hh, crop=crop), max(0.0, min(radius, hw, hh) - by)
-
-
-def _grown(place: PlacedBox, content: Content) -> PlacedBox:
-    """Return the box of the whole picture, with its margin (such as the shadow of a text)."""
-    left, top, right, bottom = content.margin
-    picture = content.picture
-    assert picture is not None
-    across, down = 2 * place.hw / content.width, 2 * place.hh / content.height
-    dx, dy = (right - left) / 2 * across, (bottom - top) / 2 * down
-    return place._replace(
-        cx=place.cx + dx * place.cos - dy * place.sin,
-        cy=place.cy + dx * place.sin + dy * place.cos,
-        hw=picture.width / 2 * across,
-        hh=picture.height / 2 * down,
-        crop=(0.0, 0.0, float(picture.width), float(picture.height)),
-    )
