@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -262,6 +263,39 @@ def test_every_model_has_an_origin():
         spec = find_model(name)
         assert spec.name == name
         assert all(len(digest) == 64 for digest in spec.origin.files.values())
+
+
+DECLARED = """
+import json
+from dala.cli import main
+from dala.gpu.compute import kernels
+from dala.gpu.compute.kernel import get
+from dala.ml.gpu import available_models
+from dala.ml.models import docs_table
+
+assert "toy" in available_models()
+assert "toy" in kernels()
+assert "The model 'toy'" in get("toy").__doc__
+assert "| `toy` | toys | `Matte`: `.alpha` | MIT |" in docs_table()
+main(["models", "list", "toy"])
+"""
+
+
+def test_a_model_is_declared_in_one_file(tmp_path):
+    """A file in ``ml/models`` of a copy of the package is enough for every list."""
+    package = tmp_path / "dala"
+    shutil.copytree(Path(dala.__file__).parent, package, ignore=shutil.ignore_patterns("*.pyc"))
+    (package / "ml" / "models" / "toy.py").write_text(
+        "from dataclasses import replace\n"
+        "from dala.ml.models.u2netp import MODEL as U2NETP\n"
+        "MODEL = replace(U2NETP, name='toy', title='A toy', license='MIT', finds='toys')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", DECLARED], env=environment, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == ["toy", "matte", "not", "here", "A", "toy"]
 
 
 def test_docs_table_is_current():
