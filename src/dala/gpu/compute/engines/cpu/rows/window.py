@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.text import FunctionText, Module
+from dala.gpu.compute.engines.cpu.llvm.text import PLAIN_LOOP, FunctionText, Module
 from dala.gpu.compute.engines.cpu.rows.copies import copy_function, repeat_function
 from dala.gpu.compute.engines.cpu.rows.plan import RowSource, RowStage
 from dala.gpu.compute.engines.cpu.rows.planes import PlaneStage
@@ -37,7 +37,11 @@ class SlidingWindow:
         #: For stages that convert planes: the first word of their call.
         self.calls = calls
         self.blocks: dict[int, str] = {}
-        self.numbers: list[str] = []
+        #: For each stage: its ring, the bytes of a row, and its scratch memory.
+        self.rings: list[tuple[str, str, str]] = []
+        self.base = self.f.alloca(f"[{space} x i8]", "space", 64)
+        entries = max((table_size(s) for s in stages), default=0) + 1
+        self.table = self.f.alloca(f"[{entries} x ptr]", "rows", 64)
         self.row = ""
 
     # numbers ------------------------------------------------------------------------------------
@@ -51,33 +55,37 @@ class SlidingWindow:
     def text(self) -> str:
         """Return the finished function."""
         f = self.f
-        self.base = f.alloca(f"[{self.space} x i8]", "space", 64)
-        entries = max((table_size(s) for s in self.stages), default=0) + 1
-        self.table = f.alloca(f"[{entries} x ptr]", "rows", 64)
         self.touch()
+        self.load_numbers()
+        with f.loop("%start", "%end", hint="tile") as tile:
+            self.begin_tile(tile)
+            self.tile_rows()
+        f.do("ret void")
+        return f.text()
+
+    def load_numbers(self) -> None:
+        """Load the numbers that are the same for all tiles, and fill tables."""
+        f, word = self.f, self.first_word
         for i, s in enumerate(self.stages):
             if s.planes is not None:
                 self.blocks[i] = self.block(i, s.planes)
-        word = self.first_word
-        self.height, self.width, strip, columns, across = (self.f.word(word + i) for i in range(5))
-        self.rings = []
+        self.height, self.width, self.strip, self.columns, self.across = (
+            f.word(word + i) for i in range(5)
+        )
         for i in range(len(self.stages)):
-            offset, stride, scratch = (self.f.word(word + 5 + 3 * i + k) for k in range(3))
+            offset, stride, scratch = (f.word(word + 5 + 3 * i + k) for k in range(3))
             self.rings.append((self.at(self.base, offset), stride, self.at(self.base, scratch)))
         for i, s in enumerate(self.stages):
             if s.analysis is not None and s.analysis.table:
                 f.do(f"call void {self.names[i]}.fill(ptr %job, ptr {self.rings[i][2]})")
-        before = f.here
-        f.jump("tile")
-        f.start("tile")
-        tile = f.let(f"phi i64 [ %start, %{before} ], [ %tile.next, %endtile ]", "tile")
-        f.branch(f.let(f"icmp slt i64 {tile}, %end"), "strip", "leave")
-        f.start("strip")
-        down, right = self.op("udiv", tile, across), self.op("urem", tile, across)
-        self.y0 = self.op("mul", down, strip)
-        self.y1 = self.f.smaller(self.op("add", self.y0, strip), self.height)
-        self.c0 = self.op("mul", right, columns)
-        self.c1 = self.f.smaller(self.op("add", self.c0, columns), self.width)
+
+    def begin_tile(self, tile: str) -> None:
+        """Compute the rows and columns of a tile."""
+        down, right = self.op("udiv", tile, self.across), self.op("urem", tile, self.across)
+        self.y0 = self.op("mul", down, self.strip)
+        self.y1 = self.f.smaller(self.op("add", self.y0, self.strip), self.height)
+        self.c0 = self.op("mul", right, self.columns)
+        self.c1 = self.f.smaller(self.op("add", self.c0, self.columns), self.width)
         self.spans = [self.span(s) for s in self.stages]
         self.limits = [self.limit(s) for s in self.stages]
         self.sizes = [
@@ -85,15 +93,19 @@ class SlidingWindow:
             for s, (_, count) in zip(self.stages, self.spans, strict=True)
         ]
         # Offset of the first column of each stage in its own ring and in those it reads.
-        self.places = [self.place(i, s) for i, s in enumerate(self.stages)]
+        self.offsets = [self.offset(i, s) for i, s in enumerate(self.stages)]
         self.reads = [
-            [None if q.stage is None else self.place(i, self.stages[q.stage]) for q in s.sources]
+            [None if q.stage is None else self.offset(i, self.stages[q.stage]) for q in s.sources]
             for i, s in enumerate(self.stages)
         ]
+
+    def tile_rows(self) -> None:
+        """Write the loop that moves the window down a tile: each stage computes one row."""
+        f, before = self.f, self.f.here
         begin = self.op("add", self.y0, min(s.first - s.lead for s in self.stages))
         f.jump("step")
         f.start("step")
-        self.time = f.let(f"phi i64 [ {begin}, %strip ], [ %time.next, %endstep ]", "time")
+        self.time = f.let(f"phi i64 [ {begin}, %{before} ], [ %time.next, %endstep ]", "time")
         f.branch(f.let(f"icmp slt i64 {self.time}, {self.y1}"), "stage0", "endtile")
         for i in range(len(self.stages)):
             f.start(f"stage{i}")
@@ -102,13 +114,8 @@ class SlidingWindow:
         f.jump("endstep")
         f.start("endstep")
         f.do(f"%time.next = add nsw i64 {self.time}, 1")
-        f.jump("step", ", !llvm.loop !2")
+        f.jump("step", PLAIN_LOOP)
         f.start("endtile")
-        f.do(f"%tile.next = add nsw i64 {tile}, 1")
-        f.jump("tile", ", !llvm.loop !2")
-        f.start("leave")
-        f.do("ret void")
-        return f.text()
 
     def touch(self) -> None:
         """Touch the stack page by page, from the top: some systems grow it only that way."""
@@ -119,7 +126,7 @@ class SlidingWindow:
         f.do(f"store volatile i8 0, ptr {self.at(self.base, at)}")
         f.do(f"%touch.next = sub nsw i64 {at}, 4096")
         last = f.let("icmp slt i64 %touch.next, 0")
-        f.do(f"br i1 {last}, label %touched, label %touch, !llvm.loop !2")
+        f.do(f"br i1 {last}, label %touched, label %touch{PLAIN_LOOP}")
         f.start("touched")
 
     def span(self, s: RowStage) -> tuple[str, str]:
@@ -128,7 +135,7 @@ class SlidingWindow:
         last = self.f.smaller(self.op("add", self.c1, s.around), self.width)
         return first, self.op("sub", last, first)
 
-    def place(self, i: int, ring: RowStage) -> str:
+    def offset(self, i: int, ring: RowStage) -> str:
         """Return the offset in a ring's row of the first column that stage i computes."""
         column = self.op("sub", self.spans[i][0], self.c0)
         return self.op("mul", self.op("add", column, ring.around), ring.pixel)
@@ -151,7 +158,7 @@ class SlidingWindow:
         base = self.slot(i, self.row) if s.ring else ""
         target = ""
         if s.planes is None or s.ring:
-            target = self.at(base, self.places[i]) if s.ring else self.target(i, column)
+            target = self.at(base, self.offsets[i]) if s.ring else self.target(i, column)
         if s.planes is not None and s.planes.last:
             self.to_planes(i)
         elif s.planes is not None:
@@ -262,7 +269,7 @@ class SlidingWindow:
         self.put(self.op("add", k, at), self.pixel(source, pixel, row, place))
         f.do(f"%{name}.next = add nuw nsw i64 {k}, 1")
         done = f.let(f"icmp sgt i64 %{name}.next, {source.reach.down - up}")
-        f.do(f"br i1 {done}, label %{name}.done, label %{name}, !llvm.loop !2")
+        f.do(f"br i1 {done}, label %{name}.done, label %{name}{PLAIN_LOOP}")
         f.start(f"{name}.done")
 
     def clamped(self, dy: str) -> str:
