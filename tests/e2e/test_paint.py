@@ -1,4 +1,4 @@
-"""``examples/paint.py``: its picture against the stored one (look at it: docs/images/paint.png)."""
+"""``examples/paint.py``: its picture compared with docs/images/paint.png."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from dala import gpu
-from dala.gpu import command
+from dala.gpu import protocol
 
 ROOT = pathlib.Path(__file__).parents[2]
 STORED = ROOT / "docs" / "images" / "paint.png"
@@ -49,8 +49,7 @@ def test_the_picture_is_the_stored_one(picture):
         expected = np.asarray(stored.convert("RGBA")).astype(int)
     assert picture.shape == expected.shape
     far = np.abs(picture - expected).max(2)
-    # Soft images are scaled in f32 and waves are sines: machines differ in a last bit, which waves
-    # may carry on, and nothing more.
+    # Images are scaled in f32 and waves are sines: machines may differ in the last bit.
     assert far.max() <= 2
     assert (far > 0).mean() < 0.02
 
@@ -67,7 +66,7 @@ def test_it_moves(picture):
 
 
 def test_the_lake_mirrors_what_is_above(picture):
-    # The red cottage, and below the shore something red that is darker and not as straight.
+    # The red cottage, and its darker and distorted reflection below the shore.
     above = picture[260, 200:288].astype(int)
     below = picture[2 * example.SHORE - 272 : 2 * example.SHORE - 266, 200:288].astype(int)
     assert (above[:, 0] > above[:, 2] + 40).mean() > 0.5
@@ -85,7 +84,7 @@ def test_every_primitive_is_used(monkeypatch):
 
         return call
 
-    drawing = [n for n in command.OPCODES if n not in NOT_DRAWN and n != "image_blit"]
+    drawing = [n for n in protocol.OPCODES if n not in NOT_DRAWN and n != "image_blit"]
     for name in ("draw_image", *drawing):
         monkeypatch.setattr(gpu.Surface, name, noted(name, getattr(gpu.Surface, name)))
     _drawn(0)
@@ -101,15 +100,15 @@ def test_as_a_program(tmp_path, capsys, picture):
     assert np.array_equal(pixels, _drawn(1))
 
 
-def test_mistakes_are_told(tmp_path, capsys):
+def test_errors_are_printed(tmp_path, capsys):
     assert example.main(["--out", str(tmp_path / "none" / "night.png")]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("paint: ")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith("paint: ")
+    assert printed.count("\n") == 1
     with pytest.raises(SystemExit):
         example.main(["--frames", "0"])
-    assert "--frames must be 1 or more, 0 came" in capsys.readouterr().err
+    assert "--frames must be at least 1, got 0" in capsys.readouterr().err
 
 
-if __name__ == "__main__":  # python -m tests.e2e.test_paint stores it again
+if __name__ == "__main__":  # python -m tests.e2e.test_paint stores the picture
     sys.exit(example.main(["--frames", str(FRAME + 1), "--out", str(STORED)]))

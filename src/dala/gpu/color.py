@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.errors import ColorError, did_you_mean
-from dala.typing import ColorLike
+
+if TYPE_CHECKING:
+    from dala.typing import ColorLike
 
 #: The former name of the type of a color.
-Color = ColorLike
+Color: TypeAlias = "ColorLike"
 
 _NAMES: Final = str.split("""
 aliceblue f0f8ff antiquewhite faebd7 aqua 00ffff aquamarine 7fffd4 azure f0ffff beige f5f5dc

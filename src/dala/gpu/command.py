@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dala.errors import CommandError
 from dala.gpu.color import color_to_rgba, known
@@ -28,7 +28,9 @@ from dala.gpu.protocol import (
     encode_commands,
     packer,
 )
-from dala.typing import ColorLike
+
+if TYPE_CHECKING:
+    from dala.typing import ColorLike
 
 __all__ = [
     "Command",

@@ -91,8 +91,7 @@ def _check_dispatch(engine: WebGPUEngine, dispatch: ShaderDispatch) -> None:
     if max(dispatch.groups) > most:
         raise ShaderError(
             f"{dispatch.groups} workgroups are more than {engine.adapter.name} allows, {most} per "
-            "axis. "
-            "Give each invocation more pixels, or move some to another axis",
+            "axis. Give each invocation more pixels, or move some to another axis",
             shader=dispatch.shader,
         )
     for binding in dispatch.wgsl.bindings[1:]:
