@@ -21,8 +21,8 @@ def test_every_picture_is_of_a_filter():
 
 
 @pytest.mark.parametrize("name", [*pictures.FILTERS, *pictures.OPERATIONS])
-def test_the_picture_of_a_filter(name, given):
-    """If a filter is changed on purpose: python -m tests.support.pictures, then look."""
+def test_stored_picture_is_current(name, given):
+    """After an intended change, run python -m tests.support.pictures."""
     with Image.open(pictures.FOLDER / f"{name}.png") as stored:
         wanted = np.asarray(stored.convert("RGB")).astype(int)
     with dala.device("cpu"):

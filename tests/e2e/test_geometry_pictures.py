@@ -1,4 +1,4 @@
-"""docs/compute/operations/geometry.md: kernels, their parameters, their pictures."""
+"""docs/compute/operations/geometry.md: parameter tables and pictures are current."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def shown(default):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_parameters_of_a_kernel(name):
-    """Names and defaults in the table are those of the kernel, and its choices are all named."""
+def test_parameters(name):
+    """Names, defaults and choices in the tables match the kernels."""
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|(.*)\|$", SECTIONS[name], re.M)
     options = get(name).params
     assert [row[0] for row in rows] == [o.name for o in options]
@@ -38,8 +38,8 @@ def test_the_parameters_of_a_kernel(name):
 
 
 @pytest.mark.parametrize("name", geometry_pictures.PICTURES)
-def test_the_picture(name):
-    """If a kernel is changed on purpose: python -m tests.support.geometry_pictures, then look."""
+def test_stored_picture_is_current(name):
+    """After an intended change, run python -m tests.support.geometry_pictures."""
     assert f"(../../images/geometry/{name}.png)" in PAGE
     with Image.open(geometry_pictures.FOLDER / f"{name}.png") as stored:
         wanted = np.asarray(stored.convert("RGB")).astype(int)

@@ -1,6 +1,6 @@
 """The pictures of docs/compute/operations/geometry.md, generated like those of the filters.
 
-``python -m tests.support.geometry_pictures`` writes docs/images/geometry again, on the cpu engine.
+``python -m tests.support.geometry_pictures`` rewrites docs/images/geometry on the cpu engine.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tests.support import pictures
 
 FOLDER = pathlib.Path(__file__).parents[2] / "docs" / "images" / "geometry"
 
-#: Turned by 12 degrees and made smaller, about the middle of 200 x 320.
+#: A rotation by 12 degrees and a downscale around the center of 200 x 320.
 TURNED = (1.27, 0.27, -69.9, -0.27, 1.27, 16.0)
-#: A board that leans back.
+#: A plane tilted back.
 LEANING = (0.75, -0.3, 45.0, 0.0, 0.5, 10.0, 0.0, -0.0018, 1.0)
 
 
@@ -28,21 +28,21 @@ def apply(name: str, *arrays: np.ndarray, **params: object) -> np.ndarray:
 
 
 def beside(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Pictures in a row with white between them, (height, width, 3)."""
+    """Join pictures in a row with white between them, (height, width, 3)."""
     gap = np.full((parts[0].shape[0], 4, 3), 255, np.uint8)
     row = [piece for part in parts for piece in (gap, part[..., :3])]
     return np.ascontiguousarray(np.concatenate(row[1:], axis=1))
 
 
 def resize_up() -> np.ndarray:
-    """An eye, six times as large, by every method."""
+    """Enlarge an eye six times with every method."""
     eye = np.ascontiguousarray(pictures.photo()[84:104, 40:60])
     methods = ("nearest", "bilinear", "bicubic", "lanczos", "area")
     return beside([apply("resize", eye, size=(120, 120), method=m) for m in methods])
 
 
 def resize_down() -> np.ndarray:
-    """A fine pattern made smaller, with and without antialiasing."""
+    """Downscale a fine pattern with and without antialiasing."""
     y, x = np.mgrid[:600, :600] - 299.5
     rings = (127.5 + 127.5 * np.cos((x * x + y * y) / 190)).astype(np.uint8)
     board = np.repeat(rings[..., None], 3, axis=-1)
@@ -50,7 +50,7 @@ def resize_down() -> np.ndarray:
 
 
 def warp_affine() -> np.ndarray:
-    """Turned, with each border."""
+    """Rotate with each border."""
     photo = apply("resize", pictures.photo(), size=(100, 160))
     matrix = [n * (0.5 if k % 3 == 2 else 1.0) for k, n in enumerate(TURNED)]
     borders = ("constant", "clamp", "reflect", "wrap")
@@ -65,7 +65,7 @@ def warp_perspective() -> np.ndarray:
 
 
 def remap() -> np.ndarray:
-    """A whirl around the middle."""
+    """Remap to a whirl around the center."""
     photo = pictures.photo()
     y, x = np.mgrid[:200, :320].astype(np.float64)
     u, v = x - 160, y - 100
@@ -78,7 +78,7 @@ def remap() -> np.ndarray:
 
 
 def preprocess() -> np.ndarray:
-    """What a model would see: stretch, letterbox and crop."""
+    """Preprocess with stretch, letterbox and crop."""
     photo, parts = pictures.photo(), []
     for fit in ("stretch", "letterbox", "crop"):
         tensor = apply(

@@ -1,7 +1,7 @@
 """The look-up table of docs/compute/operations/color.md and its picture.
 
-``python -m tests.support.lut_picture`` writes
-docs/images/color/lut_apply.png again, on the cpu engine.
+``python -m tests.support.lut_picture`` rewrites
+docs/images/color/lut_apply.png on the cpu engine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PATH = pathlib.Path(__file__).parents[2] / "docs" / "images" / "color" / "lut_ap
 
 
 def look(n: int = 17) -> Cube:
-    """Warm lights, blue-green shadows, more contrast: what films are graded to."""
+    """Return a film look: warm highlights, blue-green shadows, more contrast."""
     axis = np.linspace(0, 1, n)
     color = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1)
     curved = color * color * (3 - 2 * color)
@@ -31,7 +31,7 @@ def look(n: int = 17) -> Cube:
 
 
 def show() -> np.ndarray:
-    """The photograph, (200, 320, 3) u8: left as it was, right through the table."""
+    """Return the photograph, (200, 320, 3) u8: left half original, right half graded."""
     image, cube = photo(), look()
     shown = np.array(get("lut_apply")(from_array(image), cube.buffer(), **cube.params).numpy())
     half = shown.shape[1] // 2

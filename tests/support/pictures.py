@@ -1,6 +1,6 @@
 """Generated pictures for tests and for docs/media/filters.md: no file is read, seeds are fixed.
 
-``python -m tests.support.pictures`` writes docs/images/filters again, on the cpu engine.
+``python -m tests.support.pictures`` rewrites docs/images/filters on the cpu engine.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dala.gpu import compute
 
 FOLDER = pathlib.Path(__file__).parents[2] / "docs" / "images" / "filters"
 
-#: Skin in three lights, the reason for ``beauty``.
+#: Three skin tones, for ``beauty``.
 SKIN = ((0.93, 0.74, 0.63), (0.80, 0.58, 0.45), (0.55, 0.38, 0.29))
 
 
 def noise(height: int, width: int, seed: int = 5) -> np.ndarray:
-    """Three channels of noise of deviation 1, nearly Gaussian: sums of twelve dice."""
+    """Return three channels of nearly Gaussian noise of deviation 1: sums of twelve uniforms."""
     random = np.random.default_rng(seed)
     return random.random((12, height, width, 3)).sum(axis=0) - 6.0
 
@@ -30,12 +30,12 @@ def _blend(image: np.ndarray, cover: np.ndarray, color: Any) -> None:
 
 
 def _inside(distance: np.ndarray, soft: float) -> np.ndarray:
-    """1 inside, 0 outside, across ``soft`` of the distance around 1."""
+    """Return 1 inside and 0 outside the distance 1, with a transition of width ``soft``."""
     return np.clip((1.0 - distance) / soft + 0.5, 0.0, 1.0)
 
 
 def _portrait(image: np.ndarray, x: np.ndarray, y: np.ndarray, skin: Any, grain: Any) -> None:
-    """A head of radius 1 around the origin on shoulders, with skin that has grain and spots."""
+    """Draw a head of radius 1 at the origin, with shoulders and textured skin."""
     skin = np.asarray(skin)
     _blend(image, _inside(np.hypot(x / 1.45, (y - 2.3) / 1.1), 0.05), skin[::-1] * 0.8)
     _blend(image, _inside(np.hypot(x / 1.0, (y + 0.14) / 1.02), 0.05), (0.2, 0.12, 0.08))
@@ -56,7 +56,7 @@ def _portrait(image: np.ndarray, x: np.ndarray, y: np.ndarray, skin: Any, grain:
 
 
 def photo(height: int = 200, width: int = 320, *, seed: int = 5) -> np.ndarray:
-    """Something like a photograph, (height, width, 4) u8: sky, hills, faces, patches, lettering."""
+    """Return a synthetic photograph, (height, width, 4) u8: sky, hills, faces, patches, bars."""
     y, x = np.mgrid[:height, :width].astype(float)
     u, v = (x + 0.5) / width * 1.6, (y + 0.5) / height
     image = np.empty((height, width, 3))
@@ -69,13 +69,13 @@ def photo(height: int = 200, width: int = 320, *, seed: int = 5) -> np.ndarray:
     for number, skin in enumerate(SKIN):
         _portrait(image, (u - 0.3 - 0.46 * number) / 0.19, (v - 0.42) / 0.19, skin, grain)
     _blend(image, np.clip((v - 0.8) * height / 2, 0, 1), (0.36, 0.27, 0.2))
-    for number in range(12):  # patches of full colour and of gray, as on a chart
+    for number in range(12):  # patches of saturated colors and grays, as on a test chart
         bits = (number & 1, number >> 1 & 1, number >> 2 & 1)
         color = bits if number < 8 else ((number - 8) / 3,) * 3
         left = 0.06 + number * 0.062
         patch = (u > left) & (u < left + 0.054) & (v > 0.85) & (v < 0.95)
         _blend(image, patch.astype(float), color)
-    for number in range(40):  # bars like lettering, finer and finer
+    for number in range(40):  # bars of decreasing width
         left = 0.86 + number * 0.0165
         bar = (u > left) & (u < left + 0.011 - number * 0.0002) & (np.abs(v - 0.9) < 0.045)
         _blend(image, bar.astype(float), (0.96, 0.94, 0.9))
@@ -84,14 +84,14 @@ def photo(height: int = 200, width: int = 320, *, seed: int = 5) -> np.ndarray:
 
 
 def noisy(image: np.ndarray, deviation: float = 16.0) -> np.ndarray:
-    """The picture with noise of so many steps, as of a dark room."""
+    """Return the picture with noise of so many steps."""
     changed = image.astype(float)
     changed[..., :3] += deviation * noise(*image.shape[:2], seed=11)
     return np.floor(np.clip(changed, 0, 255) + 0.5).astype("u1")
 
 
 def speckled(image: np.ndarray, share: float = 0.06) -> np.ndarray:
-    """The picture with black and white pixels strewn over it."""
+    """Return the picture with black and white specks."""
     changed = image.copy()
     dice = np.random.default_rng(12).random(image.shape[:2])
     changed[dice < share / 2, :3] = 0
@@ -100,7 +100,7 @@ def speckled(image: np.ndarray, share: float = 0.06) -> np.ndarray:
 
 
 def green_screen(height: int = 200, width: int = 320) -> np.ndarray:
-    """A head, soft at its edges, before a green screen that is lit unevenly."""
+    """Return a head with soft edges in front of an unevenly lit green screen."""
     y, x = np.mgrid[:height, :width].astype(float)
     u, v = (x + 0.5) / width * 1.6, (y + 0.5) / height
     image = (0.7 + 0.25 * u)[..., None] * np.array([0.16, 0.75, 0.24])
@@ -110,7 +110,7 @@ def green_screen(height: int = 200, width: int = 320) -> np.ndarray:
 
 
 def title(height: int = 200, width: int = 320) -> np.ndarray:
-    """A badge with a soft edge on nothing, to be laid over something."""
+    """Return a badge with a soft edge on a transparent background."""
     y, x = np.mgrid[:height, :width].astype(float)
     u, v = (x + 0.5) / width * 1.6 - 1.15, (y + 0.5) / height - 0.5
     image = np.zeros((height, width, 4))
@@ -121,7 +121,7 @@ def title(height: int = 200, width: int = 320) -> np.ndarray:
 
 
 def on_checks(image: np.ndarray) -> np.ndarray:
-    """The picture on a board of gray squares, which shows its alpha."""
+    """Return the picture over a gray checkerboard, which shows its alpha."""
     y, x = np.indices(image.shape[:2])
     board = np.where((x // 10 + y // 10) % 2, 205, 160)[..., None]
     alpha = image[..., 3:] / 255.0
@@ -130,7 +130,7 @@ def on_checks(image: np.ndarray) -> np.ndarray:
     return shown
 
 
-#: The picture of each filter in docs/media/filters.md: what it is given, and with which parameters.
+#: The picture of each filter in docs/media/filters.md: its inputs and parameters.
 FILTERS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "grayscale": (("photo",), {}),
     "brightness": (("photo",), {"value": 0.15}),
@@ -163,7 +163,7 @@ OPERATIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 
 
 def sources() -> dict[str, np.ndarray]:
-    """The pictures that filters are shown on, by name."""
+    """Return the input pictures by name."""
     image = photo()
     return {
         "photo": image,
@@ -175,7 +175,7 @@ def sources() -> dict[str, np.ndarray]:
 
 
 def show(name: str, given: dict[str, np.ndarray]) -> np.ndarray:
-    """A filter's picture, (200, 320, 3) u8: the left half as it was, the right half filtered."""
+    """Return a filter's picture, (200, 320, 3) u8: left half original, right half filtered."""
     names, params = {**FILTERS, **OPERATIONS}[name]
     out = compute.buffer_zeros(given[names[0]].shape, "u8")
     compute.run_kernel(name, [compute.from_array(given[n]) for n in names], out, params)

@@ -1,7 +1,7 @@
-"""Every filter against its twin in plain NumPy (tests/filter_twins.py).
+"""Filter kernels against their formulas in NumPy (tests/support/filter_formulas.py).
 
-Values are compared on small pictures of every shape, where the border is a large part; alpha,
-neutral parameters, parameters out of range and what each filter is for have tests of their own.
+Values are compared on small pictures of every shape, where the border is a large part. Alpha,
+neutral parameters, ranges and the purpose of each filter have their own tests.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ import pytest
 import dala
 from dala.gpu import compute
 from dala.gpu.compute import kernels
+from dala.media.filters.declarations import declared
 from tests.support import pictures
 from tests.support.engines import run
-from tests.support.filter_twins import FILTERS, LUMA, overlay_alpha
+from tests.support.filter_formulas import FILTERS, LUMA, overlay_alpha
 from tests.support.tolerances import assert_close
 
 SHAPES = [(9, 14), (6, 5, 1), (9, 14, 3), (9, 14, 4), (1, 1, 4), (1, 7, 3), (6, 1), (2, 2, 4)]
 STENCILS = ["sharpen", "edge_detect", "denoise", "beauty", "erode", "dilate", "median"]
 TWO_INPUTS = {"overlay_alpha", "video_mix"}
-ABOUT_ALPHA = {"chroma_key", *TWO_INPUTS}
+KEEP_ALPHA = [name for name in FILTERS if declared()[name].keeps_alpha]
 
 
 # pictures -----------------------------------------------------------------------------------------
 def picture(shape, dtype, seed=3):
-    """Part of the generated photograph with some noise, and every alpha from 0 to 1."""
+    """Return a part of the generated photograph with noise and alphas from 0 to 1."""
     height, width = shape[:2]
     whole = pictures.photo(50, 80)[18 : 18 + height, 8 : 8 + width].astype(float)
     random = np.random.default_rng(seed)
@@ -41,7 +42,7 @@ def picture(shape, dtype, seed=3):
 
 
 def widened(image):
-    """The stored image as four channels of doubles."""
+    """Return a stored image as four channels of f64."""
     values = image / 255.0 if image.dtype == np.uint8 else image.astype(float)
     values = values[..., None] if values.ndim == 2 else values
     color = np.repeat(values, 3, axis=-1) if values.shape[-1] == 1 else values[..., :3]
@@ -50,7 +51,7 @@ def widened(image):
 
 
 def assert_is(got, exact, shape, dtype):
-    """Bytes are the exact value rounded, give or take 1/50 of a step; floats as in the table."""
+    """Check that u8 is the exact value rounded, within 1/50 of a step, and f32 as in the table."""
     exact = exact[..., :1] if len(shape) == 2 else exact[..., : shape[2]]
     exact = exact.reshape(shape)
     if dtype == "f32":
@@ -70,7 +71,7 @@ def given(name, shape, dtype):
 
 
 # every filter -------------------------------------------------------------------------------------
-def test_every_filter_is_a_kernel():
+def test_every_filter_is_covered():
     assert set(FILTERS) <= set(kernels())
     assert set(FILTERS) == set(pictures.FILTERS)
 
@@ -78,16 +79,16 @@ def test_every_filter_is_a_kernel():
 @pytest.mark.parametrize("dtype", ["u8", "f32"])
 @pytest.mark.parametrize("name", FILTERS)
 def test_values(engine_id, name, dtype):
-    twin, cases, _ = FILTERS[name]
+    formula, cases, _ = FILTERS[name]
     for shape in SHAPES:
         images = given(name, shape, dtype)
         for params in cases:
-            exact = twin(*map(widened, images), **params)
+            exact = formula(*map(widened, images), **params)
             assert_is(apply(name, images, params), exact, shape, dtype)
 
 
-@pytest.mark.parametrize("name", sorted(set(FILTERS) - ABOUT_ALPHA))
-def test_alpha_is_untouched(engine_id, name):
+@pytest.mark.parametrize("name", KEEP_ALPHA)
+def test_alpha_is_kept(engine_id, name):
     for dtype in ("u8", "f32"):
         image = picture((9, 14, 4), dtype)
         for params in FILTERS[name][1]:
@@ -104,8 +105,8 @@ def test_neutral_parameters_change_nothing(engine_id, name):
 
 
 @pytest.mark.parametrize("name", STENCILS)
-def test_the_border_is_repeated(engine_id, name):
-    """A picture gives what the middle of it gives when a frame of its border is put around."""
+def test_border_is_clamped(engine_id, name):
+    """The result equals the center of that for a picture extended by its border pixels."""
     image = picture((7, 8, 4), "u8")
     wide = np.pad(image, [(6, 6), (6, 6), (0, 0)], mode="edge")
     for params in FILTERS[name][1]:
@@ -147,7 +148,7 @@ OUT_OF_RANGE = [
 
 
 @pytest.mark.parametrize(("name", "beyond", "wanted"), OUT_OF_RANGE)
-def test_out_of_range_is_refused(engine_id, name, beyond, wanted):
+def test_parameters_out_of_range(engine_id, name, beyond, wanted):
     images = [compute.from_array(image) for image in given(name, (5, 6, 4), "u8")]
     (param,) = beyond
     before = np.full((5, 6, 4), 7, "u1")
@@ -167,7 +168,7 @@ def test_out_of_range_is_refused(engine_id, name, beyond, wanted):
     assert np.array_equal(compute.to_array(out), before)
 
 
-def test_the_ends_of_a_range_belong_to_it(engine_id):
+def test_bounds_are_included(engine_id):
     image = picture((5, 6, 4), "u8")
     for name, params in [
         ("denoise", {"radius": 16, "sigma_space": 0.001}),
@@ -179,12 +180,12 @@ def test_the_ends_of_a_range_belong_to_it(engine_id):
         assert apply(name, [image], params).shape == image.shape
 
 
-# what each is for ---------------------------------------------------------------------------------
+# purpose of each filter ------------------------------------------------------------------------
 def colors(*rows):
     return np.array(rows, "<f4").reshape(1, -1, len(rows[0]))
 
 
-def test_hue_takes_red_to_green_to_blue_and_keeps_luma(engine_id):
+def test_hue_rotates_and_keeps_luma(engine_id):
     image = colors((0.8, 0.2, 0.2), (0.2, 0.8, 0.2), (0.2, 0.2, 0.8), (0.5, 0.5, 0.5))
     turned = apply("hue", [image], {"degrees": 120.0})
     assert turned[0].argmax(axis=-1)[:3].tolist() == [1, 2, 0]
@@ -192,20 +193,20 @@ def test_hue_takes_red_to_green_to_blue_and_keeps_luma(engine_id):
     assert np.allclose(turned[0, 3], 0.5, atol=1e-5)
 
 
-def test_gamma_takes_a_colour_below_zero_as_zero(engine_id):
+def test_gamma_clamps_negative_colors(engine_id):
     image = colors((-0.5, 0.0, 0.25), (1.0, 4.0, -0.0))
     got = apply("gamma", [image], {"value": 2.0})
     assert np.allclose(got, [[[0, 0, 0.5], [1, 2, 0]]], atol=1e-5)
 
 
-def test_edges_of_a_step_are_two_pixels_wide(engine_id):
+def test_edge_detect_step(engine_id):
     image = np.zeros((4, 8), "<f4")
     image[:, 4:] = 0.25
     got = apply("edge_detect", [image])
     assert np.allclose(got, np.tile([0, 0, 0, 1, 1, 0, 0, 0], (4, 1)), atol=1e-6)
 
 
-def test_denoise_takes_noise_and_leaves_an_edge(engine_id):
+def test_denoise_keeps_edges(engine_id):
     clean = np.full((24, 32, 3), 60, "u1")
     clean[:, 16:] = 190
     noisy = pictures.noisy(clean, 8.0)
@@ -215,12 +216,12 @@ def test_denoise_takes_noise_and_leaves_an_edge(engine_id):
     assert np.abs(after[:, 15:17]).mean() < 8
 
 
-def test_beauty_smooths_skin_of_every_shade_and_nothing_blue_or_gray(engine_id):
+def test_beauty_smooths_only_skin(engine_id):
     shades = [*pictures.SKIN, (0.3, 0.45, 0.8), (0.5, 0.5, 0.5), (0.2, 0.6, 0.25)]
     for number, shade in enumerate(shades):
         flat = np.empty((16, 16, 3), "u1")
         flat[:] = np.array(shade) * 255
-        # The same noise in each channel: it changes the light, not the colour.
+        # The same noise in each channel changes the brightness, not the color.
         noise = pictures.noise(16, 16)[..., :1] * 5
         rough = np.clip(flat + noise, 0, 255).astype("u1")
         got = apply("beauty", [rough], {"amount": 1.0})
@@ -230,14 +231,14 @@ def test_beauty_smooths_skin_of_every_shade_and_nothing_blue_or_gray(engine_id):
             assert np.array_equal(got, rough)
 
 
-def test_median_takes_specks_whole(engine_id):
+def test_median_removes_specks(engine_id):
     image = np.full((9, 9, 4), 100, "u1")
     image[2::4, 2::4] = 255
     image[0, 0] = 0
     assert (apply("median", [image])[..., :3] == 100).all()
 
 
-def test_median_is_the_fifth_of_nine_in_any_order(engine_id):
+def test_median_of_permutations(engine_id):
     random = np.random.default_rng(8)
     squares = random.permuted(np.tile(np.arange(9, dtype="u1"), (500, 1)), axis=1)
     stacked = squares.reshape(500 * 3, 3)
@@ -254,14 +255,14 @@ def test_opening_and_closing(engine_id):
     assert np.array_equal(opened, expected)
 
 
-def test_chroma_key_keys_keeps_and_despills(engine_id):
+def test_chroma_key_alpha_and_despill(engine_id):
     image = colors(
         (0.0, 1.0, 0.0, 1.0),  # the key
         (0.0, 0.8, 0.0, 1.0),  # the key in shadow
         (0.5, 0.5, 0.5, 1.0),
         (0.9, 0.6, 0.5, 0.5),  # skin, half transparent
         (0.5, 0.7, 0.5, 1.0),  # gray with spill
-        (0.9, 0.9, 0.1, 1.0),  # yellow has green of its own
+        (0.9, 0.9, 0.1, 1.0),  # yellow keeps its green
     )
     got = apply("chroma_key", [image])[0]
     assert got[:, 3].tolist() == [0, 0, 1, 0.5, 1, 1]
@@ -271,13 +272,13 @@ def test_chroma_key_keys_keeps_and_despills(engine_id):
     assert np.allclose(got[4, :3] @ LUMA, image[0, 4, :3] @ LUMA, atol=1e-5)
 
 
-def test_chroma_key_gives_alpha_to_a_picture_without(engine_id):
+def test_chroma_key_adds_alpha(engine_id):
     image = np.array([[[0, 255, 0], [255, 0, 0]]], "u1")
     assert run("chroma_key", [image], (1, 2, 4), "u8")[..., 3].tolist() == [[0, 255]]
 
 
-def test_overlay_is_exactly_rounded(engine_id):
-    """Against whole numbers: every byte is the right one, but where two are equally near."""
+def test_overlay_rounding(engine_id):
+    """Every byte equals the exact result, except at ties."""
     random = np.random.default_rng(4)
     base, over = (random.integers(0, 256, (16, 16, 4), "u1") for _ in range(2))
     got = apply("overlay_alpha", [base, over]).reshape(-1, 4).tolist()
@@ -290,7 +291,7 @@ def test_overlay_is_exactly_rounded(engine_id):
             assert abs(stored - value) <= Fraction(5001, 10000)
 
 
-def test_overlay_of_nothing_and_of_everything(engine_id):
+def test_overlay_of_transparent_and_opaque(engine_id):
     base, over = (picture((6, 7, 4), "f32", seed) for seed in (1, 2))
     over[..., 3] = 0
     assert np.array_equal(apply("overlay_alpha", [base, over]), base)
@@ -298,14 +299,14 @@ def test_overlay_of_nothing_and_of_everything(engine_id):
     assert np.array_equal(apply("overlay_alpha", [base, over]), over)
 
 
-def test_pictures_with_and_without_alpha_go_together(engine_id):
+def test_pictures_with_and_without_alpha(engine_id):
     base = picture((6, 7, 3), "u8", 1)
     over = picture((6, 7, 4), "u8", 2)
     exact = overlay_alpha(widened(base), widened(over))
     assert_is(apply("overlay_alpha", [base, over]), exact, (6, 7, 3), "u8")
 
 
-def test_video_mix_ends_in_the_second_picture(engine_id):
+def test_video_mix_endpoints(engine_id):
     first, second = (picture((6, 7, 4), "f32", seed) for seed in (1, 2))
     got = apply("video_mix", [first, second], {"t": 1.0})
     assert np.array_equal(got[..., 3], second[..., 3])

@@ -21,7 +21,7 @@ from dala.gpu.compute.kernel import get as find_kernel
 from dala.media import Frame, gpu
 from dala.media.filters import plans
 from dala.media.filters.declarations import declared
-from tests.support.filter_twins import neighbours
+from tests.support.filter_formulas import neighbors
 from tests.support.tolerances import assert_close
 
 RNG = np.random.default_rng(11)
@@ -87,7 +87,7 @@ def test_filters_that_resize(engine_id, name):
 def test_values_of_a_blur(engine_id):
     image = PHOTO / 255.0
     total, weights = 0.0, 0.0
-    for dx, dy, shifted in neighbours(image, 3):
+    for dx, dy, shifted in neighbors(image, 3):
         weight = np.exp(-(dx * dx + dy * dy) / (2 * 1.5**2))
         total, weights = total + weight * shifted, weights + weight
     want = np.concatenate([(total / weights)[..., :3], image[..., 3:]], axis=-1)

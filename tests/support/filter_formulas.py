@@ -1,6 +1,6 @@
-"""The filters once more, in plain NumPy and double precision, written from the documented formulas.
+"""The documented formulas of the filters, in NumPy and double precision.
 
-Each takes and gives (height, width, 4) within 0..1.
+Each takes and returns (height, width, 4) of 0 to 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def luma_of(image):
 
 
 def chroma_of(color):
-    """BT.601 (Cb, Cr), each within -0.5..0.5."""
+    """Return BT.601 (Cb, Cr), each from -0.5 to 0.5."""
     luma = color[..., :3] @ LUMA
     return np.stack([(color[..., 2] - luma) / 1.772, (color[..., 0] - luma) / 1.402], axis=-1)
 
@@ -31,8 +31,8 @@ def smoothstep(low, high, x):
     return t * t * (3 - 2 * t)
 
 
-def neighbours(image, radius, places=None):
-    """(dx, dy, the image shifted by them) over a square, the border repeated."""
+def neighbors(image, radius, places=None):
+    """Yield dx, dy and the image shifted by them over a square, clamped at the border."""
     height, width = image.shape[:2]
     padded = np.pad(image, [(radius, radius), (radius, radius), (0, 0)], mode="edge")
     places = range(-radius, radius + 1) if places is None else places
@@ -43,12 +43,12 @@ def neighbours(image, radius, places=None):
 
 
 def around(image, radius):
-    return np.stack([shifted[..., :3] for _, _, shifted in neighbours(image, radius)])
+    return np.stack([shifted[..., :3] for _, _, shifted in neighbors(image, radius)])
 
 
 def bilateral(image, radius, sigma_space, sigma_color, places=None):
     total, weights = np.zeros_like(image[..., :3]), np.zeros_like(image[..., :1])
-    for dx, dy, shifted in neighbours(image, radius, places):
+    for dx, dy, shifted in neighbors(image, radius, places):
         apart = np.mean((shifted[..., :3] - image[..., :3]) ** 2, axis=-1, keepdims=True)
         place = np.exp(-(dx**2 + dy**2) / (2 * sigma_space**2))
         weight = place * np.exp(-apart / (2 * sigma_color**2))
@@ -104,15 +104,15 @@ def vignette(image, amount=0.5, radius=0.75, softness=0.45):
 
 
 def sharpen(image, amount):
-    shifted = {(dx, dy): p[..., :3] for dx, dy, p in neighbours(image, 1)}
+    shifted = {(dx, dy): p[..., :3] for dx, dy, p in neighbors(image, 1)}
     cross = shifted[-1, 0] + shifted[1, 0] + shifted[0, -1] + shifted[0, 1]
     return with_alpha(shifted[0, 0] * (1 + 4 * amount) - cross * amount, image)
 
 
 def edge_detect(image, amount=1.0):
     sobel = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]])
-    gx = sum(sobel[dy + 1, dx + 1] * luma_of(p) for dx, dy, p in neighbours(image, 1))
-    gy = sum(sobel[dx + 1, dy + 1] * luma_of(p) for dx, dy, p in neighbours(image, 1))
+    gx = sum(sobel[dy + 1, dx + 1] * luma_of(p) for dx, dy, p in neighbors(image, 1))
+    gy = sum(sobel[dx + 1, dy + 1] * luma_of(p) for dx, dy, p in neighbors(image, 1))
     return with_alpha(np.repeat(np.hypot(gx, gy) * amount, 3, axis=-1), image)
 
 
@@ -155,8 +155,8 @@ def chroma_key(image, key=(0, 1, 0), threshold=0.3, softness=0.1, despill=1.0):
     return np.stack([red, (luma - 0.299 * red - 0.114 * blue) / 0.587, blue, alpha], axis=-1)
 
 
-def weighed(first, a, second, b):
-    """Two pictures that count by a and b: colours are those shares, alpha is a + b."""
+def weighted(first, a, second, b):
+    """Return the mean of two pictures with weights a and b; alpha is a + b."""
     whole = a + b
     color = (first[..., :3] * a + second[..., :3] * b) / np.where(whole > 0, whole, 1)
     return np.concatenate([np.where(whole > 0, color, first[..., :3]), whole], axis=-1)
@@ -164,14 +164,14 @@ def weighed(first, a, second, b):
 
 def overlay_alpha(base, over, opacity=1.0):
     s = over[..., 3:] * opacity
-    return weighed(base, base[..., 3:] * (1 - s), over, s)
+    return weighted(base, base[..., 3:] * (1 - s), over, s)
 
 
 def video_mix(first, second, t=0.5):
-    return weighed(first, first[..., 3:] * (1 - t), second, second[..., 3:] * t)
+    return weighted(first, first[..., 3:] * (1 - t), second, second[..., 3:] * t)
 
 
-#: Each filter: its NumPy twin, parameters to try, parameters that change nothing (or None).
+#: Each filter: its formula, parameters to try, parameters that change nothing (or None).
 FILTERS = {
     "grayscale": (grayscale, [{}], None),
     "brightness": (brightness, [{"value": 0.2}, {"value": -0.3}], {"value": 0.0}),
