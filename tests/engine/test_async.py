@@ -603,8 +603,8 @@ def test_old_ids_are_unknown(engine_id, monkeypatch):
 
 
 def test_sync_and_async_calls_have_the_same_signature():
-    twin, plain = inspect.signature(run_kernel_async), inspect.signature(run_kernel)
-    assert twin.parameters == plain.parameters
+    other, plain = inspect.signature(run_kernel_async), inspect.signature(run_kernel)
+    assert other.parameters == plain.parameters
     assert inspect.iscoroutinefunction(run_kernel_async)
 
 
@@ -690,12 +690,12 @@ def busy(x, *, n: s32 = 1):
     plan, storages, target, values = k.plan([a], out, {"n": 1000})
     plan.run(storages, target, values)  # compile first
     (key,) = k._plans
-    count, meanwhile = [0], []
+    count, counted = [0], []
 
     def run(*args):
         before = count[0]
         plan.run(*args)
-        meanwhile.append(count[0] - before)
+        counted.append(count[0] - before)
 
     k._plans[key] = dataclasses.replace(plan, run=run)
     interval = sys.getswitchinterval()
@@ -709,7 +709,7 @@ def busy(x, *, n: s32 = 1):
     finally:
         sys.setswitchinterval(interval)
         Kernel.unregister("busy")
-    assert meanwhile[0] > 100
+    assert counted[0] > 100
 
 
 # ends --------------------------------------------------------------------------------------------

@@ -303,17 +303,17 @@ def test_every_error_is_public_and_a_dala_error():
         assert getattr(dala, name) is kind
 
 
-#: Calls that wait, and their twins that are awaited.
-TWINS = [
+#: Blocking calls and their asynchronous counterparts.
+ASYNC_CALLS = [
     ("run_kernel", "run_kernel_async"),
     ("read", "read_async"),
     ("pipeline_run", "pipeline_run_async"),
 ]
 
 
-@pytest.mark.parametrize(("plain", "twin"), TWINS)
-def test_twins_take_the_same_arguments(plain, twin):
-    calls = [inspect.signature(getattr(compute, name)) for name in (plain, twin)]
+@pytest.mark.parametrize(("plain", "other"), ASYNC_CALLS)
+def test_async_calls_have_the_same_signature(plain, other):
+    calls = [inspect.signature(getattr(compute, name)) for name in (plain, other)]
     assert calls[0].parameters == calls[1].parameters
 
 

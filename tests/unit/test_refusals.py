@@ -497,21 +497,24 @@ def test_output_over_part_of_an_input(device):
             run_kernel("relu", [source], target)
     assert str(caught.value) == (
         "relu: output must not share part of the memory of the input 'x'. "
-        "Give it memory of its own: buffer_zeros(...)."
+        "Make a second buffer: buffer_zeros(...)."
     )
     assert memory.tolist() == list(range(8))
 
 
 def test_read_only_output(canvas):
     storage = canvas.engine.adopt(memoryview(bytes(12)))
-    lent = Buffer(canvas.engine, storage, (3,), "f32", readonly=True)
-    for write in (lambda: lent.write([1, 2, 3]), lambda: run_kernel("relu", [lent], lent)):
+    read_only = Buffer(canvas.engine, storage, (3,), "f32", readonly=True)
+    for write in (
+        lambda: read_only.write([1, 2, 3]),
+        lambda: run_kernel("relu", [read_only], read_only),
+    ):
         with pytest.raises(errors.ReadOnlyError) as caught:
             write()
         assert str(caught.value).endswith(
             "the buffer shares read-only memory. Copy it first: buffer(np.array(x))."
         )
-    assert lent.read_list() == [0, 0, 0]
+    assert read_only.read_list() == [0, 0, 0]
 
 
 def test_empty_array_input(canvas, refuses):

@@ -202,7 +202,8 @@ def from_dlpack(x: SupportsDLPack, *, device: str | None = None) -> Buffer:
 def _shared(array: NDArray, name: str, device: str | None) -> Buffer:
     """Return a buffer over the array's memory if the device can use it, else a copy."""
     engine = _engine(device)
-    check_dtype(engine, name, "from_dlpack")
+    if name not in engine.dtypes:
+        check_dtype(engine, name, "from_dlpack")
     if array.flags.c_contiguous and array.dtype == NUMPY[name] and array.size:
         storage = engine.adopt(array.reshape(-1).view(np.uint8).data)
         if storage is not None:

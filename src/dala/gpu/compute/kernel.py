@@ -297,7 +297,7 @@ def declare_function(
         found = closed.get(free, names.get(free))
         if isinstance(found, Kernel):
             return found.decl
-        # A plain function stands for the built-in kernel of its name.
+        # The name of a plain function means the built-in kernel of that name.
         return _registered(free) if found is None or callable(found) else found
 
     return declare(

@@ -71,7 +71,7 @@ def check_alias(name: str, program: Program, inputs: Sequence[Buffer], output: B
         if not same:
             raise ShapeMismatch(
                 f"{name}: output must not share part of the memory of the input {arg.name!r}. "
-                "Give it memory of its own: buffer_zeros(...).",
+                "Make a second buffer: buffer_zeros(...).",
                 call=name,
                 argument="output",
             )

@@ -15,7 +15,8 @@ from dala.gpu.compute.lang.ir import FLOATS, INTS, Block, SetSlot, Slot, Stateme
 from dala.gpu.compute.lang.limits import MAX_VALUES
 from dala.gpu.compute.lang.scalars import RANGES, as_float, join, literal_type
 
-Scalar: TypeAlias = Value | int | float | bool
+Number: TypeAlias = int | float | bool
+Scalar: TypeAlias = Value | Number
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,8 @@ def describe(term: object) -> str:
     return repr(term)
 
 
-_FOLD: Final[dict[str, Callable[[Any, Any], Any]]] = {
+#: Folding of constants. The operands of bit operations are checked before.
+_FOLD: Final[dict[str, Callable[[Any, Any], object]]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
@@ -186,11 +188,11 @@ class Builder:
             return self.emit("sub", type_, x, self.emit("mul", type_, y, whole))
         return self.emit(op, "bool" if op in _COMPARE else type_, x, y)
 
-    def _fold(self, op: str, a: Any, b: Any) -> Scalar:
+    def _fold(self, op: str, a: Number, b: Number) -> Scalar:
         if op in _BITS and (isinstance(a, float) or isinstance(b, float)):
             refuse("bit operations require integers", "Cast with int(x).")
         try:
-            result: Any = _FOLD[op](a, b)
+            result = _FOLD[op](a, b)
         except ZeroDivisionError:
             refuse("this divides by zero", "Change the constant.")
         except OverflowError:
@@ -198,7 +200,7 @@ class Builder:
         return self._checked(result)
 
     @staticmethod
-    def _checked(result: Any) -> Scalar:
+    def _checked(result: object) -> Scalar:
         if isinstance(result, complex):
             refuse("this constant is not a real number", "Change the constant.")
         if isinstance(result, int) and not -(2**63) <= result < 2**64:

@@ -6,7 +6,7 @@ import ast
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 from dala.gpu.compute.lang.builder import (
     Builder,
@@ -23,6 +23,9 @@ from dala.gpu.compute.lang.declaration import CONSTANTS, KernelDecl
 from dala.gpu.compute.lang.functions import FUNCTIONS
 from dala.gpu.compute.lang.ir import FLOATS, LOADED, Arg, Slot, Type, Value
 
+#: Identifies a variable: the path of calls to its function, its name, and a component's index.
+VariableKey: TypeAlias = tuple[object, ...]
+
 
 class Restart(Exception):
     """Lowering must start again: a type was found to be wider than assumed."""
@@ -33,8 +36,8 @@ class Typing:
     """Types of a kernel's variables, as far as earlier attempts have found them."""
 
     pixels: bool
-    types: dict[tuple[Any, ...], Type] = field(default_factory=dict)
-    sizes: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    types: dict[VariableKey, Type] = field(default_factory=dict)
+    sizes: dict[VariableKey, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Ref:
 class Variable:
     """A name that is assigned more than once."""
 
-    key: tuple[Any, ...]
+    key: VariableKey
 
 
 Binding: TypeAlias = Value | int | float | bool | Vec | Ref | Variable
@@ -69,7 +72,7 @@ class FunctionScope:
     """The state of one function while it is lowered."""
 
     decl: KernelDecl
-    path: tuple[Any, ...]
+    path: VariableKey
     env: dict[str, Binding]
     #: Element and pixel arguments by name, for their shapes.
     args: dict[str, int]
@@ -110,13 +113,13 @@ class Expressions(ABC):
         self.b = builder
         self.site = site
         self.typing = typing
-        self.slots: dict[tuple[Any, ...], Slot] = {}
+        self.slots: dict[VariableKey, Slot] = {}
 
     @abstractmethod
     def _helper(self, frame: FunctionScope, node: ast.Call, decl: KernelDecl) -> Term:
         """Return the result of a kernel that this kernel calls."""
 
-    def _read(self, key: tuple[Any, ...]) -> Term:
+    def _read(self, key: VariableKey) -> Term:
         size = self.typing.sizes[key]
         items = tuple(self.b.get(self.slots[(*key, index)]) for index in range(max(size, 1)))
         return Vec(items) if size else items[0]

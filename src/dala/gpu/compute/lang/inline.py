@@ -78,7 +78,7 @@ def inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -> Pr
         copier.block(producer.body, block)
         return tuple(copier.value(v) for v in producer.result)
 
-    # All that is read is computed first, so that nothing stands inside a branch that others need.
+    # All reads are computed first, so no value is inside a branch that other values need.
     if image:
         for v in values(consumer.body):
             if v.op == "image" and v.attr[0] in readers:

@@ -34,7 +34,7 @@ abs                ints and floats (the most negative int stays itself)
 floor ceil round   floats; ``round`` rounds halves to even
 sqrt exp log sin cos tan atan atan2 pow       floats
 isnan              float -> bool
-cast               to ``type``: float to int truncates, saturates, NaN becomes 0 (with
+cast               to ``type``: float to int truncates, clamps, NaN becomes 0 (with
                    ``attr == "in_range"`` the value is known to be a whole-part-representable,
                    finite number, so plain truncation works); int to int wraps; bool is 0 or 1;
                    anything to bool is ``!= 0``

@@ -21,7 +21,7 @@ from dala.gpu.compute.lang.declaration import (
 from dala.gpu.compute.lang.functions import FUNCTIONS
 from dala.gpu.compute.lang.source import KernelSource
 
-#: Resolves a free name: to a kernel, a number, a tuple of numbers, or None.
+#: Resolves a free name: to a kernel, a number, a tuple of numbers, another object, or None.
 Lookup = Callable[[str], Any]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from dala.gpu.compute.lang.builder import (
     Builder,
@@ -34,6 +34,7 @@ from dala.gpu.compute.lang.expressions import (
     Site,
     Typing,
     Variable,
+    VariableKey,
     inside,
 )
 from dala.gpu.compute.lang.ir import LOADED, Block, Break, Continue, For, If, Slot, Value
@@ -68,7 +69,7 @@ class Lowering(Expressions):
         decl: KernelDecl,
         env: dict[str, Binding],
         args: dict[str, int],
-        path: tuple[Any, ...],
+        path: VariableKey,
     ) -> Term:
         if decl in self.stack or len(self.stack) >= MAX_CALLS_DEEP:
             refuse("kernels call each other recursively or too deeply", "Use a loop instead.")
@@ -136,11 +137,11 @@ class Lowering(Expressions):
         if low is None or high is None or isinstance(term, (bool, int, float)):
             return term
 
-        def inside(x: Any) -> Any:
+        def clamped(x: Scalar) -> Scalar:
             x = x if math.isinf(low) else self.b.binary("max", x, low)
             return x if math.isinf(high) else self.b.binary("min", x, high)
 
-        return self.b.lift(inside, term)
+        return self.b.lift(clamped, term)
 
     # statements -------------------------------------------------------------------------------
     def _block(self, frame: FunctionScope, body: list[ast.stmt]) -> bool:
@@ -231,7 +232,7 @@ class Lowering(Expressions):
         self._write(key, term, name)
         frame.env[name] = Variable(key)
 
-    def _write(self, key: tuple[Any, ...], term: Term, name: str) -> None:
+    def _write(self, key: VariableKey, term: Term, name: str) -> None:
         size = len(term.items) if isinstance(term, Vec) else 0
         if self.typing.sizes.setdefault(key, size) != size:
             refuse(

@@ -27,7 +27,7 @@ def explain(
 
 
 def _fusion(stage: Stage, passes: Sequence[Pass]) -> str:
-    """Return how a stage was fused, or an empty string for a pass of its own."""
+    """Return how a stage was fused, or an empty string for a separate pass."""
     for item in passes:
         members = item.nodes if isinstance(item, Chain) else [item]
         if any(stage in member.stages[:-1] for member in members):
