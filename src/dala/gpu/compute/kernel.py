@@ -344,7 +344,7 @@ def get(kernel: Runnable | str, call: str = "run_kernel") -> Runnable:
         if found is None:
             raise _unknown(call, kernel)
         return found
-    if not isinstance(kernel, Runnable):
+    if not isinstance(kernel, (Kernel, Runnable)):  # the exact type is a fast path
         raise _unknown(call, kernel)
     return kernel
 

@@ -272,21 +272,21 @@ class CPUEngine(Engine):
         )
         pack = job_packer(job.inputs, fixed, [p.type for p in program.params])
         run_all = (BriefFunction if plan.hold_gil else AllFunction)(code.addresses["all"])
-        threads = self.threads
-        tiles = self.tiles() if plan.helpers or plan.stream else None
+        threads, helpers, streams = self.threads, plan.helpers, plan.stream
+        tiles = self.tiles() if helpers or streams else None
 
         def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
             # These references keep the memory alive while native code uses it.
             memories, target = list(map(_handle, inputs)), output.handle
             head = plain
             # An output that is read too is in the caches already.
-            if plan.stream and target is not None and target not in memories:
+            if streams and target is not None and target not in memories:
                 head = stream if -target.address % 64 % size == 0 else plain
             block = pack(head, target, memories, params)
             if tiles is None:
                 run_all(block)
             else:
-                threads.run(tiles, block, plan.helpers)
+                threads.run(tiles, block, helpers)
 
         run.__dict__["code"] = code  # the code must live as long as its runner
         return run
