@@ -33,6 +33,8 @@ class Presenter(Closing):
 
     #: The value of ``show=``.
     kind = ""
+    #: The address of the page; empty for presenters without one.
+    address = ""
 
     def __init__(self, renderer: Renderer) -> None:
         self.renderer = renderer
