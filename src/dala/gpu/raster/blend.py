@@ -21,17 +21,11 @@ from dala.gpu.compute.engines.cpu.native.names import (
     splat,
     static,
     store,
-    u16,
     u32,
 )
 from dala.gpu.compute.engines.cpu.pixels.over import (
-    CHANNEL_PAIR,
     OPAQUE,
-    PAIR_HALF,
     VISIBLE,
-    as_halves,
-    as_words,
-    divide_255,
     fill_row,
     over_any,
     over_opaque,
@@ -52,10 +46,6 @@ def cover_spans(
     Return the span and the pixel of the first vector with translucent pixels, or ``last``. Calls
     nothing, so that constants stay in registers.
     """
-    a = color >> 24
-    rest = u16(255 - a)
-    even = as_halves(splat((color & CHANNEL_PAIR) * a + PAIR_HALF, 16))
-    odd = as_halves(splat((((color >> 8) | 0x00FF0000) & CHANNEL_PAIR) * a + PAIR_HALF, 16))
     plain = splat(color, 16)
     for k in hinted(range(first, last), scalar=True):
         at = i64(places[k])
@@ -65,9 +55,7 @@ def cover_spans(
             d = load(pixels, i, 16, n)
             if any_of((d < OPAQUE) & (d >= VISIBLE)):
                 return k, i
-            v = as_halves(d)
-            mixed = as_words(divide_255((v & 255) * rest + even, (v >> 8) * rest + odd))
-            store(pixels, i, select(d < VISIBLE, plain, mixed), n)
+            store(pixels, i, select(d < VISIBLE, plain, over_opaque(d, plain)), n)
     return last, 0
 
 

@@ -119,8 +119,9 @@ def over_opaque(d: Vector, s: Vector) -> Vector:
     a = shuffle(front, front, _ALPHA_LANES) >> 8
     rest = 255 - a
     full = load(table(u16, _FULL_ALPHA), 0, 32)
-    even = (back & 255) * rest + (front & 255) * a + 128
-    odd = (back >> 8) * rest + ((front >> 8) | full) * a + 128
+    # The second summands are constant in loops over one color.
+    even = (back & 255) * rest + ((front & 255) * a + 128)
+    odd = (back >> 8) * rest + (((front >> 8) | full) * a + 128)
     return as_words(divide_255(even, odd))
 
 
