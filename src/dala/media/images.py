@@ -72,7 +72,7 @@ class SourceImage:
             pixels = np.ascontiguousarray(pixels)
         return from_dlpack(pixels, device=device)
 
-    def give(self, result: Buffer | NDArray, device: str | None = None) -> Any:
+    def give(self, result: Buffer | NDArray, device: str | None = None) -> ImageLike:
         """Return a result as the kind that was passed in; it keeps the result's memory."""
         if self.kind in ("frame", "buffer"):
             made = result if isinstance(result, Buffer) else from_dlpack(result, device=device)
@@ -223,7 +223,7 @@ def host_memory(b: Buffer) -> NDArray | None:
         return None
 
 
-def check_out(out: Any, kind: str, shape: Shape, dtype: str, call: str) -> NDArray:
+def check_out(out: NDArray, kind: str, shape: Shape, dtype: str, call: str) -> NDArray:
     """Check that ``out`` is an array that a result can be written to."""
     if kind != "array" or not isinstance(out, np.ndarray):
         raise ParameterError(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, TypeAlias, cast
 
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
 from dala.media.filters.conversions import convert
 from dala.media.filters.declarations import declared
-from dala.media.filters.plans import apply
+from dala.media.filters.plans import FilterValue, apply
+from dala.typing import ImageLike, NDArray
+
+_Kind: TypeAlias = inspect._ParameterKind
 
 #: Types of parameters, as signatures and stubs show them.
 _TYPES: Final = {
@@ -70,11 +73,11 @@ def signature(spec: FilterSpec) -> inspect.Signature:
     """Return the signature of a filter's call."""
     by_position, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
-    def parameter(p: FilterParam, how: Any) -> inspect.Parameter:
+    def parameter(p: FilterParam, how: _Kind) -> inspect.Parameter:
         default = inspect.Parameter.empty if p.required else p.default
         return inspect.Parameter(p.name, how, default=default, annotation=annotation(p))
 
-    def plain(name: str, kind: str, how: Any) -> inspect.Parameter:
+    def plain(name: str, kind: str, how: _Kind) -> inspect.Parameter:
         return inspect.Parameter(name, how, default=None, annotation=kind)
 
     pictures, first, rest = ordered(spec)
@@ -127,7 +130,7 @@ def example(spec: FilterSpec) -> str:
     return f"result = {module_of(spec)}.{spec.name}({', '.join(arguments)})"
 
 
-def call(name: str, module: str) -> Callable[..., Any]:
+def call(name: str, module: str) -> Callable[..., ImageLike]:
     """Return the call of a filter in a module.
 
     Raises:
@@ -143,8 +146,12 @@ def call(name: str, module: str) -> Callable[..., Any]:
     run = convert if spec.kind == "conversion" else apply
 
     def function(
-        img: Any, *args: Any, out: Any = None, device: str | None = None, **given: Any
-    ) -> Any:
+        img: ImageLike,
+        *args: FilterValue,
+        out: NDArray | None = None,
+        device: str | None = None,
+        **given: FilterValue,
+    ) -> ImageLike:
         if args:
             if len(args) > len(positional) or not given.keys().isdisjoint(positional[: len(args)]):
                 made.bind(img, *args, out=out, device=device, **given)  # raises TypeError
@@ -152,7 +159,8 @@ def call(name: str, module: str) -> Callable[..., Any]:
         for required in leading:
             if required not in given:
                 made.bind(img, **given)  # raises TypeError
-        width, height = given.pop("width", None), given.pop("height", None)
+        width = cast("int | None", given.pop("width", None))
+        height = cast("int | None", given.pop("height", None))
         return run(img, width, height, name, given, out, device)
 
     function.__name__ = function.__qualname__ = name

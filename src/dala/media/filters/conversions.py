@@ -10,7 +10,7 @@ import numpy as np
 from dala.errors import ParameterError
 from dala.gpu.compute import Buffer
 from dala.media.filters.declarations import declared
-from dala.media.filters.plans import declared_steps, run_on
+from dala.media.filters.plans import FilterValue, declared_steps, run_on
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import SourceImage, read
 from dala.typing import ImageLike, NDArray
@@ -23,10 +23,10 @@ def convert(
     width: int | None,
     height: int | None,
     name: str,
-    params: Mapping[str, Any],
+    params: Mapping[str, FilterValue],
     out: NDArray | None,
     device: str | None,
-) -> Any:
+) -> ImageLike:
     """Apply a conversion to a picture, or to planes of one, of any kind.
 
     Frames become Frames, and their format, matrix, range and siting are used; ``preprocess`` makes
@@ -54,7 +54,7 @@ def _planes(
     data: bytes | bytearray | memoryview,
     width: int | None,
     height: int | None,
-    given: Mapping[str, Any],
+    given: Mapping[str, FilterValue],
 ) -> SourceImage:
     """Return bytes of planes as an array of (height * 3 / 2, width)."""
     if given.get("format") in PLANAR and width and height:
@@ -64,8 +64,8 @@ def _planes(
     return read(data, width, height, "yuv_to_rgb")
 
 
-def _frame_to_planes(frame: Frame, given: Mapping[str, Any], device: str | None) -> Frame:
-    known = {"format": "nv12", **given}
+def _frame_to_planes(frame: Frame, given: Mapping[str, FilterValue], device: str | None) -> Frame:
+    known: dict[str, Any] = {"format": "nv12", **given}
     if known["format"] not in PLANAR:
         raise ParameterError.invalid(
             "rgb_to_yuv", "format", "'nv12' or 'i420' for a Frame", known["format"]

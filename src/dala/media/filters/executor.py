@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from dala.gpu.compute import Buffer, Pipeline, Spec, buffer_zeros
 from dala.gpu.compute.buffer import allocate
 from dala.media.filters.plans import PICTURE, Step
 from dala.media.images import SourceImage, dtype_of
-from dala.typing import NDArray
+from dala.typing import ImageLike, NDArray
 
 #: Compiled lists of filters that are kept.
 MAX_CHAINS = 8
@@ -185,10 +185,10 @@ class FilterExecutor:
         self._results = results
         #: Whether the host can access the device's memory, so that results need no copy.
         self._shares_memory = shares_memory
-        self._chains: OrderedDict[tuple[Any, ...], CompiledChain] = OrderedDict()
+        self._chains: OrderedDict[tuple[Hashable, ...], CompiledChain] = OrderedDict()
         self._last: ResultSlot | None = None
 
-    def run(self, picture: SourceImage, steps: Sequence[Step], out: NDArray | None) -> Any:
+    def run(self, picture: SourceImage, steps: Sequence[Step], out: NDArray | None) -> ImageLike:
         """Run steps on a frame and return the result as the frame's kind, or in ``out``."""
         steps = [self._local(step) for step in steps]
         chain = self._chain(picture, steps)
@@ -252,7 +252,7 @@ class FilterExecutor:
         self._last = None
 
 
-def _key(step: Step) -> tuple[Any, ...]:
+def _key(step: Step) -> tuple[Hashable, ...]:
     """Return what a compiled step depends on: everything but the values of its parameters."""
     inputs = tuple(
         i if isinstance(i, int) else id(i) if isinstance(i, Buffer) else (i.shape, i.dtype.char)

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 from dala import resources
 from dala.errors import FreedError, ParameterError, ShapeMismatch
@@ -93,8 +93,7 @@ class FramePipeline(Closing):
         picture = self._picture(frame, width, height, call)
         with self._lock:
             self._check_open(call)
-            made: _Image = _apply(self._executor, picture, filters, out, call)
-            return made
+            return cast("_Image", _apply(self._executor, picture, filters, out, call))
 
     def stream(
         self,
@@ -139,8 +138,7 @@ class FramePipeline(Closing):
             picture = self._picture(frame, None, None, call)
             executor = executors.pop()
             try:
-                made: _Image = _apply(executor, picture, chosen, None, call)
-                return made
+                return cast("_Image", _apply(executor, picture, chosen, None, call))
             finally:
                 executors.append(executor)
 
@@ -247,7 +245,7 @@ def _apply(
     filters: Filters,
     out: NDArray | None,
     call: str,
-) -> Any:
+) -> ImageLike:
     steps = plan(filters, picture.shape, picture.dtype, call)
     if not steps:
         steps = [Step(SAME, (PICTURE,), picture.shape, picture.dtype)]

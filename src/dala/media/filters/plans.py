@@ -32,13 +32,18 @@ from dala.gpu.compute.params import check_params, check_values, missing
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared, filter_names
 from dala.media.images import Shape, SourceImage, check_out, dtype_of, host_memory, read, second
-from dala.typing import NDArray
+from dala.typing import ImageLike, NDArray, ParamValue, PathLike
 
 #: The picture that a filter is applied to, as an input of one of its steps.
 PICTURE: Final = -1
 
+#: The value of a parameter: numbers, a word, a picture, a look-up table or its file, points.
+FilterValue: TypeAlias = (
+    "ParamValue | ImageLike | Cube | PathLike | Sequence[tuple[float, float]] | Sequence[float]"
+)
+
 #: An item of a list of filters: a name or a kernel, alone or with its parameters.
-Filter: TypeAlias = "str | Runnable | tuple[str | Runnable, Mapping[str, Any]]"
+Filter: TypeAlias = "str | Runnable | tuple[str | Runnable, Mapping[str, FilterValue]]"
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def _steps(item: Filter, shape: Shape, dtype: str, origin: str) -> list[Step]:
     return [Step(kernel, (PICTURE,), shape, dtype, given)]
 
 
-def _pair(item: object, origin: str) -> tuple[str | Runnable, Mapping[str, Any]]:
+def _pair(item: object, origin: str) -> tuple[str | Runnable, Mapping[str, FilterValue]]:
     if isinstance(item, tuple | list) and len(item) == 2:
         name, params = item
         if isinstance(name, str | Runnable) and isinstance(params, Mapping):
@@ -142,7 +147,7 @@ def _hashable(value: Any) -> Any:
 
 # steps of declared filters ----------------------------------------------------------------------
 def declared_steps(
-    spec: FilterSpec, shape: Shape, dtype: str, given: dict[str, Any], origin: str
+    spec: FilterSpec, shape: Shape, dtype: str, params: Mapping[str, FilterValue], origin: str
 ) -> list[Step]:
     """Return the steps of a declared filter; errors name the filter.
 
@@ -150,9 +155,10 @@ def declared_steps(
         spec: the filter.
         shape: of the picture.
         dtype: of the picture.
-        given: the parameters; None values are left out.
+        params: the parameters; None values are left out.
         origin: the call, for missing files.
     """
+    given: dict[str, Any] = dict(params)  # the kernel or recipe checks the types
     _check_names(spec, given)
     if spec.is_recipe:
         numbers = {o.name: given.pop(o.name) for o in spec.options if o.name in given}
@@ -235,14 +241,14 @@ def _cube(path: str, changed: int) -> Cube:
 
 # running ----------------------------------------------------------------------------------------
 def apply(
-    img: Any,
+    img: ImageLike,
     width: int | None,
     height: int | None,
     name: str,
-    params: Mapping[str, Any],
+    params: Mapping[str, FilterValue],
     out: NDArray | None,
     device: str | None,
-) -> Any:
+) -> ImageLike:
     """Apply one filter to one picture of any kind and return a picture of that kind."""
     picture = read(img, width, height, name)
     steps = plan([(name, params)], picture.shape, picture.dtype, name, listed=False)
@@ -251,7 +257,7 @@ def apply(
 
 def run_on(
     picture: SourceImage, steps: Sequence[Step], out: NDArray | None, device: str | None, call: str
-) -> Any:
+) -> ImageLike:
     """Run steps on a picture and return the result as the picture's kind, or in ``out``."""
     if out is not None:
         check_out(out, picture.kind, steps[-1].shape, steps[-1].dtype, call)

@@ -126,7 +126,8 @@ class VideoChain(Closing):
         else:
             steps, span = self._between_planes(frame)
             picture = _Planes(frame, span)
-        made: Frame = executor.run(picture, steps, None)
+        made = executor.run(picture, steps, None)
+        assert isinstance(made, Frame)
         return made
 
     def _between_planes(self, frame: Frame | BorrowedFrame) -> tuple[list[Step], str | None]:
