@@ -131,14 +131,7 @@ class Native:
         """
         arguments = Arguments(self.name, self._given, fixed)
         if self.shared:
-            if self.checked or self.result is not None:
-                return lambda *args: self._run_part(arguments, args)
-            pack, body = arguments.pack, self._body
-
-            def run(*args: Argument) -> None:
-                body(pack(_HEAD, 0, 0, args[:-2]), None, *args[-2:])
-
-            return run
+            return lambda *args: self._run_part(arguments, args)
         call = self._entry(_CallWithGil, "all") if keep_gil else self._call
         return self._prepared(arguments, _HEAD, call)
 
