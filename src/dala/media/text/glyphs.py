@@ -147,12 +147,10 @@ def _draw(ft: Any, style: GlyphStyle, glyph: int, quarter: int) -> Mask:
         return _image_glyph(face, glyph, style.size)
     face.set_size(style.size)
     if face.file.color:
-        face.ft.load_glyph(glyph, ft.FT_LOAD_COLOR | ft.FT_LOAD_RENDER)
-        slot = face.ft.glyph._FT_GlyphSlot.contents
-        if slot.bitmap.pixel_mode == ft.FT_PIXEL_MODE_BGRA:
-            return _color_glyph(slot)
-    face.ft.load_glyph(glyph, ft.FT_LOAD_NO_BITMAP | ft.FT_LOAD_TARGET_LIGHT)
-    slot = face.ft.glyph._FT_GlyphSlot
+        slot = face.ft.load_glyph(glyph, ft.FT_LOAD_COLOR | ft.FT_LOAD_RENDER)
+        if slot.contents.bitmap.pixel_mode == ft.FT_PIXEL_MODE_BGRA:
+            return _color_glyph(slot.contents)
+    slot = face.ft.load_glyph(glyph, ft.FT_LOAD_NO_BITMAP | ft.FT_LOAD_TARGET_LIGHT)
     outline = ctypes.byref(slot.contents.outline)
     if style.bold:
         strength = round(BOLD * style.size * 64)

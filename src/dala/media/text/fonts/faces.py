@@ -11,21 +11,19 @@ Arabic, Hebrew, Thai, Devanagari and Georgian.
 
 from __future__ import annotations
 
-import ctypes
 import difflib
 import importlib
 import importlib.util
-import io
 import os
 import pathlib
 import struct
 import threading
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from dala.errors import MissingPackage, ParameterError
 from dala.media.text.fonts import scan as fonts_scan
+from dala.media.text.fonts.freetype import FreeTypeFace, freetype
 from dala.media.text.fonts.scan import FontFile
 
 #: A family, the path of a file, or several: the first that has a letter is used for it.
@@ -57,20 +55,6 @@ generation = 0
 lock = threading.RLock()
 
 
-def freetype() -> Any:
-    """Return the module ``freetype``, or raise MissingPackage."""
-    try:
-        import freetype as module
-    except ModuleNotFoundError as error:
-        if error.name != "freetype":
-            raise
-        raise MissingPackage(
-            "dala.media.text: text needs freetype-py, which is not installed. "
-            "Run: pip install dala[media]"
-        ) from None
-    return module
-
-
 @lru_cache(maxsize=1)
 def harfbuzz() -> Any:
     """Return the module ``uharfbuzz``, or None if it is not installed."""
@@ -86,37 +70,31 @@ class FontFace:
         self._data = _read(file)
         module = freetype()
         try:
-            self.ft = module.Face(io.BytesIO(self._data), index=file.index)
-            scalable = self.ft.is_scalable
+            self.ft = FreeTypeFace(self._data, file.index)
         except module.FT_Exception as error:
             raise ParameterError(
                 f"font: FreeType cannot read {file.path!r} ({error}). Use another file, or a "
                 "family name."
             ) from None
         #: Whether glyphs are PNG images of one size, which are resized.
-        self.has_images = not scalable and file.color and harfbuzz() is not None
+        self.has_images = not self.ft.is_scalable and file.color and harfbuzz() is not None
         self.has_images = self.has_images and importlib.util.find_spec("PIL") is not None
-        self.upem: int = self.ft.units_per_EM
+        self.upem: int = self.ft.units_per_em
         self._hb: Any = None
         if self.has_images:
             self.has_images, self.upem = self.hb.face.has_color_png, self.hb.face.upem
-        if not (scalable or self.has_images) or self.upem < 16:
+        if not (self.ft.is_scalable or self.has_images) or self.upem < 16:
             raise ParameterError(
                 f"font: {file.path!r} has no outlines. Use a TrueType or OpenType font with "
                 "outlines."
             )
         if wght is not None:
-            self.ft.set_var_design_coords(self._coordinates(wght))
+            self.ft.set_weight(wght)
         self.ascent: float = self.ft.ascender / self.upem
         self.descent: float = -self.ft.descender / self.upem
         if self.ascent + self.descent <= 0:
             self.ascent, self.descent = 0.8, 0.2
         self.size = 0.0
-        self._index: Callable[[int], int] = self.ft.get_char_index
-
-    def _coordinates(self, wght: float) -> list[float]:
-        axes = self.ft.get_variation_info().axes
-        return [wght if axis.tag == "wght" else axis.default for axis in axes]
 
     @property
     def hb(self) -> Any:
@@ -130,25 +108,20 @@ class FontFace:
 
     def glyph(self, character: str) -> int:
         """Return the index of a character's glyph; 0 if there is none."""
-        return self._index(ord(character))
+        return self.ft.glyph_index(ord(character))
 
     def advance(self, glyph: int) -> int:
         """Return the advance width of a glyph, in font units."""
-        return int(self.ft.get_advance(glyph, freetype().FT_LOAD_NO_SCALE))
+        return self.ft.advance(glyph)
 
     def kerning(self, left: int, right: int) -> int:
         """Return the kerning of two glyphs from the ``kern`` table, in font units."""
-        module = freetype()
-        found = module.FT_Vector(0, 0)
-        module.FT_Get_Kerning(
-            self.ft._FT_Face, left, right, module.FT_KERNING_UNSCALED, ctypes.byref(found)
-        )
-        return int(found.x)
+        return self.ft.kerning(left, right)
 
     def set_size(self, size: float) -> None:
         """Make FreeType load glyphs at a size in pixels per em."""
         if size != self.size:
-            self.ft.set_char_size(round(size * 64))
+            self.ft.set_size(size)
             self.size = size
 
     def __repr__(self) -> str:

@@ -1,0 +1,98 @@
+"""A FreeType face, through the C functions that freetype-py exports.
+
+freetype-py's own ``Face`` does not give out the handles that emboldening, stroking and kerning by
+glyph need.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import weakref
+from typing import Any
+
+from dala.errors import MissingPackage
+
+
+def freetype() -> Any:
+    """Return the module ``freetype``, or raise MissingPackage."""
+    try:
+        import freetype as module
+    except ModuleNotFoundError as error:
+        if error.name != "freetype":
+            raise
+        raise MissingPackage(
+            "dala.media.text: text needs freetype-py, which is not installed. "
+            "Run: pip install dala[media]"
+        ) from None
+    return module
+
+
+class FreeTypeFace:
+    """A face in memory. Errors of FreeType raise ``freetype.FT_Exception``."""
+
+    def __init__(self, data: bytes, index: int) -> None:
+        self._ft = ft = freetype()
+        self._data = data  # FreeType reads from it for as long as the face is open
+        self._index = index
+        self._handle = ft.FT_Face()
+        library = ft.get_handle()
+        self._check(
+            ft.FT_New_Memory_Face(library, data, len(data), index, ctypes.byref(self._handle))
+        )
+        close = weakref.finalize(self, ft.FT_Done_Face, self._handle)
+        close.atexit = False  # FreeType itself is closed at exit
+        record = self._handle.contents
+        self.is_scalable = bool(record.face_flags & ft.FT_FACE_FLAG_SCALABLE)
+        self.units_per_em: int = record.units_per_EM
+
+    @property
+    def ascender(self) -> int:
+        """The ascender, in font units."""
+        return int(self._handle.contents.ascender)
+
+    @property
+    def descender(self) -> int:
+        """The descender, in font units; usually negative."""
+        return int(self._handle.contents.descender)
+
+    def set_weight(self, weight: float) -> None:
+        """Set the weight axis of a variable font; other axes get their defaults."""
+        ft = self._ft
+        axes = ft.Face(io.BytesIO(self._data), index=self._index).get_variation_info().axes
+        values = [weight if axis.tag == "wght" else axis.default for axis in axes]
+        fixed = (ft.FT_Fixed * len(values))(*(round(value * 65536) for value in values))
+        self._check(
+            ft.FT_Set_Var_Design_Coordinates(self._handle, len(values), ctypes.byref(fixed))
+        )
+
+    def set_size(self, size: float) -> None:
+        """Set the size of loaded glyphs, in pixels per em."""
+        self._check(self._ft.FT_Set_Char_Size(self._handle, round(size * 64), 0, 72, 72))
+
+    def glyph_index(self, code: int) -> int:
+        """Return the index of a character's glyph; 0 if there is none."""
+        return int(self._ft.FT_Get_Char_Index(self._handle, code))
+
+    def advance(self, glyph: int) -> int:
+        """Return the advance width of a glyph, in font units."""
+        found = self._ft.FT_Fixed(0)
+        flags = self._ft.FT_LOAD_NO_SCALE
+        self._check(self._ft.FT_Get_Advance(self._handle, glyph, flags, ctypes.byref(found)))
+        return int(found.value)
+
+    def kerning(self, left: int, right: int) -> int:
+        """Return the kerning of two glyphs from the ``kern`` table, in font units."""
+        found = self._ft.FT_Vector(0, 0)
+        mode = self._ft.FT_KERNING_UNSCALED
+        self._ft.FT_Get_Kerning(self._handle, left, right, mode, ctypes.byref(found))
+        return int(found.x)
+
+    def load_glyph(self, glyph: int, flags: int) -> Any:
+        """Load a glyph into the face's slot; return a pointer to the slot (FT_GlyphSlot)."""
+        self._check(self._ft.FT_Load_Glyph(self._handle, glyph, flags))
+        return self._handle.contents.glyph
+
+    def _check(self, error: int) -> None:
+        if error:
+            raise self._ft.FT_Exception(error)
