@@ -75,7 +75,7 @@ def test_the_picture_on_the_other_engines(engine, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_runs_without_arguments_and_writes_both(name, tmp_path, monkeypatch, capsys):
+def test_runs_without_arguments(name, tmp_path, monkeypatch, capsys):
     from dala.media import video
 
     monkeypatch.chdir(tmp_path)
@@ -92,7 +92,7 @@ def test_it_runs_without_arguments_and_writes_both(name, tmp_path, monkeypatch, 
     assert np.abs(frames[3][..., :3] - picture(name, 0.1)[..., :3]).mean() < 4
 
 
-def test_one_of_them_from_the_shell(tmp_path):
+def test_run_from_the_shell(tmp_path):
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "wall.py"), "--seconds", "0.1"],
         cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
@@ -101,13 +101,13 @@ def test_one_of_them_from_the_shell(tmp_path):
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["wall.mp4", "wall.png"]
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path, capsys):
+def test_invalid_output_folder(tmp_path, capsys):
     (tmp_path / "taken").write_text("a file")
     assert EXAMPLES["wall"].main(["--out", str(tmp_path / "taken" / "x")]) == 1
     assert capsys.readouterr().err.startswith("wall: ")
 
 
-def test_the_lower_third_comes_and_goes():
+def test_lower_third_enters_and_leaves():
     example = EXAMPLES["lower_third"]
     with example.build("cpu") as scene:
         for time, there in ((0.0, False), (0.7, True), (2.4, True), (5.9, False)):
@@ -119,7 +119,7 @@ def test_the_lower_third_comes_and_goes():
         assert scene.errors == {}
 
 
-def test_the_guide_shows_them():
+def test_examples_are_in_the_docs():
     page = (ROOT / "docs" / "media" / "scenes.md").read_text(encoding="utf-8")
     used = re.findall(r"\(../images/scenes/([\w-]+)\.png\)", page)
     assert sorted(used) == sorted(NAMES)

@@ -47,7 +47,7 @@ def counted():
 
 
 def threads_end(number):
-    """Waits for the threads of sources that were closed or let go of."""
+    """Waits for the threads of sources that were closed or collected."""
     end = time.monotonic() + 30
     while threading.active_count() > number:
         assert time.monotonic() < end, f"threads are left: {threading.enumerate()}"
@@ -166,7 +166,7 @@ def use(n, device):
     return None
 
 
-def test_two_hundred_scenes_leave_nothing(engine_id, dala_device):
+def test_two_hundred_scenes_leave_no_memory(engine_id, dala_device):
     many = 200 if engine_id == "cpu" else 40
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
@@ -214,7 +214,7 @@ print(*grown(1920, 1080, (640, 360), step))
 
 @pytest.mark.skipif(not os.path.exists(STATM), reason="the kernel's count of memory is Linux's")
 @pytest.mark.parametrize("step", [200, 10])
-def test_a_scene_is_as_large_as_its_images_and_framebuffers(step):
+def test_memory_of_a_scene(step):
     """Twenty images at 1080p, measured by the kernel in a process of its own.
 
     They lie side by side, or on each other below one that moves: the images (copied, since arrays

@@ -18,28 +18,28 @@ def valid(schema: Any, value: Any, root: Any = None) -> bool:
 
 
 def _word(word: str, schema: Any, value: Any, root: Any) -> bool:
-    said = schema[word]
+    rule = schema[word]
     if word == "$ref":
-        return valid(root["$defs"][said.removeprefix("#/$defs/")], value, root)
+        return valid(root["$defs"][rule.removeprefix("#/$defs/")], value, root)
     if word == "type":
-        return _is(said, value)
+        return _is(rule, value)
     if word == "enum":
-        return any(value == item and type(value) is type(item) for item in said)
+        return any(value == item and type(value) is type(item) for item in rule)
     if word == "const":
-        return value == said
+        return value == rule
     if word == "anyOf":
-        return any(valid(part, value, root) for part in said)
+        return any(valid(part, value, root) for part in rule)
     if word == "allOf":
-        return all(valid(part, value, root) for part in said)
+        return all(valid(part, value, root) for part in rule)
     if word == "if":
-        return not valid(said, value, root) or valid(schema["then"], value, root)
+        return not valid(rule, value, root) or valid(schema["then"], value, root)
     if word in ("minimum", "maximum", "exclusiveMinimum"):
-        good = {"minimum": lambda: value >= said, "maximum": lambda: value <= said}
-        return not _is("number", value) or good.get(word, lambda: value > said)()
+        good = {"minimum": lambda: value >= rule, "maximum": lambda: value <= rule}
+        return not _is("number", value) or good.get(word, lambda: value > rule)()
     if word in ("minLength", "pattern"):
         if not isinstance(value, str):
             return True
-        return len(value) >= said if word == "minLength" else re.search(said, value) is not None
+        return len(value) >= rule if word == "minLength" else re.search(rule, value) is not None
     if word in ("minItems", "maxItems", "prefixItems", "items"):
         return not isinstance(value, list) or _items(word, schema, value, root)
     if word in ("required", "properties", "additionalProperties"):
@@ -56,22 +56,22 @@ def _is(type: str, value: Any) -> bool:
 
 
 def _items(word: str, schema: Any, value: list[Any], root: Any) -> bool:
-    said = schema[word]
+    rule = schema[word]
     if word == "minItems":
-        return len(value) >= said
+        return len(value) >= rule
     if word == "maxItems":
-        return len(value) <= said
+        return len(value) <= rule
     if word == "prefixItems":
-        return all(valid(s, v, root) for s, v in zip(said, value, strict=False))
+        return all(valid(s, v, root) for s, v in zip(rule, value, strict=False))
     rest = value[len(schema.get("prefixItems", ())) :]
-    return all(valid(said, item, root) for item in rest)
+    return all(valid(rule, item, root) for item in rest)
 
 
 def _keys(word: str, schema: Any, value: dict[str, Any], root: Any) -> bool:
-    said = schema[word]
+    rule = schema[word]
     if word == "required":
-        return all(name in value for name in said)
+        return all(name in value for name in rule)
     if word == "properties":
-        return all(valid(said[k], v, root) for k, v in value.items() if k in said)
+        return all(valid(rule[k], v, root) for k, v in value.items() if k in rule)
     known = schema.get("properties", {})
-    return all(valid(said, v, root) for k, v in value.items() if k not in known)
+    return all(valid(rule, v, root) for k, v in value.items() if k not in known)

@@ -72,7 +72,7 @@ def badge(size: int = 96) -> np.ndarray:
 
 @cache
 def swatch(width: int = 60, height: int = 60) -> np.ndarray:
-    """Colours across, from full to clear downwards, (height, width, 4) u8."""
+    """Colors across, from full to clear downwards, (height, width, 4) u8."""
     y, x = _grid(height, width)
     turn = x / width * 6
     made = np.empty((height, width, 4))

@@ -73,7 +73,7 @@ def show(name: str, times: Sequence[float] = ()) -> np.ndarray:
 # light and alpha --------------------------------------------------------------------------------
 @stored(background="black")
 def half_white(scene: Scene) -> None:
-    """50% of white over black is 128; by opacity, by the colour's alpha, by the group's opacity."""
+    """50% of white over black is 128; by opacity, by the color's alpha, by the group's opacity."""
     scene.add_overlay(color="white", size=(80, 180), opacity=0.5)
     scene.add_overlay(color=(255, 255, 255, 128), position=(80, 0), size=(80, 180))
     group = scene.add_group(opacity=0.5)
@@ -247,7 +247,7 @@ def pip_corners(scene: Scene) -> None:
 
 @stored()
 def layouts(scene: Scene) -> None:
-    """side_by_side, stack and grid in areas of their own; a last row not full is centred."""
+    """side_by_side, stack and grid in areas of their own; a last row not full is centered."""
     pictures = [small("chelsea"), small("coffee"), small("astronaut")]
 
     def some(count: int) -> list[Any]:
@@ -502,7 +502,7 @@ def keyed_out(scene: Scene) -> None:
 # time -------------------------------------------------------------------------------------------
 @stored(0.0, 0.5, 1.0, 2.0, height=100)
 def animation(scene: Scene) -> None:
-    """Position by easings, colour by keyframes, rotation, opacity and a filter's parameter."""
+    """Position by easings, color by keyframes, rotation, opacity and a filter's parameter."""
     for row, curve in enumerate(("linear", "cubic-in-out", "bounce-out", "steps(4)")):
         ball = scene.add_overlay(color=SUN, shape="circle", position=(6, 6 + 23 * row),
                                  size=(18, 18))  # fmt: skip

@@ -31,7 +31,7 @@ class Dot:
 
     def set(self, name, value):
         if name == "opacity" and not 0 <= value <= 1:
-            raise ParameterError(f"opacity is from 0 to 1, {value} came")
+            raise ParameterError(f"opacity must be from 0 to 1, got {value}")
         self.values[name] = value
         self.log.append((name, value))
 
@@ -54,7 +54,7 @@ def test_from_to_follows_the_easing(dot, name):
     assert at(made, -5, 0, 4, 99) == [10, 10, 30, 30]
 
 
-def test_from_left_out_is_what_it_is_now(dot):
+def test_from_defaults_to_the_current_value(dot):
     dot.values["x"] = 8.0
     made = Animation(dot, "x", to=10, duration=1)
     dot.values["x"] = 3.0
@@ -70,7 +70,7 @@ def test_from_left_out_is_what_it_is_now(dot):
     delay=st.integers(0, 1000),
     name=st.sampled_from(EASINGS),
 )
-def test_keyframes_are_hit_exactly(frames, delay, name):
+def test_keyframes_are_exact(frames, delay, name):
     frames = [(t / 1000, value) for t, value in sorted(frames)]
     made = Animation(Dot(), "x", keyframes=frames, easing=name, delay=delay / 100, start=0.3)
     for t, value in frames:
@@ -79,7 +79,7 @@ def test_keyframes_are_hit_exactly(frames, delay, name):
     assert made.value_at(2000) == frames[-1][1]
 
 
-def test_keyframes_have_easings_of_their_own_until_the_next(dot):
+def test_easing_of_a_keyframe_applies_up_to_the_next(dot):
     made = Animation(
         dot, "x", keyframes=[(1, 0), (2, 10, "quad-in"), (4, 50, "steps(2)"), (6, 70), (6, 100)]
     )
@@ -112,19 +112,19 @@ def test_runs(duration, repeat, yoyo, run, part):
         assert made.value_at(0.1 + run * duration) == (run % 2 if yoyo else 0)
 
 
-def test_for_ever(dot):
+def test_endless_repeat(dot):
     made = Animation(dot, "x", 0, 90, 0.3, repeat=-1)
     assert made.end == float("inf")
     assert at(made, 0.1, 300000.1) == pytest.approx([30, 30], abs=1e-4)
     assert made.value_at(0.3 * 7) == 0
 
 
-def test_no_time_at_all(dot):
+def test_duration_of_zero(dot):
     made = Animation(dot, "x", 1, 2, 0, delay=1)
     assert at(made, 0.999, 1, 2) == [1, 2, 2]
 
 
-def test_kinds_of_values(dot):
+def test_types_of_values(dot):
     assert Animation(dot, "position", (0, 10), [4, 20], 1).value_at(0.25) == (1.0, 12.5)
     assert Animation(dot, "color", "black", "#ff8000", 1).value_at(0.5) == (128, 64, 0, 255)
     assert Animation(dot, "color", to=(0, 0, 200), duration=1).value_at(0.5) == (0, 0, 100, 255)
@@ -160,7 +160,7 @@ def test_the_order_of_frames_does_not_matter(times):
 
 
 # the animator -----------------------------------------------------------------------------------
-def test_advancing_sets_and_tells_of_changes(dot):
+def test_advance_sets_properties_and_returns_changes(dot):
     animator = Animator()
     made = animator.add(Animation(dot, "x", 0, 10, 1, delay=1))
     assert animator.advance(0) is True  # its first value, which it has from now on
@@ -177,7 +177,7 @@ def test_advancing_sets_and_tells_of_changes(dot):
     assert (dot.values["x"], made.done, len(animator)) == (2.5, False, 1)
 
 
-def test_it_starts_when_it_is_added(dot):
+def test_animation_starts_when_added(dot):
     animator = Animator()
     animator.advance(5)
     made = animator.add(Animation(dot, "x", 0, 10, 1, delay=0.5))
@@ -186,7 +186,7 @@ def test_it_starts_when_it_is_added(dot):
     assert fixed.end == 3
 
 
-def test_the_last_added_wins(dot):
+def test_last_added_animation_wins(dot):
     animator = Animator()
     animator.add(Animation(dot, "x", 0, 100, 10))
     animator.advance(2)
@@ -198,7 +198,7 @@ def test_the_last_added_wins(dot):
     assert dot.values["x"] == -10
 
 
-def test_in_and_out_may_be_added_at_once_in_any_order(dot):
+def test_entry_and_exit_added_at_once_in_any_order(dot):
     for order in (1, -1):
         animator = Animator()
         ways = [("opacity", 0, 1, 1, 0), ("opacity", 1, 0, 1, 5)][::order]
@@ -211,7 +211,7 @@ def test_in_and_out_may_be_added_at_once_in_any_order(dot):
         assert seen == [0, 0.5, 1, 0.75, 0]
 
 
-def test_beyond_what_a_property_can_be(dot):
+def test_overshoot_is_clamped_to_the_property(dot):
     """An easing that swings beyond stops where the property does."""
     animator = Animator()
     animator.add(Animation(dot, "opacity", 0, 1, 1, "back-out"))
@@ -237,7 +237,7 @@ def test_on_end_is_called_once(dot):
     assert soon.done
 
 
-def test_on_end_sees_the_last_value_and_may_go_on(dot):
+def test_on_end_sees_the_last_value_and_may_add_animations(dot):
     animator, seen = Animator(), []
 
     def then():
@@ -261,7 +261,7 @@ def test_errors_of_on_end_are_kept(dot):
     assert (animator.error, animator.errors, seen) == (bad.error, 1, [1])
 
 
-def test_a_failing_animation_ends_and_the_rest_goes_on(dot):
+def test_failing_animation_ends_and_others_continue(dot):
     animator = Animator()
     bad = animator.add(Animation(dot, "opacity", 1, 3, 1))
     animator.add(Animation(dot, "x", 0, 10, 1))
@@ -269,7 +269,7 @@ def test_a_failing_animation_ends_and_the_rest_goes_on(dot):
         animator.advance(t)
     assert dot.values["x"] == 10
     assert bad.done
-    assert "opacity is from 0 to 1" in str(bad.error)
+    assert "opacity must be from 0 to 1" in str(bad.error)
     assert animator.errors == 1
 
 
@@ -323,7 +323,7 @@ def test_cancel_all(dot):
     assert (other.values["x"], len(animator)) == (0.5, 0)
 
 
-def test_nothing_is_kept_of_a_node_whose_animations_are_cancelled():
+def test_cancelled_animations_release_the_node():
     animator, dot = Animator(), Dot()
     animator.add(Animation(dot, "x", 0, 1, 1))
     animator.advance(2)
@@ -334,7 +334,7 @@ def test_nothing_is_kept_of_a_node_whose_animations_are_cancelled():
     assert gone() is None
 
 
-def test_a_long_show_does_not_grow(dot):
+def test_number_of_kept_animations_is_bounded(dot):
     animator, ends = Animator(), []
     for i in range(1000):
         animator.add(Animation(dot, "x", 0, i, 0.5, on_end=lambda: ends.append(1)))
@@ -347,7 +347,7 @@ def test_a_long_show_does_not_grow(dot):
 
 # mistakes ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("args", "options", "said"),
+    ("args", "options", "message"),
     [
         (("size", 0, 1, 1), {}, "no property 'size'"),
         (("x", 0, 1), {}, "duration is missing"),
@@ -387,8 +387,8 @@ def test_a_long_show_does_not_grow(dot):
         (("x",), {"keyframes": [(0, 1, "nope")]}, "there is no easing 'nope'"),
     ],
 )
-def test_refusals(dot, args, options, said):
-    with pytest.raises(ParameterError, match=said):
+def test_invalid_arguments(dot, args, options, message):
+    with pytest.raises(ParameterError, match=message):
         Animation(dot, *args, **options)
 
 
@@ -403,7 +403,7 @@ def test_nodes_may_check_values_beforehand(dot):
         Animation(dot, "opacity", keyframes=[(0, 0), (1, 2), (2, 0)])
 
 
-def test_animators_refuse(dot):
+def test_invalid_arguments_of_the_animator(dot):
     animator = Animator()
     made = animator.add(Animation(dot, "x", 0, 1, 1))
     with pytest.raises(ParameterError, match="already added"):

@@ -85,7 +85,7 @@ STEPS = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(steps=STEPS, hold=st.booleans())
-def test_drawing_what_changed_gives_the_same_as_drawing_all(steps, hold):
+def test_damage_rendering_equals_full_rendering(steps, hold):
     """Frame by frame, on a scene that keeps what it can, and at once on one that is new."""
     kept = []
     with scene_of("cpu") as scene:
@@ -131,7 +131,7 @@ WALKS = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(walk=WALKS, held=st.integers(0, 3), effect=st.booleans())
-def test_what_moves_is_drawn_as_if_it_had_been_there_before(walk, held, effect):
+def test_moved_nodes_render_like_new_ones(walk, held, effect):
     """On framebuffers of every age, each behind by another number of frames."""
 
     def made():
@@ -169,7 +169,7 @@ def test_what_moves_is_drawn_as_if_it_had_been_there_before(walk, held, effect):
     st.sampled_from([1, 11, 40, 150]),
     st.booleans(),
 )
-def test_rectangles_apart_cover_the_same_and_never_overlap(rects, scale, coarse):
+def test_disjoint_rectangles_cover_the_same_without_overlap(rects, scale, coarse):
     side = 25 * scale - scale // 3
     rects = [tuple(n * scale for n in rect) for rect in rects]
     want = np.zeros((side, side), bool)
@@ -184,7 +184,7 @@ def test_rectangles_apart_cover_the_same_and_never_overlap(rects, scale, coarse)
     assert (got[want] == 1).all()
 
 
-def test_many_large_rectangles_are_one_for_a_gpu():
+def test_many_large_rectangles_are_merged_for_a_gpu():
     rects = [(10 * k, 5 * k, 10 * k + 400, 5 * k + 300) for k in range(20)]
     assert disjoint(rects, (0, 0, 1000, 600), coarse=True) == [(0, 0, 590, 395)]
     assert len(disjoint(rects, (0, 0, 1000, 600))) > 1
@@ -194,7 +194,7 @@ def test_many_large_rectangles_are_one_for_a_gpu():
 
 
 # frames -----------------------------------------------------------------------------------------
-def test_nothing_changed_nothing_drawn(engine_id):
+def test_unchanged_scene_draws_nothing(engine_id):
     with scene_of() as scene:
         first = scene.render()
         assert scene.stats["dirty_pixels"] == SIZE[0] * SIZE[1]
@@ -226,7 +226,7 @@ def test_only_rectangles_that_changed_are_drawn(engine_id):
         assert 0 < scene.stats["dirty_pixels"] <= 17 * 9
 
 
-def test_frames_stay_what_they_were(engine_id):
+def test_frames_are_immutable(engine_id):
     """However they are held: as a frame, as an array of it, as a part of an array."""
     with scene_of() as scene:
         held = []
@@ -246,8 +246,8 @@ def test_frames_stay_what_they_were(engine_id):
             np.testing.assert_array_equal(got, want[3:, ::2] if i % 4 == 2 else want)
 
 
-def test_a_picture_that_stays_can_be_shown_for_ever(engine_id):
-    """Frames of one framebuffer, one after the other: who let go of it is forgotten."""
+def test_repeated_frames_of_a_static_scene(engine_id):
+    """Frames of one framebuffer, one after the other: released ones are forgotten."""
     with scene_of() as scene:
         first = scene.render()
         for _ in range(500):
@@ -256,12 +256,12 @@ def test_a_picture_that_stays_can_be_shown_for_ever(engine_id):
         want = np.array(frame)
         del frame
         scene["box"].x = 1
-        scene.render()  # the first is still held, however many were let go of after it
+        scene.render()  # the first is still held, however many were released after it
         assert scene.stats["framebuffers"] == 2
         np.testing.assert_array_equal(np.asarray(first), want)
 
 
-def test_frames_can_only_be_read(engine_id):
+def test_frames_are_read_only(engine_id):
     with scene_of() as scene:
         frame = scene.render()
         with pytest.raises(ValueError, match="read-only"):
@@ -292,7 +292,7 @@ def test_two_framebuffers_are_enough_for_a_loop(engine_id):
         assert scene.stats["framebuffers"] <= 3
 
 
-def test_a_closed_frame_gives_its_memory_back(engine_id):
+def test_closed_frame_releases_its_memory(engine_id):
     with scene_of() as scene:
         for i in range(5):
             scene["box"].x = i
@@ -302,7 +302,7 @@ def test_a_closed_frame_gives_its_memory_back(engine_id):
         np.testing.assert_array_equal(np.asarray(scene.render()), want)
 
 
-def test_the_lowest_draws_are_kept_as_one_picture(engine_id):
+def test_lowest_draws_are_cached_as_one_picture(engine_id):
     def made(lets_go):
         with Scene(40, 30) as scene:
             for i in range(6):
@@ -327,7 +327,7 @@ def test_the_lowest_draws_are_kept_as_one_picture(engine_id):
     np.testing.assert_array_equal(after, plain_after)
 
 
-def test_effects_are_filtered_again_only_when_what_they_see_changes(engine_id):
+def test_effects_run_again_only_when_their_input_changes(engine_id):
     with scene_of() as scene:
         scene.add_effect("blur", radius=1, position=(0, 0), size=(24, 24))
         above = scene.add_overlay(color="red", position=(2, 2), size=(4, 4))
@@ -351,7 +351,7 @@ def objects():
     return {k: (v["count"], v["bytes"]) for k, v in dala.diagnostics()["objects"].items()}
 
 
-def test_everything_is_given_back(engine_id):
+def test_close_releases_everything(engine_id):
     def once():
         with scene_of() as scene:
             scene.add_effect("blur", radius=1)
@@ -371,7 +371,7 @@ def test_everything_is_given_back(engine_id):
     assert {k: v for k, v in after.items() if v != before.get(k)} == {}
 
 
-def test_a_scene_that_is_let_go_of_frees_itself(engine_id):
+def test_collected_scene_frees_its_memory(engine_id):
     def once():
         scene = scene_of()
         scene.add_video([PHOTO, PHOTO[::-1]], fps=10, loop=True)
@@ -389,7 +389,7 @@ def test_a_scene_that_is_let_go_of_frees_itself(engine_id):
     assert {k: v for k, v in after.items() if v != before.get(k)} == {}
 
 
-def test_a_scene_of_images_takes_them_and_two_framebuffers():
+def test_memory_is_images_and_two_framebuffers():
     with Scene(320, 200, device="cpu") as scene:
         before = objects()
         for i in range(20):
@@ -404,7 +404,7 @@ def test_a_scene_of_images_takes_them_and_two_framebuffers():
 
 
 @pytest.mark.parametrize("holds", [True, False], ids=["held", "let go"])
-def test_two_framebuffers_are_all_there_are(holds):
+def test_at_most_two_framebuffers(holds):
     """Whether one of them shows the lowest draws, or is what the last frame lies in."""
     width, height = 320, 200
     rng = np.random.default_rng(1)
@@ -438,7 +438,7 @@ def test_two_framebuffers_are_all_there_are(holds):
             del other
 
 
-def test_nothing_grows_over_many_frames(engine_id):
+def test_memory_does_not_grow(engine_id):
     with scene_of() as scene:
         scene.add_effect("brightness", "box", value=0.1)
         text = scene.add_text("0", size=10)

@@ -14,7 +14,7 @@ RATES = st.sampled_from([30, 25, 29.97, "24000/1001", 12.5, 1000, 0.001])
 
 
 @given(RATES, st.integers(0, 10**7))
-def test_frames_one_after_another_are_exact(rate, number):
+def test_times_of_consecutive_frames_are_exact(rate, number):
     clock = Clock(rate)
     clock.next = number
     moment = clock.moment()
@@ -27,7 +27,7 @@ def test_frames_one_after_another_are_exact(rate, number):
 
 
 @given(RATES, st.fractions(0, 10**6, max_denominator=10**6))
-def test_a_time_that_is_told_is_kept(rate, time):
+def test_given_times_are_kept(rate, time):
     clock = Clock(rate)
     moment = clock.moment(time)
     assert abs(moment.exact - time) < Fraction(1, 10**7)
@@ -36,7 +36,7 @@ def test_a_time_that_is_told_is_kept(rate, time):
 
 
 @given(st.fractions(-(10**6), 10**6, max_denominator=10**6))
-def test_a_moment_of_a_time(time):
+def test_moment_of_a_time(time):
     moment = Moment.of(time)
     assert (moment.exact, moment.seconds) == (time, float(time))
     assert moment.pts * moment.time_base == time

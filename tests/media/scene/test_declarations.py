@@ -58,7 +58,7 @@ def meter():
     assert not hasattr(Scene, "add_meter")
 
 
-def test_a_new_node_type_is_everywhere(meter):
+def test_new_node_type_is_known_everywhere(meter):
     with Scene(20, 4, device="cpu") as scene:
         # builder, of scenes and groups, with signature and docs
         node = scene.add_meter(level=0.5, id="m")

@@ -16,7 +16,7 @@ unit = st.floats(0.0, 1.0)
 
 
 @pytest.mark.parametrize("name", EASINGS)
-def test_every_way_begins_at_0_and_ends_at_1_exactly(name):
+def test_every_easing_maps_0_to_0_and_1_to_1(name):
     curve = easing(name)
     assert [curve(-1.0), curve(0.0), curve(1.0), curve(2.0)] == [0.0, 0.0, 1.0, 1.0]
     # and without a jump at the ends
@@ -26,7 +26,7 @@ def test_every_way_begins_at_0_and_ends_at_1_exactly(name):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @given(t=unit)
-def test_out_is_in_turned_and_in_out_is_both(family, t):
+def test_out_mirrors_in_and_in_out_combines_both(family, t):
     slow, late, both = (easing(f"{family}-{end}") for end in ("in", "out", "in-out"))
     assert late(t) == pytest.approx(1 - slow(1 - t), abs=1e-12)
     if t < 0.5:
@@ -68,7 +68,7 @@ def test_known_values(name, t, value):
     assert easing(name)(t) == pytest.approx(value, abs=1e-12)
 
 
-def test_back_goes_beyond_by_a_tenth():
+def test_back_overshoots_by_a_tenth():
     assert max(easing("back-out")(i / 1000) for i in range(1001)) == pytest.approx(1.1, abs=1e-4)
 
 
@@ -91,7 +91,7 @@ def where(x, x1, x2):
 @example(t=1e-6, x1=0.0, x2=0.0, y1=1.0, y2=1.0)  # steep at the beginning
 @example(t=1 - 1e-6, x1=1.0, x2=1.0, y1=0.0, y2=0.0)
 def test_cubic_bezier_against_bisection(t, x1, x2, y1, y2):
-    # Where x rests, the place is known no better than x is: y lies between those of its neighbours.
+    # Where x rests, the place is known no better than x is: y lies between those of its neighbors.
     low, high = where(t - 1e-12, x1, x2), where(t + 1e-12, x1, x2)
     ys = [bend(low + (high - low) * i / 8, y1, y2) for i in range(9)]
     found = easing(("cubic-bezier", x1, y1, x2, y2))(t)
@@ -130,7 +130,7 @@ def test_steps(way, values):
 
 
 @given(count=st.integers(1, 500), data=st.data())
-def test_steps_hold_from_where_they_begin(count, data):
+def test_steps_start_exactly(count, data):
     step = data.draw(st.integers(0, count - 1))
     assert easing(("steps", count))(step / count) == step / count
 
@@ -140,7 +140,7 @@ def test_other_spellings(written):
     assert easing(written)(0.3) == easing("quad-in-out")(0.3)
 
 
-def test_a_function_of_your_own():
+def test_custom_function():
     def half(t):
         return t / 2
 
@@ -148,7 +148,7 @@ def test_a_function_of_your_own():
 
 
 @pytest.mark.parametrize(
-    ("way", "said"),
+    ("way", "message"),
     [
         ("qaud-in", "Did you mean 'quad-in'"),
         ("bounces", "Did you mean 'bounce"),
@@ -174,6 +174,6 @@ def test_a_function_of_your_own():
         (lambda t: math.nan, "must return a finite number"),
     ],
 )
-def test_refusals(way, said):
-    with pytest.raises(dala.errors.ParameterError, match=said):
+def test_invalid_arguments(way, message):
+    with pytest.raises(dala.errors.ParameterError, match=message):
         easing(way)

@@ -1,4 +1,4 @@
-"""Effects in scenes: on everything below, on a node, on a group; told, hidden, mixed, animated."""
+"""Effects in scenes: on everything below, on a node, on a group; hidden, mixed, animated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dala.media import Scene
 from tests.media.scene.test_scene import PHOTO, assert_near, pixels
 
 
-def test_an_effect_on_everything_below(engine_id):
+def test_backdrop_effect(engine_id):
     with Scene(30, 20) as scene:
         scene.add_image(PHOTO)
         scene.add_effect("invert")
@@ -22,7 +22,7 @@ def test_an_effect_on_everything_below(engine_id):
         np.testing.assert_array_equal(pixels(scene)[..., :3], want)
 
 
-def test_an_effect_inside_its_box_and_in_part(engine_id):
+def test_backdrop_effect_with_box_and_opacity(engine_id):
     with Scene(30, 20) as scene:
         scene.add_image(PHOTO)
         effect = scene.add_effect("invert", position=(4, 5), size=(10, 6))
@@ -35,7 +35,7 @@ def test_an_effect_inside_its_box_and_in_part(engine_id):
         assert_near(pixels(scene)[..., :3], np.rint(want))
 
 
-def test_neighbouring_effects_are_one_list(engine_id):
+def test_adjacent_effects_are_one_filter_list(engine_id):
     with Scene(30, 20) as scene:
         scene.add_image(PHOTO)
         scene.add_effect("blur", radius=2)
@@ -50,7 +50,7 @@ def test_neighbouring_effects_are_one_list(engine_id):
     assert_near(got, want)
 
 
-def test_an_effect_on_a_node(engine_id):
+def test_effect_on_a_node(engine_id):
     with Scene(30, 20, background="teal") as scene:
         node = scene.add_image(PHOTO, position=(2, 2), size=(20, 14), rotation=0)
         plain = pixels(scene)[2:16, 2:22]
@@ -68,7 +68,7 @@ def test_an_effect_on_a_node(engine_id):
         np.testing.assert_array_equal(moved[2:16, 5:25], got[2:16, 2:22])
 
 
-def test_a_blur_spreads_alpha(engine_id):
+def test_blur_spreads_alpha(engine_id):
     """White on nothing, blurred, stays white and gets softer; no dark fringe."""
     stamp = np.zeros((15, 15, 4), np.uint8)
     stamp[4:11, 4:11] = 255
@@ -90,7 +90,7 @@ def blurred(mask, radius, sigma):
     return mask
 
 
-def test_a_blur_goes_beyond_the_box(engine_id):
+def test_blur_extends_beyond_the_box(engine_id):
     """A shape without a picture, a text and a group are blurred with their edges."""
     with Scene(60, 40, background="black") as scene:
         box = scene.add_overlay(color="white", position=(20, 15), size=(16, 10))
@@ -112,7 +112,7 @@ def test_a_blur_goes_beyond_the_box(engine_id):
         assert_near(got[..., 0], np.rint(255 * blurred(mask, 6, 2.0)), steps=2)
 
 
-def test_a_blurred_shape_has_its_corners_border_and_turn(engine_id):
+def test_blurred_shape_keeps_corners_border_and_rotation(engine_id):
     """As the same drawn into a group with room around it, which is blurred."""
     look = {"color": "gold", "shape": "circle", "border": (3, "navy"), "size": (30, 30)}
     with Scene(80, 60, background="gray") as scene:
@@ -134,7 +134,7 @@ def test_a_blurred_shape_has_its_corners_border_and_turn(engine_id):
     assert flat[30, 22, 0] > 140 > flat[30, 15, 0]  # beyond its end, and not for ever
 
 
-def test_a_blur_fades_neither_pictures_nor_what_ends_with_the_scene(engine_id):
+def test_blur_keeps_edges_of_pictures_and_of_the_scene(engine_id):
     with Scene(30, 20, background="black") as scene:
         photo = scene.add_image(PHOTO[:8, :10], position=(10, 6))
         scene.add_effect("blur", photo, radius=3)
@@ -152,7 +152,7 @@ def test_a_blur_fades_neither_pictures_nor_what_ends_with_the_scene(engine_id):
         assert 0 < got[11, 0, 0] == got[11, 29, 0] < 255
 
 
-def test_what_is_blurred_may_move_to_the_edge_and_back(engine_id):
+def test_blurred_node_moves_to_the_edge_and_back(engine_id):
     def build(x):
         made = Scene(40, 30, background="navy")
         node = made.add_overlay(color="white", position=(x, 8), size=(12, 12), shape="pill")
@@ -174,7 +174,7 @@ def test_what_is_blurred_may_move_to_the_edge_and_back(engine_id):
         assert scene.stats["filtered"] == 0
 
 
-def test_an_effect_on_a_group_and_a_kernel_of_ones_own(engine_id):
+def test_effect_on_a_group_and_custom_kernel(engine_id):
     swap = kernel("def scene_swap(px: Pixel, *, amount: float):\n"
                   "    return rgba(px.b * amount, px.g, px.r, px.a)")  # fmt: skip
     with Scene(30, 20) as scene:
@@ -194,7 +194,7 @@ def test_an_effect_on_a_group_and_a_kernel_of_ones_own(engine_id):
         assert named.get("amount") == 1.0
 
 
-def test_an_effect_may_let_things_through(engine_id):
+def test_effect_with_transparent_result(engine_id):
     half = kernel("def scene_half(px: Pixel): return rgba(px.r, px.g, px.b, 0.5)")
     with Scene(30, 20, background="blue") as scene:
         node = scene.add_image(PHOTO)
@@ -207,7 +207,7 @@ def test_an_effect_may_let_things_through(engine_id):
         np.testing.assert_array_equal(pixels(scene)[..., :3], PHOTO)
 
 
-def test_an_effect_in_a_group_sees_the_group_only(engine_id):
+def test_effect_in_a_group_filters_only_the_group(engine_id):
     with Scene(8, 8, background="white") as scene:
         group = scene.add_group()
         group.add_overlay(color="red", size=(4, 8))
@@ -217,7 +217,7 @@ def test_an_effect_in_a_group_sees_the_group_only(engine_id):
     assert_near(got[0, 7], [255, 255, 255, 255])
 
 
-def test_an_effect_that_cannot_run_is_told_and_can_be_put_right(engine_id):
+def test_failing_effect_is_reported_and_can_be_corrected(engine_id):
     with Scene(30, 20) as scene:
         node = scene.add_image(PHOTO)
         scene.render()
@@ -239,7 +239,7 @@ def test_an_effect_that_cannot_run_is_told_and_can_be_put_right(engine_id):
         np.testing.assert_array_equal(pixels(scene)[..., :3], PHOTO)
 
 
-def test_effects_of_a_node_are_shown_hidden_and_mixed(engine_id):
+def test_visibility_and_opacity_of_effects(engine_id):
     with Scene(30, 20) as scene:
         node = scene.add_image(PHOTO)
         effect = scene.add_effect("invert", node)

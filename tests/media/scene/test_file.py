@@ -52,9 +52,9 @@ def scene(*nodes, **more):
 
 
 def problems(data, folder="."):
-    with pytest.raises(SceneFileError) as told:
+    with pytest.raises(SceneFileError) as reported:
         load_scene(data, "cpu", base=folder)
-    return told.value.problems
+    return reported.value.problems
 
 
 def pixels(made, time=0.0):
@@ -64,7 +64,7 @@ def pixels(made, time=0.0):
 # reading and writing ----------------------------------------------------------------------------
 @SLOW
 @given(data=scene_files.files())
-def test_what_is_read_is_written_again(folder, data):
+def test_loaded_file_is_saved_unchanged(folder, data):
     before = copy.deepcopy(data)
     with load_scene(data, "cpu", base=folder) as made:
         assert scene_to_dict(made) == before
@@ -77,8 +77,8 @@ def test_what_is_read_is_written_again(folder, data):
 
 @settings(SLOW, max_examples=25)
 @given(data=scene_files.files())
-def test_a_scene_without_its_file_is_written_and_looks_the_same(folder, data):
-    """As if it had been made by calls: only what nodes are counts, not what a file said."""
+def test_saved_scene_looks_the_same(folder, data):
+    """As if it had been made by calls: only what nodes are counts, not the form of the file."""
     with load_scene(data, "cpu", base=folder) as made:
         forget(made)
         plain = scene_to_dict(made, base=folder)
@@ -89,7 +89,7 @@ def test_a_scene_without_its_file_is_written_and_looks_the_same(folder, data):
                 assert (pixels(again, time) == pixels(made, time)).all()
 
 
-def test_a_file_looks_as_the_same_calls_do(folder, engine_id):
+def test_file_looks_like_the_same_calls(folder, engine_id):
     data = scene(
         {"type": "image", "id": "bg", "source": "deep/photo.png", "size": [24, 16], "fit": "cover"},
         {"type": "image", "source": "stamp.png", "pip": True, "pip_size": [8, 6], "margin": 1},
@@ -129,15 +129,15 @@ def test_save_and_load(folder, tmp_path):
             assert again.duration == 3
             for time in (0.0, 1.2):
                 assert (pixels(again, time) == pixels(made, time)).all()
-    said = json.loads((tmp_path / "made.json").read_text())
-    assert said["nodes"][0]["source"] == Path(
+    saved = json.loads((tmp_path / "made.json").read_text())
+    assert saved["nodes"][0]["source"] == Path(
         os.path.relpath(folder / "deep" / "photo.png", tmp_path.resolve())
     ).as_posix()  # fmt: skip
-    assert said == {
+    assert saved == {
         "dala": 1, "width": 24, "height": 16, "fps": "30000/1001", "background": "#11223344",
         "duration": 3,
         "nodes": [
-            {"type": "image", "id": "photo", "source": said["nodes"][0]["source"],
+            {"type": "image", "id": "photo", "source": saved["nodes"][0]["source"],
              "anchor": "center"},
             {"type": "overlay", "color": "#ff0000", "position": [1, 2.5], "size": [4, 5],
              "shadow": [1, 2, 3, "#00000080"]},
@@ -172,10 +172,10 @@ def test_a_scene_inside_a_scene(folder, tmp_path):
                 assert files_of(again) == [folder / "stamp.png"]
                 inside = again["a"].child
                 again["a"].child["a"].opacity = 0.25
-                said = scene_to_dict(again)
+                saved = scene_to_dict(again)
             assert inside._closed
         assert not inner._closed
-    assert said["nodes"][0] == {
+    assert saved["nodes"][0] == {
         "type": "scene", "id": "a", "position": [4, 3], "rotation": 10, "scene": {
             "width": 8, "height": 6, "fps": 12, "background": "#00000000",
             "nodes": [
@@ -189,10 +189,10 @@ def test_a_scene_inside_a_scene(folder, tmp_path):
             ],
         },
     }  # fmt: skip
-    assert said["nodes"][1]["type"] == "scene"
+    assert saved["nodes"][1]["type"] == "scene"
 
 
-def test_what_changed_is_written_and_the_rest_stays_in_the_files_words(folder):
+def test_only_changes_are_rewritten(folder):
     data = scene(
         {"type": "image", "id": "a", "source": "stamp.png", "position": "bottom-right"},
         {"type": "image", "id": "b", "source": "stamp.png", "position": "top-right", "margin": 1},
@@ -222,7 +222,7 @@ def test_what_changed_is_written_and_the_rest_stays_in_the_files_words(folder):
         assert scene_to_dict(again) == now
 
 
-def test_an_effect_may_stand_before_its_node(folder):
+def test_effect_may_precede_its_node(folder):
     data = scene(
         {"type": "effect", "filter": "invert", "input": "late"},
         {"type": "overlay", "id": "late", "color": "black"},
@@ -231,7 +231,7 @@ def test_an_effect_may_stand_before_its_node(folder):
         assert (pixels(made) == 255).all()
 
 
-def test_nodes_without_an_id_never_take_one_of_the_file():
+def test_generated_ids_avoid_those_of_the_file():
     data = scene(
         {"type": "overlay", "color": "red"}, {"type": "overlay", "id": "overlay-1", "color": "red"}
     )
@@ -259,12 +259,12 @@ def holding(picture):
     (lambda s: s.add_scene(holding(PHOTO), id="s"),
      "node 's': in its scene, node 'i': its source is an array"),
 ])  # fmt: skip
-def test_what_no_file_can_name_is_not_saved(tmp_path, add, words):
+def test_objects_that_no_file_can_name_are_refused(tmp_path, add, words):
     with Scene(8, 8, device="cpu") as made:
         add(made)
-        with pytest.raises(SceneFileError) as told:
+        with pytest.raises(SceneFileError) as reported:
             made.save(tmp_path / "no.json")
-    assert words in str(told.value)
+    assert words in str(reported.value)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -343,7 +343,7 @@ TEXT = {"type": "text", "text": "a"}
 BOX = {"type": "overlay", "id": "box", "color": "red"}
 
 
-@pytest.mark.parametrize(("data", "told"), [
+@pytest.mark.parametrize(("data", "reported"), [
     ([], "the file: must be a scene, got []."),
     (scene(TEXT | {"position": [1, "left"]}),
      "nodes[0].position[1]: must be a number, got 'left'."),
@@ -388,7 +388,7 @@ BOX = {"type": "overlay", "id": "box", "color": "red"}
      "nodes[0].source: the file 'no.png' does not exist (in '"),
     (scene({"type": "overlay"}), "nodes[0]: an image or a color is required"),
     (scene(TEXT | {"font": "no.ttf"}), "nodes[0].font: the file 'no.ttf' does not exist"),
-    (scene(TEXT | {"font": "Nobodys Sans"}), "nodes[0].font: no family named 'Nobodys Sans'"),
+    (scene(TEXT | {"font": "Nobodys Sans"}), "nodes[0].font: there is no family 'Nobodys Sans'"),
     (scene(TEXT | {"font": ["serif", "no.ttf"]}),
      "nodes[0].font[1]: the file 'no.ttf' does not exist"),
     (scene(BOX, animations=[{"node": "box", "property": "x", "to": 1, "duration": 1,
@@ -416,33 +416,33 @@ BOX = {"type": "overlay", "id": "box", "color": "red"}
     (scene(TEXT | {"font": "x" * 200, "size": "x" * 200}),
      "nodes[0].size: must be a number from 1 to 1000, got '" + "x" * 59 + "..."),
 ])  # fmt: skip
-def test_errors_name_the_place(data, told):
+def test_errors_name_the_location(data, reported):
     if isinstance(data, dict):
         found = problems(data)
     else:
         lines: list[str] = []
         scene_object().check(data, "", lines)
         found = lines
-    assert any(line.startswith(told) for line in found), found
+    assert any(line.startswith(reported) for line in found), found
 
 
-def test_all_is_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     data = scene(*[TEXT | {"opacity": n} for n in range(2, 14)], {"type": "image", "source": "no"})
-    with pytest.raises(SceneFileError) as told:
+    with pytest.raises(SceneFileError) as reported:
         load_scene(data, "cpu")
-    assert len(told.value.problems) == 12  # files are looked for when the rest is right
-    lines = str(told.value).splitlines()
+    assert len(reported.value.problems) == 12  # files are looked for when the rest is right
+    lines = str(reported.value).splitlines()
     assert len(lines) == 11
     assert lines[0] == "scene: nodes[0].opacity: must be a number from 0 to 1, got 2."
     assert lines[10] == "scene: and 2 more."
-    again = pickle.loads(pickle.dumps(told.value))
-    assert again.problems == told.value.problems
+    again = pickle.loads(pickle.dumps(reported.value))
+    assert again.problems == reported.value.problems
     assert isinstance(again, DalaError)
     two = problems(scene({"type": "image", "source": "no.png"}, {"type": "overlay"}))
     assert len(two) == 2
 
 
-def test_groups_without_end():
+def test_deeply_nested_groups():
     node = TEXT
     for _ in range(2000):
         node = {"type": "group", "nodes": [node]}
@@ -450,7 +450,7 @@ def test_groups_without_end():
         load_scene({**scene(), "nodes": [node]}, "cpu")
 
 
-@pytest.mark.parametrize(("text", "told"), [
+@pytest.mark.parametrize(("text", "reported"), [
     ('{"dala": 1,\n  "width" 3}', "bad.json: line 2, column 11: expecting ':' delimiter."),
     ("", "bad.json: line 1, column 1: expecting value."),
     ('{"dala": NaN}', "bad.json: NaN is not a number in JSON."),
@@ -459,15 +459,15 @@ def test_groups_without_end():
      "bad.json: width: the key occurs twice. Remove one."),
     (b"\xff\xfe", "bad.json: the file is not UTF-8 (byte 0)."),
 ])  # fmt: skip
-def test_what_is_no_json(tmp_path, text, told):
+def test_invalid_json(tmp_path, text, reported):
     path = tmp_path / "bad.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(SceneFileError) as found:
         load_scene(path)
-    assert str(found.value) == told
+    assert str(found.value) == reported
 
 
-def test_no_file(tmp_path):
+def test_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         load_scene(tmp_path / "no.json")
     with pytest.raises(FileNotFoundError, match="is a folder"):
@@ -478,7 +478,7 @@ def scenes_open():
     return dala.diagnostics()["objects"].get("scene", {"count": 0})["count"]
 
 
-def test_a_scene_that_is_refused_leaves_nothing_open(folder):
+def test_refused_file_leaves_nothing_open(folder):
     before = scenes_open()
     with load_scene(scene(BOX), "cpu"):
         assert scenes_open() == before + 1
@@ -523,7 +523,7 @@ def places(value, at=()):
 
 @SLOW
 @given(data=scene_files.files(), random=st.randoms(use_true_random=False))
-def test_the_schema_refuses_what_is_refused(data, random):
+def test_schema_agrees_with_the_checks(data, random):
     """One thing is made wrong: the table and the schema both see it."""
     # Parameters may be anything where a filter says nothing of them.
     spots = [at for at in places(data) if at and "params" not in at]
@@ -540,9 +540,9 @@ def test_the_schema_refuses_what_is_refused(data, random):
         home["unheard-of"] = 1
     elif isinstance(home, dict) and last in ("type", "dala", "width", "nodes", "text", "filter"):
         del home[last]
-    told = []
-    scene_object().check(data, "", told)
-    assert valid(SCHEMA, data) == (not told)
+    reported = []
+    scene_object().check(data, "", reported)
+    assert valid(SCHEMA, data) == (not reported)
 
 
 JUNK = (
@@ -553,17 +553,17 @@ JUNK = (
 
 @SLOW
 @given(data=scene_files.files(), random=st.randoms(use_true_random=False))
-def test_junk_is_refused_and_nothing_else_happens(folder, data, random):
+def test_random_data_is_refused(folder, data, random):
     for _ in range(random.choice([1, 1, 2])):
         *way, last = random.choice([at for at in places(data) if at])
         home = data
         for key in way:
             home = home[key]
         home[last] = copy.deepcopy(random.choice(JUNK))
-    told = ["nodes: none"]
+    reported = ["nodes: none"]
     try:
         load_scene(data, "cpu", base=folder).close()
     except SceneFileError as error:
-        told = error.problems
-    assert told
-    assert all(": " in line for line in told)
+        reported = error.problems
+    assert reported
+    assert all(": " in line for line in reported)

@@ -29,12 +29,12 @@ def scene():
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("anchor", ["top-left", "center", (0.25, 1)])
-def test_places_by_name(scene, name, corner, anchor):
+def test_named_positions(scene, name, corner, anchor):
     node = scene.add_image(PHOTO, position=name, margin=10, anchor=anchor)
     assert node.box == pytest.approx((*corner, 40, 20))
 
 
-def test_a_place_in_a_group_is_of_the_group(scene):
+def test_named_position_in_a_group(scene):
     group = scene.add_group(canvas=(100, 100), position=(50, 50))
     assert group.add_image(PHOTO, position="bottom-right").box == (60, 80, 40, 20)
 
@@ -63,7 +63,7 @@ def test_side_by_side_stack_and_grid(scene):
     st.integers(1, 40), st.integers(1, 10), st.integers(99, 3000), st.integers(99, 3000),
     st.floats(0, 1),
 )  # fmt: skip
-def test_cells_lie_in_the_area_and_apart(count, columns, width, height, gap):
+def test_cells_are_inside_the_area_and_disjoint(count, columns, width, height, gap):
     gap = gap * min(width / columns, height / count) / 2
     found = cells(count, columns, (5.0, 7.0, width, height), gap)
     assert len(found) == count
@@ -81,7 +81,7 @@ def test_cells_lie_in_the_area_and_apart(count, columns, width, height, gap):
             assert apart or ay + ah <= by + 1e-6 or by + bh <= ay + 1e-6
 
 
-def test_neighbours_without_a_gap_leave_no_seam(scene):
+def test_adjacent_cells_leave_no_seam(scene):
     scene.grid([scene.add_overlay(color="white") for _ in range(7)], columns=7)
     assert (np.asarray(scene.render()) == 255).all()
 

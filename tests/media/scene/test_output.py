@@ -19,7 +19,7 @@ from tests.media.video.clips import encode, number_of, numbered, packets  # noqa
 
 
 def moving(fps=10, size=(32, 24), device="cpu"):
-    """A box that moves, over a colour."""
+    """A box that moves, over a color."""
     made = Scene(*size, fps=fps, background="navy", device=device)
     box = made.add_overlay(color="white", size=(8, 8), position=(0, 4), id="box")
     made.add_animation(box, "x", 0, 20, 1)
@@ -38,7 +38,7 @@ def stamps(path):
 
 
 # files ------------------------------------------------------------------------------------------
-def test_a_file_has_the_frames_of_the_scene(tmp_path):
+def test_video_file_has_the_frames_of_the_scene(tmp_path):
     done = []
     with moving() as scene:
         count = scene.render_to(
@@ -50,7 +50,7 @@ def test_a_file_has_the_frames_of_the_scene(tmp_path):
     got = frames(tmp_path / "out.mkv")
     assert len(got) == 8
     for one, other in zip(got, want, strict=True):
-        # Chroma has half the resolution: inside the box and away from it colours are right.
+        # Chroma has half the resolution: inside the box and away from it colors are right.
         assert np.abs(one - other).mean() < 6
     assert np.abs(want[0] - want[7]).mean() > 12
     assert stamps(tmp_path / "out.mkv") == [Fraction(n, 10) for n in range(8)]
@@ -62,7 +62,7 @@ def test_a_file_has_the_frames_of_the_scene(tmp_path):
     ("30000/1001", 0, 0.1, [0, 1001 / 30000, 2002 / 30000]),
     (None, 0.25, None, [0.25 + n / 10 for n in range(8)]),
 ])  # fmt: skip
-def test_times_of_a_file(tmp_path, monkeypatch, fps, start, seconds, times):
+def test_times_of_a_video_file(tmp_path, monkeypatch, fps, start, seconds, times):
     with moving() as scene:
         asked = []
         render = scene.render
@@ -76,7 +76,7 @@ def test_times_of_a_file(tmp_path, monkeypatch, fps, start, seconds, times):
     assert shown == pytest.approx([n / rate for n in range(len(times))], abs=1e-4)
 
 
-def test_a_scene_is_as_long_as_what_ends_last(tmp_path):
+def test_duration_is_that_of_the_last_end(tmp_path):
     clip = encode(tmp_path / "clip.mp4", numbered(10), rate=10)
     with Scene(64, 48, fps=10, device="cpu") as scene:
         scene.add_video(clip, offset=0.5)
@@ -90,7 +90,7 @@ def test_a_scene_is_as_long_as_what_ends_last(tmp_path):
         assert scene.render_to(tmp_path / "a.mp4", 0.2, progress=False) == 2
 
 
-def test_a_file_whole_or_none(tmp_path):
+def test_incomplete_file_is_removed(tmp_path):
     (tmp_path / "out.mp4").write_bytes(b"an older one")
     with moving() as scene:
 
@@ -111,7 +111,7 @@ def test_a_file_whole_or_none(tmp_path):
     (0, 0.5, 1.0, 0.0, 1.0),
     (0, 0, 5.0, 0.0, 2.0),
 ])  # fmt: skip
-def test_sound_goes_with_its_pictures(tmp_path, offset, start, seconds, first, last):
+def test_sound_is_in_sync(tmp_path, offset, start, seconds, first, last):
     clip = encode(tmp_path / "clip.mp4", numbered(20), rate=10, tone=True)
     own = {data: time for time, _, data in packets(clip, "audio")}
     with Scene(64, 48, fps=10, device="cpu") as scene:
@@ -136,7 +136,7 @@ def test_sound_of_another_file(tmp_path):
     assert 40 < len(packets(tmp_path / "out.mp4", "audio")) < 50
 
 
-def test_sound_that_cannot_be_had(tmp_path):
+def test_invalid_sound(tmp_path):
     silent = encode(tmp_path / "silent.mp4", numbered(3))
     loud = encode(tmp_path / "loud.mp4", numbered(3), tone=True)
     with Scene(64, 48, device="cpu") as scene:
@@ -156,7 +156,7 @@ def numbered_arrays():
 
 # showing ----------------------------------------------------------------------------------------
 class Time:
-    """A clock that goes only when somebody waits, or as told."""
+    """A clock that goes only when a caller waits, or on request."""
 
     def __init__(self):
         self.now = 100.0
@@ -169,7 +169,7 @@ class Time:
         self.now += seconds
 
 
-def test_a_show_has_the_frames_of_a_file(tmp_path, engine_id):
+def test_presentation_has_the_frames_of_a_file(tmp_path, engine_id):
     time, seen = Time(), []
     with moving(device=None) as scene, gpu.create_surface(32, 24) as surface:
         stats = play(
@@ -190,7 +190,7 @@ def test_a_show_has_the_frames_of_a_file(tmp_path, engine_id):
     assert len({shown.tobytes() for _, shown in seen}) == 8
 
 
-def test_a_show_that_is_late_leaves_frames_out():
+def test_late_frames_are_dropped():
     time, seen = Time(), []
 
     def slow(at):
@@ -203,7 +203,7 @@ def test_a_show_that_is_late_leaves_frames_out():
         assert stats["dropped"] == scene.frames_dropped == 5
 
 
-def test_the_last_frame_is_always_shown():
+def test_last_frame_is_always_presented():
     time, seen = Time(), []
 
     def slow(at):
@@ -215,7 +215,7 @@ def test_the_last_frame_is_always_shown():
     assert seen == [0, 9]
 
 
-def test_a_still_scene_is_put_once():
+def test_static_scene_is_presented_once():
     time = Time()
     with Scene(8, 8, fps=10, device="cpu") as scene, gpu.create_surface(8, 8) as surface:
         scene.add_overlay(color="red")
@@ -228,13 +228,13 @@ def test_a_still_scene_is_put_once():
         assert scene.frames_skipped == 4
 
 
-def test_a_show_in_real_time():
+def test_presentation_in_real_time():
     with moving(fps=100) as scene:
         stats = scene.play(None, 0.1)
         assert stats["frames"] + stats["dropped"] == 10
 
 
-def test_a_show_that_begins_again():
+def test_presentation_loops():
     time, seen = Time(), []
     with moving() as scene, gpu.create_surface(32, 24) as surface:
         player = ScenePlayer(scene, surface, loop=0.3, clock=time.clock, pause=time.pause)
@@ -244,7 +244,7 @@ def test_a_show_that_begins_again():
     assert seen == [0, 1, 2, 0, 1]
 
 
-def test_onto_a_surface(engine_id):
+def test_draw_on_a_surface(engine_id):
     with moving(device=None) as scene, gpu.create_surface(32, 24) as surface:
         for time in (0.0, 0.5, None):
             frame = scene.to(surface, time)
@@ -264,21 +264,21 @@ def test_onto_a_surface(engine_id):
     (lambda s: s.play(None, 0), "seconds must be a number above 0, got 0"),
     (lambda s: s.to("here"), "surface must be a Surface, got 'here'"),
 ])  # fmt: skip
-def test_refused(call, words, tmp_path, monkeypatch):
+def test_invalid_arguments(call, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with moving() as scene, pytest.raises(ParameterError, match=words):
         call(scene)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_scene_that_no_video_takes_is_told_how_large_to_be(tmp_path):
+def test_odd_size_is_refused_with_advice(tmp_path):
     words = "must be even, .* got 31 x 24. Make it 32 x 24"
     with Scene(31, 24, device="cpu") as scene, pytest.raises(ShapeError, match=words):
         scene.render_to(tmp_path / "odd.mp4", seconds=1)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_surface_of_another_size_is_refused():
+def test_surface_of_another_size_is_refused():
     with moving() as scene, gpu.create_surface(8, 8) as surface:
         with pytest.raises(ParameterError, match=r"must be 32x24 like the scene, got 8x8\. Call"):
             scene.to(surface)
@@ -286,14 +286,14 @@ def test_a_surface_of_another_size_is_refused():
             scene.play(surface, 1)
 
 
-def test_nothing_says_how_long(tmp_path):
+def test_unknown_duration(tmp_path):
     with Scene(8, 8, device="cpu") as scene:
         scene.add_overlay(color="red")
         with pytest.raises(ParameterError, match="a duration is required: seconds=10"):
             scene.render_to(tmp_path / "x.mp4")
 
 
-def test_a_closed_scene(tmp_path):
+def test_closed_scene(tmp_path):
     scene = moving()
     scene.close()
     for call in (lambda: scene.render_to(tmp_path / "x.mp4", 1), lambda: scene.play(None, 1)):

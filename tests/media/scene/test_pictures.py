@@ -29,8 +29,8 @@ def read(name: str) -> np.ndarray:
 def apart(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     """Steps between pictures, a pixel: of alpha, and of what is seen on black and on white.
 
-    A colour counts as much as its alpha lets it be seen: with 8 of 255 one step of alpha moves it
-    by 30, and nobody sees it.
+    A color counts as much as its alpha lets it be seen: with 8 of 255 one step of alpha moves it
+    by 30 without being visible.
     """
     far = np.abs(got[..., 3].astype(float) - want[..., 3])
     for ground in (0, 255):
@@ -60,12 +60,12 @@ def assert_alike(name: str, got: np.ndarray, want: np.ndarray, steps: float) -> 
         y, x = np.unravel_index(far.argmax(), far.shape)
         pytest.fail(
             f"{name}: {(far > steps).sum()} pixels differ by more than {steps:g}, most at "
-            f"({x}, {y}): {got[y, x].tolist()} came, {want[y, x].tolist()} is stored; see {path}"
+            f"({x}, {y}): got {got[y, x].tolist()}, {want[y, x].tolist()} is stored; see {path}"
         )
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_a_scene_is_as_it_was(engine_id: str, name: str) -> None:
+def test_scene_matches_the_stored_picture(engine_id: str, name: str) -> None:
     """If one is changed on purpose: python -m tests.media.scene.scene_pictures, and look at it."""
     import freetype
 
@@ -79,7 +79,7 @@ def test_a_scene_is_as_it_was(engine_id: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, item in SCENES.items() if len(item.times) > 1])
-def test_each_frame_is_what_it_is_alone(engine_id: str, name: str) -> None:
+def test_frames_do_not_depend_on_earlier_ones(engine_id: str, name: str) -> None:
     """Drawing only what changed gives what drawing everything does."""
     for time, frame in zip(SCENES[name].times, scene_pictures.frames(name), strict=True):
         alone = scene_pictures.show(name, (time,))
@@ -91,7 +91,7 @@ def test_every_scene_is_stored_and_every_stored_picture_has_a_scene() -> None:
     assert len(SCENES) >= 20
 
 
-def test_every_kind_of_node_is_shown() -> None:
+def test_every_node_type_has_a_stored_scene() -> None:
     from dala.media.scene.file.schema import type_names
 
     seen = {"animation"}
@@ -102,7 +102,7 @@ def test_every_kind_of_node_is_shown() -> None:
     assert seen == set(type_names())
 
 
-def test_a_difference_is_noticed_and_kept(tmp_path, monkeypatch) -> None:
+def test_differences_are_detected_and_saved(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     want = read("half_white")
     got = want.copy()
@@ -121,7 +121,7 @@ def test_a_difference_is_noticed_and_kept(tmp_path, monkeypatch) -> None:
         assert_alike("half_white", got, want, 2)
 
 
-def test_a_large_picture_and_a_small_one_in_the_first_frame(engine_id: str) -> None:
+def test_large_and_small_picture_in_the_first_frame(engine_id: str) -> None:
     """What was uploaded for the one is not written over by the other before it is used."""
     large = np.random.default_rng(5).integers(0, 256, (512, 512, 4), dtype=np.uint8)
     large[..., 3] = 255
@@ -134,7 +134,7 @@ def test_a_large_picture_and_a_small_one_in_the_first_frame(engine_id: str) -> N
     np.testing.assert_array_equal(got, large)
 
 
-def test_an_effect_on_nothing_changes_with_all_it_has(engine_id: str) -> None:
+def test_backdrop_effect_over_transparency_follows_its_properties(engine_id: str) -> None:
     """Where light comes through: box, opacity, corners, blend and ground, one after another."""
 
     def build(changes: int) -> np.ndarray:
@@ -171,7 +171,7 @@ def test_an_effect_on_nothing_changes_with_all_it_has(engine_id: str) -> None:
         np.testing.assert_array_equal(frame, build(number)[0], err_msg=str(number))
 
 
-def test_an_effect_on_nothing_takes_the_place_of_what_is_below(engine_id: str) -> None:
+def test_backdrop_effect_replaces_a_translucent_backdrop(engine_id: str) -> None:
     with Scene(8, 4, background="transparent") as scene:
         scene.add_overlay(color=(200, 40, 100, 128), size=(8, 4))
         scene.add_effect("invert", position=(4, 0), size=(4, 4))

@@ -50,7 +50,7 @@ def test_half_white_over_black_in_linear_light(engine_id):
         assert_near(pixels(scene), ground((188, 188, 188, 255), (4, 2)))
 
 
-def test_an_image_lies_where_it_is_told(engine_id):
+def test_position_of_an_image(engine_id):
     with Scene(30, 20, background="teal") as scene:
         scene.add_image(STAMP, position=(3, 5))
         want = ground((0, 128, 128, 255))
@@ -58,7 +58,7 @@ def test_an_image_lies_where_it_is_told(engine_id):
         assert_near(pixels(scene), want)
 
 
-def test_pictures_of_every_kind(engine_id, tmp_path):
+def test_types_of_images(engine_id, tmp_path):
     from PIL import Image
 
     path = tmp_path / "photo.png"
@@ -92,7 +92,7 @@ def test_pictures_of_every_kind(engine_id, tmp_path):
         assert not scene.textures.get("photo").in_use
 
 
-def test_an_image_is_a_copy(engine_id):
+def test_images_are_copied(engine_id):
     mine = PHOTO.copy()
     with Scene(30, 20) as scene:
         scene.add_image(mine)
@@ -104,7 +104,7 @@ def test_an_image_is_a_copy(engine_id):
         assert got[0, 0].tolist() == [255, 0, 0, 255]
 
 
-def test_z_and_then_insertion_decide_the_order(engine_id):
+def test_order_is_by_z_index_and_insertion(engine_id):
     with Scene(2, 2) as scene:
         first = scene.add_overlay(color="red")
         scene.add_overlay(color="lime")
@@ -143,7 +143,7 @@ def test_fit(engine_id):
         assert (got[:, 4:] == [0, 0, 0, 255]).all()
 
 
-def test_crop_and_sizes_left_out(engine_id):
+def test_crop_and_default_sizes(engine_id):
     with Scene(30, 20) as scene:
         node = scene.add_image(PHOTO, crop=(5, 4, 12, 8), position=(2, 3))
         want = ground()[..., :3]
@@ -166,7 +166,7 @@ def test_right_angles_are_exact(engine_id):
         np.testing.assert_array_equal(pixels(scene)[..., :3], want)
 
 
-def test_smaller_pictures_are_averaged(engine_id):
+def test_downscaling_averages(engine_id):
     fine = np.indices((16, 16)).sum(0) % 2 * np.uint8(255)
     with Scene(4, 4) as scene:
         scene.add_image(fine.astype(np.uint8), size=(4, 4))
@@ -197,7 +197,7 @@ def test_shapes(engine_id):
         assert got[0, 0] == 0
 
 
-def test_a_shadow_lies_below_its_node(engine_id):
+def test_shadow_is_below_its_node(engine_id):
     with Scene(40, 40, background="white") as scene:
         scene.add_overlay(color="red", position=(10, 10), size=(20, 20), shadow=(0, 6, 4, "black"))
         got = pixels(scene)
@@ -210,7 +210,7 @@ def test_a_shadow_lies_below_its_node(engine_id):
     assert abs(int(below[6]) - 128) <= 25  # half at the shadow's own edge
 
 
-def test_a_shadow_follows_alpha(engine_id):
+def test_shadow_follows_alpha(engine_id):
     """A disc with alpha has a round shadow, not that of its box; on nothing at all, too."""
     y, x = np.mgrid[:21, :21] - 10
     disc = np.zeros((21, 21, 4), np.uint8)
@@ -250,8 +250,8 @@ def test_blend_modes(engine_id, name):
         assert_near(pixels(scene)[..., :3], np.rint(want))
 
 
-def test_a_faded_node_fades_as_a_whole(engine_id):
-    """Below the border of a half transparent box its own colour does not show."""
+def test_node_fades_as_a_whole(engine_id):
+    """Below the border of a half transparent box its own color does not show."""
     with Scene(20, 20, background="black") as scene:
         scene.add_overlay(
             color="white", position=(4, 4), size=(12, 12), border=(3, "blue"), opacity=0.5
@@ -263,7 +263,7 @@ def test_a_faded_node_fades_as_a_whole(engine_id):
 
 
 # groups -------------------------------------------------------------------------------------------
-def test_a_group_moves_and_cuts(engine_id):
+def test_group_moves_and_clips(engine_id):
     with Scene(30, 20) as scene:
         group = scene.add_group(position=(4, 3), canvas=(10, 8))
         group.add_image(PHOTO, position=(-2, -1))
@@ -276,7 +276,7 @@ def test_a_group_moves_and_cuts(engine_id):
         np.testing.assert_array_equal(pixels(scene)[..., :3], want)
 
 
-def test_a_group_of_its_own_looks_like_a_flat_one(engine_id):
+def test_isolated_group_looks_like_a_flattened_one(engine_id):
     def made(**properties):
         with Scene(30, 20, background="teal") as scene:
             group = scene.add_group(position=(3, 2), canvas=(20, 15), **properties)
@@ -304,7 +304,7 @@ def test_nested_groups_keep_alpha(engine_id):
     assert (got[:, 2:] == 0).all()
 
 
-def test_a_group_blends_inside_before_it_blends_as_a_whole(engine_id):
+def test_group_blends_inside_first(engine_id):
     with Scene(4, 4, background="white") as scene:
         group = scene.add_group()
         group.add_overlay(color="#808080", size=(2, 4))
@@ -314,7 +314,7 @@ def test_a_group_blends_inside_before_it_blends_as_a_whole(engine_id):
     assert_near(got[0, 3], [128, 128, 128, 255])  # nothing below it in its group
 
 
-def test_a_group_is_scaled(engine_id):
+def test_scaled_group(engine_id):
     with Scene(16, 16) as scene:
         group = scene.add_group(canvas=(8, 8), size=(16, 16))
         group.add_overlay(color="white", position=(2, 2), size=(4, 4))
@@ -365,7 +365,7 @@ def test_text_over_a_picture(engine_id):
         assert abs(y - 20) < 5
 
 
-def test_text_is_set_again_only_when_it_changes(engine_id):
+def test_text_is_rendered_again_only_when_it_changes(engine_id):
     with Scene(60, 30) as scene:
         node = scene.add_text("Hi", size=16, shadow=(1, 1, 2, "red"))
         scene.render()
@@ -423,7 +423,7 @@ def test_pip(engine_id):
         assert other.box == (5, 5, 60, 40)
 
 
-def test_nodes_by_their_type(engine_id):
+def test_add_node(engine_id):
     with Scene(30, 20) as scene:
         scene.add_node("image", PHOTO, id="photo")
         scene.add_node("effect", "invert", input="photo")
@@ -452,7 +452,7 @@ def test_two_scenes_share_a_pool(engine_id):
 
 
 # mistakes ---------------------------------------------------------------------------------------
-def test_mistakes_are_refused_and_change_nothing():
+def test_invalid_arguments_change_nothing():
     with Scene(30, 20, device="reference") as scene:
         node = scene.add_image(PHOTO, id="photo")
         before = dict(node.property_values)
@@ -510,7 +510,7 @@ def test_mistakes_are_refused_and_change_nothing():
     scene.close()
 
 
-def test_a_misspelt_attribute_is_refused():
+def test_misspelled_attribute():
     with Scene(4, 4, device="reference") as scene:
         node = scene.add_overlay(color="red")
         with pytest.raises(AttributeError):
@@ -525,7 +525,7 @@ def test_a_misspelt_attribute_is_refused():
         assert effect.radius == 2
 
 
-def test_the_background_can_be_set(engine_id):
+def test_set_background(engine_id):
     with Scene(4, 4) as scene:
         scene.add_overlay(color="red", size=(1, 4))
         kept = scene.render()
@@ -536,20 +536,20 @@ def test_the_background_can_be_set(engine_id):
         assert np.asarray(kept)[0, 1].tolist() == [0, 0, 0, 255]
 
 
-def test_a_failing_animation_is_reported_and_stops_nothing(engine_id):
+def test_failing_animation_is_reported(engine_id):
     def fails():
-        raise OSError("told so")
+        raise OSError("on purpose")
 
     with Scene(4, 4, fps=10) as scene:
         node = scene.add_overlay(color="red")
         scene.add_animation(node, "opacity", 1, 0.5, 0.1, on_end=fails)
         for _ in range(3):
             got = pixels(scene)
-        assert "told so" in str(scene.errors["animation"])
+        assert "on purpose" in str(scene.errors["animation"])
         assert got[0, 0].tolist() == [128, 0, 0, 255]
 
 
-def test_a_picture_without_pixels_names_the_call():
+def test_empty_picture_is_refused():
     with Scene(8, 8, device="reference") as scene:
         with pytest.raises(ShapeError, match="add_image: image must be a picture with pixels"):
             scene.add_image(np.zeros((0, 4, 3), np.uint8))

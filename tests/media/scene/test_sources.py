@@ -43,7 +43,7 @@ def test_offset_speed_end(engine_id):
         assert reds(scene, 5) == [10, 20, 10, 20, 10]
 
 
-def test_a_source_that_dies_stops_nothing(engine_id):
+def test_failing_source_does_not_stop_the_scene(engine_id):
     with Scene(8, 6, fps=10) as scene:
         node = scene.add_video(counted(10, fail_at=3), fps=10)
         dot = scene.add_overlay(color="lime", position=(6, 0), size=(1, 1))
@@ -56,7 +56,7 @@ def test_a_source_that_dies_stops_nothing(engine_id):
         assert reds(scene, 1) == [0]
 
 
-def test_a_frame_that_cannot_be_shown_stops_nothing(engine_id):
+def test_invalid_frame_does_not_stop_the_scene(engine_id):
     frames = [plain(50), np.zeros((3, 3, 7), np.uint8), plain(70)]
     with Scene(8, 6, fps=10) as scene:
         node = scene.add_video(iter(frames), fps=10)
@@ -83,7 +83,7 @@ def test_video_in_every_format_and_size(engine_id):
         assert np.asarray(scene.render())[5, 7, 0] == 20
 
 
-def test_a_video_that_stands_still_is_not_drawn_again(engine_id):
+def test_still_video_is_not_drawn_again(engine_id):
     with Scene(8, 6, fps=60) as scene:
         scene.add_video([plain(1), plain(2), plain(3)], fps=10)
         for _ in range(18):
@@ -123,12 +123,12 @@ def test_subtitles(engine_id):
         ]  # fmt: skip
 
 
-def test_mistakes_about_video():
+def test_invalid_video_arguments():
     with Scene(8, 6, device="reference") as scene:
         with pytest.raises(FileNotFoundError):
             scene.add_video("nowhere.mp4")
         with pytest.raises(ParameterError):
-            scene.add_video([plain(1)], end="melt")
+            scene.add_video([plain(1)], end="fade")
         with pytest.raises(ParameterError, match="opacity"):
             scene.add_video([plain(1)], opacity=7)
         assert scene.nodes == {}

@@ -197,7 +197,7 @@ def test_kinds_of_pictures():
         np.testing.assert_array_equal(found[4], gray * 0 + 255)
 
 
-def test_frames_come_on_the_device(engine_id, dala_device):
+def test_frames_are_on_the_device(engine_id, dala_device):
     def frames():
         planes = np.full((6, 4), 126, np.uint8)
         planes[4:] = 128
@@ -238,7 +238,7 @@ def test_a_generator_that_fails(end, shown):
         assert source.errors == 1
 
 
-def test_one_that_fails_at_once():
+def test_source_that_fails_at_once():
     for stream in (failing(0), lambda: 1 // 0, lambda: iter(())):
         with open_source(stream) as source:
             assert source.size is None
@@ -247,7 +247,7 @@ def test_one_that_fails_at_once():
     assert source.errors == 0  # the last was only empty
 
 
-def test_a_loop_goes_on_after_a_failure():
+def test_loop_continues_after_a_failure():
     with open_source(lambda: failing(3), fps=10, loop=True) as source:
         seen = [number(source.at(n / 10)) for n in range(9)]
         assert seen == [0, 1, 2] * 3
@@ -257,7 +257,7 @@ def test_a_loop_goes_on_after_a_failure():
         assert source.at(5) is None
 
 
-def test_pictures_that_are_none_are_passed_over():
+def test_invalid_pictures_are_skipped():
     def stream():
         yield picture(0)
         yield "no picture"
@@ -280,7 +280,7 @@ def test_pictures_that_are_none_are_passed_over():
         assert (source.ended, source.errors) == (True, 100)
 
 
-def test_a_function_that_fails_now_and_then():
+def test_function_that_fails_sometimes():
     def draw(t):
         if t == 1:
             raise ValueError("not now")
@@ -347,7 +347,7 @@ def test_closing():
     source.close()
 
 
-def test_a_source_that_is_let_go_of_ends_its_thread():
+def test_collected_source_stops_its_thread():
     source = open_source(pictures(100))
     gone = weakref.ref(source)
     assert len(source_threads()) == 1
@@ -356,7 +356,7 @@ def test_a_source_that_is_let_go_of_ends_its_thread():
     assert gone() is None  # and the fixture waits for the thread
 
 
-def test_it_does_not_run_far_ahead():
+def test_few_pictures_are_read_ahead():
     made = []
 
     def stream():
@@ -385,7 +385,7 @@ def test_sources_are_counted():
 
 
 @pytest.mark.parametrize(
-    ("stream", "options", "said"),
+    ("stream", "options", "message"),
     [
         (pictures(1), {"loop": True}, "only once"),
         (iter([]), {"loop": True}, "only once"),
@@ -404,8 +404,8 @@ def test_sources_are_counted():
         (picture(0), {"patience": 0}, "patience must be above 0, got 0."),
     ],
 )
-def test_refusals(stream, options, said):
-    with pytest.raises(ParameterError, match=said):
+def test_invalid_arguments(stream, options, message):
+    with pytest.raises(ParameterError, match=message):
         open_source(stream, **options)
 
 

@@ -106,7 +106,7 @@ def test_offset_begins_it_later_or_earlier(clips):
         assert [number(source.at(t)) for t in (0, 0.04, 0.4)] == [50, 51, 59]
 
 
-def test_loops_without_end(clips):
+def test_endless_loop(clips):
     with open_source(clips / "a.mp4", loop=True) as source:
         seen = [number(source.at(n / RATE)) for n in range(3 * COUNT)]
         assert seen == [*range(COUNT)] * 3
@@ -116,7 +116,7 @@ def test_loops_without_end(clips):
         assert number(source.at(500 * 2.4 + 2)) == 50
 
 
-def test_a_reader_of_yours_stays_open(clips):
+def test_given_reader_stays_open(clips):
     with video.open(clips / "a.mp4") as reader:
         reader.seek(1)
         with open_source(reader) as source:  # time 0 is where the reader is
@@ -128,7 +128,7 @@ def test_a_reader_of_yours_stays_open(clips):
         assert number(next(reader)) == 0
 
 
-def test_a_reader_that_is_closed_under_it(clips):
+def test_reader_closed_by_the_caller(clips):
     reader = video.open(clips / "a.mp4")
     with open_source(reader) as source:
         assert number(source.at(0)) == 0
@@ -143,7 +143,7 @@ def test_generators_over_a_reader(clips):
         assert [number(source.at(n / RATE)) for n in range(20)] == [*range(20)]
 
 
-def test_damage_shows_what_there_is(clips):
+def test_damaged_video_shows_readable_frames(clips):
     with open_source(clips / "cut.ts") as source:
         last = number(source.at(9))
         assert 10 < last < 59
@@ -153,7 +153,7 @@ def test_damage_shows_what_there_is(clips):
         assert source.at(9) is None
 
 
-def test_what_cannot_be_opened(clips, tmp_path):
+def test_invalid_streams(clips, tmp_path):
     with pytest.raises(VideoNotFound):
         open_source(tmp_path / "none.mp4")
     (tmp_path / "text.mp4").write_text("no video")
@@ -239,7 +239,7 @@ def test_closing_a_live_source_that_is_silent(tmp_path, clips):
         sender.join()
 
 
-def test_it_keeps_no_frames(clips):
+def test_frames_are_released(clips):
     """A long loop holds a few frames, not all that were shown."""
     from dala import diagnostics
 

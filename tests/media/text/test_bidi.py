@@ -43,7 +43,7 @@ def test_levels(text: str, base: int, expected: list[int]) -> None:
     assert levels(text) == (base, expected)
 
 
-def test_a_told_direction_is_kept() -> None:
+def test_given_direction() -> None:
     assert levels("abc", "rtl") == (1, [2, 2, 2])
     assert levels("אב!", "ltr") == (0, [1, 1, 0])
     assert shown("אב!", "rtl") == "!בא"

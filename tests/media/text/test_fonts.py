@@ -47,13 +47,13 @@ def test_the_nearest_weight_is_taken_as_css_does(asked: int, given: int) -> None
     assert fonts.find("Source Sans Pro", weight=asked).weight == given
 
 
-def test_names_are_forgiving_about_case_and_spaces() -> None:
+def test_names_ignore_case_and_spaces() -> None:
     assert fonts.find("source sans pro") == fonts.find("SourceSansPro") == fonts.find(None)
     assert fonts.find("sans-serif").family == "Source Sans Pro"
     assert fonts.find("SourceSansPro-Black").weight == 900
 
 
-def test_heavier_weights_lay_more_ink() -> None:
+def test_heavier_weights_cover_more() -> None:
     found = [ink("Weight", weight=w) for w in ("light", "regular", "semibold", "bold", "black")]
     assert found == sorted(found)
     assert found[-1] > 1.5 * found[0]
@@ -69,7 +69,7 @@ def test_a_family_in_a_folder_is_found_by_its_name(folder: pathlib.Path) -> None
     assert found[0].path.endswith("some.ttf")
 
 
-def test_fonts_are_looked_for_again_on_request(folder: pathlib.Path) -> None:
+def test_refresh(folder: pathlib.Path) -> None:
     pixels = set_text("\U0001f40c", TextStyle(size=40)).pixels  # no bundled font has a snail
     dejavu = pathlib.Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
     if not dejavu.exists():
@@ -83,7 +83,7 @@ def test_fonts_are_looked_for_again_on_request(folder: pathlib.Path) -> None:
     assert not np.array_equal(smile, pixels)
 
 
-def test_what_a_scan_says_is_what_freetype_says() -> None:
+def test_scan_agrees_with_freetype() -> None:
     import freetype
 
     for file in (*fonts.bundled(), *fonts_scan.system_fonts()):
@@ -97,13 +97,13 @@ def test_what_a_scan_says_is_what_freetype_says() -> None:
             assert claimed or not face.get_char_index(ord(character))
 
 
-def test_a_path_is_opened_as_it_is() -> None:
+def test_font_by_path() -> None:
     bold = fonts.find("Source Sans Pro", weight=700).path
     assert ink("path", font=bold) == ink("path", weight="bold")
     assert ink("path", font=pathlib.Path(bold)) == ink("path", weight="bold")
 
 
-def test_a_missing_weight_or_slant_is_made_up() -> None:
+def test_bold_and_italic_are_synthesized() -> None:
     plain = set_text("HHH", TextStyle(font=REGULAR, size=60))
     bold = set_text("HHH", TextStyle(font=REGULAR, size=60, weight="bold"))
     slanted = set_text("l", TextStyle(font=REGULAR, size=60, italic=True))
@@ -120,7 +120,7 @@ def test_a_missing_weight_or_slant_is_made_up() -> None:
     assert abs(spread(upright.pixels)) < 1 < spread(slanted.pixels)
 
 
-def test_missing_letters_come_from_another_font() -> None:
+def test_fallback_for_missing_letters() -> None:
     pytest.importorskip("pymupdf_fonts")
     found = fonts.font_set(None, 400, False)
     assert found.face("a") is found.first
@@ -129,7 +129,7 @@ def test_missing_letters_come_from_another_font() -> None:
     assert fonts.font_set(None, 700, False).face("ب").file.weight == 700
 
 
-def test_a_fallback_does_not_depend_on_what_was_set_before() -> None:
+def test_fallback_does_not_depend_on_earlier_text() -> None:
     texts = ["☃", "א", "ب", "♞", "ก", "😀"]
     for order in (texts, texts[::-1]):
         fonts.refresh()
@@ -146,16 +146,16 @@ def test_a_tuple_of_fonts_is_tried_in_turn() -> None:
     assert [found.face(c).file.family for c in "aब"] == ["Source Sans Pro", "FiraGO"]
 
 
-def test_letters_of_no_font_show_the_box_of_the_first(folder: pathlib.Path) -> None:
+def test_replacement_box_for_unknown_letters(folder: pathlib.Path) -> None:
     box = set_text("\U0010fffd", TextStyle(size=40))
     assert np.array_equal(box.pixels, set_text("\U0010fffc", TextStyle(size=40)).pixels)
     assert box.pixels[..., 3].max() == 255
 
 
-def test_emoji_come_in_colour_where_a_font_has_them() -> None:
+def test_color_emoji() -> None:
     pytest.importorskip("uharfbuzz")
     if not any(f.color for f in fonts_scan.system_fonts()):
-        pytest.skip("no font in colour on this machine")
+        pytest.skip("no font in color on this machine")
     face = set_text("😀", TextStyle(size=64, color="blue")).pixels
     solid = face[face[..., 3] == 255][:, :3].astype(int)
     assert len(solid) > 1000
@@ -176,14 +176,14 @@ def test_variable_fonts_have_any_weight() -> None:
     assert len(set(found)) == 5
 
 
-def test_japanese_is_set_with_a_font_that_has_it() -> None:
+def test_japanese_uses_a_font_that_has_it() -> None:
     found = fonts.font_set(None, 400, False).face("漢")
     if not found.glyph("漢"):
         pytest.skip("no Japanese font on this machine")
     assert not np.array_equal(set_text("漢").pixels, set_text("字").pixels)
 
 
-def test_an_unknown_family_names_near_ones() -> None:
+def test_unknown_family_suggests_similar_ones() -> None:
     with pytest.raises(
         ParameterError, match=r"there is no family 'Sauce Sans Pro'.*'Source Sans Pro'"
     ):
@@ -191,12 +191,12 @@ def test_an_unknown_family_names_near_ones() -> None:
 
 
 @pytest.mark.parametrize("font", ["/nowhere/a.ttf", "nowhere.otf"])
-def test_a_missing_file_is_told(font: str) -> None:
+def test_missing_font_file(font: str) -> None:
     with pytest.raises(ParameterError, match="does not exist"):
         set_text("a", TextStyle(font=font))
 
 
-def test_a_folder_or_another_file_is_no_font(tmp_path: pathlib.Path) -> None:
+def test_file_that_is_not_a_font(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ParameterError, match="cannot be read"):
         set_text("a", TextStyle(font=tmp_path))
     other = tmp_path / "a.ttf"
@@ -205,7 +205,7 @@ def test_a_folder_or_another_file_is_no_font(tmp_path: pathlib.Path) -> None:
         set_text("a", TextStyle(font=other))
 
 
-def test_damaged_fonts_are_refused_or_set_and_never_worse(tmp_path: pathlib.Path) -> None:
+def test_damaged_fonts_never_crash(tmp_path: pathlib.Path) -> None:
     whole = pathlib.Path(REGULAR).read_bytes()
     dice = random.Random(7)
     refused = 0

@@ -15,7 +15,7 @@ image = pytest.importorskip("PIL.Image")
 
 
 @pytest.mark.parametrize("name", text_pictures.PAGES)
-def test_a_page_is_as_it_was(name: str) -> None:
+def test_page_matches_the_stored_picture(name: str) -> None:
     with image.open(text_pictures.FOLDER / f"{name}.png") as stored:
         expected = np.asarray(stored.convert("RGB")).astype(int)
     drawn = text_pictures.PAGES[name]().astype(int)

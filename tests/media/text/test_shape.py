@@ -66,7 +66,7 @@ def harfbuzz(text: str, font: str = "FiraGO", **properties: str) -> tuple[list[i
         "q\u0307x\u0308",
     ],
 )
-def test_words_are_what_harfbuzz_makes_of_them(text: str) -> None:
+def test_shaping_agrees_with_harfbuzz(text: str) -> None:
     found = line(text)
     expected, width = harfbuzz(text)
     assert glyphs(found) == expected
@@ -131,7 +131,7 @@ def test_marks_without_a_composed_letter_stand_over_theirs() -> None:
     assert abs(columns.mean() - letter.mean()) < 8
 
 
-def test_letter_spacing_parts_letters_and_ligatures() -> None:
+def test_letter_spacing_disables_ligatures() -> None:
     plain, wide = breaker(), breaker(spacing=5.0)
     (near,), (far,) = plain.lines("abc", None, 9), wide.lines("abc", None, 9)
     assert far.width == pytest.approx(near.width + 10, abs=0.01)
@@ -184,7 +184,7 @@ def unshaped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     text_wrap._shape_token.cache_clear()
 
 
-def test_without_the_shaper_letters_stand_one_after_another(unshaped: None) -> None:
+def test_without_harfbuzz_letters_are_placed_in_order(unshaped: None) -> None:
     face = fonts.font_set("FiraGO", 400, False).first
     found = line("fish")
     assert glyphs(found) == [face.glyph(one) for one in "fish"]
@@ -193,7 +193,7 @@ def test_without_the_shaper_letters_stand_one_after_another(unshaped: None) -> N
     assert found.width == pytest.approx((advances + kerned) * SIZE / face.upem, abs=0.01)
 
 
-def test_without_the_shaper_hebrew_still_runs_from_the_right(unshaped: None) -> None:
+def test_without_harfbuzz_hebrew_runs_from_the_right(unshaped: None) -> None:
     face = fonts.font_set("FiraGO", 400, False).first
     assert glyphs(line("(אב) 12")) == [face.glyph(one) for one in "12 (בא)"]
     with warnings.catch_warnings():
@@ -201,9 +201,11 @@ def test_without_the_shaper_hebrew_still_runs_from_the_right(unshaped: None) -> 
         set_text("שלום é ö", TextStyle(font="FiraGO"))
 
 
-def test_without_the_shaper_a_text_that_needs_it_is_told_once(unshaped: None) -> None:
-    with pytest.warns(UserWarning, match=r"ARABIC LETTER SEEN needs shaping.*dala\[text\]") as told:
+def test_without_harfbuzz_complex_text_warns_once(unshaped: None) -> None:
+    with pytest.warns(
+        UserWarning, match=r"ARABIC LETTER SEEN needs shaping.*dala\[text\]"
+    ) as reported:
         set_text("سلام नमस्ते", TextStyle())
     set_text("नमस्ते", TextStyle())  # a second warning would be an error
-    assert len(told) == 1
-    assert told[0].filename == __file__
+    assert len(reported) == 1
+    assert reported[0].filename == __file__

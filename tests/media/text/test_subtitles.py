@@ -73,7 +73,7 @@ def test_line_ends_and_encodings(
     assert load_subtitles(path.read_bytes()) == load_subtitles(text)
 
 
-def test_a_file_in_another_encoding_is_read_and_told() -> None:
+def test_other_encodings_warn() -> None:
     data = "1\n00:00:01,000 --> 00:00:02,000\ncafé “x”\n".encode("cp1252")
     with pytest.warns(UserWarning, match=r"line 3: not UTF-8; .* Windows-1252"):
         assert load_subtitles(data)[0].text == "café “x”"
@@ -81,7 +81,7 @@ def test_a_file_in_another_encoding_is_read_and_told() -> None:
         assert load_subtitles(data.replace(b"caf", b"\x81"))[0].text == "\x81é \x93x\x94"
 
 
-def test_tags_are_taken_out_and_other_brackets_left() -> None:
+def test_tags_are_removed() -> None:
     def read(text: str) -> Cue:
         return load_subtitles(f"00:00:01,000 --> 00:00:02,000\n{text}\n")[0]
 
@@ -118,23 +118,23 @@ def test_times_as_they_are_written(time: str, seconds: float) -> None:
         ("just words", 5, "'just words'"),
     ],
 )
-def test_malformed_cues_are_left_out_with_a_warning(block: str, line: int, reason: str) -> None:
+def test_malformed_cues_are_skipped_with_a_warning(block: str, line: int, reason: str) -> None:
     good = "1\n00:00:01,000 --> 00:00:02,000\na\n"
-    with pytest.warns(UserWarning, match=rf"line {line}: .*{reason}.*skipped") as told:
+    with pytest.warns(UserWarning, match=rf"line {line}: .*{reason}.*skipped") as reported:
         found = load_subtitles(f"{good}\n{block}\n\n{good}")
     assert [cue.text for cue in found] == ["a", "a"]
-    assert len(told) == 1
-    assert told[0].filename == __file__
+    assert len(reported) == 1
+    assert reported[0].filename == __file__
 
 
-def test_missing_blank_lines_and_numbers_do_no_harm() -> None:
+def test_missing_blank_lines_and_numbers() -> None:
     text = "00:00:01,000 --> 00:00:02,000\na\n2\n00:00:03,000 --> 00:00:04,000\nb\n5\n"
     assert [cue.text for cue in load_subtitles(text)] == ["a", "b\n5"]
     assert load_subtitles("00:00:01,000 --> 00:00:02,000\n\n") == []
     assert load_subtitles("WEBVTT\n") == load_subtitles("\n") == load_subtitles(b"") == []
 
 
-def test_what_is_no_subtitles_is_refused(tmp_path: pathlib.Path) -> None:
+def test_invalid_subtitles(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ParameterError, match="cannot be read"):
         load_subtitles(tmp_path / "none.srt")
     with pytest.raises(ParameterError, match="cannot be read"):
@@ -179,7 +179,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert all(0 <= cue.start < cue.end and cue.text for cue in found)
 
 
-def test_what_cannot_be_written_is_refused() -> None:
+def test_invalid_cues_are_refused() -> None:
     with pytest.raises(ParameterError, match="'srt' or 'vtt', got 'ass'"):
         format_subtitles([], "ass")
     with pytest.raises(ParameterError, match="cue 1 must have 0 <= start < end, got 2 to 1"):

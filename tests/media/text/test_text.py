@@ -18,6 +18,7 @@ from dala.media.text import glyphs as text_glyphs
 from dala.media.text import painting as text_paint
 from dala.media.text import text as text_module
 from dala.media.text.fonts import faces as fonts
+from dala.media.text.fonts.freetype import freetype
 from dala.media.text.glyphs import GlyphAtlas, GlyphStyle
 from dala.media.text.text import TextStyle, atlas_report, clean, set_text
 
@@ -38,7 +39,7 @@ def extent(mask: np.ndarray, axis: int, over: int = 127) -> tuple[int, int]:
 # where things lie -------------------------------------------------------------------------------
 
 
-def test_a_line_is_as_wide_as_its_letters_and_as_high_as_told() -> None:
+def test_size_of_a_line() -> None:
     picture = set_text("Hxp", TextStyle(size=50, line_height=1.5))
     assert picture.box[1] == 75
     assert picture.pixels.shape == (picture.height, picture.width, 4)
@@ -48,7 +49,7 @@ def test_a_line_is_as_wide_as_its_letters_and_as_high_as_told() -> None:
     assert extent(picture.pixels[..., 3], 0)[1] > picture.baseline + 5  # the p goes below
 
 
-def test_newlines_of_all_kinds_begin_lines() -> None:
+def test_newlines() -> None:
     for newline in ("\n", "\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"):
         assert set_text(f"a{newline}b").lines == ("a", "b")
     assert set_text("\na\n").lines == ("", "a", "")
@@ -70,13 +71,13 @@ def test_lines_are_aligned_in_their_box(align: str, share: float) -> None:
     assert first == pytest.approx(alone[0] + share * room, abs=1)
 
 
-def test_start_and_end_go_by_the_direction() -> None:
+def test_start_and_end_follow_the_direction() -> None:
     for text, sides in (("abc", ("left", "right")), ("אבג", ("right", "left"))):
         for align, side in zip(("start", "end"), sides, strict=True):
             expected = alpha(text, width=200, align=side)
             assert np.array_equal(alpha(text, width=200, align=align), expected)
-    told = alpha("abc", width=200, align="start", direction="rtl")
-    assert np.array_equal(told, alpha("abc", width=200, align="right"))
+    found = alpha("abc", width=200, align="start", direction="rtl")
+    assert np.array_equal(found, alpha("abc", width=200, align="right"))
 
 
 def test_justified_lines_reach_both_edges_but_the_last() -> None:
@@ -101,7 +102,7 @@ WORDS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(WORDS, st.integers(20, 300))
-def test_wrapped_lines_fit_and_say_the_same(words: list[str], width: int) -> None:
+def test_wrapped_lines_fit_and_keep_the_text(words: list[str], width: int) -> None:
     text = " ".join(words)
     style = TextStyle(size=20, width=width)
     picture = set_text(text, style)
@@ -127,7 +128,7 @@ def test_a_soft_hyphen_shows_where_a_line_breaks() -> None:
     assert np.array_equal(broken.pixels, expected.pixels)
 
 
-def test_letters_may_be_closer_than_none() -> None:
+def test_negative_letter_spacing() -> None:
     crowded = set_text("a bb ccc", TextStyle(size=20, width=30, letter_spacing=-1000))
     assert "".join(crowded.lines).replace(" ", "") == "abbccc"
     tight, plain = (set_text("abc", TextStyle(letter_spacing=n)).box[0] for n in (-2, 0))
@@ -143,7 +144,7 @@ def test_padding_moves_the_text_and_grows_the_box() -> None:
     assert set_text("Hg", TextStyle(padding=(4, 6))).box == (plain.box[0] + 8, plain.box[1] + 12)
 
 
-def test_what_does_not_fit_is_cut_or_ends_in_an_ellipsis() -> None:
+def test_overflow() -> None:
     words = "one two three four five six seven"
     cut = set_text(words, TextStyle(size=20, width=80, height=60))
     assert cut.pixels.shape[:2] == (60, 80)
@@ -159,7 +160,7 @@ def test_what_does_not_fit_is_cut_or_ends_in_an_ellipsis() -> None:
     assert set_text(words, fits).lines == whole.lines
 
 
-def test_nothing_to_show_is_a_picture_of_nothing() -> None:
+def test_empty_text() -> None:
     for text in ("", " ", "\u200b", "\x00"):
         picture = set_text(text)
         assert picture.pixels.shape[0] == 39
@@ -167,7 +168,7 @@ def test_nothing_to_show_is_a_picture_of_nothing() -> None:
 
 
 @pytest.mark.parametrize("subpixel", [False, True])
-def test_letters_stand_at_whole_pixels_on_request(subpixel: bool) -> None:
+def test_subpixel_false(subpixel: bool) -> None:
     mask = alpha("iiiiiiii", size=21, subpixel=subpixel)
     inked = (mask > 0).any(axis=0)
     (starts,) = np.nonzero(inked & ~np.r_[False, inked[:-1]])
@@ -212,15 +213,15 @@ def test_edges_look_as_if_blended_in_linear_light(color: str, behind: int) -> No
     assert np.abs(shown - 255 * text_paint.to_srgb(light)).max() < 1.5
 
 
-def test_colour_is_the_same_in_every_pixel_and_alpha_multiplies() -> None:
-    pixels = set_text("Colour", TextStyle(color=(10, 200, 90, 128))).pixels
+def test_color_is_constant_and_alpha_multiplies() -> None:
+    pixels = set_text("Color", TextStyle(color=(10, 200, 90, 128))).pixels
     assert set(map(tuple, pixels[pixels[..., 3] > 0][:, :3])) == {(10, 200, 90)}
     assert pixels[..., 3].max() == 128
     assert not pixels[pixels[..., 3] == 0].any()
 
 
 @pytest.mark.parametrize("width", [1, 2.5, 8])
-def test_an_outline_reaches_as_far_as_told(width: float) -> None:
+def test_width_of_the_outline(width: float) -> None:
     plain = set_text("O", TextStyle(size=60, blend="linear"))
     lined = set_text(
         "O", TextStyle(size=60, outline_width=width, outline_color="red", blend="linear")
@@ -268,14 +269,14 @@ def test_a_shadow_is_the_letters_blurred_and_moved() -> None:
     assert max(edges[0].max(), edges[-1].max(), edges[:, 0].max(), edges[:, -1].max()) <= 2
 
 
-def test_a_shadow_may_stand_between_pixels() -> None:
+def test_shadow_at_fractions_of_a_pixel() -> None:
     found = set_text("I", TextStyle(size=60, color="transparent", shadow=(2.5, 0, 0, "black")))
     expected = (moved("I", 2, 0, found) + moved("I", 3, 0, found)) / 2
     assert expected.max() == 255
     assert np.abs(found.pixels[..., 3] - expected).max() <= 1
 
 
-def test_a_background_fills_the_box_with_round_corners() -> None:
+def test_background_with_rounded_corners() -> None:
     style = TextStyle(size=30, background="#11223380", padding=20, radius=12, color="transparent")
     picture = set_text("box", style)
     mask = picture.pixels[..., 3].astype(int)
@@ -357,7 +358,7 @@ def test_the_atlas_draws_a_glyph_once_and_keeps_to_its_budget() -> None:
     assert (small.report().bytes, small.report().masks) == (0, 0)
 
 
-def test_letters_set_before_are_not_drawn_again() -> None:
+def test_cached_letters_are_not_rendered_again() -> None:
     style = TextStyle(size=37)
     set_text("0123456789:", style)
     for number in range(30):  # every letter at every quarter
@@ -369,7 +370,7 @@ def test_letters_set_before_are_not_drawn_again() -> None:
     assert after.hits == before.hits + 9
 
 
-def test_threads_get_what_one_gets() -> None:
+def test_threads() -> None:
     texts = [f"thread {n} of many, {n * 37} words" for n in range(24)]
     styles = [TextStyle(size=s, outline_width=o) for s, o in ((19, 0), (23, 2), (31, 0))]
     text_glyphs.atlas.clear()
@@ -428,7 +429,7 @@ def test_threads_get_what_one_gets() -> None:
         ("letter_spacing", float("inf"), "letter_spacing"),
     ],
 )
-def test_a_style_that_cannot_be_is_refused(field: str, value: Any, words: str) -> None:
+def test_invalid_styles(field: str, value: Any, words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         TextStyle(**{field: value})
 
@@ -441,7 +442,7 @@ def test_padding_leaves_room_for_text() -> None:
 
 
 @pytest.mark.parametrize("field", ["color", "outline_color", "background"])
-def test_a_colour_that_is_none_is_refused(field: str) -> None:
+def test_invalid_colors(field: str) -> None:
     with pytest.raises(
         ColorError, match=f"TextStyle: {field} must be .*, got 'redd'. Did you mean 'red'"
     ):
@@ -450,14 +451,14 @@ def test_a_colour_that_is_none_is_refused(field: str) -> None:
         TextStyle(shadow=(1, 1, 1, "redd"))
 
 
-def test_lists_do_as_tuples() -> None:
+def test_lists_become_tuples() -> None:
     style = TextStyle(color=[1, 2, 3], padding=[4, 5], shadow=[1, 2, 3, [4, 5, 6]])  # type: ignore[arg-type]
     assert style == TextStyle(color=(1, 2, 3), padding=(4, 5), shadow=(1, 2, 3, (4, 5, 6)))
     assert hash(style)
     assert dataclasses.replace(style, size=20).padding == (4, 5)
 
 
-def test_what_is_no_text_or_too_much_is_refused() -> None:
+def test_invalid_text() -> None:
     with pytest.raises(DtypeError, match=r"text must be a str, got 3. Use str\(value\)"):
         set_text(3)  # type: ignore[arg-type]
     with pytest.raises(DtypeError, match=r"style must be a TextStyle, got \{\}"):
@@ -474,17 +475,17 @@ def test_what_is_no_text_or_too_much_is_refused() -> None:
     assert set_text("x" * 50_000, style).box == (100, 60)
 
 
-def test_missing_packages_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fonts, "_family", lambda name: [])
     monkeypatch.setattr(fonts.fonts_scan, "system_fonts", tuple)
     with pytest.raises(MissingPackage, match=r"no font on this machine.*pip install dala\[media\]"):
         fonts.find(None)
     monkeypatch.setitem(sys.modules, "freetype", None)
     with pytest.raises(MissingPackage, match=r"freetype-py.*pip install dala\[media\]"):
-        fonts.freetype()
+        freetype()
 
 
-def test_control_characters_and_half_characters_are_mended() -> None:
+def test_control_characters_and_surrogates() -> None:
     assert clean("a\tb\x00\x07\x1b\x7f\x9fc") == "a    bc"
     assert clean("\ud800x\udfff") == "\ufffdx\ufffd"
     assert np.array_equal(set_text("a\ud83d").pixels, set_text("a\ufffd").pixels)
@@ -494,7 +495,7 @@ def test_control_characters_and_half_characters_are_mended() -> None:
 @pytest.mark.filterwarnings("ignore:set_text.*needs shaping")
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=30), st.none() | st.integers(10, 200), st.sampled_from(("auto", "rtl")))
-def test_any_text_is_set(text: str, width: int | None, direction: str) -> None:
+def test_any_text_renders(text: str, width: int | None, direction: str) -> None:
     picture = set_text(text, TextStyle(size=14, width=width, direction=direction))
     assert picture.pixels.dtype == np.uint8
     assert picture.pixels.shape[0] >= 16

@@ -19,6 +19,7 @@ import numpy as np
 from dala.errors import ParameterError
 from dala.media.text.fonts import faces as fonts
 from dala.media.text.fonts.faces import FontFace
+from dala.media.text.fonts.freetype import freetype
 from dala.typing import NDArray
 
 #: Horizontal glyph positions per pixel.
@@ -130,7 +131,7 @@ def draw(style: GlyphStyle, glyph: int, quarter: int) -> Mask:
     Raises:
         ParameterError: the font's data of this glyph is damaged.
     """
-    ft = fonts.freetype()
+    ft = freetype()
     with fonts.lock:
         try:
             return _draw(ft, style, glyph, quarter)
