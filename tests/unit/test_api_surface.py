@@ -437,3 +437,19 @@ def test_built_in_kernels():
 def test_submodules_do_not_hide_the_calls_of_their_name():
     for name in ("buffer", "kernel", "kernels", "pipeline"):
         assert callable(getattr(compute, name))
+
+
+def test_elementwise_calls_return_their_output():
+    with dala.device("reference"):
+        a, b = compute.buffer([[4.0, 2.0]]), compute.buffer([[2.0, 1.0]])
+        for name in ("add", "subtract", "multiply", "divide"):
+            call, out = getattr(compute, name), compute.buffer_zeros((1, 2))
+            assert call(a, b, out) is out
+            assert call(a, b).read_list() == out.read_list()
+        for name in ("relu", "sigmoid", "tanh", "softmax"):
+            call, out = getattr(compute, name), compute.buffer_zeros((1, 2))
+            assert call(a, out) is out
+            assert call(a).read_list() == out.read_list()
+        assert compute.scale(a, 10).read_list() == [40.0, 20.0]
+        assert compute.matmul(a, compute.buffer([[1.0], [2.0]])).read_list() == [8.0]
+        assert a.ref is a

@@ -42,7 +42,8 @@ class Chain(Pass):
         found: tuple[int | float, ...] = ()
         for node in self.nodes:
             if node.program is not None:
-                found += node.values
+                for stage in node.stages:
+                    found += stage.values
         return found
 
     def rebind(self, old: Buffer, new: Buffer) -> None:

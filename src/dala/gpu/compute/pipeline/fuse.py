@@ -8,6 +8,7 @@ engine has no faster way to run the two in step. Barriers are never crossed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -119,6 +120,12 @@ class Pass:
         """Run the pass."""
         if self.op != "barrier":
             self.freeze(engine)()
+
+    def run_timed(self, engine: Engine) -> float:
+        """Run the pass and return its seconds."""
+        start = time.perf_counter()
+        self.run(engine)
+        return time.perf_counter() - start
 
     def freeze(self, engine: Engine) -> Callable[[], None]:
         """Return a function that runs the pass with its present buffers and parameters."""

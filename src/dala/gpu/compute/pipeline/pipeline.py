@@ -261,22 +261,27 @@ class Pipeline(Closing):
             return
         for node in nodes:
             node.check()
-        if engine.queued and not profile:
-            if len(nodes) == 1:
-                nodes[0].run(engine)
-                return
+        if not engine.queued:
+            self._seconds = [item.run_timed(engine) for item in nodes]
+        elif profile:
+            self._profile(nodes, engine)
+        elif len(nodes) == 1:
+            nodes[0].run(engine)
+        else:
             with engine.batched():
-                for node in nodes:
-                    node.run(engine)
-            return
+                for item in nodes:
+                    item.run(engine)
+
+    def _profile(self, nodes: list[Pass], engine: Engine) -> None:
+        """Run passes on a device with its own queue, measure each, and wait for the end."""
         with engine.profile() as times:
             seconds = []
-            for node in nodes:
+            for item in nodes:
                 start = time.perf_counter()
-                node.run(engine)
+                item.run(engine)
                 if times is not None:
                     times.mark()
-                elif engine.queued:
+                else:
                     engine.synchronize()
                 seconds.append(time.perf_counter() - start)
         self._seconds = seconds if times is None else times.passes
