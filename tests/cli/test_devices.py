@@ -30,9 +30,9 @@ def test_info_of_one_device(capsys, device):
 @pytest.mark.parametrize("device", HERE)
 def test_doctor_tests_a_device(capsys, device):
     assert main(["doctor", "--device", device, "--json"]) == 0
-    tested = json.loads(capsys.readouterr().out)["tested"]
+    tested = json.loads(capsys.readouterr().out)["tried"]
     assert (tested["device"], tested["ok"]) == (device, True)
-    assert tested["result"].startswith("filters correctly")
+    assert tested["what"].startswith("filters correctly")
 
 
 def test_doctor_reports_wrong_results(capsys, monkeypatch):

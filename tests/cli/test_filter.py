@@ -200,7 +200,9 @@ def test_path_errors(source, tmp_path, capsys):
     assert "there is no folder" in fails(capsys, source, tmp_path / "x" / "out.png", "--sepia")
     assert "name of a video" in fails(capsys, source, tmp_path / "out.mp4", "--sepia")
     assert "looks like a file" in fails(capsys, f"{tmp_path}/*.png", out, "--sepia")
-    assert "Pillow writes no '.xyz'" in fails(capsys, source, tmp_path / "out.xyz", "--sepia")
+    assert "Pillow cannot write '.xyz' files" in fails(
+        capsys, source, tmp_path / "out.xyz", "--sepia"
+    )
     assert source.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.png", "same.png"]
 

@@ -10,15 +10,20 @@ import argparse
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
 
 if TYPE_CHECKING:
     from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
+    from dala.media.filters.plans import FilterValue
+    from dala.typing import NDArray
 
 #: A filter: its name and its parameters.
-Link: TypeAlias = tuple[str, dict[str, Any]]
+Link: TypeAlias = "tuple[str, dict[str, FilterValue]]"
+
+#: A value of a JSON document.
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 #: Short names of options.
 SHORT: Final = {"lut": "lut_apply"}
@@ -157,7 +162,7 @@ def parse(name: str, text: str) -> Link:
         text = text if text.startswith("lut=") else f"lut={text}"
         name = SHORT[name]
     known = params(name)
-    given: dict[str, Any] = {}
+    given: dict[str, FilterValue] = {}
     for part in filter(None, text.split(",")):
         key, equals, value = part.partition("=")
         if not equals and not given and known and _number(part) is not None:
@@ -189,7 +194,7 @@ def _number(text: str) -> int | float | None:
     return None
 
 
-def _value(name: str, p: FilterParam, text: str) -> Any:
+def _value(name: str, p: FilterParam, text: str) -> FilterValue:
     if p.name == "size":
         sides = [int(s) if s.isdecimal() else 0 for s in text.split("x")]
         if len(sides) != 2 or not all(sides):
@@ -199,8 +204,9 @@ def _value(name: str, p: FilterParam, text: str) -> Any:
         return sides[1], sides[0]
     if p.type in FILES:
         return Path(text)
-    numbers = [_number(part) for part in text.split(":")]
-    if None not in numbers:
+    parts = [_number(part) for part in text.split(":")]
+    numbers = [number for number in parts if number is not None]
+    if len(numbers) == len(parts):
         if p.type == "points":
             if len(numbers) % 2:
                 raise ParameterError.invalid(
@@ -237,7 +243,7 @@ def load(chain: Sequence[Link], max_pixels: int) -> list[Link]:
     return loaded
 
 
-def _loaded(name: str, key: str, value: Any, max_pixels: int) -> Any:
+def _loaded(name: str, key: str, value: FilterValue, max_pixels: int) -> FilterValue:
     if not isinstance(value, Path):
         return value
     if not value.is_file():
@@ -251,7 +257,8 @@ def _loaded(name: str, key: str, value: Any, max_pixels: int) -> Any:
         import numpy as np
 
         try:
-            return np.load(value, allow_pickle=False)
+            loaded: NDArray = np.load(value, allow_pickle=False)
+            return loaded
         except (ValueError, EOFError, OSError) as error:
             raise ParameterError(
                 f"--{name}: {key}={value} cannot be read by numpy.load: {error}"
@@ -259,9 +266,14 @@ def _loaded(name: str, key: str, value: Any, max_pixels: int) -> Any:
     return value
 
 
-def as_json(chain: Sequence[Link]) -> list[dict[str, Any]]:
+def as_json(chain: Sequence[Link]) -> list[dict[str, Json]]:
     """Return the chain as it is printed with ``--json``."""
     return [
-        {"filter": name, **{k: str(v) if isinstance(v, Path) else v for k, v in given.items()}}
+        {"filter": name, **{key: _json(value) for key, value in given.items()}}
         for name, given in chain
     ]
+
+
+def _json(value: FilterValue) -> Json:
+    """Return a parsed parameter as JSON: a number, a word, a list or a path."""
+    return str(value) if isinstance(value, Path) else cast("Json", value)

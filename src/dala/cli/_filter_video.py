@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from dala.cli import _chain as chain
 from dala.cli import _inputs as inputs
@@ -28,7 +28,13 @@ _DECODERS: Final = 4
 _CENTERED: Final = ("mjpeg", "mpeg1video", "ljpeg")
 
 
-def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, Any], str, float]:
+#: A filtered file; ``frames`` for a video.
+Made = TypedDict(
+    "Made", {"in": str, "out": str, "width": int, "height": int, "frames": NotRequired[int]}
+)
+
+
+def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, float]:
     """Filter a video.
 
     The decodable frames of a damaged video are filtered and saved.
@@ -59,7 +65,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, dict[str, A
             out, fps=source.fps, codec=args.codec, audio_from=sound, options=options,
             device=args.device, pixel_aspect=_aspect(source, first),
         ) as sink:  # fmt: skip
-            made = {"in": name, "out": out, "width": first.width, "height": first.height}
+            made: Made = {"in": name, "out": out, "width": first.width, "height": first.height}
             frame: Frame | None = first
             del first  # a frame that is referenced keeps its memory from being reused
             while frame is not None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dala.cli import _inputs as inputs
+from dala.cli._chain import Json
 from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
 from dala.media.progress import Progress
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
     from dala.ml.model import Model
+    from dala.ml.results import Detection, Keypoint
 
 #: Functions from a result to its JSON form, and to its printed form.
-Facts = Callable[[Any], Any]
-Text = Callable[[Any], str]
+Facts: TypeAlias = "Callable[[Any], Json]"
+Text: TypeAlias = Callable[[Any], str]
 
 
 def add_common(parser: argparse.ArgumentParser, model: str, video: bool = True) -> None:
@@ -80,7 +82,7 @@ def run(
     facts: Facts,
     tasks: tuple[str, ...],
     text: Text = str,
-    **options: Any,
+    **options: float,
 ) -> int:
     """Run a model on the pictures or the video; print the results, and draw them with --out."""
     import dala
@@ -101,8 +103,8 @@ def run(
 
 
 def _pictures(
-    args: argparse.Namespace, model: Model[Any], facts: Facts, text: Text, options: dict[str, Any]
-) -> dict[str, Any]:
+    args: argparse.Namespace, model: Model[Any], facts: Facts, text: Text, options: dict[str, float]
+) -> dict[str, Json]:
     from dala.media.files import load, store
 
     sources, many = inputs.expand(args.paths)
@@ -115,7 +117,7 @@ def _pictures(
         inputs.refuse_overwriting(sources, targets)
         if many:
             Path(out).mkdir(parents=True, exist_ok=True)
-    found = []
+    found: list[dict[str, Json]] = []
     for k, source in enumerate(sources):
         image = load(source, 1 << 27)
         pixels = _pixels(image)
@@ -127,7 +129,7 @@ def _pictures(
         if targets:
             store(targets[k], result.draw(pixels), {})
             found[-1]["out"] = str(targets[k])
-    return {"results": found}
+    return {"results": [*found]}
 
 
 def _pixels(image: PillowImage) -> NDArray:
@@ -138,8 +140,8 @@ def _pixels(image: PillowImage) -> NDArray:
 
 
 def _video(
-    args: argparse.Namespace, model: Model[Any], facts: Facts, text: Text, options: dict[str, Any]
-) -> dict[str, Any]:
+    args: argparse.Namespace, model: Model[Any], facts: Facts, text: Text, options: dict[str, float]
+) -> dict[str, Json]:
     from dala.media import video
 
     name, out = args.paths[0], getattr(args, "out", None)
@@ -147,7 +149,7 @@ def _video(
         raise ParameterError(f"--out must be a video such as out.mp4, as {name!r} is, got {out!r}.")
     if out and "://" not in name:
         inputs.refuse_overwriting([Path(name)], [Path(out)])
-    found = []
+    found: list[dict[str, Json]] = []
     with (
         video.open(name, policy="every") as source,
         Progress(source.frames, "frames") as progress,
@@ -172,23 +174,25 @@ def _video(
                 pass
     if out and not args.json:
         print(f"{out}: {len(found)} frames, {len(found) / progress.seconds:.1f} fps")
-    return {"in": name, "out": out, "frames": found}
+    return {"in": name, "out": out, "frames": [*found]}
 
 
-def box_facts(found: Any) -> list[dict[str, Any]]:
+def box_facts(found: Iterable[Detection]) -> Json:
     """Return the JSON form of detections and faces."""
+    from dala.ml.results import Face
+
     return [
         {
             "label": d.label,
             "score": round(d.score, 4),
             "box": [round(n, 1) for n in d.box],
-            **({"keypoints": point_facts(d.keypoints)} if hasattr(d, "keypoints") else {}),
+            **({"keypoints": point_facts(d.keypoints)} if isinstance(d, Face) else {}),
         }
         for d in found
     ]
 
 
-def point_facts(points: Any) -> list[dict[str, Any]]:
+def point_facts(points: Iterable[Keypoint]) -> Json:
     """Return the JSON form of keypoints."""
     return [
         {"name": p.name, "x": round(p.x, 1), "y": round(p.y, 1), "score": round(p.score, 4)}

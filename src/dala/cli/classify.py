@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dala.cli import _inference as inference
+from dala.cli._chain import Json
 from dala.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dala.ml.results import Scores
 
 EXAMPLES: Final = """\
 examples:
@@ -28,13 +32,13 @@ def run(args: argparse.Namespace) -> int:
     if args.top < 1:
         raise ParameterError(f"--top must be at least 1, got {args.top}.")
 
-    def facts(scores: Any) -> list[dict[str, Any]]:
+    def facts(scores: Scores) -> Json:
         return [
             {"label": c.label, "index": c.index, "probability": round(c.probability, 4)}
             for c in scores.top(args.top)
         ]
 
-    def text(scores: Any) -> str:
+    def text(scores: Scores) -> str:
         return "\n".join(map(str, scores.top(args.top)))
 
     return inference.run(args, facts, ("classify",), text)

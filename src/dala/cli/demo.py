@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
             f"{made['seconds']:.1f} s, {made['fps']:.0f} fps drawn, filtered, composed and encoded"
         )
     elif made:
-        print(f"video    skipped: {made['skipped']}")
+        print(f"video    skipped: {made['left_out']}")
     print(f"look     dala view {made.get('path') or path}")
     return 0
 
@@ -102,7 +102,7 @@ def _video(args: argparse.Namespace) -> dict[str, Any]:
     try:
         sink = video.write(path, fps=RATE)
     except MissingPackage:
-        return {"skipped": "it needs PyAV: pip install 'dala[media]'."}
+        return {"left_out": "it needs PyAV: pip install 'dala[media]'."}
     with sink:
         seconds = write_frames(sink, width, height, count)
     return {

@@ -30,12 +30,12 @@ def run(args: argparse.Namespace) -> int:
     report = doctor()
     tested = _test_device(args.device) if args.device else None
     if args.json:
-        extra = {} if tested is None else {"tested": tested}
+        extra = {} if tested is None else {"tried": tested}
         print(json.dumps({**report.as_dict(), **extra}, indent=2))
     else:
         print(report)
         if tested is not None:
-            print(f"{tested['device']}: {tested['result']}")
+            print(f"{tested['device']}: {tested['what']}")
     fine = report.ok and (tested is None or tested["ok"])
     return 1 if args.strict and not fine else 0
 
@@ -61,8 +61,8 @@ def _test_device(device: str) -> dict[str, Any]:
             made, named = own.process(picture, filters), own.device
             difference = int(np.abs(made.astype(int) - reference.process(picture, filters)).max())
     except DalaError as error:
-        return {"device": device, "ok": False, "result": str(error)}
+        return {"device": device, "ok": False, "what": str(error)}
     fine = difference <= 3  # each of the three stages may round up or down
     verdict = "filters correctly" if fine else "filters INCORRECTLY"
     result = f"{verdict}: at most {difference} of 255 from the definition"
-    return {"device": named, "ok": fine, "result": result}
+    return {"device": named, "ok": fine, "what": result}

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from dala.cli import _arguments as arguments
 from dala.cli import _chain as chain
@@ -40,6 +40,21 @@ _QUALITY: Final = 92
 #: Formats with 16 bits.
 _DEEP: Final = (".png", ".tif", ".tiff")
 _LOSSY: Final = (".jpg", ".jpeg", ".webp", ".avif")
+
+
+#: A filtered file, and one that failed.
+Made = filter_video.Made
+Failed = TypedDict("Failed", {"in": str, "error": str})
+
+
+class Report(TypedDict):
+    """The report that --json prints."""
+
+    device: str
+    filters: list[dict[str, chain.Json]]
+    made: list[Made]
+    failed: list[Failed]
+    seconds: float
 
 
 #: Options that are not filters.
@@ -95,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
                 report = _pictures(args, names, out)
     except Stopped as stopped:
         return 128 + stopped.number
-    failed: list[dict[str, str]] = report["failed"]
+    failed = report["failed"]
     if args.json:
         print(json.dumps(report, indent=2))
     else:
@@ -105,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     return 2 if failed else 0
 
 
-def _summary(report: dict[str, Any], out: str) -> str:
+def _summary(report: Report, out: str) -> str:
     made, seconds = report["made"], report["seconds"]
     where = f"on {report['device']}"
     if len(made) == 1 and (not report["failed"] or "frames" in made[0]):
@@ -119,13 +134,13 @@ def _summary(report: dict[str, Any], out: str) -> str:
     return f"{out}: {len(made)} pictures in {seconds:.1f} s{missed} {where}"
 
 
-def _video(args: argparse.Namespace, name: str, out: str) -> dict[str, Any]:
+def _video(args: argparse.Namespace, name: str, out: str) -> Report:
     device, made, wrong, seconds = filter_video.run(args, name, out)
     return _report(args, device, [made], [{"in": name, "error": wrong}] if wrong else [], seconds)
 
 
 # pictures ---------------------------------------------------------------------------------------
-def _pictures(args: argparse.Namespace, names: list[str], out: str) -> dict[str, Any]:
+def _pictures(args: argparse.Namespace, names: list[str], out: str) -> Report:
     sources, many = inputs.expand(names)
     if many:
         targets = inputs.targets(sources, out)
@@ -150,7 +165,7 @@ def _filter_all(
     targets: list[Path],
     filters: list[chain.Link],
     many: bool,
-) -> dict[str, Any]:
+) -> Report:
     """Filter pictures, several at a time; failures are collected."""
     import os
     from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -164,7 +179,7 @@ def _filter_all(
     for pipeline in pipelines:
         idle.put(pipeline)
 
-    def one(source: Path, target: Path) -> dict[str, Any]:
+    def one(source: Path, target: Path) -> Made:
         pipeline = idle.get()
         try:
             return _filter_one(args, pipeline, filters, source, target)
@@ -172,7 +187,7 @@ def _filter_all(
             idle.put(pipeline)
 
     pool = ThreadPoolExecutor(workers, "dala-pictures")
-    made: dict[Path, dict[str, Any]] = {}
+    made: dict[Path, Made] = {}
     failed: dict[Path, str] = {}
     try:
         with Progress(len(sources), "pictures") as progress:
@@ -209,7 +224,7 @@ def _filter_one(
     filters: list[chain.Link],
     source: Path,
     target: Path,
-) -> dict[str, Any]:
+) -> Made:
     import numpy as np
 
     from dala.media.files import load, store
@@ -220,7 +235,7 @@ def _filter_one(
     result = pipeline.process(image, filters)
     pixels = np.asarray(result)
     kind = target.suffix.lower()
-    options: dict[str, Any] = {}
+    options: dict[str, int | bytes] = {}
     if kind in _LOSSY:
         options["quality"] = args.quality or _QUALITY
     if profile := image.info.get("icc_profile"):
@@ -237,10 +252,10 @@ def _filter_one(
 def _report(
     args: argparse.Namespace,
     device: str,
-    made: list[dict[str, Any]],
-    failed: list[dict[str, str]],
+    made: list[Made],
+    failed: list[Failed],
     seconds: float,
-) -> dict[str, Any]:
+) -> Report:
     return {
         "device": device,
         "filters": chain.as_json(args.chain),

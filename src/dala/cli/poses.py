@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dala.cli import _inference as inference
+from dala.cli._chain import Json
+
+if TYPE_CHECKING:
+    from dala.ml.results import Poses
 
 EXAMPLES: Final = """\
 examples:
@@ -28,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     return inference.run(args, _facts, ("poses",), score=args.score)
 
 
-def _facts(poses: Any) -> list[dict[str, Any]]:
+def _facts(poses: Poses) -> Json:
     return [
         {"score": round(p.score, 4), "keypoints": inference.point_facts(p.keypoints)} for p in poses
     ]

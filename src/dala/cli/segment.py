@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dala.cli import _inference as inference
+from dala.cli._chain import Json
+
+if TYPE_CHECKING:
+    from dala.ml.results import Matte, Segmentation
 
 EXAMPLES: Final = """\
 examples:
@@ -26,8 +30,7 @@ def run(args: argparse.Namespace) -> int:
     return inference.run(args, _facts, ("segment", "matte"))
 
 
-def _facts(found: Any) -> dict[str, float]:
-    shares = getattr(found, "found", None)
-    if shares is None:
+def _facts(found: Segmentation | Matte) -> Json:
+    if not hasattr(found, "found"):
         return {"foreground": round(float(found.alpha.mean()), 4)}
-    return {label: round(share, 4) for label, share in shares.items()}
+    return {label: round(share, 4) for label, share in found.found.items()}

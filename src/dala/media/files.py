@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from dala.errors import DeviceUnavailable, MissingPackage, ParameterError
 from dala.png import encode_png
-from dala.typing import NDArray, Params, PathLike
+from dala.typing import NDArray, ParamValue, PathLike
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
@@ -75,7 +76,7 @@ def load(path: PathLike, max_pixels: int) -> PillowImage:
         raise ParameterError(f"Frame.open: {path} cannot be read as a picture ({error}).") from None
 
 
-def store(path: PathLike, pixels: NDArray, options: Params) -> None:
+def store(path: PathLike, pixels: NDArray, options: Mapping[str, ParamValue | bytes]) -> None:
     """Write pixels of u8 to a file, which is renamed into place when it is complete."""
     target = _path(path, "Frame.save")
     kind = target.suffix.lower()
@@ -108,7 +109,9 @@ def store(path: PathLike, pixels: NDArray, options: Params) -> None:
         raise
 
 
-def _save(image: PillowImage, file: BinaryIO, format: str, options: Params) -> None:
+def _save(
+    image: PillowImage, file: BinaryIO, format: str, options: Mapping[str, ParamValue | bytes]
+) -> None:
     try:
         image.save(file, format=format, **options)
     except (KeyError, ValueError, TypeError, OSError) as error:
