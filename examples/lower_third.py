@@ -1,4 +1,4 @@
-"""A lower third as television has it: a bar slides in, a name rises behind it, both leave again.
+"""A lower third: a bar slides in, a name rises behind it, and both leave again.
 
 python examples/lower_third.py                 # out/lower_third.png and out/lower_third.mp4
 python examples/lower_third.py --show window   # plays it
@@ -22,13 +22,13 @@ LEAVES = 4.6
 
 
 def in_and_out(scene: Scene, node: Any, name: str, away: float, here: float, begin: float) -> None:
-    """A property that comes from ``away``, and goes back there when all leave."""
+    """Animate a property from ``away`` to its value, and back at the end."""
     scene.add_animation(node, name, away, here, 0.7, "cubic-out", delay=begin)
     scene.add_animation(node, name, here, away, 0.45, "cubic-in", delay=LEAVES + 0.3 - begin / 2)
 
 
 def live(scene: Scene) -> None:
-    """The sign in the corner, with a light that breathes."""
+    """Add the sign in the corner, with a pulsing light."""
     group = scene.add_group(canvas=(92, 36), position=(WIDTH - 128, 32))
     group.add_overlay(color=RED, radius=8)
     light = group.add_overlay(color="white", shape="circle", position=(14, 13), size=(10, 10))
@@ -37,7 +37,7 @@ def live(scene: Scene) -> None:
 
 
 def build(device: str | None = None) -> Scene:
-    """The whole scene; who asks closes it."""
+    """Return the scene; the caller closes it."""
     scene = Scene(WIDTH, HEIGHT, background="black", fps=30, device=device)
     scene.duration = SECONDS
     view = scene.add_image(PHOTOS / "astronaut.png", size=(WIDTH, HEIGHT), crop=(0, 0, 512, 288))

@@ -1,4 +1,4 @@
-"""A talk: what it is about fills the picture, the speaker in a corner, a title and captions.
+"""A talk: a full-screen picture, the speaker in a corner, a title and captions.
 
 python examples/talking_head.py                 # out/talking_head.png and out/talking_head.mp4
 python examples/talking_head.py --show window   # plays it
@@ -35,7 +35,7 @@ You drink it from a bag, and miss the smell.
 
 
 def shade() -> np.ndarray:
-    """Darkness that rises from the lower edge and falls from the upper one, for text to lie on."""
+    """Return a dark gradient at the upper and lower edges, as a background for text."""
     down = np.linspace(0, 1, 64)
     strength = np.clip(0.72 - down * 2.0, 0, 1) + np.clip((down - 0.5) * 1.7, 0, 0.8)
     picture = np.zeros((64, 1, 4), np.uint8)
@@ -45,14 +45,14 @@ def shade() -> np.ndarray:
 
 
 def speaker(photo: np.ndarray, seconds: float) -> np.ndarray:
-    """The frame of a video at a time: a camera in the hand, never quite still."""
+    """Return the frame of a handheld camera at a time."""
     x = 90 + round(6 * np.sin(seconds * 1.1) + 3 * np.sin(seconds * 2.7))
     y = 12 + round(4 * np.sin(seconds * 1.7))
     return photo[y : y + 230, x : x + 300]
 
 
 def build(device: str | None = None) -> Scene:
-    """The whole scene; who asks closes it."""
+    """Return the scene; the caller closes it."""
     scene = Scene(WIDTH, HEIGHT, background="#1a0d08", fps=30, device=device)
     scene.duration = SECONDS
     cup = scene.add_image(

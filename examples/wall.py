@@ -1,4 +1,4 @@
-"""Four videos on a wall, two by two, with names; whoever speaks has a bright border.
+"""Four videos on a wall, two by two, with names; the speaker has a bright border.
 
 python examples/wall.py                 # out/wall.png and out/wall.mp4
 python examples/wall.py --show window   # plays it
@@ -26,7 +26,7 @@ Video = Callable[[float], np.ndarray]
 
 
 def handheld(name: str, size: tuple[int, int], at: tuple[int, int], phase: float) -> Video:
-    """A photograph as a camera in the hand sees it: the frame of a time."""
+    """Return the frame of a handheld camera in front of a photograph."""
     photo = np.asarray(Frame.open(PHOTOS / name, device="cpu"))[..., :3].copy()
     width, height = size
 
@@ -39,7 +39,7 @@ def handheld(name: str, size: tuple[int, int], at: tuple[int, int], phase: float
 
 
 def harbour(seconds: float) -> np.ndarray:
-    """A sun above waves."""
+    """Return the frame of a sun above waves."""
     y, x = np.mgrid[0:216, 0:384].astype(np.float32)
     v = (y / 216)[..., None]
     picture = (1 - v) * np.float32([44, 52, 120]) + v * np.float32([255, 176, 120])
@@ -59,7 +59,7 @@ def harbour(seconds: float) -> np.ndarray:
 
 
 def build(device: str | None = None) -> Scene:
-    """The whole scene; who asks closes it."""
+    """Return the scene; the caller closes it."""
     scene = Scene(WIDTH, HEIGHT, background="#0d1220", fps=30, device=device)
     scene.duration = SECONDS
     people = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from dala.errors import ParameterError, did_you_mean
 from dala.media.scene.builder_methods import BuilderMethods
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
     from dala.media.scene.animation.easing import EasingLike
     from dala.media.scene.animation.interpolation import AnimatedValue
+    from dala.media.scene.animation.keyframes import Keyframe
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.nodes.node import Node
+    from dala.media.scene.nodes.property_types import NodeArgument
     from dala.media.scene.scene import Scene
 
 
@@ -49,7 +51,7 @@ class NodeBuilder(BuilderMethods):
         repeat: int = 0,
         yoyo: bool = False,
         on_end: Callable[..., object] | None = None,
-        keyframes: Sequence[Sequence[Any]] | None = None,
+        keyframes: Sequence[Keyframe] | None = None,
         start: float | None = None,
     ) -> Animation:
         """Animate a property of a node from one value to another, or through ``keyframes``.
@@ -76,7 +78,9 @@ class NodeBuilder(BuilderMethods):
         )  # fmt: skip
         return scene.animator.add(made)
 
-    def add_node(self, node_type: str | None = None, /, *args: Any, **properties: Any) -> Any:
+    def add_node(
+        self, node_type: str | None = None, /, *args: NodeArgument, **properties: NodeArgument
+    ) -> Node | Animation:
         """Add a node by its type: ``add_node("image", picture)`` is ``add_image(picture)``.
 
         >>> import dala
@@ -85,10 +89,11 @@ class NodeBuilder(BuilderMethods):
         <EffectNode effect-1 at (0, 0)>
         """
         if node_type is None:
-            node_type = properties.pop("type", None)
+            node_type = cast("str | None", properties.pop("type", None))
         types = sorted((*NODE_TYPES, "animation"))
         if node_type not in types:
             hint = did_you_mean(node_type, types) if isinstance(node_type, str) else ""
             expected = f"one of {', '.join(map(repr, types))}"
             raise ParameterError.invalid("add_node", "type", expected, node_type, hint)
-        return getattr(self, f"add_{node_type}")(*args, **properties)
+        made: Node | Animation = getattr(self, f"add_{node_type}")(*args, **properties)
+        return made

@@ -16,12 +16,13 @@ import operator
 from contextlib import suppress
 from fractions import Fraction
 from time import perf_counter
-from typing import Any, Self, TypeVar
+from typing import Protocol, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from dala.errors import FreedError, ParameterError, did_you_mean
 from dala.gpu.compute.composite import Compositor
 from dala.media.frame import Frame
+from dala.media.moment import Moment
 from dala.media.scene.animation.animation import Animation, Animator
 from dala.media.scene.builder import NodeBuilder
 from dala.media.scene.clock import Clock, FrameRateMeter
@@ -40,6 +41,14 @@ from dala.media.scene.output import SceneOutput
 from dala.media.texture import Texture, TexturePool
 from dala.resources import Closing, track, untrack
 from dala.typing import ColorLike
+
+
+class Moving(Protocol):
+    """A node that changes with the scene's time."""
+
+    def advance(self, moment: Moment) -> None:
+        """Go to a time."""
+
 
 AnyNode = TypeVar("AnyNode", bound=Node)
 
@@ -96,7 +105,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         self.duration: float | None = None
         self._serials = itertools.count()
         self._nodes: dict[str, Node] = {}
-        self._movers: list[Any] = []
+        self._movers: list[Moving] = []
         self._ordered = False
         self._rate = FrameRateMeter()
         self._pictures: WeakKeyDictionary[Texture, LivePicture] = WeakKeyDictionary()
@@ -114,7 +123,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         self.frames_skipped = 0
         #: Number of frames that ``play`` dropped because they were late.
         self.frames_dropped = 0
-        self._frame_stats: dict[str, Any] = {"draws": 0, "dirty_pixels": 0, "ms": 0.0}
+        self._frame_stats: dict[str, float] = {"draws": 0, "dirty_pixels": 0, "ms": 0.0}
         self._closed = False
         track("scene", self.device, 0)
 
@@ -170,7 +179,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         self._textures = pool
 
     @property
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> dict[str, float]:
         """Counts of the last frame (draws, pixels drawn, milliseconds) and of all frames."""
         return {
             **self._frame_stats,
@@ -297,7 +306,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         assert found.parent is not None
         found.parent.children.remove(found)
         del self._nodes[found.id]
-        self._movers = [m for m in self._movers if m is not found]
+        self._movers = [m for m in self._movers if cast(object, m) is not found]
         self.errors.pop(found.id, None)
         self._ordered = False
         found.release()
@@ -321,7 +330,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
             node.input.effects.append(node)
             node.input.effects.sort(key=lambda e: (e.property_values["z_index"], e.serial))
         if hasattr(node, "advance"):
-            self._movers.append(node)
+            self._movers.append(cast(Moving, node))
         self._ordered = False
         if isinstance(node, EffectNode):
             node.touch()

@@ -20,6 +20,7 @@ from dala.media.scene.animation.interpolation import AnimatedValue
 from dala.media.scene.animation.keyframes import (
     CALL,
     DIGITS,
+    Keyframe,
     KeyframeCurve,
     check_duration,
     check_keyframes,
@@ -89,7 +90,7 @@ class Animation:
         repeat: int = 0,
         yoyo: bool = False,
         on_end: Callable[..., object] | None = None,
-        keyframes: Sequence[Sequence[Any]] | None = None,
+        keyframes: Sequence[Keyframe] | None = None,
         start: float | None = None,
     ) -> None:
         now = node.get(property)

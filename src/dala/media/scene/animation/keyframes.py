@@ -6,12 +6,20 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dala.errors import ParameterError
 from dala.media.scene.animation.easing import EasingLike
 from dala.media.scene.animation.easing import easing as find_easing
 from dala.media.scene.animation.interpolation import interpolation, mix_colors
+
+if TYPE_CHECKING:
+    from dala.media.scene.animation.interpolation import AnimatedValue
+
+#: (seconds, value) or (seconds, value, easing).
+Keyframe: TypeAlias = (
+    "tuple[float, AnimatedValue] | tuple[float, AnimatedValue, EasingLike | None] | list[Any]"
+)
 
 CALL: Final = "add_animation"
 #: Times are rounded to nanoseconds, so that sums of decimal fractions are exact.

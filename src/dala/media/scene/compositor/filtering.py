@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernels.blur import radius_for
+from dala.media.filters.declarations import declared
 from dala.media.filters.pipeline import FramePipeline
 from dala.media.kernels import kernel_from_text
 
@@ -21,15 +22,6 @@ LARGEST: Final = 16384
 #: Filters that average neighboring pixels. On pictures with alpha they run on premultiplied colors
 #: and on the alpha itself, which other filters leave as it is.
 BLURS: Final = ("blur", "gaussian_blur")
-
-#: Filters that keep opaque pixels opaque.
-KEEP_ALPHA: Final = frozenset(
-    {
-        "beauty", "blur", "brightness", "contrast", "curves", "denoise", "dilate", "edge_detect",
-        "erode", "gamma", "gaussian_blur", "grade", "grayscale", "hue", "invert", "lut_apply",
-        "median", "saturation", "sepia", "sharpen", "temperature", "vignette",
-    }
-)  # fmt: skip
 
 #: The shape of a shadow, drawn white on black, as alpha.
 RED_TO_ALPHA = kernel_from_text("def red_to_alpha(px: Pixel): return rgba(0.0, 0.0, 0.0, px.r)")
@@ -113,8 +105,9 @@ def extent_of(effects: Iterable[EffectNode]) -> int:
 
 def keep_alpha(filters: Iterable[Filter]) -> bool:
     """Return True if all filters keep opaque pixels opaque; custom kernels may not."""
+    known = declared()
     names = [f[0] if isinstance(f, tuple) else f for f in filters]
-    return all(isinstance(name, str) and name in KEEP_ALPHA for name in names)
+    return all(isinstance(n, str) and n in known and known[n].keeps_alpha for n in names)
 
 
 def _is_blur(item: Filter) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dala.errors import ParameterError, did_you_mean
 from dala.gpu.color import rgba_of
@@ -31,8 +31,18 @@ from dala.media.scene.nodes.json_types import (
     bounds_text,
 )
 
+if TYPE_CHECKING:
+    from dala.gpu.compute.kernel import Kernel
+    from dala.media.scene.nodes.node import Node
+    from dala.typing import NDArray
+
 #: A property's value, whose type depends on the property.
 Value: TypeAlias = Any
+#: Anything that a builder method accepts.
+NodeArgument: TypeAlias = (
+    "bool | float | str | os.PathLike[str] | Sequence[object] | Mapping[str, object] | NDArray"
+    " | Iterable[object] | Callable[..., object] | Node | Kernel | None"
+)
 #: Red, green, blue and alpha, 0 to 255 each.
 Rgba: TypeAlias = tuple[int, int, int, int]
 #: Horizontal and vertical offset, blur, color.
