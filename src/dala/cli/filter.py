@@ -47,7 +47,7 @@ Made = filter_video.Made
 Failed = TypedDict("Failed", {"in": str, "error": str})
 
 
-class Report(TypedDict):
+class FilterReport(TypedDict):
     """The report that --json prints."""
 
     device: str
@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     return 2 if failed else 0
 
 
-def _summary(report: Report, out: str) -> str:
+def _summary(report: FilterReport, out: str) -> str:
     made, seconds = report["made"], report["seconds"]
     where = f"on {report['device']}"
     if len(made) == 1 and (not report["failed"] or "frames" in made[0]):
@@ -134,13 +134,13 @@ def _summary(report: Report, out: str) -> str:
     return f"{out}: {len(made)} pictures in {seconds:.1f} s{missed} {where}"
 
 
-def _video(args: argparse.Namespace, name: str, out: str) -> Report:
+def _video(args: argparse.Namespace, name: str, out: str) -> FilterReport:
     device, made, wrong, seconds = filter_video.run(args, name, out)
     return _report(args, device, [made], [{"in": name, "error": wrong}] if wrong else [], seconds)
 
 
 # pictures ---------------------------------------------------------------------------------------
-def _pictures(args: argparse.Namespace, names: list[str], out: str) -> Report:
+def _pictures(args: argparse.Namespace, names: list[str], out: str) -> FilterReport:
     sources, many = inputs.expand(names)
     if many:
         targets = inputs.targets(sources, out)
@@ -165,7 +165,7 @@ def _filter_all(
     targets: list[Path],
     filters: list[chain.Link],
     many: bool,
-) -> Report:
+) -> FilterReport:
     """Filter pictures, several at a time; failures are collected."""
     import os
     from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -255,7 +255,7 @@ def _report(
     made: list[Made],
     failed: list[Failed],
     seconds: float,
-) -> Report:
+) -> FilterReport:
     return {
         "device": device,
         "filters": chain.as_json(args.chain),

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
 from dala.media.filters.conversions import convert
 from dala.media.filters.declarations import declared
 from dala.media.filters.plans import FilterValue, apply
 from dala.typing import ImageLike, NDArray
-
-_Kind: TypeAlias = inspect._ParameterKind
 
 #: Types of parameters, as signatures and stubs show them.
 _TYPES: Final = {
@@ -71,26 +69,24 @@ def ordered(spec: FilterSpec) -> tuple[list[FilterParam], list[FilterParam], lis
 
 def signature(spec: FilterSpec) -> inspect.Signature:
     """Return the signature of a filter's call."""
-    by_position, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
-    def parameter(p: FilterParam, how: _Kind) -> inspect.Parameter:
+    def parameter(p: FilterParam, *, by_position: bool = False) -> inspect.Parameter:
         default = inspect.Parameter.empty if p.required else p.default
-        return inspect.Parameter(p.name, how, default=default, annotation=annotation(p))
-
-    def plain(name: str, kind: str, how: _Kind) -> inspect.Parameter:
-        return inspect.Parameter(name, how, default=None, annotation=kind)
+        kind = positional if by_position else keyword
+        return inspect.Parameter(p.name, kind, default=default, annotation=annotation(p))
 
     pictures, first, rest = ordered(spec)
     return inspect.Signature(
         [
-            inspect.Parameter("img", by_position, annotation="ImageLike"),
-            *(parameter(p, by_position) for p in pictures),
-            plain("width", "int | None", by_position),
-            plain("height", "int | None", by_position),
-            *(parameter(p, by_name if p.required else by_position) for p in first),
-            *(parameter(p, by_name) for p in rest),
-            plain("out", "NDArray | None", by_name),
-            plain("device", "str | None", by_name),
+            inspect.Parameter("img", positional, annotation="ImageLike"),
+            *(parameter(p, by_position=True) for p in pictures),
+            inspect.Parameter("width", positional, default=None, annotation="int | None"),
+            inspect.Parameter("height", positional, default=None, annotation="int | None"),
+            *(parameter(p, by_position=not p.required) for p in first),
+            *(parameter(p) for p in rest),
+            inspect.Parameter("out", keyword, default=None, annotation="NDArray | None"),
+            inspect.Parameter("device", keyword, default=None, annotation="str | None"),
         ],
         return_annotation="ImageLike",
     )
