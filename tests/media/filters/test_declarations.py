@@ -63,7 +63,7 @@ def test_a_new_filter_is_everywhere(new_filter, tmp_path, capsys):
     found = inspect.signature(gpu.fade_to_white)
     unannotated = [p.replace(annotation=p.empty) for p in found.parameters.values()]
     assert str(inspect.Signature(unannotated)) == plain
-    assert "amount (share): 1 gives white. 0 to 1." in gpu.fade_to_white.__doc__
+    assert "amount (share, 0 to 1): 1 gives white." in gpu.fade_to_white.__doc__
     # filter lists
     with FramePipeline(6, 4, device="cpu") as p:
         assert (p.process(picture, [(new_filter, {"amount": 1.0})]) == 255).all()

@@ -108,9 +108,8 @@ def docstring(spec: FilterSpec) -> str:
 
 
 def _argument(p: FilterParam) -> str:
-    unit = f" ({p.unit})" if p.unit else ""
-    known = f" {p.range.capitalize()}." if p.range and not p.choices else ""
-    return f"    {p.name}{unit}: {p.doc}{known}"
+    known = ", ".join(filter(None, (p.unit, "" if p.choices else p.range)))
+    return f"    {p.name}{f' ({known})' if known else ''}: {p.doc}"
 
 
 def example(spec: FilterSpec) -> str:

@@ -140,11 +140,10 @@ def section(spec: FilterSpec, images: str, level: int) -> Iterator[str]:
     yield from (f"{'#' * level} {spec.name}", "", spec.summary)
     if spec.definition:
         yield from ("", spec.definition.replace("``", "`"))
-    facts = [] if spec.keeps_alpha or spec.kind == "conversion" else ["Alpha is computed."]
-    if spec.resizes and spec.kind == "filter":
-        facts.append("The result may have another size.")
-    if facts:
-        yield from ("", " ".join(facts))
+    if spec.kind != "conversion" and spec.resizes:
+        yield from ("", "The result may have another size. Alpha is resampled with the colors.")
+    elif spec.kind != "conversion" and not spec.keeps_alpha:
+        yield from ("", "Alpha is computed, not kept.")
     yield ""
     if spec.parameters:
         yield from ("| parameter | default | range | |", "|---|---|---|---|")
@@ -180,7 +179,7 @@ def row(p: FilterParam) -> str:
 def _plain(value: object) -> str:
     if isinstance(value, tuple):
         return "({})".format(", ".join(f"{v:g}" for v in value))
-    return str(value)
+    return f"{value:g}" if isinstance(value, float) and len(str(value)) > 8 else str(value)
 
 
 def page(text: str, lines: Iterator[str]) -> str:

@@ -61,7 +61,7 @@ class Resize(_Resampling):
     beyond the border are clamped, and a = -0.75. All channels, alpha included, are resized alike.
 
     Args:
-        size (pixels): (height, width) of the result; that of the output by default.
+        size (pixels): (height, width) of the result.
         method: "nearest", "bilinear", "bicubic", "lanczos" (three lobes) or "area" (weighted by
             coverage).
         antialias: whether the filter is stretched when the picture gets smaller.
@@ -117,7 +117,7 @@ class BicubicScale(Resize):
     ``resize`` with method "bicubic" to the size times ``scale``, rounded.
 
     Args:
-        scale: the factor; by default that of the output's size.
+        scale: the factor.
         antialias: as in ``resize``.
     """
 
