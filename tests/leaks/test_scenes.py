@@ -1,4 +1,4 @@
-"""Scenes leave nothing behind, long runs do not grow, a scene is as large as what it shows."""
+"""Scenes release all memory, long runs do not grow, memory matches the content."""
 
 from __future__ import annotations
 

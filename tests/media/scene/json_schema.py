@@ -1,4 +1,4 @@
-"""A validator for the part of JSON Schema that the scene schema uses; any other word fails."""
+"""A validator for the keywords of JSON Schema that the scene schema uses; others fail."""
 
 from __future__ import annotations
 

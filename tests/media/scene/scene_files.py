@@ -1,4 +1,4 @@
-"""Scene files, made up at random: every type of node, with any of its properties."""
+"""Random scene files: every node type, with any of its properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures and videos that the stored scenes are made of: generated, or in tests/photos."""
+"""Pictures and videos of the stored scenes: generated, or from tests/photos."""
 
 from __future__ import annotations
 

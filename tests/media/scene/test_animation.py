@@ -1,4 +1,4 @@
-"""Animations: values at times, keyframes, runs, who wins, ends, cancelling, mistakes."""
+"""Animations: values over time, keyframes, runs, precedence, ends, cancelling, errors."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_types_of_values(dot):
 
 @given(times=st.lists(st.floats(-10, 30), min_size=2, max_size=20))
 def test_the_order_of_frames_does_not_matter(times):
-    """Whatever was rendered before, a time gives what it gives when rendered alone."""
+    """The value at a time does not depend on earlier frames."""
 
     def scene():
         dot, animator = Dot(), Animator()
@@ -212,7 +212,7 @@ def test_entry_and_exit_added_at_once_in_any_order(dot):
 
 
 def test_overshoot_is_clamped_to_the_property(dot):
-    """An easing that swings beyond stops where the property does."""
+    """An easing that overshoots is clamped to the range of the property."""
     animator = Animator()
     animator.add(Animation(dot, "opacity", 0, 1, 1, "back-out"))
     for i in range(11):
@@ -222,7 +222,7 @@ def test_overshoot_is_clamped_to_the_property(dot):
     assert len([v for _, v in dot.log if v == 1]) > 2
 
 
-# the end ----------------------------------------------------------------------------------------
+# ends ----------------------------------------------------------------------------------------
 def test_on_end_is_called_once(dot):
     animator, seen = Animator(), []
     late = animator.add(Animation(dot, "x", 0, 1, 2, on_end=seen.append))
@@ -345,7 +345,7 @@ def test_number_of_kept_animations_is_bounded(dot):
     assert len(list(animator)) <= 64
 
 
-# mistakes ---------------------------------------------------------------------------------------
+# errors ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("args", "options", "message"),
     [

@@ -1,4 +1,4 @@
-"""What a scene draws again, and what it leaves: frames stay, rectangles suffice, nothing grows."""
+"""Incremental rendering: damage, immutable frames, bounded memory."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ STEPS = st.lists(
 @settings(max_examples=40, deadline=None)
 @given(steps=STEPS, hold=st.booleans())
 def test_damage_rendering_equals_full_rendering(steps, hold):
-    """Frame by frame, on a scene that keeps what it can, and at once on one that is new."""
+    """Render frame by frame in one scene, and each frame in a new scene."""
     kept = []
     with scene_of("cpu") as scene:
         scene.render()
@@ -132,7 +132,7 @@ WALKS = st.lists(
 @settings(max_examples=40, deadline=None)
 @given(walk=WALKS, held=st.integers(0, 3), effect=st.booleans())
 def test_moved_nodes_render_like_new_ones(walk, held, effect):
-    """On framebuffers of every age, each behind by another number of frames."""
+    """Use framebuffers that are out of date by different numbers of frames."""
 
     def made():
         scene = scene_of("cpu")
@@ -227,7 +227,7 @@ def test_only_rectangles_that_changed_are_drawn(engine_id):
 
 
 def test_frames_are_immutable(engine_id):
-    """However they are held: as a frame, as an array of it, as a part of an array."""
+    """Hold them as a frame, as an array, and as a slice of an array."""
     with scene_of() as scene:
         held = []
         for i in range(6):
@@ -405,7 +405,7 @@ def test_memory_is_images_and_two_framebuffers():
 
 @pytest.mark.parametrize("holds", [True, False], ids=["held", "let go"])
 def test_at_most_two_framebuffers(holds):
-    """Whether one of them shows the lowest draws, or is what the last frame lies in."""
+    """One of them may be the cache of the lowest draws."""
     width, height = 320, 200
     rng = np.random.default_rng(1)
     with Scene(width, height, device="cpu") as scene:

@@ -1,4 +1,4 @@
-"""A scene's clock: times of frames, exactly."""
+"""The clock of a scene: exact times of frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Easings: ends, known values, CSS's curves against a plain bisection, names, refusals."""
+"""Easings: end points, known values, CSS curves against bisection, names, errors."""
 
 from __future__ import annotations
 

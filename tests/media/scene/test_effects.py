@@ -69,7 +69,7 @@ def test_effect_on_a_node(engine_id):
 
 
 def test_blur_spreads_alpha(engine_id):
-    """White on nothing, blurred, stays white and gets softer; no dark fringe."""
+    """Blurred white over transparency stays white, without dark fringes."""
     stamp = np.zeros((15, 15, 4), np.uint8)
     stamp[4:11, 4:11] = 255
     with Scene(15, 15, background="transparent") as scene:
@@ -83,7 +83,7 @@ def test_blur_spreads_alpha(engine_id):
 
 
 def blurred(mask, radius, sigma):
-    """A mask of 0..1 through a Gaussian, nothing being around it."""
+    """Return a mask from 0 to 1 after a Gaussian blur with zeros outside."""
     weights = gaussian_weights(radius, sigma)
     for axis in (0, 1):
         mask = np.apply_along_axis(np.convolve, axis, mask, weights, "same")
@@ -113,7 +113,7 @@ def test_blur_extends_beyond_the_box(engine_id):
 
 
 def test_blurred_shape_keeps_corners_border_and_rotation(engine_id):
-    """As the same drawn into a group with room around it, which is blurred."""
+    """The result equals a blurred group with a margin around the shape."""
     look = {"color": "gold", "shape": "circle", "border": (3, "navy"), "size": (30, 30)}
     with Scene(80, 60, background="gray") as scene:
         node = scene.add_overlay(position=(24, 12), **look)

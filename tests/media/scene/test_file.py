@@ -1,4 +1,4 @@
-"""Scene files: what is written is what was read, errors name their place, the schema agrees."""
+"""Scene files: round trips, errors with locations, agreement with the schema."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SLOW = settings(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Pictures and words that scene files name."""
+    """A folder with the pictures and subtitles that scene files name."""
     base = tmp_path_factory.mktemp("scene").resolve()
     (base / "deep").mkdir()
     Image.fromarray(PHOTO).save(base / "deep" / "photo.png")
@@ -61,7 +61,7 @@ def pixels(made, time=0.0):
     return np.array(made.render(time))
 
 
-# reading and writing ----------------------------------------------------------------------------
+# loading and saving ----------------------------------------------------------------------------
 @SLOW
 @given(data=scene_files.files())
 def test_loaded_file_is_saved_unchanged(folder, data):
@@ -78,7 +78,7 @@ def test_loaded_file_is_saved_unchanged(folder, data):
 @settings(SLOW, max_examples=25)
 @given(data=scene_files.files())
 def test_saved_scene_looks_the_same(folder, data):
-    """As if it had been made by calls: only what nodes are counts, not the form of the file."""
+    """Without the record of its file, a scene is saved as if made by calls."""
     with load_scene(data, "cpu", base=folder) as made:
         forget(made)
         plain = scene_to_dict(made, base=folder)
@@ -513,7 +513,7 @@ def test_animation_keys_are_the_arguments_of_animations():
 
 
 def places(value, at=()):
-    """All places in a file, as the keys that lead there."""
+    """Yield all locations in a file, as tuples of keys."""
     yield at
     if isinstance(value, dict | list):
         inside = value.items() if isinstance(value, dict) else enumerate(value)
@@ -524,7 +524,7 @@ def places(value, at=()):
 @SLOW
 @given(data=scene_files.files(), random=st.randoms(use_true_random=False))
 def test_schema_agrees_with_the_checks(data, random):
-    """One thing is made wrong: the table and the schema both see it."""
+    """Introduce one mistake; the checks and the schema must agree."""
     # Parameters may be anything where a filter says nothing of them.
     spots = [at for at in places(data) if at and "params" not in at]
     *way, last = random.choice(spots)

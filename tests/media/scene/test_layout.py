@@ -1,4 +1,4 @@
-"""Where nodes lie: places by name, layouts, boxes."""
+"""Named positions, layouts and boxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where scenes go: files, screens and surfaces show the same frames."""
+"""Output of scenes: files, presentations and surfaces have the same frames."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def numbered_arrays():
     return [frame.to_ndarray(format="rgb24") for frame in numbered(3)]
 
 
-# showing ----------------------------------------------------------------------------------------
+# presentation ----------------------------------------------------------------------------------------
 class Time:
     """A clock that goes only when a caller waits, or on request."""
 
@@ -254,7 +254,7 @@ def test_draw_on_a_surface(engine_id):
         assert (surface.to_array()[6, 13] != surface.to_array()[0, 0]).any()
 
 
-# what is refused --------------------------------------------------------------------------------
+# errors --------------------------------------------------------------------------------
 @pytest.mark.parametrize(("call", "words"), [
     (lambda s: s.render_to("x.mp4", -1), "seconds must be a number above 0, got -1"),
     (lambda s: s.render_to("x.mp4", 1, fps="fast"), "fps must be a number above 0"),

@@ -1,4 +1,4 @@
-"""Stored scenes: every engine draws them as they were, within two steps of 255."""
+"""Stored scenes: every engine renders them within 2 of 255."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read(name: str) -> np.ndarray:
 
 
 def apart(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Steps between pictures, a pixel: of alpha, and of what is seen on black and on white.
+    """Return the difference of pictures per pixel: of alpha, and over black and white.
 
     A color counts as much as its alpha lets it be seen: with 8 of 255 one step of alpha moves it
     by 30 without being visible.
@@ -43,7 +43,7 @@ def apart(got: np.ndarray, want: np.ndarray) -> np.ndarray:
 
 
 def keep(name: str, got: np.ndarray, want: np.ndarray, far: np.ndarray) -> pathlib.Path:
-    """What was drawn, what was expected and where they differ, side by side, as a file."""
+    """Save the result, the stored picture and their difference side by side."""
     FAILED.mkdir(parents=True, exist_ok=True)
     parts = [scene_pictures.on_checks(got), scene_pictures.on_checks(want)]
     parts.append(np.dstack([np.clip(far * 32, 0, 255).astype(np.uint8)] * 3))
@@ -80,7 +80,7 @@ def test_scene_matches_the_stored_picture(engine_id: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, item in SCENES.items() if len(item.times) > 1])
 def test_frames_do_not_depend_on_earlier_ones(engine_id: str, name: str) -> None:
-    """Drawing only what changed gives what drawing everything does."""
+    """Incremental rendering equals full rendering."""
     for time, frame in zip(SCENES[name].times, scene_pictures.frames(name), strict=True):
         alone = scene_pictures.show(name, (time,))
         assert_alike(f"{name}-{engine_id}-{time}", frame, alone, 0)
@@ -122,7 +122,7 @@ def test_differences_are_detected_and_saved(tmp_path, monkeypatch) -> None:
 
 
 def test_large_and_small_picture_in_the_first_frame(engine_id: str) -> None:
-    """What was uploaded for the one is not written over by the other before it is used."""
+    """The upload of one is not overwritten by the other before it is used."""
     large = np.random.default_rng(5).integers(0, 256, (512, 512, 4), dtype=np.uint8)
     large[..., 3] = 255
     small = np.full((16, 16, 4), (250, 120, 0, 255), np.uint8)
@@ -135,7 +135,7 @@ def test_large_and_small_picture_in_the_first_frame(engine_id: str) -> None:
 
 
 def test_backdrop_effect_over_transparency_follows_its_properties(engine_id: str) -> None:
-    """Where light comes through: box, opacity, corners, blend and ground, one after another."""
+    """Change box, opacity, corners, blend and backdrop, one after another."""
 
     def build(changes: int) -> np.ndarray:
         with Scene(48, 32, background="transparent") as scene:

@@ -1,4 +1,4 @@
-"""Scenes: the picture that nodes and their properties give, the same on every engine."""
+"""Scenes: nodes and their properties, on every engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def assert_near(got, want, steps=COMPOSED_STEPS[0]):
 
 
 def over(below, picture, opacity=1.0):
-    """Straight RGBA over an opaque picture, by the book."""
+    """Return straight RGBA over an opaque picture, by definition."""
     alpha = picture[..., 3:] / 255 * opacity
     colors = picture[..., :3] * alpha + below[..., :3] * (1 - alpha)
     return np.dstack([colors, np.full(colors.shape[:2], 255)]).round().astype(int)
@@ -211,7 +211,7 @@ def test_shadow_is_below_its_node(engine_id):
 
 
 def test_shadow_follows_alpha(engine_id):
-    """A disc with alpha has a round shadow, not that of its box; on nothing at all, too."""
+    """The shadow of a disc with alpha is round, also over transparency."""
     y, x = np.mgrid[:21, :21] - 10
     disc = np.zeros((21, 21, 4), np.uint8)
     disc[x * x + y * y <= 64] = (0, 255, 0, 255)
@@ -451,7 +451,7 @@ def test_two_scenes_share_a_pool(engine_id):
     assert not pool.get("photo").in_use
 
 
-# mistakes ---------------------------------------------------------------------------------------
+# errors ---------------------------------------------------------------------------------------
 def test_invalid_arguments_change_nothing():
     with Scene(30, 20, device="reference") as scene:
         node = scene.add_image(PHOTO, id="photo")

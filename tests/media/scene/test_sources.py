@@ -1,4 +1,4 @@
-"""Video in scenes: frames by the output's clock, sources that end or fail, subtitles."""
+"""Video in scenes: frames by time, sources that end or fail, subtitles."""
 
 from __future__ import annotations
 

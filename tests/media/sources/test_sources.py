@@ -1,4 +1,4 @@
-"""Sources that are not files: which picture at which time, ends, loops, failures, stalls."""
+"""Sources that are not files: pictures by time, ends, loops, failures, stalls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RATES = [24, 25, 30, 50, 60, Fraction(24000, 1001), Fraction(30000, 1001), Fract
 
 
 def picture(number, height=2, width=3):
-    """A picture that tells its number."""
+    """Return a picture that encodes its number."""
     made = np.zeros((height, width, 3), np.uint8)
     made[...] = [number >> 16 & 255, number >> 8 & 255, number & 255]
     return made
@@ -36,7 +36,7 @@ def number(shown):
 
 
 def pictures(count):
-    """A generator that draws into one and the same array, as people do."""
+    """Yield the same array again and again, drawn on each time."""
     canvas = np.zeros((2, 3, 3), np.uint8)
     for i in range(count):
         canvas[...] = picture(i)
@@ -59,7 +59,7 @@ def no_thread_stays():
         time.sleep(0.002)
 
 
-# which picture ----------------------------------------------------------------------------------
+# pictures by time ----------------------------------------------------------------------------------
 HOUR = 3600 * 30
 NTSC = Fraction(30000, 1001)
 
@@ -130,7 +130,7 @@ def test_pictures_with_times_of_their_own():
 
 
 def test_frames_keep_their_own_times():
-    """Time 0 is that of the first frame, whatever its clock."""
+    """Time 0 is that of the first frame, whatever its timestamps."""
 
     def frames():
         for i, pts in enumerate((1000, 1010, 1050)):
@@ -221,7 +221,7 @@ def test_sizes():
     assert open_source(lambda t: picture(1, 9, 8)).size == (8, 9)
 
 
-# what goes wrong --------------------------------------------------------------------------------
+# failures --------------------------------------------------------------------------------
 def failing(after):
     yield from pictures(after)
     raise OSError("the cable is out")
@@ -327,7 +327,7 @@ def test_a_generator_cannot_go_back():
         assert source.errors == 1
 
 
-# the end of it ----------------------------------------------------------------------------------
+# closing ----------------------------------------------------------------------------------
 def test_closing():
     ended = []
 

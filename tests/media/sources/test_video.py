@@ -1,4 +1,4 @@
-"""Sources that are videos: exact frames in order and out of it, loops, damage, live ones."""
+"""Video sources: exact frames in any order, loops, damaged files, live sources."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_closing_a_live_source_that_is_silent(tmp_path, clips):
 
 
 def test_frames_are_released(clips):
-    """A long loop holds a few frames, not all that were shown."""
+    """A long loop keeps a few frames, not all of them."""
     from dala import diagnostics
 
     def held():

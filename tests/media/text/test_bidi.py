@@ -1,4 +1,4 @@
-"""Directions of text: the rules of UAX 9 by hand, and against another implementation."""
+"""Bidirectional text: single rules of UAX 9, and another implementation."""
 
 from __future__ import annotations
 

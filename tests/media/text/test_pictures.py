@@ -1,4 +1,4 @@
-"""docs/media/text.md tells the truth: its pictures are what is drawn today."""
+"""The pictures of docs/media/text.md are current."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shaping: against what HarfBuzz says, and what is left without it."""
+"""Shaping: against HarfBuzz, and without it."""
 
 from __future__ import annotations
 

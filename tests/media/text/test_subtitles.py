@@ -1,4 +1,4 @@
-"""Subtitles: SRT and WebVTT, as they should be and as they are."""
+"""Subtitles: SRT and WebVTT, valid and malformed."""
 
 from __future__ import annotations
 

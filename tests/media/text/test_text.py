@@ -1,4 +1,4 @@
-"""Text set into pictures: where it lies, what its pixels are, what is refused."""
+"""Text rendering: layout, pixels, errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def extent(mask: np.ndarray, axis: int, over: int = 127) -> tuple[int, int]:
     return int(found[0]), int(found[-1])
 
 
-# where things lie -------------------------------------------------------------------------------
+# layout -------------------------------------------------------------------------------
 
 
 def test_size_of_a_line() -> None:
@@ -177,11 +177,11 @@ def test_subpixel_false(subpixel: bool) -> None:
     assert len(looks) > 1 if subpixel else len(looks) == 1
 
 
-# what pixels are --------------------------------------------------------------------------------
+# pixels --------------------------------------------------------------------------------
 
 
 def coverage(character: str, size: float) -> np.ndarray:
-    """A glyph as FreeType draws it, by its own way in."""
+    """Return a glyph as FreeType renders it directly."""
     import freetype
 
     face = freetype.Face(fonts.find(None).path)
@@ -249,7 +249,7 @@ def gaussian(mask: np.ndarray, sigma: float) -> np.ndarray:
 
 
 def moved(text: str, dx: int, dy: int, like: Any) -> np.ndarray:
-    """The coverage of a text that stands elsewhere, on the canvas of another picture."""
+    """Return the coverage of a text shifted into another picture."""
     plain = set_text(text, TextStyle(size=60, blend="linear"))
     canvas = np.zeros((400, 400))
     x, y = 150 + dx + plain.offset[0], 150 + dy + plain.offset[1]
@@ -331,7 +331,7 @@ def test_layers_mix_in_linear_light_on_request() -> None:
     assert text_paint.merge(layers, "linear")[0, 0].tolist() == [188, 188, 188, 255]
 
 
-# glyphs that are kept ---------------------------------------------------------------------------
+# glyph atlas ---------------------------------------------------------------------------
 
 
 def test_the_atlas_draws_a_glyph_once_and_keeps_to_its_budget() -> None:
@@ -397,7 +397,7 @@ def test_threads() -> None:
         assert np.array_equal(pixels, set_text(text, style).pixels)
 
 
-# what is refused, and what is mended ------------------------------------------------------------
+# errors and cleaning ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
