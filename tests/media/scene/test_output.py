@@ -154,7 +154,7 @@ def numbered_arrays():
     return [frame.to_ndarray(format="rgb24") for frame in numbered(3)]
 
 
-# presentation ----------------------------------------------------------------------------------------
+# presentation -----------------------------------------------------------------------------------
 class Time:
     """A clock that goes only when a caller waits, or on request."""
 
