@@ -56,7 +56,7 @@ class DalaError(Exception):
     Attributes:
         call: the call that refused, such as ``"blur"``, or None.
         argument: the argument it refused, such as ``"radius"``, or None.
-        expected: what it accepts, in words, or None.
+        expected: a description of what it accepts, or None.
         got: what it got instead: the value itself where that is a number, a string or a tuple of
             them, else a description of it.
 

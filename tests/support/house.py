@@ -214,7 +214,8 @@ def pages() -> list[pathlib.Path]:
 def _prose(path: pathlib.Path) -> Iterator[tuple[int, str]]:
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
-        yield from enumerate(text.splitlines(), 1)
+        # The guide ends with pairs of old and new sentences.
+        yield from enumerate(text.partition("### Before and after")[0].splitlines(), 1)
         return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         kinds = (tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1))

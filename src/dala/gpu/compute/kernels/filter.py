@@ -1,8 +1,8 @@
 """Filter declarations: a decorator beside the kernel, from which everything else is derived.
 
 A filter's name is that of its function (or the operation's title), its summary and its parameters'
-descriptions are in the docstring, types, ranges and defaults in the signature. ``dala.media.gpu``,
-``dala.media.effects``, the command line, scene effects and the tables in the documentation read
+descriptions are in the docstring, types, ranges and defaults in the signature. The calls for
+pictures, the command line, scene effects and the tables in the documentation read
 :data:`FILTERS`; there is no second list.
 
 A docstring is a one-line summary, paragraphs that define the result, and an ``Args:`` section,
@@ -23,8 +23,8 @@ from dala.gpu.compute.lang.declaration import ParamDecl
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
 
-#: "filter": in ``dala.media.gpu``; "effect": in ``dala.media.effects``; "conversion": in
-#: ``dala.media.gpu``, but not for filter lists, since the result or the input is not a picture.
+#: "filter": picture in, picture out; "effect": a recipe for grading or composing; "conversion": not
+#: for filter lists, since the result or the input is not a picture.
 Kind: TypeAlias = Literal["filter", "effect", "conversion"]
 
 #: Docs categories, in the order of the documentation.
