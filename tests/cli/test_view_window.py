@@ -131,7 +131,7 @@ def test_not_a_terminal(photo):
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert "to be a terminal" in done.stderr
+    assert "needs a terminal as standard output" in done.stderr
 
 
 def test_json(clip):
