@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 
 import numpy as np
 import pytest
@@ -337,3 +338,24 @@ def test_preprocess(engine_id):
 def test_empty_and_tiny_pictures(engine_id):
     assert gpu.invert(np.zeros((0, 4, 3), np.uint8)).shape == (0, 4, 3)
     assert_close(gpu.invert(np.zeros((1, 1), np.uint8)), np.full((1, 1), 255, np.uint8), engine_id)
+
+
+# cached plans -------------------------------------------------------------------------------------
+def test_equal_parameters_of_another_type_are_checked_again():
+    image = np.zeros((8, 8, 3), np.uint8)
+    gpu.blur(image, radius=1, device="cpu")
+    with pytest.raises(ParameterError, match=r"^blur: radius must be .*, got True\.$"):
+        gpu.blur(image, radius=True, device="cpu")
+
+
+def test_a_changed_file_is_read_again(tmp_path):
+    image = np.full((2, 2, 3), 128, np.uint8)
+    path = tmp_path / "look.cube"
+    results = []
+    for stamp, white in ((1, "1 1 1"), (2, "0 0 0")):
+        rows = ["0 0 0", "1 0 0", "0 1 0", "1 1 0", "0 0 1", "1 0 1", "0 1 1", white]
+        path.write_text("LUT_3D_SIZE 2\n" + "\n".join(rows) + "\n")
+        os.utime(path, (stamp, stamp))
+        results.append(int(gpu.lut_apply(image, lut=path, device="cpu")[0, 0, 0]))
+    assert results[0] == 128
+    assert results[1] < 128

@@ -26,7 +26,7 @@ from dala.errors import (
 from dala.gpu.compute import Buffer, Cube, buffer_zeros, from_dlpack, load_cube
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import builtins, find
-from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
+from dala.gpu.compute.kernels.filter import FILTERS, FilterParam, FilterSpec
 from dala.gpu.compute.operation import Operation, Tensor
 from dala.gpu.compute.params import check_params, check_values, missing
 from dala.gpu.compute.runnable import Runnable
@@ -239,6 +239,11 @@ def _cube(path: str, changed: int) -> Cube:
     return load_cube(path)
 
 
+#: Steps of single filters by name, shape, dtype and parameters, with the declaration they are of.
+_PLANS: Final[dict[tuple[Any, ...], tuple[FilterSpec, list[Step]]]] = {}
+_MAX_PLANS: Final = 256
+
+
 # running ----------------------------------------------------------------------------------------
 def apply(
     img: ImageLike,
@@ -251,8 +256,25 @@ def apply(
 ) -> ImageLike:
     """Apply one filter to one picture of any kind and return a picture of that kind."""
     picture = read(img, width, height, name)
-    steps = plan([(name, params)], picture.shape, picture.dtype, name, listed=False)
+    steps = _plan_one(name, params, picture.shape, picture.dtype)
     return run_on(picture, steps, out, device, name)
+
+
+def _plan_one(name: str, params: Mapping[str, Any], shape: Shape, dtype: str) -> list[Step]:
+    """Return the steps of one filter; those that depend on plain values only are cached."""
+    try:
+        # 1, 1.0 and True are equal, but not the same parameter.
+        key = (name, shape, dtype, *((n, v, type(v)) for n, v in params.items()))
+        spec, steps = _PLANS.get(key, (None, []))
+    except TypeError:  # an array or a list
+        return plan([(name, params)], shape, dtype, name, listed=False)
+    if spec is None or spec is not FILTERS.get(name):
+        steps = plan([(name, params)], shape, dtype, name, listed=False)
+        if all(isinstance(i, int) for step in steps for i in step.inputs):
+            if len(_PLANS) >= _MAX_PLANS:
+                _PLANS.clear()
+            _PLANS[key] = FILTERS[name], steps
+    return steps
 
 
 def run_on(
