@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from dala.errors import ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling.gauss import MAX_RADIUS, gaussian_weights
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -47,7 +47,7 @@ class Blur(Operation):
     dtypes = ("f32", "u8")
     code: ClassVar[str] = "blur"
 
-    def _radius_and_sigma(self, values: dict[str, Any]) -> tuple[int, float]:
+    def _radius_and_sigma(self, values: OperationValues) -> tuple[int, float]:
         """Return the checked radius and sigma, each by default derived from the other."""
         radius, sigma = values["radius"], values["sigma"]
         if sigma is not None and not 0 < sigma < math.inf:
@@ -60,14 +60,14 @@ class Blur(Operation):
             sigma = radius / 2 or 1.0
         return radius, max(sigma, _NARROWEST)
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         self.want_image(inputs)
         self._radius_and_sigma(values)
         return inputs[0]
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         self.want(output, self.result(inputs, values))
         radius, sigma = self._radius_and_sigma(values)
         return {"radius": radius, "sigma": sigma}

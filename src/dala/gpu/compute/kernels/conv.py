@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dala.errors import ParameterError, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -35,7 +33,7 @@ class Conv2d(Operation):
         Parameter("groups", "int", 1, low=1),
     )
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         dtype = self.same_dtype(inputs)
         x = self.want_rank(inputs, 0, 3, 4)
         weight = self.want_rank(inputs, 1, 4)
@@ -67,7 +65,7 @@ class Conv2d(Operation):
         return Tensor((*x[:-3], outputs, *size), dtype)
 
     def _size(
-        self, x: tuple[int, ...], weight: tuple[int, ...], values: dict[str, Any], axis: int
+        self, x: tuple[int, ...], weight: tuple[int, ...], values: OperationValues, axis: int
     ) -> int:
         padded = x[-2 + axis] + 2 * values["padding"][axis]
         window = (weight[2 + axis] - 1) * values["dilation"][axis] + 1

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dala.errors import ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -46,13 +44,13 @@ class Fft(_Transform):
     title = "fft"
     options = (Parameter("complex", "bool"), Parameter("axes", "int", 1, low=1, high=2))
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         lengths = self._lengths(inputs[0].shape, values["axes"], bool(values["complex"]))
         return Tensor((*lengths, 2), inputs[0].dtype)
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         if values["complex"] is None:
             values = {**values, "complex": output.shape == inputs[0].shape}
         self.want(output, self.result(inputs, values))
@@ -75,13 +73,13 @@ class Ifft(_Transform):
     title = "ifft"
     options = (Parameter("axes", "int", 1, low=1, high=2),)
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         self._lengths(inputs[0].shape, values["axes"], True)
         return inputs[0]
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         lengths = self._lengths(inputs[0].shape, values["axes"], True)
         pairs = output.shape != lengths
         self.want(output, Tensor((*lengths, 2) if pairs else lengths, inputs[0].dtype))

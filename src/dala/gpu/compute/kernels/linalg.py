@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dala.errors import ParameterError, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -28,7 +26,7 @@ class Matmul(Operation):
     takes = ("a", "b")
     options = (Parameter("transpose_a", "bool", False), Parameter("transpose_b", "bool", False))
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         dtype = self.same_dtype(inputs)
         a = self._matrix(inputs, 0, values["transpose_a"])
         b = self._matrix(inputs, 1, values["transpose_b"])
@@ -63,7 +61,7 @@ class Matmul(Operation):
             )
         return (*shape[:-2], shape[-1], shape[-2])
 
-    def _described(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> str:
+    def _described(self, inputs: tuple[Tensor, ...], values: OperationValues) -> str:
         return " and ".join(
             f"{name!r} of shape {t.shape}{' transposed' if values[f'transpose_{name}'] else ''}"
             for name, t in zip(self.takes, inputs, strict=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.parser import declare
-from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -53,7 +52,7 @@ class LutApply(Operation):
         Parameter("domain_max", "floats", (1.0, 1.0, 1.0), -FAR, FAR, size=3, spread=True),
     )
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         image, lut = inputs
         if len(image.shape) != 3 or image.shape[2] not in (3, 4):
             raise ShapeMismatch.invalid(
@@ -86,8 +85,8 @@ class LutApply(Operation):
         return image
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         wanted = self.result(inputs, values)
         many = output.shape[2] if len(output.shape) == 3 else 0
         if output.shape[:2] != wanted.shape[:2] or many not in (3, 4):
@@ -121,7 +120,7 @@ class LutApply(Operation):
         made = np.concatenate([found, alpha], axis=-1)[..., : task.output.shape[2]]
         return made * 255.0 if task.output.dtype == "u8" else made
 
-    def lower(self, task: Task) -> tuple[Kernel, dict[str, Any]] | None:
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
         lut = task.inputs[1]
         low, high = task["domain_min"], task["domain_max"]
         last = lut.shape[0] - 1

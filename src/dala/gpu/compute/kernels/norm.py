@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dala.errors import ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernels.reduce import layout, one_axis
-from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -27,13 +25,13 @@ class Softmax(Operation):
     options = (Parameter("axis", "int", -1),)
     dtypes = ("f32", "f64")
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         one_axis(self.name, inputs[0].shape, values["axis"])
         return inputs[0]
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         self.want(output, self.result(inputs, values))
         shape = inputs[0].shape
         axis = one_axis(self.name, shape, values["axis"])
@@ -62,7 +60,7 @@ class LayerNorm(Operation):
     options = (Parameter("epsilon", "float", 1e-5, 0.0, 1e30),)
     dtypes = ("f32", "f64")
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         a = inputs[0]
         self.same_dtype(inputs)
         if not a.shape:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.convert import count_of
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -76,7 +76,7 @@ class _Reduction(Operation):
     #: Whether an empty input has a result.
     accepts_empty: ClassVar[bool] = False
 
-    def axes(self, shape: tuple[int, ...], values: dict[str, Any]) -> tuple[int, ...]:
+    def axes(self, shape: tuple[int, ...], values: OperationValues) -> tuple[int, ...]:
         """Return the axes to reduce, in order."""
         axis = values["axis"]
         if axis is None:
@@ -93,7 +93,7 @@ class _Reduction(Operation):
         """Return the dtypes of outputs, the default first."""
         return (dtype,)
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         shape = inputs[0].shape
         axes = self.axes(shape, values)
         left = tuple(n for i, n in enumerate(shape) if i not in axes)
@@ -104,8 +104,8 @@ class _Reduction(Operation):
         return Tensor(left, self.stored(inputs[0].dtype)[0])
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         shape, plain = inputs[0].shape, self.result(inputs, values)
         axes = self.axes(shape, values)
         kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
@@ -186,8 +186,8 @@ class ArgMax(_Reduction):
         return ("s32", "u32", "s64")
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         found = super().fit(inputs, output, values)
         count = count_of(tuple(inputs[0].shape[a] for a in found["axes"]))
         if count > 1 << {"s32": 31, "u32": 32, "s64": 63}[output.dtype]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.parser import declare
-from dala.gpu.compute.operation import Operation, elements
+from dala.gpu.compute.operation import Operation, OperationValues, elements
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -30,7 +29,7 @@ class Reshape(Operation):
     takes = ("a",)
     options = (Parameter("shape", "ints"),)
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor | None:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor | None:
         shape = values["shape"]
         if shape is None:
             return None
@@ -46,8 +45,8 @@ class Reshape(Operation):
         return Tensor(shape, inputs[0].dtype)
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         wanted = self.result(inputs, values) or output
         self.want(output, Tensor(wanted.shape, inputs[0].dtype))
         if elements(output) != elements(inputs[0]):
@@ -76,21 +75,21 @@ class Transpose(Operation):
             raise ParameterError.invalid(self.name, "axes", f"each of the {rank} axes once", axes)
         return turned
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         shape = self.want_rank(inputs, 0, *range(MAX_RANK + 1))
         axes = self._axes(len(shape), values["axes"])
         return Tensor(tuple(shape[a] for a in axes), inputs[0].dtype)
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         self.want(output, self.result(inputs, values))
         return {"axes": self._axes(len(inputs[0].shape), values["axes"])}
 
     def define(self, task: Task, a: NDArray) -> NDArray:
         return a.transpose(task["axes"])
 
-    def lower(self, task: Task) -> tuple[Kernel, dict[str, Any]] | None:
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
         return (_transpose_kernel(task["axes"]), {}) if len(task["axes"]) > 1 else None
 
 
@@ -105,7 +104,7 @@ class Gather(Operation):
     takes = ("a", "index")
     options = (Parameter("axis", "int", 0),)
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         a, index = inputs
         if index.dtype not in ("s32", "u32", "s64"):
             raise DtypeMismatch.invalid(self.name, "index", "of dtype s32, s64 or u32", index.dtype)
@@ -124,8 +123,8 @@ class Gather(Operation):
         return Tensor(shape, a.dtype)
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         self.want(output, self.result(inputs, values))
         return {"axis": values["axis"] % len(inputs[0].shape)}
 
@@ -133,7 +132,7 @@ class Gather(Operation):
         taken: NDArray = np.take(a, index.astype(np.int64), axis=task["axis"], mode="clip")
         return taken
 
-    def lower(self, task: Task) -> tuple[Kernel, dict[str, Any]] | None:
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
         a, index = task.inputs
         return _gather_kernel(len(a.shape), len(index.shape), task["axis"]), {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling.taps import METHODS, task_axes
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import CheckedParams, CheckedValues, Parameter
-from dala.typing import NDArray
+from dala.typing import NDArray, Params
 
 #: Mean and standard deviation of each normalization, where 1.0 is white.
 NORMALIZE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -74,19 +74,19 @@ class Resize(_Resampling):
         Parameter("antialias", "bool", True),
     )
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor | None:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor | None:
         image = inputs[0]
         self._image(inputs)
         size = self._size(inputs, values)
         return None if size is None else Tensor((*size, *image.shape[2:]), image.dtype)
 
-    def _size(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> tuple[int, int] | None:
+    def _size(self, inputs: tuple[Tensor, ...], values: OperationValues) -> tuple[int, int] | None:
         size: tuple[int, int] | None = values["size"]
         return size
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         image = inputs[0]
         wanted = self.result(inputs, values)
         if wanted is None:
@@ -128,7 +128,7 @@ class BicubicScale(Resize):
         Parameter("antialias", "bool", True),
     )
 
-    def _size(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> tuple[int, int] | None:
+    def _size(self, inputs: tuple[Tensor, ...], values: OperationValues) -> tuple[int, int] | None:
         scale = values["scale"]
         if scale is None:
             return None
@@ -136,8 +136,8 @@ class BicubicScale(Resize):
         return height, width
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         return super().fit(inputs, output, {**values, "method": "bicubic"})
 
 
@@ -182,29 +182,29 @@ class Preprocess(_Resampling):
         Parameter("antialias", "bool", True),
     )
 
-    def settle(self, params: Mapping[str, Any]) -> CheckedParams:
+    def settle(self, params: Params) -> CheckedParams:
         """Parameters checked once for many calls."""
         return CheckedParams(self.name, self.options, _named(params))
 
-    def make(self, image: Buffer, params: Mapping[str, Any], out: Buffer | None = None) -> Buffer:
+    def make(self, image: Buffer, params: Params, out: Buffer | None = None) -> Buffer:
         """As a call of it, but the parameters may be settled."""
         made = self.new_output([image], params) if out is None else out
         self.run([image], made, params)
         return made
 
-    def check_params(self, params: Mapping[str, Any]) -> CheckedValues:
+    def check_params(self, params: Params) -> CheckedValues:
         """Return every parameter with its checked value; ``normalize`` may be True or False."""
         return super().check_params(_named(params))
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         self._image(inputs)
         height, width = values["size"] or (224, 224)
         nchw = values["layout"] == "nchw"
         return Tensor((1, 3, height, width) if nchw else (1, height, width, 3), "f32")
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         size = self._output_size(inputs, output, values)
         full, offset = placed(self._image(inputs)[:2], size, values["fit"], values["keep"])
         mean, std = NORMALIZE[values["normalize"]]
@@ -227,7 +227,7 @@ class Preprocess(_Resampling):
         }
 
     def _output_size(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
     ) -> tuple[int, int]:
         wanted = self.result(inputs, values).shape
         shape = output.shape[1:] if len(output.shape) == 4 else output.shape
@@ -258,7 +258,7 @@ class Preprocess(_Resampling):
         return found.reshape(task.output.shape)
 
 
-def _named(params: Mapping[str, Any]) -> Mapping[str, Any]:
+def _named(params: Params) -> Params:
     if type(params) is CheckedParams:
         return params
     if isinstance(params, Mapping) and isinstance(params.get("normalize"), (bool, np.bool_)):

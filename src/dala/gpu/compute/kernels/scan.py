@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from dala.errors import DtypeMismatch, ParameterError
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernels.reduce import SUMS, layout, one_axis, saturated, want_dtype
-from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -36,13 +35,13 @@ class CumSum(Operation):
     title = "cumsum"
     options = (Parameter("axis", "int", -1),)
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         one_axis(self.name, inputs[0].shape, values["axis"])
         return Tensor(inputs[0].shape, SUMS[inputs[0].dtype][0])
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         a = inputs[0]
         axis = one_axis(self.name, a.shape, values["axis"])
         want_dtype(self.name, a.dtype, output.dtype, SUMS[a.dtype])
@@ -69,7 +68,7 @@ class Histogram(Operation):
         Parameter("high", "float"),
     )
 
-    def _range(self, dtype: str, values: dict[str, Any]) -> tuple[float, float]:
+    def _range(self, dtype: str, values: OperationValues) -> tuple[float, float]:
         low = 0.0 if values["low"] is None else values["low"]
         usual = 1.0 if dtype in ("f32", "f64") else 256.0
         high = usual if values["high"] is None else values["high"]
@@ -77,13 +76,13 @@ class Histogram(Operation):
             raise ParameterError.invalid(self.name, "low", f"finite and below high, {high:g}", low)
         return low, high
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         self._range(inputs[0].dtype, values)
         return Tensor((values["bins"],), "u32")
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         low, high = self._range(inputs[0].dtype, values)
         if output.dtype not in ("u32", "s32"):
             raise DtypeMismatch.invalid(self.name, "output", "of dtype u32 or s32", output.dtype)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dala.errors import ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -28,7 +26,7 @@ class Convolve1d(Operation):
     dtypes = ("f32", "f64")
     options = (Parameter("mode", "choice", "same", choices=("same", "full", "valid")),)
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         dtype = self.same_dtype(inputs)
         shape = inputs[0].shape
         taps = self.want_rank(inputs, 1, 1)[0]
@@ -44,8 +42,8 @@ class Convolve1d(Operation):
         return Tensor((*shape[:-1], size), dtype)
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         """Return ``first``: the index of the output's first number in the full result."""
         self.want(output, self.result(inputs, values))
         short = min(inputs[0].shape[-1], inputs[1].shape[0])

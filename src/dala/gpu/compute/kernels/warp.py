@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling import coordinates
 from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -33,18 +33,18 @@ class _Warp(Operation):
     takes: ClassVar[tuple[str, ...]] = ("image",)
     dtypes = ("f32", "u8")
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         image = inputs[0]
         if 0 in self.want_image(inputs):
             raise ShapeMismatch.invalid(self.name, "image", "a picture with pixels", image.shape)
         return Tensor((*self._size(inputs, values), *image.shape[2:]), image.dtype)
 
-    def _size(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> tuple[int, ...]:
+    def _size(self, inputs: tuple[Tensor, ...], values: OperationValues) -> tuple[int, ...]:
         return values["size"] or inputs[0].shape[:2]
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         if "size" in values and values["size"] is None and len(output.shape) >= 2:
             values = {**values, "size": output.shape[:2]}
         self.want(output, self.result(inputs, values))
@@ -184,7 +184,7 @@ class Remap(_Warp):
     takes = ("image", "map")
     options = _SAMPLING
 
-    def _size(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> tuple[int, ...]:
+    def _size(self, inputs: tuple[Tensor, ...], values: OperationValues) -> tuple[int, ...]:
         shape = self.want_rank(inputs, 1, 3)
         if shape[2] != 2:
             raise ShapeMismatch.invalid(

@@ -9,7 +9,6 @@ same divided by 255.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from dala.gpu.compute.kernels import yuv_text
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.parser import declare
-from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -176,13 +175,13 @@ class YuvToRgb(_Video):
                 )
         return height, width
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         size = self._size(inputs, self._format(inputs, values["format"]))
         return Tensor((*size, 3), inputs[0].dtype)
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         form = self._format(inputs, values["format"])
         self.want_rgb(output, self._size(inputs, form), "output")
         return {
@@ -204,7 +203,7 @@ class YuvToRgb(_Video):
             made = np.concatenate([made, np.ones_like(made[..., :1])], axis=-1)
         return made * 255.0 if task.output.dtype == "u8" else made
 
-    def lower(self, task: Task) -> tuple[Kernel, dict[str, Any]] | None:
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
         form, ranks = task["format"], tuple(len(t.shape) for t in task.inputs)
         names = ("black", "gain", "middle", "rv", "gu", "gv", "bu")
         numbers = dict(zip(names, task["numbers"], strict=True))
@@ -251,12 +250,12 @@ class RgbToYuv(_Video):
             return Tensor((height, width, 3), inputs[0].dtype)
         return Tensor((height * 3 // 2, width), "u8")
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         return self._made(inputs, values["format"] or "yuv444")
 
     def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
         form = values["format"]
         if form is None:
             if len(output.shape) == 2:
@@ -288,7 +287,7 @@ class RgbToYuv(_Video):
             made = made.reshape(task.output.shape)
         return made * 255.0 if task.output.dtype == "u8" else made
 
-    def lower(self, task: Task) -> tuple[Kernel, dict[str, Any]] | None:
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
         black, middle, *shares = task["numbers"]
         rows = {"y": shares[:3], "u": shares[3:6], "v": shares[6:]}
         form = task["format"]
