@@ -8,7 +8,7 @@ Advice.``, and errors carry its parts as attributes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Self, TypeAlias, TypeGuard
 
 __all__ = [
     "ArityError",
@@ -49,6 +49,9 @@ __all__ = [
     "VideoNotFound",
 ]
 
+#: A refused value as an error keeps it.
+Got: TypeAlias = "str | int | float | tuple[Got, ...] | None"
+
 
 class DalaError(Exception):
     """The root of all errors raised by Dala.
@@ -70,15 +73,15 @@ class DalaError(Exception):
     call: str | None = None
     argument: str | None = None
     expected: str | None = None
-    got: Any = None
+    got: Got = None
 
     def __init__(
         self,
-        *args: Any,
+        *args: object,
         call: str | None = None,
         argument: str | None = None,
         expected: str | None = None,
-        got: Any = None,
+        got: Got = None,
     ) -> None:
         super().__init__(*args)
         if call is None and args and isinstance(args[0], str):
@@ -123,7 +126,7 @@ def _call_of(message: str) -> str | None:
     return head if colon and head.replace(".", "").replace("_", "").isalnum() else None
 
 
-def _small(value: object) -> bool:
+def _small(value: object) -> TypeGuard[Got]:
     if isinstance(value, str):
         return len(value) <= 200
     if isinstance(value, tuple):

@@ -58,7 +58,7 @@ def _form(device: str) -> str:
     from dala.gpu import compute
 
     with dala.device(device):
-        return {"cpu": "llvm", "webgpu": "wgsl"}.get(compute.device_info()["backend"], "ir")
+        return {"cpu": "llvm", "webgpu": "wgsl"}.get(str(compute.device_info()["backend"]), "ir")
 
 
 def _names() -> list[str]:

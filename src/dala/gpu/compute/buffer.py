@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,11 @@ from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.future import Future
 from dala.resources import Closing
 from dala.typing import NDArray
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
+
+_PlanKey: TypeAlias = tuple[Engine, str, tuple[int, ...], bool]
 
 
 class Buffer(Closing):
@@ -66,7 +71,7 @@ class Buffer(Closing):
         self.transient = transient
         self._storage: Storage | None = storage
         #: The key of cached plans; None once freed, so that no plan is found.
-        self._key: tuple[Any, ...] | None = (engine, dtype, shape, storage.foreign)
+        self._key: _PlanKey | None = (engine, dtype, shape, storage.foreign)
         resources.track("buffer", engine.id, storage.nbytes)
 
     @property
@@ -165,7 +170,8 @@ class Buffer(Closing):
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def __dlpack__(self, **options: Any) -> Any:
+    # The options are those of the consumer's DLPack version; NumPy checks them.
+    def __dlpack__(self, **options: Any) -> CapsuleType:
         return self.numpy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +93,7 @@ def as_array(data: ArrayLike, call: str) -> NDArray:
         ) from None
 
 
-def _foreign(data: Any, call: str) -> NDArray:
+def _foreign(data: object, call: str) -> NDArray:
     """Return an object of another library (a tensor, a scalar, a view) as an array."""
     try:
         return np.asarray(data)

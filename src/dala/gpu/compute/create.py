@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines.base import Engine
 from dala.typing import NDArray
 
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
+
 #: Raw bytes: any object with the buffer protocol.
 BytesLike: TypeAlias = bytes | bytearray | memoryview | NDArray
 
@@ -28,7 +31,7 @@ BytesLike: TypeAlias = bytes | bytearray | memoryview | NDArray
 class SupportsDLPack(Protocol):
     """An array or tensor of a library that supports DLPack."""
 
-    def __dlpack__(self, *, stream: None = ...) -> Any: ...
+    def __dlpack__(self, *, stream: None = ...) -> CapsuleType: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import numpy as np
 
@@ -204,7 +204,9 @@ class _Reader:
     def __init__(self, name: str) -> None:
         self.name = name
         self.line = 0
-        self.words: dict[str, Any] = {}
+        self.seen: set[str] = set()
+        self.title = ""
+        self.ranges: dict[str, tuple[float, ...]] = {}
         self.axes = 0
         self.size = 0
 
@@ -246,20 +248,21 @@ class _Reader:
     def keyword(self, line: str) -> None:
         word, _, rest = line.partition(" ") if "\t" not in line else _at_space(line)
         rest = rest.strip()
-        if word in self.words:
+        if word in self.seen:
             self.fail(f"{word} is repeated")
+        self.seen.add(word)
         if word == "TITLE":
             quoted = len(rest) >= 2 and rest[0] == rest[-1] == '"'
             title = rest[1:-1] if quoted else rest
             if '"' in title or not title.isprintable():
                 self.fail(f'the title {_shown(rest)} must be text in "quotation marks"')
-            self.words[word] = title
+            self.title = title
         elif word in ("LUT_1D_SIZE", "LUT_3D_SIZE"):
             self.sized(word, rest)
         elif word in ("DOMAIN_MIN", "DOMAIN_MAX"):
-            self.words[word] = self.numbers(word, rest, 3)
+            self.ranges[word] = self.numbers(word, rest, 3)
         elif word in ("LUT_1D_INPUT_RANGE", "LUT_3D_INPUT_RANGE"):
-            self.words[word] = self.numbers(word, rest, 2)
+            self.ranges[word] = self.numbers(word, rest, 2)
         else:
             self.fail(
                 f"{_shown(line)} is not a keyword of .cube files",
@@ -278,7 +281,7 @@ class _Reader:
         size = int(rest) if re.fullmatch(r"\d{1,9}", rest, re.ASCII) else -1
         if not least <= size <= most:
             self.fail(f"{word} must be an int from {least} to {most}, got {_shown(rest)}")
-        self.axes, self.size, self.words[word] = axes, size, size
+        self.axes, self.size = axes, size
 
     def numbers(self, word: str, rest: str, count: int) -> tuple[float, ...]:
         found = tuple(map(float, rest.split())) if _NUMBERS.fullmatch(rest) else ()
@@ -300,15 +303,19 @@ class _Reader:
         if self.axes == 3:
             table = table.reshape(self.size, self.size, self.size, 3).transpose(2, 1, 0, 3)
         low, high = self.domain()
-        return Cube(table, self.words.get("TITLE", ""), low, high)
+        return Cube(table, self.title, low, high)
 
     def domain(self) -> tuple[_Triple, _Triple]:
-        span = self.words.get(f"LUT_{self.axes}D_INPUT_RANGE", (0.0, 1.0))
-        low = self.words.get("DOMAIN_MIN", (span[0],) * 3)
-        high = self.words.get("DOMAIN_MAX", (span[1],) * 3)
+        span = self.ranges.get(f"LUT_{self.axes}D_INPUT_RANGE", (0.0, 1.0))
+        low = _triple(*self.ranges.get("DOMAIN_MIN", (span[0],) * 3))
+        high = _triple(*self.ranges.get("DOMAIN_MAX", (span[1],) * 3))
         if not all(map(_in_order, low, high)):
             self.fail(f"the domain from {_spaced(low)} to {_spaced(high)} is empty or too wide")
         return low, high
+
+
+def _triple(a: float, b: float, c: float) -> _Triple:
+    return a, b, c
 
 
 def _at_space(line: str) -> tuple[str, str, str]:

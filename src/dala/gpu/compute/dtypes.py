@@ -9,10 +9,11 @@ import numpy as np
 from dala.errors import DtypeError
 
 #: A dtype: a name such as "f32" or "float32", a NumPy dtype, or a scalar type.
-DtypeLike: TypeAlias = "str | type | np.dtype[Any]"
+DtypeLike: TypeAlias = "str | type | np.dtype[np.generic]"
 
 DTYPES: Final = ("f32", "f64", "s32", "s64", "u32", "u8")
 
+# Any: NumPy's stubs accept no union of scalar types in iinfo and finfo.
 NUMPY: Final[dict[str, np.dtype[Any]]] = {
     "f32": np.dtype("<f4"),
     "f64": np.dtype("<f8"),

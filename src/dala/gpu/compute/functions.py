@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import dala
 from dala.errors import ArityError
@@ -11,6 +11,7 @@ from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.dtypes import DTYPES
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines import devices as machine
+from dala.gpu.compute.engines.base import Info
 from dala.gpu.compute.future import Future
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.kernel import names as kernel_names
@@ -19,7 +20,7 @@ from dala.gpu.compute.stream import stream
 from dala.typing import Params
 
 #: Facts about a device, by name.
-DeviceInfo: TypeAlias = dict[str, Any]
+DeviceInfo: TypeAlias = Info
 
 if TYPE_CHECKING:
     from dala.gpu.surface import Surface

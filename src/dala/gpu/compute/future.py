@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import Future as ConcurrentFuture
@@ -20,7 +20,9 @@ class Future(Generic[T]):
     b'\\x01\\x02'
     """
 
-    def __init__(self, source: ConcurrentFuture[Any], convert: Callable[[Any], T]) -> None:
+    def __init__(
+        self, source: ConcurrentFuture[memoryview], convert: Callable[[memoryview], T]
+    ) -> None:
         self._source = source
         self._convert = convert
 
@@ -36,7 +38,7 @@ class Future(Generic[T]):
         """Call ``function(self)`` when done, possibly on another thread."""
         self._source.add_done_callback(lambda _: function(self))
 
-    def __await__(self) -> Generator[Any, None, T]:
+    def __await__(self) -> Generator[object, None, T]:
         import asyncio  # slow to import
 
         value = yield from asyncio.wrap_future(self._source).__await__()

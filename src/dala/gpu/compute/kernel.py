@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, overload
+from typing import TypeAlias, overload
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from dala.gpu.compute.runnable import NO_PARAMS, InstanceDoc, Runnable
 from dala.typing import Params
 
 #: A Python function in the kernel language.
-KernelFunction: TypeAlias = Callable[..., Any]
+KernelFunction: TypeAlias = Callable[..., object]
 
 
 class Kernel(Runnable):
@@ -293,7 +293,7 @@ def declare_function(
             continue  # not bound yet
     names = getattr(function, "__globals__", {})
 
-    def lookup(free: str) -> Any:
+    def lookup(free: str) -> object:
         found = closed.get(free, names.get(free))
         if isinstance(found, Kernel):
             return found.decl

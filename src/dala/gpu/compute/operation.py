@@ -27,15 +27,16 @@ from dala.gpu.compute.call.plans import BoundCall, ReadyCall, Values
 from dala.gpu.compute.convert import count_of
 from dala.gpu.compute.engines.base import Engine, Task, Tensor
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.params import CheckedValues, Parameter, check_values
+from dala.gpu.compute.params import CheckedValue, CheckedValues, Parameter, check_values
 from dala.gpu.compute.runnable import NO_PARAMS, Runnable
-from dala.typing import Params
+from dala.typing import NDArray, Params
 
 __all__ = ["Operand", "Operation", "OperationValues", "Task", "Tensor", "elements"]
 
 #: Checked parameter values by name; their types are those that the operation declares.
-OperationValues: TypeAlias = dict[str, Any]
-#: An input or the result of a definition in NumPy: an array of any dtype, or a number.
+OperationValues: TypeAlias = dict[str, CheckedValue]
+#: An input of a definition in NumPy, an NDArray. As Any, so that each operation may declare its own
+#: number of inputs.
 Operand: TypeAlias = Any
 
 
@@ -88,7 +89,7 @@ class Operation(Runnable):
             self.want(output, wanted)
         return values
 
-    def define(self, task: Task, *arrays: Operand) -> Operand:
+    def define(self, task: Task, *arrays: Operand) -> NDArray:
         """Compute the result with NumPy: the definition, which the reference engine runs.
 
         Arrays are as stored. A u8 result may be floats, which are rounded (halves up) and clamped.

@@ -10,7 +10,7 @@ import numpy as np
 
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
 from dala.gpu.compute.lang.declaration import expected_numbers
-from dala.typing import Params
+from dala.typing import Params, ParamValue
 
 _PLAIN: Final = frozenset({int, float})
 
@@ -36,7 +36,7 @@ class Parameter:
 
     name: str
     type: Literal["int", "float", "bool", "choice", "ints", "floats"]
-    default: Any = None
+    default: ParamValue = None
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
@@ -57,11 +57,15 @@ class Parameter:
         return expected_numbers(whole, self.low, self.high, self.size, spread=self.spread)
 
 
+#: The checked value of a parameter. Its type is the one that the parameter declares at run time,
+#: which a type checker cannot see.
+CheckedValue: TypeAlias = Any
+
 #: Every parameter of an operation with its checked value, in order of declaration.
-CheckedValues: TypeAlias = tuple[tuple[str, Any], ...]
+CheckedValues: TypeAlias = tuple[tuple[str, CheckedValue], ...]
 
 
-class CheckedParams(dict[str, Any]):
+class CheckedParams(dict[str, CheckedValue]):
     """Parameters of one operation that were checked once, for many calls.
 
     A call accepts them like any other mapping and does not check them again. Do not change them.
@@ -93,7 +97,7 @@ def check_params(kernel: str, params: Params, known: Iterable[str]) -> None:
             )
 
 
-def python_number(value: Any) -> Any:
+def python_number(value: object) -> object:
     """Return a NumPy scalar as a Python number, and other values as they are."""
     return value.item() if isinstance(value, np.generic) else value
 
@@ -114,7 +118,7 @@ def check_values(kernel: str, options: Sequence[Parameter], params: Params) -> C
     return tuple([(o.name, _value(kernel, o, params.get(o.name))) for o in options])
 
 
-def _value(kernel: str, option: Parameter, value: Any) -> Any:
+def _value(kernel: str, option: Parameter, value: ParamValue) -> CheckedValue:
     if value is None:
         if option.required:
             raise missing(kernel, option.name)
@@ -141,12 +145,12 @@ def _value(kernel: str, option: Parameter, value: Any) -> Any:
     raise ParameterError.invalid(kernel, option.name, option.expected, python_number(value))
 
 
-def _numbers(option: Parameter, value: Any) -> tuple[int | float, ...] | None:
+def _numbers(option: Parameter, value: ParamValue) -> tuple[int | float, ...] | None:
     """Return the checked numbers of a parameter that takes several; None if one is refused."""
     if option.spread and isinstance(value, (int, float, np.generic)):
         number = _number(option, value)
         return None if number is None else (number,) * option.size
-    items: Sequence[Any]
+    items: Sequence[object]
     if type(value) is tuple and _PLAIN.issuperset(map(type, value)):
         items = value
     elif isinstance(value, str):
@@ -162,10 +166,12 @@ def _numbers(option: Parameter, value: Any) -> tuple[int | float, ...] | None:
     return None if None in numbers else tuple(n for n in numbers if n is not None)
 
 
-def _number(option: Parameter, value: Any) -> int | float | None:
+def _number(option: Parameter, value: object) -> int | float | None:
     """Return a number in the parameter's type, or None if it is refused."""
     low, high, whole = option.low, option.high, option.type in ("int", "ints")
-    if type(value) is not (int if whole else float):
+    if (type(value) is int and whole) or (type(value) is float and not whole):
+        found = value
+    else:
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -173,10 +179,9 @@ def _number(option: Parameter, value: Any) -> int | float | None:
         if whole and isinstance(value, float) and not value.is_integer():
             return None
         try:
-            value = int(value) if whole else float(value)
+            found = int(value) if whole else float(value)
         except OverflowError:
             return None
-    if value != value or (low is not None and value < low) or (high is not None and value > high):
+    if found != found or (low is not None and found < low) or (high is not None and found > high):
         return None
-    number: int | float = value
-    return number
+    return found

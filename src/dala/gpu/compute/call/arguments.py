@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl, expected_nu
 from dala.gpu.compute.lang.ir import FLOATS, Param
 from dala.gpu.compute.lang.scalars import RANGES
 from dala.gpu.compute.params import check_params, missing, python_number
-from dala.typing import Params
+from dala.typing import Params, ParamValue
 
 #: The largest number an f32 holds.
 _F32_MAX: Final = 3.4028234663852886e38
@@ -29,9 +29,7 @@ def number_kinds(decl: KernelDecl, params: Params) -> tuple[tuple[str, str], ...
     return tuple(found)
 
 
-def pack(
-    decl: KernelDecl, slots: tuple[Param, ...], params: Mapping[str, Any]
-) -> tuple[int | float, ...]:
+def pack(decl: KernelDecl, slots: tuple[Param, ...], params: Params) -> tuple[int | float, ...]:
     """Check parameters and return their values in the order of the program's parameters."""
     if not decl.params and not params:
         return ()
@@ -52,11 +50,11 @@ def pack(
     return tuple(values)
 
 
-def _components(decl: KernelDecl, p: ParamDecl, value: Any) -> Sequence[Any]:
+def _components(decl: KernelDecl, p: ParamDecl, value: ParamValue) -> Sequence[object]:
     if not p.size:
         return (value,)
     try:
-        items = tuple(value)
+        items = tuple(value)  # type: ignore[arg-type]  # the error is caught
     except TypeError:
         items = ()
     if len(items) != p.size:
@@ -64,7 +62,7 @@ def _components(decl: KernelDecl, p: ParamDecl, value: Any) -> Sequence[Any]:
     return items
 
 
-def _refused(decl: KernelDecl, p: ParamDecl, slot: Param, value: Any) -> ParameterError:
+def _refused(decl: KernelDecl, p: ParamDecl, slot: Param, value: ParamValue) -> ParameterError:
     """Return the error for a value that a parameter does not accept."""
     expected = p.expected
     if p.low is None and slot.type not in FLOATS and p.type != "bool":
@@ -74,7 +72,7 @@ def _refused(decl: KernelDecl, p: ParamDecl, slot: Param, value: Any) -> Paramet
     return ParameterError.invalid(decl.name, p.name, expected, python_number(value))
 
 
-def _number(p: ParamDecl, value: Any, slot: Param) -> int | float | None:
+def _number(p: ParamDecl, value: object, slot: Param) -> int | float | None:
     """Return a number in the slot's type, or None if it is refused."""
     if isinstance(value, np.generic):
         value = value.item()

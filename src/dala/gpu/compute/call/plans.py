@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dala.gpu.compute.engines.base import Engine, Geometry, Runner, Storage, Task
 from dala.gpu.compute.engines.registry import run_on_host, unsupported
@@ -79,5 +79,5 @@ class BoundCall:
         return CallPlan(run, self.program, self.distinct, self.shared, values)
 
 
-def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[Any, ...]) -> None:
+def _nothing(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
     """Do nothing: an empty output needs no work."""

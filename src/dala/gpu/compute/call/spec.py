@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from dala.errors import (
     ArityError,
@@ -40,6 +40,18 @@ class Spec(TypedDict):
     dst: NotRequired[Buffer]
 
 
+class FullSpec(TypedDict):
+    """A spec as :func:`read_spec` returns it, with every key that its operation requires."""
+
+    op: str
+    kernel: NotRequired[Runnable | str]
+    inputs: NotRequired[Sequence[Buffer]]
+    output: NotRequired[Buffer]
+    params: NotRequired[Params]
+    src: NotRequired[Buffer]
+    dst: NotRequired[Buffer]
+
+
 #: The keys that each operation requires, and those it accepts besides.
 _KEYS: Final = {
     "run_kernel": (("kernel", "inputs", "output"), ("params",)),
@@ -51,7 +63,7 @@ _KEYS: Final = {
 _EMPTY_KEYS: Final = ("kernel", "inputs", "output", "params", "src", "dst")
 
 
-def read_spec(spec: Spec, call: str) -> dict[str, Any]:
+def read_spec(spec: Spec, call: str) -> FullSpec:
     """Check the keys of a spec and return it in its full form.
 
     ``copy_buffer`` may name its buffers ``inputs`` (a list of one) and ``output`` in place of
@@ -66,7 +78,7 @@ def read_spec(spec: Spec, call: str) -> dict[str, Any]:
         expected = f"one of {', '.join(map(repr, _KEYS))}"
         raise ParameterError.invalid(call, "op", expected, op)
     needed, optional = _KEYS[op]
-    given: dict[str, Any] = {key: spec[key] for key in spec}  # type: ignore[literal-required]
+    given: dict[str, object] = {key: spec[key] for key in spec}  # type: ignore[literal-required]
     if op == "copy_buffer" and "src" not in given and "dst" not in given and "inputs" in given:
         inputs = given.pop("inputs")
         if not isinstance(inputs, Sequence) or len(inputs) != 1:
@@ -85,7 +97,7 @@ def read_spec(spec: Spec, call: str) -> dict[str, Any]:
     if op == "run_kernel":
         params = given.get("params")
         given["params"] = {} if params is None else params
-    return given
+    return given  # type: ignore[return-value]
 
 
 def _is_empty(value: object) -> bool:

@@ -21,16 +21,17 @@ from typing import Final
 from dala.extensions import kernel_modules
 from dala.gpu.compute.kernel import Kernel, declare_function
 from dala.gpu.compute.kernels.filter import FILTERS
+from dala.gpu.compute.runnable import Runnable
 
 #: Names that a module may declare as kernels: its functions, and the titles of its operations.
 _DECLARED: Final = re.compile(r'^(?:def |    title = ")(\w+)', re.M)
 
 
-class _Builtins(Mapping[str, Kernel]):
+class _Builtins(Mapping[str, Runnable]):
     """Kernels by name. The modules are imported when a kernel is first looked up."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Kernel] = {}
+        self._found: dict[str, Runnable] = {}
         self._lock = threading.RLock()
         self._loaded = False
 
@@ -51,7 +52,7 @@ class _Builtins(Mapping[str, Kernel]):
                 found[name].add(path.stem)
         return found
 
-    def _look(self, name: object) -> Kernel | None:
+    def _look(self, name: object) -> Runnable | None:
         """Return the kernel of a name declared in this package, importing as little as possible."""
         if name in self._found:
             return self._found[str(name)]
@@ -63,7 +64,7 @@ class _Builtins(Mapping[str, Kernel]):
             return FILTERS[str(name)].kernel
         return self._found.get(str(name))
 
-    def _load(self) -> dict[str, Kernel]:
+    def _load(self) -> dict[str, Runnable]:
         if not self._loaded:
             with self._lock:
                 for found in () if self._loaded else pkgutil.iter_modules(__path__):
@@ -80,7 +81,7 @@ class _Builtins(Mapping[str, Kernel]):
             if kind.title not in FILTERS:
                 self._found.setdefault(kind.title, kind())
 
-    def __getitem__(self, name: str) -> Kernel:
+    def __getitem__(self, name: str) -> Runnable:
         found = self._look(name)
         if found is None:
             self._add(import_module(self._modules[name]))

@@ -22,6 +22,7 @@ from dala.gpu.compute.kernel import Kernel, declare_function
 from dala.gpu.compute.lang.declaration import ParamDecl
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
+from dala.typing import ParamValue
 
 #: "filter": picture in, picture out; "effect": a recipe for grading or composing; "conversion": not
 #: for filter lists, since the result or the input is not a picture.
@@ -37,7 +38,10 @@ _FAR: Final = 1e6
 _SECTION = re.compile(r"^(Args|Raises|Returns|Example)s?:+\s*$|^>>>", re.M)
 _ARGUMENT = re.compile(r"(\w+)(?: \(([^)]*)\))?: (.*)", re.S)
 
-_Source = TypeVar("_Source", bound=Callable[..., Any])
+#: A kernel function, the class of an operation, or a recipe; each kind returns something else.
+FilterSource: TypeAlias = Callable[..., Any]
+
+_Source = TypeVar("_Source", bound=FilterSource)
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class FilterParam:
 
     name: str
     type: str
-    default: Any = None
+    default: ParamValue = None
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
@@ -90,7 +94,7 @@ INPUTS: Final = ("picture", "background", "lut", "map", "points")
 class FilterSpec:
     """The declaration of a filter; see :func:`picture_filter`."""
 
-    source: Callable[..., Any]
+    source: FilterSource
     category: str
     kind: Kind
     keeps_alpha: bool
@@ -118,13 +122,12 @@ class FilterSpec:
         return isinstance(self.source, type) and issubclass(self.source, Operation)
 
     @cached_property
-    def kernel(self) -> Kernel | None:
+    def kernel(self) -> Kernel | Operation | None:
         """The kernel; None for a recipe."""
         if self.is_recipe:
             return None
-        if self.is_operation:
-            made: Kernel = self.source()
-            return made
+        if isinstance(self.source, type) and issubclass(self.source, Operation):
+            return self.source()
         return Kernel(self.name, partial(declare_function, self.source, self.name))
 
     @cached_property

@@ -9,9 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
-from dala.gpu.compute.lang.ir import FLOATS, INTS, Block, SetSlot, Slot, Statement, Type, Value
+from dala.gpu.compute.lang.ir import (
+    FLOATS,
+    INTS,
+    Attr,
+    Block,
+    SetSlot,
+    Slot,
+    Statement,
+    Type,
+    Value,
+)
 from dala.gpu.compute.lang.limits import MAX_VALUES
 from dala.gpu.compute.lang.scalars import RANGES, as_float, join, literal_type
 
@@ -57,17 +67,14 @@ def describe(term: object) -> str:
     return repr(term)
 
 
-#: Folding of constants. The operands of bit operations are checked before.
-_FOLD: Final[dict[str, Callable[[Any, Any], object]]] = {
+#: Folding of constants.
+_FOLD: Final[dict[str, Callable[[float, float], float]]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
     "div": lambda a, b: a / b,
     "idiv": lambda a, b: a // b,
     "mod": lambda a, b: a % b,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
     "min": min,
     "max": max,
     "eq": lambda a, b: a == b,
@@ -78,7 +85,11 @@ _FOLD: Final[dict[str, Callable[[Any, Any], object]]] = {
     "ge": lambda a, b: a >= b,
 }
 _COMPARE: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
-_BITS: Final = frozenset({"and", "or", "xor"})
+_BITS: Final[dict[str, Callable[[int, int], int]]] = {
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
 
 
 class Builder:
@@ -98,7 +109,7 @@ class Builder:
             )
         self.block.body.append(statement)
 
-    def emit(self, op: str, type: Type, *args: Value, attr: Any = None) -> Value:
+    def emit(self, op: str, type: Type, *args: Value, attr: Attr = None) -> Value:
         """Append one operation and return its value."""
         value = Value(op, type, args, attr)
         self.append(value)
@@ -149,12 +160,11 @@ class Builder:
         assert found is not None
         return found
 
-    def lift(self, function: Callable[..., Any], *terms: Term) -> Term:
+    def lift(self, function: Callable[..., Scalar], *terms: Term) -> Term:
         """Apply a scalar function to the terms, component by component if one is a vector."""
         sizes = {len(t.items) for t in terms if isinstance(t, Vec)}
         if not sizes:
-            alone: Term = function(*terms)
-            return alone
+            return function(*terms)
         if len(sizes) > 1:
             found = " and ".join(str(s) for s in sorted(sizes))
             refuse(
@@ -189,8 +199,10 @@ class Builder:
         return self.emit(op, "bool" if op in _COMPARE else type_, x, y)
 
     def _fold(self, op: str, a: Number, b: Number) -> Scalar:
-        if op in _BITS and (isinstance(a, float) or isinstance(b, float)):
-            refuse("bit operations require integers", "Cast with int(x).")
+        if op in _BITS:
+            if isinstance(a, float) or isinstance(b, float):
+                refuse("bit operations require integers", "Cast with int(x).")
+            return self._checked(_BITS[op](a, b))
         try:
             result = _FOLD[op](a, b)
         except ZeroDivisionError:

@@ -336,7 +336,8 @@ class Expressions(ABC):
         terms = [self._term(frame, a) for a in node.args]
         if function.whole:
             return function.build(self.b, *terms)
-        return self.b.lift(partial(function.build, self.b), *terms)
+        build = partial(function.build, self.b)  # of scalars, so it returns scalars
+        return self.b.lift(build, *terms)  # type: ignore[arg-type]
 
     def _position(self, frame: FunctionScope, node: ast.Call) -> Term:
         rank = self.site.rank

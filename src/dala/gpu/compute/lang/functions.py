@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from dala.gpu.compute.lang.builder import Builder, Scalar, Term, Vec, components, refuse, type_of
 from dala.gpu.compute.lang.ir import FLOATS, INTS, Type, Value
@@ -27,7 +27,7 @@ class Function:
 
 FUNCTIONS: Final[dict[str, Function]] = {}
 
-Build = TypeVar("Build", bound=Callable[..., Any])
+Build = TypeVar("Build", bound=Callable[..., Term])
 
 
 def _row(

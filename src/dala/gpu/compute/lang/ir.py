@@ -72,6 +72,11 @@ class Slot:
         self.type: Type = type
 
 
+#: What an operation needs besides its arguments, such as a constant's number or a slot. Its type
+#: depends on the operation, see the table above; a type checker cannot follow that.
+Attr: TypeAlias = Any
+
+
 class Value:
     """One operation and its value; see the table in the module's docstring.
 
@@ -80,7 +85,9 @@ class Value:
 
     __slots__ = ("args", "attr", "op", "type")
 
-    def __init__(self, op: str, type: Type, args: tuple[Value, ...] = (), attr: Any = None) -> None:
+    def __init__(
+        self, op: str, type: Type, args: tuple[Value, ...] = (), attr: Attr = None
+    ) -> None:
         self.op = op
         self.type: Type = type
         self.args = args

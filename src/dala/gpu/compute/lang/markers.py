@@ -6,7 +6,7 @@ making one raises.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Annotated, NoReturn, Self, cast
 
 from dala.errors import DalaError
 
@@ -226,7 +226,7 @@ else:
         'a number from 0 to 1'
         """
 
-        def __class_getitem__(cls, given: tuple[Any, ...]) -> Any:
+        def __class_getitem__(cls, given: tuple[object, ...]) -> object:
             return Annotated[given]
 
 
@@ -238,6 +238,4 @@ def rgba(
     >>> rgba(1, 0, 0)
     (1, 0, 0, 1.0)
     """
-    made: Any = (r, r if g is None else g, r if b is None else b, a)
-    pixel: Pixel = made
-    return pixel
+    return cast("Pixel", (r, r if g is None else g, r if b is None else b, a))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final, TypeGuard
 
 from dala.errors import KernelSyntaxError, did_you_mean
 from dala.gpu.compute.lang.check import check_body
@@ -22,7 +22,7 @@ from dala.gpu.compute.lang.functions import FUNCTIONS
 from dala.gpu.compute.lang.source import KernelSource
 
 #: Resolves a free name: to a kernel, a number, a tuple of numbers, another object, or None.
-Lookup = Callable[[str], Any]
+Lookup = Callable[[str], object]
 
 
 def declare(
@@ -453,7 +453,7 @@ def _check_math(source: KernelSource, node: ast.Attribute, called: bool) -> None
         )
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[Number]:
     return isinstance(value, bool | int | float) and not (
         isinstance(value, float) and math.isnan(value)
     )

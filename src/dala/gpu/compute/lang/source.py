@@ -7,7 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from dala.errors import KernelSyntaxError
 from dala.gpu.compute.lang.limits import MAX_DEPTH, MAX_SOURCE
@@ -98,7 +98,7 @@ def from_text(text: str, kernel: str) -> KernelSource:
     return KernelSource(textwrap.dedent(text.replace("\r\n", "\n")).strip("\n"), kernel)
 
 
-def from_function(function: Callable[..., Any], kernel: str) -> KernelSource:
+def from_function(function: Callable[..., object], kernel: str) -> KernelSource:
     """Return the source of a Python function, read from its file."""
     try:
         lines, first = inspect.getsourcelines(function)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from dala import resources
 from dala.errors import (
@@ -38,10 +38,10 @@ class _Count(int):
         return int(self)
 
 
-class _Specs(list[dict[str, Any]]):
+class _Specs(list[Spec]):
     """A list that may also be called, for ``pipeline.stages()``."""
 
-    def __call__(self) -> list[dict[str, Any]]:
+    def __call__(self) -> list[Spec]:
         return list(self)
 
 

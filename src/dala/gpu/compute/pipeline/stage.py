@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.call.plans import BoundCall, Values
-from dala.gpu.compute.call.spec import Spec, check_copy, read_spec
+from dala.gpu.compute.call.spec import FullSpec, Spec, check_copy, read_spec
 from dala.gpu.compute.kernel import get as find_kernel
+from dala.typing import ParamValue
 
 if TYPE_CHECKING:
     from dala.gpu.compute.runnable import Runnable
@@ -22,7 +23,7 @@ class Stage:
         self.kernel: Runnable | None = None
         self.inputs: list[Buffer] = []
         self.output: Buffer | None = None
-        self.params: dict[str, Any] = {}
+        self.params: dict[str, ParamValue] = {}
         self.call: BoundCall | None = None
         self.values: Values = ()
         if self.op == "run_kernel":
@@ -31,7 +32,7 @@ class Stage:
             check_copy(given["src"], given["dst"], "Pipeline.add")
             self.inputs, self.output = [given["src"]], given["dst"]
 
-    def _bind(self, spec: dict[str, Any]) -> None:
+    def _bind(self, spec: FullSpec) -> None:
         kernel = find_kernel(spec["kernel"], "Pipeline.add")
         params = dict(spec["params"])
         self.call, self.values = kernel.bind(spec["inputs"], spec["output"], params)
@@ -49,12 +50,12 @@ class Stage:
         if self.output is old:
             self.output = new
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         """Return the stage as a dict that ``Pipeline.add`` accepts."""
-        if self.op == "copy_buffer":
-            return {"op": self.op, "src": self.inputs[0], "dst": self.output}
-        if self.kernel is None:
+        if self.output is None:
             return {"op": self.op}
+        if self.kernel is None:
+            return {"op": self.op, "src": self.inputs[0], "dst": self.output}
         return {
             "op": self.op,
             "kernel": self.kernel.name,

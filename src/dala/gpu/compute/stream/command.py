@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import suppress
 from copy import copy
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from dala.errors import CommandTimeout, FreedError, ParameterError, UnknownCommand
 
@@ -176,7 +176,7 @@ class Command(int):
         """Wait for the end, as :func:`wait`."""
         wait(self, timeout)
 
-    def __await__(self) -> Generator[Any, None, None]:
+    def __await__(self) -> Generator[object, None, None]:
         import asyncio  # slow to import
 
         error = yield from asyncio.wrap_future(self._progress.future).__await__()
