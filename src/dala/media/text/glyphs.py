@@ -12,14 +12,14 @@ import io
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from dala.errors import ParameterError
 from dala.media.text.fonts import faces as fonts
 from dala.media.text.fonts.faces import FontFace
-from dala.media.text.fonts.freetype import freetype
+from dala.media.text.fonts.freetype import FreeTypeObject, freetype
 from dala.typing import NDArray
 
 #: Horizontal glyph positions per pixel.
@@ -122,7 +122,7 @@ class GlyphAtlas:
 #: The atlas of the process.
 atlas = GlyphAtlas()
 
-_strokers: dict[int, Any] = {}
+_strokers: dict[int, FreeTypeObject] = {}
 
 
 def draw(style: GlyphStyle, glyph: int, quarter: int) -> Mask:
@@ -142,7 +142,7 @@ def draw(style: GlyphStyle, glyph: int, quarter: int) -> Mask:
             ) from None
 
 
-def _draw(ft: Any, style: GlyphStyle, glyph: int, quarter: int) -> Mask:
+def _draw(ft: FreeTypeObject, style: GlyphStyle, glyph: int, quarter: int) -> Mask:
     face = style.face
     if face.has_images:
         return _image_glyph(face, glyph, style.size)
@@ -180,7 +180,7 @@ def _draw(ft: Any, style: GlyphStyle, glyph: int, quarter: int) -> Mask:
         ft.FT_Done_Glyph(handle)
 
 
-def _color_glyph(slot: Any) -> Mask:
+def _color_glyph(slot: FreeTypeObject) -> Mask:
     """Return a color glyph as FreeType rendered it."""
     bitmap = slot.bitmap
     raw = np.frombuffer(ctypes.string_at(bitmap.buffer, bitmap.rows * bitmap.pitch), np.uint8)
@@ -230,12 +230,12 @@ def _weights(size: int, wanted: int) -> NDArray:
     return np.asarray(tent / tent.sum(axis=1, keepdims=True), np.float32)
 
 
-def _check(ft: Any, error: int) -> None:
+def _check(ft: FreeTypeObject, error: int) -> None:
     if error:
         raise ft.FT_Exception(error)
 
 
-def _stroker(ft: Any, radius: int) -> Any:
+def _stroker(ft: FreeTypeObject, radius: int) -> FreeTypeObject:
     """Return FreeType's stroker of a radius in 1/64 pixels, with round joins."""
     if radius not in _strokers:
         # The class Stroker fails in its finalizer at interpreter exit, so the C API is used.
@@ -250,7 +250,7 @@ def _stroker(ft: Any, radius: int) -> Any:
     return _strokers[radius]
 
 
-def _mask(bitmap: Any, left: int, top: int) -> Mask:
+def _mask(bitmap: FreeTypeObject, left: int, top: int) -> Mask:
     rows, width, pitch = bitmap.rows, bitmap.width, bitmap.pitch
     if not rows or not width:
         return Mask(np.zeros((0, 0), np.uint8), 0, 0, 0, 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -238,7 +238,7 @@ def merge(layers: list[ColorLayer], blend: str) -> NDArray:
             continue
         if blend == "linear":
             tones = [float(to_linear(tone)) for tone in tones]
-        mixed: Any = sum(
+        mixed: NDArray | float = sum(
             (share * tone for share, tone in zip(shares, tones, strict=True) if tone), 0.0
         )
         mixed = np.minimum(mixed * scale, 1.0)

@@ -11,11 +11,11 @@ import bisect
 import unicodedata
 import warnings
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dala.media.text.bidi import MIRRORED
 from dala.media.text.fonts import faces as fonts
-from dala.media.text.fonts.faces import FontFace, FontSet
+from dala.media.text.fonts.faces import FontFace, FontSet, HarfBuzzObject
 from dala.media.text.glyphs import BOLD
 
 #: First code points of scripts that must be shaped separately; "" stands for all others.
@@ -171,7 +171,7 @@ def shape(face: FontFace, text: str, rtl: bool, kind: str, options: ShapingOptio
     return ShapedRun(face, glyphs, xs, ys, pen + options.spacing)
 
 
-def _numbers(positions: Any) -> Iterator[tuple[int, int, int, int]]:
+def _numbers(positions: HarfBuzzObject) -> Iterator[tuple[int, int, int, int]]:
     for one in positions:
         yield one.x_offset, one.y_offset, one.x_advance, one.y_advance
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, fields
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from dala.errors import ParameterError
 from dala.gpu.color import Color, rgba_of
@@ -155,7 +155,7 @@ class TextStyle:
 
     def shadow_parts(self) -> tuple[float, float, float, bytes] | None:
         """Return the shadow's offset, blur and color, as four bytes; None for no shadow."""
-        shadow: Any = self.shadow
+        shadow: object = self.shadow
         if shadow is None:
             return None
         if not isinstance(shadow, tuple) or len(shadow) != 4:
@@ -167,7 +167,7 @@ class TextStyle:
         return dx, dy, blur, _color("color of shadow", color)
 
 
-def _check_font(font: Any) -> None:
+def _check_font(font: FontName) -> None:
     names = font if isinstance(font, tuple) else (font,)
     for name in names:
         if name is None and not isinstance(font, tuple):
@@ -178,7 +178,7 @@ def _check_font(font: Any) -> None:
         raise _refuse("font", "at least one name in the tuple", font)
 
 
-def _number(name: str, value: Any, low: float, high: float) -> None:
+def _number(name: str, value: float, low: float, high: float) -> None:
     number = isinstance(value, int | float) or hasattr(value, "__float__")
     if isinstance(value, bool | str) or not number or not math.isfinite(float(value)):
         raise _refuse(name, f"a number from {low} to {high}", value)
@@ -186,12 +186,12 @@ def _number(name: str, value: Any, low: float, high: float) -> None:
         raise _refuse(name, f"a number from {low} to {high}", value)
 
 
-def _choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+def _choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise _refuse(name, f"one of {', '.join(map(repr, choices))}", value)
 
 
-def _color(name: str, value: Any) -> bytes:
+def _color(name: str, value: Color) -> bytes:
     return rgba_of(value, "TextStyle", name)
 
 

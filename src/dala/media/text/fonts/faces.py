@@ -55,8 +55,12 @@ generation = 0
 lock = threading.RLock()
 
 
+#: The module uharfbuzz or an object of it, which has no types.
+HarfBuzzObject: TypeAlias = Any
+
+
 @lru_cache(maxsize=1)
-def harfbuzz() -> Any:
+def harfbuzz() -> HarfBuzzObject:
     """Return the module ``uharfbuzz``, or None if it is not installed."""
     return importlib.import_module("uharfbuzz") if importlib.util.find_spec("uharfbuzz") else None
 
@@ -80,7 +84,7 @@ class FontFace:
         self.has_images = not self.ft.is_scalable and file.color and harfbuzz() is not None
         self.has_images = self.has_images and importlib.util.find_spec("PIL") is not None
         self.upem: int = self.ft.units_per_em
-        self._hb: Any = None
+        self._hb: HarfBuzzObject = None
         if self.has_images:
             self.has_images, self.upem = self.hb.face.has_color_png, self.hb.face.upem
         if not (self.ft.is_scalable or self.has_images) or self.upem < 16:
@@ -97,7 +101,7 @@ class FontFace:
         self.size = 0.0
 
     @property
-    def hb(self) -> Any:
+    def hb(self) -> HarfBuzzObject:
         """HarfBuzz's font object, in font units."""
         if self._hb is None:
             hb = harfbuzz()
@@ -360,15 +364,13 @@ class FontSet:
 
 
 @lru_cache(maxsize=128)
-def _font_set(font: Any, weight: int, italic: bool) -> FontSet:
+def _font_set(font: FontName, weight: int, italic: bool) -> FontSet:
     return FontSet(font, weight, italic)
 
 
 def font_set(font: FontName, weight: int, italic: bool) -> FontSet:
     """Return the faces of a style, cached."""
-    key: Any = font
-    found: FontSet = _font_set(key, weight, italic)
-    return found
+    return _font_set(font, weight, italic)  # type: ignore[arg-type]  # paths can be hashed
 
 
 def refresh() -> None:

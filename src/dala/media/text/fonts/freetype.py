@@ -9,12 +9,15 @@ from __future__ import annotations
 import ctypes
 import io
 import weakref
-from typing import Any
+from typing import Any, TypeAlias
 
 from dala.errors import MissingPackage
 
+#: The module freetype, or a pointer or structure of it; freetype-py has no types.
+FreeTypeObject: TypeAlias = Any
 
-def freetype() -> Any:
+
+def freetype() -> FreeTypeObject:
     """Return the module ``freetype``, or raise MissingPackage."""
     try:
         import freetype as module
@@ -88,7 +91,7 @@ class FreeTypeFace:
         self._ft.FT_Get_Kerning(self._handle, left, right, mode, ctypes.byref(found))
         return int(found.x)
 
-    def load_glyph(self, glyph: int, flags: int) -> Any:
+    def load_glyph(self, glyph: int, flags: int) -> FreeTypeObject:
         """Load a glyph into the face's slot; return a pointer to the slot (FT_GlyphSlot)."""
         self._check(self._ft.FT_Load_Glyph(self._handle, glyph, flags))
         return self._handle.contents.glyph
