@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -29,11 +29,15 @@ FPS: Final = Fraction(30)
 _MAX_FAILURES: Final = 100
 
 
+#: What an iterator yields: a picture, or (seconds, picture).
+FeedItem: TypeAlias = "ImageLike | tuple[float, ImageLike]"
+
+
 class TimedPicture(NamedTuple):
     """A picture and its time; ``until`` is the time of the next one, if that is known."""
 
     time: Fraction
-    picture: Any
+    picture: Frame | Pixels
     until: Fraction | None = None
 
 
@@ -134,13 +138,17 @@ class IteratorFeed(Feed):
     """
 
     def __init__(
-        self, begin: Callable[[], Iterator[Any]], fps: Fraction, device: str | None, rewinds: bool
+        self,
+        begin: Callable[[], Iterator[FeedItem]],
+        fps: Fraction,
+        device: str | None,
+        rewinds: bool,
     ) -> None:
         super().__init__()
         self._start = begin
         self._device = device
         self.rewinds = rewinds
-        self._items: Iterator[Any] | None = None
+        self._items: Iterator[FeedItem] | None = None
         self._count = 0
         self._bad = 0
         self._begin: Fraction | None = None
@@ -160,8 +168,8 @@ class IteratorFeed(Feed):
             self.finish()
             raise
         try:
-            found = self.place(item)
-            timed = found._replace(picture=displayable(found.picture, self._device, copy=True))
+            time, picture, until = self.place(item)
+            timed = TimedPicture(time, displayable(picture, self._device, copy=True), until)
         except DalaError as error:
             self._bad += 1
             if self._bad >= _MAX_FAILURES:
@@ -171,8 +179,11 @@ class IteratorFeed(Feed):
         self._bad = 0
         return timed
 
-    def place(self, item: Any) -> TimedPicture:
-        """Return an item with its time, which must not be before that of the last item."""
+    def place(self, item: FeedItem) -> tuple[Fraction, ImageLike, Fraction | None]:
+        """Return the time of an item, its picture, and the time of the next one if that is known.
+
+        The time must not be before that of the last item.
+        """
         number, self._count = self._count, self._count + 1
         time, until = number * self._rate_step, None
         if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], Real):
@@ -191,7 +202,7 @@ class IteratorFeed(Feed):
         if self._last is not None and time > self._last:
             self._step = time - self._last
         self._last = time
-        return TimedPicture(time, item, until)
+        return time, cast("ImageLike", item), until  # displayable refuses anything else
 
     def seek(self, time: Fraction) -> None:
         """Start over."""

@@ -10,14 +10,21 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
 from dala.errors import ParameterError
 from dala.media.frame import Frame
-from dala.media.sources.feed import FPS, IteratorFeed, ReaderFeed, to_fraction
-from dala.media.sources.types import FunctionSource, ListSource, PlayedSource, Source, StillSource
+from dala.media.sources.feed import FPS, FeedItem, IteratorFeed, ReaderFeed, to_fraction
+from dala.media.sources.types import (
+    FunctionSource,
+    ListSource,
+    PlayedSource,
+    Source,
+    SourceOptions,
+    StillSource,
+)
 
 if TYPE_CHECKING:
     from dala.media.video.reader import Reader
@@ -77,7 +84,7 @@ def open_source(
     30
     """
     rate = None if fps is None else _positive("fps", fps)
-    options: dict[str, Any] = {
+    options: SourceOptions = {
         "offset": to_fraction("offset", offset),
         "speed": _positive("speed", speed),
         "end": _policy("end", end),
@@ -88,12 +95,12 @@ def open_source(
 
 
 def _open(
-    stream: Any,
+    stream: object,
     rate: Fraction | None,
     loop: bool,
     device: str | None,
     wait: float | None,
-    options: dict[str, Any],
+    options: SourceOptions,
 ) -> Source:
     """Return the source of a stream, whatever it is."""
     if isinstance(stream, Source):
@@ -103,14 +110,14 @@ def _open(
     if isinstance(stream, str | os.PathLike | int) and not isinstance(stream, bool):
         from dala.media import video
 
-        stream = video.open(stream, device=device)
+        reader = video.open(stream, device=device)
         try:
-            return _of_reader(stream, True, device, loop, wait, options)
+            return _of_reader(reader, True, device, loop, wait, options)
         except BaseException:
-            stream.close()
+            reader.close()
             raise
     if callable(getattr(stream, "seek", None)) and hasattr(stream, "policy"):
-        return _of_reader(stream, False, device, loop, wait, options)
+        return _of_reader(cast("Reader", stream), False, device, loop, wait, options)
     if _is_picture(stream):
         return StillSource(stream, device, **options)
     if isinstance(stream, list | tuple) or (isinstance(stream, np.ndarray) and stream.ndim == 4):
@@ -139,7 +146,7 @@ def _of_reader(
     device: str | None,
     loop: bool,
     wait: float | None,
-    options: dict[str, Any],
+    options: SourceOptions,
 ) -> Source:
     feed = ReaderFeed(reader, owned=owned, device=device)
     if feed.live and (loop or options["speed"] != 1):
@@ -150,13 +157,13 @@ def _of_reader(
     return PlayedSource(feed, loop, feed.live, wait or default, **options)
 
 
-def _is_picture(stream: Any) -> bool:
+def _is_picture(stream: object) -> TypeGuard[ImageLike]:
     if isinstance(stream, Frame) or (isinstance(stream, np.ndarray) and stream.ndim != 4):
         return True
     return hasattr(stream, "mode") and hasattr(stream, "getbands")
 
 
-def _iterator_factory(stream: Any) -> Callable[[], Iterator[Any]] | None:
+def _iterator_factory(stream: object) -> Callable[[], Iterator[FeedItem]] | None:
     """Return a function that makes iterators over a stream; None if it cannot be iterated."""
     if isinstance(stream, Iterable):
         return lambda: iter(stream)
@@ -171,7 +178,8 @@ def _iterator_factory(stream: Any) -> Callable[[], Iterator[Any]] | None:
         makes_iterator = isgeneratorfunction(stream)
     except ValueError:
         makes_iterator = False
-    return (lambda: iter(stream())) if makes_iterator else None
+    make = cast("Callable[[], Iterable[FeedItem]]", stream)
+    return (lambda: iter(make())) if makes_iterator else None
 
 
 def _positive(name: str, value: float | Fraction | str) -> Fraction:

@@ -6,7 +6,7 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
@@ -15,12 +15,21 @@ from dala.errors import DalaError, ParameterError
 from dala.media.frame import Frame
 from dala.media.moment import Moment
 from dala.media.pixels import Pixels, is_rgb_bytes
-from dala.media.sources.feed import Feed, IteratorFeed, TimedPicture, displayable, to_fraction
+from dala.media.sources.feed import Feed, FeedItem, IteratorFeed, displayable, to_fraction
 from dala.media.sources.player import Player
 from dala.resources import Closing
 from dala.typing import ImageLike, NDArray
 
 Picture: TypeAlias = Frame | Pixels
+
+
+class SourceOptions(TypedDict):
+    """The arguments of :class:`Source`."""
+
+    offset: Fraction
+    speed: Fraction
+    end: str
+    stall: str
 
 
 class Source(Closing):
@@ -136,7 +145,9 @@ class Source(Closing):
 class StillSource(Source):
     """One picture at all times."""
 
-    def __init__(self, picture: ImageLike, device: str | None, **options: Any) -> None:
+    def __init__(
+        self, picture: ImageLike, device: str | None, **options: Unpack[SourceOptions]
+    ) -> None:
         self._picture: Picture = displayable(picture, device, copy=True)
         super().__init__(**options)
 
@@ -152,11 +163,11 @@ class ListSource(Source):
 
     def __init__(
         self,
-        items: Sequence[Any] | NDArray,
+        items: Sequence[FeedItem] | NDArray,
         fps: Fraction,
         device: str | None,
         loop: bool,
-        **options: Any,
+        **options: Unpack[SourceOptions],
     ) -> None:
         if not len(items):
             raise ParameterError(
@@ -167,15 +178,13 @@ class ListSource(Source):
         self._device = device
         self._made: tuple[int, Picture] | None = None
         self._times: list[Fraction] | None = None
-        self._pictures: Any = items
+        self._pictures: Sequence[ImageLike] | NDArray
         self._length = len(items) / fps
         if isinstance(items, np.ndarray):
             displayable(items[0], None)  # one check covers all
+            self._pictures = items
         else:
-            timed, length = _with_times(items, fps)
-            self._times = [item.time for item in timed]
-            self._pictures = [item.picture for item in timed]
-            self._length = length
+            self._times, self._pictures, self._length = _with_times(items, fps)
         super().__init__(**options)
 
     def _at(self, when: Moment) -> Picture | None:
@@ -208,7 +217,7 @@ class FunctionSource(Source):
         function: Callable[[float], ImageLike | None],
         fps: Fraction | None,
         device: str | None,
-        **options: Any,
+        **options: Unpack[SourceOptions],
     ) -> None:
         self._function = function
         self._fps = fps
@@ -224,7 +233,7 @@ class FunctionSource(Source):
         if seconds != self._seconds:
             self._seconds = seconds
             try:
-                made: Any = self._function(seconds)
+                made = self._function(seconds)
                 if is_rgb_bytes(made):
                     self._picture = made.view()
                 else:
@@ -245,7 +254,12 @@ class PlayedSource(Source):
     """Pictures of a feed, read ahead by a thread."""
 
     def __init__(
-        self, feed: Feed, loop: bool, newest: bool, patience: float, **options: Any
+        self,
+        feed: Feed,
+        loop: bool,
+        newest: bool,
+        patience: float,
+        **options: Unpack[SourceOptions],
     ) -> None:
         super().__init__(**options)
         self._newest = newest
@@ -292,21 +306,26 @@ class PlayedSource(Source):
         super().close()
 
 
-def _with_times(items: Sequence[Any], fps: Fraction) -> tuple[list[TimedPicture], Fraction]:
-    """Return the pictures of a list with their times, checked, and the duration of all."""
+def _with_times(
+    items: Sequence[FeedItem], fps: Fraction
+) -> tuple[list[Fraction], list[ImageLike], Fraction]:
+    """Return the times and pictures of a list, checked, and the duration of all."""
     feed = IteratorFeed(lambda: iter(items), fps, None, True)
-    timed: list[TimedPicture] = []
+    times: list[Fraction] = []
+    pictures: list[ImageLike] = []
     for i, item in enumerate(items):
         try:
-            timed.append(feed.place(item))
-            if not isinstance(timed[-1].picture, Frame):
-                displayable(timed[-1].picture, None)
+            time, picture, _ = feed.place(item)
+            if not isinstance(picture, Frame):
+                displayable(picture, None)
+            times.append(time)
+            pictures.append(picture)
         except DalaError as error:
             call = f"open_source: picture {i} of the list"
             raise ParameterError(str(error.within(call)), call="open_source") from error
     feed.finish()
     assert feed.length is not None
-    return timed, feed.length
+    return times, pictures, feed.length
 
 
 def _distinct(picture: Picture) -> Picture:
