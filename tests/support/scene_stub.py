@@ -20,7 +20,7 @@ HEADER = '''\
 import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, overload
 
 from dala.gpu.compute.runnable import Runnable
 {imports}
@@ -54,7 +54,7 @@ def stub() -> str:
         f"from {module} import {', '.join(sorted(names))}"
         for module, names in sorted(modules.items())
     )
-    return HEADER.format(imports=imports) + "".join(_method(cls) for cls in classes)
+    return HEADER.format(imports=imports) + "".join(_methods(cls) for cls in classes)
 
 
 def names(text: str) -> str:
@@ -62,9 +62,17 @@ def names(text: str) -> str:
     return "".join(text.translate({ord(c): None for c in " \n,()"}))
 
 
-def _method(cls: type[Node]) -> str:
+def _methods(cls: type[Node]) -> str:
+    """Return the method of a class; ``add_group`` has two, because it also takes a scene."""
+    if cls is not builtin.GroupNode:
+        return _method(cls, cls.type)
+    group = _method(cls, "group").replace("scene: Scene | None = None", "scene: None = None")
+    return f"    @overload\n{group}    @overload\n{_method(builtin.SceneNode, 'group')}"
+
+
+def _method(cls: type[Node], name: str) -> str:
     signature = signature_of(cls)
-    lines = [f"    def add_{cls.type}("]
+    lines = [f"    def add_{name}("]
     keyword_only = False
     for p in signature.parameters.values():
         if p.kind is p.KEYWORD_ONLY and not keyword_only:

@@ -2,7 +2,7 @@
 import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, overload
 
 from dala.gpu.compute.runnable import Runnable
 from dala.media.scene.nodes.effect import EffectNode
@@ -51,9 +51,10 @@ class BuilderMethods:
         corner_radius: float = 0.0,
         **params: ParamValue,
     ) -> EffectNode: ...
+    @overload
     def add_group(
         self,
-        scene: Scene | None = None,
+        scene: None = None,
         *,
         id: str | None = None,
         margin: float = 0.0,
@@ -82,6 +83,37 @@ class BuilderMethods:
         | bool
         | None = None,
     ) -> GroupNode: ...
+    @overload
+    def add_group(
+        self,
+        scene: Scene,
+        *,
+        id: str | None = None,
+        margin: float = 0.0,
+        x: float = 0.0,
+        y: float = 0.0,
+        width: float | None = None,
+        height: float | None = None,
+        position: str | tuple[float, float] | Sequence[float] | None = None,
+        size: tuple[float | None, float | None] | Sequence[float] | None = None,
+        anchor: str | Sequence[float] = ...,
+        scale: float = 1.0,
+        rotation: float = 0.0,
+        opacity: float = 1.0,
+        z_index: float = 0.0,
+        visible: bool = True,
+        fit: str = "fill",
+        crop: Sequence[float] | None = None,
+        blend: str = "over",
+        radius: float = 0.0,
+        border_width: float = 0.0,
+        border_color: ColorLike = ...,
+        border: tuple[float, ColorLike] | Sequence[float] | None = None,
+        shadow: tuple[float, float, float]
+        | tuple[float, float, float, ColorLike]
+        | bool
+        | None = None,
+    ) -> SceneNode: ...
     def add_image(
         self,
         image: ImageSource | None = None,
