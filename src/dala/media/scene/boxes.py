@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dala.errors import ParameterError
-from dala.media.scene.nodes.property_types import PLACES, ChoiceType, NumberType
+from dala.media.scene.nodes.property_types import PLACES, ChoiceType, NumberType, Values
 
 if TYPE_CHECKING:
     from dala.media.scene.nodes.node import Content, Node
@@ -40,7 +40,7 @@ def box(node: Node, width: float, height: float) -> Box:
     return values["x"] - across * w, values["y"] - down * h, w, h
 
 
-def box_size(values: dict[str, Any], width: float, height: float) -> tuple[float, float]:
+def box_size(values: Values, width: float, height: float) -> tuple[float, float]:
     """Return width and height of a box; what is not set follows from the content's proportions."""
     if (crop := values.get("crop")) is not None:
         width, height = crop[2], crop[3]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from fractions import Fraction
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dala.errors import ParameterError, ShapeError
 from dala.media.scene.clock import frame_rate
@@ -154,7 +154,7 @@ def render_to(
         length = _length(length_of or scene, begin)
     total = max(1, round(length * rate))
     with ExitStack() as stack:
-        sound: Any = sound_of(scene, audio_from, begin, total / rate, call)
+        sound = sound_of(scene, audio_from, begin, total / rate, call)
         try:
             sink = video.write(
                 path, fps=rate, retime=True, codec=codec, options=options, device=scene.device,
@@ -351,7 +351,7 @@ def _length(scene: Scene, start: Fraction) -> Fraction:
     return length
 
 
-def _duration(stream: Any) -> float | None:
+def _duration(stream: object) -> float | None:
     """Return the duration of a video file in seconds; None if it is unknown or not a file."""
     from dala.media import video
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from dala.errors import ParameterError
+from dala.media.video.passthrough import AudioPassthrough
 from dala.media.video.reader import Reader
 from dala.media.video.source import pyav, source_of
 from dala.media.video.writer import Writer
@@ -87,7 +88,7 @@ def write(
     codec: str | None = None,
     width: int | None = None,
     height: int | None = None,
-    audio_from: PathLike | Reader | None = None,
+    audio_from: PathLike | Reader | AudioPassthrough | None = None,
     retime: bool = False,
     matrix: str | None = None,
     range: str = "limited",

@@ -12,7 +12,7 @@ import threading
 import weakref
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dala.errors import DalaError, ParameterError
 from dala.media.scene.animation.easing import EasingLike
@@ -29,6 +29,9 @@ from dala.media.scene.animation.keyframes import (
     two_keyframes,
 )
 
+if TYPE_CHECKING:
+    from dala.media.scene.nodes.property_types import Value
+
 #: Ended animations of a property that are kept in case the scene's time goes back.
 _KEPT: Final = 64
 _UNSET: Final = object()
@@ -37,10 +40,10 @@ _UNSET: Final = object()
 class Animatable(Protocol):
     """An object with properties that can be animated, such as a node."""
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> Value:
         """Return the value of a property."""
 
-    def set(self, name: str, value: Any) -> None:
+    def set(self, name: str, value: Value) -> None:
         """Set a property, or raise an error."""
 
 
@@ -129,12 +132,12 @@ class Animation:
 
     # facts ------------------------------------------------------------------------------------
     @property
-    def from_(self) -> Any:
+    def from_(self) -> AnimatedValue:
         """The first value, in the form that is set."""
         return self._curve.values[0]
 
     @property
-    def to(self) -> Any:
+    def to(self) -> AnimatedValue:
         """The last value, in the form that is set."""
         return self._curve.values[-1]
 
@@ -159,7 +162,7 @@ class Animation:
         """Whether it has ended at the scene's current time, was cancelled, or has failed."""
         return self._done
 
-    def value_at(self, time: float) -> Any:
+    def value_at(self, time: float) -> AnimatedValue:
         """Return the value at a time of the scene."""
         return self._curve.value(float(time) - self.begin)
 
@@ -204,7 +207,7 @@ class _Track:
         self.property = property
         self.animations: list[Animation] = []
         #: The value set last, so that an unchanged value is not set again.
-        self.last: Any = _UNSET
+        self.last: object = _UNSET
         #: From this time on all animations have ended.
         self.quiet = math.inf
 

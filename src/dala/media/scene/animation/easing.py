@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from dala.errors import ParameterError, did_you_mean
 
@@ -135,7 +135,7 @@ def _canonical(name: str) -> str:
     return "-".join([families[0], *ends])
 
 
-def _with_arguments(name: str, args: list[Any], given: EasingLike) -> Curve:
+def _with_arguments(name: str, args: Sequence[object], given: EasingLike) -> Curve:
     name = name.strip().lower().replace("_", "-")
     if name in ("cubic-bezier", "bezier"):
         numbers = [_number(arg) for arg in args]
@@ -167,7 +167,7 @@ def _with_arguments(name: str, args: list[Any], given: EasingLike) -> Curve:
     )
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, str | Real):
         return None
     try:
@@ -244,7 +244,7 @@ def _bezier(x1: float, y1: float, x2: float, y2: float) -> Curve:
     return curve
 
 
-def _checked_function(function: Callable[..., Any]) -> Curve:
+def _checked_function(function: Callable[..., float]) -> Curve:
     for t in (0.0, 0.5, 1.0):
         try:
             value = function(t)

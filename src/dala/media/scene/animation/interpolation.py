@@ -6,20 +6,23 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dala.errors import ColorError, ParameterError
 from dala.typing import NDArray
 
+if TYPE_CHECKING:
+    from dala.media.scene.nodes.property_types import Value
+
 #: A value that can be animated. Colors may be given as strings.
 AnimatedValue: TypeAlias = "bool | float | str | Sequence[float] | Sequence[object] | NDArray"
 #: Maps two values and a progress (0 is the first, 1 the second; beyond is allowed) to a value.
-Interpolator: TypeAlias = Callable[[Any, Any, float], Any]
+Interpolator: TypeAlias = Callable[..., AnimatedValue]
 
 
 def interpolation(
-    call: str, property: str, values: Sequence[Any], *, colors: bool | None = None
-) -> tuple[list[Any], Interpolator]:
+    call: str, property: str, values: Sequence[Value], *, colors: bool | None = None
+) -> tuple[list[AnimatedValue], Interpolator]:
     """Return the values in one form, and the function that interpolates two of them.
 
     Strings are colors. Colors become (r, g, b, a) and are interpolated with premultiplied alpha,
@@ -43,7 +46,7 @@ def interpolation(
     if colored or any(isinstance(v, str) for v in values):
         found = [_color(call, property, v, colored) for v in values]
         if None not in found:
-            return found, mix_colors
+            return [color for color in found if color is not None], mix_colors
     if all(isinstance(v, bool) for v in values):
         return list(values), _hold
     if all(isinstance(v, Real) and not isinstance(v, bool) for v in values):
@@ -82,18 +85,20 @@ def _hold(a: bool, b: bool, t: float) -> bool:
     return b if t >= 1.0 else a
 
 
-def _rows(call: str, property: str, rows: list[tuple[Any, ...]]) -> tuple[list[Any], Interpolator]:
+def _rows(
+    call: str, property: str, rows: list[tuple[Value, ...]]
+) -> tuple[list[AnimatedValue], Interpolator]:
     columns = [interpolation(call, property, column) for column in zip(*rows, strict=True)]
     mixes = [mix for _, mix in columns]
-    values = list(zip(*(values for values, _ in columns), strict=True))
+    values: list[AnimatedValue] = [*zip(*(values for values, _ in columns), strict=True)]
 
-    def mix(a: tuple[Any, ...], b: tuple[Any, ...], t: float) -> tuple[Any, ...]:
+    def mix(a: tuple[Value, ...], b: tuple[Value, ...], t: float) -> tuple[Value, ...]:
         return tuple(m(x, y, t) for m, x, y in zip(mixes, a, b, strict=True))
 
     return values, mix
 
 
-def _number(call: str, property: str, value: Any) -> float:
+def _number(call: str, property: str, value: Value) -> float:
     if isinstance(value, Integral):
         return operator.index(value)
     number = float(value)
@@ -102,7 +107,7 @@ def _number(call: str, property: str, value: Any) -> float:
     return number
 
 
-def _color(call: str, property: str, value: Any, colored: bool) -> tuple[int, ...] | None:
+def _color(call: str, property: str, value: Value, colored: bool) -> tuple[int, ...] | None:
     """Return a color; None if it is not one and the property does not need one."""
     from dala.gpu.color import rgba_of
 

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.errors import ParameterError
 from dala.media.scene.animation.easing import EasingLike
@@ -15,11 +15,15 @@ from dala.media.scene.animation.interpolation import interpolation, mix_colors
 
 if TYPE_CHECKING:
     from dala.media.scene.animation.interpolation import AnimatedValue
+    from dala.media.scene.nodes.property_types import Value
 
 #: (seconds, value) or (seconds, value, easing).
 Keyframe: TypeAlias = (
-    "tuple[float, AnimatedValue] | tuple[float, AnimatedValue, EasingLike | None] | list[Any]"
+    "tuple[float, AnimatedValue] | tuple[float, AnimatedValue, EasingLike | None]"
+    " | Sequence[AnimatedValue | EasingLike | None]"
 )
+#: Seconds, value, and the easing up to the next keyframe.
+CheckedKeyframe: TypeAlias = "tuple[float, Value, EasingLike | None]"
 
 CALL: Final = "add_animation"
 #: Times are rounded to nanoseconds, so that sums of decimal fractions are exact.
@@ -36,7 +40,7 @@ class KeyframeCurve:
     def __init__(
         self,
         property: str,
-        keyframes: Sequence[tuple[float, Any, Any]],
+        keyframes: Sequence[CheckedKeyframe],
         duration: float,
         easing: EasingLike,
         repeat: int,
@@ -61,7 +65,7 @@ class KeyframeCurve:
         """Duration of all runs in seconds; infinite if they never end."""
         return math.inf if self.repeat < 0 else round(self.duration * (self.repeat + 1), DIGITS)
 
-    def value(self, since: float, *, inside: bool = False) -> Any:
+    def value(self, since: float, *, inside: bool = False) -> AnimatedValue:
         """Return the value some seconds after the beginning.
 
         With ``inside``, easings that overshoot are clamped to the keyframes.
@@ -95,7 +99,7 @@ class KeyframeCurve:
             run, at = run + 1, 0.0
         return round(self.duration - at, DIGITS) if self.yoyo and run % 2 else at
 
-    def check_against(self, now: Any) -> None:
+    def check_against(self, now: Value) -> None:
         """Raise an error if the values do not have the form of the current value."""
         new = self.values[0]
         wrong = isinstance(now, Real) and isinstance(new, tuple)
@@ -110,8 +114,8 @@ class KeyframeCurve:
 
 
 def two_keyframes(
-    property: str, from_: Any, to: Any, duration: Any
-) -> list[tuple[float, Any, Any]]:
+    property: str, from_: Value, to: Value, duration: float | None
+) -> list[CheckedKeyframe]:
     """Return the keyframes of an animation from one value to another."""
     if duration is None:
         raise ParameterError(f"{CALL}: duration is missing. Give the number of seconds.")
@@ -124,7 +128,7 @@ def two_keyframes(
     return [(0.0, from_, None), (check_seconds("duration", duration), to, None)]
 
 
-def check_keyframes(keyframes: Any) -> list[tuple[float, Any, Any]]:
+def check_keyframes(keyframes: Sequence[Keyframe]) -> list[CheckedKeyframe]:
     """Return checked keyframes as (seconds, value, easing or None)."""
     if not isinstance(keyframes, list | tuple) or not keyframes:
         expected = "a list of (seconds, value) or (seconds, value, easing)"
@@ -139,7 +143,7 @@ def check_keyframes(keyframes: Any) -> list[tuple[float, Any, Any]]:
     return frames
 
 
-def _keyframe(frame: Any, index: int) -> tuple[float, Any, Any]:
+def _keyframe(frame: Sequence[Value], index: int) -> CheckedKeyframe:
     if not isinstance(frame, list | tuple) or len(frame) not in (2, 3) or frame[1] is None:
         expected = "(seconds, value) or (seconds, value, easing)"
         raise ParameterError.invalid(CALL, f"keyframe {index}", expected, frame)
@@ -147,7 +151,7 @@ def _keyframe(frame: Any, index: int) -> tuple[float, Any, Any]:
     return time, frame[1], frame[2] if len(frame) == 3 else None
 
 
-def check_duration(value: Any, last: float) -> float:
+def check_duration(value: float | None, last: float) -> float:
     """Return the duration of a run, which cannot end before the last keyframe."""
     whole = last if value is None else check_seconds("duration", value)
     if whole < last:
@@ -156,21 +160,21 @@ def check_duration(value: Any, last: float) -> float:
     return whole
 
 
-def check_time(name: str, value: Any) -> float:
+def check_time(name: str, value: float) -> float:
     """Return a finite number of seconds."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise ParameterError.invalid(CALL, name, "a number of seconds", value)
     return float(value)
 
 
-def check_seconds(name: str, value: Any) -> float:
+def check_seconds(name: str, value: float) -> float:
     """Return a finite number of seconds that is not negative."""
     if check_time(name, value) < 0:
         raise ParameterError.invalid(CALL, name, "a number of seconds of at least 0", value)
     return round(float(value), DIGITS)
 
 
-def check_repeat(value: Any) -> int:
+def check_repeat(value: int) -> int:
     """Return the number of further runs."""
     if isinstance(value, bool) or not isinstance(value, int) or value < -1:
         expected = "the number of further runs, an int of at least 0, or -1 for no end"

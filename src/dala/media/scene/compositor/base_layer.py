@@ -7,7 +7,7 @@ is made only if the draws it replaces cost much more than it does.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from dala.gpu.compute.composite import (
 from dala.media.scene.boxes import PlacedBox
 from dala.media.scene.compositor.display_list import DisplayList, record
 from dala.media.scene.compositor.framebuffers import Color, DrawSurface
+from dala.typing import NDArray
 
 #: Frames without a change after which draws count as static.
 _STATIC_FRAMES: Final = 12
@@ -94,7 +95,7 @@ class BaseLayer:
         self._surface.draw(layer.array[:end], None, self._background)
         self.count, self._wait = end, _FIRST_INTERVAL
 
-    def draw(self) -> np.ndarray[Any, Any]:
+    def draw(self) -> NDArray:
         """Return the draw that replaces the cached ones."""
         surface = self._surface
         assert surface is not None
@@ -112,7 +113,7 @@ class BaseLayer:
         self._surface, self._serial, self.count = None, -1, 0
 
 
-def _worth(draws: np.ndarray[Any, Any], rects: list[Rect]) -> float:
+def _worth(draws: NDArray, rects: list[Rect]) -> float:
     """Return the cost of draws inside rectangles, relative to one picture over all of them."""
     cost = np.array([_COSTS.get(kind, 0.5) for kind in draws["kind"].tolist()])
     scaled = (draws["kind"] == PICTURE) & (draws["flags"] & NEAREST == 0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 from dala.gpu.compute.composite import Rect
+from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from dala.media.scene.compositor.display_list import Draw
@@ -126,7 +127,7 @@ def disjoint(rects: list[Rect], whole: Rect, *, coarse: bool = False) -> list[Re
     return found
 
 
-def _tiles(corners: np.ndarray[Any, Any], whole: Rect) -> list[Rect]:
+def _tiles(corners: NDArray, whole: Rect) -> list[Rect]:
     """Return the tiles that many rectangles touch, merged into horizontal and vertical runs."""
     size = _TILE if max(whole) < 3000 else 2 * _TILE
     columns, rows = -(-whole[2] // size), -(-whole[3] // size)

@@ -163,7 +163,7 @@ class DisplayItem:
         self.below: list[EffectNode] = []
         #: For a group that is drawn into a picture of its own: its display list.
         self.inner: DisplayList | None = None
-        #: Surfaces and filters of the item by name.
+        #: Surfaces, filters, pictures and keys of the item; the name decides the type.
         self.work: dict[str, Any] = {}
 
     def touch(self, moved: bool = False) -> None:

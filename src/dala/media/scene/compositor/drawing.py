@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from math import ceil, floor
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -52,6 +52,10 @@ from dala.media.scene.compositor.geometry import (
 )
 from dala.media.scene.compositor.painting import due_effects, paint
 from dala.media.scene.nodes.node import Content
+
+if TYPE_CHECKING:
+    from dala.media.scene.nodes.effect import EffectNode
+    from dala.media.scene.nodes.property_types import Values
 
 _WHITE: Final = (255, 255, 255, 255)
 _CLEAR: Final = (0, 0, 0, 0)
@@ -176,7 +180,7 @@ class NodeDrawer:
 
     def _content_and_border(
         self,
-        values: dict[str, Any],
+        values: Values,
         content: Content,
         place: PlacedBox,
         rect: Rect,
@@ -232,12 +236,14 @@ class NodeDrawer:
         dx, dy, blur, color = shadow
         sigma = blur / 2
         moved = place._replace(cx=place.cx + dx, cy=place.cy + dy)
-        common: dict[str, Any] = {"color": color, "flags": self.flags, "opacity": opacity}
         if content.picture is None or content.opaque:
             rect = bounds(moved, clip, 3 * sigma)
             if content.picture is None:
-                common["opacity"] = opacity * content.color[3] / 255
-            made = rect and record(SHADOW, moved, rect, width=sigma, radius=radius, **common)
+                opacity = opacity * content.color[3] / 255
+            made = rect and record(
+                SHADOW, moved, rect, width=sigma, radius=radius, color=color, flags=self.flags,
+                opacity=opacity,
+            )  # fmt: skip
             return Draw("shadow", made) if made else None
         picture, version = content.picture, content.version
         if sigma > 0:
@@ -251,7 +257,10 @@ class NodeDrawer:
         rect = bounds(moved, clip)
         if rect is None:
             return None
-        made = record(TINT, moved, rect, picture=picture, radius=radius, **common)
+        made = record(
+            TINT, moved, rect, picture=picture, radius=radius, color=color, flags=self.flags,
+            opacity=opacity,
+        )  # fmt: skip
         return Draw("shadow", made, version)
 
     def _blurred_shape(
@@ -336,7 +345,7 @@ class NodeDrawer:
         return Content(inner.width, inner.height, surface.picture, surface.version)
 
     def _filtered(
-        self, item: DisplayItem, content: Content, place: PlacedBox, effects: list[Any]
+        self, item: DisplayItem, content: Content, place: PlacedBox, effects: list[EffectNode]
     ) -> tuple[Content, PlacedBox]:
         """Return a node's content after its effects, before rotation, and its box.
 

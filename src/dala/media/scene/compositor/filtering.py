@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import allocate
@@ -41,7 +41,7 @@ class ItemFilters:
     def __init__(self, device: str) -> None:
         self._pipeline = FramePipeline(LARGEST, LARGEST, device=device)
         #: Identifies the input of the last result.
-        self.key: Any = None
+        self.key: object = None
         self.result: Buffer | None = None
         #: Changes with the result.
         self.version = 0

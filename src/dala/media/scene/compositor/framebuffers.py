@@ -8,13 +8,14 @@ frames are read-only.
 from __future__ import annotations
 
 import weakref
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.composite import Compositor, Picture, Rect
+from dala.typing import NDArray
 
 Color = tuple[int, int, int, int]
 
@@ -36,7 +37,7 @@ class DrawSurface:
         self.buffer = allocate(compositor.engine, (height, width, 4), "u8", zero=True, call="Scene")
         self._picture: Picture | None = None
         #: Identifies the current contents, for the caller.
-        self.key: Any = None
+        self.key: object = None
         #: Rectangles where it is out of date.
         self.dirty: list[Rect] = [(0, 0, width, height)]
         #: Changes with its pixels.
@@ -59,9 +60,7 @@ class DrawSurface:
         if len(self.dirty) > _MOST_RECTANGLES:
             self.dirty = [(0, 0, self.width, self.height)]
 
-    def draw(
-        self, draws: np.ndarray[Any, Any], rects: list[Rect] | None, background: Color | None
-    ) -> None:
+    def draw(self, draws: NDArray, rects: list[Rect] | None, background: Color | None) -> None:
         """Draw inside rectangles, which must not overlap, or everywhere."""
         width, height = self.width, self.height
         where = [(0, 0, width, height)] if rects is None else rects
@@ -89,7 +88,7 @@ class FrameBuffer(Buffer):
 
     __slots__ = ("_owner", "root")
 
-    def __init__(self, owner: Buffer, root: np.ndarray[Any, Any] | None) -> None:
+    def __init__(self, owner: Buffer, root: NDArray | None) -> None:
         # Buffer.__init__ would count the memory a second time.
         self.engine, self.shape, self.dtype = owner.engine, owner.shape, owner.dtype
         self.nbytes, self.readonly, self.transient = owner.nbytes, True, False
@@ -117,7 +116,7 @@ class Framebuffer:
         self.surface = DrawSurface(compositor, width, height)
         host = compositor.engine.host_view(self.surface.buffer.storage("Scene"))
         self._host = None if host is None else host.toreadonly().cast("B")
-        self._frames: list[weakref.ref[Any]] = []
+        self._frames: list[weakref.ref[FrameBuffer | NDArray]] = []
 
     @property
     def free(self) -> bool:
@@ -147,7 +146,7 @@ class Framebuffer:
             self.surface.close_picture()
 
 
-def _released(frame: Any) -> bool:
+def _released(frame: FrameBuffer | NDArray | None) -> bool:
     return frame is None or (isinstance(frame, FrameBuffer) and frame.freed)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dala.gpu.compute.composite import Rect
 from dala.media.scene.boxes import PlacedBox
 from dala.media.scene.compositor.framebuffers import DrawSurface
 from dala.media.scene.nodes.node import Content
+from dala.media.scene.nodes.property_types import Values
 
 
-def corner_radius(values: dict[str, Any], content: Content, place: PlacedBox) -> float:
+def corner_radius(values: Values, content: Content, place: PlacedBox) -> float:
     """Return the radius of a node's corners; 0 if the picture already has them."""
     if content.finished or "text" in values:
         return 0.0

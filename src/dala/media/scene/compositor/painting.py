@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dala.media.scene.compositor.backdrop import draw_mixed, is_outdated, mix, r
 from dala.media.scene.compositor.damage import area, crossed, disjoint, meet
 from dala.media.scene.compositor.display_list import DisplayItem, DisplayList, record
 from dala.media.scene.compositor.framebuffers import Color, DrawSurface
+from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from dala.media.scene.compositor.base_layer import BaseLayer
@@ -94,9 +95,7 @@ def _compose(
         surface.draw(_draws(layer, start, len(layer.draws), base), rects, background)
 
 
-def _draws(
-    layer: DisplayList, start: int, end: int, base: BaseLayer | None
-) -> np.ndarray[Any, Any]:
+def _draws(layer: DisplayList, start: int, end: int, base: BaseLayer | None) -> NDArray:
     if start == 0 and base is not None and 0 < base.count <= end:
         return np.concatenate([base.draw(), layer.array[base.count : end]])
     return layer.array if (start, end) == (0, len(layer.draws)) else layer.array[start:end]

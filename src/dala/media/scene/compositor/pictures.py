@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
@@ -12,6 +12,13 @@ from dala.gpu.compute.composite import Compositor, Picture
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import check_array
 from dala.media.pixels import is_rgb_bytes
+from dala.typing import NDArray
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
+#: A picture that nodes show.
+PictureSource: TypeAlias = Frame | Buffer | NDArray
 
 
 class LivePicture:
@@ -26,15 +33,15 @@ class LivePicture:
         #: Changes with the pixels.
         self.version = 0
         #: For the caller: which version of its source the picture holds.
-        self.seen: Any = None
+        self.seen: int | None = None
 
-    def show(self, source: Any, *, opaque: bool | None = None) -> None:
+    def show(self, source: PictureSource, *, opaque: bool | None = None) -> None:
         """Show a Frame, an array or a Buffer.
 
         ``opaque`` says whether all its pixels are; None if that is not known.
         """
         picture = self.picture
-        if picture is not None and picture.update_fast(source):
+        if picture is not None and type(source) is np.ndarray and picture.update_fast(source):
             self.opaque = picture.opaque or bool(opaque)
             self.version += 1
             return
@@ -47,7 +54,7 @@ class LivePicture:
         self.version += 1
 
 
-def _pixels(source: Any, device: str) -> tuple[Any, bool]:
+def _pixels(source: PictureSource, device: str) -> tuple[NDArray | Buffer, bool]:
     """Return u8 pixels of (height, width[, 3 or 4]), and whether they are known to be opaque."""
     if is_rgb_bytes(source):
         return source, False
@@ -67,7 +74,7 @@ def _pixels(source: Any, device: str) -> tuple[Any, bool]:
     return array, False
 
 
-def copy_image(image: Any, call: str) -> tuple[np.ndarray[Any, Any], bool]:
+def copy_image(image: object, call: str) -> tuple[NDArray, bool]:
     """Return a copy of an image of any kind as a u8 array, and whether it is opaque."""
     if isinstance(image, Frame):
         array = np.array(image.picture())
@@ -76,7 +83,7 @@ def copy_image(image: Any, call: str) -> tuple[np.ndarray[Any, Any], bool]:
     elif hasattr(image, "mode") and hasattr(image, "getbands"):
         from dala.media.images import from_pillow
 
-        array = np.array(from_pillow(image, call))
+        array = np.array(from_pillow(cast("PillowImage", image), call))
     elif isinstance(image, np.ndarray):
         array = np.array(image)
     else:
@@ -90,6 +97,6 @@ def copy_image(image: Any, call: str) -> tuple[np.ndarray[Any, Any], bool]:
     return array, is_opaque(array)
 
 
-def is_opaque(array: np.ndarray[Any, Any]) -> bool:
+def is_opaque(array: NDArray) -> bool:
     """Return True if every pixel is opaque."""
     return array.ndim == 2 or array.shape[2] == 3 or bool((array[..., 3] == 255).all())

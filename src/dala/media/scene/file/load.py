@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from dala.media.scene.file.save import save_scene, scene_to_dict
 from dala.media.scene.file.schema import VERSION, scene_object, schema
 from dala.media.scene.nodes.json_types import JsonDict, JsonValue, join, refusal, without_call
 from dala.media.scene.nodes.nested import SceneNode
-from dala.media.scene.nodes.property_types import FontType, PathType
+from dala.media.scene.nodes.property_types import FontType, PathType, Value, Values
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.scene import Scene
 from dala.typing import PathLike
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["files_of", "load_scene", "named_files", "save_scene", "scene_to_dict", "schema"]
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 #: Larger files are refused.
 MAX_BYTES: Final = 64 << 20
@@ -247,7 +248,7 @@ class _Loader:
             raise
         return made
 
-    def _attempt(self, at: str, call: Callable[..., T], *args: Any) -> T | None:
+    def _attempt(self, at: str, call: Callable[[*Ts], T], *args: *Ts) -> T | None:
         """Return the result of a call; an error is reported with its location."""
         try:
             return call(*args)
@@ -297,9 +298,7 @@ class _Loader:
         self.record.add_node(made, item, paths)
         return made
 
-    def _inner(
-        self, home: NodeBuilder, data: dict[str, JsonValue], at: str, given: dict[str, Any]
-    ) -> Node:
+    def _inner(self, home: NodeBuilder, data: dict[str, JsonValue], at: str, given: Values) -> Node:
         """Add an inner scene, which is closed together with the outer one."""
         loader = _Loader(data, self.base, home.scene_of().device, self.problems, at)
         inner = loader.scene()
@@ -372,10 +371,10 @@ class _Loader:
             raise SceneFileError("", [f"{at}: {without_call(error)}"]) from None
         return found
 
-    def _params(self, params: dict[str, JsonValue], at: str) -> dict[str, Any]:
+    def _params(self, params: dict[str, JsonValue], at: str) -> Values:
         return {k: self._param(k, v, join(f"{at}.params", k)) for k, v in params.items()}
 
-    def _param(self, name: str, value: JsonValue, at: str) -> Any:
+    def _param(self, name: str, value: JsonValue, at: str) -> Value:
         if not is_file_param(name, value):
             return _tuples(value)
         path = Path(str(self._path(value, at)))

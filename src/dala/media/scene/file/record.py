@@ -7,7 +7,7 @@ writes the file's own form for everything that still has the value the file gave
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from dala.gpu.color import NAMED
@@ -17,6 +17,7 @@ from dala.media.text.fonts.scan import SUFFIXES
 if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
     from dala.media.scene.nodes.node import Node
+    from dala.media.scene.nodes.property_types import Values
     from dala.media.scene.scene import Scene
 
 
@@ -43,7 +44,7 @@ class FileRecord:
         self.files: set[Path] = set()
         self.nodes: WeakKeyDictionary[Node, NodeEntry] = WeakKeyDictionary()
         #: State of the nodes after loading.
-        self.states: WeakKeyDictionary[Node, dict[str, Any]] = WeakKeyDictionary()
+        self.states: WeakKeyDictionary[Node, Values] = WeakKeyDictionary()
         self.animations: WeakKeyDictionary[Animation, dict[str, JsonValue]] = WeakKeyDictionary()
         #: For an animation in the list of nodes: the ids of its group and of the node before it.
         self.after: WeakKeyDictionary[Animation, tuple[str | None, str | None]]
@@ -85,7 +86,7 @@ def record_of(scene: Scene) -> FileRecord | None:
     return _records.get(scene)
 
 
-def animation_arguments(item: dict[str, JsonValue]) -> dict[str, Any]:
+def animation_arguments(item: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Return the arguments of ``add_animation`` for an entry of a file."""
     given = {k: v for k, v in item.items() if k != "type" and v is not None}
     if "from" in given:

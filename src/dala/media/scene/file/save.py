@@ -9,7 +9,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from dala.errors import SceneFileError
 from dala.media.scene.file.record import FileRecord, is_file_param, is_font_file, record_of
@@ -25,6 +25,8 @@ from dala.media.scene.nodes.property_types import (
     ColorType,
     FontType,
     PathType,
+    Value,
+    Values,
     hex_color,
     plain_json,
 )
@@ -259,7 +261,7 @@ class _Saver:
             made["size"] = [made.pop("width"), made.pop("height")]
         return made
 
-    def _fonts(self, value: Any) -> JsonValue:
+    def _fonts(self, value: Value) -> JsonValue:
         if value is None:
             return None
         fonts = [self._font(f) for f in (value if isinstance(value, tuple) else (value,))]
@@ -269,7 +271,7 @@ class _Saver:
         text = os.fspath(font)
         return str(self._path(text)) if os.path.isfile(text) else text
 
-    def _param(self, node: Node, name: str, value: Any) -> JsonValue:
+    def _param(self, node: Node, name: str, value: Value) -> JsonValue:
         if isinstance(value, os.PathLike):
             return self._path(os.fspath(value))
         try:
@@ -283,7 +285,7 @@ class _Saver:
         return made
 
     # sources --------------------------------------------------------------------------------------
-    def _arguments(self, node: Node) -> dict[str, Any]:
+    def _arguments(self, node: Node) -> Values:
         """Return the arguments of a node; those that no file can name are reported."""
         made = {}
         for key, value in node.saved_arguments().items():
@@ -307,7 +309,7 @@ class _Saver:
                 found[key] = text
         return found
 
-    def _path(self, path: Any) -> JsonValue:
+    def _path(self, path: Value) -> JsonValue:
         """Return a path as it is written: relative to the file, with forward slashes."""
         if isinstance(path, os.PathLike):
             path = os.fspath(path)
@@ -349,7 +351,7 @@ class _Saver:
     def _animation(self, animation: Animation) -> dict[str, JsonValue]:
         if animation in self.record.animations:
             return self.record.animations[animation]
-        node: Any = animation.node
+        node = cast("Node", animation.node)
         made: dict[str, JsonValue] = {"node": node.id, "property": animation.property}
         at = f"animation of {node.id!r}, {animation.property!r}"
         if animation.on_end is not None:
@@ -411,7 +413,7 @@ def _id(animation: Animation) -> str:
     return str(getattr(animation.node, "id", ""))
 
 
-def _parts(node: Any, property: str) -> tuple[str, ...]:
+def _parts(node: object, property: str) -> tuple[str, ...]:
     found = getattr(node, "PROPERTIES", {}).get(property)
     return found.names if isinstance(found, PairProperty) else ()
 
@@ -424,7 +426,7 @@ def _path_keys(node: Node) -> set[str]:
     }
 
 
-def _animated_value(node: Any, property: str, value: Any) -> JsonValue:
+def _animated_value(node: Node, property: str, value: Value) -> JsonValue:
     item = node.PROPERTIES.get(property)
     if item is None or isinstance(item, PairProperty):
         return hex_color(value) if property.endswith("color") else plain_json(value)

@@ -5,7 +5,7 @@ Loading checks a file against these types, and :func:`schema` prints them as JSO
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from dala.errors import did_you_mean
 from dala.media.scene.animation.easing import EASINGS, easing
@@ -231,7 +231,9 @@ class _ParamsType(JsonType):
         return {"type": "object"}
 
 
-def _check_effect(item: dict[str, Any], cls: type[Node], at: str, problems: list[str]) -> None:
+def _check_effect(
+    item: dict[str, JsonValue], cls: type[Node], at: str, problems: list[str]
+) -> None:
     """Check that the filter exists, its parameters, and that they are not written as properties."""
     try:
         params_type = params_object(item["filter"])

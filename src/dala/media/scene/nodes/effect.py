@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class EffectNode(Node):
 
     corner_radius = Property(0.0, t.NumberType(0.0), "Radius of the corners.", unit="pixels")
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
+    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
         filter = given.pop("type", None)
         if not isinstance(filter, str | Runnable):
             raise ParameterError.invalid(
@@ -87,7 +87,7 @@ class EffectNode(Node):
             )
         self.filter = filter
         self.input: Node | None = target
-        self.params: dict[str, Any] = {}
+        self.params: t.Values = {}
         #: Changes with the parameters.
         self.revision = 0
         super().__init__(scene, parent, given)
@@ -98,21 +98,21 @@ class EffectNode(Node):
         """Return True if there is a parameter or property of that name."""
         return name in filter_parameters(self.filter) or super().has(name)
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> t.Value:
         """Return the value of a parameter or property."""
         known = filter_parameters(self.filter).get(name)
         if known is None:
             return super().get(name)
         return self.params.get(name, known.default)
 
-    def set(self, name: str, value: Any) -> None:
+    def set(self, name: str, value: t.Value) -> None:
         """Set a parameter or a property; the next frame shows it."""
         if name in filter_parameters(self.filter):
             self.update(**{name: value})
         else:
             super().set(name, value)
 
-    def update(self, **properties: Any) -> None:
+    def update(self, **properties: t.Value) -> None:
         """Set several parameters or properties: all of them, or none if one is refused."""
         known = filter_parameters(self.filter)
         own = {k: properties.pop(k) for k in list(properties) if k in known}
@@ -124,7 +124,7 @@ class EffectNode(Node):
             self.revision += 1
             self.touch()
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: t.Value) -> None:
         """Raise the error that setting a parameter or property to a value would raise."""
         if name in filter_parameters(self.filter):
             self._checked_params(self.params | {name: value})
@@ -136,18 +136,18 @@ class EffectNode(Node):
         if name not in filter_parameters(self.filter):
             super().check_animatable(name)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> t.Value:
         if not name.startswith("_") and name not in _OWN and name in filter_parameters(self.filter):
             return self.get(name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}", name=name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: t.Value) -> None:
         if name not in _OWN and not name.startswith("_") and name in filter_parameters(self.filter):
             self.set(name, value)
         else:
             super().__setattr__(name, value)
 
-    def _checked_params(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _checked_params(self, params: t.Values) -> t.Values:
         """Return parameters that the filter accepts, checked against a small picture."""
         known = filter_parameters(self.filter)
         made = {name: _plain(value, known[name]) for name, value in params.items()}
@@ -170,17 +170,17 @@ class EffectNode(Node):
         return self.filter.name if isinstance(self.filter, Runnable) else self.filter
 
     # scene files ------------------------------------------------------------------------------
-    def saved_arguments(self) -> dict[str, Any]:
+    def saved_arguments(self) -> t.Values:
         """Return the filter, its input and parameters."""
-        filter: Any = self.name
+        filter: str | NotNamed = self.name
         if isinstance(self.filter, Runnable) and find(self.name) is not self.filter:
             filter = NotNamed(f"the kernel {self.name!r}, which is not registered")
-        made = {"filter": filter}
+        made: t.Values = {"filter": filter}
         if self.input is not None:
             made["input"] = self.input.id
         return made
 
-    def saved_state(self) -> dict[str, Any]:
+    def saved_state(self) -> t.Values:
         """Return properties, and parameters as "params.name"."""
         return super().saved_state() | {f"params.{k}": v for k, v in self.params.items()}
 
@@ -227,14 +227,14 @@ def _small_buffers() -> tuple[Buffer, Buffer]:
     return made[0], made[1]
 
 
-def _has_picture(params: dict[str, Any]) -> bool:
+def _has_picture(params: t.Values) -> bool:
     return any(
         isinstance(v, np.ndarray | Buffer) or hasattr(v, "pixels") or hasattr(v, "getbands")
         for v in params.values()
     )
 
 
-def _plain(value: Any, known: FilterParameter) -> Any:
+def _plain(value: t.Value, known: FilterParameter) -> t.Value:
     """Return a Python number, rounded where the filter needs an int: animations give floats."""
     if isinstance(value, np.generic):
         value = value.item()

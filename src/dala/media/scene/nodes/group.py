@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dala.errors import ParameterError
 from dala.media.scene.boxes import container_size
@@ -55,19 +55,19 @@ class GroupNode(Node, NodeBuilder):
     __slots__ = ("canvas", "children")
 
     @classmethod
-    def create(cls, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> Node:
+    def create(cls, scene: Scene, parent: GroupNode, given: t.Values) -> Node:
         """Return a new group, or a SceneNode for a given scene."""
         if given.get("scene") is not None:
             return SceneNode(scene, parent, given)
         return cls(scene, parent, given)
 
-    def __init__(self, scene: Scene, parent: GroupNode | None, given: dict[str, Any]) -> None:
+    def __init__(self, scene: Scene, parent: GroupNode | None, given: t.Values) -> None:
         given.pop("scene", None)
         self.children: list[Node] = []
         self.canvas = _canvas(given.pop("canvas", None), scene, parent)
         super().__init__(scene, parent, given)
 
-    def saved_arguments(self) -> dict[str, Any]:
+    def saved_arguments(self) -> t.Values:
         """Return the canvas if it is not the default one."""
         return {} if self.canvas == container_size(self) else {"canvas": self.canvas}
 
@@ -119,7 +119,7 @@ def _independent(node: Node) -> bool:
     )
 
 
-def _canvas(canvas: Any, scene: Scene, parent: GroupNode | None) -> tuple[float, float]:
+def _canvas(canvas: t.Value, scene: Scene, parent: GroupNode | None) -> tuple[float, float]:
     if canvas is None:
         if parent is None or parent.parent is None:
             return float(scene.width), float(scene.height)

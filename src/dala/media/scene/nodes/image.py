@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from dala.errors import ParameterError
 from dala.gpu.color import NAMED
@@ -52,7 +52,7 @@ class ImageNode(Node):
     _NOR: ClassVar[str] = ""
     __slots__ = ("_live", "texture")
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
+    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
         image, image_id = given.pop("image", None), given.pop("image_id", None)
         if image is not None and image_id is not None:
             raise ParameterError(f"add_{self.type}: give image or image_id, not both.")
@@ -72,7 +72,7 @@ class ImageNode(Node):
         """Whether the node shows an image, rather than a shape."""
         return self._live is not None
 
-    def saved_arguments(self) -> dict[str, Any]:
+    def saved_arguments(self) -> t.Values:
         """Return the file that the image was loaded from."""
         if self._live is None:
             return {}
@@ -81,12 +81,12 @@ class ImageNode(Node):
             return {"source": os.fspath(key)}
         return {"source": NotNamed("an array")}
 
-    def show(self, image: Any) -> None:
+    def show(self, image: t.Value) -> None:
         """Show another image."""
         self._use(self.scene, image)
         self.changed()
 
-    def _use(self, scene: Scene, image: Any) -> None:
+    def _use(self, scene: Scene, image: t.Value) -> None:
         texture = None
         if isinstance(image, str | os.PathLike):
             texture = self._named(scene, image)
@@ -105,7 +105,7 @@ class ImageNode(Node):
         self.release()
         self._live = live
 
-    def _named(self, scene: Scene, image: Any) -> Texture:
+    def _named(self, scene: Scene, image: t.Value) -> Texture:
         """Return the texture that a string or path names: one of the scene's, or a file's."""
         if image in scene.textures and (found := scene.textures.get(image)) is not None:
             return found
@@ -161,7 +161,7 @@ class OverlayNode(ImageNode):
     color = Property(None, t.ColorType(optional=True), "Color of the shape.")
     shape = Property("rect", t.ChoiceType(SHAPES), "Shape of an overlay without an image.")
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
+    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
         image = given.get("image")
         if isinstance(image, tuple | list) or (isinstance(image, str) and _is_color(image)):
             if given.get("color") is not None:

@@ -18,7 +18,7 @@ from dala.gpu.color import NAMED, rgba_of
 #: A value read from a JSON file. ``Any`` is deliberate: the types below check it.
 JsonValue: TypeAlias = Any
 #: A JSON Schema, or a part of one.
-Schema: TypeAlias = dict[str, Any]
+Schema: TypeAlias = dict[str, JsonValue]
 
 #: Positions, sizes and other numbers without bounds of their own lie within this range.
 LIMIT: Final = 1_000_000.0
@@ -31,7 +31,7 @@ _CALL: Final = re.compile(
 )
 
 
-class JsonDict(dict[str, Any]):
+class JsonDict(dict[str, JsonValue]):
     """A JSON object that remembers keys which occur more than once, as ``repeated``."""
 
     repeated: tuple[str, ...] = ()
@@ -198,7 +198,7 @@ class ParsedString(JsonString):
     """A string that a function accepts, or refuses with a reason."""
 
     def __init__(
-        self, expected: str, examples: Iterable[str], parse: Callable[[Any], object]
+        self, expected: str, examples: Iterable[str], parse: Callable[[str], object]
     ) -> None:
         super().__init__(expected, shortest=1)
         self.examples = tuple(examples)

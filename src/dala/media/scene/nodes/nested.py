@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dala.errors import ParameterError
 from dala.media.scene.compositor.pictures import LivePicture
@@ -39,7 +39,7 @@ class SceneNode(Node):
     HOLDS = "scene"
     __slots__ = ("_frame", "_live", "_seen", "child", "owned")
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
+    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
         child = given.pop("scene", None)
         if not isinstance(child, type(scene)):
             raise ParameterError.invalid("add_scene", "scene", "a Scene", child)

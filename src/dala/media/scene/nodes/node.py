@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
 from dala.gpu.compute.composite import BLENDS
@@ -173,11 +173,11 @@ class Node:
             register_node(cls)
 
     @classmethod
-    def create(cls, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> Node:
+    def create(cls, scene: Scene, parent: GroupNode, given: t.Values) -> Node:
         """Return a new node; ``given`` holds the arguments and properties of the builder call."""
         return cls(scene, parent, given)
 
-    def __init__(self, scene: Scene, parent: GroupNode | None, given: dict[str, Any]) -> None:
+    def __init__(self, scene: Scene, parent: GroupNode | None, given: t.Values) -> None:
         call = f"add_{self.type}"
         self.scene = scene
         self.parent = parent
@@ -189,7 +189,7 @@ class Node:
         self.margin = t.NumberType().convert(given.pop("margin", 0.0), call, "margin")
         self.id = scene._checked_id(given.pop("id", None), self.type, self.serial)
         #: The values of all properties by name, pairs by their parts.
-        self.property_values: dict[str, Any] = {
+        self.property_values: t.Values = {
             name: item.default
             for name, item in self.PROPERTIES.items()
             if not isinstance(item, PairProperty)
@@ -204,14 +204,14 @@ class Node:
         """Return True if the node has a property of that name."""
         return name in self.PROPERTIES
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> t.Value:
         """Return the value of a property."""
         item = self.PROPERTIES.get(name)
         if item is None:
             raise self.unknown_property(name, f"{self.id}: get")
         return item.read(self)
 
-    def set(self, name: str, value: Any) -> None:
+    def set(self, name: str, value: t.Value) -> None:
         """Set a property, checked; the next frame shows it."""
         item = self.PROPERTIES.get(name)
         if item is None:
@@ -242,7 +242,7 @@ class Node:
             values["x"], values["y"] = x, y
             self.changed(across)
 
-    def update(self, **properties: Any) -> None:
+    def update(self, **properties: t.Value) -> None:
         """Set several properties: all of them, or none if one is refused."""
         place = properties.pop("position", None)
         changes = self._checked(properties, self.id)
@@ -253,7 +253,7 @@ class Node:
                 self.property_values[name] = value
                 self.changed(self.PROPERTIES[name])
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: t.Value) -> None:
         """Raise the error that setting a property to a value would raise."""
         self._checked({name: value}, f"add_animation: {self.id!r}")
 
@@ -277,8 +277,8 @@ class Node:
         item = self.PROPERTIES.get(name)
         return name.endswith("color") if item is None else isinstance(item.type, t.ColorType)
 
-    def _checked(self, given: dict[str, Any], call: str) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+    def _checked(self, given: t.Values, call: str) -> t.Values:
+        made: t.Values = {}
         for name, value in given.items():
             item = self.PROPERTIES.get(name)
             if item is None:
@@ -290,7 +290,7 @@ class Node:
                 made[name] = item.type.convert(value, call, name)
         return made
 
-    def _position(self, place: Any, call: str) -> dict[str, float]:
+    def _position(self, place: t.Value, call: str) -> dict[str, float]:
         """Return x and y of a position, which may be a name."""
         if isinstance(place, str):
             x, y = layout.named_position(self, place, call)
@@ -310,11 +310,11 @@ class Node:
         )
 
     # scene files ------------------------------------------------------------------------------
-    def saved_arguments(self) -> dict[str, Any]:
+    def saved_arguments(self) -> t.Values:
         """Return the arguments that a scene file needs to make this node, by their keys."""
         return {}
 
-    def saved_state(self) -> dict[str, Any]:
+    def saved_state(self) -> t.Values:
         """Return the values that can change and that scene files hold, by name."""
         saved = self.PROPERTIES
         return {k: v for k, v in self.property_values.items() if saved[k].saved}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from dala.errors import ParameterError
 from dala.media.scene.nodes import property_types as t
@@ -24,7 +24,7 @@ PIP_ARGUMENTS: Final[dict[str, Argument]] = {
 }
 
 
-def apply_pip(given: dict[str, Any], call: str) -> dict[str, Any]:
+def apply_pip(given: t.Values, call: str) -> t.Values:
     """Return arguments of a builder call with those of a picture in picture resolved.
 
     >>> apply_pip({"pip": True}, "add_video")

@@ -6,7 +6,7 @@ and docstring), attribute access, checks, animation, scene files and their schem
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Final, overload
 
 from dala.media.scene.nodes.json_types import Field
 from dala.media.scene.nodes.property_types import PairType, PropertyType, Value
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dala.media.scene.nodes.node import Node
 
 #: The default of an argument that has to be given.
-REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "..."})()
+REQUIRED: Final[object] = type("Required", (), {"__repr__": lambda self: "..."})()
 
 
 class Argument:
@@ -102,8 +102,8 @@ class Property:
     @overload
     def __get__(self, node: None, owner: type) -> Property: ...
     @overload
-    def __get__(self, node: Node, owner: type) -> Any: ...
-    def __get__(self, node: Node | None, owner: type) -> Any:
+    def __get__(self, node: Node, owner: type) -> Value: ...
+    def __get__(self, node: Node | None, owner: type) -> Value:
         if node is None:
             return self
         item = node.PROPERTIES.get(self.name)

@@ -36,8 +36,11 @@ if TYPE_CHECKING:
     from dala.media.scene.nodes.node import Node
     from dala.typing import NDArray
 
-#: A property's value, whose type depends on the property.
+#: A property's value. Its type depends on the property, which only :class:`PropertyType` knows, so
+#: that drawing computes with checked values and without casts.
 Value: TypeAlias = Any
+#: Values of properties, or arguments of a builder method, by name.
+Values: TypeAlias = dict[str, Value]
 #: Anything that a builder method accepts.
 NodeArgument: TypeAlias = (
     "bool | float | str | os.PathLike[str] | Sequence[object] | Mapping[str, object] | NDArray"
@@ -355,7 +358,7 @@ class ParsedType(PropertyType):
     """A value that a function checks, such as a frame rate."""
 
     def __init__(
-        self, json: JsonType, annotation: str, parse: Callable[[Any], Any] | None = None
+        self, json: JsonType, annotation: str, parse: Callable[[Value], object] | None = None
     ) -> None:
         super().__init__(json, annotation)
         self._parse = parse
@@ -367,7 +370,7 @@ class ParsedType(PropertyType):
         return value
 
 
-def as_tuple(value: Value) -> tuple[Any, ...] | None:
+def as_tuple(value: Value) -> tuple[Value, ...] | None:
     """Return the items of a tuple, list or array; None for anything else.
 
     >>> as_tuple([1, 2]), as_tuple("ab"), as_tuple(3)

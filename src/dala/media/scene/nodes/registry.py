@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dala.media.scene.builder_methods import BuilderMethods
 from dala.media.scene.nodes.properties import REQUIRED, PairProperty
 
 if TYPE_CHECKING:
+    from dala.media.scene.builder import NodeBuilder
     from dala.media.scene.nodes.node import Node
+    from dala.media.scene.nodes.property_types import Value
 
 #: Node classes by type name, in the order they were declared.
 NODE_TYPES: dict[str, type[Node]] = {}
@@ -62,7 +64,7 @@ def docstring_of(cls: type[Node]) -> str:
     return "\n".join([*lines, "", prompt + example] if prompt else lines)
 
 
-def _parameters(cls: type[Node]) -> Iterator[tuple[str, str, Any, str]]:
+def _parameters(cls: type[Node]) -> Iterator[tuple[str, str, Value, str]]:
     """Yield name, annotation, default and description of each argument and property."""
     for name, argument in cls.ARGUMENTS.items():
         annotation = argument.type.annotation
@@ -82,7 +84,7 @@ def _parameters(cls: type[Node]) -> Iterator[tuple[str, str, Any, str]]:
 def _builder_method(cls: type[Node]) -> Callable[..., Node]:
     name = f"add_{cls.type}"
 
-    def method(self: Any, *args: Any, **given: Any) -> Node:
+    def method(self: NodeBuilder, *args: Value, **given: Value) -> Node:
         if len(args) > len(cls.POSITIONAL):
             raise TypeError(
                 f"{name}() takes at most {len(cls.POSITIONAL)} positional arguments, "
@@ -99,7 +101,7 @@ def _builder_method(cls: type[Node]) -> Callable[..., Node]:
         given = {k: v for k, v in given.items() if k not in unset}
         scene = self.scene_of()
         scene._check_open(name)
-        return scene._enter(cls.create(scene, self.container(), given))  # type: ignore[no-any-return]
+        return scene._enter(cls.create(scene, self.container(), given))
 
     method.__name__ = name
     method.__qualname__ = f"{BuilderMethods.__name__}.{name}"

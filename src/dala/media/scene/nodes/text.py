@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dala.errors import DalaError, ParameterError
 from dala.media.scene.compositor.pictures import LivePicture
@@ -84,13 +84,13 @@ class TextNode(Node):
     direction = Property("auto", t.ChoiceType(DIRECTIONS), "Direction of the text.")
     overflow = Property("clip", t.ChoiceType(OVERFLOWS), "What happens to lines that do not fit.")
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
+    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
         self._live = LivePicture(scene._compositor)
-        self._key: tuple[Any, ...] | None = None
+        self._key: tuple[t.Value, ...] | None = None
         self._content: Content | None = None
         super().__init__(scene, parent, given)
 
-    def _checked(self, given: dict[str, Any], call: str) -> dict[str, Any]:
+    def _checked(self, given: t.Values, call: str) -> t.Values:
         made = super()._checked(given, call)
         if made.keys() & set(_style_names()):
             self._style(self.property_values | made, call)
@@ -98,11 +98,11 @@ class TextNode(Node):
             _check_font(made["font"], call)
         return made
 
-    def set(self, name: str, value: Any) -> None:
+    def set(self, name: str, value: t.Value) -> None:
         """Set a property, checked; the next frame shows it."""
         self.update(**{name: value})
 
-    def _style(self, values: dict[str, Any], call: str) -> TextStyle:
+    def _style(self, values: t.Values, call: str) -> TextStyle:
         linear = self.scene.blend_space == "linear"
         try:
             return TextStyle(
@@ -146,7 +146,7 @@ class TextNode(Node):
         self.update(position=(left + across * width, top + down * height))
 
 
-def _check_font(font: Any, call: str) -> None:
+def _check_font(font: t.Value, call: str) -> None:
     """Raise an error now, not when the text is drawn, if a font is missing."""
     from dala.media.text.fonts.faces import find
 
@@ -191,7 +191,7 @@ class SubtitlesNode(TextNode):
         "", t.StringType(), "The text of the active cues.", saved=False, animatable=False
     )
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
+    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
         from dala.media.subtitles import load_subtitles
 
         self.cues = load_subtitles(given.pop("subtitles", None))
@@ -208,7 +208,7 @@ class SubtitlesNode(TextNode):
             given.setdefault("width", width * 0.9)
         super().__init__(scene, parent, given)
 
-    def saved_arguments(self) -> dict[str, Any]:
+    def saved_arguments(self) -> t.Values:
         """Return the text of the cues and the offset."""
         from dala.media.subtitles import format_subtitles
 

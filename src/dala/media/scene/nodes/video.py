@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from dala.media.scene.clock import frame_rate
 from dala.media.scene.compositor.pictures import LivePicture
@@ -81,7 +81,7 @@ class VideoNode(Node):
     POSITIONAL = ("stream",)
     __slots__ = ("_hidden", "_live", "_seen", "options", "source", "stream")
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: dict[str, Any]) -> None:
+    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
         from dala.media.sources.open import open_source
 
         given = apply_pip(given, "add_video")
@@ -98,7 +98,7 @@ class VideoNode(Node):
             self.source.close()
             raise
 
-    def saved_arguments(self) -> dict[str, Any]:
+    def saved_arguments(self) -> t.Values:
         """Return the source and its options."""
         named = isinstance(self.stream, str | int | os.PathLike) and not isinstance(
             self.stream, bool
