@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias, TypedDict
 
-#: Options by name: the keyword arguments of ``add_argument``.
-Options: TypeAlias = Mapping[str, Mapping[str, Any]]
+
+class OptionFacts(TypedDict, total=False):
+    """The keyword arguments of ``add_argument``."""
+
+    action: str
+    choices: Sequence[str]
+    default: int
+    help: str
+    metavar: str
+    type: Callable[[str], float]
+
+
+#: Options by name.
+Options: TypeAlias = Mapping[str, OptionFacts]
 
 #: The largest side of a picture or video that ``--size`` accepts.
 _MAX_SIDE: Final = 16384

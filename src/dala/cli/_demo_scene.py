@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import random
 import struct
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from dala.errors import MissingPackage
 from dala.gpu import create_surface
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from dala.cli._chain import Link
     from dala.gpu import Surface
+    from dala.media.scene.nodes.text import TextNode
 
 #: The sky: dusk and northern lights.
 SKY: Final = """
@@ -56,7 +58,7 @@ def lake(img: Image, *, seconds=0.0, shore=0):
 """
 
 #: Chapters of equal length: the caption, and the filters at a position of 0 to 1.
-CHAPTERS: Final[tuple[tuple[str, Any], ...]] = (
+CHAPTERS: Final[tuple[tuple[str, Callable[[float], list[Link]]], ...]] = (
     ("as it is drawn", lambda at: []),
     (
         "blur radius={radius}",
@@ -89,7 +91,7 @@ def _pulse(at: float) -> float:
     return min(1.0, 3.0 * math.sin(math.pi * at)) ** 2 if 0 < at < 1 else 0.0
 
 
-def filters(position: float) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+def filters(position: float) -> tuple[str, list[Link]]:
     """Return the caption and the filters at a position of the video, 0 to 1."""
     chapter = min(int(position * len(CHAPTERS)), len(CHAPTERS) - 1)
     caption, made = CHAPTERS[chapter]
@@ -105,7 +107,7 @@ class DemoScene(Closing):
         self.count, self.fps = count, fps
         self.drawing = Drawing(width, height)
         self._pipeline = FramePipeline(width, height)
-        self._drawn: tuple[float, Any] = (-1.0, None)
+        self._drawn: tuple[float, NDArray[np.uint8] | None] = (-1.0, None)
         self._begun = -1.0
         self.scene = Scene(width, height, fps=fps)
         margin, thin = max(height // 30, 2), max(height // 240, 1)
@@ -135,13 +137,14 @@ class DemoScene(Closing):
 
     def _plain(self, seconds: float) -> NDArray[np.uint8]:
         """Return the drawing of a time; the next frame is drawn while this one is processed."""
-        if self._drawn[0] != seconds:
+        drawn, made = self._drawn
+        if made is None or drawn != seconds:
             if self._begun != seconds:
                 self.drawing.start(seconds)
-            self._drawn = seconds, self.drawing.take()
+            made = self.drawing.take()
+            self._drawn = seconds, made
             self._begun = seconds + 1 / self.fps
             self.drawing.start(self._begun)
-        made: NDArray[np.uint8] = self._drawn[1]
         return made
 
     def _filtered(self, seconds: float) -> NDArray[np.uint8]:
@@ -157,14 +160,14 @@ class DemoScene(Closing):
 
 
 def _add_text(
-    text: str, scene: Scene, x: float, y: float, size: float, weight: str, **more: Any
-) -> Any:
+    text: str, scene: Scene, x: float, y: float, size: float, weight: str, anchor: str = "top-left"
+) -> TextNode | None:
     """Add text on a dark plate; return None without a font renderer (``dala[media]``)."""
     try:
         return scene.add_text(
             text, position=(x, y), size=max(round(size), 6), weight=weight, color="#fff6e2",
             background=(8, 10, 30, 170), padding=(round(size * 0.45), round(size * 0.2)),
-            radius=round(size * 0.3), **more,
+            radius=round(size * 0.3), anchor=anchor,
         )  # fmt: skip
     except MissingPackage:
         return None

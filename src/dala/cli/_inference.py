@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from dala.cli import _inputs as inputs
 from dala.cli._chain import Json
@@ -19,11 +19,23 @@ if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
     from dala.ml.model import Model
-    from dala.ml.results import Detection, Keypoint
+    from dala.ml.results import (
+        Detections,
+        Faces,
+        Keypoint,
+        Matte,
+        Poses,
+        Prediction,
+        Scores,
+        Segmentation,
+    )
+    from dala.ml.stream import StreamResult
 
+#: The result of a command's models.
+R = TypeVar("R", bound="Scores | Detections | Faces | Poses | Segmentation | Matte")
 #: Functions from a result to its JSON form, and to its printed form.
-Facts: TypeAlias = "Callable[[Any], Json]"
-Text: TypeAlias = Callable[[Any], str]
+Facts: TypeAlias = "Callable[[R], Json]"
+Text: TypeAlias = Callable[[R], str]
 
 
 def add_common(parser: argparse.ArgumentParser, model: str, video: bool = True) -> None:
@@ -49,7 +61,7 @@ def add_out(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Model[Any]:
+def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Model[Prediction]:
     """Load the model of --model, which must do one of these tasks; a file is assumed to."""
     from dala.ml.custom import TASKS
     from dala.ml.gpu import load_model
@@ -79,9 +91,9 @@ def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Model[Any]:
 
 def run(
     args: argparse.Namespace,
-    facts: Facts,
+    facts: Facts[R],
     tasks: tuple[str, ...],
-    text: Text = str,
+    text: Text[R] = str,
     **options: float,
 ) -> int:
     """Run a model on the pictures or the video; print the results, and draw them with --out."""
@@ -90,7 +102,8 @@ def run(
     if args.device:
         dala.use(args.device)
     try:
-        with stopping(), load(args, tasks) as model:
+        with stopping(), load(args, tasks) as loaded:
+            model = cast("Model[R]", loaded)  # the tasks are those of the command's results
             if len(args.paths) == 1 and inputs.is_video(args.paths[0]):
                 report = _video(args, model, facts, text, options)
             else:
@@ -103,7 +116,11 @@ def run(
 
 
 def _pictures(
-    args: argparse.Namespace, model: Model[Any], facts: Facts, text: Text, options: dict[str, float]
+    args: argparse.Namespace,
+    model: Model[R],
+    facts: Facts[R],
+    text: Text[R],
+    options: dict[str, float],
 ) -> dict[str, Json]:
     from dala.media.files import load, store
 
@@ -140,7 +157,11 @@ def _pixels(image: PillowImage) -> NDArray:
 
 
 def _video(
-    args: argparse.Namespace, model: Model[Any], facts: Facts, text: Text, options: dict[str, float]
+    args: argparse.Namespace,
+    model: Model[R],
+    facts: Facts[R],
+    text: Text[R],
+    options: dict[str, float],
 ) -> dict[str, Json]:
     from dala.media import video
 
@@ -155,20 +176,20 @@ def _video(
         Progress(source.frames, "frames") as progress,
     ):
 
-        def results() -> Iterator[Any]:
+        def results() -> Iterator[StreamResult]:
             for seen in model.stream(source, policy="every", **options):
                 time = None if seen.time is None else float(seen.time)
                 found.append({"time": time, "found": facts(seen.result)})
                 if not args.json and not out:
                     print(f"{time:9.3f} s  " + text(seen.result).replace("\n", "; "))
                 progress.step()
-                yield seen.result.draw(seen.frame) if out else None
+                yield seen
 
         if out:
             sound = source if source.has_audio else None
             with video.write(out, fps=source.fps, audio_from=sound) as sink:
-                for frame in results():
-                    sink.write(frame)
+                for seen in results():
+                    sink.write(seen.result.draw(seen.frame))
         else:
             for _ in results():
                 pass
@@ -177,7 +198,7 @@ def _video(
     return {"in": name, "out": out, "frames": [*found]}
 
 
-def box_facts(found: Iterable[Detection]) -> Json:
+def box_facts(found: Detections | Faces) -> Json:
     """Return the JSON form of detections and faces."""
     from dala.ml.results import Face
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from dala.cli import _inputs as inputs
 from dala.cli._inference import load
@@ -13,12 +13,24 @@ from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
 from dala.media.progress import Progress
 
+if TYPE_CHECKING:
+    from dala.ml.background import Background
+    from dala.typing import NDArray
+
 EXAMPLES: Final = """\
 examples:
   dala background call.mp4 out.mp4 --blur 12
   dala background me.jpg out.jpg --image beach.jpg
   dala background call.mp4 out.mp4 --color '#00b140' --model deeplab
 """
+
+
+class BackgroundReport(TypedDict):
+    """What was written, as ``--json`` prints it."""
+
+    out: str
+    frames: int
+    seconds: float
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _process(args: argparse.Namespace) -> dict[str, Any]:
+def _process(args: argparse.Namespace) -> BackgroundReport:
     from dala.ml.background import Background
 
     moving = inputs.is_video(args.source)
@@ -81,7 +93,7 @@ def _process(args: argparse.Namespace) -> dict[str, Any]:
         return (_video if moving else _picture)(args, work)
 
 
-def _background(args: argparse.Namespace) -> Any:
+def _background(args: argparse.Namespace) -> NDArray | tuple[float, ...] | None:
     import numpy as np
 
     if args.image:
@@ -95,7 +107,7 @@ def _background(args: argparse.Namespace) -> Any:
     return None
 
 
-def _picture(args: argparse.Namespace, work: Any) -> dict[str, Any]:
+def _picture(args: argparse.Namespace, work: Background) -> BackgroundReport:
     import numpy as np
 
     from dala.media.files import load, store
@@ -107,7 +119,7 @@ def _picture(args: argparse.Namespace, work: Any) -> dict[str, Any]:
     return {"out": args.out, "frames": 1, "seconds": round(progress.seconds, 3)}
 
 
-def _video(args: argparse.Namespace, work: Any) -> dict[str, Any]:
+def _video(args: argparse.Namespace, work: Background) -> BackgroundReport:
     from dala.media import video
 
     with (

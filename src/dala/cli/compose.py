@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from dala.cli import _arguments as arguments
 from dala.cli import _inputs as inputs
@@ -29,6 +29,22 @@ examples:
 The length of a video is --seconds, else the file's "duration", else until everything in it has
 ended. Files are renamed into place when they are complete. See docs/media/scene-files.md.
 """
+
+#: The files and the work, as ``--json`` prints them.
+ComposeReport = TypedDict(
+    "ComposeReport",
+    {
+        "in": str,
+        "out": str,
+        "device": str,
+        "width": int,
+        "height": int,
+        "frames": int,
+        "nodes": int,
+        "errors": dict[str, str],
+        "seconds": float,
+    },
+)
 
 SHOW: Final = ("window", "browser", "terminal", "none")
 
@@ -106,23 +122,31 @@ def _check(args: argparse.Namespace) -> None:
         raise ParameterError(f"there is no folder '{Path(args.out).parent}'. Make it first.")
 
 
-def _compose(args: argparse.Namespace) -> dict[str, Any]:
+def _compose(args: argparse.Namespace) -> ComposeReport:
     from dala.media.scene.file.load import files_of, load_scene
 
     begin = perf_counter()
     with load_scene(args.scene, args.device) as scene:
         inputs.refuse_overwriting([Path(args.scene), *files_of(scene)], [Path(args.out)])
         with Resized(scene, args.size) as shown:
-            made: dict[str, Any] = {"in": args.scene, "out": args.out, "device": scene.device}
-            made |= {"width": shown.width, "height": shown.height, "frames": 1}
+            width, height, frames = shown.width, shown.height, 1
             if args.frame is not None:
                 shown.render(args.frame).save(args.out)
             else:
-                made["frames"] = _video(args, scene, shown)
-        made["nodes"] = len(scene.nodes)
-        made["errors"] = {id: str(error) for id, error in scene.errors.items()}
-    made["seconds"] = round(perf_counter() - begin, 3)
-    return made
+                frames = _video(args, scene, shown)
+        report: ComposeReport = {
+            "in": args.scene,
+            "out": args.out,
+            "device": scene.device,
+            "width": width,
+            "height": height,
+            "frames": frames,
+            "nodes": len(scene.nodes),
+            "errors": {id: str(error) for id, error in scene.errors.items()},
+            "seconds": 0.0,
+        }
+    report["seconds"] = round(perf_counter() - begin, 3)
+    return report
 
 
 def _video(args: argparse.Namespace, scene: Scene, shown: Scene) -> int:
@@ -162,7 +186,7 @@ class Resized:
             self.outer.close()
 
 
-def _summary(report: dict[str, Any]) -> str:
+def _summary(report: ComposeReport) -> str:
     size, seconds = f"{report['width']}x{report['height']}", report["seconds"]
     if report["frames"] > 1:
         fps = report["frames"] / seconds if seconds else 0.0

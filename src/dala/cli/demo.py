@@ -10,7 +10,7 @@ import json
 from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from dala.cli import _arguments as arguments
 
@@ -36,6 +36,18 @@ MOMENT: Final = 2.4
 #: The picture's bands from left to right: a label, and the position in the video's chapter (0 to 1)
 #: that the filters are taken from.
 BANDS: Final = (("drawn", 0.5), ("blur", 0.17), ("hue", 0.4), ("grade", 0.25), ("edges", 0.5))
+
+
+class VideoFacts(TypedDict, total=False):
+    """The video as ``--json`` reports it, or why there is none."""
+
+    path: str
+    width: int
+    height: int
+    frames: int
+    seconds: float
+    fps: float
+    left_out: str
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         begin = perf_counter()
         write_png(path, draw(width, height))
         took = perf_counter() - begin
-        report: dict[str, Any] = {
+        report: dict[str, object] = {
             "device": {"name": info["name"], "backend": info["backend"]},
             "picture": {"path": str(path), "width": width, "height": height, "seconds": took},
         }
@@ -74,12 +86,12 @@ def run(args: argparse.Namespace) -> int:
             print(f"device   {info['name']} ({info['backend']})")
             print(f"picture  {path}: {width}x{height}, five lists of filters, ", end="")
             print(f"{took:.1f} s with compiling", flush=True)
-        if args.seconds:
-            report["video"] = _video(args)
+        made: VideoFacts = _video(args) if args.seconds else {}
+        if made:
+            report["video"] = made
     if args.json:
         print(json.dumps(report, indent=2))
         return 0
-    made = report.get("video", {})
     if made.get("path"):
         size = f"{made['width']}x{made['height']}"
         print(f"video    {made['path']}: {size}, {made['frames']} frames in ", end="")
@@ -92,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _video(args: argparse.Namespace) -> dict[str, Any]:
+def _video(args: argparse.Namespace) -> VideoFacts:
     from dala.errors import MissingPackage
     from dala.media import video
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
+
+if TYPE_CHECKING:
+    from dala.media.filters.plans import Filter
 
 EXAMPLES: Final = """\
 examples:
@@ -12,6 +15,14 @@ examples:
   dala doctor --strict --json      for scripts
   dala doctor --device webgpu:1    and test that device
 """
+
+
+class DeviceTest(TypedDict):
+    """The result of the test of a device."""
+
+    device: str
+    ok: bool
+    what: str
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,14 +51,14 @@ def run(args: argparse.Namespace) -> int:
     return 1 if args.strict and not fine else 0
 
 
-def _test_device(device: str) -> dict[str, Any]:
+def _test_device(device: str) -> DeviceTest:
     """Compare a list of filters on a small picture with the reference engine."""
     import numpy as np
 
     from dala.errors import DalaError
     from dala.media import FramePipeline
 
-    filters: list[tuple[str, dict[str, Any]]] = [
+    filters: list[Filter] = [
         ("blur", {"radius": 2}),
         ("saturation", {"value": 0.5}),
         ("sepia", {}),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from dala.cli import _chain as chain
 from dala.errors import ParameterError, UnknownKernel, did_you_mean
 
 if TYPE_CHECKING:
     from dala.gpu.compute.kernel import Kernel
+    from dala.typing import ParamValue
 
 EXAMPLES: Final = """\
 examples:
@@ -20,6 +21,28 @@ examples:
   dala kernels sepia --source wgsl generated code (python, ir, wgsl or llvm)
   dala kernels sepia --device cpu  the code that a device runs
 """
+
+
+class ParamFacts(TypedDict):
+    """A parameter of a kernel or filter."""
+
+    name: str
+    type: str
+    range: str
+    unit: str
+    doc: str
+    required: bool
+    default: ParamValue
+
+
+class KernelFacts(TypedDict):
+    """The inputs, parameters and documentation of a kernel or filter."""
+
+    name: str
+    filter: bool
+    inputs: list[str]
+    params: list[ParamFacts]
+    doc: str
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +136,7 @@ def _doc(name: str) -> str:
     return inspect.cleandoc(text).partition("\nArgs:")[0].partition("\n>>>")[0].strip()
 
 
-def explain(name: str) -> dict[str, Any]:
+def explain(name: str) -> KernelFacts:
     """Return the inputs, parameters (type, default, range) and documentation of a kernel or filter.
 
     Raises:
@@ -149,7 +172,7 @@ def explain(name: str) -> dict[str, Any]:
     }
 
 
-def _page(facts: dict[str, Any]) -> str:
+def _page(facts: KernelFacts) -> str:
     name = facts["name"]
     lines = [facts["doc"], "", f"inputs      {', '.join(facts['inputs'])}"]
     for number, one in enumerate(facts["params"]):
@@ -166,7 +189,7 @@ def _page(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _default(value: Any) -> str:
+def _default(value: ParamValue) -> str:
     if value is None:
         return "automatic"
     if isinstance(value, tuple):

@@ -6,7 +6,7 @@ import argparse
 import json
 import shutil
 import sys
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from dala.cli._signals import Stopped, stopping
 from dala.errors import ModelNotFound, ParameterError, UnknownModel
@@ -22,6 +22,19 @@ examples:
 Models are searched in the folders of DALA_MODELS and in the cache, and downloaded otherwise.
 """
 ACTIONS: Final = ("list", "pull", "path", "verify")
+
+
+class ModelFacts(TypedDict):
+    """A model as it is listed."""
+
+    name: str
+    task: str
+    title: str
+    license: str
+    licence: str
+    origin: str
+    path: str | None
+    bytes: int | None
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +65,7 @@ def _check(args: argparse.Namespace) -> None:
         args.names = list(NAMES)
 
 
-def _facts(name: str) -> dict[str, Any]:
+def _facts(name: str) -> ModelFacts:
     from dala.ml.models import find_model
     from dala.ml.weights.find import find_weights
 

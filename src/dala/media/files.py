@@ -7,7 +7,8 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from types import ModuleType
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -26,7 +27,7 @@ _OPAQUE = (".jpg", ".jpeg", ".bmp", ".ppm")
 NUMBERS = ("I", "F")
 
 
-def _pillow(call: str) -> Any:
+def _pillow(call: str) -> ModuleType:
     try:
         from PIL import Image
     except ImportError:

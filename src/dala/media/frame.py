@@ -5,12 +5,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, Self, TypedDict, Unpack
 
 import numpy as np
 
 from dala.errors import DtypeError, ParameterError, ShapeError, did_you_mean
 from dala.gpu.compute import Buffer, from_array
+from dala.gpu.compute.dtypes import DtypeLike
 from dala.resources import Closing
 from dala.typing import ImageLike, NDArray, ParamValue, PathLike
 
@@ -269,9 +270,7 @@ class Frame(Closing):
         """Return the pixels as an array: their own memory where the host can access it."""
         return self.pixels.numpy()
 
-    def __array__(
-        self, dtype: str | type | np.dtype[Any] | None = None, copy: bool | None = None
-    ) -> NDArray:
+    def __array__(self, dtype: DtypeLike | None = None, copy: bool | None = None) -> NDArray:
         return self.pixels.__array__(dtype, copy)
 
     # display ------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class SourceImage:
 
     __slots__ = ("given", "kind", "pixels")
 
-    def __init__(self, kind: str, pixels: NDArray | Buffer, given: Any) -> None:
+    def __init__(self, kind: str, pixels: NDArray | Buffer, given: ImageLike) -> None:
         #: "array", "bytes", "pillow", "frame" or "buffer".
         self.kind = kind
         self.pixels = pixels
@@ -74,16 +74,18 @@ class SourceImage:
 
     def give(self, result: Buffer | NDArray, device: str | None = None) -> ImageLike:
         """Return a result as the kind that was passed in; it keeps the result's memory."""
+        given = self.given
         if self.kind in ("frame", "buffer"):
             made = result if isinstance(result, Buffer) else from_dlpack(result, device=device)
-            return self.given.like(made) if self.kind == "frame" else made
+            return given.like(made) if self.kind == "frame" and isinstance(given, Frame) else made
         array = result.numpy() if isinstance(result, Buffer) else result
         if self.kind == "array":
             return array
-        if self.kind == "pillow":
-            return _to_pillow(array, self.given.mode)
-        data = array.tobytes()
-        return data if isinstance(self.given, bytes) else type(self.given)(data)
+        if isinstance(given, bytes | bytearray | memoryview):
+            data = array.tobytes()
+            return data if isinstance(given, bytes) else type(given)(data)
+        assert not isinstance(given, np.ndarray | Frame | Buffer)
+        return _to_pillow(array, given.mode)
 
 
 def read(img: ImageLike, width: int | None, height: int | None, call: str) -> SourceImage:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from dala.errors import ParameterError
 from dala.gpu.compute import Buffer
 from dala.media.filters.declarations import declared
-from dala.media.filters.plans import FilterValue, declared_steps, run_on
+from dala.media.filters.plans import FilterValue, Values, declared_steps, run_on
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import SourceImage, read
 from dala.typing import ImageLike, NDArray
@@ -65,7 +65,7 @@ def _planes(
 
 
 def _frame_to_planes(frame: Frame, given: Mapping[str, FilterValue], device: str | None) -> Frame:
-    known: dict[str, Any] = {"format": "nv12", **given}
+    known: Values = {"format": "nv12", **given}
     if known["format"] not in PLANAR:
         raise ParameterError.invalid(
             "rgb_to_yuv", "format", "'nv12' or 'i420' for a Frame", known["format"]

@@ -6,7 +6,6 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -28,8 +27,8 @@ class PlanarImage(SourceImage):
 
     __slots__ = ("parts",)
 
-    def __init__(self, kind: str, parts: Sequence[Buffer], given: Any) -> None:
-        super().__init__(kind, parts[0], given)
+    def __init__(self, kind: str, parts: Sequence[Buffer]) -> None:
+        super().__init__(kind, parts[0], parts[0])
         self.parts = parts
 
 

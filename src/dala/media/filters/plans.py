@@ -7,7 +7,7 @@ steps run immediately (one call a filter) or as stages of a pipeline (frames).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -42,6 +42,10 @@ FilterValue: TypeAlias = (
     "ParamValue | ImageLike | Cube | PathLike | Sequence[tuple[float, float]] | Sequence[float]"
 )
 
+#: Parameters by name, before or after the kernel or recipe has checked them. Each parameter has a
+#: type of its own, which only its declaration knows.
+Values: TypeAlias = dict[str, Any]
+
 #: An item of a list of filters: a name or a kernel, alone or with its parameters.
 Filter: TypeAlias = "str | Runnable | tuple[str | Runnable, Mapping[str, FilterValue]]"
 
@@ -57,7 +61,7 @@ class Step:
     inputs: tuple[int | NDArray | Buffer, ...]
     shape: Shape
     dtype: str
-    params: dict[str, Any] = field(default_factory=dict)
+    params: Values = field(default_factory=dict)
     #: The call that the step belongs to, as errors name it.
     origin: str = ""
 
@@ -138,7 +142,7 @@ def _custom(name: str, origin: str) -> Runnable:
     raise UnknownKernel(f"{origin} {problem}. {hint}")
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: ParamValue) -> ParamValue:
     """Return lists and arrays of numbers as tuples, so that two frames' can be compared."""
     if isinstance(value, list | np.ndarray):
         return tuple(np.asarray(value).reshape(-1).tolist())
@@ -158,7 +162,7 @@ def declared_steps(
         params: the parameters; None values are left out.
         origin: the call, for missing files.
     """
-    given: dict[str, Any] = dict(params)  # the kernel or recipe checks the types
+    given: Values = dict(params)  # the kernel or recipe checks the types
     _check_names(spec, given)
     if spec.is_recipe:
         numbers = {o.name: given.pop(o.name) for o in spec.options if o.name in given}
@@ -171,7 +175,7 @@ def declared_steps(
     for p in spec.parameters:
         if not p.is_input:
             break  # inputs are first
-        found, more = _input(p, given.pop(p.name), shape, spec.name, origin)
+        found, more = _input(p, given, shape, spec.name, origin)
         inputs.append(found)
         given = {**more, **given}
     made = Tensor(shape, dtype)
@@ -184,7 +188,7 @@ def declared_steps(
     return [Step(kernel, tuple(inputs), made.shape, made.dtype, given)]
 
 
-def _check_names(spec: FilterSpec, given: Mapping[str, Any]) -> None:
+def _check_names(spec: FilterSpec, given: Values) -> None:
     if not given.keys() <= spec.names:
         check_params(spec.name, given, [p.name for p in spec.parameters])
     for p in spec.parameters:
@@ -198,9 +202,10 @@ def _tensor(value: NDArray | Buffer) -> Tensor:
 
 
 def _input(
-    p: FilterParam, value: Any, shape: Shape, call: str, origin: str
-) -> tuple[NDArray | Buffer, dict[str, Any]]:
-    """Return an input besides the picture, and the parameters that come with it."""
+    p: FilterParam, given: Values, shape: Shape, call: str, origin: str
+) -> tuple[NDArray | Buffer, Values]:
+    """Take an input besides the picture; return it, and the parameters that come with it."""
+    value = given.pop(p.name)
     if p.type == "picture":
         found = second(value, shape, call)
         if found.shape[:2] != shape[:2]:
@@ -224,7 +229,7 @@ def _input(
     return _numbers(value, p.name, call), {}
 
 
-def _numbers(value: Any, name: str, call: str) -> NDArray | Buffer:
+def _numbers(value: object, name: str, call: str) -> NDArray | Buffer:
     if isinstance(value, Buffer):
         return value
     try:
@@ -240,7 +245,7 @@ def _cube(path: str, changed: int) -> Cube:
 
 
 #: Steps of single filters by name, shape, dtype and parameters, with the declaration they are of.
-_PLANS: Final[dict[tuple[Any, ...], tuple[FilterSpec, list[Step]]]] = {}
+_PLANS: Final[dict[tuple[Hashable, ...], tuple[FilterSpec, list[Step]]]] = {}
 _MAX_PLANS: Final = 256
 
 
@@ -260,7 +265,7 @@ def apply(
     return run_on(picture, steps, out, device, name)
 
 
-def _plan_one(name: str, params: Mapping[str, Any], shape: Shape, dtype: str) -> list[Step]:
+def _plan_one(name: str, params: Mapping[str, FilterValue], shape: Shape, dtype: str) -> list[Step]:
     """Return the steps of one filter; those that depend on plain values only are cached."""
     try:
         # 1, 1.0 and True are equal, but not the same parameter.

@@ -7,7 +7,6 @@ dtype and the checked values of its parameters, and returns steps.
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,13 +16,10 @@ from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.params import Parameter
 from dala.media.filters.curves import table
-from dala.media.filters.plans import PICTURE, Step
+from dala.media.filters.plans import PICTURE, Step, Values
 from dala.media.images import Shape, dtype_of, second
 from dala.media.kernels import kernel_from_text
-from dala.typing import NDArray
-
-#: The parameters of a recipe: options with their defaults, inputs where given.
-Values: TypeAlias = dict[str, Any]
+from dala.typing import ImageLike, NDArray
 
 #: The widest blur of masks and backgrounds, in pixels.
 _MAX_RADIUS = 200
@@ -222,7 +218,9 @@ def _background_color(color: tuple[float, ...] | list[float]) -> tuple[float, ..
     return tuple(float(c) for c in (*numbers, 1.0)[:4])
 
 
-def _mask_steps(mask: Any, shape: Shape, feather: int) -> tuple[list[Step], Any]:
+def _mask_steps(
+    mask: ImageLike, shape: Shape, feather: int
+) -> tuple[list[Step], int | NDArray | Buffer]:
     """Return steps that resize and soften a mask, and the mask as an input of later steps."""
     held: int | NDArray | Buffer = second(mask, shape[:2], "virtual_background")
     assert not isinstance(held, int)

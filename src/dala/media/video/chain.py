@@ -7,8 +7,7 @@ per pixel cross to the device and back instead of 4.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from dala.errors import FreedError
 from dala.gpu.compute import Buffer, buffer_zeros, from_dlpack
@@ -68,7 +67,7 @@ class VideoChain(Closing):
         self._executors = [FilterExecutor(self.device, shares, _RESULTS) for _ in [None] * count]
         self._closed = False
         #: The properties of the last frame that its steps depend on, and those steps.
-        self._last_plan: tuple[tuple[Any, ...], tuple[list[Step], str | None]] | None = None
+        self._last_plan: tuple[tuple[Hashable, ...], tuple[list[Step], str | None]] | None = None
 
     def stream(self, frames: Iterable[Frame | BorrowedFrame]) -> Iterator[Frame]:
         """Yield the filtered frames. A source's error is raised after the frames before it."""
@@ -166,16 +165,17 @@ class VideoChain(Closing):
 class _Planes(PlanarImage):
     """Planes in; planes of ``range`` out, or RGB if it is None."""
 
-    __slots__ = ("_range",)
+    __slots__ = ("_frame", "_range")
 
     def __init__(self, frame: Frame | BorrowedFrame, range: str | None) -> None:
-        super().__init__("frame", _planes(frame), frame)
+        super().__init__("frame", _planes(frame))
+        self._frame = frame
         self._range = range
 
-    def give(self, result: Buffer | NDArray, device: str | None = None) -> Any:
+    def give(self, result: Buffer | NDArray, device: str | None = None) -> Frame:
         """Return a result with the time and color of the input."""
         made = result if isinstance(result, Buffer) else from_dlpack(result, device=device)
-        given: Frame | BorrowedFrame = self.given
+        given = self._frame
         planar = self._range is not None
         return Frame(
             made,

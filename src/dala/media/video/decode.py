@@ -7,10 +7,9 @@ import math
 import threading
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 from dala.errors import DeviceUnavailable, VideoError
-from dala.media.video.source import DecodedFrame, FrameQueue, VideoSource, pyav
+from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, VideoSource, pyav
 
 #: Seconds before the target of a seek at which to look for a start frame, tried in order.
 _STEPS_BACK = (0, 2, 8, 32)
@@ -34,15 +33,15 @@ class VideoInput:
         self._hwaccel = hwaccel
         self._threads = threads
         self.timeout = timeout
-        self.container: Any = None
-        self.stream: Any = None
+        self.container: AvObject = None
+        self.stream: AvObject = None
         self.open()
 
     def open(self) -> None:
         """Open the source, or reopen it at the beginning."""
         av, source = pyav(), self.source
         self.close()
-        settings: dict[str, Any] = {"format": source.format, "options": dict(source.options)}
+        settings: dict[str, object] = {"format": source.format, "options": dict(source.options)}
         if source.url or source.live:
             settings["timeout"] = (self.timeout, self.timeout)
         if self._hwaccel is not None:
@@ -64,7 +63,7 @@ class VideoInput:
         self.stream.thread_type = "AUTO"
         self.stream.codec_context.thread_count = self._threads
 
-    def _hardware(self) -> Any:
+    def _hardware(self) -> AvObject:
         from av.codec.hwaccel import HWAccel, hwdevices_available
 
         available = hwdevices_available()
@@ -90,7 +89,7 @@ class VideoInput:
             return False
         return True
 
-    def _pick(self) -> Any:
+    def _pick(self) -> AvObject:
         av, name = pyav(), self.source.label
         streams = self.container.streams
         if not streams.video:
@@ -286,7 +285,7 @@ class Decoder:
                 del frame  # so that the decoder can reuse its memory
                 yield frames.pop()
 
-    def _track_time(self, packet: Any) -> None:
+    def _track_time(self, packet: AvObject) -> None:
         stamp = packet.pts if packet.pts is not None else packet.dts
         if stamp is not None:
             self._time = stamp * packet.time_base

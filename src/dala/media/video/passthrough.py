@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 from dala.errors import VideoError
 from dala.media.video.decode import ffmpeg_message
-from dala.media.video.source import VideoSource, pyav
+from dala.media.video.source import AvObject, VideoSource, pyav
 
 
 class AudioPassthrough:
@@ -24,12 +24,12 @@ class AudioPassthrough:
                 f"{call}: cannot open audio_from {source.label!r}: {ffmpeg_message(error)}."
             ) from error
         self._streams = list(self._container.streams.audio)
-        self._pairs: dict[int, Any] = {}
-        self._packets: Any = iter(())
-        self._next: Any = None
+        self._pairs: dict[int, AvObject] = {}
+        self._packets: Iterator[AvObject] = iter(())
+        self._next: AvObject = None
         self._shift = Fraction(0)
 
-    def add_to(self, output: Any, shift_to_zero: bool) -> None:
+    def add_to(self, output: AvObject, shift_to_zero: bool) -> None:
         """Add an output stream for each audio stream of the source.
 
         With ``shift_to_zero`` the audio moves with a video that is retimed to begin at 0.
@@ -66,7 +66,7 @@ class AudioPassthrough:
                 f"{ffmpeg_message(error)}."
             ) from error
 
-    def feed(self, output: Any, until: Fraction | None) -> None:
+    def feed(self, output: AvObject, until: Fraction | None) -> None:
         """Copy the packets up to a time, or all remaining ones."""
         while self._next is not None:
             packet = self._next

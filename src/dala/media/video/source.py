@@ -13,8 +13,10 @@ from typing import Any, TypeAlias
 from dala.errors import MissingPackage, ParameterError, VideoError, VideoNotFound
 from dala.typing import PathLike
 
-#: A ``VideoFrame`` of PyAV, which has no types.
-DecodedFrame: TypeAlias = Any
+#: An object of PyAV, which has no types: the module, a container, a stream or a packet.
+AvObject: TypeAlias = Any
+#: A ``VideoFrame`` of PyAV.
+DecodedFrame: TypeAlias = AvObject
 
 POLICIES = ("every", "latest")
 
@@ -22,7 +24,7 @@ POLICIES = ("every", "latest")
 _LIVE = ("rtsp", "rtsps", "rtmp", "rtmps", "rtp", "udp", "srt", "mms", "whip", "whep")
 
 
-def pyav() -> Any:
+def pyav() -> AvObject:
     """Return the module ``av``.
 
     Raises:
