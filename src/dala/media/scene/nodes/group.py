@@ -14,6 +14,8 @@ from dala.media.scene.nodes.node import Content, Node
 from dala.media.scene.nodes.properties import Argument, Property
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dala.media.scene.scene import Scene
 
 _SIDE = t.NumberType(1.0, 16384.0)
@@ -119,7 +121,9 @@ def _independent(node: Node) -> bool:
     )
 
 
-def _canvas(canvas: t.Value, scene: Scene, parent: GroupNode | None) -> tuple[float, float]:
+def _canvas(
+    canvas: Sequence[float] | None, scene: Scene, parent: GroupNode | None
+) -> tuple[float, float]:
     if canvas is None:
         if parent is None or parent.parent is None:
             return float(scene.width), float(scene.height)

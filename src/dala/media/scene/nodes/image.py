@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
 
 from dala.errors import ParameterError
 from dala.gpu.color import NAMED
@@ -17,9 +17,14 @@ from dala.media.scene.nodes.properties import Argument, Property
 from dala.media.texture import Texture
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
+    from dala.typing import ImageLike, PathLike
 
+#: What image nodes show; a hashable value is the key of a texture.
+ImageSource: TypeAlias = "ImageLike | PathLike | Texture | Hashable"
 SHAPES: Final = ("rect", "pill", "circle")
 
 
@@ -81,12 +86,12 @@ class ImageNode(Node):
             return {"source": os.fspath(key)}
         return {"source": NotNamed("an array")}
 
-    def show(self, image: t.Value) -> None:
+    def show(self, image: ImageSource) -> None:
         """Show another image."""
         self._use(self.scene, image)
         self.changed()
 
-    def _use(self, scene: Scene, image: t.Value) -> None:
+    def _use(self, scene: Scene, image: ImageSource) -> None:
         texture = None
         if isinstance(image, str | os.PathLike):
             texture = self._named(scene, image)
@@ -105,9 +110,10 @@ class ImageNode(Node):
         self.release()
         self._live = live
 
-    def _named(self, scene: Scene, image: t.Value) -> Texture:
+    def _named(self, scene: Scene, image: PathLike) -> Texture:
         """Return the texture that a string or path names: one of the scene's, or a file's."""
-        if image in scene.textures and (found := scene.textures.get(image)) is not None:
+        key = cast("Hashable", image)  # paths can be hashed, but their protocol does not say so
+        if key in scene.textures and (found := scene.textures.get(key)) is not None:
             return found
         path = os.fspath(image)
         if not os.path.exists(path):

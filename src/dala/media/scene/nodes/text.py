@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dala.media.moment import Moment
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
+    from dala.media.text.fonts.faces import FontName
 
 _SIDE = t.NumberType(1.0, 16384.0, optional=True)
 
@@ -86,7 +87,7 @@ class TextNode(Node):
 
     def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
         self._live = LivePicture(scene._compositor)
-        self._key: tuple[t.Value, ...] | None = None
+        self._key: tuple[object, ...] | None = None
         self._content: Content | None = None
         super().__init__(scene, parent, given)
 
@@ -146,7 +147,7 @@ class TextNode(Node):
         self.update(position=(left + across * width, top + down * height))
 
 
-def _check_font(font: t.Value, call: str) -> None:
+def _check_font(font: FontName, call: str) -> None:
     """Raise an error now, not when the text is drawn, if a font is missing."""
     from dala.media.text.fonts.faces import find
 
