@@ -169,7 +169,7 @@ def _numbers(option: Parameter, value: ParamValue) -> tuple[int | float, ...] | 
 def _number(option: Parameter, value: object) -> int | float | None:
     """Return a number in the parameter's type, or None if it is refused."""
     low, high, whole = option.low, option.high, option.type in ("int", "ints")
-    if (type(value) is int and whole) or (type(value) is float and not whole):
+    if type(value) is (int if whole else float):
         found = value
     else:
         if isinstance(value, np.generic):
