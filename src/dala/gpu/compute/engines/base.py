@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future as ConcurrentFuture
 
     from dala.gpu.compute.engines.compositing import Composer
+    from dala.gpu.compute.params import CheckedValues
 
 #: C-contiguous host memory.
 Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -32,7 +33,7 @@ class Storage:
     """Memory on an engine: ``nbytes`` bytes, behind a handle that only the engine understands."""
 
     nbytes: int
-    handle: Any
+    handle: Any  # a type of its own on each engine
     #: True if the memory is shared with other code, through DLPack or the buffer protocol.
     foreign: bool = False
 
@@ -88,7 +89,7 @@ class Task:
     op: str
     inputs: tuple[Tensor, ...]
     output: Tensor
-    values: tuple[tuple[str, Any], ...]
+    values: CheckedValues
     define: Callable[..., NDArray]
     #: The module that declares the operation, without its package. An engine's code for it is in
     #: the module of that name, or of the operation's own name.
@@ -96,7 +97,7 @@ class Task:
     #: True for an operation that every engine runs on the host, by its definition.
     host: bool = False
 
-    def __getitem__(self, param: str) -> Any:
+    def __getitem__(self, param: str) -> Any:  # the type depends on the parameter
         """Return the value of a parameter."""
         for name, value in self.values:
             if name == param:

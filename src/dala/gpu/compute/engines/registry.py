@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,14 +25,14 @@ from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Bytes, Engine, Runner, Storage, Task, Values
 from dala.typing import NDArray
 
+E = TypeVar("E", bound=Engine)
+
 #: Prepares one call of an operation on an engine; None if it has no code for these shapes or
-#: dtypes. The engine is of the class that the table belongs to.
-Make: TypeAlias = Callable[[Any, Task], Runner | None]
-
-_M = TypeVar("_M", bound=Make)
+#: dtypes.
+Make: TypeAlias = Callable[[E, Task], Runner | None]
 
 
-class Implementations:
+class Implementations(Generic[E]):
     """An engine's own code for operations, by name.
 
     Args:
@@ -48,19 +48,19 @@ class Implementations:
 
     def __init__(self, package: str) -> None:
         self._package = package
-        self._makers: dict[str, Make] = {}
+        self._makers: dict[str, Make[E]] = {}
 
-    def register(self, *operations: str) -> Callable[[_M], _M]:
+    def register(self, *operations: str) -> Callable[[Make[E]], Make[E]]:
         """Return a decorator that registers a function as the code of some operations."""
 
-        def decorate(make: _M) -> _M:
+        def decorate(make: Make[E]) -> Make[E]:
             for operation in operations:
                 self._makers[operation] = make
             return make
 
         return decorate
 
-    def find(self, operation: str, domain: str = "") -> Make | None:
+    def find(self, operation: str, domain: str = "") -> Make[E] | None:
         """Return the code of an operation, or None if the engine has none.
 
         Args:
@@ -75,7 +75,7 @@ class Implementations:
                 import_module(name)
         return self._makers.get(operation)
 
-    def prepare(self, engine: Engine, task: Task) -> Runner | None:
+    def prepare(self, engine: E, task: Task) -> Runner | None:
         """Return what runs a task on the engine, or None if the engine has no code for it."""
         if task.host:
             return run_on_host(engine, task)

@@ -16,11 +16,14 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dala.errors import DeviceError
 from dala.gpu.compute.engines.cpu.cache import ObjectCache, cache_folder
 from dala.gpu.compute.engines.cpu.llvm.tiles import Host, tiles_text
+
+if TYPE_CHECKING:
+    from llvmlite.binding import ModuleRef
 
 #: Part of every key on disk. Increase it when the meaning of stored code changes.
 CACHE_VERSION: Final = "1"
@@ -33,7 +36,7 @@ class Code:
     """Functions in memory, by name. The memory is freed with this object."""
 
     addresses: dict[str, int]
-    _owner: Any = field(repr=False)
+    _owner: object = field(repr=False)
 
 
 class Jit:
@@ -41,7 +44,7 @@ class Jit:
 
     def __init__(self, cache: ObjectCache | None = None, cpu: str | None = None) -> None:
         try:
-            llvm: Any = importlib.import_module("llvmlite.binding")
+            llvm = importlib.import_module("llvmlite.binding")
         except (ImportError, OSError) as error:
             raise DeviceError(
                 f"cpu: llvmlite could not be loaded: {error}. "
@@ -150,7 +153,7 @@ class Jit:
             listing: str = self._machine.emit_assembly(self._optimized(text))
             return listing
 
-    def _optimized(self, text: str, vectors: bool = False) -> Any:
+    def _optimized(self, text: str, vectors: bool = False) -> ModuleRef:
         llvm = self._llvm
         # A context of its own, so that nothing of the module stays in memory.
         module = llvm.parse_assembly(text, llvm.create_context())

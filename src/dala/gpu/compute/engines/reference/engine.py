@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -47,7 +47,10 @@ from dala.typing import NDArray
 #: Positions interpreted together, which bounds the memory of intermediate values.
 BLOCK: Final = 1 << 18
 
-TYPES: Final[dict[str, np.dtype[Any]]] = {
+#: A dtype of numbers of any kind.
+NumberType: TypeAlias = np.dtype[Any]
+
+TYPES: Final[dict[str, NumberType]] = {
     "bool": np.dtype(np.bool_),
     **{name: NUMPY[name] for name in ("s32", "u32", "s64", "f32", "f64")},
 }
@@ -100,7 +103,7 @@ def in_double(function: Callable[..., NDArray]) -> Callable[..., NDArray]:
     return rounded
 
 
-def saturate(x: NDArray, target: np.dtype[Any]) -> NDArray:
+def saturate(x: NDArray, target: NumberType) -> NDArray:
     """Convert floats to ints: truncate, clamp to the range; NaN becomes 0."""
     ends = np.iinfo(target)
     too_low = x < float(ends.min)
@@ -111,7 +114,7 @@ def saturate(x: NDArray, target: np.dtype[Any]) -> NDArray:
     return np.where(too_high, np.array(ends.max, target), whole)
 
 
-def cast(x: NDArray, target: np.dtype[Any]) -> NDArray:
+def cast(x: NDArray, target: NumberType) -> NDArray:
     """Convert between any two types: ints wrap, floats saturate to ints, nonzero is True."""
     if target == np.bool_:
         return np.not_equal(x, 0)

@@ -14,7 +14,7 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dala.errors import DeviceError, DeviceLostError, FreedError
 from dala.gpu.compute.engines.base import Bytes
@@ -23,7 +23,7 @@ from dala.gpu.compute.engines.webgpu.bindings import Bindings
 from dala.gpu.compute.engines.webgpu.ffi import WorkDone, poll, request_device
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pool import BufferPool, DeviceBuffer, PoolSlot
-from dala.gpu.compute.engines.webgpu.staging import MappedRead, Staging
+from dala.gpu.compute.engines.webgpu.staging import MappedRead, ReadFuture, Staging
 from dala.gpu.compute.engines.webgpu.timing import Timer
 from dala.gpu.compute.engines.webgpu.upload import MappedWrite, Uploads
 
@@ -184,7 +184,7 @@ class NativeDevice:
         self.read(buffer, nbytes, future, read_mapped=True)
 
     def read(
-        self, buffer: DeviceBuffer, nbytes: int, future: Future[Any], *, read_mapped: bool = False
+        self, buffer: DeviceBuffer, nbytes: int, future: ReadFuture, *, read_mapped: bool = False
     ) -> None:
         """Start a read, or raise the first error of earlier work."""
         failure = self._owner.take_failure()

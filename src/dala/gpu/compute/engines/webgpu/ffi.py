@@ -36,6 +36,9 @@ class MapToken:
         self.done = True
 
 
+#: A value of cffi, which has no types.
+CData: TypeAlias = Any
+
 #: A token to watch, and the promise to resolve once it is done.
 Mapping: TypeAlias = "tuple[MapToken, wgpu.GPUPromise[None]]"
 
@@ -130,10 +133,10 @@ class WorkDone:
         self._info = ffi.new("WGPUQueueWorkDoneCallbackInfo *")
         self._info.mode = lib.WGPUCallbackMode_AllowProcessEvents
         number = ffi.typeof("intptr_t")
-        self._as_pointer: Callable[[int], Any] = lambda n: ffi.cast("void *", n)
+        self._as_pointer: Callable[[int], CData] = lambda n: ffi.cast("void *", n)
 
         @ffi.callback("void(WGPUQueueWorkDoneStatus, WGPUStringView, void *, void *)")  # type: ignore[untyped-decorator]
-        def done(status: Any, message: Any, which: Any, unused: Any) -> None:
+        def done(status: int, message: CData, which: CData, unused: CData) -> None:
             self.finished = max(self.finished, int(ffi.cast(number, which)))
 
         self._info.callback = self._callback = done

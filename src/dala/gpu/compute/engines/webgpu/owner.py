@@ -35,9 +35,9 @@ CLOSE_SECONDS: Final = 10.0
 
 
 class _Job(NamedTuple):
-    work: Callable[..., Any]
-    args: tuple[Any, ...]
-    #: Receives the result or the error.
+    work: Callable[..., object]
+    args: tuple[object, ...]
+    #: Receives the result or the error; each job has its own type of result.
     future: Future[Any] | None = None
     #: True if the work itself sets the future, later.
     later: bool = False
@@ -124,7 +124,7 @@ class Owner:
             self._queue.put(None)
 
     def _put(
-        self, work: Callable[..., Any], args: tuple[Any, ...], future: Future[Any] | None
+        self, work: Callable[..., object], args: tuple[object, ...], future: Future[T] | None
     ) -> None:
         self.check()
         here = threading.get_ident() == self._thread.ident
@@ -198,7 +198,7 @@ class Owner:
                 if job is not None and job.future is not None:
                     job.future.set_exception(FreedError(self._ended))
 
-    def _turn(self, awaited: Future[Any] | None = None) -> None:
+    def _turn(self, awaited: Future[T] | None = None) -> None:
         """Run one job; if there is none, call ``on_idle`` and wait."""
         try:
             job = self._queue.get_nowait()

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -46,9 +46,13 @@ class MappedRead:
     released: bool = False
 
 
+#: Receives a copy of the bytes as a memoryview, or a MappedRead, as the reader chose.
+ReadFuture: TypeAlias = Future[Any]
+
+
 @dataclass(slots=True)
 class _Read:
-    future: Future[Any]
+    future: ReadFuture
     buffer: wgpu.GPUBuffer
     nbytes: int
     token: MapToken
@@ -79,7 +83,7 @@ class Staging:
         return bool(self._reads)
 
     def read(
-        self, source: wgpu.GPUBuffer, nbytes: int, future: Future[Any], *, read_mapped: bool = False
+        self, source: wgpu.GPUBuffer, nbytes: int, future: ReadFuture, *, read_mapped: bool = False
     ) -> None:
         """Start to read the first bytes of a native buffer; :meth:`collect` sets the future.
 

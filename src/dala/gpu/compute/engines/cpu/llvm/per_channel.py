@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from dala.gpu.compute.engines.cpu.llvm.byte_values import scaled_byte
 from dala.gpu.compute.lang.ir import (
@@ -192,7 +192,7 @@ def to_bytes(block: Block, stored: Value) -> tuple[Block, Value] | None:
                 elif read is not None:
                     new[s] = of(read)
                 elif found.scaled(s):
-                    attr: Any = slots[s.attr] if s.op == "get" else s.attr
+                    attr = slots[s.attr] if s.op == "get" else s.attr
                     kind: Type = BYTE
                     new[s] = Value(s.op, kind, tuple(of(a) for a in s.args), attr)
                     body.append(new[s])

@@ -20,7 +20,10 @@ from dala.typing import NDArray
 #: A parameter: its name and its type.
 Param: TypeAlias = tuple[str, ParamType]
 #: An argument: an array as NumPy's, the engine's Memory or (address, length); or a number.
-Argument: TypeAlias = "NDArray | Memory | tuple[int, int] | bool | int | float | np.number[Any]"
+Argument: TypeAlias = "NDArray | Memory | tuple[int, int] | bool | int | float | np.number"
+
+#: A result as Python numbers: one, a tuple of them, or None. The compiled function decides which.
+NativeResult: TypeAlias = Any
 
 #: Bytes of a block before the result's address, the fault report's address and the arguments.
 HEAD_BYTES: Final = 72
@@ -129,7 +132,7 @@ def result_words(result: Type | tuple[Type, ...]) -> int:
     return len(result) if isinstance(result, tuple) else 1
 
 
-def unpack_result(result: Type | tuple[Type, ...], data: bytes) -> Any:
+def unpack_result(result: Type | tuple[Type, ...], data: bytes) -> NativeResult:
     """Return a result as Python numbers: one, or a tuple of them."""
     if isinstance(result, tuple):
         return struct.unpack("=" + "".join(_PACK[t.name] for t in result), data)

@@ -9,13 +9,14 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.errors import DeviceError, ParameterError
 from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
 from dala.gpu.compute.engines.cpu.native.arguments import (
     Argument,
     Arguments,
+    NativeResult,
     Param,
     count_error,
     result_words,
@@ -29,6 +30,7 @@ from dala.gpu.compute.engines.cpu.threads import ThreadPool, Tiles, pool
 if TYPE_CHECKING:  # the emitter is imported only if the cache has no code
     from dala.gpu.compute.engines.cpu.native.emit import EmittedModule
 
+_Entry: TypeAlias = Callable[..., None]
 _Call: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 #: Keeps the GIL: for calls too short to be worth releasing it.
 _CallWithGil: Final = ctypes.PYFUNCTYPE(None, ctypes.c_char_p)
@@ -82,15 +84,16 @@ class Native:
         else:
             self.code = cached.code
         self._call = self._entry(_Call, "all")
-        self._body: Any = self._entry(_Body, "body") if self.shared else None
+        if self.shared:
+            self._body = self._entry(_Body, "body")
         given = self.kinds[:-2] if self.shared else self.kinds
         self._given: list[Param] = list(zip(self.params, given, strict=False))
         self._all = Arguments(self.name, self._given)
 
-    def _entry(self, kind: Any, name: str) -> Any:
+    def _entry(self, kind: Callable[[int], _Entry], name: str) -> _Entry:
         """Return an entry point as a ctypes function, which keeps the code's memory alive."""
         made = kind(self.code.addresses[name])
-        made.owner = self.code
+        made.owner = self.code  # type: ignore[attr-defined]
         return made
 
     @cached_property
@@ -116,13 +119,13 @@ class Native:
         return self._compiler.assembly(self.text)
 
     # calls ------------------------------------------------------------------------------------
-    def __call__(self, *args: Argument) -> Any:
+    def __call__(self, *args: Argument) -> NativeResult:
         """Run the function on the calling thread."""
         if self.shared:
             return self._run_part(self._all, args)
         return self._run(self._all, _HEAD, self._call, args)
 
-    def prepare(self, *fixed: Argument, keep_gil: bool = False) -> Callable[..., Any]:
+    def prepare(self, *fixed: Argument, keep_gil: bool = False) -> Callable[..., NativeResult]:
         """Return a call on the calling thread whose last arguments are fixed and packed once.
 
         It takes the arguments before those, and ``start`` and ``end`` where the function has them.
@@ -162,7 +165,8 @@ class Native:
                 call=self.name,
             )
         head = struct.pack("=9q", 0, total, chunk, 0, 0, self.code.addresses["body"], 0, 0, 0)
-        call, crew = self._call, threads or pool()
+        call: Callable[[bytes], object] = self._call
+        crew = threads or pool()
         helpers = min(crew.threads, -(-total // chunk)) - 1
         if helpers > 0:
             code = self._compiler.tiles()
@@ -175,8 +179,8 @@ class Native:
         return self._all.pack(_HEAD, 0, 0, args)
 
     def _prepared(
-        self, arguments: Arguments, head: bytes, call: Callable[[bytes], Any]
-    ) -> Callable[..., Any]:
+        self, arguments: Arguments, head: bytes, call: Callable[[bytes], object]
+    ) -> Callable[..., NativeResult]:
         if self.checked or self.result is not None:
             return lambda *args: self._run(arguments, head, call, args)
         pack = arguments.pack
@@ -194,9 +198,9 @@ class Native:
         self,
         arguments: Arguments,
         head: bytes,
-        call: Callable[[bytes], Any],
+        call: Callable[[bytes], object],
         args: Sequence[Argument],
-    ) -> Any:
+    ) -> NativeResult:
         """Pack, call, raise what a checked build reports, and return the result."""
         fault = _Fault() if self.checked else None
         report = 0 if fault is None else ctypes.addressof(fault)
@@ -209,7 +213,7 @@ class Native:
             raise OutOfBounds(self.names[fault[4]], fault[3], fault[1], fault[2])
         return None if self.result is None else unpack_result(self.result, bytes(out))
 
-    def _run_part(self, arguments: Arguments, args: Sequence[Argument]) -> Any:
+    def _run_part(self, arguments: Arguments, args: Sequence[Argument]) -> NativeResult:
         """Run the part of a range from ``start`` to ``end``, the last two of ``args``."""
         if len(args) < 2:
             raise count_error(self.name, self.params, len(args))

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from dala.gpu.compute.engines.cpu.llvm.text import FunctionText
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
@@ -387,7 +387,7 @@ def _arguments(error: TypeError) -> str:
     return text.split("() ", 1)[-1]
 
 
-_NODES: dict[type, Callable[[Any, Any], Term]] = {
+_NODES: dict[type, Callable[..., Term]] = {
     ast.Constant: ExpressionWriter._constant, ast.Name: ExpressionWriter._name,
     ast.Attribute: ExpressionWriter._attribute, ast.Tuple: ExpressionWriter._tuple,
     ast.BinOp: ExpressionWriter._binary, ast.UnaryOp: ExpressionWriter._unary,

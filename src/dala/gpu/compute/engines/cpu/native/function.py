@@ -7,12 +7,14 @@ import hashlib
 import re
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, NoReturn, overload
 
 from dala.errors import KernelSyntaxError
 
 if TYPE_CHECKING:  # ast is imported only when a function is parsed
     import ast
+
+    from dala.gpu.compute.engines.cpu.native.types import Term
 
 
 class NotCacheable(Exception):
@@ -54,7 +56,7 @@ class NativeFunction:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         *,
         fast: bool = False,
         aliasing: bool = False,
@@ -67,7 +69,7 @@ class NativeFunction:
         self.inline = inline
         self.__name__, self.__doc__ = function.__name__, function.__doc__
 
-    def __call__(self, *args: Any, **statics: Any) -> Any:
+    def __call__(self, *args: Term, **statics: Term) -> Term:
         """Raise TypeError: only native code can call a native function."""
         raise TypeError(
             f"{self.name} is native code. Compile it: compile_native({self.name}, ...) returns a "
@@ -140,7 +142,7 @@ class NativeFunction:
         return sorted(found)
 
     @cached_property
-    def outside(self) -> dict[str, Any]:
+    def outside(self) -> dict[str, Term]:
         """Variables of the enclosing functions. Module globals are looked up when used."""
         cells = self.function.__closure__ or ()
         names = self.function.__code__.co_freevars
@@ -166,12 +168,14 @@ class NativeFunction:
 
 
 @overload
-def native(function: Callable[..., Any], /) -> NativeFunction: ...
+def native(function: Callable[..., object], /) -> NativeFunction: ...
 @overload
 def native(
     *, fast: bool = False, aliasing: bool = False, inline: bool = True
-) -> Callable[[Callable[..., Any]], NativeFunction]: ...
-def native(function: Callable[..., Any] | None = None, /, **options: bool) -> Any:
+) -> Callable[[Callable[..., object]], NativeFunction]: ...
+def native(
+    function: Callable[..., object] | None = None, /, **options: bool
+) -> NativeFunction | Callable[[Callable[..., object]], NativeFunction]:
     """Declare a function as native code: ``@native`` or ``@native(fast=True)``."""
     if function is not None:
         return NativeFunction(function)

@@ -13,7 +13,7 @@ from dala.gpu.compute.engines.cpu.native import types
 
 T = TypeVar("T")
 S = TypeVar("S")
-_F = TypeVar("_F", bound=Callable[..., Any])
+_F = TypeVar("_F", bound=Callable[..., object])
 
 #: The annotation of an argument or result of any type: a vector, or a number.
 Vector: TypeAlias = Any

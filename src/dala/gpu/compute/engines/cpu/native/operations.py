@@ -12,7 +12,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS, math_function
 from dala.gpu.compute.engines.cpu.llvm.text import FunctionText, constant
@@ -29,7 +29,7 @@ from dala.gpu.compute.engines.cpu.native.types import (
 
 FAST: Final = "reassoc nsz contract "
 
-_PYTHON: Final[dict[type, Callable[[Any, Any], Any]]] = {
+_PYTHON: Final[dict[type, Callable[[Term, Term], Term]]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
     ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitAnd: operator.and_,
@@ -37,7 +37,7 @@ _PYTHON: Final[dict[type, Callable[[Any, Any], Any]]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
-_UNARY: Final[dict[type, Callable[[Any], Any]]] = {
+_UNARY: Final[dict[type, Callable[[Term], Term]]] = {
     ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
 }  # fmt: skip
 _SIGNS: Final = {

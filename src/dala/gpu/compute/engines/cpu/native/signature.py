@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.operations import describe
@@ -115,7 +115,7 @@ def arg_type(term: Operand | Span) -> ArgType:
 
 def annotation(
     function: NativeFunction, node: ast.expr | None, statics: dict[str, Static], place: ast.AST
-) -> Any:
+) -> Term:
     """Return the type of an annotation: a Type, ``("array", Type)``, None, or ``"any"``."""
     if node is None or (isinstance(node, ast.Constant) and node.value is None):
         return None

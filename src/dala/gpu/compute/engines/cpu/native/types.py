@@ -59,7 +59,7 @@ class Type:
     def __str__(self) -> str:
         return self.name if self.lanes == 1 else f"vector of {self.lanes} {self.name}"
 
-    def __call__(self, value: object) -> Any:
+    def __call__(self, value: object) -> Term:
         """Raise TypeError: types convert in native code only."""
         raise TypeError(
             f"{self.name}(...) is a conversion of native code and does not work in Python."

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.ops import implements
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu.engine import CPUEngine
 
 
 @implements("reshape")
@@ -19,6 +23,6 @@ def make_reshape(engine: Engine, task: Task) -> Runner:
 
 
 @implements("transpose")
-def make_transpose(engine: Engine, task: Task) -> Runner | None:
+def make_transpose(engine: CPUEngine, task: Task) -> Runner | None:
     """Copy arrays with fewer than two axes; the others are lowered to the kernel language."""
     return make_reshape(engine, task) if len(task["axes"]) < 2 else None

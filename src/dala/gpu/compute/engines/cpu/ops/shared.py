@@ -44,7 +44,8 @@ LANE_NUMBERS: Final = tuple(range(64))
 _NATIVE: Final = {"s32": "i32", "s64": "i64"}
 
 
-#: Keyword arguments of ``compile_native``: compile-time constants of any type.
+#: Keyword arguments of ``compile_native``: values of type Static. With that type, ``**`` would be
+#: checked against the other parameters too.
 Statics: TypeAlias = dict[str, Any]
 
 

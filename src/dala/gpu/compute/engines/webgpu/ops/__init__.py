@@ -1,8 +1,13 @@
 """Operation code of the WebGPU engine. A module registers its functions with ``@implements``."""
 
-from typing import Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.registry import Implementations
 
-IMPLEMENTATIONS: Final = Implementations(__name__)
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+IMPLEMENTATIONS: Final[Implementations[WebGPUEngine]] = Implementations(__name__)
 implements: Final = IMPLEMENTATIONS.register
