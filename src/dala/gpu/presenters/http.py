@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 #: Seconds after which a connection that makes no progress is closed.
@@ -61,10 +61,11 @@ class PageServer:
             allow_reuse_address = False
             request_queue_size = 32
 
-            def process_request(self, request: Any, client_address: Any) -> None:
+            def process_request(self, request: object, client_address: object) -> None:
+                assert isinstance(request, socket.socket)
                 server._serve(self, request, client_address)
 
-            def handle_error(self, request: Any, client_address: Any) -> None:
+            def handle_error(self, request: object, client_address: object) -> None:
                 """Ignore broken connections."""
 
         self._listener = Listener(("127.0.0.1", 0), Handler)
@@ -75,7 +76,9 @@ class PageServer:
         )
         self._loop.start()
 
-    def _serve(self, listener: Any, request: socket.socket, client: Any) -> None:
+    def _serve(
+        self, listener: socketserver.TCPServer, request: socket.socket, client: object
+    ) -> None:
         def work() -> None:
             try:
                 listener.finish_request(request, client)
@@ -154,5 +157,5 @@ class _Handler(BaseHTTPRequestHandler):
         """Return the name of the server."""
         return "dala"
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Log nothing."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from dala.png import encode_png
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
+    from IPython.display import DisplayHandle, Image
+
     from dala.gpu.render.thread import Renderer
 
 #: Pictures per second with vsync; each is a message that the notebook has to process.
@@ -40,7 +42,7 @@ class _NotebookPresenter(Presenter):
     """The base of the notebook presenters."""
 
     kind = "notebook"
-    _display: Any
+    _display: DisplayHandle
 
     def wait(self, timeout: float | None) -> bool:
         """Wait until closed, with a timeout."""
@@ -51,7 +53,7 @@ class _NotebookPresenter(Presenter):
             )
         return super().wait(timeout)
 
-    def _picture(self, frame: NDArray) -> Any:
+    def _picture(self, frame: NDArray) -> Image:
         from IPython.display import Image
 
         height, width = frame.shape[:2]

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dala.errors import DeviceUnavailable
 from dala.typing import NDArray
 
+if TYPE_CHECKING:
+    import wgpu
+    from rendercanvas.base import BaseRenderCanvas
+
 
 class Quad:
     """The GPU objects of one window; used on one thread."""
 
-    def __init__(self, canvas: Any, nearest: bool) -> None:
+    def __init__(self, canvas: BaseRenderCanvas, nearest: bool) -> None:
         import wgpu
 
         self._usage = wgpu.TextureUsage.TEXTURE_BINDING | wgpu.TextureUsage.COPY_DST
         self._context = canvas.get_context("wgpu")
-        adapter = _adapter(wgpu, canvas)
+        adapter = _adapter(canvas)
         self._device = adapter.request_device_sync(label="dala window")
         self._largest = int(self._device.limits["max-texture-dimension-2d"])
         # Pixels are sRGB bytes already, so the window must not convert them.
@@ -38,8 +42,8 @@ class Quad:
         )
         how = "nearest" if nearest else "linear"
         self._sampler = self._device.create_sampler(mag_filter=how, min_filter=how)
-        self._texture: Any = None
-        self._group: Any = None
+        self._texture: wgpu.GPUTexture | None = None
+        self._group: wgpu.GPUBindGroup | None = None
 
     def upload(self, frame: NDArray) -> None:
         """Upload a frame. The array may change after this returns."""
@@ -77,11 +81,11 @@ class Quad:
                 layout=self._pipeline.get_bind_group_layout(0), entries=entries
             )
 
-    def target(self) -> Any:
+    def target(self) -> wgpu.GPUTexture:
         """Return the next texture of the window; with vsync this waits for the screen."""
         return self._context.get_current_texture()
 
-    def draw(self, target: Any) -> None:
+    def draw(self, target: wgpu.GPUTexture) -> None:
         """Draw the frame centered in the window, as large as fits, on black."""
         encoder = self._device.create_command_encoder()
         attachment = {
@@ -91,7 +95,7 @@ class Quad:
             "store_op": "store",
         }
         render = encoder.begin_render_pass(color_attachments=[attachment])
-        if self._group is not None:
+        if self._texture is not None and self._group is not None:
             x, y, w, h = fit_rect(self._texture.size[:2], target.size[:2])
             render.set_viewport(x, y, w, h, 0.0, 1.0)
             render.set_pipeline(self._pipeline)
@@ -122,7 +126,9 @@ def fit_rect(frame: tuple[int, int], window: tuple[int, int]) -> tuple[int, int,
     return (ww - w) // 2, (wh - h) // 2, w, h
 
 
-def _adapter(wgpu: Any, canvas: Any) -> Any:
+def _adapter(canvas: BaseRenderCanvas) -> wgpu.GPUAdapter:
+    import wgpu
+
     try:
         adapter = wgpu.gpu.request_adapter_sync(canvas=canvas, power_preference="high-performance")
     except Exception as error:

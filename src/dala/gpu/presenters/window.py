@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dala.errors import DalaError, DeviceError, DeviceUnavailable
 from dala.gpu.presenters.base import POLL_SECONDS, Presenter
@@ -12,6 +12,8 @@ from dala.gpu.presenters.quad import Quad, fit_rect
 from dala.gpu.presenters.window_loop import MAIN_ONLY, RETRY, import_glfw, loop
 
 if TYPE_CHECKING:
+    from rendercanvas.glfw import GlfwRenderCanvas
+
     from dala.gpu.render.thread import Renderer
 
 
@@ -22,8 +24,8 @@ class WindowPresenter(Presenter):
 
     def __init__(self, renderer: Renderer, title: str, vsync: bool) -> None:
         super().__init__(renderer)
-        self._canvas: Any = None
-        self._quad: Any = None
+        self._canvas: GlfwRenderCanvas | None = None
+        self._quad: Quad | None = None
         if MAIN_ONLY and not loop.on_owner_thread():
             raise DeviceUnavailable(
                 "create_surface: show='window' works only on the main thread on macOS. Call it "
@@ -66,9 +68,10 @@ class WindowPresenter(Presenter):
         try:
             canvas_class = _glfw_canvas_class()
             height, width = self.renderer.front.shape[:2]
-            self._canvas = canvas_class(size=_window_size(width, height), title=title, vsync=vsync)
-            self._quad = Quad(self._canvas, self.renderer.canvas.nearest)
-            self._canvas.request_draw(self._draw)
+            canvas = canvas_class(size=_window_size(width, height), title=title, vsync=vsync)
+            self._canvas = canvas
+            self._quad = Quad(canvas, self.renderer.canvas.nearest)
+            canvas.request_draw(self._draw)
         except DalaError:
             self.destroy()
             loop.stop_if_idle()
@@ -100,19 +103,22 @@ class WindowPresenter(Presenter):
 
     def update(self) -> bool:
         """Draw if needed. Return False once the window is closed."""
-        if self.closed or self._canvas.asked_to_close:
+        canvas = self._canvas
+        if self.closed or canvas is None or canvas.asked_to_close:
             return False
         if self.needs_draw():
             try:
-                self._canvas.dirty = False
-                self._canvas.force_draw()
+                canvas.dirty = False
+                canvas.force_draw()
             except Exception as error:  # rendercanvas handles most errors itself; see _draw
                 self.fail(_broken(error))
         return not self.closed
 
     def _draw(self) -> None:
         """Draw; rendercanvas calls this, and shows the result when it returns."""
-        renderer, quad = self.renderer, self._quad
+        renderer, canvas, quad = self.renderer, self._canvas, self._quad
+        if canvas is None or quad is None:
+            return
         try:
             target = quad.target()
             fresh = self.frame_waiting
@@ -125,7 +131,7 @@ class WindowPresenter(Presenter):
             self.shown += fresh
         except Exception as error:
             if type(error).__name__ == "DrawCancelled":  # hidden or being resized: try again soon
-                self._canvas.dirty = True
+                canvas.dirty = True
                 self._ended.wait(RETRY)
                 raise
             self.fail(_broken(error))
@@ -165,10 +171,10 @@ def _window_size(width: int, height: int) -> tuple[int, int]:
     return fit_rect((width, height), decorated)[2:]
 
 
-_classes: list[Any] = []
+_classes: list[type[GlfwRenderCanvas]] = []
 
 
-def _glfw_canvas_class() -> Any:
+def _glfw_canvas_class() -> type[GlfwRenderCanvas]:
     """Return rendercanvas's glfw window class, driven by the window loop instead of asyncio."""
     if _classes:
         return _classes[0]
@@ -179,7 +185,7 @@ def _glfw_canvas_class() -> Any:
         _rc_canvas_group = BaseCanvasGroup(None)
         dirty = True
 
-        def __init__(self, title: str, **options: Any) -> None:
+        def __init__(self, title: str, **options: object) -> None:
             super().__init__(title=None, **options)
             if self._window is None:
                 raise RuntimeError("glfw created no window")
@@ -193,14 +199,14 @@ def _glfw_canvas_class() -> Any:
         def asked_to_close(self) -> bool:
             return self._window is None or bool(import_glfw().window_should_close(self._window))
 
-        def _on_window_dirty(self, *args: Any) -> None:
+        def _on_window_dirty(self, *args: object) -> None:
             self.dirty = True
 
-        def _on_iconify(self, window: Any, iconified: Any) -> None:
+        def _on_iconify(self, window: object, iconified: object) -> None:
             super()._on_iconify(window, iconified)
             self.dirty = True
 
-        def _on_size_change(self, *args: Any) -> None:
+        def _on_size_change(self, *args: object) -> None:
             super()._on_size_change(*args)
             self.dirty = True
 

@@ -14,7 +14,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Final, Protocol, TypeVar
+from types import ModuleType
+from typing import Final, Protocol, TypeVar
 
 from dala.errors import DeviceUnavailable
 from dala.gpu.presenters.base import POLL_SECONDS
@@ -53,13 +54,13 @@ class WindowLoop:
 
     def __init__(self) -> None:
         self.windows: list[LoopWindow] = []
-        self._calls: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._calls: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._alive = False
         self._errors: list[str] = []
         #: The error callback that was installed before.
-        self._previous_callback: Any = None
+        self._previous_callback: Callable[..., object] | None = None
         #: True in a forked process, where glfw and its display connection belong to the parent.
         self.inherited = False
 
@@ -69,8 +70,15 @@ class WindowLoop:
         if self.on_owner_thread():
             return work()
         future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+
         with self._lock:
-            self._calls.append((work, future))
+            self._calls.append(run)
             if not MAIN_ONLY and self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="dala-window", daemon=True)
                 self._thread.start()
@@ -123,11 +131,7 @@ class WindowLoop:
     def step(self, timeout: float) -> None:
         """Run queued calls and draw windows; sleep up to ``timeout`` seconds if idle."""
         while self._calls:
-            work, future = self._calls.popleft()
-            try:
-                future.set_result(work())
-            except BaseException as error:
-                future.set_exception(error)
+            self._calls.popleft()()
         if not self._alive or not self.windows:
             return
         import glfw
@@ -187,7 +191,7 @@ class WindowLoop:
             thread.join(timeout=5.0)
 
 
-def import_glfw() -> Any:
+def import_glfw() -> ModuleType:
     """Return the glfw module, or raise an error that names the extra."""
     try:
         import glfw

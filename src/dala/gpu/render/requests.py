@@ -6,26 +6,26 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Request(Generic[T]):
+class Request(Generic[T_co]):
     """A function to be called on the worker's thread, in order with the queued commands."""
 
     __slots__ = ("_result", "done", "error", "refused", "work")
 
-    def __init__(self, work: Callable[[], T]) -> None:
+    def __init__(self, work: Callable[[], T_co]) -> None:
         #: The function; None once it ran, or once its caller stopped waiting.
-        self.work: Callable[[], T] | None = work
+        self.work: Callable[[], T_co] | None = work
         #: Released when the request was run or refused.
         self.done = threading.Lock()
         self.done.acquire()
-        self._result: list[T] = []
+        self._result: list[T_co] = []
         self.error: BaseException | None = None
         self.refused = False
 
     @property
-    def result(self) -> T:
+    def result(self) -> T_co:
         """The return value of the function."""
         return self._result[0]
 

@@ -16,14 +16,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from queue import SimpleQueue
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from dala.errors import CommandError, DeviceError, FreedError
 from dala.gpu.render.lifecycle import CLOSE_TIMEOUT, exiting, register, workers
 from dala.gpu.render.requests import LargeCommand, Request
 
 T = TypeVar("T")
-Item = bytes | LargeCommand | Request[Any]
+Item = bytes | LargeCommand | Request[object]
 
 #: Items that may be queued. A caller that queues more waits until half of them are done.
 MAX_QUEUED: Final = 8192

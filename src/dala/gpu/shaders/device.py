@@ -11,7 +11,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,11 +20,16 @@ from dala.gpu.shaders.wgsl import PIXELS, Wgsl, explain
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
+    import wgpu
+
     from dala.gpu.compute.buffer import Buffer
     from dala.gpu.compute.engines.webgpu.device import NativeDevice
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
     from dala.gpu.compute.engines.webgpu.owner import Owner
     from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer
+
+#: A bind group layout and the pipeline that uses it.
+Compiled: TypeAlias = "tuple[wgpu.GPUBindGroupLayout, wgpu.GPUComputePipeline]"
 
 #: Compiled shaders that are kept per device.
 KEPT: Final = 128
@@ -110,8 +115,8 @@ class ShaderCache:
 
     def __init__(self, device: NativeDevice) -> None:
         self._device = device
-        self._compiled: OrderedDict[Wgsl, tuple[Any, Any]] = OrderedDict()
-        self._blocks: OrderedDict[tuple[int, int], Any] = OrderedDict()
+        self._compiled: OrderedDict[Wgsl, Compiled] = OrderedDict()
+        self._blocks: OrderedDict[tuple[int, int], wgpu.GPUBuffer] = OrderedDict()
 
     def compile(self, wgsl: Wgsl, shader: str) -> None:
         """Compile a shader that is not compiled yet."""
@@ -147,7 +152,7 @@ class ShaderCache:
         # Raised outside the except block, the error references no native objects.
         raise explain(said, wgsl, shader)
 
-    def _pipeline(self, wgsl: Wgsl) -> tuple[Any, Any]:
+    def _pipeline(self, wgsl: Wgsl) -> Compiled:
         found = self._compiled.get(wgsl)
         if found is None:
             native = self._device.native
@@ -198,7 +203,7 @@ class ShaderCache:
         device.flush()
         device.done.submit(native, commands)
 
-    def _block(self, index: int, size: int) -> Any:
+    def _block(self, index: int, size: int) -> wgpu.GPUBuffer:
         """Return a small buffer. The queue keeps writes in order with the dispatches."""
         import wgpu
 
