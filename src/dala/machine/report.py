@@ -6,12 +6,16 @@ alone, so every kind of machine can be tested on any other.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TypeAlias
 
 from dala.gpu.compute.engines.devices import Choice, Device
 from dala.machine.advice import Problem, find_problems, missing_extras
 from dala.machine.probe import Probe, look
+
+#: A value that JSON can represent.
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,7 +41,7 @@ class Report:
     #: Installed versions; None for missing packages.
     versions: dict[str, str | None]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return the report as dicts, lists and strings, for JSON."""
         return {
             "ok": self.ok,

@@ -16,7 +16,7 @@ from dala.media.images import read
 from dala.ml.gpu import load_model
 from dala.ml.masks import TemporalSmoother, refine
 from dala.ml.model import Model
-from dala.ml.results import Matte, Segmentation
+from dala.ml.results import Matte, Prediction, Segmentation
 from dala.resources import Closing
 from dala.typing import ImageLike, NDArray
 
@@ -49,7 +49,7 @@ class Background(Closing):
 
     def __init__(
         self,
-        model: Model[Any] | str = "u2netp",
+        model: Model[Prediction] | Model[Segmentation] | Model[Matte] | str = "u2netp",
         *,
         label: str = "person",
         background: ImageLike | Sequence[float] | None = None,
@@ -105,7 +105,7 @@ class Background(Closing):
 
     def process(self, image: ImageT) -> ImageT:
         """Return the next picture with its background changed, as the same type."""
-        source: Any = image
+        source: Any = image  # an overload of the effect takes one type each
         if isinstance(image, Frame) and image.format in ("nv12", "i420"):
             source = image.to("rgb")
         made = virtual_background(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -93,7 +93,7 @@ def custom_spec(
     session: Session,
     task: str | None,
     prepare: Params | None,
-    decode: Callable[[Outputs], Any] | None,
+    decode: Callable[[Outputs], object] | None,
 ) -> ModelSpec:
     """Return the declaration of a user's own file."""
     if task is None:
@@ -116,7 +116,7 @@ def custom_spec(
     if decode is not None:
         own = decode
 
-        def found(outputs: Outputs, *_: Any) -> Any:
+        def found(outputs: Outputs, *_: object) -> object:
             return own(outputs)
 
     return ModelSpec(

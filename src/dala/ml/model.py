@@ -21,6 +21,7 @@ from dala.errors import (
     did_you_mean,
 )
 from dala.gpu.compute import Buffer
+from dala.gpu.compute.params import CheckedParams
 from dala.media.frame import Frame
 from dala.ml.labels import read_labels
 from dala.ml.prepare import Placement, kernel, prepared
@@ -45,6 +46,8 @@ _LUMA: Final = np.array([0.299, 0.587, 0.114], np.float32)
 
 #: What a model takes: a picture, or a tensor with the model's axes.
 ModelInput: TypeAlias = ImageLike
+#: The same from any library, recognized by its attributes, such as ``__dlpack__``.
+ForeignInput: TypeAlias = Any
 
 
 class ModelInfo(TypedDict):
@@ -150,7 +153,7 @@ class Model(Closing, Generic[R]):
         return {**self.spec.prepare, "size": self._size, "layout": self._layout}
 
     @cached_property
-    def _params(self) -> Mapping[str, Any]:
+    def _params(self) -> CheckedParams:
         return kernel().settle(self.preprocess)
 
     @property
@@ -231,7 +234,7 @@ class Model(Closing, Generic[R]):
 
     def stream(
         self, frames: Iterable[ImageLike], policy: str = "latest", **options: float
-    ) -> Iterator[StreamResult]:
+    ) -> Iterator[StreamResult[R]]:
         """Yield results for the frames of a video, a camera or a generator.
 
         Args:
@@ -329,7 +332,7 @@ class Model(Closing, Generic[R]):
             array = np.rint(np.clip(array, limits.min, limits.max))
         return array.astype(port.dtype, copy=False), placement
 
-    def _as_tensor(self, input: Any, port: Port) -> NDArray | None:
+    def _as_tensor(self, input: ForeignInput, port: Port) -> NDArray | None:
         """Return an input that is a tensor, with a batch axis; None for pictures."""
         if not isinstance(input, np.ndarray | Buffer) and not hasattr(input, "__dlpack__"):
             return None
@@ -458,7 +461,7 @@ def _own_labels(metadata: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
 
 
-def _picture_size(input: Any) -> tuple[int, int]:
+def _picture_size(input: ForeignInput) -> tuple[int, int]:
     if isinstance(input, Frame):
         return input.height, input.width
     if hasattr(input, "shape"):
@@ -474,7 +477,7 @@ def _of_bytes(input: ModelInput) -> bool:
     return isinstance(pixels, np.ndarray) and pixels.dtype == np.uint8
 
 
-def _array(value: Any) -> NDArray:
+def _array(value: ModelInput) -> NDArray:
     try:
         return value.numpy() if isinstance(value, Buffer) else np.asarray(value)
     except (TypeError, ValueError) as error:

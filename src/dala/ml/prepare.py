@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,10 @@ from dala.errors import DalaError, ShapeError
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.gpu.compute.kernels.resize import Preprocess, placed
+from dala.gpu.compute.params import CheckedParams
 from dala.media.frame import Frame
 from dala.media.images import read
-from dala.typing import ImageLike, NDArray
+from dala.typing import ImageLike, NDArray, Params, ParamValue
 
 
 def preprocess(
@@ -83,13 +84,13 @@ _NAMES: Final = (
 )  # fmt: skip
 
 
-def _params(size: Any, given: tuple[Any, ...]) -> Mapping[str, Any]:
+def _params(size: ParamValue, given: tuple[ParamValue, ...]) -> Params:
     found = {"size": size, **dict(zip(_NAMES, given, strict=True))}
     return {name: value for name, value in found.items() if value is not None}
 
 
 @lru_cache(maxsize=256, typed=True)
-def _settled(height: int, width: int, *given: Any) -> Mapping[str, Any]:
+def _settled(height: int, width: int, *given: ParamValue) -> CheckedParams:
     return kernel().settle(_params((height, width), given))
 
 
@@ -103,7 +104,7 @@ def kernel() -> Preprocess:
 
 def prepared(
     image: ImageLike,
-    params: Mapping[str, Any],
+    params: Params,
     out: Buffer | None,
     device: str | None,
     call: str,

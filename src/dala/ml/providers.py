@@ -5,9 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
 
 from dala.errors import DeviceUnavailable, MissingPackage, ModelError, did_you_mean
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 _log = logging.getLogger("dala")
 
@@ -30,7 +34,7 @@ PACKAGES: Final = {
 }
 
 
-def runtime() -> Any:
+def runtime() -> ModuleType:
     """Return the package ``onnxruntime``, from any of its builds."""
     try:
         import onnxruntime
@@ -39,7 +43,8 @@ def runtime() -> Any:
             "load_model: ONNX Runtime is not installed. Install it: pip install 'dala[ml]' (or "
             "onnxruntime-gpu, onnxruntime-directml)."
         ) from None
-    return onnxruntime
+    found: ModuleType = onnxruntime
+    return found
 
 
 def available() -> list[str]:
@@ -81,7 +86,7 @@ def candidates(provider: str) -> list[str]:
     return [asked]
 
 
-def open_session(model: bytes | str, provider: str, threads: int | None) -> Any:
+def open_session(model: bytes | str, provider: str, threads: int | None) -> InferenceSession:
     """Open a session on a provider, with the CPU for unsupported operators."""
     ort = runtime()
     options = ort.SessionOptions()
@@ -97,7 +102,7 @@ def open_session(model: bytes | str, provider: str, threads: int | None) -> Any:
 
 def choose(
     model: bytes | str, names: Sequence[str], asked: str, threads: int | None, title: str
-) -> tuple[Any, ProviderChoice]:
+) -> tuple[InferenceSession, ProviderChoice]:
     """Open a session on the first provider that starts."""
     tried: dict[str, str] = {}
     for name in names:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -240,7 +240,7 @@ class Poses(_FoundList[Pose]):
     """
 
 
-class Scores(np.ndarray[Any, Any], _Drawable):
+class Scores(NDArray, _Drawable):
     """Probabilities of all classes: a one-dimensional array with labels.
 
     >>> scores = Scores([0.1, 0.7, 0.2], ["cat", "dog", "fox"])
@@ -259,11 +259,11 @@ class Scores(np.ndarray[Any, Any], _Drawable):
         made.raw = raw or {}
         return made
 
-    def __array_finalize__(self, source: Any) -> None:
+    def __array_finalize__(self, source: NDArray | None) -> None:
         self.labels = getattr(source, "labels", ())
         self.raw = getattr(source, "raw", {})
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return Scores, (np.array(self), self.labels, dict(self.raw))
 
     def top(self, k: int = 5) -> list[Classification]:
@@ -378,7 +378,7 @@ class Tensors(dict[str, NDArray]):
 Prediction: TypeAlias = "Scores | Detections | Faces | Poses | Segmentation | Matte | Tensors"
 
 
-def name_of(labels: Sequence[str], index: int | np.integer[Any]) -> str:
+def name_of(labels: Sequence[str], index: int | np.integer) -> str:
     """Return the label of a class, or its number if it has none."""
     number = int(index)
     return labels[number] if number < len(labels) else str(number)

@@ -6,13 +6,16 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dala.errors import DtypeMismatch, FreedError, ModelError, ShapeMismatch
 from dala.ml.providers import ProviderChoice, candidates, choose, first_line, open_session, runtime
 from dala.typing import NDArray
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession, NodeArg
 
 #: Elements of an output, for one picture, from which memory is bound to it.
 BIND_FROM: Final = 1 << 14
@@ -105,7 +108,7 @@ class Session:
         if self._asked != "auto" or len(self._names) < 2:
             return self.choice
         times: dict[str, float] = {}
-        sessions: dict[str, Any] = {}
+        sessions: dict[str, InferenceSession] = {}
         tried = dict(self.choice.tried)
         for name in self._names:
             try:
@@ -124,12 +127,12 @@ class Session:
         self._session, self.choice = sessions[fastest], ProviderChoice(fastest, tried)
         return self.choice
 
-    def _timed(self, session: Any, given: Mapping[str, NDArray]) -> float:
+    def _timed(self, session: InferenceSession, given: Mapping[str, NDArray]) -> float:
         start = time.perf_counter()
         self._bound(session, given)
         return time.perf_counter() - start
 
-    def _bound(self, session: Any, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    def _bound(self, session: InferenceSession, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
         try:
             if not self._binds:
                 names = self._names_out
@@ -147,7 +150,7 @@ class Session:
             raise ModelError(f"predict: {self.title} failed: {first_line(error)}") from None
 
     def _run_bound(
-        self, session: Any, given: Mapping[str, NDArray], trusted: bool
+        self, session: InferenceSession, given: Mapping[str, NDArray], trusted: bool
     ) -> dict[str, NDArray]:
         value = runtime().OrtValue.ortvalue_from_numpy
         binding = session.io_binding()
@@ -202,7 +205,7 @@ class Session:
                 )
 
 
-def _port(found: Any) -> Port:
+def _port(found: NodeArg) -> Port:
     shape = tuple(n if isinstance(n, int) and n > 0 else None for n in found.shape or ())
     first = found.shape[0] if found.shape else None
     batch = first if isinstance(first, str) else ""

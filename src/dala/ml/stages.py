@@ -7,24 +7,25 @@ with several outputs, the parameter ``output`` selects one.
 from __future__ import annotations
 
 import threading
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dala.errors import ModelError
-from dala.gpu.compute.operation import Operation, Task, Tensor
+from dala.gpu.compute.operation import Operation, OperationValues, Task, Tensor
 from dala.gpu.compute.params import Parameter
 from dala.ml.model import Model
 from dala.ml.models import NAMES, find_model
+from dala.ml.results import Prediction
 from dala.ml.session import Port
 from dala.ml.spec import ModelSpec
 from dala.typing import NDArray
 
-_loaded: dict[str, Model[Any]] = {}
+_loaded: dict[str, Model[Prediction]] = {}
 _lock = threading.Lock()
 
 
-def loaded(name: str) -> Model[Any]:
+def loaded(name: str) -> Model[Prediction]:
     """Return a model by name, loaded once per process."""
     from dala.ml.gpu import load_model
 
@@ -42,7 +43,7 @@ class ModelOperation(Operation):
     dtypes = ("f32",)
     host = True  # ONNX Runtime takes and returns arrays in host memory
 
-    def result(self, inputs: tuple[Tensor, ...], values: dict[str, Any]) -> Tensor:
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         model = loaded(self.name)
         (port,), given = model.ports, inputs[0].shape
         if not port.takes(given):
@@ -53,7 +54,7 @@ class ModelOperation(Operation):
         shape = self._output(model, values).shape
         return Tensor(tuple(given[0] if n is None else n for n in shape), "f32")
 
-    def _output(self, model: Model[Any], values: dict[str, Any]) -> Port:
+    def _output(self, model: Model[Prediction], values: OperationValues) -> Port:
         wanted = values.get("output") or ""
         for port in model.output_ports:
             if wanted in port.name:

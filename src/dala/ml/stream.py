@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,22 +19,25 @@ from dala.typing import ImageLike
 if TYPE_CHECKING:
     from dala.ml.model import Model
 
+#: The type of a model's results.
+R = TypeVar("R")
 
 #: Seconds to wait for the reader thread when a stream ends; a source that hangs is abandoned.
 _JOIN_SECONDS: Final = 5.0
 
 
-class StreamResult(NamedTuple):
+class StreamResult(NamedTuple, Generic[R]):
     """A frame, its result, and its time (None for pictures without one)."""
 
     frame: ImageLike
-    result: Any  # a Prediction, or what the model's own ``decode`` returns
+    #: A Prediction, or the result of the model's own ``decode``.
+    result: R
     time: Fraction | None
 
 
 def stream(
-    model: Model[Any], frames: Iterable[ImageLike], policy: str, options: Mapping[str, float]
-) -> Iterator[StreamResult]:
+    model: Model[R], frames: Iterable[ImageLike], policy: str, options: Mapping[str, float]
+) -> Iterator[StreamResult[R]]:
     """Yield a result for each frame; see :meth:`dala.ml.Model.stream`."""
     if policy not in ("latest", "every"):
         raise ParameterError.invalid("stream", "policy", "'latest' or 'every'", policy)
@@ -52,8 +55,8 @@ def stream(
 
 
 def _results(
-    model: Model[Any], frames: Iterable[ImageLike], options: Mapping[str, float]
-) -> Iterator[StreamResult]:
+    model: Model[R], frames: Iterable[ImageLike], options: Mapping[str, float]
+) -> Iterator[StreamResult[R]]:
     walk = iter(frames)
     try:
         for frame in walk:

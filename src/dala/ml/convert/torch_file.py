@@ -61,7 +61,7 @@ class PickledObject:
 
     if TYPE_CHECKING:  # attributes are those of the file
 
-        def __getattr__(self, name: str) -> Any: ...
+        def __getattr__(self, name: str) -> Pickled: ...
 
 
 class _Storage:
@@ -146,7 +146,7 @@ _FUNCTIONS: Final = {
 
 
 #: The handler of each opcode.
-_HANDLERS: Final[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
+_HANDLERS: Final[dict[int, Callable[..., None]]] = dict(pickle._Unpickler.dispatch)
 
 
 class _Unpickler(pickle._Unpickler):
@@ -209,7 +209,7 @@ class _Unpickler(pickle._Unpickler):
             return
         _HANDLERS[pickle.BUILD[0]](self)
 
-    dispatch: ClassVar[dict[int, Any]] = {
+    dispatch: ClassVar[dict[int, Callable[..., None]]] = {
         **_HANDLERS,
         pickle.SETITEM[0]: _set_item,
         pickle.SETITEMS[0]: _set_items,
@@ -274,7 +274,7 @@ def _from_old(data: bytes) -> tuple[Pickled, Callable[[_Storage], NDArray]]:
     _Unpickler(file).load()  # facts about the machine
     found = _Unpickler(file).load()
     keys = _Unpickler(file).load()
-    sizes: dict[str, np.dtype[Any]] = {}
+    sizes: dict[str, np.dtype[np.generic]] = {}
     _walk(found, lambda t: sizes.setdefault(t.storage.key, t.storage.dtype), set())
     arrays: dict[str, NDArray] = {}
     for key in map(str, keys):

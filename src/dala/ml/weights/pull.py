@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from dala.errors import DalaError, ModelError, ModelNotFound, UnknownModel, did_you_mean
 from dala.ml.models import NAMES, find_model
@@ -227,6 +227,7 @@ def _read(archive: Path, path: str) -> bytes:
         # Source packages have a top-level folder.
         for member in packed:
             if member.isfile() and (member.name == path or member.name.endswith(f"/{path}")):
-                file: Any = packed.extractfile(member)
-                return bytes(file.read())
+                file = packed.extractfile(member)
+                assert file is not None  # it is one only for files
+                return file.read()
     raise KeyError(path)
