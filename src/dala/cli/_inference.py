@@ -176,7 +176,7 @@ def _video(
         Progress(source.frames, "frames") as progress,
     ):
 
-        def results() -> Iterator[StreamResult]:
+        def results() -> Iterator[StreamResult[R]]:
             for seen in model.stream(source, policy="every", **options):
                 time = None if seen.time is None else float(seen.time)
                 found.append({"time": time, "found": facts(seen.result)})

@@ -11,7 +11,8 @@ from dala.ml.results import Outputs
 from dala.ml.weights.origin import Origin
 from dala.typing import Params
 
-#: (outputs of one picture, without the batch axis; its placement in the input; labels; options)
+#: (outputs of one picture, without the batch axis; its placement in the input; labels; options),
+#: to a result of the type of the model, which is not known here.
 Decode: TypeAlias = Callable[[Outputs, Placement, tuple[str, ...], Mapping[str, float]], Any]
 
 
