@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from dala.errors import ParameterError
 from dala.media.scene.nodes.video import VideoNode
 from dala.media.sources.feed import to_fraction
 from dala.media.video.passthrough import AudioPassthrough
 from dala.media.video.reader import Reader
-from dala.media.video.source import VideoSource, source_of
+from dala.media.video.source import AvObject, VideoSource, source_of
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class SceneSound(AudioPassthrough):
             self.close()
             raise ParameterError(f"{call}: audio_from {source.label!r} has no sound.")
 
-    def add_to(self, output: Any, shift_to_zero: bool) -> None:
+    def add_to(self, output: AvObject, shift_to_zero: bool) -> None:
         """Create the audio streams in the output, in sync with the source's pictures."""
         super().add_to(output, True)
         self._shift += self._offset
