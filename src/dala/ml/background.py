@@ -105,7 +105,7 @@ class Background(Closing):
 
     def process(self, image: ImageT) -> ImageT:
         """Return the next picture with its background changed, as the same type."""
-        source: Any = image  # an overload of the effect takes one type each
+        source: Any = image  # the effect has one overload per type
         if isinstance(image, Frame) and image.format in ("nv12", "i420"):
             source = image.to("rgb")
         made = virtual_background(
