@@ -31,7 +31,7 @@ from dala.media.video.encode import CODECS, default_threads
 BLUR = ["--blur", "radius=3,sigma=1.5"]
 GRADE = ["--saturation", "0.2", "--contrast", "0.1", "--brightness", "0.05"]
 TARGETS = {"ffmpeg": 1.0, "pyav + opencv": 1.3}
-MEMORY = 250
+MEMORY = 350
 #: Largest mean luma difference: ffmpeg grades luma and chroma, the others RGB.
 WITHIN = 4.0
 
