@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dala.errors import ParameterError
@@ -63,6 +63,7 @@ def test_side_by_side_stack_and_grid(scene):
     st.integers(1, 40), st.integers(1, 10), st.integers(99, 3000), st.integers(99, 3000),
     st.floats(0, 1),
 )  # fmt: skip
+@example(24, 10, 1737, 99, 0.0)  # ends that lie on half a pixel
 def test_cells_are_inside_the_area_and_disjoint(count, columns, width, height, gap):
     gap = gap * min(width / columns, height / count) / 2
     found = cells(count, columns, (5.0, 7.0, width, height), gap)

@@ -232,6 +232,28 @@ class Buffer(Closing):
             pass
 
 
+class BorrowedBuffer(Buffer):
+    """A read-only buffer over the memory of another one, which it keeps alive but does not own.
+
+    It is not counted in ``dala.diagnostics()``: its owner is.
+    """
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: Buffer) -> None:
+        self.engine, self.shape, self.dtype = owner.engine, owner.shape, owner.dtype
+        self.nbytes, self.readonly, self.transient = owner.nbytes, True, False
+        self._storage, self._key = owner._storage, owner._key
+        self._owner: Buffer | None = owner
+
+    def free(self) -> None:
+        """Release the owner. Freeing twice has no effect."""
+        self._storage, self._key, self._owner = None, None, None
+
+    def __del__(self) -> None:
+        """Do nothing: the memory belongs to the owner."""
+
+
 def span(engine: Engine, storage: Storage) -> tuple[int, int] | None:
     """Return the addresses where host memory begins and ends; None for device memory."""
     handle = storage.handle

@@ -139,9 +139,11 @@ def cells(count: int, columns: int, area: Box, gap: float) -> list[Box]:
         row, column = divmod(i, columns)
         missing = columns - min(columns, count - row * columns)
         shift = missing * (w + gap) / 2
-        x, y = left + shift + column * (w + gap), top + row * (h + gap)
-        x0, y0 = round_half_up(x), round_half_up(y)
-        found.append((x0, y0, round_half_up(x + w) - x0, round_half_up(y + h) - y0))
+        # An end is the start of the next box less the gap: x + w may round to another pixel.
+        x0, x1 = (left + shift + (column + n) * (w + gap) - n * gap for n in (0, 1))
+        y0, y1 = (top + (row + n) * (h + gap) - n * gap for n in (0, 1))
+        x0, x1, y0, y1 = map(round_half_up, (x0, x1, y0, y1))
+        found.append((x0, y0, x1 - x0, y1 - y0))
     return found
 
 

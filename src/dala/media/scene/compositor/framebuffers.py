@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from dala.gpu.compute import Buffer
-from dala.gpu.compute.buffer import allocate
+from dala.gpu.compute.buffer import BorrowedBuffer, allocate
 from dala.gpu.compute.composite import Compositor, Picture, Rect
 from dala.typing import NDArray
 
@@ -79,21 +79,17 @@ class DrawSurface:
         self.buffer.free()
 
 
-class FrameBuffer(Buffer):
+class FrameView(BorrowedBuffer):
     """The buffer of a frame, whose memory belongs to a framebuffer.
 
     Freeing it returns the memory to the scene, or to the device once the scene is closed. On
     devices with host memory, all arrays over the frame keep its ``root`` alive.
     """
 
-    __slots__ = ("_owner", "root")
+    __slots__ = ("root",)
 
     def __init__(self, owner: Buffer, root: NDArray | None) -> None:
-        # Buffer.__init__ would count the memory a second time.
-        self.engine, self.shape, self.dtype = owner.engine, owner.shape, owner.dtype
-        self.nbytes, self.readonly, self.transient = owner.nbytes, True, False
-        self._storage, self._key = owner._storage, owner._key
-        self._owner: Buffer | None = owner
+        super().__init__(owner)
         self.root = root
 
     def read_binary(self) -> memoryview:
@@ -103,10 +99,8 @@ class FrameBuffer(Buffer):
 
     def free(self) -> None:
         """Return the memory to the framebuffer. Freeing twice has no effect."""
-        self._storage, self._key, self._owner, self.root = None, None, None, None
-
-    def __del__(self) -> None:
-        """Do nothing: the memory belongs to the framebuffer."""
+        super().free()
+        self.root = None
 
 
 class Framebuffer:
@@ -116,7 +110,7 @@ class Framebuffer:
         self.surface = DrawSurface(compositor, width, height)
         host = compositor.engine.host_view(self.surface.buffer.storage("Scene"))
         self._host = None if host is None else host.toreadonly().cast("B")
-        self._frames: list[weakref.ref[FrameBuffer | NDArray]] = []
+        self._frames: list[weakref.ref[FrameView | NDArray]] = []
 
     @property
     def free(self) -> bool:
@@ -134,7 +128,7 @@ class Framebuffer:
         root = None if self._host is None else np.asarray(self._host)
         if len(self._frames) >= _MOST_REFERENCES:
             self._frames = [f for f in self._frames if not _released(f())]
-        lent = FrameBuffer(self.surface.buffer, root)
+        lent = FrameView(self.surface.buffer, root)
         self._frames.append(weakref.ref(lent if root is None else root))
         return lent
 
@@ -146,8 +140,8 @@ class Framebuffer:
             self.surface.close_picture()
 
 
-def _released(frame: FrameBuffer | NDArray | None) -> bool:
-    return frame is None or (isinstance(frame, FrameBuffer) and frame.freed)
+def _released(frame: FrameView | NDArray | None) -> bool:
+    return frame is None or (isinstance(frame, FrameView) and frame.freed)
 
 
 class FramebufferPool:
