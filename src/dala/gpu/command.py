@@ -291,12 +291,7 @@ def encode_batch(commands: Iterable[bytes]) -> bytes:
     >>> encode_batch([encode_reset_clip(), encode_present()]).hex(" ")
     '15 02 00 00 00 14 05'
     """
-    try:
-        items = commands if type(commands) is list else list(commands)
-    except TypeError:
-        raise CommandError.invalid(
-            "batch", "commands", "a list of commands made by encode_*", commands
-        ) from None
+    items = command_list(commands)
     try:
         if all(items):
             return encode_commands(items)
@@ -306,6 +301,20 @@ def encode_batch(commands: Iterable[bytes]) -> bytes:
         if not isinstance(item, (bytes, bytearray, memoryview)) or not len(item):
             raise CommandError.invalid("batch", f"commands[{n}]", "bytes made by encode_*", item)
     return encode_commands(items)
+
+
+def command_list(commands: Iterable[bytes]) -> list[bytes]:
+    """Return the commands of a batch as a list.
+
+    >>> command_list(iter([encode_present()]))
+    [b'\\x05']
+    """
+    try:
+        return list(commands)
+    except TypeError:
+        raise CommandError.invalid(
+            "batch", "commands", "a list of commands made by encode_*", commands
+        ) from None
 
 
 def encode_image_blit(id: int, x: int, y: int, w: int, h: int) -> bytes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from dala.gpu import command as encode
 from dala.gpu.checks import checked_size, not_a_surface, renderer_of
-from dala.gpu.protocol import OPCODES, BytesLike, as_bytes
+from dala.gpu.protocol import OPCODES, BytesLike, as_bytes, encode_commands
 from dala.typing import ColorLike
 
 if TYPE_CHECKING:
@@ -279,7 +279,12 @@ def batch(s: Surface, commands: Iterable[bytes]) -> None:
         ProtocolError: The bytes are malformed; none of them was applied.
     """
     renderer_of(s, "batch")
-    _submit(s, "batch", encode.encode_batch(commands))
+    items = commands if type(commands) is list else encode.command_list(commands)
+    try:
+        _submit(s, "batch", encode_commands(items))
+    except (TypeError, ValueError):  # ProtocolError too: an item without bytes, for example
+        encode.encode_batch(items)  # names the item
+        raise
 
 
 def submit(s: Surface, data: BytesLike) -> None:
