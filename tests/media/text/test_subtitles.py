@@ -1,4 +1,4 @@
-"""Subtitles: SRT and WebVTT, valid and malformed."""
+"""Subtitles: SRT, WebVTT and ASS, valid and malformed, in any encoding."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pathlib
 import warnings
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dala.errors import DtypeError, ParameterError
@@ -114,7 +114,7 @@ def test_times_as_they_are_written(time: str, seconds: float) -> None:
         ("3\n00:00:05,000 -> 00:00:06,000\nx", 5, "no line with times"),
         ("3\n00:00:05,000 --> soon\nx", 6, "does not have two times"),
         ("3\n00:61:05,000 --> 02:00:06,000\nx", 6, "below 60"),
-        ("3\n00:00:05,000 --> 00:00:05,000\nx", 6, "ends before it starts"),
+        ("3\n00:00:05,000 --> 00:00:04,999\nx", 6, "ends before it starts"),
         ("just words", 5, "'just words'"),
     ],
 )
@@ -141,7 +141,7 @@ def test_invalid_subtitles(tmp_path: pathlib.Path) -> None:
         load_subtitles(tmp_path)
     with pytest.raises(ParameterError, match="cannot be read"):
         load_subtitles("a\0b")
-    with pytest.raises(ParameterError, match="neither SRT nor WebVTT"):
+    with pytest.raises(ParameterError, match="neither SRT nor WebVTT nor ASS"):
         load_subtitles("a poem\nof two lines")
     with pytest.raises(DtypeError, match="got 3"):
         load_subtitles(3)  # type: ignore[arg-type]
@@ -162,6 +162,7 @@ CUES = st.builds(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # tables of Unicode are made first
 @given(st.lists(CUES, min_size=1, max_size=5), st.sampled_from(("srt", "vtt")))
 def test_written_cues_are_read_the_same(cues: list[Cue], kind: str) -> None:
     cues = sorted(cues, key=lambda cue: cue.start)
@@ -176,11 +177,179 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             found = load_subtitles(text + "\n")
         except ParameterError:
             return
-    assert all(0 <= cue.start < cue.end and cue.text for cue in found)
+    assert all(0 <= cue.start <= cue.end and cue.text for cue in found)
 
 
 def test_invalid_cues_are_refused() -> None:
     with pytest.raises(ParameterError, match="'srt' or 'vtt', got 'ass'"):
         format_subtitles([], "ass")
-    with pytest.raises(ParameterError, match="cue 1 must have 0 <= start < end, got 2 to 1"):
+    with pytest.raises(ParameterError, match="cue 1 must have 0 <= start <= end, got 2 to 1"):
         format_subtitles([Cue(2, 1, "x")])
+
+
+def test_vtt_cues_right_under_the_header() -> None:
+    for header in ("WEBVTT\n", "WEBVTT - title\nKind: captions\n", "WEBVTT\nfirst\n"):
+        assert load_subtitles(f"{header}00:01.000 --> 00:02.000\na\n") == [Cue(1, 2, "a")]
+
+
+def test_vtt_notes() -> None:
+    """A comment ends at a line with times, as in browsers; other arrows belong to it."""
+    text = "WEBVTT\n\nNOTE a --> b\nc --> d\n\nNOTE 00:01.000 --> 00:02.000\nx\n\n"
+    assert load_subtitles(text) == []
+    found = load_subtitles(f"{text}NOTE late\nstill\n00:03.000 --> 00:04.000\nshown\n")
+    assert found == [Cue(3, 4, "shown")]
+    assert found.left_out == {"comments": 3}
+
+
+def test_vtt_regions_settings_and_voices() -> None:
+    found = load_subtitles(
+        "WEBVTT\nRegion: id=bill width=40%\n\n"
+        "REGION\nid:fred\nwidth:40%\nlines:3\nscroll:up\nregionanchor:0%,100%\nwidth:140%\n\n"
+        "00:01.000 --> 00:02.000 region:fred align:sideways line:-1 size:101% position:10%,center\n"
+        "<v.loud Ann &amp; Bob>Hi</v> <v Eve>there</v>\n\n"
+        "00:02.000 --> 00:03.000region:nowhere\n<c.yellow.bg>soon</c>\n"
+    )
+    assert found[0] == Cue(
+        1, 2, "Hi there", {"region": "fred", "line": "-1", "position": "10%,center"}
+    )
+    assert found[0].voices == ("Ann & Bob", "Eve")
+    assert found[1] == Cue(2, 3, "soon", color="#ffff00")
+    assert found.regions == {
+        "bill": {"width": "40%"},
+        "fred": {"width": "40%", "lines": "3", "scroll": "up", "regionanchor": "0%,100%"},
+    }
+    assert found.left_out == {"settings": 3, "regions that are not in the file": 1}
+    again = load_subtitles(format_subtitles(found, "vtt"))
+    assert (again, again.regions, again[0].voices) == (found, found.regions, ("Ann & Bob", "Eve"))
+
+
+def test_vtt_tags() -> None:
+    def read(text: str) -> str:
+        return load_subtitles(f"WEBVTT\n\n00:01.000 --> 00:02.000\n{text}\n")[0].text
+
+    assert read("<ruby>漢<rt>kan</rt>字<rt>ji</rt></ruby>") == "漢(kan)字(ji)"
+    assert read("<00:01.500>a <unknown>b</unknown> <c.x>c < d") == "a b c < d"
+    assert read("a&nbsp;&lt;b&gt;\0") == "a\xa0<b>\ufffd"
+
+
+def test_srt_keeps_cues_of_no_length() -> None:
+    text = "1\n00:00:01,000 --> 00:00:01,000\na\n\n2\n00:00:02 --> 00:00:03\n\n"
+    found = load_subtitles(text)
+    assert found == [Cue(1, 1, "a")]
+    assert found.left_out == {"empty cues": 1}
+    assert load_subtitles(format_subtitles(found)) == found
+
+
+ASS = """[Script Info]
+; a comment
+ScriptType: v4.00+
+WrapStyle: 2
+
+[V4+ Styles]
+Format: Name, Fontname, Fontsize, PrimaryColour, Bold, Italic, Alignment
+Style: Default,Arial,20,&H00FFFFFF,0,0,2
+Style: Sign,Arial,20,&H000000FF,-1,0,8
+
+[Events]
+Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+Comment: 0,0:00:00.00,0:00:09.00,Default,,0,0,0,,a note
+Dialogue: 0,0:00:02.50,0:00:03.00,Default,Ann,0,0,0,,One, {\\i1}two{\\i0}\\Nthree\\hfour\\nfive
+Dialogue: 0,0:00:01.00,0:00:02.00,Sign,,0,0,0,,{\\pos(1,2)\\fad(1,2)}EX{\\k20}IT
+Dialogue: 1,0:00:01.00,0:00:02.00,Sign,,0,0,0,,{\\blur3}EXIT
+Dialogue: 0,0:00:01.00,0:00:02.00,Sign,,0,0,0,,{\\p1}m 0 0 l 100 0 100 100{\\p0}
+Dialogue: 0,0:00:04.00,0:00:05.00,Default,,0,0,0,,{\\an7\\i1\\c&HFF0000&}{x}sky{\\p1}m 0{\\p0}
+Dialogue: 0,soon,0:00:05.00,Default,,0,0,0,,lost
+"""
+
+
+def test_ass() -> None:
+    with pytest.warns(UserWarning, match="load_subtitles") as reported:
+        found = load_subtitles(ASS)
+    assert found == [
+        Cue(1, 2, "EXIT", {"an": "8"}, bold=True, color="#ff0000"),
+        Cue(2.5, 3, "One, two\nthree four\nfive"),
+        Cue(4, 5, "sky", {"an": "7"}, italic=True, color="#0000ff"),
+    ]
+    assert found[1].voices == ("Ann",)
+    assert found.kind == "ass"
+    assert found.left_out == {
+        "comments": 1, "repeated lines": 1, "drawings": 1, "malformed cues": 1,
+    }  # fmt: skip
+    assert [str(one.message) for one in reported] == [
+        "load_subtitles: the text, line 19: '0,soon,0:00:05.00,Default,,0,0,0,,lost': it does not "
+        "have two times and a text; the cue is skipped.",
+        "load_subtitles: the text: 1 drawing is left out.",
+    ]
+    srt = load_subtitles(format_subtitles(found))
+    assert srt == found
+
+
+def test_ssa_has_other_alignments() -> None:
+    text = (
+        "[V4 Styles]\nFormat: Name, PrimaryColour, Bold, Italic, Alignment\n"
+        "Style: Top,65535,0,-1,6\n[Events]\n"
+        "Format: Marked, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n"
+        "Dialogue: Marked=0,0:00:01.00,0:00:02.00,*Top,,0,0,0,,a\n"
+        "Dialogue: Marked=0,0:00:02.00,0:00:03.00,*Top,,0,0,0,,{\\a10}b\n"
+    )
+    assert load_subtitles(text) == [
+        Cue(1, 2, "a", {"an": "8"}, italic=True, color="#ffff00"),
+        Cue(2, 3, "b", {"an": "5"}, italic=True, color="#ffff00"),
+    ]
+
+
+def test_many_skipped_cues_are_one_warning() -> None:
+    with pytest.warns(UserWarning, match="5 cues are skipped") as reported:
+        found = load_subtitles("00:00 --> x\na\n\n" * 5)
+    assert found == []
+    assert found.left_out == {"malformed cues": 5}
+    assert len(reported) == 1
+    assert ": 5 cues are skipped: line 1: " in str(reported[0].message)
+    assert str(reported[0].message).endswith("; and 2 more.")
+
+
+LEGACY = {
+    "cp1252": ("Windows-1252", "Où êtes-vous allé hier soir ? Ça ne va pas très bien."),
+    "cp1250": ("Windows-1250", "Příliš žluťoučký kůň úpěl ďábelské ódy. Děkuji vám."),
+    "cp1251": ("Windows-1251", "Привет! Как дела? Это наш дом."),
+    "koi8-r": ("KOI8-R", "Привет! Как дела? Это наш дом."),
+    "cp1253": ("Windows-1253", "Καλημέρα! Τι κάνεις; Είμαι καλά, ευχαριστώ"),
+    "cp1254": ("Windows-1254", "Teşekkür ederim. Nasılsın? Şimdi değil, çok güzel."),
+    "cp1255": ("Windows-1255", "שלום, מה שלומך? אני בסדר"),
+    "cp1256": ("Windows-1256", "مرحبا، كيف حالك؟ أنا بخير شكرا"),
+    "cp932": ("Shift_JIS", "こんにちは。元気ですか？私は大丈夫です。カメラ"),
+    "gb18030": ("GB18030", "你好，你在做什么？我们走吧。他说这是他的家"),
+    "big5": ("Big5", "你好，你在做什麼？我們走吧。他說這是他的家"),
+    "cp949": ("EUC-KR", "안녕하세요. 어떻게 지내세요? 나는 괜찮아요"),
+}
+
+
+@pytest.mark.parametrize("codec", LEGACY)
+def test_legacy_encodings_are_found_out(codec: str) -> None:
+    label, words = LEGACY[codec]
+    data = f"1\n00:00:01,000 --> 00:00:02,000\n{words}\n".encode(codec)
+    with pytest.warns(UserWarning, match=f"line 3: not UTF-8; the file is read as {label}"):
+        found = load_subtitles(data)
+    assert (found[0].text, found.charset) == (words, label)
+    assert load_subtitles(data, encoding=codec) == found
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+def test_wide_encodings(codec: str) -> None:
+    found = load_subtitles(SRT.encode(codec))
+    assert found == load_subtitles(SRT)
+    assert found.charset == codec[:6].upper()
+
+
+def test_damaged_utf8_is_not_another_encoding() -> None:
+    data = f"00:00:01,000 --> 00:00:02,000\n{'это наш дом ' * 3}".encode() + b"\xff\n"
+    with pytest.warns(UserWarning, match="1 damaged character"):
+        found = load_subtitles(data)
+    assert found.charset == "UTF-8"
+    assert found[0].text.endswith("дом \ufffd")
+
+
+@pytest.mark.parametrize("encoding", ["klingon", "hex", 3])
+def test_unknown_encodings_are_refused(encoding: str) -> None:
+    with pytest.raises(ParameterError, match="encoding must be the name of a text encoding"):
+        load_subtitles(SRT, encoding=encoding)

@@ -159,7 +159,7 @@ def _check_font(font: FontName, call: str) -> None:
 
 
 class SubtitlesNode(TextNode):
-    """Subtitles from an SRT or WebVTT file, by default centered at the bottom.
+    """Subtitles from an SRT, WebVTT or ASS file, by default centered at the bottom.
 
     It shows the text of the cues that are active at the scene's time.
 
@@ -176,7 +176,7 @@ class SubtitlesNode(TextNode):
     OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
         "subtitles": Argument(
             t.PathType("str | os.PathLike[str]"),
-            "An SRT or WebVTT file, or the text of one.",
+            "An SRT, WebVTT or ASS file, or the text of one.",
             default=REQUIRED,
             key="source",
         ),

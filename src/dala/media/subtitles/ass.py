@@ -1,0 +1,209 @@
+"""Advanced SubStation Alpha (.ass) and SubStation Alpha (.ssa): the words of a script.
+
+Comments, drawings, override tags, and lines that repeat another at the same time (typesetters stack
+copies for outlines and glows) are left out and counted.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dala.media.subtitles.cue import Cue, Parsed, short
+from dala.media.subtitles.times import seconds
+
+_SECTION: Final = re.compile(r"\[([^\]]+)\]\s*$")
+_TIME: Final = re.compile(r"\s*(\d{1,4}):(\d{1,2}):(\d{1,2})[.:,](\d{1,3})\s*", re.ASCII)
+_BLOCK: Final = re.compile(r"\{([^{}]*)\}")
+_TAG: Final = re.compile(r"\\(an|a|pos|move|p|i|b|1c|c|r)(\([^)]*\)|&H[0-9a-fA-F]+&?|-?\d*)")
+_NAMES: Final = (
+    "Layer", "Start", "End", "Style", "Name", "MarginL", "MarginR", "MarginV", "Effect", "Text",
+)  # fmt: skip
+
+
+def is_ass(text: str) -> bool:
+    """Return whether a text is a script: it has sections, and events or styles.
+
+    >>> is_ass("[Script Info]\\n\\n[Events]\\nDialogue: 0,0:00:01.00,0:00:02.00,,,0,0,0,,Hi")
+    True
+    """
+    return (
+        re.search(r"^\s*\[(?:Script Info|Events|V4\+? Styles)\]\s*$", text, re.I | re.M) is not None
+    )
+
+
+class _Style:
+    """What a style says that our text can show."""
+
+    def __init__(self, fields: dict[str, str], old: bool) -> None:
+        self.italic = fields.get("italic", "0").strip() not in ("0", "")
+        self.bold = fields.get("bold", "0").strip() not in ("0", "")
+        self.color = _color(fields.get("primarycolour", ""))
+        alignment = fields.get("alignment", "2").strip()
+        self.an = _keypad(alignment) if old else alignment
+
+
+class _Reader:
+    """Reads the lines of one script."""
+
+    def __init__(self) -> None:
+        self.found = Parsed("ass")
+        self.section = ""
+        self.formats: dict[str, list[str]] = {}
+        self.styles: dict[str, _Style] = {}
+        self.seen: set[tuple[float, float, str]] = set()
+        self.soft_breaks = True
+
+    def line(self, at: int, line: str) -> None:
+        if section := _SECTION.match(line.strip()):
+            self.section = section[1].strip().lower()
+            return
+        word, colon, rest = line.partition(":")
+        word = word.strip().lower()
+        if not colon or line.lstrip().startswith((";", "!:")):
+            return
+        if word == "format":
+            self.formats[self.section] = [name.strip().lower() for name in rest.split(",")]
+        elif word == "wrapstyle" and self.section == "script info":
+            self.soft_breaks = rest.strip() != "2"
+        elif word == "style" and "styles" in self.section:
+            fields = self.fields(rest, ())
+            name = fields.get("name", "").strip().lstrip("*")
+            self.styles[name.lower()] = _Style(fields, "+" not in self.section)
+        elif word == "comment" and self.section == "events":
+            self.found.left_out["comments"] += 1
+        elif word == "dialogue":  # in whatever section: some tools misname it
+            self.dialogue(at, rest)
+        elif self.section == "events" and word in ("picture", "sound", "movie", "command"):
+            self.found.left_out[f"{word} events"] += 1
+
+    def fields(self, rest: str, names: tuple[str, ...]) -> dict[str, str]:
+        known = self.formats.get(self.section) or [name.lower() for name in names]
+        values = rest.split(",", max(len(known) - 1, 0))
+        return dict(zip(known, values, strict=False))
+
+    def dialogue(self, at: int, rest: str) -> None:
+        fields = self.fields(rest, _NAMES)
+        times = [_TIME.fullmatch(fields.get(name, "")) for name in ("start", "end")]
+        start, end = (seconds(m.groups()) if m else None for m in times)
+        if start is None or end is None or "text" not in fields:
+            self.found.skip(at, f"{short(rest)}: it does not have two times and a text")
+        elif end < start:
+            self.found.skip(at, f"{short(rest)}: it ends before it starts")
+        else:
+            self.cue(start, end, fields)
+
+    def cue(self, start: float, end: float, fields: dict[str, str]) -> None:
+        name = fields.get("style", "").strip().lstrip("*").lower()
+        style = self.styles.get(name) or self.styles.get("default")
+        words = _Words(style, self.soft_breaks)
+        words.read(fields["text"])
+        if not words.text:
+            self.found.left_out["drawings" if words.drew else "empty cues"] += 1
+            return
+        key = start, end, words.text
+        if key in self.seen:
+            self.found.left_out["repeated lines"] += 1
+            return
+        self.seen.add(key)
+        settings = {"an": words.an} if words.an not in ("", "2") else {}
+        actor = fields.get("name", fields.get("actor", "")).strip()
+        self.found.add(
+            Cue(
+                start, end, words.text, settings, words.italic, words.bold, words.color,
+                (actor,) if actor else (),
+            )
+        )  # fmt: skip
+
+
+class _Words:
+    """The text of a line without its override tags, and what the tags say about all of it."""
+
+    def __init__(self, style: _Style | None, soft_breaks: bool) -> None:
+        self.style = style
+        self.soft_breaks = soft_breaks
+        self.an = style.an if style else ""
+        self.color = ""
+        self.drew = False
+        self.text = ""
+        self._drawing = False
+        self._now = {"i": bool(style and style.italic), "b": bool(style and style.bold)}
+        self._tint = style.color if style else ""
+        #: For each run of text: italic, bold, color.
+        self._runs: list[tuple[bool, bool, str]] = []
+
+    def read(self, raw: str) -> None:
+        parts: list[str] = []
+        for index, part in enumerate(_BLOCK.split(raw)):
+            if index % 2:
+                self.tags(part)
+            elif self._drawing:
+                self.drew = self.drew or bool(part.strip())
+            elif part:
+                if part.replace("\\N", "").replace("\\n", "").replace("\\h", "").strip():
+                    self._runs.append((self._now["i"], self._now["b"], self._tint))
+                parts.append(part)
+        text = "".join(parts).replace("\\N", "\n").replace("\\h", " ")
+        text = text.replace("\\n", " " if self.soft_breaks else "\n")
+        self.text = "\n".join(" ".join(line.split()) for line in text.split("\n")).strip()
+        self.italic = bool(self._runs) and all(run[0] for run in self._runs)
+        self.bold = bool(self._runs) and all(run[1] for run in self._runs)
+        tints = {run[2] for run in self._runs}
+        self.color = tints.pop() if len(tints) == 1 else ""
+        if self.color == "#ffffff":  # the default of subtitles
+            self.color = ""
+
+    italic = False
+    bold = False
+
+    def tags(self, block: str) -> None:
+        for name, value in _TAG.findall(block):
+            if name == "p":
+                self._drawing = value not in ("", "0")
+            elif name in ("i", "b"):
+                on = {"i": self.style.italic, "b": self.style.bold} if self.style else {}
+                # weights from 100 on are numbers: 600 and more is bold
+                number = int(value) if value.lstrip("-").isdigit() else None
+                self._now[name] = (
+                    on.get(name, False) if number is None else number == 1 or number >= 600
+                )
+            elif name == "an" and value in tuple("123456789"):
+                self.an = value
+            elif name == "a" and value.isdigit():
+                self.an = _keypad(value)
+            elif name in ("c", "1c"):
+                self._tint = _color(value) if value else (self.style.color if self.style else "")
+            elif name == "r":
+                self._now = {
+                    "i": bool(self.style and self.style.italic),
+                    "b": bool(self.style and self.style.bold),
+                }
+                self._tint = self.style.color if self.style else ""
+
+
+def _keypad(old: str) -> str:
+    """Return an alignment of the old format (1 to 3, 5 to 7, 9 to 11) as on a keypad."""
+    number = int(old) if old.isascii() and old.isdigit() and len(old) < 3 else 2
+    column = (number - 1) % 4 + 1
+    if number > 11 or column > 3 or number < 1:
+        return "2"
+    return str(column + (0 if number < 4 else 6 if number < 8 else 3))
+
+
+def _color(text: str) -> str:
+    """Return &HAABBGGRR, or the same as a decimal number, as "#rrggbb"; "" if it is none."""
+    text = text.strip().rstrip("&")
+    try:
+        value = int(text[2:], 16) if text[:2].upper() == "&H" else int(text)
+    except ValueError:
+        return ""
+    value &= 0xFFFFFF
+    return f"#{value & 255:02x}{value >> 8 & 255:02x}{value >> 16:02x}"
+
+
+def parse(lines: list[str]) -> Parsed:
+    """Read all cues of a script."""
+    reader = _Reader()
+    for at, line in enumerate(lines):
+        reader.line(at, line)
+    return reader.found

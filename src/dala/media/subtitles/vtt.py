@@ -1,0 +1,130 @@
+"""WebVTT, by the parsing rules of the standard: browsers show the same cues.
+
+A line with times starts a cue wherever it stands, right under the header and inside a NOTE block
+too: by the standard a comment ends there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dala.media.subtitles import markup
+from dala.media.subtitles.cue import Cue, Parsed, short
+from dala.media.subtitles.srt import block_end
+from dala.media.subtitles.times import is_timing, timing
+
+_BLOCK: Final = re.compile(r"(NOTE|STYLE|REGION)(?:[ \t].*)?$")
+#: The old form of a region: a line of the header.
+_OLD_REGION: Final = re.compile(r"Region\s*[:=]\s*(.*)", re.IGNORECASE)
+_HUNDRED: Final = r"(?:100(?:\.0+)?|\d{1,2}(?:\.\d+)?)%"
+#: The values that the standard allows; others are left out.
+_SETTINGS: Final = {
+    "vertical": re.compile(r"rl|lr"),
+    "line": re.compile(rf"(?:-?\d+(?:\.\d+)?|{_HUNDRED})(?:,(?:start|center|middle|end))?"),
+    "position": re.compile(rf"{_HUNDRED}(?:,(?:line-left|center|middle|line-right|start|end))?"),
+    "size": re.compile(_HUNDRED),
+    "align": re.compile(r"start|center|middle|end|left|right"),
+    "region": re.compile(r"\S+"),
+}
+_REGIONS: Final = {
+    "id": re.compile(r"\S+"),
+    "width": re.compile(_HUNDRED),
+    "lines": re.compile(r"\d+"),
+    "regionanchor": re.compile(rf"{_HUNDRED},{_HUNDRED}"),
+    "viewportanchor": re.compile(rf"{_HUNDRED},{_HUNDRED}"),
+    "scroll": re.compile(r"up"),
+}
+
+
+def is_vtt(first: str) -> bool:
+    """Return whether a file's first line is that of WebVTT."""
+    return first == "WEBVTT" or first.startswith(("WEBVTT ", "WEBVTT\t"))
+
+
+def parse(lines: list[str]) -> Parsed:
+    """Read all cues and regions."""
+    found = Parsed("vtt")
+    at = _header(found, lines)
+    while at < len(lines):
+        line = lines[at]
+        if not line.strip():
+            at += 1
+        elif block := _BLOCK.match(line):
+            at = _comment(found, lines, at, block[1])
+        elif "-->" in line:
+            at = _cue(found, lines, at)
+        elif at + 1 < len(lines) and "-->" in lines[at + 1]:
+            at += 1  # the name of a cue
+        else:
+            found.skip(at, f"no line with times in a block that starts with {short(line)}")
+            at = block_end(lines, at)
+    for cue in found.cues:
+        region = cue.settings.get("region")
+        if region is not None and region not in found.regions:
+            found.left_out["regions that are not in the file"] += 1
+            del cue.settings["region"]
+    return found
+
+
+def _header(found: Parsed, lines: list[str]) -> int:
+    """Read the header; return the index of the line after it, a cue's or a blank one."""
+    at = 1
+    while at < len(lines) and lines[at].strip() and "-->" not in lines[at]:
+        if at + 1 < len(lines) and is_timing(lines[at + 1]):
+            break  # the name of a cue
+        if old := _OLD_REGION.match(lines[at]):
+            _region(found, old[1].split(), "=")
+        at += 1
+    return at
+
+
+def _comment(found: Parsed, lines: list[str], at: int, kind: str) -> int:
+    """Skip a NOTE, STYLE or REGION block, up to a blank line or a line with times."""
+    end = at + 1
+    while end < len(lines) and lines[end].strip() and not is_timing(lines[end]):
+        end += 1
+    if kind == "REGION":
+        words = " ".join(lines[at:end]).split()[1:]
+        _region(found, words, ":")
+    elif kind == "STYLE":
+        found.left_out["style sheets"] += 1
+    else:
+        found.left_out["comments"] += 1
+    return end
+
+
+def _region(found: Parsed, words: list[str], mark: str) -> None:
+    made = _settings(found, words, mark, _REGIONS)
+    if name := made.pop("id", ""):
+        found.regions[name] = made
+
+
+def _settings(
+    found: Parsed, words: list[str], mark: str, known: dict[str, re.Pattern[str]]
+) -> dict[str, str]:
+    """Return the valid settings; others are counted."""
+    made: dict[str, str] = {}
+    for word in words:
+        name, _, value = word.partition(mark)
+        pattern = known.get(name)
+        if pattern is not None and pattern.fullmatch(value):
+            made[name] = value
+        else:
+            found.left_out["settings"] += 1
+    return made
+
+
+def _cue(found: Parsed, lines: list[str], at: int) -> int:
+    end = block_end(lines, at + 1)
+    times = timing(lines[at])
+    if isinstance(times, str):
+        found.skip(at, f"{short(lines[at])}: {times}")
+        return end
+    start, stop, options = times
+    settings = _settings(found, options.split(), ":", _SETTINGS)
+    text = markup.plain_vtt("\n".join(lines[at + 1 : end]))
+    found.add(
+        Cue(start, stop, text.text, settings, text.italic, text.bold, text.color, text.voices)
+    )
+    return end
