@@ -9,12 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from dala.errors import ParameterError
+from dala.media.video.suffixes import VIDEO_SUFFIXES
 
-#: Suffixes of videos; all other files are pictures.
-VIDEO: Final = frozenset((
-    ".3gp", ".avi", ".flv", ".h264", ".m2ts", ".m4v", ".mjpeg", ".mkv", ".mov", ".mp4", ".mpeg",
-    ".mpg", ".mts", ".mxf", ".ogv", ".ts", ".vob", ".webm", ".wmv", ".y4m",
-))  # fmt: skip
 #: Suffixes of the files of a folder that are read as pictures.
 PICTURE: Final = frozenset((
     ".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm",
@@ -24,7 +20,7 @@ PICTURE: Final = frozenset((
 
 def is_video(name: str) -> bool:
     """Return whether a name is that of a video, by its suffix or because it is a URL."""
-    return "://" in name or Path(name).suffix.lower() in VIDEO
+    return "://" in name or Path(name).suffix.lower() in VIDEO_SUFFIXES
 
 
 def expand(names: Sequence[str]) -> tuple[list[Path], bool]:

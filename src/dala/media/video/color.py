@@ -1,14 +1,16 @@
 """Color of decoded frames: their planes as bytes, and their range, matrix, primaries, transfer.
 
-FFmpeg uses the code points of ITU-T H.273. Defaults for untagged files are those of players: the
-matrix is BT.709 from 577 lines or 1280 columns on and BT.601 below; the range is limited.
+FFmpeg uses the code points of ITU-T H.273. What holds for files without tags is written in one
+table, :data:`PIXEL_RULES`; the matrix is BT.709 from 577 lines or 1280 columns on, BT.601 below.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from typing import Final
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from dala.gpu.compute import Buffer, buffer_zeros, from_array, from_dlpack, run_
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get
 from dala.media.images import host_memory
+from dala.media.kernels import kernel_from_text
 from dala.media.video.source import DecodedFrame
 from dala.typing import NDArray
 
@@ -36,6 +39,45 @@ RANGES = {1: "limited", 2: "full"}
 
 
 @dataclass(frozen=True)
+class PixelRule:
+    """How the pixel formats of one family are read."""
+
+    #: "rgb", "gray" or "yuv".
+    kind: str
+    #: The range of a file that has no tag.
+    range: str
+    #: Whether a tag for the range counts.
+    tagged: bool
+    #: Whether there is a matrix: the tag's, else the one that follows from the size.
+    matrix: bool
+
+
+#: The rule of every pixel format of FFmpeg: the first pattern that matches its name counts. Bits
+#: per sample and alpha follow from the format itself: samples of more than 8 bits are rounded,
+#: alpha is full range and straight, and formats without alpha are opaque.
+PIXEL_RULES: Final[tuple[tuple[str, PixelRule], ...]] = (
+    # RGB in any order, packed or planar, Bayer patterns, palettes, XYZ of digital cinema.
+    (r".*rgb.*|.*bgr.*|gbr.*|bayer_.*|pal8|xyz.*", PixelRule("rgb", "full", False, False)),
+    # Gray (Y800, FFV1, scientific cameras), gray with alpha, one bit per pixel.
+    (r"gray.*|ya\d.*|yaf.*|mono[bw]", PixelRule("gray", "full", True, False)),
+    # The planes of JPEG.
+    (r"yuvj.*", PixelRule("yuv", "full", True, True)),
+    # All other YCbCr, with and without alpha: planar, semi-planar, packed.
+    (r".*", PixelRule("yuv", "limited", True, True)),
+)
+
+
+@cache
+def pixel_rule(name: str) -> PixelRule:
+    """Return the rule of a pixel format of FFmpeg.
+
+    >>> pixel_rule("gray10le").range, pixel_rule("yuv420p").range, pixel_rule("gbrap").kind
+    ('full', 'limited', 'rgb')
+    """
+    return next(rule for pattern, rule in PIXEL_RULES if re.fullmatch(pattern, name))
+
+
+@dataclass(frozen=True)
 class ColorInfo:
     """The color identity of a frame."""
 
@@ -51,12 +93,14 @@ class DecodedPlanes:
     """The planes of a frame as u8: "i420" (3 planes), "nv12" (2), "yuv444", "gray", "rgba" (1).
 
     4:2:0 planes are padded to even sizes; ``height`` and ``width`` are those of the frame.
+    ``alpha`` is a plane of that size, or None for opaque frames and for "rgba", which has its own.
     """
 
     format: str
     arrays: tuple[NDArray, ...]
     height: int
     width: int
+    alpha: NDArray | None = None
 
 
 def code_point(table: dict[int, str], name: str) -> int:
@@ -69,23 +113,38 @@ def color_info(frame: DecodedFrame, codec: str, matrix: str | None, range: str |
     guess = "bt709" if frame.height > 576 or frame.width >= 1280 else "bt601"
     if matrix is None:
         matrix = MATRICES.get(int(frame.colorspace), guess)
-    if range is None:
-        jpeg = frame.format.name.startswith("yuvj")
-        range = RANGES.get(int(frame.color_range), "full" if jpeg else "limited")
+    rule = pixel_rule(frame.format.name)
+    if not rule.tagged:
+        range = rule.range
+    elif range is None:
+        range = RANGES.get(int(frame.color_range), rule.range)
     primaries = PRIMARIES.get(int(frame.color_primaries), matrix)
     transfer = TRANSFERS.get(int(frame.color_trc), "bt709")
     siting = "center" if codec in ("mjpeg", "mpeg1video", "ljpeg") else "left"
     return ColorInfo(range, matrix, primaries, transfer, siting)
 
 
+_BYTES: Final = np.dtype("u1")
+_WORDS: Final = np.dtype("<u2")
+_WITH_ALPHA = kernel_from_text("""
+def with_alpha(px: Pixel, mask: Pixel):
+    return rgba(px.rgb, mask.r)
+""")
+
+
 # planes ---------------------------------------------------------------------------------------
 def planes_of(frame: DecodedFrame, colors: ColorInfo) -> DecodedPlanes:
     """Return the planes of a decoded frame as bytes, over the frame's own memory if possible."""
     form, size = frame.format, (frame.height, frame.width)
-    name, parts = form.name, form.components
-    if form.is_rgb or form.has_palette:
+    kind = pixel_rule(form.name).kind
+    if kind == "rgb":
+        if re.fullmatch(r"(rgb|bgr)5[56]5be", form.name):  # which FFmpeg 8 reads as little-endian
+            frame = frame.reformat(format=form.name[:-2] + "le")
         return DecodedPlanes("rgba", (frame.reformat(format="rgba").to_ndarray(),), *size)
-    bits, full = parts[0].bits, colors.range == "full"
+    full = colors.range == "full"
+    if kind == "gray":
+        return _gray_planes(frame, full)
+    name, parts, bits = form.name, form.components, form.components[0].bits
     if name in ("nv12", "p010le", "p012le", "p016le"):
         rows, columns = (size[0] + 1) // 2, (size[1] + 1) // 2
         both = _plane(frame, 0, *size, bits), _plane(frame, 1, rows, columns * 2, bits)
@@ -93,29 +152,57 @@ def planes_of(frame: DecodedFrame, colors: ColorInfo) -> DecodedPlanes:
             both = both[0] >> (16 - bits), both[1] >> (16 - bits)
         luma, pairs = (_to_u8(a, bits, full, i == 1) for i, a in enumerate(both))
         return DecodedPlanes("nv12", (_pad_to_even(luma), pairs), *size)
-    if len(parts) == 1 and name.startswith("gray") and not name.endswith(("be", "f32le", "f16le")):
-        return DecodedPlanes(
-            "gray", (_to_u8(_plane(frame, 0, *size, bits), bits, full, False),), *size
-        )
-    plain = name.startswith(("yuv4", "yuvj4")) and len(parts) == 3 and not name.endswith("be")
+    plain = name.startswith(("yuv4", "yuvj4", "yuva4")) and not name.endswith(("be", "msble"))
     shares = (form.chroma_width(64), form.chroma_height(64)) if plain else (0, 0)
+    clear = any(part.is_alpha for part in parts)
     if shares not in ((32, 32), (32, 64), (64, 64)):
-        code = 2 if full else 1
-        frame = frame.reformat(format="yuv444p", src_color_range=code, dst_color_range=code)
-        bits, shares = 8, (64, 64)
+        made = ("yuva444p" if clear else "yuv444p") + ("16le" if bits > 8 else "")
+        frame = _reformatted(frame, made, full)
+        bits, shares = 16 if bits > 8 else 8, (64, 64)
     small = -(-size[0] * shares[1] // 64), -(-size[1] * shares[0] // 64)
     luma = _to_u8(_plane(frame, 0, *size, bits), bits, full, False)
     u, v = (_to_u8(_plane(frame, i, *small, bits), bits, full, True) for i in (1, 2))
+    alpha = _to_u8(_plane(frame, 3, *size, bits), bits, True, False) if clear else None
     if shares == (32, 32):
-        return DecodedPlanes("i420", (_pad_to_even(luma), u, v), *size)
+        return DecodedPlanes("i420", (_pad_to_even(luma), u, v), *size, alpha)
     if shares == (32, 64):
         u, v = _upsample_columns(u, size[1]), _upsample_columns(v, size[1])
-    return DecodedPlanes("yuv444", (np.stack([luma, u, v], axis=-1),), *size)
+    return DecodedPlanes("yuv444", (np.stack([luma, u, v], axis=-1),), *size, alpha)
+
+
+def _gray_planes(frame: DecodedFrame, full: bool) -> DecodedPlanes:
+    """Return the plane of a gray frame, and its alpha if it has some."""
+    name, size = frame.format.name, (frame.height, frame.width)
+    bits, clear = frame.format.components[0].bits, name.startswith("ya")
+    if bits == 1:
+        frame, bits = frame.reformat(format="gray"), 8
+    kind = f"{'f' if 'f' in name else 'u'}{1 if bits <= 8 else 2 if bits <= 16 else 4}"
+    order = ">" if name.endswith("be") else "<"
+    both = _samples(frame, 0, size[0], size[1] * (2 if clear else 1), np.dtype(order + kind))
+    if kind.startswith("f"):
+        both, bits = (both.clip(0, 1) * 65535 + 0.5).astype(np.uint16), 16
+    elif bits > 16:
+        both, bits = both >> (bits - 16), 16
+    if not clear:
+        return DecodedPlanes("gray", (_to_u8(both, bits, full, False),), *size)
+    luma = np.ascontiguousarray(_to_u8(both[:, 0::2], bits, full, False))
+    return DecodedPlanes("gray", (luma,), *size, _to_u8(both[:, 1::2], bits, True, False))
+
+
+def _reformatted(frame: DecodedFrame, name: str, full: bool) -> DecodedFrame:
+    """Return a frame in another pixel format of the same range, by FFmpeg's scaler."""
+    code = 2 if full else 1
+    return frame.reformat(format=name, src_color_range=code, dst_color_range=code)
 
 
 def _plane(frame: DecodedFrame, index: int, height: int, width: int, bits: int) -> NDArray:
+    return _samples(frame, index, height, width, _BYTES if bits <= 8 else _WORDS)
+
+
+def _samples(
+    frame: DecodedFrame, index: int, height: int, width: int, kind: np.dtype[np.generic]
+) -> NDArray:
     plane = frame.planes[index]
-    kind = np.dtype("u1" if bits <= 8 else "<u2")
     row = plane.line_size // kind.itemsize
     flat = np.frombuffer(plane, kind, count=row * height)
     return flat.reshape(height, row)[:, :width]
@@ -178,25 +265,45 @@ def to_rgba(planes: DecodedPlanes, colors: ColorInfo, device: str | None) -> Buf
     run_kernel("yuv_to_rgb", inputs, made, {**named, "siting": colors.siting})
     for buffer in inputs:
         buffer.free()
-    if shape[:2] == (planes.height, planes.width):
-        return made
-    cut = from_array(made.numpy()[: planes.height, : planes.width], device=device)
-    made.free()
-    return cut
+    if shape[:2] != (planes.height, planes.width):
+        cut = from_array(made.numpy()[: planes.height, : planes.width], device=device)
+        made.free()
+        made = cut
+    return made if planes.alpha is None else _with_alpha(made, planes.alpha, device)
+
+
+def _with_alpha(picture: Buffer, alpha: NDArray, device: str | None) -> Buffer:
+    """Return an RGBA picture with an alpha plane, and free the original."""
+    memory = host_memory(picture)
+    if memory is not None:
+        memory[..., 3] = alpha
+        return picture
+    plane = _wrap(np.ascontiguousarray(alpha), device)
+    made = allocate(picture.engine, picture.shape, "u8", zero=False, call="video")
+    _WITH_ALPHA.run([picture, plane], made)
+    plane.free()
+    picture.free()
+    return made
 
 
 def borrow_planes(planes: DecodedPlanes, device: str | None) -> tuple[Buffer, ...] | None:
-    """Return buffers over the decoder's 4:2:0 planes; None if padded, or not 4:2:0."""
-    if planes.format not in ("nv12", "i420") or planes.height % 2 or planes.width % 2:
+    """Return buffers over the decoder's 4:2:0 planes; None if padded, not 4:2:0, or with alpha."""
+    if not _are_native(planes):
         return None
     if not all(a.flags.c_contiguous for a in planes.arrays):
         return None
     return tuple(from_dlpack(a, device=device) for a in planes.arrays)
 
 
+def _are_native(planes: DecodedPlanes) -> bool:
+    """Return whether planes are opaque 4:2:0 without padding."""
+    even = planes.height % 2 == 0 and planes.width % 2 == 0
+    return planes.format in ("nv12", "i420") and even and planes.alpha is None
+
+
 def to_planes(planes: DecodedPlanes, device: str | None) -> Buffer | None:
     """Return 4:2:0 planes as one (height * 3 / 2, width) buffer; None if not 4:2:0."""
-    if planes.format not in ("nv12", "i420") or planes.height % 2 or planes.width % 2:
+    if not _are_native(planes):
         return None
     with buffer_zeros(1, "u8", device=device) as probe:
         engine = probe.engine

@@ -41,7 +41,11 @@ class VideoInput:
         """Open the source, or reopen it at the beginning."""
         av, source = pyav(), self.source
         self.close()
-        settings: dict[str, object] = {"format": source.format, "options": dict(source.options)}
+        settings: dict[str, object] = {
+            "format": source.format,
+            "options": dict(source.options),
+            "metadata_errors": "replace",  # titles in other encodings must not stop a video
+        }
         if source.url or source.live:
             settings["timeout"] = (self.timeout, self.timeout)
         if self._hwaccel is not None:
@@ -84,7 +88,7 @@ class VideoInput:
         """Return whether the source opens without hardware decoding."""
         av = pyav()
         try:
-            av.open(self.source.name, format=self.source.format).close()
+            av.open(self.source.name, format=self.source.format, metadata_errors="replace").close()
         except (av.FFmpegError, OSError, ValueError):
             return False
         return True

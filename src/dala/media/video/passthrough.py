@@ -18,7 +18,7 @@ class AudioPassthrough:
         self.source = source
         self._call = call
         try:
-            self._container = av.open(source.name)
+            self._container = av.open(source.name, metadata_errors="replace")
         except (av.FFmpegError, OSError, ValueError) as error:
             raise VideoError(
                 f"{call}: cannot open audio_from {source.label!r}: {ffmpeg_message(error)}."
