@@ -1,7 +1,11 @@
-"""Packing of job blocks, which native code reads its addresses, numbers and parameters from.
+"""Job blocks: the packed arguments of a native call.
 
-The first words are the head, which ``llvm/tiles.py`` describes. The address of the output follows,
-then those of the inputs, numbers that are the same in every call, and the parameters.
+A block starts with the head that ``llvm/tiles.py`` describes. What follows depends on the code:
+
+- Kernels read the addresses of the output and of the inputs, then fixed numbers, then parameters
+  (:func:`job_packer`). Sizes are among the fixed numbers, so a call packs nothing but addresses.
+- ``@native`` functions read the addresses of the result and of the fault report, then typed
+  arguments; an array is an address and a length (``native/arguments.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +18,6 @@ from operator import attrgetter
 from typing import Final
 
 from dala.errors import FreedError
-from dala.gpu.compute.engines.cpu.llvm.unroll import wrap
 from dala.gpu.compute.engines.cpu.memory import Memory
 
 #: The type of the native function ``all(job)``.
@@ -22,9 +25,16 @@ AllFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 #: The same, but keeping the GIL: for work that is shorter than getting the GIL back.
 BriefFunction: Final = ctypes.PYFUNCTYPE(None, ctypes.c_char_p)
 
-_FORMATS: Final = {"f32": "f4x", "f64": "d", "s32": "i4x", "u32": "I4x", "s64": "q", "bool": "?7x"}
+#: Struct formats of a number in a block, by type: eight bytes each.
+WORD_FORMATS: Final = {
+    "bool": "?7x", "u8": "B7x", "i8": "b7x", "u16": "H6x", "i16": "h6x", "u32": "I4x",
+    "i32": "i4x", "u64": "Q", "i64": "q", "f32": "f4x", "f64": "d",
+    "s32": "i4x", "s64": "q",  # the names of the kernel language
+}  # fmt: skip
 _LARGEST_F32: Final = 3.4028235677973366e38
 _HEAD: Final = struct.Struct("=9q")
+#: Bytes of a block's head.
+HEAD_BYTES: Final = _HEAD.size
 _address: Final = attrgetter("address")
 
 #: Packs a block: (head, output, inputs, parameters) -> bytes.
@@ -52,8 +62,8 @@ def job_packer(inputs: int, numbers: bytes, types: Sequence[str]) -> Packer:
         numbers: The packed numbers that are the same in every call.
         types: IR types of the parameters.
     """
-    params_format = "".join(_FORMATS[t] for t in types)
-    pack = struct.Struct(f"={_HEAD.size}sq{inputs}q{len(numbers)}s{params_format}").pack
+    params_format = "".join(WORD_FORMATS[t] for t in types)
+    pack = struct.Struct(f"={HEAD_BYTES}sq{inputs}q{len(numbers)}s{params_format}").pack
 
     def packed(
         head: bytes, output: Memory, memories: Sequence[Memory], params: tuple[float, ...]
@@ -76,6 +86,8 @@ def freed_error() -> FreedError:
 
 def _in_range(types: Sequence[str], params: tuple[float, ...]) -> tuple[float, ...]:
     """Wrap or saturate parameters that are out of the range of their type."""
+    from dala.gpu.compute.engines.cpu.llvm.unroll import wrap
+
     found: list[float] = []
     for t, p in zip(types, params, strict=True):
         if t == "f32":

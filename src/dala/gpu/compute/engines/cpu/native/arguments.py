@@ -1,7 +1,7 @@
 """Packing of native arguments into the job block that compiled code reads.
 
-A block starts with the words of :mod:`dala.gpu.compute.engines.cpu.llvm.tiles`, then the address of
-the fault report, then the arguments: an array as two words (address, length), a number as one.
+After the head (``cpu/job.py``) come the addresses of the result and of the fault report, then the
+arguments: an array as two words (address, length), a number as one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dala.errors import DtypeMismatch, ParameterError
+from dala.gpu.compute.engines.cpu.job import HEAD_BYTES, WORD_FORMATS
 from dala.gpu.compute.engines.cpu.memory import Memory, address_of
 from dala.gpu.compute.engines.cpu.native.types import ParamType, Type
 from dala.typing import NDArray
@@ -25,13 +26,6 @@ Argument: TypeAlias = "NDArray | Memory | tuple[int, int] | bool | int | float |
 #: A result as Python numbers: one, a tuple of them, or None. The compiled function decides which.
 NativeResult: TypeAlias = Any
 
-#: Bytes of a block before the result's address, the fault report's address and the arguments.
-HEAD_BYTES: Final = 72
-
-_PACK: Final = {
-    "bool": "?7x", "u8": "B7x", "i8": "b7x", "u16": "H6x", "i16": "h6x", "u32": "I4x",
-    "i32": "i4x", "u64": "Q", "i64": "q", "f32": "f4x", "f64": "d",
-}  # fmt: skip
 _DTYPES: Final = {
     name: np.dtype(code)
     for name, code in {
@@ -135,10 +129,10 @@ def result_words(result: Type | tuple[Type, ...]) -> int:
 def unpack_result(result: Type | tuple[Type, ...], data: bytes) -> NativeResult:
     """Return a result as Python numbers: one, or a tuple of them."""
     if isinstance(result, tuple):
-        return struct.unpack("=" + "".join(_PACK[t.name] for t in result), data)
-    return struct.unpack("=" + _PACK[result.name], data)[0]
+        return struct.unpack("=" + "".join(WORD_FORMATS[t.name] for t in result), data)
+    return struct.unpack("=" + WORD_FORMATS[result.name], data)[0]
 
 
 def _format(params: Sequence[Param]) -> str:
     """Return the struct format of parameters."""
-    return "".join("Qq" if isinstance(k, tuple) else _PACK[k.name] for _, k in params)
+    return "".join("Qq" if isinstance(k, tuple) else WORD_FORMATS[k.name] for _, k in params)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.errors import DeviceError, ParameterError
 from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
+from dala.gpu.compute.engines.cpu.job import AllFunction, BriefFunction, job_head
 from dala.gpu.compute.engines.cpu.native.arguments import (
     Argument,
     Arguments,
@@ -31,9 +31,6 @@ if TYPE_CHECKING:  # the emitter is imported only if the cache has no code
     from dala.gpu.compute.engines.cpu.native.emit import EmittedModule
 
 _Entry: TypeAlias = Callable[..., None]
-_Call: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
-#: Keeps the GIL: for calls too short to be worth releasing it.
-_CallWithGil: Final = ctypes.PYFUNCTYPE(None, ctypes.c_char_p)
 _Body: Final = ctypes.CFUNCTYPE(
     None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
 )
@@ -83,7 +80,7 @@ class Native:
                 store_code(key, compiler, self._emitted, exports)
         else:
             self.code = cached.code
-        self._call = self._entry(_Call, "all")
+        self._call = self._entry(AllFunction, "all")
         if self.shared:
             self._body = self._entry(_Body, "body")
         given = self.kinds[:-2] if self.shared else self.kinds
@@ -135,7 +132,7 @@ class Native:
         arguments = Arguments(self.name, self._given, fixed)
         if self.shared:
             return lambda *args: self._run_part(arguments, args)
-        call = self._entry(_CallWithGil, "all") if keep_gil else self._call
+        call = self._entry(BriefFunction, "all") if keep_gil else self._call
         return self._prepared(arguments, _HEAD, call)
 
     def parallel(
@@ -164,7 +161,7 @@ class Native:
                 f"got {total} and {chunk}.",
                 call=self.name,
             )
-        head = struct.pack("=9q", 0, total, chunk, 0, 0, self.code.addresses["body"], 0, 0, 0)
+        head = job_head(total, chunk, self.code.addresses["body"])
         call: Callable[[bytes], object] = self._call
         crew = threads or pool()
         helpers = min(crew.threads, -(-total // chunk)) - 1
@@ -223,7 +220,7 @@ class Native:
 
 
 #: The head of a block that runs on one thread.
-_HEAD: Final = struct.pack("=9q", 0, 0, 1, 0, 0, 0, 0, 0, 0)
+_HEAD: Final = job_head(0, 1, 0)
 _Fault: Final = ctypes.c_int64 * 5
 
 
