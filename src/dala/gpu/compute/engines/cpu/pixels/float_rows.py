@@ -112,6 +112,8 @@ def sum_gray(
 
 
 # premultiplied --------------------------------------------------------------------------------
+# Sums down have a loop of their own: with one loop for both cases, resizing RGBA8 to a quarter by
+# Lanczos takes 1.7 times as long, and f32 to a fifth by area 1.2 times.
 @native(inline=False, fast=True)
 def sum_down_premultiplied(
     source: Array[u8], line: Array[f32], rows: Array[f32], pitch: i64, count: i64, taps: i64
@@ -149,15 +151,12 @@ def premultiplied_row(
         store(line, length + 4 * beyond, splat(f32(0), 4))
     if taps_x == 2:
         for k in hinted(range(count), scalar=True):
-            both = load(line, first[k], 8)
-            p, q = shuffle(both, both, (0, 1, 2, 3)), shuffle(both, both, (4, 5, 6, 7))
-            store(sums, 4 * k, p * weights[2 * k] + q * weights[2 * k + 1])
+            pixel = sum_pixel(line, i64(first[k]), weights[2 * k :], channels=4, taps=2)
+            store(sums, 4 * k, pixel)
     else:
         for k in hinted(range(count), scalar=True):
-            total = splat(f32(0), 4)
-            for j in hinted(range(taps_x), scalar=True):
-                total += load(line, i64(first[k]) + 4 * j, 4) * weights[k * taps_x + j]
-            store(sums, 4 * k, total)
+            each = weights[k * taps_x : (k + 1) * taps_x]
+            store(sums, 4 * k, sum_pixel(line, i64(first[k]), each, channels=4, taps=0))
 
 
 @native
