@@ -81,6 +81,13 @@ def default_threads(codec: str) -> int:
     return min((os.cpu_count() or 1) * 3 // 2, MAX_THREADS) if codec == "libx264" else 0
 
 
+def size_options(codec: str, size: tuple[int, int]) -> dict[str, str]:
+    """Return the options that an encoder needs for a size of pictures."""
+    if codec == "ffv1" and min(size) < 16:
+        return {"level": "1"}  # later versions of the format divide pictures into slices
+    return {}
+
+
 class Encoder:
     """A thread that encodes the frames of a queue into a temporary file, renamed when complete."""
 
@@ -93,6 +100,7 @@ class Encoder:
         rate: Fraction | None,
         time_base: Fraction,
         size: tuple[int, int],
+        pixel_format: str,
         colors: color.ColorInfo,
         threads: int,
         audio: AudioPassthrough | None,
@@ -127,10 +135,12 @@ class Encoder:
                 "names the container (.mp4, .mkv, .webm, .mov), and the folder must be writable."
             ) from error
         try:
-            self._stream = self._output.add_stream(codec, rate=rate or 30, options=options)
+            self._stream = self._output.add_stream(
+                codec, rate=rate or 30, options={**size_options(codec, size), **options}
+            )
             context = self._stream.codec_context
             context.width, context.height = size
-            context.pix_fmt = "yuv420p"
+            context.pix_fmt = pixel_format
             context.time_base = time_base
             if aspect is not None:
                 context.sample_aspect_ratio = aspect

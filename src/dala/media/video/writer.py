@@ -17,12 +17,15 @@ from dala.media.frame import Frame, check_pixels
 from dala.media.video import color
 from dala.media.video.encode import Encoder, default_codec, find_encoder
 from dala.media.video.passthrough import AudioPassthrough
+from dala.media.video.planes import i420_planes, picture_of
 from dala.media.video.reader import Reader, check_choice, check_count
 from dala.media.video.source import pyav, source_of
 from dala.resources import Closing
 from dala.typing import ImageLike, PathLike
 
 _CALL = "video.write"
+#: FFmpeg's name of the layout that frames are encoded in.
+_PIXEL_FORMAT = "yuv420p"
 
 
 class _Resources:
@@ -167,11 +170,10 @@ class Writer(Closing):
         if self._matrix is None:
             self._matrix = given.matrix
         made = given.to("i420", matrix=self._matrix, range=self._range)
-        av = pyav()
+        pixels = made.numpy()
         if made.pixels is given.pixels and copy:  # the caller may change it
-            picture = av.VideoFrame.from_ndarray(made.numpy(), "yuv420p")
-        else:
-            picture = av.VideoFrame.from_numpy_buffer(made.numpy(), "yuv420p")
+            pixels = pixels.copy()
+        picture = picture_of(i420_planes(pixels), _PIXEL_FORMAT)
         try:
             encoder = self._resources.encoder or self._start(given, size)
             stamp = max(round(time / self._base), self._stamp + 1)
@@ -224,6 +226,7 @@ class Writer(Closing):
             rate=self.fps,
             time_base=self._base,
             size=size,
+            pixel_format=_PIXEL_FORMAT,
             colors=colors,
             threads=self._threads,
             audio=audio,
