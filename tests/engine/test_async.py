@@ -654,7 +654,7 @@ def test_dropped_stream_finishes_its_commands(engine_id):
 
 def test_old_ids_are_unknown(engine_id, monkeypatch):
     monkeypatch.setattr(commands, "_ended", {})
-    monkeypatch.setattr(commands, "REMEMBERED", 3)
+    monkeypatch.setattr(commands, "ENDED_KEPT", 3)
     with Stream(workers=1) as stream:
         made = [stream.submit({"op": "barrier"}) for _ in range(5)]
     assert [poll(m) for m in made] == ["completed"] * 5

@@ -118,7 +118,7 @@ def test_refused_set_params_keeps_the_old_values():
 
 
 REFUSED = {
-    "n: Within[int, 0]": "Within takes a type, the least and the largest value",
+    "n: Within[int, 0]": "Within takes a type, a minimum and a maximum",
     "n: Within[int, 0, 1, 2]": "Within takes a type",
     "n: Within": "'Within' is not a type of parameter",
     "n: Within[int, 'a', 2]": "\"'a'\" is not a bound of a range",

@@ -777,7 +777,7 @@ def hue(
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
-    """Rotate colors around the gray axis and keep their luma."""
+    """Rotate the hue and keep the luma."""
 
 @overload
 def hue(
@@ -1062,7 +1062,7 @@ def preprocess(
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
-    """Convert a picture to the f32 input tensor of a model: resized, normalized, laid out."""
+    """Convert a picture to the f32 input tensor of a model."""
 
 @overload
 def preprocess(

@@ -1,4 +1,4 @@
-"""Buffers, and kernels that run over them, on any device.
+"""Buffers and kernels for any device.
 
 >>> from dala.gpu.compute import buffer, buffer_zeros, run_kernel, read_list
 >>> a, b = buffer([1.0, 2.0, 3.0], device="cpu"), buffer([4.0, 5.0, 6.0], device="cpu")

@@ -29,7 +29,7 @@ class Buffer(Closing):
     """An array in the memory of a device. Make one with :func:`dala.gpu.compute.buffer`.
 
     A buffer is freed by ``free()``, ``close()``, at the end of a ``with`` block, or when it is
-    garbage collected. Any other use after that raises FreedError. On the cpu and reference devices
+    garbage collected. Using a freed buffer raises FreedError. On the cpu and reference devices
     ``np.asarray(b)``, ``read_binary`` and DLPack share the buffer's memory; on others they copy.
 
     >>> from dala.gpu.compute import buffer
@@ -67,16 +67,16 @@ class Buffer(Closing):
         self.dtype = dtype
         self.nbytes = storage.nbytes
         self.readonly = readonly
-        #: True for a buffer between stages of a pipeline, which a fused pass need not write.
+        #: True for an intermediate of a pipeline, which a fused pass need not write.
         self.transient = transient
         self._storage: Storage | None = storage
-        #: The key of cached plans; None once freed, so that no plan is found.
+        #: Key into the cached plans; None after freeing, so that no plan is found.
         self._key: _PlanKey | None = (engine, dtype, shape, storage.foreign)
         resources.track("buffer", engine.id, storage.nbytes)
 
     @property
     def device(self) -> str:
-        """Id of the buffer's device, such as "cpu" or "webgpu:0"."""
+        """The id of the buffer's device, such as "cpu" or "webgpu:0"."""
         return self.engine.id
 
     @property
@@ -91,12 +91,12 @@ class Buffer(Closing):
 
     @property
     def freed(self) -> bool:
-        """True once the buffer was freed."""
+        """True if the buffer was freed."""
         return self._storage is None
 
     @property
     def ref(self) -> Buffer:
-        """The buffer itself, as ``inputs=[a.ref]`` in code from other languages."""
+        """The buffer itself, for code ported from Dala in other languages (``inputs=[a.ref]``)."""
         return self
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ class Buffer(Closing):
         return f"<Buffer {self.dtype} {self.shape} on {self.engine.id}{state}>"
 
     def storage(self, call: str, argument: str | None = None) -> Storage:
-        """Return the buffer's memory; raise FreedError, naming the call, once it was freed."""
+        """Return the buffer's memory, or raise a FreedError that names the call."""
         if self._storage is None:
             what = f"buffer {self.dtype} {self.shape}"
             what = f"{argument} ({what})" if argument else f"the {what}"
@@ -122,7 +122,7 @@ class Buffer(Closing):
 
     # reading ----------------------------------------------------------------------------------
     def read_binary(self) -> memoryview:
-        """Return the bytes, little-endian: the buffer's own memory if shared, else a copy."""
+        """Return the bytes, little-endian: a view of the memory if it is shared, else a copy."""
         storage = self.storage("read_binary")
         view = self.engine.host_view(storage)
         return self.engine.download(storage) if view is None else view
@@ -137,19 +137,19 @@ class Buffer(Closing):
         return elements
 
     def read_async(self) -> Future[bytes]:
-        """Start to read the bytes; return a future to wait for or to await."""
+        """Start reading the bytes and return a future, which can be awaited."""
         storage = self.storage("read_async")
         return Future(self.engine.download_async(storage), bytes)
 
     def numpy(self) -> NDArray:
-        """Return a NumPy array: over the buffer's own memory if shared, else a copy."""
+        """Return a NumPy array: a view of the buffer's memory if it is shared, else a copy."""
         array = np.frombuffer(self.read_binary(), NUMPY[self.dtype]).reshape(self.shape)
         if self.readonly:
             array.flags.writeable = False
         return array
 
     def to_array(self, shape: ShapeLike | None = None, dtype: DtypeLike | None = None) -> NDArray:
-        """Return a NumPy array, reshaped or converted to a dtype if given."""
+        """Return a NumPy array, reshaped and converted if a shape or dtype is given."""
         array = self.numpy()
         if shape is not None:
             wanted = checked_shape(shape, "to_array")
@@ -170,7 +170,7 @@ class Buffer(Closing):
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    # The options are those of the consumer's DLPack version; NumPy checks them.
+    # Options depend on the consumer's DLPack version; NumPy checks them.
     def __dlpack__(self, **options: Any) -> CapsuleType:
         return self.numpy().__dlpack__(**options)
 
@@ -182,7 +182,7 @@ class Buffer(Closing):
 
     # writing ----------------------------------------------------------------------------------
     def write(self, data: ArrayLike) -> None:
-        """Replace the contents with as many elements as the buffer has."""
+        """Replace the contents. ``data`` must have as many elements as the buffer."""
         storage = self.storage("write")
         self.check_writable("write")
         array = to_dtype(as_array(data, "write"), self.dtype, "write")
@@ -192,14 +192,14 @@ class Buffer(Closing):
         self.engine.upload(storage, array.reshape(-1).view(np.uint8).data)
 
     def check_writable(self, call: str) -> None:
-        """Raise ReadOnlyError for a buffer over read-only memory."""
+        """Raise ReadOnlyError if the buffer wraps read-only memory."""
         if self.readonly:
             raise ReadOnlyError(
                 f"{call}: the buffer shares read-only memory. Copy it first: buffer(np.array(x))."
             )
 
     def to(self, device: str) -> Buffer:
-        """Return a copy on another device, or the buffer itself if it is there."""
+        """Return a copy on another device, or the buffer itself if it is already there."""
         engine = auto.get(device)
         storage = self.storage("to")
         if engine is self.engine:
@@ -221,21 +221,21 @@ class Buffer(Closing):
             self.engine.release(storage)
 
     def close(self) -> None:
-        """Free the memory, as :meth:`free`."""
+        """Free the memory, like :meth:`free`."""
         self.free()
 
     def __del__(self) -> None:
-        # __init__ may have failed, and at exit modules may be gone.
-        try:  # noqa: SIM105 - twice as fast as suppress(), and every buffer gets here
+        # __init__ may have failed, or the interpreter may be exiting.
+        try:  # noqa: SIM105 - twice as fast as suppress(), and every buffer runs this
             self.free()
         except Exception:
             pass
 
 
 class BorrowedBuffer(Buffer):
-    """A read-only buffer over the memory of another one, which it keeps alive but does not own.
+    """A read-only view of another buffer, which it keeps alive.
 
-    It is not counted in ``dala.diagnostics()``: its owner is.
+    ``dala.diagnostics()`` counts only the owner of the memory.
     """
 
     __slots__ = ("_owner",)
@@ -247,7 +247,7 @@ class BorrowedBuffer(Buffer):
         self._owner: Buffer | None = owner
 
     def free(self) -> None:
-        """Release the owner. Freeing twice has no effect."""
+        """Drop the reference to the owner. Freeing twice is allowed."""
         self._storage, self._key, self._owner = None, None, None
 
     def __del__(self) -> None:
@@ -255,7 +255,7 @@ class BorrowedBuffer(Buffer):
 
 
 def span(engine: Engine, storage: Storage) -> tuple[int, int] | None:
-    """Return the addresses where host memory begins and ends; None for device memory."""
+    """Return the start and end address of host memory, or None for device memory."""
     handle = storage.handle
     if type(handle) is Memory:
         return handle.address, handle.address + storage.nbytes
@@ -267,10 +267,10 @@ def span(engine: Engine, storage: Storage) -> tuple[int, int] | None:
 
 
 def overlap(a: Buffer, b: Buffer) -> bool:
-    """Return True if two buffers share memory: one storage, or overlapping host memory."""
+    """Return True if two buffers share memory."""
     one, other = a._storage, b._storage
     if one is None or other is None:
-        return False  # a freed buffer raises where it is used
+        return False  # using the freed buffer raises later
     if one is other:
         return True
     if not (one.foreign or other.foreign) or not (a.nbytes and b.nbytes):
@@ -280,7 +280,7 @@ def overlap(a: Buffer, b: Buffer) -> bool:
 
 
 def check_dtype(engine: Engine, dtype: str, call: str) -> None:
-    """Raise UnsupportedDtype for a dtype that the device does not support."""
+    """Raise UnsupportedDtype if the device does not support a dtype."""
     if dtype not in engine.dtypes:
         instead = "f32" if dtype == "f64" else "s32"
         raise UnsupportedDtype(
@@ -296,7 +296,7 @@ _host_bytes: int | None = None
 
 
 def _host_limit() -> int:
-    """Return the machine's memory in bytes, the limit of buffers in host memory."""
+    """Return the size of the machine's memory in bytes."""
     global _host_bytes
     if _host_bytes is None:
         try:
@@ -309,7 +309,7 @@ def _host_limit() -> int:
 def allocate(
     engine: Engine, shape: tuple[int, ...], dtype: str, *, zero: bool, call: str
 ) -> Buffer:
-    """Return a new buffer on an engine; raise BufferTooLarge, naming the limit."""
+    """Allocate a buffer on an engine, or raise a BufferTooLarge that names the limit."""
     nbytes = math.prod(shape) * ITEMSIZE[dtype]
     limit, what = engine.max_buffer_bytes, "allows buffers of"
     if limit is None:

@@ -1,4 +1,4 @@
-"""Generated code of a kernel, for reading: ``kernel.source("wgsl")`` and the like."""
+"""Generate readable code for a kernel: ``kernel.source("wgsl")``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dala.gpu.compute.call.geometry import program_for
 from dala.gpu.compute.dtypes import dtype_name
 from dala.gpu.compute.lang.declaration import KernelDecl
 
-#: Height and width of the buffers that code is generated for.
+#: Height and width of the example buffers.
 _SIDE = 64
 
 
@@ -21,7 +21,7 @@ class _Shape:
 
 
 def generate(decl: KernelDecl, target: str, dtype: str | None) -> str:
-    """Return a kernel as "python", "ir", "llvm" or "wgsl", for typical buffers."""
+    """Return a kernel as "python", "ir", "llvm" or "wgsl" code, for example buffers."""
     if target == "python":
         return decl.source.text
     if target not in ("ir", "llvm", "wgsl"):
@@ -54,7 +54,7 @@ def generate(decl: KernelDecl, target: str, dtype: str | None) -> str:
 
 
 def _rank(decl: KernelDecl, name: str) -> int:
-    """Return the number of indexes that the body reads an array with."""
+    """Return the number of indices in the kernel's reads of an array."""
     for node in ast.walk(decl.function):
         if (
             isinstance(node, ast.Subscript)

@@ -1,7 +1,8 @@
-"""Compositing on any device: pictures in its memory, drawn onto a buffer in one call.
+"""Compositing on any device: draw many pictures onto a buffer in one call.
 
-Scenes use it. ``Compositor.picture`` uploads a picture, ``Compositor.compose`` draws an array of
-``DRAW`` records (:mod:`dala.gpu.compute.engines.compositing` documents the fields) back to front.
+``Compositor.picture`` uploads a picture. ``Compositor.compose`` draws an array of ``DRAW`` records
+back to front; :mod:`dala.gpu.compute.engines.compositing` documents their fields. Scenes are
+rendered this way.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ __all__ = [
 
 
 _U8: Final = np.dtype(np.uint8)
-#: For engines that have nothing to gather.
+#: For engines that do not batch submissions.
 _NO_BATCH: Final = nullcontext()
 
 
 class Picture(Closing):
-    """A picture of a compositor. ``number`` identifies it in the field "picture" of draws."""
+    """A picture of a compositor. Draws refer to its ``number`` in their field "picture"."""
 
     __slots__ = (
         "__weakref__",
@@ -69,7 +70,7 @@ class Picture(Closing):
         #: True for pictures without alpha.
         self.opaque = False
         self._kept: NDArray | Buffer | None = None
-        #: The shape of its array, for color arrays; None for other sources.
+        #: The shape of the last array if it had color channels; None for other sources.
         self._like: tuple[int, ...] | None = None
         self._closed = False
         composer = compositor.composer
@@ -82,14 +83,13 @@ class Picture(Closing):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its pixels in RGBA."""
+        """The size of its pixels as RGBA, in bytes."""
         return self.width * self.height * 4
 
     def update(self, source: NDArray | Buffer) -> None:
-        """Replace its pixels with an array or buffer of the same size, u8.
+        """Replace the pixels with a u8 array or buffer of the same size.
 
-        Where the device can read the source, it is not copied: do not change it until the next
-        update.
+        A source that the device can read is not copied. Do not change it until the next update.
         """
         if self._closed:
             raise FreedError("Picture.update: the picture was closed. Make a new one.")
@@ -124,9 +124,9 @@ class Picture(Closing):
         self.opaque = channels != 4
 
     def update_fast(self, source: NDArray | Buffer) -> bool:
-        """Replace its pixels with an array like the last one, as for frames of a video.
+        """Replace the pixels with an array of the same layout as the last, such as a video frame.
 
-        Return False, and do nothing, for any other source.
+        For any other source, do nothing and return False.
         """
         like = self._like
         if like is None or type(source) is not np.ndarray or source.shape != like:
@@ -148,7 +148,7 @@ class Picture(Closing):
 
 
 class Compositor(Closing):
-    """Holds pictures on a device and draws them onto buffers. Not thread-safe.
+    """Draws pictures onto buffers of a device. Not thread-safe.
 
     >>> import numpy as np
     >>> from dala.gpu.compute import buffer_zeros
@@ -166,16 +166,16 @@ class Compositor(Closing):
 
     @property
     def device(self) -> str:
-        """Id of the device."""
+        """The id of the device."""
         return self.engine.id
 
     @property
     def nbytes(self) -> int:
-        """Bytes held on the device, without the sources of pictures."""
+        """Bytes allocated on the device, not counting the pictures' sources."""
         return self.composer.nbytes
 
     def picture(self, source: NDArray | Buffer) -> Picture:
-        """Return a picture of an array or buffer, (height, width[, 3 or 4]) of u8."""
+        """Create a picture from a u8 array or buffer of shape (height, width[, 3 or 4])."""
         shape = tuple(getattr(source, "shape", ()))
         if len(shape) not in (2, 3) or 0 in shape:
             raise ShapeError.invalid(
@@ -197,13 +197,13 @@ class Compositor(Closing):
         *,
         background: tuple[int, int, int, int] | None = None,
     ) -> None:
-        """Draw onto the target, back to front, inside the rectangles.
+        """Draw onto the target, back to front, clipped to the rectangles.
 
         Args:
             target: (height, width, 4) of u8 on this device.
-            draws: records of ``DRAW``.
+            draws: an array of ``DRAW`` records.
             rects: (left, top, right, bottom) each; they must not overlap. None draws everywhere.
-            background: the color that the rectangles are filled with first; None keeps the pixels.
+            background: a color to fill the rectangles with first; None keeps the pixels.
         """
         if target.engine is not self.engine:
             raise DeviceMismatch.invalid(
@@ -223,13 +223,13 @@ class Compositor(Closing):
             rects = [(0, 0, width, height)]
         for x0, y0, x1, y1 in rects:
             if x0 < 0 or y0 < 0 or x1 > width or y1 > height or x0 >= x1 or y0 >= y1:
-                rects = _inside(rects, width, height)
+                rects = _clip(rects, width, height)
                 break
         storage = target.storage("Compositor.compose")
         self.composer.compose(storage, width, height, draws, rects, background)
 
     def batched(self) -> AbstractContextManager[None]:
-        """Return a context manager: work begun inside is submitted to the device together."""
+        """Return a context manager that submits the work started inside it together."""
         return self.engine.batched() if self._batches else _NO_BATCH
 
     def close(self) -> None:
@@ -237,8 +237,8 @@ class Compositor(Closing):
         self.composer.close()
 
 
-def _inside(rects: Sequence[Rect], width: int, height: int) -> list[Rect]:
-    """Return the parts of rectangles inside a picture."""
+def _clip(rects: Sequence[Rect], width: int, height: int) -> list[Rect]:
+    """Clip rectangles to a picture; drop those outside."""
     cut = [(max(x0, 0), max(y0, 0), min(x1, width), min(y1, height)) for x0, y0, x1, y1 in rects]
     return [r for r in cut if r[0] < r[2] and r[1] < r[3]]
 

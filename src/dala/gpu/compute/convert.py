@@ -27,7 +27,7 @@ ArrayLike: TypeAlias = "npt.ArrayLike | PillowImage | Buffer"
 
 MAX_RANK: Final = 16
 
-#: Pillow modes whose numbers are used unchanged.
+#: Pillow modes that need no conversion.
 _PLAIN_MODES: Final = frozenset({"L", "RGB", "RGBA", "I", "F"})
 #: Conversions of other modes; those not listed become RGB (see ``_from_pillow``).
 _MODES: Final = {"1": "L", "LA": "RGBA", "La": "RGBA", "PA": "RGBA", "RGBa": "RGBA"}
@@ -67,7 +67,7 @@ def count_of(shape: tuple[int, ...]) -> int:
 
 
 def as_array(data: ArrayLike, call: str) -> NDArray:
-    """Return data as a NumPy array, without a copy if it is one."""
+    """Convert data to a NumPy array; arrays are not copied."""
     if isinstance(data, np.ndarray):
         return data
     if isinstance(data, str):
@@ -82,7 +82,7 @@ def as_array(data: ArrayLike, call: str) -> NDArray:
     try:
         array = np.array(data)
         if array.dtype == np.float64 and array.size and np.abs(array).max() >= 2.0**63:
-            array = np.array(data, dtype=object)  # ints this large lost digits as floats
+            array = np.array(data, dtype=object)  # as floats, large ints would lose digits
         return array
     except (ValueError, TypeError) as error:
         raise ShapeError(
@@ -94,7 +94,7 @@ def as_array(data: ArrayLike, call: str) -> NDArray:
 
 
 def _foreign(data: object, call: str) -> NDArray:
-    """Return an object of another library (a tensor, a scalar, a view) as an array."""
+    """Convert an object of another library (a tensor, a scalar, a view) to an array."""
     try:
         return np.asarray(data)
     except DalaError:
@@ -107,7 +107,7 @@ def _foreign(data: object, call: str) -> NDArray:
 
 
 def _from_pillow(image: PillowImage, call: str) -> NDArray:
-    """Return a Pillow image as an array: gray, RGB or RGBA, or numbers for modes I and F.
+    """Convert a Pillow image to an array: gray, RGB or RGBA, or numbers for modes I and F.
 
     Palettes and other color spaces are converted.
     """
@@ -130,9 +130,10 @@ def _from_pillow(image: PillowImage, call: str) -> NDArray:
 
 
 def to_dtype(array: NDArray, dtype: str, call: str) -> NDArray:
-    """Return an array in a dtype, C-contiguous; raise if the conversion would change values.
+    """Convert an array to a C-contiguous one of a dtype; raise if values would change.
 
-    Floats may be rounded to a narrower float. Integers never wrap, fractions are never truncated.
+    Only rounding to a narrower float is allowed. Integers never wrap, fractions are never
+    truncated.
     """
     target = NUMPY[dtype]
     if array.dtype == target:
@@ -156,7 +157,7 @@ def to_dtype(array: NDArray, dtype: str, call: str) -> NDArray:
 
 
 def _from_objects(array: NDArray, dtype: str, call: str) -> NDArray:
-    """Convert an array of Python ints beyond 64 bits; raise for the first that does not fit."""
+    """Convert an array of Python ints of any size; raise if one does not fit."""
     info = np.iinfo(NUMPY[dtype]) if NUMPY[dtype].kind != "f" else None
     for value in array.flat:
         if not isinstance(value, bool | int | float | np.number):

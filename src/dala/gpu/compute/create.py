@@ -1,4 +1,4 @@
-"""Functions that make buffers: from numbers, bytes, arrays and tensors of other libraries."""
+"""Create buffers from numbers, bytes, arrays and tensors of other libraries."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def buffer(
     *,
     device: str | None = None,
 ) -> Buffer:
-    """Return a buffer with a copy of some numbers.
+    """Create a buffer from numbers, which are copied.
 
     Args:
         data: a list (nested or flat), a NumPy array, bytes, a Pillow image, or any object with the
             buffer protocol.
-        shape: the shape; the default is the data's. The number of elements must match.
-        dtype: "f32", "f64", "s32", "s64", "u32" or "u8"; NumPy names work too.
+        shape: the shape; the data's own by default. The number of elements must match.
+        dtype: "f32", "f64", "s32", "s64", "u32" or "u8", or a NumPy name.
         device: the device; the default is the current one.
 
     Raises:
@@ -97,14 +97,14 @@ def buffer_zeros(
     device: str | None = None,
     transient: bool = False,
 ) -> Buffer:
-    """Return a buffer of zeros.
+    """Create a buffer of zeros.
 
     Args:
         shape: the shape.
         dtype: the dtype.
         device: the device; the default is the current one.
-        transient: True for a buffer between stages of a pipeline; its contents are undefined after
-            a run.
+        transient: True for an intermediate of a pipeline, whose contents are undefined after a
+            run.
 
     >>> buffer_zeros((2, 3), "u8", device="cpu").read()
     b'\\x00\\x00\\x00\\x00\\x00\\x00'
@@ -121,7 +121,7 @@ def buffer_zeros(
 def buffer_from_binary(
     data: BytesLike, shape: ShapeLike, dtype: DtypeLike = "u8", *, device: str | None = None
 ) -> Buffer:
-    """Return a buffer from raw little-endian bytes; their number must match the shape.
+    """Create a buffer from raw little-endian bytes. Their number must match the shape and dtype.
 
     >>> buffer_from_binary(b"\\x01\\x00\\x00\\x00", (1,), "s32", device="cpu").read_list()
     [1]
@@ -143,11 +143,11 @@ def buffer_from_binary(
 
 
 def from_array(array: ArrayLike, *, device: str | None = None) -> Buffer:
-    """Return a buffer with a copy of an array, in the array's dtype (one of the six).
+    """Create a buffer from an array, which is copied and keeps its dtype.
 
-    A Pillow image of mode L, RGB or RGBA becomes (height, width[, channels]) of u8, mode I s32,
-    mode F f32. Mode 1 becomes gray of 0 and 255, I;16 becomes s32. Palettes and other color spaces
-    become RGB, or RGBA if they have transparency.
+    Pillow images of mode L, RGB and RGBA become (height, width[, channels]) of u8. Modes I and I;16
+    become s32, mode F f32, and mode 1 gray of 0 and 255. Palettes and other color spaces become
+    RGB, or RGBA if they have transparency.
 
     >>> from_array(np.zeros((2, 2), np.uint8), device="cpu").dtype
     'u8'
@@ -162,7 +162,7 @@ def from_array(array: ArrayLike, *, device: str | None = None) -> Buffer:
 
 
 def to_array(b: Buffer, shape: ShapeLike | None = None, dtype: DtypeLike | None = None) -> NDArray:
-    """Return the buffer as a NumPy array, reshaped or converted to a dtype if given.
+    """Return the buffer as a NumPy array, reshaped and converted if a shape or dtype is given.
 
     On the cpu and reference devices the array shares the buffer's memory unless it is converted.
 
@@ -173,10 +173,10 @@ def to_array(b: Buffer, shape: ShapeLike | None = None, dtype: DtypeLike | None 
 
 
 def from_dlpack(x: SupportsDLPack, *, device: str | None = None) -> Buffer:
-    """Return a buffer over a tensor of another library (torch, JAX, CuPy, NumPy) through DLPack.
+    """Create a buffer from a tensor of another library (torch, JAX, CuPy, NumPy) through DLPack.
 
     On the cpu and reference devices contiguous host memory is shared, not copied. GPU tensors are
-    copied, and so is every tensor for a buffer on another device.
+    always copied, and so are tensors for other devices.
 
     >>> array = np.zeros(2, np.float32)
     >>> b = from_dlpack(array, device="cpu")
@@ -185,7 +185,7 @@ def from_dlpack(x: SupportsDLPack, *, device: str | None = None) -> Buffer:
     [7.0, 0.0]
     """
     if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype in _NAMES:
-        return _shared(x, _NAMES[x.dtype], device)  # the same as through DLPack
+        return _shared(x, _NAMES[x.dtype], device)  # faster than DLPack, with the same result
     try:
         array = np.from_dlpack(x)
     except DalaError:
@@ -203,7 +203,7 @@ def from_dlpack(x: SupportsDLPack, *, device: str | None = None) -> Buffer:
 
 
 def _shared(array: NDArray, name: str, device: str | None) -> Buffer:
-    """Return a buffer over the array's memory if the device can use it, else a copy."""
+    """Return a buffer that shares the array's memory if the device can use it, else a copy."""
     engine = _engine(device)
     if name not in engine.dtypes:
         check_dtype(engine, name, "from_dlpack")

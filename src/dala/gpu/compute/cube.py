@@ -1,8 +1,8 @@
 """Color lookup tables and .cube files.
 
 A file has ``LUT_3D_SIZE n`` (or ``LUT_1D_SIZE n``), optionally a title and the domain, then a line
-of three numbers per entry, red changing fastest. Files may be untrusted: a line that is not valid
-is refused with its number.
+of three numbers per entry, red changing fastest. Files may be untrusted: an invalid line raises an
+error with its line number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dala.errors import CubeError
 from dala.gpu.compute.buffer import Buffer
 from dala.typing import NDArray, PathLike
 
-#: Least and most entries along an axis, by the number of axes.
+#: Minimum and maximum number of entries along an axis, by the number of axes.
 SIZES: Final = {1: (2, 65536), 3: (2, 129)}
 
 #: The largest file: a table of 129 entries per axis has two million lines.
@@ -31,10 +31,10 @@ _Triple = tuple[float, float, float]
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _ROW: Final = re.compile(rf"\s*({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s*", re.ASCII)
 _NUMBERS: Final = re.compile(rf"\s*{_NUMBER}(?:\s+{_NUMBER})*\s*", re.ASCII)
-#: Numbers from here on round to infinity in f32.
+#: Numbers of this magnitude or more round to infinity in f32.
 _F32_END: Final = 3.4028235677973366e38
-#: The longest line; longer ones are not three numbers.
-_LONGEST: Final = 1000
+#: The maximum length of a line, in characters.
+_MAX_LINE: Final = 1000
 _ADVICE: Final = "The file may be truncated or damaged. Download it again."
 
 
@@ -195,11 +195,11 @@ def _decoded(data: bytes, name: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return data.decode("latin-1")  # old titles; other lines are refused below
+        return data.decode("latin-1")  # titles of old files; other lines must be ASCII
 
 
 class _Reader:
-    """Reads one file."""
+    """Parses one .cube file."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -217,13 +217,13 @@ class _Reader:
         rows: list[_Triple] = []
         wanted = 0
         for number, line in enumerate(re.split(r"\r\n|\n|\r", text), 1):
-            row = _ROW.fullmatch(line) if len(line) <= _LONGEST else None
+            row = _ROW.fullmatch(line) if len(line) <= _MAX_LINE else None
             if row is None:
                 stripped = line.strip()
                 if not stripped or stripped.startswith("#"):
                     continue
                 self.line = number
-                if rows or len(line) > _LONGEST:
+                if rows or len(line) > _MAX_LINE:
                     self.fail(f"{_shown(line)} is not three numbers")
                 self.keyword(stripped)
                 wanted = self.size**self.axes if self.axes else 0
@@ -235,7 +235,7 @@ class _Reader:
             if not (abs(a) < _F32_END and abs(b) < _F32_END and abs(c) < _F32_END):
                 self.fail(f"{_shown(line)} has a number that does not fit f32")
             rows.append((a, b, c))
-        return self.made(rows, wanted)
+        return self.finish(rows, wanted)
 
     def too_many(self, wanted: int) -> NoReturn:
         if not self.axes:
@@ -246,7 +246,7 @@ class _Reader:
         self.fail(f"more than the {wanted} lines of numbers of LUT_{self.axes}D_SIZE")
 
     def keyword(self, line: str) -> None:
-        word, _, rest = line.partition(" ") if "\t" not in line else _at_space(line)
+        word, _, rest = line.partition(" ") if "\t" not in line else _split_word(line)
         rest = rest.strip()
         if word in self.seen:
             self.fail(f"{word} is repeated")
@@ -258,7 +258,7 @@ class _Reader:
                 self.fail(f'the title {_shown(rest)} must be text in "quotation marks"')
             self.title = title
         elif word in ("LUT_1D_SIZE", "LUT_3D_SIZE"):
-            self.sized(word, rest)
+            self.set_size(word, rest)
         elif word in ("DOMAIN_MIN", "DOMAIN_MAX"):
             self.ranges[word] = self.numbers(word, rest, 3)
         elif word in ("LUT_1D_INPUT_RANGE", "LUT_3D_INPUT_RANGE"):
@@ -269,7 +269,7 @@ class _Reader:
                 "Known keywords: TITLE, LUT_1D_SIZE, LUT_3D_SIZE, DOMAIN_MIN, DOMAIN_MAX.",
             )
 
-    def sized(self, word: str, rest: str) -> None:
+    def set_size(self, word: str, rest: str) -> None:
         axes = int(word[4])
         if self.axes:
             self.fail(
@@ -289,7 +289,7 @@ class _Reader:
             self.fail(f"{word} must be {count} numbers, got {_shown(rest)}")
         return found
 
-    def made(self, rows: list[_Triple], wanted: int) -> Cube:
+    def finish(self, rows: list[_Triple], wanted: int) -> Cube:
         if not self.axes:
             self.fail(
                 "the file has no LUT_1D_SIZE or LUT_3D_SIZE", "Check that it is a .cube file."
@@ -310,7 +310,7 @@ class _Reader:
         low = _triple(*self.ranges.get("DOMAIN_MIN", (span[0],) * 3))
         high = _triple(*self.ranges.get("DOMAIN_MAX", (span[1],) * 3))
         if not all(map(_in_order, low, high)):
-            self.fail(f"the domain from {_spaced(low)} to {_spaced(high)} is empty or too wide")
+            self.fail(f"the domain from {_joined(low)} to {_joined(high)} is empty or too wide")
         return low, high
 
 
@@ -318,15 +318,15 @@ def _triple(a: float, b: float, c: float) -> _Triple:
     return a, b, c
 
 
-def _at_space(line: str) -> tuple[str, str, str]:
+def _split_word(line: str) -> tuple[str, str, str]:
     word, *rest = line.split(maxsplit=1)
     return word, " ", rest[0] if rest else ""
 
 
-def _spaced(numbers: Iterable[float]) -> str:
+def _joined(numbers: Iterable[float]) -> str:
     return " ".join(f"{n:g}" for n in numbers)
 
 
 def _shown(text: str) -> str:
-    """Return a part of a file for an error message, shortened."""
+    """Return text from a file for an error message, shortened."""
     return ascii(text if len(text) <= 60 else text[:57] + "...")

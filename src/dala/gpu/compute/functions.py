@@ -32,10 +32,10 @@ def run_kernel(
     output: Buffer,
     params: Params = NO_PARAMS,
 ) -> None:
-    """Run a kernel over some inputs into an output.
+    """Run a kernel on input buffers and write the result to an output buffer.
 
-    Everything is checked before anything is written. On a device with its own queue the call
-    returns when the work is enqueued; reading waits for it.
+    All arguments are checked before anything is written. On a device with its own queue the call
+    returns once the work is enqueued; reading the output waits for it.
 
     Args:
         kernel: a name from :func:`kernels`, or a kernel object.
@@ -58,7 +58,7 @@ async def run_kernel_async(
     output: Buffer,
     params: Params = NO_PARAMS,
 ) -> None:
-    """Run a kernel without blocking the event loop; return when the output is written.
+    """Run a kernel without blocking the event loop, and return once the output is written.
 
     >>> import asyncio
     >>> from dala.gpu.compute import buffer
@@ -85,17 +85,17 @@ def run_to_surface(
     surface: Surface,
     params: Params = NO_PARAMS,
 ) -> None:
-    """Run a kernel and put its output on a surface.
+    """Run a kernel and show its output on a surface.
 
-    The image replaces all pixels of the surface, in order with its other commands and regardless
-    of the clip. The output buffer may be written again at once.
+    The image replaces all pixels of the surface and ignores the clip. It is drawn in order with
+    other commands. The output buffer can be reused at once.
 
     Args:
         kernel: a name from :func:`kernels`, or a kernel object.
         inputs: the input buffers.
-        output: an image of the surface's size: (height, width, 4) u8, or f32 from 0 to 1. Images
-            with three channels, or with two axes (gray), are opaque.
-        surface: from ``dala.gpu.create_surface``.
+        output: an image of the surface's size: (height, width, 4) u8, or f32 from 0 to 1. Gray
+            (height, width) and RGB images are drawn opaque.
+        surface: a surface from ``dala.gpu.create_surface``.
         params: the kernel's parameters.
 
     Raises:
@@ -220,7 +220,7 @@ def softmax(a: Buffer, out: Buffer | None = None, axis: int = -1) -> Buffer:
 
 
 def matmul(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
-    """Return the matrix product of a and b, as ``np.matmul``, in ``out`` or in a new buffer.
+    """Return the matrix product of a and b, like ``np.matmul``, in ``out`` or in a new buffer.
 
     >>> from dala.gpu.compute import buffer, matmul
     >>> a, b = buffer([[1.0, 2.0]], device="cpu"), buffer([[3.0], [4.0]], device="cpu")
@@ -301,7 +301,7 @@ def read_list(b: Buffer) -> list[float]:
 
 
 def read_async(b: Buffer) -> Future[bytes]:
-    """Start to read the buffer's bytes; return a future to wait for or to await.
+    """Start reading the buffer's bytes and return a future, which can be awaited.
 
     >>> from dala.gpu.compute import buffer, read_async
     >>> read_async(buffer([1, 2], dtype="u8", device="cpu")).result()
@@ -311,7 +311,7 @@ def read_async(b: Buffer) -> Future[bytes]:
 
 
 def free(b: Buffer) -> None:
-    """Free a buffer's memory. Freeing twice is allowed; any other use after it raises.
+    """Free a buffer's memory. Freeing twice is allowed; using a freed buffer raises FreedError.
 
     >>> from dala.gpu.compute import buffer_zeros, free
     >>> b = buffer_zeros(2, device="cpu")

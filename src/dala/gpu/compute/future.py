@@ -1,4 +1,4 @@
-"""Futures: results to wait for or to await."""
+"""Futures: results that become available later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Future(Generic[T]):
-    """A result that is not available yet. ``result(timeout)`` waits, ``await future`` awaits it.
+    """A result that becomes available later. Call ``result(timeout)``, or ``await`` the future.
 
     >>> from dala.gpu.compute import buffer, read_async
     >>> future = read_async(buffer([1, 2], dtype="u8", device="cpu"))
@@ -27,15 +27,15 @@ class Future(Generic[T]):
         self._convert = convert
 
     def done(self) -> bool:
-        """Return True if ``result`` would not wait."""
+        """Return True if the result is available."""
         return self._source.done()
 
     def result(self, timeout: float | None = None) -> T:
-        """Return the value, or raise the error; TimeoutError after ``timeout`` seconds."""
+        """Wait and return the value, or raise the error; TimeoutError after ``timeout`` seconds."""
         return self._convert(self._source.result(timeout))
 
     def add_done_callback(self, function: Callable[[Future[T]], None]) -> None:
-        """Call ``function(self)`` when done, possibly on another thread."""
+        """Call ``function(self)`` when the result is available, possibly on another thread."""
         self._source.add_done_callback(lambda _: function(self))
 
     def __await__(self) -> Generator[object, None, T]:

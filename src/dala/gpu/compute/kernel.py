@@ -1,4 +1,4 @@
-"""Kernels of the language: declared once, run on every device, found by name."""
+"""Kernels written in the kernel language, and the registry of kernels by name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KernelFunction: TypeAlias = Callable[..., object]
 
 
 class Kernel(Runnable):
-    """A function of the kernel language: it runs at every position of an output, on any device.
+    """A function in the kernel language, which runs at every position of an output on any device.
 
     Make one with :func:`kernel` or :meth:`Kernel.register`. Run it by calling it, or with
     ``run_kernel``. ``kernel.source("wgsl")`` and ``kernel.source("llvm")`` return generated code.
@@ -83,7 +83,7 @@ class Kernel(Runnable):
     def bind(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params
     ) -> tuple[BoundCall, Values]:
-        """Check a call; return it ready to be compiled, and its parameter values."""
+        """Check a call; return it ready to compile, with its parameter values."""
         call = self._bind(inputs, output, number_kinds(self.decl, params))
         assert call.program is not None
         return call, pack(self.decl, call.program.params, params)
@@ -102,7 +102,7 @@ class Kernel(Runnable):
     def plan(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS
     ) -> ReadyCall:
-        """Check a call and compile it, or find its plan; nothing is run."""
+        """Check and compile a call, or find its cached plan. Runs nothing."""
         decl = self.decl
         if params and not isinstance(params, Mapping):
             check_params(self.name, params, ())
@@ -125,13 +125,13 @@ class Kernel(Runnable):
         for i in plan.distinct:
             if storages[i] is target:
                 check_alias(self.name, program, inputs, output)
-        if plan.shared:  # a plan does not depend on where foreign memory is
+        if plan.shared:  # plans do not depend on addresses
             output.check_writable(self.name)
             check_alias(self.name, program, inputs, output)
         return plan, storages, target, values  # type: ignore[return-value]
 
     def new_output(self, inputs: Sequence[Buffer], params: Params) -> Buffer:
-        """Return a new buffer of the inputs' broadcast shape and the dtype of the result."""
+        """Return a new buffer of the inputs' broadcast shape and the result's dtype."""
         buffers = [b for b in inputs if isinstance(b, Buffer)]
         if not buffers or len(buffers) != len(self.decl.args):
             raise ParameterError(
@@ -148,7 +148,7 @@ class Kernel(Runnable):
         try:
             shape = images[0].shape if images else np.broadcast_shapes(*(b.shape for b in buffers))
         except ValueError:
-            shape = buffers[0].shape  # running it names the input that does not fit
+            shape = buffers[0].shape  # the run raises and names the mismatched input
         program, _ = program_for(self.decl, buffers, shape, None, number_kinds(self.decl, params))
         return allocate(engine, shape, program.out.dtype, zero=False, call=self.name)
 
@@ -158,8 +158,8 @@ class Kernel(Runnable):
 
         Args:
             target: "python", "ir", "wgsl" or "llvm".
-            dtype: dtype of the buffers that code is generated for. The default is f32 for elements
-                and arrays, and u8 for images.
+            dtype: the dtype of the buffers in generated code; by default f32 for elements and
+                arrays, u8 for images.
         """
         from dala.gpu.compute.codegen import generate
 
@@ -173,11 +173,11 @@ class Kernel(Runnable):
         inputs: int | None = None,
         params: Sequence[str] | None = None,
     ) -> Kernel:
-        """Declare a kernel under a name, from text or from a function, and return it.
+        """Register a kernel under a name, from text or from a function, and return it.
 
         Args:
-            name: the name that ``run_kernel`` finds it by. A custom kernel of that name is
-                replaced; the name of a built-in kernel is refused.
+            name: the name to pass to ``run_kernel``. An existing custom kernel of that name is
+                replaced; names of built-in kernels are refused.
             source: a Python function, or the text of one. Text is parsed and never executed.
             inputs: the number of inputs; checked against the function if given.
             params: names of the parameters; checked against the function if given.
@@ -212,7 +212,7 @@ class Kernel(Runnable):
 
     @staticmethod
     def unregister(name: str) -> None:
-        """Remove a custom kernel. Unknown and built-in names are refused."""
+        """Remove a custom kernel. Unknown and built-in names raise an error."""
         _refuse_builtin(name)
         with _lock:
             gone = _custom.pop(name, None)
@@ -231,7 +231,7 @@ def kernel(*, name: str | None = None) -> Callable[[KernelFunction], Kernel]: ..
 def kernel(
     source: KernelFunction | str | None = None, *, name: str | None = None
 ) -> Kernel | Callable[[KernelFunction], Kernel]:
-    """Make a kernel from a Python function or its text, registered under the function's name.
+    """Create a kernel from a Python function or its text, and register it under its name.
 
     >>> from dala.gpu.compute import buffer
     >>> wave = kernel("def wave(x, *, amount=2.0): return x * amount + 1")
@@ -246,7 +246,7 @@ def kernel(
 
 
 def _name_in(text: str) -> str:
-    """Return the name of the last function in a text."""
+    """Return the name of the last function in source text."""
     import ast
 
     try:
@@ -282,7 +282,7 @@ def declare_function(
     inputs: int | None = None,
     params: Sequence[str] | None = None,
 ) -> KernelDecl:
-    """Return the declaration of a Python function; its module resolves free names."""
+    """Return the declaration of a Python function; free names are looked up in its module."""
     code = getattr(function, "__code__", None)
     cells = getattr(function, "__closure__", None) or ()
     closed = {}
@@ -306,7 +306,7 @@ def declare_function(
 
 
 def _registered(name: str) -> KernelDecl | None:
-    """Return the declaration of a registered kernel of the language, or None."""
+    """Return the declaration of a registered language kernel, or None."""
     found = find(name)
     return found.decl if isinstance(found, Kernel) else None
 
@@ -327,7 +327,7 @@ def builtins() -> Mapping[str, Runnable]:
 
 
 def find(name: str) -> Runnable | None:
-    """Return the kernel or operation of a name, or None."""
+    """Return the kernel or operation with a name, or None."""
     return _custom.get(name) or builtins().get(name)
 
 
@@ -338,7 +338,7 @@ def names() -> list[str]:
 
 
 def get(kernel: Runnable | str, call: str = "run_kernel") -> Runnable:
-    """Return the kernel of a name, or the kernel itself; raise UnknownKernel for other names."""
+    """Return the kernel with a name, or a kernel object itself; raise UnknownKernel otherwise."""
     if isinstance(kernel, str):  # first: an ABC's isinstance is slow
         found = find(kernel)
         if found is None:

@@ -1,8 +1,8 @@
-"""The names of the kernel language, to import so that editors and type checkers know them.
+"""Importable names of the kernel language, for editors and type checkers.
 
-Kernels need no import: the front end knows the names. Importing them changes nothing about a
-kernel; calling one outside a kernel raises. ``import *`` leaves out the functions that Python has
-itself (``abs len max min pow round``); import those by name where a vector is passed to them::
+Kernels run without these imports, and importing the names changes nothing about a kernel. Calling
+one outside a kernel raises an error. ``import *`` leaves out names that are Python builtins
+(``abs len max min pow round``); import them by name to pass vectors to them::
 
     from dala.gpu.compute.language import Pixel, clamp, kernel, rgba
 
@@ -74,7 +74,7 @@ def _function(name: str, doc: str) -> Callable[..., NoReturn]:
     return function
 
 
-#: Python's own types are casts in a kernel as they are.
+#: Python's own types, which kernels use as casts.
 _CASTS = ("bool", "float", "int")
 _FUNCTIONS = {
     name: _function(name, row.doc)
@@ -86,5 +86,5 @@ __all__ = sorted(
     name for name in (*_MARKERS, *CONSTANTS, *_FUNCTIONS) if not hasattr(builtins, name)
 )
 
-# ``language.pyi`` declares the types of these; a test checks it against the table.
+# ``language.pyi`` declares their types; a test compares the two.
 globals().update(CONSTANTS, **_FUNCTIONS)

@@ -1,9 +1,10 @@
-"""Operations: kernels that need engine code, because the language cannot express them well.
+"""Operations: kernels with hand-written engine code, for work that the language expresses badly.
 
-Users run them like any other kernel: by name, in pipelines, asynchronously. Each has a definition
-in NumPy, which the reference engine runs, and engine code under ``engines/cpu/ops`` and
-``engines/webgpu/ops``, or a kernel of the language that it is *lowered* to, or both. Lowered
-operations are fused with their neighbors in a pipeline; engine code runs where they stand alone.
+Users run them like any other kernel: by name, in pipelines, asynchronously. Each operation is
+defined in NumPy; the reference engine runs that definition. The other engines have code for it
+under ``engines/cpu/ops`` and ``engines/webgpu/ops``, or the operation is *lowered* to a kernel of
+the language, or both. In a pipeline the lowered kernel is fused with its neighbors; on its own, an
+operation runs the engine code.
 """
 
 from __future__ import annotations
@@ -33,18 +34,19 @@ from dala.typing import NDArray, Params
 
 __all__ = ["Operand", "Operation", "OperationValues", "Task", "Tensor", "elements"]
 
-#: Checked parameter values by name; their types are those that the operation declares.
+#: Checked parameter values by name, of the types that the operation declares.
 OperationValues: TypeAlias = dict[str, CheckedValue]
-#: An input of a definition in NumPy, an NDArray. As Any, so that each operation may declare its own
-#: number of inputs.
+#: An input array of :meth:`Operation.define`. Any lets each operation declare its own number of
+#: inputs.
 Operand: TypeAlias = Any
 
 
 class Operation(Runnable):
-    """A kernel with engine code. Subclass it and list an instance in its module's ``OPERATIONS``.
+    """A kernel with engine code. Subclass it and list the class in its module's ``OPERATIONS``.
 
-    A subclass declares its inputs and parameters (class attributes), the output that fits
-    (:meth:`result`, or :meth:`fit` where several do), and its meaning (:meth:`define`).
+    A subclass declares its inputs and parameters as class attributes, the shape and dtype of the
+    output in :meth:`result` (and :meth:`fit`, if several fit), and its definition in NumPy in
+    :meth:`define`.
 
     >>> from dala.gpu.compute.kernel import get
     >>> blur = get("blur")
@@ -52,16 +54,16 @@ class Operation(Runnable):
     (('img',), ['radius', 'sigma'])
     """
 
-    #: The name that users run it by.
+    #: The name that users pass to ``run_kernel``.
     title: ClassVar[str]
-    #: Names of the inputs; the last ``optional`` of them may be left out.
+    #: Names of the inputs; the last ``optional`` of them may be omitted.
     takes: ClassVar[tuple[str, ...]] = ("a",)
     options: ClassVar[tuple[Parameter, ...]] = ()
-    #: dtypes that inputs may have.
+    #: Accepted dtypes of the inputs.
     dtypes: ClassVar[tuple[str, ...]] = ("f32", "f64", "s32", "s64", "u32", "u8")
-    #: The operation whose engine code runs this one; empty for its own.
+    #: The operation whose engine code this one shares; empty if it has its own.
     code: ClassVar[str] = ""
-    #: True where every engine runs the definition on the host, as models do. Otherwise an engine
+    #: True if every engine runs the definition on the host, as for models. Otherwise an engine
     #: without code for the operation raises UnsupportedOperation.
     host: ClassVar[bool] = False
 
@@ -69,30 +71,31 @@ class Operation(Runnable):
         self.name = self.title
         self._plans = {}
         required = any(option.required for option in self.options)
-        #: The values of a call without parameters; empty where one is required.
+        #: Values of a call without parameters; empty if a parameter is required.
         self._defaults = () if required else self.check_params({})
 
     # for subclasses -----------------------------------------------------------------------------
     def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor | None:
-        """Return the shape and dtype of the output that a call makes; None if it must be given.
+        """Return the shape and dtype of the output, or None if the caller must pass an output.
 
-        Raises an error if the inputs do not fit; use :meth:`shape_error` and the like.
+        Raises an error if the inputs do not match; use :meth:`shape_error` and its siblings.
         """
         return inputs[0]
 
     def fit(
         self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
     ) -> OperationValues:
-        """Check an output; return the values, completed with those that depend on shapes."""
+        """Check an output, and return the parameter values with those derived from shapes."""
         wanted = self.result(inputs, values)
         if wanted is not None:
             self.want(output, wanted)
         return values
 
     def define(self, task: Task, *arrays: Operand) -> NDArray:
-        """Compute the result with NumPy: the definition, which the reference engine runs.
+        """Compute the result with NumPy. This defines the operation; the reference engine runs it.
 
-        Arrays are as stored. A u8 result may be floats, which are rounded (halves up) and clamped.
+        Arrays have their stored dtype. Floats returned for a u8 output are rounded (halves up) and
+        clamped.
         """
         raise NotImplementedError
 
@@ -102,7 +105,7 @@ class Operation(Runnable):
 
     # errors -------------------------------------------------------------------------------------
     def shape_error(self, text: str) -> ShapeMismatch:
-        """Return an error about shapes, to be raised."""
+        """Return a ShapeMismatch that names the operation."""
         return ShapeMismatch(f"{self.name}: {text}", call=self.name)
 
     def want(self, output: Tensor, wanted: Tensor) -> None:
@@ -133,7 +136,7 @@ class Operation(Runnable):
         return inputs[0].dtype
 
     def want_rank(self, inputs: Sequence[Tensor], index: int, *ranks: int) -> tuple[int, ...]:
-        """Return the shape of an input; raise unless it has one of the numbers of axes."""
+        """Return the shape of an input; raise unless its number of axes is one of ``ranks``."""
         shape = inputs[index].shape
         if len(shape) not in ranks:
             axes = f"{' or '.join(map(str, ranks))} {'axis' if ranks == (1,) else 'axes'}"
@@ -173,13 +176,13 @@ class Operation(Runnable):
         return f"<Kernel {self.name}({', '.join([*inputs, *(['*', *params] if params else [])])})>"
 
     def check_params(self, params: Params) -> CheckedValues:
-        """Return every parameter with its checked value, in order of declaration."""
+        """Return all parameters with their checked values, in order of declaration."""
         return check_values(self.name, self.options, params)
 
     def bind(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params
     ) -> tuple[BoundCall, Values]:
-        """Check a call; return it ready to be compiled, and its program's parameter values."""
+        """Check a call; return it ready to compile, with the parameter values of its program."""
         engine = check_buffers(self, inputs, output)
         task = self._task(engine, inputs, output, dict(self.check_params(params)))
         for name, b in zip(self.takes, inputs, strict=False):
@@ -233,7 +236,7 @@ class Operation(Runnable):
     def plan(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS
     ) -> ReadyCall:
-        """Check a call and prepare it, or find its plan; nothing is run."""
+        """Check and prepare a call, or find its cached plan. Runs nothing."""
         values = self.check_params(params) if params else self._defaults
         try:
             key = (values, output._key, *[b._key for b in inputs])
@@ -258,7 +261,7 @@ class Operation(Runnable):
         return plan, storages, target, plan.values  # type: ignore[return-value]
 
     def new_output(self, inputs: Sequence[Buffer], params: Params) -> Buffer:
-        """Return a new buffer of the shape and dtype that the operation makes from the inputs."""
+        """Return a new output buffer for some inputs."""
         buffers = [b for b in inputs if isinstance(b, Buffer)]
         if not len(self.takes) - self.optional <= len(buffers) <= len(self.takes):
             check_buffers(self, inputs, buffers[0] if buffers else None)  # type: ignore[arg-type]
@@ -278,7 +281,7 @@ class Operation(Runnable):
         return allocate(buffers[0].engine, made.shape, made.dtype, zero=False, call=self.name)
 
     def source(self, target: str = "python", *, dtype: str | None = None) -> str:
-        """Return the definition in Python, the only target: engine code has no single text."""
+        """Return the Python source of the definition. Other targets raise an error."""
         import inspect
         import textwrap
 

@@ -1,4 +1,4 @@
-"""Parameters of operations: their declarations, and the checks of their values."""
+"""Declare the parameters of operations and check their values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dala.errors import ParameterError, UnknownParameter, did_you_mean
 from dala.gpu.compute.lang.declaration import expected_numbers
 from dala.typing import Params, ParamValue
 
-_PLAIN: Final = frozenset({int, float})
+_NUMBER_TYPES: Final = frozenset({int, float})
 
 
 @dataclass(frozen=True)
@@ -20,15 +20,15 @@ class Parameter:
     """One parameter of an operation.
 
     Attributes:
-        name: its name.
-        type: the type of its value. "ints" and "floats" are several numbers.
-        default: the value where it is left out. None means that the operation chooses.
-        low: the least accepted number, or None.
+        name: the name that callers use.
+        type: the value's type; "ints" and "floats" take several numbers.
+        default: the value if omitted. None lets the operation choose.
+        low: the smallest accepted number, or None.
         high: the largest accepted number, or None.
         choices: the accepted strings of a "choice".
         size: the length of "ints" and "floats"; 0 accepts any length.
-        spread: True where one number may stand for all ``size`` numbers.
-        required: True where it must be given.
+        spread: True if a single number is accepted and repeated ``size`` times.
+        required: True if callers must pass it.
 
     >>> Parameter("radius", "int", 3, low=0, high=200).expected
     'an int from 0 to 200'
@@ -46,7 +46,7 @@ class Parameter:
 
     @property
     def expected(self) -> str:
-        """The accepted values, as an error message names them."""
+        """A phrase for the accepted values, used in error messages."""
         if self.type == "bool":
             return "True or False"
         if self.type == "choice":
@@ -57,18 +57,17 @@ class Parameter:
         return expected_numbers(whole, self.low, self.high, self.size, spread=self.spread)
 
 
-#: The checked value of a parameter. Its type is the one that the parameter declares at run time,
-#: which a type checker cannot see.
+#: A checked parameter value. Its type is declared at run time, so type checkers cannot know it.
 CheckedValue: TypeAlias = Any
 
-#: Every parameter of an operation with its checked value, in order of declaration.
+#: All parameters of an operation as (name, checked value), in order of declaration.
 CheckedValues: TypeAlias = tuple[tuple[str, CheckedValue], ...]
 
 
 class CheckedParams(dict[str, CheckedValue]):
-    """Parameters of one operation that were checked once, for many calls.
+    """Parameters of one operation, checked once for many calls.
 
-    A call accepts them like any other mapping and does not check them again. Do not change them.
+    Pass them like any other mapping; calls skip the checks. Treat them as read-only.
     """
 
     __slots__ = ("kernel", "pairs")
@@ -81,7 +80,7 @@ class CheckedParams(dict[str, CheckedValue]):
 
 
 def check_params(kernel: str, params: Params, known: Iterable[str]) -> None:
-    """Raise if the parameters are not a mapping, or hold a name that the kernel does not have."""
+    """Raise if the parameters are not a mapping, or the kernel does not know one of the names."""
     if not isinstance(params, Mapping):
         raise ParameterError.invalid(
             kernel, "params", "a dict", type(params), "Write {'name': value}."
@@ -98,12 +97,12 @@ def check_params(kernel: str, params: Params, known: Iterable[str]) -> None:
 
 
 def python_number(value: object) -> object:
-    """Return a NumPy scalar as a Python number, and other values as they are."""
+    """Convert a NumPy scalar to a Python number; return other values unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def missing(kernel: str, name: str) -> ParameterError:
-    """Return the error for a required parameter that was left out."""
+    """Return the error for a missing required parameter."""
     return ParameterError(
         f"{kernel}: missing required parameter {name!r}.", call=kernel, argument=name
     )
@@ -146,12 +145,12 @@ def _value(kernel: str, option: Parameter, value: ParamValue) -> CheckedValue:
 
 
 def _numbers(option: Parameter, value: ParamValue) -> tuple[int | float, ...] | None:
-    """Return the checked numbers of a parameter that takes several; None if one is refused."""
+    """Check a list of numbers; return None if one of them is invalid."""
     if option.spread and isinstance(value, (int, float, np.generic)):
         number = _number(option, value)
         return None if number is None else (number,) * option.size
     items: Sequence[object]
-    if type(value) is tuple and _PLAIN.issuperset(map(type, value)):
+    if type(value) is tuple and _NUMBER_TYPES.issuperset(map(type, value)):
         items = value
     elif isinstance(value, str):
         return None
@@ -167,7 +166,7 @@ def _numbers(option: Parameter, value: ParamValue) -> tuple[int | float, ...] | 
 
 
 def _number(option: Parameter, value: object) -> int | float | None:
-    """Return a number in the parameter's type, or None if it is refused."""
+    """Convert a number to the parameter's type; return None if it is invalid."""
     low, high, whole = option.low, option.high, option.type in ("int", "ints")
     if type(value) is (int if whole else float):
         found = value

@@ -1,4 +1,4 @@
-"""The interface that kernels and operations share: work that runs over buffers, by name."""
+"""The common interface of kernels and operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dala.gpu.compute.lang.declaration import ParamDecl
     from dala.gpu.compute.params import Parameter
 
-#: Plans that each kernel keeps.
+#: The number of call plans that each kernel caches.
 MAX_PLANS = 1024
 
 NO_PARAMS: Params = {}
@@ -31,9 +31,9 @@ class InstanceDoc:
 
 
 class Runnable(ABC):
-    """Work that runs over buffers: a :class:`Kernel` of the language, or an :class:`Operation`.
+    """Work on buffers: a :class:`Kernel` of the language, or an :class:`Operation`.
 
-    ``run_kernel``, pipelines and streams accept both, by name or as objects. Calling one runs it:
+    ``run_kernel``, pipelines and streams accept both, as objects or by name. Call one to run it:
 
     >>> from dala.gpu.compute import buffer
     >>> from dala.gpu.compute.kernel import get
@@ -41,11 +41,11 @@ class Runnable(ABC):
     [0.0, 2.0]
     """
 
-    #: The name that ``run_kernel`` finds it by.
+    #: The name that users pass to ``run_kernel``.
     name: str
-    #: How many of the last inputs may be left out.
+    #: The number of trailing inputs that may be omitted.
     optional: ClassVar[int] = 0
-    #: True where it may end a chain of passes although it changes the height or width.
+    #: True if it may be the last pass of a chain although it changes the height or width.
     ends_chain: ClassVar[bool] = False
     _plans: dict[tuple[object, ...], CallPlan]
 
@@ -68,29 +68,29 @@ class Runnable(ABC):
     def bind(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params
     ) -> tuple[BoundCall, Values]:
-        """Check a call; return it ready to be compiled, and its parameter values."""
+        """Check a call; return it ready to compile, with its parameter values."""
 
     @abstractmethod
     def plan(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS
     ) -> ReadyCall:
-        """Check a call and compile it, or find its plan; nothing is run."""
+        """Check and compile a call, or find its cached plan. Runs nothing."""
 
     @abstractmethod
     def new_output(self, inputs: Sequence[Buffer], params: Params) -> Buffer:
-        """Return a new buffer that fits as the output of a call."""
+        """Return a new output buffer for some inputs."""
 
     @abstractmethod
     def source(self, target: str = "python", *, dtype: str | None = None) -> str:
-        """Return the source code, or code generated from it."""
+        """Return the source code, or generated code for a target."""
 
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS) -> None:
-        """Run over some inputs into an output. Everything is checked before anything is written."""
+        """Run on input buffers and write the output, after checking all arguments."""
         plan, storages, target, values = self.plan(inputs, output, params)
         plan.run(storages, target, values)
 
     def __call__(self, *inputs: Buffer, out: Buffer | None = None, **params: ParamValue) -> Buffer:
-        """Run over buffers and return the output: ``out``, or a new buffer.
+        """Run on buffers and return the output: ``out``, or a new buffer.
 
         A new output has the inputs' broadcast shape and the dtype of the result.
         """

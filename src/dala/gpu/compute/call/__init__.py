@@ -1,4 +1,4 @@
-"""One call of a kernel: its checks, its geometry, its parameters and its plan.
+"""Kernel calls: check buffers and parameters, compute the geometry, make a plan.
 
-Every refusal happens here, before anything is written.
+All argument errors are raised here, before anything is written.
 """

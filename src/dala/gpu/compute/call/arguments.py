@@ -1,4 +1,4 @@
-"""Parameter values of a kernel of the language: checked and packed for its program."""
+"""Check parameter values of a kernel and pack them for its program."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dala.gpu.compute.lang.scalars import RANGES
 from dala.gpu.compute.params import check_params, missing, python_number
 from dala.typing import Params, ParamValue
 
-#: The largest number an f32 holds.
+#: The largest finite f32.
 _F32_MAX: Final = 3.4028234663852886e38
 
 
 def number_kinds(decl: KernelDecl, params: Params) -> tuple[tuple[str, str], ...]:
-    """Return "int" or "float" for each parameter that accepts both, by the value given."""
+    """Return "int" or "float" for each parameter that accepts both, depending on its value."""
     found = []
     for p in decl.generic:
         value = params.get(p.name, p.default)
@@ -30,7 +30,7 @@ def number_kinds(decl: KernelDecl, params: Params) -> tuple[tuple[str, str], ...
 
 
 def pack(decl: KernelDecl, slots: tuple[Param, ...], params: Params) -> tuple[int | float, ...]:
-    """Check parameters and return their values in the order of the program's parameters."""
+    """Check parameters, and return their values in the order of the program's slots."""
     if not decl.params and not params:
         return ()
     if params and not params.keys() <= decl.param_names:
@@ -63,7 +63,7 @@ def _components(decl: KernelDecl, p: ParamDecl, value: ParamValue) -> Sequence[o
 
 
 def _refused(decl: KernelDecl, p: ParamDecl, slot: Param, value: ParamValue) -> ParameterError:
-    """Return the error for a value that a parameter does not accept."""
+    """Return the error for an invalid value."""
     expected = p.expected
     if p.low is None and slot.type not in FLOATS and p.type != "bool":
         expected = expected_numbers(True, *RANGES[slot.type], p.size)
@@ -73,7 +73,7 @@ def _refused(decl: KernelDecl, p: ParamDecl, slot: Param, value: ParamValue) -> 
 
 
 def _number(p: ParamDecl, value: object, slot: Param) -> int | float | None:
-    """Return a number in the slot's type, or None if it is refused."""
+    """Convert a number to the slot's type; return None if it is invalid."""
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, bool | int | float):

@@ -1,4 +1,4 @@
-"""Checks of the buffers of one call: number, type, device, dtype and memory."""
+"""Check the buffers of a call: number, type, device, dtype and shared memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from dala.gpu.compute.lang.ir import Program
 if TYPE_CHECKING:
     from dala.gpu.compute.runnable import Runnable
 
-#: The shapes of an image, as an error message names them.
+#: The accepted shapes of an image, for error messages.
 IMAGE_SHAPES: Final = "an image of shape (height, width), (height, width, 3) or (height, width, 4)"
 
 
 def check_buffers(kernel: Runnable, inputs: Sequence[Buffer], output: Buffer) -> Engine:
-    """Check the number, type, lifetime and device of the buffers; return their engine."""
+    """Check that the buffers match the kernel's inputs, are not freed and on one device.
+
+    Return their engine.
+    """
     name, args = kernel.name, kernel.inputs
     least = len(args) - kernel.optional
     if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
@@ -48,7 +51,7 @@ def check_buffers(kernel: Runnable, inputs: Sequence[Buffer], output: Buffer) ->
 
 
 def check_types(engine: Engine, program: Program) -> None:
-    """Raise UnsupportedDtype if a program computes in a type that the device lacks."""
+    """Raise UnsupportedDtype if a program computes in a type that the device does not support."""
     missing = sorted(program.types - engine.dtypes - {"bool"})
     if missing:
         raise UnsupportedDtype(
@@ -60,7 +63,7 @@ def check_types(engine: Engine, program: Program) -> None:
 
 
 def check_alias(name: str, program: Program, inputs: Sequence[Buffer], output: Buffer) -> None:
-    """Raise ShapeMismatch if the output's memory is also read at other positions."""
+    """Raise ShapeMismatch if the output shares memory with an input read at other positions."""
     for b, arg in zip(inputs, program.args, strict=True):
         if not overlap(b, output):
             continue
@@ -80,7 +83,7 @@ def check_alias(name: str, program: Program, inputs: Sequence[Buffer], output: B
 
 
 def in_place_error(kernel: str, name: str) -> ShapeMismatch:
-    """Return the error for an output that is also an input read at several positions."""
+    """Return the error for an output that is also an input read at other positions."""
     return ShapeMismatch(
         f"{kernel}: output must not be the input {name!r}, which is read at other positions than "
         "the one written. Make a second buffer.",

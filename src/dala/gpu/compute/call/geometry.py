@@ -1,4 +1,4 @@
-"""The program of one call, and the positions it runs over."""
+"""Specialize a kernel for the buffers of a call, and compute the positions it runs over."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dala.gpu.compute.lang.ir import Arg, Program
 
 
 class BufferLike(Protocol):
-    """An input with a shape and a dtype: a buffer, or a description of one."""
+    """Anything with a shape and a dtype: a buffer, or a description of one."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -29,13 +29,13 @@ def program_for(
     out_dtype: str | None,
     numbers: tuple[tuple[str, str], ...] = (),
 ) -> tuple[Program, Geometry]:
-    """Return a kernel's program and geometry for some inputs and an output.
+    """Return a kernel's program and geometry for given inputs and output.
 
     Args:
         decl: the kernel's declaration.
         inputs: the input buffers, or descriptions of them.
         out_shape: the output's shape.
-        out_dtype: the output's dtype; None for the dtype of the result.
+        out_dtype: the output's dtype; None to use the result's.
         numbers: "int" or "float" for each parameter that accepts both, see
             :func:`~dala.gpu.compute.call.arguments.number_kinds`.
     """
@@ -85,7 +85,7 @@ def _check_shared_dtype(decl: KernelDecl, args: tuple[Arg, ...]) -> None:
 def geometry(
     program: Program, shapes: tuple[tuple[int, ...], ...], out_shape: tuple[int, ...]
 ) -> Geometry:
-    """Return the positions a program runs over; check the inputs' shapes against them."""
+    """Return the positions a program runs over; check that the inputs' shapes fit them."""
     domain = out_shape[:2] if program.out.pixels else (out_shape or (1,))
     empty = 0 in domain
     strides: list[tuple[int, ...]] = []
@@ -119,7 +119,7 @@ def _broadcast(
     domain: tuple[int, ...],
     out_shape: tuple[int, ...],
 ) -> tuple[int, ...]:
-    """Return an element argument's stride along each axis of the domain, 0 where it repeats."""
+    """Return an argument's stride along each axis of the domain; 0 where it is broadcast."""
     padded = (1,) * (len(domain) - len(shape)) + shape
     fits = len(padded) == len(domain) and all(
         a in (1, d) for a, d in zip(padded, domain, strict=True)
@@ -143,7 +143,7 @@ def _broadcast(
 def _merge(
     dims: tuple[int, ...], strides: list[tuple[int, ...]]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """Merge adjacent axes that every argument crosses with one stride; drop axes of size one.
+    """Merge adjacent axes that are contiguous in every argument; drop axes of size one.
 
     >>> _merge((2, 3, 4), [(12, 4, 1), (0, 4, 1)])
     ((2, 12), [(12, 1), (0, 1)])

@@ -1,4 +1,4 @@
-"""A checked call, and the plan that runs it again without checking."""
+"""Checked calls, and plans that repeat a call without checking it again."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from dala.gpu.compute.engines.base import Engine, Geometry, Runner, Storage, Tas
 from dala.gpu.compute.engines.registry import run_on_host, unsupported
 from dala.gpu.compute.lang.ir import Program
 
-#: Parameter values as an engine takes them.
+#: Parameter values in the order of a program's parameters.
 Values: TypeAlias = tuple[int | float, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class CallPlan:
-    """A kernel prepared for one engine and one set of dtypes and shapes."""
+    """A kernel prepared for one engine and for buffers of certain dtypes and shapes."""
 
     run: Runner
     #: The program; None for an operation.
     program: Program | None = None
-    #: Inputs that must not be the output: they are read at more than one position.
+    #: Inputs that must not be the output, because they are read at other positions.
     distinct: tuple[int, ...] = ()
-    #: True when a buffer is a view of foreign memory, so that two buffers may share memory.
+    #: True if a buffer is a view of foreign memory, so that two buffers may overlap.
     shared: bool = False
-    #: The runner's parameters, where the plan determines them.
+    #: The runner's parameters if they are part of the plan.
     values: Values = ()
 
 
@@ -39,19 +39,19 @@ class BoundCall:
     """A kernel bound to buffers and checked, but not compiled yet."""
 
     engine: Engine
-    #: None for an operation that only engine code can run.
+    #: None for an operation that is not lowered to a program.
     program: Program | None
     geometry: Geometry | None
-    #: Inputs that must not be the output: they are read at more than one position.
+    #: Inputs that must not be the output, because they are read at other positions.
     distinct: tuple[int, ...] = ()
-    #: True when a buffer is a view of foreign memory, so that two buffers may share memory.
+    #: True if a buffer is a view of foreign memory, so that two buffers may overlap.
     shared: bool = False
-    #: The operation's task. Engine code for it has precedence over the program.
+    #: The operation's task. Engine code is preferred to the program.
     task: Task | None = None
 
     @cached_property
     def code(self) -> Runner | None:
-        """The engine's own code for the operation, which takes no parameters, or None."""
+        """The engine's code for the operation, which takes no parameters; None if it has none."""
         task = self.task
         if task is None:
             return None
@@ -62,7 +62,7 @@ class BoundCall:
         return self.engine.operate(task)
 
     def prepare(self) -> Runner:
-        """Return the runner of the call; compile it where needed."""
+        """Return the call's runner, compiled if necessary."""
         if self.code is not None:
             return self.code
         if self.program is None or self.geometry is None:
@@ -73,7 +73,7 @@ class BoundCall:
         return self.engine.prepare(self.program, self.geometry)
 
     def plan(self, values: Values = ()) -> CallPlan:
-        """Return the plan of the call; ``values`` are the parameters of an operation's program."""
+        """Return the call's plan; ``values`` are parameters of a lowered operation's program."""
         run = self.prepare()
         values = () if self.code is not None else values
         return CallPlan(run, self.program, self.distinct, self.shared, values)

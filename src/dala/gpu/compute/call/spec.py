@@ -1,4 +1,4 @@
-"""Specs: the dicts that ``submit`` and ``Pipeline.add`` accept."""
+"""Check the dicts that describe commands and stages (``submit``, ``Pipeline.add``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Spec(TypedDict):
-    """A command or a stage: a kernel, a copy or a barrier.
+    """A dict that describes a command or a pipeline stage: a kernel, a copy or a barrier.
 
     >>> from dala.gpu.compute import Spec, buffer, submit
     >>> a = buffer([-1.0, 2.0], device="cpu")
@@ -41,7 +41,7 @@ class Spec(TypedDict):
 
 
 class FullSpec(TypedDict):
-    """A spec as :func:`read_spec` returns it, with every key that its operation requires."""
+    """A checked spec, with every key that its operation requires."""
 
     op: str
     kernel: NotRequired[Runnable | str]
@@ -52,22 +52,22 @@ class FullSpec(TypedDict):
     dst: NotRequired[Buffer]
 
 
-#: The keys that each operation requires, and those it accepts besides.
+#: Required and optional keys of each operation.
 _KEYS: Final = {
     "run_kernel": (("kernel", "inputs", "output"), ("params",)),
     "copy_buffer": (("src", "dst"), ()),
     "barrier": ((), ()),
 }
 
-#: Keys that any spec may hold if they are empty.
+#: Keys that any spec may have with an empty value.
 _EMPTY_KEYS: Final = ("kernel", "inputs", "output", "params", "src", "dst")
 
 
 def read_spec(spec: Spec, call: str) -> FullSpec:
-    """Check the keys of a spec and return it in its full form.
+    """Check the keys of a spec, and return it with defaults filled in.
 
-    ``copy_buffer`` may name its buffers ``inputs`` (a list of one) and ``output`` in place of
-    ``src`` and ``dst``. Keys that an operation does not use may be present if they are empty.
+    ``copy_buffer`` accepts ``inputs`` (a list of one buffer) and ``output`` in place of ``src`` and
+    ``dst``. Keys that an operation does not use may have an empty value.
     """
     if not isinstance(spec, Mapping):
         raise ParameterError.invalid(
@@ -105,7 +105,7 @@ def _is_empty(value: object) -> bool:
 
 
 def check_copy(source: Buffer, target: Buffer, call: str) -> None:
-    """Check the two buffers of a copy: not freed, on one device, of one dtype and shape."""
+    """Check the buffers of a copy: not freed, same device, dtype and shape."""
     for which, given in (("src", source), ("dst", target)):
         if not isinstance(given, Buffer):
             advice = "Make one with buffer(...) or from_array(...)."

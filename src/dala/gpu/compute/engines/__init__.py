@@ -1,1 +1,1 @@
-"""Engines: the CPU, WebGPU, the NumPy reference and the null engine, under one contract."""
+"""Engines: CPU, WebGPU, the NumPy reference and the null engine, with one interface."""

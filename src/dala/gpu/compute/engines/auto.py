@@ -1,6 +1,6 @@
 """Choose the engine: ``with device(name):``, else ``use(name)``, else ``DALA_DEVICE``, else auto.
 
-Devices are listed in ``devices.py``; engines are opened and kept in ``instances.py``.
+``devices.py`` lists the devices; ``instances.py`` holds the open engines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _logged: set[str] = set()  # ids of engines that auto has reported
 
 
 def current() -> Engine:
-    """Return the engine that new buffers are made on."""
+    """Return the engine that new buffers are allocated on."""
     blocks = _blocks.get()
     if blocks:
         return _get(blocks[-1], "dala.device")
@@ -34,13 +34,13 @@ def current() -> Engine:
 
 
 def get(name: str | Device) -> Engine:
-    """Return the engine of a device, opened on first use.
+    """Return the engine of a device; open it on first use.
 
     Args:
         name: ``auto gpu cpu webgpu webgpu:N reference null``, or an item of :func:`devices`.
 
     Raises:
-        UnknownDevice: no device has such a name.
+        UnknownDevice: the name is not valid.
         DeviceUnavailable: this machine has no such device; the message says what to do.
 
     >>> get("reference").id
@@ -50,9 +50,9 @@ def get(name: str | Device) -> Engine:
 
 
 def use(name: str | Device) -> None:
-    """Set the device of the whole process; a ``with device(...)`` block overrides it.
+    """Set the device for the whole process; ``with device(...)`` overrides it in its block.
 
-    The device is opened at once. If that fails, the previous setting stays.
+    The device is opened at once. If that fails, the setting does not change.
 
     >>> import dala
     >>> dala.use("warp drive")
@@ -65,10 +65,10 @@ def use(name: str | Device) -> None:
 
 
 class device:  # noqa: N801 - reads as a function
-    """A context manager: buffers created inside the block live on the named device.
+    """A context manager: buffers created in its block are on the given device.
 
-    Blocks nest, and one object may be entered again. A block affects its own thread or task only.
-    Its value is the id of the chosen device.
+    Blocks can be nested, and an object can be entered again. A block affects only its own thread
+    or task. ``as`` gives the id of the chosen device.
 
     >>> import dala
     >>> with dala.device("null") as outer, dala.device("reference") as inner:
@@ -99,7 +99,7 @@ class device:  # noqa: N801 - reads as a function
 
 
 def choice() -> Choice:
-    """Return the device that ``auto`` takes on this machine, and the reason; opens no device.
+    """Return the device that ``auto`` chooses on this machine, and why, without opening it.
 
     >>> choice().device in {d.id for d in devices()}
     True
@@ -169,7 +169,7 @@ def _webgpu(id: str, problem: str) -> Engine:
 
 
 def _auto() -> Engine:
-    """Open the best GPU that can be opened, else the CPU, and report the choice once."""
+    """Open the best GPU that works, else the CPU, and log the choice once."""
     global _auto_choice
     gpus, reason = listing.gpus()
     failures = []
@@ -195,7 +195,7 @@ def _auto() -> Engine:
 
 def _log(id: str, level: str, line: str) -> None:
     if id not in _logged:
-        import logging  # here: a process that names its device starts faster without it
+        import logging  # slow to import, and not needed if the device is named
 
         _logged.add(id)
         logging.getLogger("dala").log(logging.getLevelNamesMapping()[level], line)

@@ -1,7 +1,7 @@
-"""The contract of an engine: it allocates memory, and prepares and runs programs and operations.
+"""The interface of an engine, which allocates memory and runs programs and operations.
 
-Callers have checked everything before: shapes fit, dtypes are supported, and buffers are alive and
-belong to this engine. Engines know the IR, storage and operations, and nothing above them.
+Callers check all arguments first: shapes match, dtypes are supported, and buffers are not freed and
+belong to this engine. Engines know about the IR, storage and operations, and nothing above them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Values: TypeAlias = tuple[int | float, ...]
 
 @dataclass(eq=False)
 class Storage:
-    """Memory on an engine: ``nbytes`` bytes, behind a handle that only the engine understands."""
+    """A block of memory on an engine; only the engine knows the meaning of ``handle``."""
 
     nbytes: int
-    handle: Any  # a type of its own on each engine
+    handle: Any  # the type depends on the engine
     #: True if the memory is shared with other code, through DLPack or the buffer protocol.
     foreign: bool = False
 
@@ -42,11 +42,11 @@ class Storage:
 class Geometry:
     """The positions a program runs over, and the strides of each element argument.
 
-    ``dims`` are the extents, outermost first, never empty. Axes are merged where every argument is
-    contiguous along them, unless the program uses positions, so a plain elementwise call has one
-    axis. ``strides[i]`` belongs to argument i: for an *element* argument, its stride in elements
-    along each of ``dims`` (0 where it is broadcast), the last one 0 or 1; for every other kind,
-    ``()``. The output is dense over ``dims`` (times its channels).
+    ``dims`` are the extents, outermost first, never empty. Unless the program uses positions, axes
+    along which every argument is contiguous are merged, so a plain elementwise call has one axis.
+    ``strides[i]`` are the strides of argument i along ``dims``, in elements: 0 where it is
+    broadcast, and 0 or 1 for the last axis. They are ``()`` for arguments that are not *element*
+    arguments. The output is contiguous over ``dims`` (and its channels).
     """
 
     dims: tuple[int, ...]
@@ -79,11 +79,11 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One checked call of an operation, a kernel with its own code on each engine.
+    """A checked call of an operation.
 
-    ``values`` are all its parameters, in the order of the declaration. ``define`` is the
-    definition that the reference engine runs: it takes NumPy arrays and returns the output's
-    array, with at least the output's precision.
+    ``values`` are all parameters, in order of declaration. ``define`` is the definition that the
+    reference engine runs: it takes NumPy arrays and returns the output as an array, with at least
+    the output's precision.
     """
 
     op: str
@@ -92,9 +92,9 @@ class Task:
     values: CheckedValues
     define: Callable[..., NDArray]
     #: The module that declares the operation, without its package. An engine's code for it is in
-    #: the module of that name, or of the operation's own name.
+    #: the module of that name, or in one named after the operation.
     domain: str = ""
-    #: True for an operation that every engine runs on the host, by its definition.
+    #: True for an operation whose definition every engine runs on the host.
     host: bool = False
 
     def __getitem__(self, param: str) -> Any:  # the type depends on the parameter
@@ -112,12 +112,11 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """One stage of a chain: a pixel or image program, or a task. All have one height and width.
+    """One stage of a chain: a pixel or image program, or a task. All have the same image size.
 
-    ``sources[i]`` is the source of input i: the chain's input of that number if it is not
-    negative, else ``-1 - j`` for the result of stage j. ``store`` is the number of an additional
-    output of the chain that receives the stage's result (the runner finds it among its inputs), or
-    None. The last stage's result is the chain's output.
+    ``sources[i]`` says where input i comes from: a chain input by index, or ``-1 - j`` for the
+    result of stage j. ``store`` is the index of an additional output for the stage's result (passed
+    to the runner among its inputs), or None. The result of the last stage is the chain's output.
     """
 
     work: Program | Task
@@ -127,9 +126,9 @@ class Link:
 
 
 class PassTimes(Protocol):
-    """Durations of passes, from the device's clock."""
+    """Durations of passes, from device timestamps."""
 
-    #: The seconds of each pass.
+    #: Duration of each pass in seconds.
     passes: list[float]
 
     def mark(self) -> None:
@@ -144,7 +143,7 @@ Runner: TypeAlias = Callable[[Sequence[Storage], Storage, Values], None]
 
 
 class Engine(ABC):
-    """A device: allocates memory, moves bytes, prepares and runs programs and operations."""
+    """The interface to one device: allocates memory, copies data, runs programs and operations."""
 
     #: "cpu", "reference", "null" or "webgpu:N".
     id: str
@@ -165,7 +164,7 @@ class Engine(ABC):
 
     @property
     def lost(self) -> bool:
-        """True once the device is lost; a new engine is needed then."""
+        """True if the device is lost and a new engine is needed."""
         return False
 
     @abstractmethod
@@ -175,19 +174,19 @@ class Engine(ABC):
     # memory -----------------------------------------------------------------------------------
     @abstractmethod
     def allocate(self, nbytes: int, *, zero: bool) -> Storage:
-        """Return new memory; its content is undefined unless ``zero``. ``nbytes`` may be 0."""
+        """Allocate memory, with undefined content unless ``zero``. ``nbytes`` may be 0."""
 
     @abstractmethod
     def release(self, storage: Storage) -> None:
-        """Release memory. Safe from any thread and finalizer; never blocks, never raises."""
+        """Release memory. Safe in any thread and in finalizers; never blocks or raises."""
 
     @abstractmethod
     def upload(self, storage: Storage, data: Bytes) -> None:
-        """Fill the storage with ``nbytes`` bytes of host memory, ordered with other work."""
+        """Copy ``nbytes`` bytes of host memory to the storage, in order with other work."""
 
     @abstractmethod
     def download(self, storage: Storage) -> memoryview:
-        """Return a host copy of the bytes (format "B"), after all earlier work on them."""
+        """Wait for earlier work on the storage, and return a copy of its bytes (format "B")."""
 
     def download_async(self, storage: Storage) -> ConcurrentFuture[memoryview]:
         """Start a :meth:`download` after the work enqueued so far, and return its future."""
@@ -199,43 +198,43 @@ class Engine(ABC):
 
     @abstractmethod
     def copy(self, source: Storage, target: Storage) -> None:
-        """Copy all of ``source`` into ``target`` (same nbytes), ordered with other work."""
+        """Copy ``source`` to ``target`` (of the same size), in order with other work."""
 
     def host_view(self, storage: Storage) -> memoryview | None:
         """Return the memory as a writable view (format "B"), or None if it is not on the host."""
         return None
 
     def adopt(self, memory: memoryview) -> Storage | None:
-        """Return storage over the caller's host memory, or None if that needs a copy.
+        """Wrap the caller's host memory as storage without a copy; None if that is impossible.
 
-        The memory may be read-only if the caller never uses the storage as an output.
+        Read-only memory is allowed if the storage is never used as an output.
         """
         return None
 
     # work -------------------------------------------------------------------------------------
     @abstractmethod
     def prepare(self, program: Program, geometry: Geometry) -> Runner:
-        """Compile the program, or find its code, and return what runs it over the geometry.
+        """Compile the program, or find its cached code, and return a runner for the geometry.
 
-        A runner may be called from any thread, any number of times. Element arguments may be the
-        output itself; image and array arguments and pixels of other channels never are. The runner
-        returns when the work is done or, on engines with a queue, when it is enqueued.
+        A runner may be called from any thread, any number of times. Element arguments, and pixels
+        with the output's channels, may be the output itself; image and array arguments never are.
+        The runner returns when the work is done or, on engines with a queue, when it is enqueued.
         """
 
     @abstractmethod
     def operate(self, task: Task) -> Runner | None:
-        """Return what runs an operation, or None if the engine has no code for this task.
+        """Return a runner for an operation, or None if the engine has no code for this task.
 
-        The runner ignores its parameters: the task has them. Other values of the same operation
-        compile nothing new unless the code depends on them.
+        The runner ignores its parameters; they are in the task. Other parameter values recompile
+        only if the code depends on them.
         """
 
     def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
-        """Return one pass for a chain of stages that keeps intermediate results in the caches.
+        """Return a runner that runs a chain of stages as one pass, with intermediates in caches.
 
         ``inputs`` describes the chain's inputs, followed by the outputs that links store to. The
         runner's parameters are those of the links' programs, concatenated. Returns None if the
-        engine has no such pass or gains nothing by it; the stages then run one by one.
+        engine cannot run the chain as one pass, or not faster; the stages then run one by one.
         """
         return None
 
@@ -245,7 +244,7 @@ class Engine(ABC):
 
     @abstractmethod
     def source(self, program: Program, geometry: Geometry) -> str:
-        """Return the code generated for a program, to be read by people."""
+        """Return the code generated for a program, for display."""
 
     def composer(self) -> Composer:
         """Return a new composer, which draws pictures onto pictures."""
@@ -254,14 +253,14 @@ class Engine(ABC):
         return HostComposer(self)
 
     def batched(self) -> AbstractContextManager[None]:
-        """Return a context manager that submits the work begun inside its block together."""
+        """Return a context manager that submits the work started in its block together."""
         return nullcontext()
 
     def profile(self) -> AbstractContextManager[PassTimes | None]:
-        """Return a context manager that times the work begun inside its block on the device.
+        """Return a context manager that times the work started in its block on the device.
 
-        Its value is None if the device cannot. Otherwise ``mark()`` ends a pass, and ``passes``
-        has the seconds of each pass after the block.
+        Its value is None if the device has no timestamps. Otherwise call ``mark()`` after each
+        pass; after the block, ``passes`` has the duration of each pass in seconds.
         """
         return nullcontext()
 

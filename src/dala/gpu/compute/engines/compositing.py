@@ -1,4 +1,4 @@
-"""The contract of compositing: draws onto a picture, back to front, each rounded to bytes.
+"""The definition of compositing: draws are blended back to front, each result rounded to bytes.
 
 A draw is a rounded box at any position and angle, filled from a picture or with a color. It
 changes the pixels inside its bounds. For the pixel with center p = (x + 0.5, y + 0.5):

@@ -1,4 +1,4 @@
-"""The devices of this machine, and the one that ``auto`` takes. Opens none of them."""
+"""List the devices of this machine without opening them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dala.gpu.compute.engines import hardware
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.adapters import Adapter
 
-#: Kinds of GPU in the order that ``auto`` prefers them.
+#: Kinds of GPU in the order of preference for ``auto``.
 _KINDS: Final = ("discrete", "integrated", "virtual")
 
-#: True in a process forked from one that used a GPU: drivers do not survive that.
+#: True in a process forked from one that used a GPU, because drivers do not survive a fork.
 gpu_unusable_after_fork = False
 
 
 class Choice(NamedTuple):
-    """The device that ``auto`` takes, and the reason."""
+    """The device that ``auto`` chooses, and the reason."""
 
     device: str
     reason: str
@@ -30,15 +30,15 @@ class Device:
     """A device that work can run on.
 
     Attributes:
-        id: the name to ask for it by.
-        name: the hardware's or software's own name.
+        id: the name to pass to ``dala.use`` and ``dala.device``.
+        name: the name of the hardware or software.
         backend: the engine: "webgpu", "cpu", "reference" or "null".
         kind: "discrete", "integrated", "virtual", "unknown" or "software" for a WebGPU adapter;
             the engine's name otherwise.
         gpu: True for graphics hardware.
-        dtypes: the dtypes that it computes with.
+        dtypes: the supported dtypes.
         driver: the driver and its version.
-        api: the interface it is used through: "Vulkan", "Metal", "D3D12", "OpenGL", "LLVM".
+        api: "Vulkan", "Metal", "D3D12", "OpenGL" or "LLVM".
 
     >>> import dala
     >>> next(d for d in dala.devices() if d.id == "cpu").api
@@ -56,9 +56,9 @@ class Device:
 
 
 def devices() -> list[Device]:
-    """Return every device of this machine: WebGPU adapters (best first), the CPU, and the rest.
+    """Return all devices of this machine: WebGPU adapters (best first), the CPU, and the rest.
 
-    A driver that cannot be loaded has no adapters; ``dala doctor`` says why.
+    Adapters of a driver that cannot be loaded are missing; ``dala doctor`` says why.
 
     >>> [d.id for d in devices() if d.backend != "webgpu"]
     ['cpu', 'reference', 'null']
@@ -107,7 +107,7 @@ def adapters() -> list[Adapter]:
 
 def gpus() -> tuple[list[Adapter], str]:
     """Return the adapters of graphics hardware, best first, and a reason if there are none."""
-    if hardware.gpu_nodes() == []:  # no driver can have one either: wgpu need not be loaded
+    if hardware.gpu_nodes() == []:  # no driver can find a GPU, so there is no need to load wgpu
         return [], "no GPU was found (there is no GPU device node under /dev)"
     try:
         every = adapters()

@@ -1,4 +1,4 @@
-"""What the operating system reports about the hardware; loads no driver."""
+"""Hardware information from the operating system, without loading a driver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from functools import cache
 from typing import Final
 
-#: Prefixes of the names under /dev that graphics hardware has on Linux.
+#: Prefixes of GPU device nodes under /dev on Linux.
 _GPU_NODES: Final = (
     "dri/renderD",  # drivers in the kernel (AMD, Intel, Nouveau, Asahi, Pi, ...)
     "nvidia",  # NVIDIA's driver
@@ -24,7 +24,7 @@ _GPU_NODES: Final = (
 def gpu_nodes(root: str = "/dev") -> list[str] | None:
     """Return the GPU device nodes of a Linux machine, or None on other systems.
 
-    An empty list means that no driver can find a GPU, whatever else is installed.
+    An empty list means that no driver can find a GPU.
     """
     if not sys.platform.startswith("linux"):
         return None

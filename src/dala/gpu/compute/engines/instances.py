@@ -1,4 +1,4 @@
-"""Open engines: one for each device, made on first use and closed at interpreter exit."""
+"""The open engines: one for each device, opened on first use and closed at interpreter exit."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dala.gpu.compute.engines.base import Engine
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.adapters import Adapter
 
-#: Engines that take no arguments: their module and class. Imported when first used, so that
-#: choosing the CPU does not load wgpu, nor the other way around.
+#: Module and class of the engines without arguments. They are imported on first use, so that the
+#: CPU engine does not load wgpu, nor WebGPU LLVM.
 ENGINES: Final = {
     "cpu": ("cpu.engine", "CPUEngine"),
     "reference": ("reference.engine", "ReferenceEngine"),
@@ -26,10 +26,10 @@ ENGINES: Final = {
 }
 
 lock = threading.RLock()
-#: By the name they were asked for by, such as "auto" or "webgpu"; read without the lock.
+#: Engines by requested name, such as "auto" or "webgpu"; read without the lock.
 by_name: dict[str, Engine] = {}
 _by_id: dict[str, Engine] = {}
-_inherited: list[Engine] = []  # from the parent of a fork: kept, so that nothing finalizes them
+_inherited: list[Engine] = []  # from before a fork; kept so that they are never finalized
 
 
 def open_engine(name: str, call: str) -> Engine:
@@ -53,7 +53,7 @@ def open_adapter(adapter: Adapter) -> Engine:
 
 
 def find(id: str) -> Engine | None:
-    """Return an engine that is open and not lost, or None."""
+    """Return the open engine of a device id, or None if it is not open or was lost."""
     engine = _by_id.get(id)
     return None if engine is None or engine.lost else engine
 

@@ -1,7 +1,7 @@
 """The null engine: records calls and runs nothing.
 
-For tests of plans: which programs are prepared, how many passes a pipeline runs, which buffers are
-copied and read. It needs neither a device nor memory. Downloads return zeros.
+Tests use it to check plans: which programs are prepared, how many passes a pipeline runs, which
+buffers are copied and read. It needs no device and no memory. Downloads return zeros.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class NullEngine(Engine):
         self._live: dict[int, int] = {}
 
     def calls(self, name: str) -> list[RecordedCall]:
-        """Return the logged calls of one name, oldest first."""
+        """Return the logged calls with a name, oldest first."""
         return [call for call in self.log if call.name == name]
 
     def info(self) -> Info:

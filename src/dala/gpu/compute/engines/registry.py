@@ -1,14 +1,14 @@
-"""Where engines register their own code for an operation, and how it is found.
+"""Register and find an engine's code for operations.
 
-Each engine has a package of operation code and one :class:`Implementations` table, which the code
-registers itself in::
+Each engine has a package of operation code and one :class:`Implementations` table. Functions
+register themselves there::
 
     @implements("resize", "preprocess")
     def make_resize(engine: CPUEngine, task: Task) -> Runner: ...
 
-A module is imported when one of its operations is first used. It has the name of the operation
-(``ops/argmax.py``), or of the module in ``compute/kernels`` that declares it (``ops/reduce.py`` for
-``reduce_sum``).
+A module is imported when one of its operations is first used. It is named after the operation
+(``ops/argmax.py``), or after the module in ``compute/kernels`` that declares it (``ops/reduce.py``
+for ``reduce_sum``).
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from dala.typing import NDArray
 
 E = TypeVar("E", bound=Engine)
 
-#: Prepares one call of an operation on an engine; None if it has no code for these shapes or
-#: dtypes.
+#: Prepares a call of an operation on an engine; returns None for unsupported shapes or dtypes.
 Make: TypeAlias = Callable[[E, Task], Runner | None]
 
 
 class Implementations(Generic[E]):
-    """An engine's own code for operations, by name.
+    """An engine's code for operations, by name.
 
     Args:
         package: the package whose modules hold the code.
@@ -51,7 +50,7 @@ class Implementations(Generic[E]):
         self._makers: dict[str, Make[E]] = {}
 
     def register(self, *operations: str) -> Callable[[Make[E]], Make[E]]:
-        """Return a decorator that registers a function as the code of some operations."""
+        """Return a decorator that registers a function for one or more operations."""
 
         def decorate(make: Make[E]) -> Make[E]:
             for operation in operations:
@@ -64,8 +63,8 @@ class Implementations(Generic[E]):
         """Return the code of an operation, or None if the engine has none.
 
         Args:
-            operation: its name.
-            domain: the module that declares it, without its package.
+            operation: the operation's name.
+            domain: the module that declares the operation, without its package.
         """
         for module in (operation, domain):
             if operation in self._makers:
@@ -76,7 +75,7 @@ class Implementations(Generic[E]):
         return self._makers.get(operation)
 
     def prepare(self, engine: E, task: Task) -> Runner | None:
-        """Return what runs a task on the engine, or None if the engine has no code for it."""
+        """Return a runner for a task, or None if the engine has no code for it."""
         if task.host:
             return run_on_host(engine, task)
         make = self.find(task.op, task.domain)
@@ -96,7 +95,7 @@ def unsupported(engine: Engine, task: Task) -> UnsupportedOperation:
 
 
 def run_definition(task: Task, arrays: Sequence[NDArray], out: NDArray) -> None:
-    """Compute a task by its definition, and store the result as the output's dtype requires."""
+    """Compute a task by its definition, and store the result in the output's dtype."""
     with np.errstate(all="ignore"):
         result = np.asarray(task.define(task, *arrays))
         if task.output.dtype == "u8" and result.dtype.kind == "f":
@@ -105,14 +104,14 @@ def run_definition(task: Task, arrays: Sequence[NDArray], out: NDArray) -> None:
 
 
 def as_array(memory: Bytes | NDArray, shape: tuple[int, ...], dtype: str) -> NDArray:
-    """Return an array over the given bytes, without a copy."""
+    """Return an array that views the given bytes, without a copy."""
     return np.frombuffer(memory, NUMPY[dtype]).reshape(shape)
 
 
 def run_on_host(engine: Engine, task: Task) -> Runner:
-    """Return what runs a task's definition on the host: download, compute, upload.
+    """Return a runner that computes a task's definition on the host: download, compute, upload.
 
-    For operations that declare themselves host operations, and for tasks without input elements.
+    Used for operations that are declared as host operations, and for tasks with empty inputs.
     """
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:

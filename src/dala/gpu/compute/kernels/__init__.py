@@ -1,8 +1,8 @@
-"""The built-in kernels, by domain; each is read when first used.
+"""The built-in kernels, one module per domain; modules are imported on first use.
 
-Most are plain kernel functions in the language, listed in their module's ``__all__``. Operations
-(:mod:`dala.gpu.compute.operation`), listed in ``OPERATIONS``, cover what the language cannot
-express well. Every module of this package is searched, so a new kernel is declared in one place.
+Most kernels are functions in the kernel language, listed in their module's ``__all__``. Operations
+(:mod:`dala.gpu.compute.operation`) are listed in ``OPERATIONS``. All modules of this package are
+searched, so a new kernel is declared in one place.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dala.gpu.compute.kernel import Kernel, declare_function
 from dala.gpu.compute.kernels.filter import FILTERS
 from dala.gpu.compute.runnable import Runnable
 
-#: Names that a module may declare as kernels: its functions, and the titles of its operations.
+#: Matches the possible kernel names in a module: its functions, and titles of its operations.
 _DECLARED: Final = re.compile(r'^(?:def |    title = ")(\w+)', re.M)
 
 
 class _Builtins(Mapping[str, Runnable]):
-    """Kernels by name. The modules are imported when a kernel is first looked up."""
+    """Kernels by name. Modules are imported when a kernel is first looked up."""
 
     def __init__(self) -> None:
         self._found: dict[str, Runnable] = {}
@@ -37,14 +37,14 @@ class _Builtins(Mapping[str, Runnable]):
 
     @cached_property
     def _modules(self) -> dict[str, str]:
-        """The module of each kernel that another package adds."""
+        """The module of each kernel that other packages add."""
         return dict(kernel_modules())
 
     @cached_property
     def _homes(self) -> dict[str, set[str]]:
-        """For each name, the modules here that may declare it, from their text.
+        """The modules that may declare each name, found by scanning their source text.
 
-        Importing every module takes a fifth of the time to a first result; reading them does not.
+        Scanning is much faster than importing, which would slow down the first result by a fifth.
         """
         found: dict[str, set[str]] = defaultdict(set)
         for path in Path(__file__).parent.glob("*.py"):
@@ -53,7 +53,7 @@ class _Builtins(Mapping[str, Runnable]):
         return found
 
     def _look(self, name: object) -> Runnable | None:
-        """Return the kernel of a name declared in this package, importing as little as possible."""
+        """Return the kernel with a name from this package, importing as little as possible."""
         if name in self._found:
             return self._found[str(name)]
         if name not in FILTERS and isinstance(name, str) and not self._loaded:
@@ -89,7 +89,7 @@ class _Builtins(Mapping[str, Runnable]):
         return found
 
     def _names(self) -> dict[str, None]:
-        plain = self._load()  # declares the filters
+        plain = self._load()  # also declares the filters
         own = [name for name, spec in FILTERS.items() if not spec.is_recipe]
         return dict.fromkeys([*plain, *own, *self._modules])
 

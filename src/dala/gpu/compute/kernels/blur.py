@@ -15,15 +15,15 @@ from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
-#: The widest Gaussian of ``gaussian_blur``.
+#: The largest sigma of ``gaussian_blur``.
 MAX_SIGMA = 100.0
 
-#: From here down the weights of neighbors vanish (exp(-5000)); sigma squared is still far from 0.
-_NARROWEST = 0.01
+#: Smaller sigmas are raised to this: neighbors have no weight (exp(-5000)), and sigma**2 is not 0.
+_MIN_SIGMA = 0.01
 
 
 def radius_for(sigma: float) -> int:
-    """Return the default radius for a sigma: three times it, rounded up."""
+    """Return the default radius for a sigma: 3 * sigma, rounded up."""
     return min(math.ceil(3 * sigma), MAX_RADIUS)
 
 
@@ -48,7 +48,7 @@ class Blur(Operation):
     code: ClassVar[str] = "blur"
 
     def _radius_and_sigma(self, values: OperationValues) -> tuple[int, float]:
-        """Return the checked radius and sigma, each by default derived from the other."""
+        """Return the checked radius and sigma; by default each is derived from the other."""
         radius, sigma = values["radius"], values["sigma"]
         if sigma is not None and not 0 < sigma < math.inf:
             raise ParameterError.invalid(
@@ -58,7 +58,7 @@ class Blur(Operation):
             radius = radius_for(sigma)
         if sigma is None:
             sigma = radius / 2 or 1.0
-        return radius, max(sigma, _NARROWEST)
+        return radius, max(sigma, _MIN_SIGMA)
 
     def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         self.want_image(inputs)
@@ -103,7 +103,7 @@ class GaussianBlur(Blur):
 
 
 def _along(numbers: NDArray, axis: int, weights: NDArray) -> NDArray:
-    """Return the weighted mean of each number's neighbors along an axis."""
+    """Convolve along an axis; reads beyond the border are clamped."""
     radius, size = len(weights) // 2, numbers.shape[axis]
     padding = [(0, 0)] * numbers.ndim
     padding[axis] = (radius, radius)

@@ -96,7 +96,7 @@ def gamma(px: Pixel, *, value: Within[float, 0.01, inf] = 1.0) -> Pixel:
 
 @picture_filter("Color", example="degrees=120.0")
 def hue(px: Pixel, *, degrees: Within[float, -inf, inf] = 0.0) -> Pixel:
-    """Rotate colors around the gray axis and keep their luma.
+    """Rotate the hue and keep the luma.
 
     ``c cos + (k x c) sin + k (k . c)(1 - cos)`` with ``k = (1, 1, 1) / sqrt(3)``, moved along the
     gray axis to the BT.601 luma of c. 120 degrees map red to green, green to blue and blue to red.
@@ -104,7 +104,7 @@ def hue(px: Pixel, *, degrees: Within[float, -inf, inf] = 0.0) -> Pixel:
     Args:
         degrees (degrees): 360 is a full turn.
     """
-    turn = fract(degrees / 360.0) * tau  # reduced to one turn, where sin and cos are most exact
+    turn = fract(degrees / 360.0) * tau  # within one turn, where sin and cos are most precise
     c = cos(turn)
     gray = (px.r + px.g + px.b) * ((1.0 - c) / 3.0)
     across = vec3(px.b - px.g, px.r - px.b, px.g - px.r)

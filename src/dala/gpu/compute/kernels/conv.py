@@ -1,4 +1,4 @@
-"""Convolution, as neural networks define it."""
+"""2D convolution for neural networks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Conv2d(Operation):
     x[n, c, y * stride + i * dilation - padding, x * stride + j * dilation - padding]``
 
     ``x`` is (N, C, H, W) or (C, H, W), ``weight`` is (O, C / groups, kh, kw), ``bias`` is (O,) and
-    may be left out. The weights are not flipped. Values outside the image are 0. With ``groups``,
-    the channels are split into equal groups, each with its own share of the outputs.
+    optional. The weights are not flipped. Values outside the image are 0. With ``groups``, the
+    channels are split into equal groups, each of which computes its share of the outputs.
     """
 
     title = "conv2d"

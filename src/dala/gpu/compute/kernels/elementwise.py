@@ -49,14 +49,14 @@ def scalar_mul(x: IntOrFloat, *, scalar: IntOrFloat) -> IntOrFloat:
 
 def relu(x: IntOrFloat, *, slope: float = 0.0) -> IntOrFloat:
     """Rectify: x where it is above zero, else slope * x."""
-    # Without a slope it is zero below, for -inf too; x <= 0 is False for NaN, which passes.
+    # Without a slope, -inf gives 0 and not NaN. NaN passes, because x <= 0 is False for it.
     below = like(x, x * slope) if slope != 0 else like(x, 0)
     return below if x <= 0 else x
 
 
 def sigmoid(x: IntOrFloat) -> float:
     """Compute the logistic function: 1 / (1 + exp(-x))."""
-    return 1.0 / (1.0 + exp(-float(x)))  # as a float first: -x of a u32 would wrap
+    return 1.0 / (1.0 + exp(-float(x)))  # convert first: -x of a u32 would wrap
 
 
 def tanh(x: IntOrFloat) -> float:

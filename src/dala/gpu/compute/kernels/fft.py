@@ -16,7 +16,7 @@ class _Transform(Operation):
     dtypes = ("f32", "f64")
 
     def _lengths(self, shape: tuple[int, ...], axes: int, pairs: bool) -> tuple[int, ...]:
-        """Return the shape without the axis of the pairs; raise if it cannot be transformed."""
+        """Return the shape without the axis of pairs; raise if it cannot be transformed."""
         name = self.takes[0]
         if pairs and (not shape or shape[-1] != 2):
             raise ShapeMismatch.invalid(
@@ -36,9 +36,9 @@ class Fft(_Transform):
 
     ``out[k] = sum over n of a[n] * exp(-2 pi i k n / N)``
 
-    Over the last axis, or the last two with ``axes`` 2, of any length. A real input (..., N) gives
-    all N complex numbers, (..., N, 2). ``complex`` tells whether the input is complex, (..., N, 2);
-    by default it is if the output has the input's shape, and real in a call without output.
+    Transforms the last axis, or the last two if ``axes`` is 2, of any length. A real input (..., N)
+    gives all N complex numbers, (..., N, 2). ``complex`` says whether the input is complex,
+    (..., N, 2); by default it is if the output has the input's shape, and real without an output.
     """
 
     title = "fft"
@@ -66,8 +66,8 @@ class Ifft(_Transform):
 
     ``out[n] = 1/N * sum over k of a[k] * exp(2 pi i k n / N)``
 
-    Over the last axis, or the last two with ``axes`` 2, of complex numbers (..., N, 2). An output
-    of shape (..., N) receives the real parts.
+    Transforms the last axis, or the last two if ``axes`` is 2, of complex numbers (..., N, 2). An
+    output of shape (..., N) receives the real parts.
     """
 
     title = "ifft"

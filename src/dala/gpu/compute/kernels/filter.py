@@ -1,12 +1,12 @@
-"""Filter declarations: a decorator beside the kernel, from which everything else is derived.
+"""Declare filters with a decorator on the kernel; everything else is derived from it.
 
-A filter's name is that of its function (or the operation's title), its summary and its parameters'
-descriptions are in the docstring, types, ranges and defaults in the signature. The calls for
-pictures, the command line, scene effects and the tables in the documentation read
-:data:`FILTERS`; there is no second list.
+The filter's name is the function's name (or the operation's title). Its summary and the
+descriptions of its parameters come from the docstring; types, ranges and defaults come from the
+signature. Picture functions, the command line, scene effects and the tables in the documentation
+read :data:`FILTERS`; there is no second list.
 
-A docstring is a one-line summary, paragraphs that define the result, and an ``Args:`` section,
-where parentheses hold a unit: ``radius (pixels): 0 changes nothing.``
+A docstring has a one-line summary, paragraphs that define the result, and an ``Args:`` section with
+units in parentheses: ``radius (pixels): 0 changes nothing.``
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
 from dala.typing import ParamValue
 
-#: "filter": picture in, picture out; "effect": a recipe for grading or composing; "conversion": not
-#: for filter lists, since the result or the input is not a picture.
+#: "filter": picture in, picture out; "effect": a recipe for grading or composing; "conversion": the
+#: input or the result is not a picture, so it cannot be used in filter lists.
 Kind: TypeAlias = Literal["filter", "effect", "conversion"]
 
-#: Docs categories, in the order of the documentation.
+#: Categories, in the order of the documentation.
 CATEGORIES: Final = ("Color", "Neighborhoods", "Geometry", "Two pictures", "Effects", "Conversions")
 
-#: Bounds from here on only keep infinity out; they are not shown.
+#: Bounds of this magnitude only exclude infinity; they are not shown.
 _FAR: Final = 1e6
 
-#: Sections of a docstring that are not part of the definition.
+#: Starts of docstring sections that are not part of the definition.
 _SECTION = re.compile(r"^(Args|Raises|Returns|Example)s?:+\s*$|^>>>", re.M)
 _ARGUMENT = re.compile(r"(\w+)(?: \(([^)]*)\))?: (.*)", re.S)
 
-#: A kernel function, the class of an operation, or a recipe; each kind returns something else.
+#: A kernel function, an operation class, or a recipe. Their signatures have nothing in common.
 FilterSource: TypeAlias = Callable[..., Any]
 
 _Source = TypeVar("_Source", bound=FilterSource)
@@ -48,9 +48,10 @@ _Source = TypeVar("_Source", bound=FilterSource)
 class FilterParam:
     """One parameter of a filter: a number, a word, or an input besides the picture.
 
-    ``type`` is "int", "float", "bool", "choice", "ints", "floats" (``size`` of them; a single one
-    stands for all where ``spread``), or an input: "picture", "background" (a picture or a color),
-    "lut", "map" or "points". ``default`` None means that the filter chooses, unless ``required``.
+    ``type`` is "int", "float", "bool", "choice", "ints", "floats" (``size`` numbers; with
+    ``spread`` a single one is accepted and repeated), or an input: "picture", "background" (a
+    picture or a color), "lut", "map" or "points". A ``default`` of None lets the filter choose,
+    unless the parameter is ``required``.
     """
 
     name: str
@@ -67,12 +68,12 @@ class FilterParam:
 
     @property
     def is_input(self) -> bool:
-        """True for pictures, tables and curves, which are not numbers or words."""
+        """True for pictures, tables, maps and curves; False for numbers and words."""
         return self.type in INPUTS
 
     @property
     def range(self) -> str:
-        """The accepted values as text, such as "0 to 200" or "0.01 or more"; "" for any.
+        """The accepted values as text, such as "0 to 200" or "0.01 or more"; "" if unlimited.
 
         >>> FilterParam("radius", "int", 3, 0, 200).range
         '0 to 200'
@@ -99,14 +100,14 @@ class FilterSpec:
     kind: Kind
     keeps_alpha: bool
     resizes: bool
-    #: Channels of the result, where it is not those of the picture.
+    #: Channels of the result, if they differ from the picture's.
     channels: int | None
     example: str
-    #: Types of the inputs besides the picture, by name.
+    #: Types of additional inputs, by name.
     inputs: dict[str, str]
-    #: Options of a recipe; a kernel has its own.
+    #: Parameters of a recipe; a kernel declares its own.
     options: tuple[Parameter, ...]
-    #: Parameters that a kernel chooses itself, but a filter must be given.
+    #: Parameters that are optional for the kernel but required for the filter.
     needs: tuple[str, ...]
     #: True for a filter of several steps, False for a single kernel.
     is_recipe: bool
@@ -118,7 +119,7 @@ class FilterSpec:
 
     @cached_property
     def is_operation(self) -> bool:
-        """True for a kernel with engine code of its own."""
+        """True if the filter is an operation, a kernel with engine code."""
         return isinstance(self.source, type) and issubclass(self.source, Operation)
 
     @cached_property
@@ -137,7 +138,7 @@ class FilterSpec:
 
     @cached_property
     def definition(self) -> str:
-        """The docstring after its first line, without the sections."""
+        """The docstring without its first line and its sections."""
         body = self._doc.partition("\n")[2]
         section = _SECTION.search(body)
         return (body[: section.start()] if section else body).strip()
@@ -161,7 +162,7 @@ class FilterSpec:
 
     @cached_property
     def parameters(self) -> tuple[FilterParam, ...]:
-        """Every parameter in the order of the call, inputs first."""
+        """All parameters in the order of the call, inputs first."""
         found = [FilterParam(name, kind) for name, kind in self._extra_inputs()]
         declared: Iterable[Parameter | ParamDecl] = self.options
         if self.kernel is not None:
@@ -188,7 +189,7 @@ class FilterSpec:
         return frozenset(p.name for p in self.parameters)
 
 
-#: Every declared filter by name, in the order of declaration.
+#: All declared filters by name, in order of declaration.
 FILTERS: Final[dict[str, FilterSpec]] = {}
 
 
@@ -209,18 +210,18 @@ def picture_filter(
 
     Args:
         category: the section of the documentation, one of :data:`CATEGORIES` or a new one.
-        kind: where its call is; see :data:`Kind`.
-        keeps_alpha: False where alpha is computed and not copied.
-        resizes: True where the result may have another size.
-        channels: of the result, where they differ from the picture's.
+        kind: see :data:`Kind`.
+        keeps_alpha: False if alpha is computed and not copied.
+        resizes: True if the result may have another size.
+        channels: channels of the result, if they differ from the picture's.
         example: parameters for the examples in help texts, such as ``"radius=8"``.
-        inputs: types of the inputs besides the picture; pictures by default for a kernel.
+        inputs: types of additional inputs; those of a kernel are pictures by default.
         options: parameters of a recipe; a kernel declares its own.
-        needs: parameters that a kernel can do without, but the filter cannot.
+        needs: parameters that are optional for the kernel but required for the filter.
         is_recipe: True for a function that returns the steps of a filter, and not a kernel.
 
     Returns:
-        The decorator; it returns what it is given.
+        The decorator, which returns its argument unchanged.
 
     ::
 
@@ -242,11 +243,11 @@ def picture_filter(
 
 
 def parameter_of(declared: Parameter | ParamDecl) -> FilterParam:
-    """Return the parameter of a kernel as a :class:`FilterParam`, without a description."""
+    """Convert a kernel's parameter to a :class:`FilterParam`, without a description."""
     default = declared.default
     spread = isinstance(declared, Parameter) and declared.spread
     if spread and isinstance(default, tuple) and len(set(default)) == 1:
-        default = default[0]  # a single number stands for all
+        default = default[0]  # a single number is repeated
     return FilterParam(
         declared.name,
         declared.type if isinstance(declared, Parameter) or not declared.size else "floats",

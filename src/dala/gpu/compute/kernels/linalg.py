@@ -16,10 +16,10 @@ class Matmul(Operation):
 
     ``out[i, j] = sum over k of a[i, k] * b[k, j]``
 
-    Axes before the last two are batches, which are broadcast. A vector (K,) is a row as ``a`` and a
-    column as ``b``, and its axis is absent in the output. ``transpose_a`` and ``transpose_b`` swap
-    the last two axes of an input first. Integers wrap around; u8 is summed as s32, the dtype of the
-    output.
+    Axes before the last two are batch axes, which are broadcast. A vector (K,) is a row as ``a``
+    and a column as ``b``, and its axis is removed from the output. ``transpose_a`` and
+    ``transpose_b`` swap the last two axes of an input first. Integers wrap around; u8 is summed as
+    s32, the dtype of the output.
     """
 
     title = "matmul"

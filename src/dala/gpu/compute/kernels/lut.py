@@ -30,8 +30,8 @@ class LutApply(Operation):
     is ``(c - domain_min) / (domain_max - domain_min) * (n - 1)``, clamped to 0..n - 1 (NaN counts
     as 0). The result is ``mix(c, table, amount)``.
 
-    The picture has three or four channels of u8 or f32; the output may differ in both. It has
-    alpha 1 where the picture has none.
+    The picture has three or four channels of u8 or f32. The output may have another dtype and
+    number of channels; its alpha is 1 if the picture has none.
 
     Args:
         lut: a Cube, the path of a .cube file, or an array.
@@ -140,7 +140,7 @@ def _trilinear(table: NDArray, cell: NDArray, part: NDArray) -> NDArray:
 
 
 def _tetrahedral(table: NDArray, cell: NDArray, part: NDArray) -> NDArray:
-    """Interpolate from the near corner to the far one, along the axes in order of their parts."""
+    """Interpolate from the near corner to the far one, along the axis of the largest part first."""
     order = np.argsort(-part, axis=-1, kind="stable")
     sizes = np.take_along_axis(part, order, axis=-1)
     at = cell.copy()
@@ -224,7 +224,7 @@ _MIX = """
 
 @cache
 def _lookup_kernel(method: str) -> Kernel:
-    """Return the same look-up as a kernel of the language, which can be fused."""
+    """Return the look-up as a kernel of the language, which can be fused."""
     text = (_PLACE + _METHODS[method] + _MIX).strip().replace("\n\n", "\n")
     return Kernel("lut_apply", declare(sources.from_text(text, "lut_apply")))
 

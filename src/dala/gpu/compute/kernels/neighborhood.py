@@ -1,7 +1,7 @@
 """Filters that read neighboring pixels.
 
-Reads beyond the border are clamped to the nearest pixel. Alpha is kept. Colors are used as stored:
-the color of a transparent pixel counts like any other.
+Reads beyond the border are clamped to the nearest pixel. Alpha is kept. Colors are not weighted by
+alpha: transparent pixels count like any other.
 """
 
 from __future__ import annotations
@@ -195,8 +195,8 @@ def median(img: Image) -> Pixel:
     g = img[1, -1].rgb
     h = img[1, 0].rgb
     i = img[1, 1].rgb
-    # With each column of three sorted, the median of all is the middle one of: the largest of the
-    # lows, the middle one of the middles, the smallest of the highs.
+    # Sort each column of three. The median of all nine is the median of: the largest of the lows,
+    # the median of the middles, and the smallest of the highs.
     lows = max(min(a, b, c), min(d, e, f), min(g, h, i))
     middles = middle(middle(a, b, c), middle(d, e, f), middle(g, h, i))
     highs = min(max(a, b, c), max(d, e, f), max(g, h, i))

@@ -17,8 +17,8 @@ class Softmax(Operation):
 
     ``exp(a - m) / sum(exp(a - m))``, where m is the maximum, which keeps exp in range.
 
-    ``axis`` is the last by default. A row with a NaN or +inf, or only -inf, is NaN, as the formula
-    says.
+    ``axis`` is the last by default. A row with a NaN or +inf, or only -inf, gives NaN, as by the
+    formula.
     """
 
     title = "softmax"
@@ -50,8 +50,8 @@ class LayerNorm(Operation):
 
     ``(a - mean) / sqrt(variance + epsilon) * gamma + beta``
 
-    The variance is divided by the count, and computed from differences to the mean. ``gamma`` and
-    ``beta`` have the length of the last axis; they are 1 and 0 by default. ``epsilon`` is 1e-5.
+    This is the population variance, computed from differences to the mean. ``gamma`` and ``beta``
+    have the length of the last axis; they are 1 and 0 by default. ``epsilon`` is 1e-5 by default.
     """
 
     title = "layer_norm"

@@ -13,7 +13,7 @@ from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
-#: dtypes of outputs that hold a sum, by the dtype of the input; the first is the default.
+#: Output dtypes of a sum by input dtype; the first is the default.
 SUMS = {
     "f32": ("f32",),
     "f64": ("f64",),
@@ -25,7 +25,7 @@ SUMS = {
 
 
 def one_axis(kernel: str, shape: tuple[int, ...], axis: int) -> int:
-    """Return an axis counted from the front; raise if there is no such axis."""
+    """Convert an axis to a non-negative index; raise if there is no such axis."""
     rank = len(shape)
     if not -rank <= axis < rank:
         expected = f"an axis of 'a' of shape {shape}"
@@ -35,14 +35,14 @@ def one_axis(kernel: str, shape: tuple[int, ...], axis: int) -> int:
 
 
 def layout(shape: tuple[int, ...], first: int, last: int) -> tuple[int, int, int]:
-    """Return how many numbers are before, in and after the axes ``first`` up to ``last``."""
+    """Return the sizes (outer, n, inner) before, in and after the axes ``first:last``."""
     return count_of(shape[:first]), count_of(shape[first:last]), count_of(shape[last:])
 
 
 def passes(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
-    """Return the layouts of successive reductions of one axis each that reduce all the axes.
+    """Return the (outer, n, inner) layouts of one-axis reductions that together reduce all axes.
 
-    Adjacent axes are merged. The last is first, as it reduces most.
+    Adjacent axes are merged. The last axis is reduced first.
     """
     found = []
     last = len(shape)
@@ -58,22 +58,22 @@ def passes(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, in
 
 
 def want_dtype(kernel: str, given: str, output: str, allowed: tuple[str, ...]) -> None:
-    """Raise if the result cannot be stored in an output's dtype."""
+    """Raise if an output's dtype cannot store the result."""
     if output not in allowed:
         expected = f"of dtype {' or '.join(allowed)} for an input of {given}"
         raise DtypeMismatch.invalid(kernel, "output", expected, output)
 
 
 def saturated(result: NDArray, dtype: str) -> NDArray:
-    """Return integers as they are stored: clamped to 255 for u8; others wrap when stored."""
+    """Clamp integers to 255 for u8; other dtypes wrap when stored."""
     return np.minimum(result, 255) if dtype == "u8" else result
 
 
 class _Reduction(Operation):
-    """The axes and outputs of reductions."""
+    """Base class of reductions over axes."""
 
     several: ClassVar[bool] = True
-    #: Whether an empty input has a result.
+    #: True if an empty input has a result.
     accepts_empty: ClassVar[bool] = False
 
     def axes(self, shape: tuple[int, ...], values: OperationValues) -> tuple[int, ...]:
@@ -127,9 +127,10 @@ class _Reduction(Operation):
 class ReduceSum(_Reduction):
     """Sum all numbers, or along axes.
 
-    ``axis`` is None (all), an axis (from the end if negative), or several. The output has the shape
-    without these axes, or with 1 in their place. Integers are added exactly and wrap around in the
-    output's dtype, which may be wider or a float; u8 saturates. The sum of an empty input is 0.
+    ``axis`` is None (all), an axis (negative counts from the end), or several. The output has the
+    input's shape without these axes, or with size 1 for them. Integers are added exactly and wrap
+    around in the output's dtype, which may be wider or a float; u8 saturates. The sum of an empty
+    input is 0.
     """
 
     title = "reduce_sum"
@@ -145,7 +146,7 @@ class ReduceSum(_Reduction):
 
 
 class ReduceMax(_Reduction):
-    """Compute the maximum of all numbers, or along axes; NaN if there is one.
+    """Compute the maximum of all numbers, or along axes. NaN propagates.
 
     ``axis`` as in reduce_sum.
     """
@@ -159,7 +160,7 @@ class ReduceMax(_Reduction):
 
 
 class ReduceMin(_Reduction):
-    """Compute the minimum of all numbers, or along axes; NaN if there is one.
+    """Compute the minimum of all numbers, or along axes. NaN propagates.
 
     ``axis`` as in reduce_sum.
     """
@@ -175,8 +176,8 @@ class ReduceMin(_Reduction):
 class ArgMax(_Reduction):
     """Find the index of the maximum along an axis, or in the whole buffer.
 
-    ``axis`` is None (an index into the flattened buffer) or an axis. The first of equal numbers is
-    found; NaN counts as the largest.
+    ``axis`` is None (an index into the flattened buffer) or an axis. Of equal numbers the first is
+    returned; NaN counts as the largest.
     """
 
     title = "argmax"

@@ -20,9 +20,9 @@ MAX_RANK = 4
 
 
 class Reshape(Operation):
-    """Give the numbers another shape, in the same order.
+    """Change the shape and keep the order of the numbers.
 
-    One size of ``shape`` may be -1, for the rest.
+    One size in ``shape`` may be -1; it is then computed from the others.
     """
 
     title = "reshape"
@@ -61,7 +61,7 @@ class Reshape(Operation):
 
 
 class Transpose(Operation):
-    """Permute the axes: output axis i is input axis ``axes[i]``; reversed by default."""
+    """Permute the axes: output axis i is input axis ``axes[i]``. Reverses them by default."""
 
     title = "transpose"
     takes = ("a",)
@@ -94,10 +94,10 @@ class Transpose(Operation):
 
 
 class Gather(Operation):
-    """Gather entries along an axis by their index.
+    """Gather entries along an axis by index.
 
-    ``out[..., i, ...] = a[..., index[i], ...]``. The axes of ``index`` replace ``axis``. Indices
-    beyond either end are clamped.
+    ``out[..., i, ...] = a[..., index[i], ...]``. The axes of ``index`` replace ``axis``.
+    Out-of-range indices are clamped.
     """
 
     title = "gather"

@@ -27,7 +27,7 @@ NORMALIZE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 
 
 class _Resampling(Operation):
-    """The base of operations that resample a picture."""
+    """Base class of operations that resample a picture."""
 
     takes = ("image",)
     dtypes = ("f32", "u8")
@@ -41,7 +41,7 @@ class _Resampling(Operation):
         return height, width, channels
 
     def _resampled(self, task: Task, image: NDArray) -> NDArray:
-        """Return the part of the output that shows the picture, (height, width, channels) f64."""
+        """Return the part of the output that the picture covers, (height, width, channels) f64."""
         image = image.reshape(*image.shape[:2], -1)
         y, x = task_axes(task)
         across = x.taps(task["method"], task["antialias"]).apply(image.astype(np.float64), 1)
@@ -56,15 +56,15 @@ class Resize(_Resampling):
     """Resize a picture.
 
     Output pixel o of n is centered at (o + 0.5) * source / n - 0.5 in the input. With antialiasing
-    the filter is stretched when the picture gets smaller, taps beyond the border are dropped and
-    the rest renormalized, and bicubic has a = -0.5. Without, the filter keeps its width, reads
-    beyond the border are clamped, and a = -0.75. All channels, alpha included, are resized alike.
+    the filter is widened when downscaling, taps beyond the border are dropped and the rest
+    renormalized, and bicubic has a = -0.5. Without, the filter keeps its width, reads beyond the
+    border are clamped, and a = -0.75. All channels, including alpha, are resized the same way.
 
     Args:
         size (pixels): (height, width) of the result.
         method: "nearest", "bilinear", "bicubic", "lanczos" (three lobes) or "area" (weighted by
             coverage).
-        antialias: whether the filter is stretched when the picture gets smaller.
+        antialias: widen the filter when downscaling.
     """
 
     title = "resize"
@@ -145,11 +145,11 @@ class BicubicScale(Resize):
     "Conversions", kind="conversion", keeps_alpha=False, resizes=True, example="size=(224, 224)"
 )
 class Preprocess(_Resampling):
-    """Convert a picture to the f32 input tensor of a model: resized, normalized, laid out.
+    """Convert a picture to the f32 input tensor of a model.
 
-    Values of 0 to 1 (u8 / 255, f32 as stored) become (v - mean) / std. Alpha is dropped, gray is
-    repeated in all three channels. The result has shape (1, 3, height, width) or
-    (1, height, width, 3).
+    The picture is resized and normalized: values of 0 to 1 (u8 / 255, f32 as stored) become
+    (v - mean) / std. Alpha is dropped; gray is repeated in all three channels. The result has shape
+    (1, 3, height, width) or (1, height, width, 3).
 
     Args:
         size (pixels): (height, width) of the result; (224, 224) by default.
@@ -162,7 +162,7 @@ class Preprocess(_Resampling):
             or "crop" (the center).
         pad: r, g, b of 0 to 1 around a letterboxed picture.
         keep: the share of the largest centered part that "crop" keeps.
-        order: of the channels, "rgb" or "bgr".
+        order: the order of the channels, "rgb" or "bgr".
         method: as in ``resize``.
         antialias: as in ``resize``.
     """
@@ -183,17 +183,17 @@ class Preprocess(_Resampling):
     )
 
     def settle(self, params: Params) -> CheckedParams:
-        """Parameters checked once for many calls."""
+        """Check parameters once for many calls."""
         return CheckedParams(self.name, self.options, _named(params))
 
     def make(self, image: Buffer, params: Params, out: Buffer | None = None) -> Buffer:
-        """As a call of it, but the parameters may be settled."""
+        """Run the operation like a call, with parameters that may be checked already."""
         made = self.new_output([image], params) if out is None else out
         self.run([image], made, params)
         return made
 
     def check_params(self, params: Params) -> CheckedValues:
-        """Return every parameter with its checked value; ``normalize`` may be True or False."""
+        """Return all parameters with checked values; ``normalize`` may be True or False."""
         return super().check_params(_named(params))
 
     def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
@@ -276,11 +276,11 @@ def placed(
     if fit == "letterbox":
         scale = min(ratios)
         full = [max(1, min(n, round(s * scale))) for n, s in zip(size, source, strict=True)]
-        # Of an odd number of rows, the smaller half is above.
+        # With an odd number of padding rows, the smaller half is above.
         offset = [(n - f) // 2 for n, f in zip(size, full, strict=True)]
     else:
         scale = max(ratios) / keep
-        # Truncated, as is usual for models, but never smaller than the output.
+        # Truncate, as is usual for models, but never below the output's size.
         full = [max(n, int(s * scale + 1e-6)) for n, s in zip(size, source, strict=True)]
         offset = [-round((f - n) / 2) for n, f in zip(size, full, strict=True)]
     if max(full) > 1 << 24:

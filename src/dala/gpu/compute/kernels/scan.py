@@ -28,8 +28,8 @@ _LIMITS = {
 class CumSum(Operation):
     """Compute the cumulative sum along an axis: ``out[i] = a[0] + ... + a[i]``.
 
-    ``axis`` is the last by default. dtypes are those of reduce_sum; integers wrap in the output's
-    dtype, u8 saturates at 255.
+    ``axis`` is the last by default. Output dtypes are as in reduce_sum; integers wrap in the
+    output's dtype, u8 saturates at 255.
     """
 
     title = "cumsum"
@@ -56,9 +56,9 @@ class CumSum(Operation):
 class Histogram(Operation):
     """Count the numbers in bins of equal width.
 
-    Bin i of ``bins`` (256) counts the numbers from low + i (high - low) / bins up to the next bin;
-    the last bin includes ``high``. Numbers outside ``low``..``high`` and NaN are ignored. The
-    defaults are 0 and 256 for integers, 0 and 1 for floats.
+    Bin i of ``bins`` (256) starts at low + i * (high - low) / bins and ends before the next bin;
+    the last bin includes ``high``. Numbers outside ``low``..``high`` and NaN are ignored. ``low``
+    and ``high`` are 0 and 256 by default for integers, 0 and 1 for floats.
     """
 
     title = "histogram"
@@ -103,11 +103,11 @@ class Histogram(Operation):
 
 
 def edges_of(dtype: str, low: float, high: float, bins: int) -> NDArray:
-    """Return the starts of the bins, and the last number that counts, in the input's dtype.
+    """Return the starts of the bins and the largest number that counts, in the input's dtype.
 
-    Each start is the dtype's first number that is not below the true edge. Comparisons with it are
-    exact, so every engine puts every number into the same bin. Bins that start beyond the dtype's
-    largest number are left out, as they are empty.
+    Each start is the smallest number of the dtype that is not below the exact edge. Comparisons
+    with it are exact, so every engine chooses the same bins. Bins that start beyond the dtype's
+    largest number are empty and left out.
     """
     true = low + np.arange(bins) * ((high - low) / bins)
     if dtype == "f64":

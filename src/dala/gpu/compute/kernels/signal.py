@@ -16,9 +16,9 @@ class Convolve1d(Operation):
 
     ``out[..., n] = sum over k of a[..., n - k] * kernel[k]``
 
-    The kernel is flipped, as in np.convolve, and ``a`` is 0 beyond its ends. ``mode`` "full" gives
-    every n where the two overlap, N + K - 1 of them; "same" the middle max(N, K) of those; "valid"
-    those where they overlap completely, max(N, K) - min(N, K) + 1.
+    The kernel is flipped, as in np.convolve, and ``a`` is 0 beyond its ends. ``mode`` "full"
+    returns all N + K - 1 results where the two overlap, "same" the middle max(N, K) of those, and
+    "valid" the max(N, K) - min(N, K) + 1 where they overlap completely.
     """
 
     title = "convolve1d"
@@ -44,7 +44,7 @@ class Convolve1d(Operation):
     def fit(
         self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
     ) -> OperationValues:
-        """Return ``first``: the index of the output's first number in the full result."""
+        """Return the values with ``first``, the index of the output's start in the full result."""
         self.want(output, self.result(inputs, values))
         short = min(inputs[0].shape[-1], inputs[1].shape[0])
         return {"first": {"full": 0, "same": (short - 1) // 2, "valid": short - 1}[values["mode"]]}

@@ -1,4 +1,4 @@
-"""Warps: affine, perspective, and by a map of coordinates."""
+"""Warps: affine, perspective, and by a coordinate map."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SAMPLING = (
 
 
 class _Warp(Operation):
-    """The base of operations that sample a picture at coordinates."""
+    """Base class of operations that sample a picture at computed coordinates."""
 
     takes: ClassVar[tuple[str, ...]] = ("image",)
     dtypes = ("f32", "u8")
@@ -72,7 +72,7 @@ class _Warp(Operation):
 
 
 def _weights(method: str, part: NDArray) -> tuple[Sequence[int | NDArray], list[NDArray]]:
-    """Return the offsets of the taps from the integer coordinate, and their weights."""
+    """Return the taps' offsets from the integer coordinate, and their weights."""
     if method == "nearest":
         return [np.where(part >= 0.5, 1, 0)], [np.ones_like(part)]
     if method == "bilinear":
@@ -169,8 +169,8 @@ class WarpPerspective(_Warp):
 class Remap(_Warp):
     """Sample a picture at given coordinates.
 
-    Output pixel (x, y) is the input at (map[y, x, 0], map[y, x, 1]). NaN coordinates are far
-    outside, to the left or above.
+    Output pixel (x, y) is the input at (map[y, x, 0], map[y, x, 1]). NaN counts as far outside, to
+    the left or above.
 
     Args:
         map: an f32 array of shape (height, width, 2): x and y in the input.

@@ -1,4 +1,4 @@
-"""Conversions between RGB and the luma and chroma of video.
+"""Conversions between RGB and YCbCr video formats.
 
 With the weights Kr and Kb of a matrix and Kg = 1 - Kr - Kb: ``Y = Kr r + Kg g + Kb b``,
 ``Cb = (b - Y) / (2 - 2 Kb)``, ``Cr = (r - Y) / (2 - 2 Kr)``. Stored on the scale of a byte, limited
@@ -35,7 +35,7 @@ _OPTIONS = (
 
 
 def scales(limited: bool) -> tuple[float, float, float]:
-    """Return black, the range of luma and the range of chroma, where 1.0 is 255."""
+    """Return the black level, luma range and chroma range, as fractions of 255."""
     return (16 / 255, 219 / 255, 224 / 255) if limited else (0.0, 1.0, 1.0)
 
 
@@ -43,7 +43,7 @@ MIDDLE = 128 / 255
 
 
 def decoding(matrix: str, limited: bool) -> tuple[float, ...]:
-    """Return black, gain, middle, and the weights of Cr in r, of Cb and Cr in g, of Cb in b."""
+    """Return black level, luma gain, chroma zero, and the weights Cr->r, Cb->g, Cr->g, Cb->b."""
     kr, kb = WEIGHTS[matrix]
     kg = 1.0 - kr - kb
     black, luma, chroma = scales(limited)
@@ -52,7 +52,7 @@ def decoding(matrix: str, limited: bool) -> tuple[float, ...]:
 
 
 def encoding(matrix: str, limited: bool) -> tuple[float, ...]:
-    """Return black, middle, and the weights of r, g and b in Y, in Cb and in Cr."""
+    """Return black level, chroma zero, and the weights of r, g, b in Y, Cb and Cr."""
     kr, kb = WEIGHTS[matrix]
     weights = np.array([kr, 1.0 - kr - kb, kb])
     black, luma, chroma = scales(limited)
@@ -62,12 +62,12 @@ def encoding(matrix: str, limited: bool) -> tuple[float, ...]:
 
 
 class _Video(Operation):
-    """The base of both conversions."""
+    """Base class of both conversions."""
 
     dtypes = ("f32", "u8")
 
     def format_error(self, expected: str, got: str | None) -> ParameterError:
-        """Return the error for a format that does not fit, to be raised."""
+        """Return the error for a format that does not match the inputs."""
         return ParameterError.invalid(self.name, "format", expected, got)
 
     def want_even(self, height: int, width: int) -> None:
@@ -79,7 +79,7 @@ class _Video(Operation):
             )
 
     def want_rgb(self, t: Tensor, size: tuple[int, int], name: str) -> None:
-        """Raise unless a tensor is RGB or RGBA of this size."""
+        """Raise unless a tensor is an RGB or RGBA image of this size."""
         if t.shape not in ((*size, 3), (*size, 4)):
             raise ShapeMismatch.invalid(
                 self.name, name, f"of shape {(*size, 3)} or {(*size, 4)}", t.shape
@@ -139,7 +139,7 @@ class YuvToRgb(_Video):
         return "yuv444"
 
     def _size(self, inputs: tuple[Tensor, ...], form: str) -> tuple[int, int]:
-        """Return height and width; raise if the inputs do not fit."""
+        """Return height and width; raise if the inputs' shapes do not match."""
         first = inputs[0]
         if form == "yuv444":
             if len(first.shape) != 3 or first.shape[2] != 3:
@@ -303,7 +303,7 @@ class RgbToYuv(_Video):
 
 # definitions ------------------------------------------------------------------------------
 def _planes(task: Task, arrays: list[NDArray]) -> tuple[NDArray, NDArray, NDArray]:
-    """Return Y, Cb and Cr, the latter two of half size for 4:2:0."""
+    """Return the planes Y, Cb and Cr; chroma has half the size for 4:2:0."""
     height, width = task.output.shape[:2]
     half = height // 2, width // 2
     if task["format"] == "yuv444":
@@ -322,7 +322,7 @@ def _planes(task: Task, arrays: list[NDArray]) -> tuple[NDArray, NDArray, NDArra
 
 
 def _doubled(c: NDArray, axis: int, centered: bool) -> NDArray:
-    """Upsample along an axis: a quarter before and after each sample, or at each and between."""
+    """Upsample by two along an axis; samples are centered between pixels, or on every second."""
     count = c.shape[axis]
     place = np.arange(2 * count) / 2.0 - (0.25 if centered else 0.0)
     low = np.floor(place).astype(np.int64)

@@ -1,6 +1,6 @@
-"""Kernel text of the conversions of ``yuv``, for each layout of the planes.
+"""Kernel source text for the conversions in ``yuv``, for each layout of the planes.
 
-Bytes are integers there: chroma is summed exactly before it is scaled.
+Bytes are summed as integers before scaling, so that chroma averages are exact.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def yuv_to_rgb({inputs}, *, black: float, gain: float, middle: float,
     return rgba(luma + rv * v, luma + gu * u + gv * v, luma + bu * u)
 """
 
-#: The column next to the pixel's own sample, and the weights of the four samples around.
+#: By siting: the column of the second chroma sample, and the weights of the four nearest samples.
 _BESIDE = {
     "left": ("min(i + x % 2, columns - 1)", (3, 3, 1, 1)),
     "center": ("clamp(i + x % 2 * 2 - 1, 0, columns - 1)", (9, 3, 3, 1)),
@@ -66,7 +66,7 @@ _PLACE = {
         second = column % 2 == 1
         j = (row - height) * 2
         i = column - column % 2""",
-    # Rows of half the width, two to a row of the picture, Cb first.
+    # Chroma rows have half the width, so that two fill a row of the picture; Cb first.
     "i420": """\
         half = width // 2
         line = (row - height) * 2 + (1 if column >= half else 0)
@@ -83,7 +83,7 @@ def decode_pixels() -> str:
 
 @cache
 def decode_planes(form: str, ranks: tuple[int, ...], siting: str, chroma: str) -> str:
-    """Return the kernel from 4:2:0 to RGB; ``ranks`` are the inputs' numbers of axes."""
+    """Return the kernel from 4:2:0 to RGB; ``ranks`` are the numbers of axes of the inputs."""
     names = ("a", "b", "c")[: len(ranks)]
     at = _samples(form, ranks)
     lines = []
@@ -120,7 +120,7 @@ def _samples(form: str, ranks: tuple[int, ...]) -> tuple[str, str]:
         return "b[{j}, {i} * 2]", "b[{j}, {i} * 2 + 1]"
     if form == "nv12":
         return "a[height + {j}, {i} * 2]", "a[height + {j}, {i} * 2 + 1]"
-    # Rows of half the width, two to a row, and all of Cb before all of Cr.
+    # Chroma rows have half the width, so that two fill a row; all of Cb, then all of Cr.
     return (
         "a[height + {j} // 2, {j} % 2 * columns + {i}]",
         "a[height + (rows + {j}) // 2, (rows + {j}) % 2 * columns + {i}]",

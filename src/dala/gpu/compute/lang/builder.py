@@ -40,7 +40,7 @@ Term: TypeAlias = Scalar | Vec
 
 
 class Refused(Exception):
-    """A mistake found while building IR; the front end adds the line."""
+    """An error in a kernel, found while building IR; the front end adds the line."""
 
     def __init__(self, problem: str, advice: str = "") -> None:
         super().__init__(problem)
@@ -54,7 +54,7 @@ def refuse(problem: str, advice: str = "") -> NoReturn:
 
 
 def type_of(term: Scalar) -> Type:
-    """Return the type of a term by itself."""
+    """Return the type of a scalar term."""
     return term.type if isinstance(term, Value) else literal_type(term)
 
 
@@ -67,7 +67,7 @@ def describe(term: object) -> str:
     return repr(term)
 
 
-#: Folding of constants.
+#: Functions that fold operations on constants.
 _FOLD: Final[dict[str, Callable[[float, float], float]]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -117,7 +117,7 @@ class Builder:
 
     # types ------------------------------------------------------------------------------------
     def convert(self, term: Scalar, type: Type) -> Value:
-        """Return a term as a value of a type: literals become constants, values are cast."""
+        """Convert a term to a value of a type: literals become constants, values are cast."""
         if isinstance(term, Value):
             if term.type == type:
                 return term
@@ -144,11 +144,11 @@ class Builder:
         return Value("const", type, attr=int(number))
 
     def value(self, term: Scalar) -> Value:
-        """Return a term as a value of its own type."""
+        """Convert a term to a value of its own type."""
         return self.convert(term, type_of(term))
 
     def common(self, *terms: Scalar) -> Type:
-        """Return the common type of some terms."""
+        """Return the common type of the terms."""
         found: Type | None = None
         for t in terms:
             if isinstance(t, Value):
@@ -161,7 +161,7 @@ class Builder:
         return found
 
     def lift(self, function: Callable[..., Scalar], *terms: Term) -> Term:
-        """Apply a scalar function to the terms, component by component if one is a vector."""
+        """Apply a scalar function to the terms; componentwise if one of them is a vector."""
         sizes = {len(t.items) for t in terms if isinstance(t, Vec)}
         if not sizes:
             return function(*terms)
@@ -252,7 +252,7 @@ class Builder:
         return self.emit("not", type_, self.convert(a, type_))
 
     def truth(self, a: Term) -> Value:
-        """Return a term as a condition."""
+        """Convert a term to a condition."""
         if isinstance(a, Vec):
             refuse(
                 "a vector cannot be a condition",
@@ -315,7 +315,7 @@ class Builder:
         return self.real("pow", a, b)
 
     def _product(self, a: Scalar, n: int) -> Scalar:
-        # Repeated squaring: x ** 8 is three multiplications.
+        # By repeated squaring: x ** 8 takes three multiplications.
         result: Scalar | None = None
         while n:
             if n & 1:
@@ -326,7 +326,7 @@ class Builder:
         return self.convert(1, type_of(a)) if result is None else result
 
     def index(self, term: Scalar) -> Value:
-        """Return an integer clamped to s32, for an index or a loop bound."""
+        """Convert an integer to s32 for an index or a loop bound, clamped to its range."""
         low, high = RANGES["s32"]
         if not isinstance(term, Value):
             return self.convert(min(max(int(term), low), high), "s32")
@@ -346,7 +346,7 @@ class Builder:
         self.append(SetSlot(slot, self.convert(term, slot.type)))
 
     def to_u8(self, term: Scalar) -> Value:
-        """Return a number clamped to 0 to 255 as s32; floats are rounded halves up, NaN gives 0."""
+        """Convert a number to 0..255 as s32: clamped, floats rounded half up; NaN becomes 0."""
         v = self.value(term)
         if v.type == "bool":
             return self.convert(v, "s32")
@@ -361,7 +361,7 @@ class Builder:
 
 
 def components(terms: Sequence[Term]) -> list[Scalar]:
-    """Return all numbers of some terms, with vectors split into components."""
+    """Return the scalars of the terms, with vectors split into components."""
     found: list[Scalar] = []
     for t in terms:
         found.extend(t.items if isinstance(t, Vec) else (t,))

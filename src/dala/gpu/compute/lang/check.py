@@ -1,7 +1,6 @@
-"""Check that a kernel uses only the Python syntax that the language has.
+"""Check that a kernel uses only the Python syntax that the language supports.
 
-The check runs when a kernel is declared. It reads syntax and executes nothing, so untrusted text
-is safe to check.
+The check runs when a kernel is declared. It executes nothing, so untrusted text is safe to check.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Final
 
 from dala.gpu.compute.lang.source import KernelSource
 
-#: Components of vectors and pixels; shape properties of arrays and images.
+#: Component names of vectors and pixels, and shape properties of arrays and images.
 SWIZZLE: Final = re.compile(r"[rgba]{1,4}|[xyzw]{1,4}")
 PROPERTIES: Final = frozenset({"shape", "width", "height"})
 
@@ -60,7 +59,7 @@ _ADVICE: Final[dict[type[ast.AST], tuple[str, str]]] = {
     ast.Set: ("sets are not part of the language", "Use parameters or local variables."),
     ast.JoinedStr: ("text is not part of the language", "A kernel computes numbers only."),
     ast.FormattedValue: ("text is not part of the language", "A kernel computes numbers only."),
-    ast.Starred: ("* is not part of the language here", "Name each argument."),
+    ast.Starred: ("* is not part of the language here", "Pass each argument by itself."),
     ast.NamedExpr: (":= is not part of the language", "Assign on a separate line."),
     ast.Slice: ("slices are not part of the language", "Read one value: a[i, j]."),
     ast.Try: ("try is not part of the language", "A kernel raises nothing; use if."),
@@ -108,7 +107,7 @@ def check_body(source: KernelSource, function: ast.FunctionDef) -> None:
 
 
 def always_returns(body: list[ast.stmt]) -> bool:
-    """Return True if every path through some statements ends in a return."""
+    """Return True if every path through the statements ends in a return."""
     for statement in body:
         if isinstance(statement, ast.Return):
             return True
@@ -123,9 +122,9 @@ def always_returns(body: list[ast.stmt]) -> bool:
 
 def _check(source: KernelSource, node: ast.AST) -> None:
     if isinstance(node, ast.FunctionDef):
-        return  # a nested helper is checked as a kernel
+        return  # nested helpers are checked as kernels of their own
     if isinstance(node, tuple(_OPERATORS)):
-        return  # reported by its parent, which knows the place
+        return  # the parent node reports it, with a line number
     if not isinstance(node, _ALLOWED):
         problem, advice = _ADVICE.get(
             type(node),
@@ -142,7 +141,7 @@ def _check(source: KernelSource, node: ast.AST) -> None:
     elif isinstance(node, ast.Call):
         _check_call(source, node)
     elif isinstance(node, ast.Name) and node.id == "range":
-        source.fail(node, "range may be used only in a loop", "Write for i in range(n).")
+        source.fail(node, "range works only in a for loop", "Write for i in range(n).")
     elif isinstance(node, ast.For):
         _check_for(source, node)
     elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
@@ -181,7 +180,7 @@ def _check_constant(source: KernelSource, node: ast.Constant) -> None:
 
 def _check_attribute(source: KernelSource, node: ast.Attribute) -> None:
     if isinstance(node.value, ast.Name) and node.value.id == "math":
-        return  # math.sin is sin; names are resolved later
+        return  # math.sin means sin; names are resolved later
     if not (SWIZZLE.fullmatch(node.attr) or node.attr in PROPERTIES):
         source.fail(
             node,
@@ -209,7 +208,7 @@ def _check_for(source: KernelSource, node: ast.For) -> None:
     if node.orelse:
         source.fail(node.orelse[0], "for ... else is not part of the language", "Remove the else.")
     if not isinstance(node.target, ast.Name):
-        source.fail(node.target, "a loop has one loop variable", loop)
+        source.fail(node.target, "a for loop must have one loop variable", loop)
     call = node.iter
     if not (
         isinstance(call, ast.Call)
@@ -218,7 +217,7 @@ def _check_for(source: KernelSource, node: ast.For) -> None:
         and 1 <= len(call.args) <= 3
         and not call.keywords
     ):
-        source.fail(node.iter, "a loop runs over range(...)", loop)
+        source.fail(node.iter, "a for loop must run over range(...)", loop)
 
 
 def _check_targets(source: KernelSource, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
@@ -235,4 +234,4 @@ def _check_targets(source: KernelSource, node: ast.Assign | ast.AnnAssign | ast.
             if not isinstance(name, ast.Name):
                 source.fail(name, "only names can be assigned", "Write name = value.")
     if isinstance(node, ast.AnnAssign) and node.value is None:
-        source.fail(node, "a variable requires a value", "Write name = value.")
+        source.fail(node, "a variable must have a value", "Write name = value.")

@@ -1,4 +1,4 @@
-"""The declaration of a kernel: its inputs, its parameters, and the names its body uses."""
+"""Declarations of kernels: inputs, parameters, and the names that the body uses."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def expected_numbers(
     spread: bool = False,
     listed: bool = False,
 ) -> str:
-    """Return the phrase an error message uses for numbers within a range.
+    """Return a phrase for the accepted numbers, for error messages.
 
-    An infinite end of the range accepts every finite number on that side. ``spread`` says that one
-    number may stand for all ``size`` of them, ``listed`` that any number of them is accepted.
+    An infinite bound accepts every finite number on that side. With ``spread`` a single number is
+    accepted and repeated ``size`` times; with ``listed`` a list of any length is accepted.
 
     >>> expected_numbers(True, 0, 200), expected_numbers(False, 0.5, math.inf)
     ('an int from 0 to 200', 'a finite number of at least 0.5')
@@ -58,7 +58,7 @@ def _plain(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class ArgDecl:
-    """One input: its kind, and its dtype if the annotation names one."""
+    """An input of a kernel: its kind, and its dtype if annotated."""
 
     name: str
     kind: str
@@ -70,13 +70,13 @@ class ParamDecl:
     """One parameter of a kernel.
 
     Attributes:
-        name: its name.
-        type: "int", "float", "bool", or "number" (an int or a float, as the caller passes it).
-        exact: the scalar type that the annotation names, or None.
+        name: the name that callers use.
+        type: "int", "float", "bool", or "number" (int or float, depending on the value passed).
+        exact: the scalar type if the annotation names one, or None.
         size: the number of components; 0 for a scalar.
         default: the default value; None for a required parameter.
-        low: the least accepted value, or None. An infinite one accepts every finite number below.
-        high: the largest accepted value, or None.
+        low: the smallest accepted value, or None; -inf accepts every finite number.
+        high: the largest accepted value, or None; inf accepts every finite number.
     """
 
     name: str
@@ -89,18 +89,18 @@ class ParamDecl:
 
     @property
     def required(self) -> bool:
-        """True if it has no default."""
+        """True if the parameter has no default."""
         return self.default is None
 
     @property
     def expected(self) -> str:
-        """The accepted values, as an error message names them."""
+        """A phrase for the accepted values, used in error messages."""
         if self.type == "bool":
             return "True or False"
         return expected_numbers(self.type == "int", self.low, self.high, self.size)
 
     def allows(self, value: Number) -> bool:
-        """Return True if a number is within the range; always, without a range."""
+        """Return True if a number is within the range, or if there is no range."""
         low, high = self.low, self.high
         return low is None or high is None or (low <= value <= high and abs(value) != math.inf)
 
@@ -115,11 +115,11 @@ class KernelDecl:
     args: tuple[ArgDecl, ...]
     params: tuple[ParamDecl, ...]
     doc: str = ""
-    #: True when the function is annotated ``-> Pixel`` or returns a pixel.
+    #: True if the function is annotated ``-> Pixel`` or visibly returns a pixel.
     returns_pixel: bool = False
     #: Kernels that the body calls, by name.
     helpers: dict[str, KernelDecl] = field(default_factory=dict)
-    #: Numbers and tuples of numbers of the surrounding module, by name.
+    #: Constants of the surrounding module (numbers and tuples of numbers), by name.
     constants: dict[str, Number | tuple[Number, ...]] = field(default_factory=dict)
 
     @cached_property
@@ -129,18 +129,18 @@ class KernelDecl:
 
     @cached_property
     def generic(self) -> tuple[ParamDecl, ...]:
-        """Parameters that accept ints and floats and keep the kind of the value given."""
+        """Parameters that accept ints and floats, and have the type of the value passed."""
         return tuple(p for p in self.params if p.type == "number")
 
     @property
     def pixels(self) -> bool:
-        """True if the declaration shows that the kernel runs once per pixel."""
+        """True if the declaration says that the kernel runs once per pixel."""
         return self.returns_pixel or any(a.kind in ("pixel", "image") for a in self.args)
 
 
 KINDS: Final = {"Pixel": "pixel", "Image": "image", "Array": "array"}
 
-#: Constants that every kernel knows.
+#: Constants that every kernel can use.
 CONSTANTS: Final[dict[str, float]] = {
     "pi": 3.141592653589793,
     "tau": 6.283185307179586,

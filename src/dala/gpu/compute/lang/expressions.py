@@ -23,17 +23,17 @@ from dala.gpu.compute.lang.declaration import CONSTANTS, KernelDecl
 from dala.gpu.compute.lang.functions import FUNCTIONS
 from dala.gpu.compute.lang.ir import FLOATS, LOADED, Arg, Slot, Type, Value
 
-#: Identifies a variable: the path of calls to its function, its name, and a component's index.
+#: Identifies a variable: the call path of its function, its name, and the component's index.
 VariableKey: TypeAlias = tuple[object, ...]
 
 
 class Restart(Exception):
-    """Lowering must start again: a type was found to be wider than assumed."""
+    """Raised to restart lowering, because a type is wider than assumed."""
 
 
 @dataclass
 class Typing:
-    """Types of a kernel's variables, as far as earlier attempts have found them."""
+    """Types of a kernel's variables, as found in earlier attempts."""
 
     pixels: bool
     types: dict[VariableKey, Type] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Typing:
 
 @dataclass(frozen=True)
 class Site:
-    """The inputs of a program and the positions it runs at."""
+    """The inputs and output that a kernel is lowered for."""
 
     args: tuple[Arg, ...]
     rank: int
@@ -69,7 +69,7 @@ Binding: TypeAlias = Value | int | float | bool | Vec | Ref | Variable
 
 @dataclass
 class FunctionScope:
-    """The state of one function while it is lowered."""
+    """The state of a function during lowering."""
 
     decl: KernelDecl
     path: VariableKey
@@ -78,7 +78,7 @@ class FunctionScope:
     args: dict[str, int]
     #: Names that are assigned more than once.
     often: frozenset[str]
-    #: True when the function has one return, at its end.
+    #: True if the function has a single return, at its end.
     straight: bool
     result: Term | None = None
     done: Slot | None = None
@@ -117,7 +117,7 @@ class Expressions(ABC):
 
     @abstractmethod
     def _helper(self, frame: FunctionScope, node: ast.Call, decl: KernelDecl) -> Term:
-        """Return the result of a kernel that this kernel calls."""
+        """Lower a call of another kernel and return its result."""
 
     def _read(self, key: VariableKey) -> Term:
         size = self.typing.sizes[key]
@@ -125,7 +125,7 @@ class Expressions(ABC):
         return Vec(items) if size else items[0]
 
     def _term(self, frame: FunctionScope, node: ast.expr) -> Term:
-        """Return the value of an expression; refuse whole images and arrays."""
+        """Return the value of an expression; raise if it is a whole image or array."""
         bound = self._binding(frame, node)
         if isinstance(bound, Ref):
             arg = self.site.args[bound.arg]
@@ -253,7 +253,7 @@ class Expressions(ABC):
                 return self._texel("image", bound.arg, *indexes)
             return self.b.emit("array", LOADED[arg.dtype], *indexes, attr=bound.arg)
         if isinstance(bound, Value) and bound.op in ("position", "dim"):
-            bound = Vec((bound,))  # position() and shape() of one axis may be indexed too
+            bound = Vec((bound,))  # position() and shape() of one axis can be indexed too
         if not isinstance(bound, Vec):
             refuse(
                 "only arrays, images and vectors can be indexed",
@@ -336,7 +336,7 @@ class Expressions(ABC):
         terms = [self._term(frame, a) for a in node.args]
         if function.whole:
             return function.build(self.b, *terms)
-        build = partial(function.build, self.b)  # of scalars, so it returns scalars
+        build = partial(function.build, self.b)  # returns scalars for scalars
         return self.b.lift(build, *terms)  # type: ignore[arg-type]
 
     def _position(self, frame: FunctionScope, node: ast.Call) -> Term:
@@ -361,7 +361,7 @@ class Expressions(ABC):
 
 
 def inside(body: list[ast.stmt]) -> list[ast.AST]:
-    """Return all nodes of some statements, without nested functions."""
+    """Return all nodes in the statements, except those in nested functions."""
     found: list[ast.AST] = []
     todo: list[ast.AST] = list(body)
     while todo:

@@ -22,7 +22,7 @@ from dala.gpu.compute.lang.ir import (
 )
 from dala.gpu.compute.lang.statements import Lowering
 
-#: Result types that each dtype holds without loss.
+#: Result types that fit in each dtype without loss.
 _HOLDS: dict[str, frozenset[str]] = {
     "f32": frozenset({"bool", "s32", "u32", "f32"}),
     "f64": frozenset({"bool", "s32", "u32", "s64", "f32", "f64"}),
@@ -37,13 +37,13 @@ _HOLDS: dict[str, frozenset[str]] = {
 class Signature:
     """The dtypes and ranks that a kernel is specialized for.
 
-    ``out_dtype`` None stands for the dtype of the result.
+    ``out_dtype`` None means the dtype of the result.
     """
 
     args: tuple[Arg, ...]
     out_dtype: str | None
     out_rank: int
-    #: Size of the output's last axis where it has three axes (a candidate for channels).
+    #: Size of the output's last axis if it has three axes, so that the last may be channels.
     out_last: int
     #: "int" or "float" for each parameter that accepts both.
     numbers: tuple[tuple[str, str], ...] = ()
@@ -61,7 +61,7 @@ def specialize(decl: KernelDecl, signature: Signature) -> Program:
         try:
             return _attempt(decl, signature, typing)
         except Restart:
-            continue  # a variable's type widened, or the kernel turned out to write pixels
+            continue  # a variable needs a wider type, or the kernel returns pixels
 
 
 def parameters(decl: KernelDecl, signature: Signature) -> tuple[Param, ...]:
@@ -128,7 +128,7 @@ def _bind_params(b: Builder, decl: KernelDecl, params: tuple[Param, ...]) -> Map
 
 
 def _natural(result: Term, signature: Signature) -> str:
-    """Return the dtype of the output if the caller passed none."""
+    """Return the default dtype of the output."""
     if isinstance(result, Vec):
         return signature.args[0].dtype if signature.args else "u8"
     found = type_of(result)
@@ -147,7 +147,7 @@ def _store(
     """Return the values to store, one per channel."""
     items: list[Scalar]
     if not pixels:
-        assert not isinstance(result, Vec)  # a vector result makes the kernel a pixel kernel
+        assert not isinstance(result, Vec)  # kernels that return vectors are pixel kernels
         items = [result]
     elif isinstance(result, Vec):
         if len(result.items) < 3 and channels > 1:

@@ -21,7 +21,7 @@ class Function:
     most: int
     build: Callable[..., Term]
     doc: str
-    #: True when ``build`` takes whole vectors; otherwise it is called for each component.
+    #: True if ``build`` takes whole vectors; otherwise it is called for each component.
     whole: bool = False
 
 
@@ -280,7 +280,7 @@ _vector("vec2", 2, "a vector of two numbers")
 _vector("vec3", 3, "a vector of three numbers")
 _vector("vec4", 4, "a vector of four numbers")
 
-# The front end builds these itself: they depend on where the kernel runs.
+# The front end builds these itself, because they depend on the kernel's inputs and output.
 for _name, _most, _doc in (
     ("position", 1, "the index in the output; (y, x) for pixels; position(axis) for one axis"),
     ("shape", 1, "the shape of an input, or of the output; (height, width) for pixels"),

@@ -1,9 +1,9 @@
-"""Inline one program into another: the consumer computes the producer where it reads its result.
+"""Inline a producer program into the consumer that reads its result.
 
 A consumer that reads the intermediate at its own position (an element or a pixel) uses the
-producer's values directly. A consumer that reads it as an image computes a pointwise producer again
-at every offset. Rounding and clamping of the intermediate store are part of the producer's values,
-so the result equals that of two passes.
+producer's values directly. A consumer that reads it as an image recomputes a pointwise producer at
+every offset. Values are still rounded and clamped as if the intermediate were stored, so the result
+equals that of two passes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dala.gpu.compute.lang.ir import (
     values,
 )
 
-#: The most operations of a stencil after inlining.
+#: The maximum number of operations in a stencil after inlining.
 MAX_FUSED_VALUES = 4000
 
 
@@ -36,7 +36,7 @@ def pointwise(program: Program) -> bool:
 
 
 def can_inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -> bool:
-    """Return True if a consumer can compute a producer in place of these arguments."""
+    """Return True if a producer can be inlined for these arguments of a consumer."""
     if producer.rank != consumer.rank or producer.out.pixels != consumer.out.pixels:
         return False
     kinds = {consumer.args[i].kind for i in readers}
@@ -61,9 +61,10 @@ def _offset(value: Value) -> int | None:
 
 
 def inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -> Program:
-    """Return the consumer with the producer computed inside; see :func:`can_inline`.
+    """Return the consumer with the producer inlined; see :func:`can_inline`.
 
-    Its inputs are the producer's, then the consumer's without the readers; its parameters likewise.
+    Its inputs are those of the producer, then those of the consumer without ``readers``. Its
+    parameters are those of the producer, then those of the consumer.
     """
     kept = [i for i in range(len(consumer.args)) if i not in readers]
     places = {i: len(producer.args) + n for n, i in enumerate(kept)}
@@ -78,7 +79,7 @@ def inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -> Pr
         copier.block(producer.body, block)
         return tuple(copier.value(v) for v in producer.result)
 
-    # All reads are computed first, so no value is inside a branch that other values need.
+    # Compute all reads first: values in a branch could not be used outside it.
     if image:
         for v in values(consumer.body):
             if v.op == "image" and v.attr[0] in readers:
@@ -106,7 +107,7 @@ def inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -> Pr
             return emit(Value("array", v.type, args, places[v.attr]))
         if v.op == "dim":
             arg, axis = v.attr
-            # The intermediate has the output's extents.
+            # The intermediate has the output's shape.
             return emit(Value("dim", v.type, (), (places.get(arg, -1), axis)))
         return None
 
@@ -126,10 +127,10 @@ def inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -> Pr
 
 
 def share_args(program: Program, same: tuple[int, ...]) -> Program:
-    """Return the program with arguments of one buffer merged.
+    """Merge arguments that refer to the same buffer.
 
-    ``same[i]`` is the number of the argument that argument i becomes. Numbers are dense; merged
-    arguments have the same kind.
+    ``same[i]`` is the new index of argument i. New indices are dense; merged arguments have the
+    same kind.
     """
     args: dict[int, Arg] = {}
     for i, n in enumerate(same):
@@ -163,7 +164,7 @@ def _identity(v: Value, args: tuple[Value, ...], emit: Callable[[Value], Value])
 
 
 def _at(dx: int, dy: int) -> Callable[..., Value | None]:
-    """Return a leaf that moves the producer's pixel reads and positions by an offset."""
+    """Return a leaf that shifts the producer's pixel reads and positions by an offset."""
 
     def leaf(v: Value, args: tuple[Value, ...], emit: Callable[[Value], Value]) -> Value | None:
         if v.op == "pixel":
@@ -185,7 +186,7 @@ def _number(value: int) -> Value:
 
 
 class _Copier:
-    """Copies blocks; ``leaf`` may replace each value."""
+    """Copies blocks; ``leaf`` may replace values."""
 
     def __init__(self, leaf: Callable[..., Value | None]) -> None:
         self._leaf = leaf

@@ -29,15 +29,15 @@ and or xor not     bools, or bits of ints (``not`` flips every bit of an int)
 shl shr            ints; the amount is taken modulo the width; shr of a signed int keeps its sign
 eq ne lt le gt ge  -> bool; comparing with NaN is False, except ``ne``, which is True
 select             ``args`` are condition, value if true, value if false
-min max            ``max(a, b)`` is b where a < b or b is NaN, else a (so NaN spreads); min alike
+min max            ``max(a, b)`` is b where a < b or b is NaN, else a (NaN propagates); min likewise
 abs                ints and floats (the most negative int stays itself)
 floor ceil round   floats; ``round`` rounds halves to even
 sqrt exp log sin cos tan atan atan2 pow       floats
 isnan              float -> bool
-cast               to ``type``: float to int truncates, clamps, NaN becomes 0 (with
-                   ``attr == "in_range"`` the value is known to be a whole-part-representable,
-                   finite number, so plain truncation works); int to int wraps; bool is 0 or 1;
-                   anything to bool is ``!= 0``
+cast               to ``type``: float to int truncates and clamps, NaN becomes 0 (with
+                   ``attr == "in_range"`` the value is known to be finite and in range, so
+                   truncating is enough); int to int wraps; bool is 0 or 1; anything to bool
+                   is ``!= 0``
 bits               reinterpret the same bits: f32 <-> s32/u32, f64 <-> s64, s32 <-> u32
 =================  ============================================================================
 
@@ -61,9 +61,9 @@ LOADED: Final[dict[str, Type]] = {
 }  # fmt: skip
 
 
-# Plain classes: a program has thousands, and a dataclass takes a millisecond to import.
+# Not dataclasses: each of those adds a millisecond to the import.
 class Slot:
-    """A local variable that is assigned more than once. Starts at zero."""
+    """A local variable that is assigned more than once. Its initial value is zero."""
 
     __slots__ = ("name", "type")
 
@@ -72,8 +72,8 @@ class Slot:
         self.type: Type = type
 
 
-#: What an operation needs besides its arguments, such as a constant's number or a slot. Its type
-#: depends on the operation, see the table above; a type checker cannot follow that.
+#: An operation's attribute, such as the number of a constant. Its type depends on the operation
+#: (see the table above), which type checkers cannot express.
 Attr: TypeAlias = Any
 
 
@@ -98,7 +98,7 @@ class Value:
 
 
 class SetSlot:
-    """``slot = value``; the types are equal."""
+    """Assigns a value to a slot of the same type."""
 
     __slots__ = ("slot", "value")
 
@@ -121,7 +121,7 @@ class If:
 class For:
     """``for index in range(start, stop, step)``; the bounds are s32 values, step is a constant.
 
-    The index slot is set at the start of each iteration from a hidden counter, as in Python.
+    As in Python, assigning to ``index`` in the body does not change the number of iterations.
     """
 
     __slots__ = ("body", "index", "start", "step", "stop")
@@ -166,7 +166,7 @@ class Arg:
     kind: Literal["element", "pixel", "image", "array"]
     dtype: str
     rank: int
-    #: Pixel and image arguments: interleaved channels in memory (1 for a gray image).
+    #: The number of interleaved channels of a pixel or image argument; 1 for gray.
     channels: int = 1
 
 
@@ -178,7 +178,7 @@ class Out:
     rank: int
     #: Numbers stored at each position: 1 unless the program writes pixels.
     channels: int
-    #: True when positions are (y, x) pixels rather than single elements.
+    #: True if positions are (y, x) pixels and not single elements.
     pixels: bool
 
 
@@ -200,18 +200,18 @@ class Program:
     out: Out
     params: tuple[Param, ...]
     body: Block
-    #: One value for each channel stored, its type ``LOADED[out.dtype]`` (u8 within 0..255).
+    #: The value to store for each channel, of type ``LOADED[out.dtype]`` (0..255 for u8).
     result: tuple[Value, ...]
     #: Number of axes of the positions: 2 for pixel programs, else the output's rank.
     rank: int
-    #: True when the index along each axis matters (``position``); else axes may be merged.
+    #: True if the program uses ``position``; otherwise axes may be merged.
     uses_position: bool
-    #: Text that is equal exactly for programs that do the same work.
+    #: Text that is equal for programs that do the same work.
     key: str
 
     @property
     def types(self) -> frozenset[str]:
-        """Every scalar type of the program, and every dtype it loads or stores."""
+        """All scalar types of the program, and all dtypes that it loads or stores."""
         found: set[str] = {self.out.dtype, *(a.dtype for a in self.args)}
         found.update(p.type for p in self.params)
         found.update(v.type for v in values(self.body))
@@ -230,14 +230,14 @@ def statements(block: Block) -> Iterator[Statement]:
 
 
 def values(block: Block) -> Iterator[Value]:
-    """Yield every value computed in a block, nested ones included; constants are not listed."""
+    """Yield every value computed in a block, nested ones included, without constants."""
     for s in statements(block):
         if isinstance(s, Value):
             yield s
 
 
 def format_program(body: Block, result: tuple[Value, ...]) -> str:
-    """Return a program as text, with values numbered in order: equal work gives equal text."""
+    """Return a program as text. Values are numbered in order, so equal work gives equal text."""
     names: dict[int, str] = {}
     slots: dict[int, str] = {}
     lines: list[str] = []
@@ -286,10 +286,10 @@ def make_program(
     result: tuple[Value, ...],
     rank: int,
 ) -> Program:
-    """Return a program without unused values, and with its key."""
+    """Remove unused values and return a program with its key."""
     _remove_unused(body, result)
     uses_position = any(v.op in ("position", "image") for v in values(body))
-    # The key leaves out names: kernels that do the same work share it.
+    # The key has no names, so that kernels that do the same work share it.
     described = [f"{a.kind} {a.dtype} {a.rank} {a.channels}" for a in args]
     described.append(f"-> {out.dtype} {out.channels} {out.pixels} rank {rank}")
     described.extend(p.type for p in params)
@@ -298,7 +298,7 @@ def make_program(
 
 
 def _remove_unused(root: Block, result: tuple[Value, ...]) -> None:
-    """Remove unused values, so that an unused channel costs no load."""
+    """Remove unused values, for example the loads of unused channels."""
     needed: set[int] = set()
     todo: list[Value] = list(result)
     for s in statements(root):

@@ -1,4 +1,4 @@
-"""Limits on the size of a kernel. Kernel text may be untrusted, so everything is bounded."""
+"""Limits on the size of a kernel, because kernel text may be untrusted."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The types that annotate a kernel's arguments. The front end reads their names.
+"""Types for the annotations of kernel arguments. The front end reads only their names.
 
-To a type checker they have the operators that kernels use. At run time they hold nothing, and
-making one raises.
+For type checkers they have the operators that kernels use. At run time they are empty, and
+instantiating one raises an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def outside_kernel(name: str) -> NoReturn:
-    """Raise the error for a name of the language that is used outside a kernel."""
+    """Raise the error for using a name of the language outside a kernel."""
     raise DalaError(
         f"{name}: this name of the kernel language works only inside a kernel. "
         "Decorate the function with @dala.gpu.compute.kernel.",
@@ -29,7 +29,7 @@ def outside_kernel(name: str) -> NoReturn:
 
 
 class Vector:
-    """Two to four numbers; arithmetic works component by component.
+    """A vector of two to four numbers; arithmetic is componentwise.
 
     >>> Vector()
     Traceback (most recent call last):
@@ -112,7 +112,7 @@ class vec4(Vector):  # noqa: N801
 
 
 class Pixel(Vector):
-    """An input read as the pixel at this position: ``px.r px.g px.b px.a``, u8 images as 0 to 1.
+    """An input read as one pixel per position: ``px.r px.g px.b px.a``; u8 is scaled to 0 to 1.
 
     >>> from dala.gpu.compute import Pixel, buffer, kernel, rgba
     >>> @kernel
@@ -150,7 +150,7 @@ class Image:
 
 
 class Array:
-    """An input read as an array at any index: ``a[i, j]``, each index clamped to the array.
+    """An input read as an array at any index: ``a[i, j]``; each index is clamped to its axis.
 
     >>> from dala.gpu.compute import Array, buffer, kernel
     >>> @kernel
@@ -194,7 +194,7 @@ if TYPE_CHECKING:
     class u8(int):  # noqa: N801
         """An unsigned 8-bit integer."""
 
-    #: A parameter that is an int where the caller passes an int, else a float.
+    #: A parameter that is an int if the caller passes an int, else a float.
     IntOrFloat = float
 else:
 
@@ -206,16 +206,16 @@ else:
         def __call__(self, value: float) -> NoReturn:
             outside_kernel(str(self))
 
-    #: dtypes: to annotate elements with (``mask: u8``), to cast with, and to pass as ``dtype=``.
+    #: dtypes: use them as annotations (``mask: u8``), as casts, and for ``dtype=``.
     f32, f64, s32, s64, u32, u8 = map(_Dtype, ("f32", "f64", "s32", "s64", "u32", "u8"))
 
     class IntOrFloat:
-        """The type of a parameter that is an int where the caller passes an int, else a float."""
+        """The type of a parameter that is an int if the caller passes an int, else a float."""
 
     class Within:
         """The type of a parameter with a range: ``radius: Within[int, 0, 16] = 2``.
 
-        Both ends are included. An end of ``inf`` or ``-inf`` accepts every finite number on that
+        Both bounds are included. A bound of ``inf`` or ``-inf`` accepts every finite number on that
         side.
 
         >>> from dala.gpu.compute import Within, kernel

@@ -21,7 +21,7 @@ from dala.gpu.compute.lang.declaration import (
 from dala.gpu.compute.lang.functions import FUNCTIONS
 from dala.gpu.compute.lang.source import KernelSource
 
-#: Resolves a free name: to a kernel, a number, a tuple of numbers, another object, or None.
+#: Looks up a free name; returns a kernel, a number, a tuple of numbers, another object, or None.
 Lookup = Callable[[str], object]
 
 
@@ -32,11 +32,11 @@ def declare(
     inputs: int | None = None,
     params: Sequence[str] | None = None,
 ) -> KernelDecl:
-    """Return the declaration of a kernel; raise KernelSyntaxError at its first mistake.
+    """Parse and check a kernel; raise KernelSyntaxError at the first error.
 
     Args:
-        source: the text; its last function is the kernel, earlier ones are helpers.
-        lookup: resolves free names.
+        source: the text; its last function is the kernel, earlier functions are helpers.
+        lookup: looks up free names.
         inputs: the expected number of inputs, or None.
         params: names of arguments before the ``*`` that are parameters.
     """
@@ -102,14 +102,14 @@ def _declare(
         args=args,
         params=parameters,
         doc=(ast.get_docstring(function) or "").strip(),
-        returns_pixel=_label(function.returns) == "Pixel" or _plainly_pixel(function),
+        returns_pixel=_label(function.returns) == "Pixel" or _returns_pixel(function),
         helpers=helpers,
         constants=constants,
     )
 
 
-def _plainly_pixel(function: ast.FunctionDef) -> bool:
-    """Return True if a return is visibly a pixel: ``return rgba(...)``, ``return r, g, b``."""
+def _returns_pixel(function: ast.FunctionDef) -> bool:
+    """Return True if a return is clearly a pixel: ``return rgba(...)``, ``return r, g, b``."""
     return any(
         isinstance(node, ast.Return)
         and (
@@ -121,7 +121,7 @@ def _plainly_pixel(function: ast.FunctionDef) -> bool:
 
 
 def _walk(function: ast.FunctionDef) -> list[ast.AST]:
-    """Return the nodes of the body, without those of nested functions."""
+    """Return the nodes of the body, except those in nested functions."""
     found: list[ast.AST] = []
     todo: list[ast.AST] = list(function.body)
     while todo:
@@ -133,7 +133,7 @@ def _walk(function: ast.FunctionDef) -> list[ast.AST]:
 
 
 def _label(node: ast.expr | None) -> str:
-    """Return the last part of a dotted name, which identifies annotations and decorators."""
+    """Return the last part of a dotted name, by which annotations and decorators are matched."""
     if isinstance(node, ast.Attribute):
         return node.attr
     if isinstance(node, ast.Name):
@@ -209,7 +209,7 @@ def _signature(
     return tuple(args), tuple(declared)
 
 
-#: Annotations for type checkers: elements of any dtype, and the vectors that helpers take.
+#: Annotations that only type checkers use: elements of any dtype, and vectors of helpers.
 _VALUES: Final = ("IntOrFloat", "Vector", "vec2", "vec3", "vec4")
 
 
@@ -274,7 +274,7 @@ def _param(
 def _within(
     source: KernelSource, annotation: ast.expr | None
 ) -> tuple[ast.expr | None, int | float | None, int | float | None]:
-    """Return type, low and high of ``Within[type, low, high]``; else the annotation alone."""
+    """Split ``Within[type, low, high]`` into its parts; other annotations have no bounds."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
             annotation = ast.copy_location(
@@ -287,7 +287,7 @@ def _within(
     advice = "Write Within[int, 0, 16] or Within[float, 0.001, inf]."
     given = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
     if len(given) != 3:
-        source.fail(annotation, "Within takes a type, the least and the largest value", advice)
+        source.fail(annotation, "Within takes a type, a minimum and a maximum", advice)
     ends: list[int | float] = []
     for node in given[1:]:
         end = _number(node)
@@ -300,7 +300,7 @@ def _within(
 
 
 def _check_range(source: KernelSource, arg: ast.arg, p: ParamDecl) -> None:
-    """Raise KernelSyntaxError if a range does not fit the parameter's type or default."""
+    """Raise KernelSyntaxError if a range does not match the parameter's type or default."""
     if p.low is None or p.high is None:
         return
     if p.type == "bool":
@@ -319,7 +319,7 @@ def _check_range(source: KernelSource, arg: ast.arg, p: ParamDecl) -> None:
 
 
 def _number(node: ast.expr) -> int | float | None:
-    """Return the number that a node is, or None."""
+    """Return the value of a node that is a number, or None."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         inner = _number(node.operand)
         return -inner if inner is not None and isinstance(node.op, ast.USub) else inner
@@ -331,7 +331,7 @@ def _number(node: ast.expr) -> int | float | None:
 
 
 def _literal(source: KernelSource, node: ast.expr) -> Number | tuple[Number, ...]:
-    """Return a default: a number, or a tuple of two to four numbers."""
+    """Return a default value: a number, or a tuple of two to four numbers."""
     if isinstance(node, ast.Tuple) and 2 <= len(node.elts) <= 4:
         items = [_literal(source, item) for item in node.elts]
         return tuple(item for item in items if not isinstance(item, tuple))
@@ -347,7 +347,7 @@ def _literal(source: KernelSource, node: ast.expr) -> Number | tuple[Number, ...
 
 
 def _int_names(function: ast.FunctionDef) -> set[str]:
-    """Return names used as loop bounds or indexes; untyped parameters among them are ints."""
+    """Return names used as loop bounds or indices; untyped parameters among them are ints."""
     found: set[str] = set()
     for node in _walk(function):
         places: list[ast.AST] = []

@@ -1,8 +1,8 @@
 """Type promotion: the type of an expression with operands of different types.
 
 A literal takes the type of the other operand. Otherwise the wider type wins, in the order bool <
-s32 < u32 < s64 < f32 < f64, with two more rules: s64 with f32 gives f64 (f32 would lose digits),
-and s32 with u32 gives u32, as in C.
+s32 < u32 < s64 < f32 < f64, so s32 with u32 gives u32, as in C. One exception: s64 with f32 gives
+f64, because f32 would lose digits.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ def join(a: Type, b: Type) -> Type:
 
 
 def as_float(t: Type) -> Type:
-    """Return the float type that ``/``, ``sqrt`` and the like compute in for a type."""
+    """Return the float type in which ``/`` and ``sqrt`` compute for operands of a type."""
     if t in FLOATS:
         return t
     return "f64" if t == "s64" else "f32"
 
 
-def literal_type(value: int | float | bool, meets: Type | None = None) -> Type:
-    """Return the type of a literal, alone or beside an operand of the type ``meets``."""
+def literal_type(value: int | float | bool, other: Type | None = None) -> Type:
+    """Return the type of a literal, by itself or with another operand of type ``other``."""
     if isinstance(value, bool):
-        return meets if meets is not None else "bool"
+        return other if other is not None else "bool"
     if isinstance(value, int):
-        if meets is None or meets == "bool":
+        if other is None or other == "bool":
             return "s32" if RANGES["s32"][0] <= value <= RANGES["s32"][1] else "s64"
-        return meets
-    if meets is None or meets == "bool":
+        return other
+    if other is None or other == "bool":
         return "f32"
-    return as_float(meets)
+    return as_float(other)

@@ -1,4 +1,4 @@
-"""Kernel source: its text and origin, parsing, and syntax errors that show the line."""
+"""Source text of kernels: parsing, and syntax errors that show the line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class KernelSource:
         """Raise KernelSyntaxError at a line (from 1) and a column (from 0)."""
         lines = self.text.splitlines()
         shown = lines[line - 1] if 0 < line <= len(lines) else ""
-        # The parser counts columns in UTF-8 bytes, the caret in characters.
+        # ast counts columns in UTF-8 bytes; the caret is placed by characters.
         column = len(shown.encode()[:column].decode(errors="ignore"))
         raise KernelSyntaxError(
             problem,
@@ -69,7 +69,7 @@ class KernelSource:
         return tree
 
     def _check_brackets(self) -> None:
-        # Before parsing: some versions of the interpreter overflow on deeply nested brackets.
+        # Check before parsing: some Python versions crash on deeply nested brackets.
         depth = 0
         for number, line in enumerate(self.text.splitlines(), 1):
             for column, char in enumerate(line):
@@ -94,7 +94,7 @@ _SPLIT = "Split it into several assignments."
 
 
 def from_text(text: str, kernel: str) -> KernelSource:
-    """Return the source for a text."""
+    """Return the source of a kernel given as text."""
     return KernelSource(textwrap.dedent(text.replace("\r\n", "\n")).strip("\n"), kernel)
 
 

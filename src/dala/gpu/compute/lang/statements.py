@@ -1,8 +1,8 @@
 """Lower the statements of a checked kernel to IR.
 
-Helper kernels are inlined where they are called. Returns become assignments to result slots, so
-the IR has no return. Each variable has one type, the widest of its assignments; when a later
-assignment widens it, lowering starts again with the wider type.
+Helper kernels are inlined at each call. Returns become assignments to result slots, so the IR has
+no return. Each variable has one type, the widest of its assignments; if a later assignment widens
+it, lowering restarts with the wider type.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from dala.gpu.compute.lang.scalars import join
 
 
 class Lowering(Expressions):
-    """Lowers a kernel to IR."""
+    """Lowers kernels to IR."""
 
     def __init__(self, builder: Builder, site: Site, typing: Typing) -> None:
         super().__init__(builder, site, typing)
@@ -51,7 +51,7 @@ class Lowering(Expressions):
         self.stack: list[KernelDecl] = []
 
     def kernel(self, decl: KernelDecl, params: Mapping[str, Term]) -> Term:
-        """Return the result of the outermost kernel."""
+        """Lower the outermost kernel and return its result."""
         env: dict[str, Binding] = dict(params)
         for index, arg in enumerate(self.site.args):
             if arg.kind == "element":
@@ -79,13 +79,13 @@ class Lowering(Expressions):
         straight = len(returns) == 1 and body[-1] is returns[0]
         often = _assigned_often(decl)
         frame = FunctionScope(decl, path, env, args, often, straight)
-        for name in sorted(often & set(env)):  # an argument that is assigned becomes a variable
+        for name in sorted(often & set(env)):  # arguments that are assigned to become variables
             start = env[name]
             if not isinstance(start, Ref | Variable):
                 self._assign(frame, name, start)
         if not straight:
             frame.done = Slot("done", "bool")
-            if path:  # a helper inside a loop starts over in each iteration
+            if path:  # reset the result: the helper may be called in a loop
                 self.b.set(frame.done, False)
         self._block(frame, body)
         self.stack.pop()
@@ -128,11 +128,11 @@ class Lowering(Expressions):
         try:
             return self._function(decl, env, args, path)
         except Refused as refused:
-            # The error shows the helper's own source.
+            # Show the line in the helper's source.
             decl.source.fail(decl.function, refused.problem, refused.advice)
 
     def _within(self, p: ParamDecl, term: Term) -> Term:
-        """Clamp a computed parameter to its range; literals were checked by the parser."""
+        """Clamp a computed parameter to its range. The parser has checked literals."""
         low, high = p.low, p.high
         if low is None or high is None or isinstance(term, (bool, int, float)):
             return term
@@ -145,7 +145,7 @@ class Lowering(Expressions):
 
     # statements -------------------------------------------------------------------------------
     def _block(self, frame: FunctionScope, body: list[ast.stmt]) -> bool:
-        """Lower some statements; return True if nothing after them can run."""
+        """Lower statements; return True if control never reaches the end."""
         for index, statement in enumerate(body):
             rest = body[index + 1 :]
             if isinstance(statement, ast.If):
@@ -177,7 +177,7 @@ class Lowering(Expressions):
             self.b.append(Continue())
             return True
         if isinstance(node, ast.Assign):
-            if self._side_by_side(frame, node):
+            if self._assign_tuple(frame, node):
                 return False
             term = self._term(frame, node.value)
             for target in node.targets:
@@ -192,8 +192,8 @@ class Lowering(Expressions):
             self._assign(frame, node.target.id, after)
         return False  # pass, docstrings and nested functions emit nothing
 
-    def _side_by_side(self, frame: FunctionScope, node: ast.Assign) -> bool:
-        """Lower ``a, b = x, y``: all terms are computed first; each may be a vector."""
+    def _assign_tuple(self, frame: FunctionScope, node: ast.Assign) -> bool:
+        """Lower ``a, b = x, y``: compute all terms first; each may be a vector."""
         target, value = node.targets[0], node.value
         if not (
             len(node.targets) == 1
@@ -265,7 +265,7 @@ class Lowering(Expressions):
             frame.result = term
             return
         if outermost and self.typing.pixels:
-            # Returns of a pixel kernel may mix gray values and vectors: all become pixels.
+            # A pixel kernel may return gray values and vectors: convert all to pixels.
             items = components([term])
             items = [*items, *items, *items] if len(items) == 1 else items
             term = Vec(tuple([*items, 1.0][:4])) if len(items) >= 3 else term
@@ -281,7 +281,7 @@ class Lowering(Expressions):
         if condition.op == "const":
             return self._block(frame, (node.body if condition.attr else node.orelse) + rest)
         then, otherwise = node.body, node.orelse
-        # Statements after a branch that returns belong to the other branch: no flag is needed.
+        # If one branch returns, move the rest into the other branch; this avoids a flag.
         if always_returns(then) and not frame.loops and not _returns_inside(otherwise):
             otherwise, rest = otherwise + rest, []
         elif (
@@ -308,7 +308,7 @@ class Lowering(Expressions):
             frame.env = env2 if end1 else env1
         else:
             frame.env = {name: env1[name] for name in env1 if name in env2}
-        # Names bound directly in one branch are not visible outside it.
+        # Names assigned in only one branch are not visible after it.
         frame.env = {
             name: bound
             for name, bound in frame.env.items()
@@ -319,7 +319,7 @@ class Lowering(Expressions):
         return self._block(frame, rest)
 
     def _unless_done(self, frame: FunctionScope, rest: list[ast.stmt]) -> bool:
-        """Lower statements that run only if the function has not returned yet."""
+        """Lower statements that must not run after a return."""
         assert frame.done is not None
         outer, before = self.b.block, frame.env
         done = self.b.get(frame.done)
@@ -373,7 +373,7 @@ def _returns_inside(body: list[ast.stmt]) -> bool:
 
 
 def _assigned_often(decl: KernelDecl) -> frozenset[str]:
-    """Return the names that are assigned more than once; arguments count as assigned."""
+    """Return names that are assigned more than once; arguments count as one assignment."""
     counts: dict[str, int] = {a.name: 1 for a in decl.args}
     counts.update({p.name: 1 for p in decl.params})
     for node in inside(decl.function.body):

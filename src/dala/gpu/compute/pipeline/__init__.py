@@ -1,4 +1,4 @@
-"""Pipelines: stages that are checked when added, fused, and run any number of times."""
+"""Pipelines of kernels: stages are checked when added, fused, and run any number of times."""
 
 from __future__ import annotations
 

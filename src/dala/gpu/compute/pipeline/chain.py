@@ -1,8 +1,8 @@
-"""Chains: adjacent passes that an engine runs as one, keeping intermediate rows in its caches.
+"""Chains: adjacent passes that an engine runs as one, with intermediate rows kept in caches.
 
-Fusing makes one *program* of two. A chain keeps the programs and runs them in step: the CPU engine
-slides a window over the rows, a GPU runs the stages after a blur inside the blur's dispatch. A
-chain stores intermediate results that are read elsewhere.
+Fusing merges two programs into one. A chain keeps its programs separate but runs them interleaved:
+the CPU engine slides a window over the rows; a GPU runs the stages after a blur inside the blur's
+dispatch. Intermediate results are stored only if something else reads them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dala.gpu.compute.engines.base import Engine, Link, Runner, Task, Tensor
 from dala.gpu.compute.lang.ir import Program
 from dala.gpu.compute.pipeline.fuse import Pass
 
-#: The most passes in one chain. Engines refuse chains that are too long for them.
+#: The maximum number of passes in a chain. Engines may refuse shorter chains.
 MAX_LENGTH = 16
 
 
 class Chain(Pass):
-    """Several passes run as one."""
+    """Several passes that run as one."""
 
     def __init__(self, nodes: Sequence[Pass], outside: list[Buffer], stores: list[Buffer]) -> None:
         self.op = "run_kernel"
@@ -38,7 +38,7 @@ class Chain(Pass):
 
     @property
     def values(self) -> tuple[int | float, ...]:
-        """Parameters of its programs, one after another."""
+        """Parameters of all its programs, concatenated."""
         found: tuple[int | float, ...] = ()
         for node in self.nodes:
             if node.program is not None:
@@ -47,13 +47,13 @@ class Chain(Pass):
         return found
 
     def rebind(self, old: Buffer, new: Buffer) -> None:
-        """Use another buffer in place of one of its buffers."""
+        """Replace one of its buffers."""
         super().rebind(old, new)
         for node in self.nodes:
             node.rebind(old, new)
 
     def renew(self) -> bool:
-        """Ask the engine for one pass; return False if it has none."""
+        """Ask the engine for a runner of the whole chain; return False if it has none."""
         assert self.output is not None
         made: dict[int, int] = {}
         links = []
@@ -74,7 +74,7 @@ class Chain(Pass):
         return run is not None
 
     def prepare(self, engine: Engine) -> None:
-        """Do nothing: ``renew`` has prepared it."""
+        """Do nothing; ``renew`` has prepared the chain."""
 
 
 def _place(b: Buffer, among: list[Buffer]) -> int:
@@ -82,11 +82,11 @@ def _place(b: Buffer, among: list[Buffer]) -> int:
 
 
 def chain(nodes: list[Pass]) -> list[Pass]:
-    """Return the passes, adjacent ones chained where their engine can."""
+    """Join adjacent passes into chains where the engine supports it."""
     found: list[Pass] = []
     at = 0
     while at < len(nodes):
-        end = _reach(nodes, at)
+        end = _longest(nodes, at)
         made = None
         while made is None and end - at > 1:
             made = _chained(nodes, at, end)
@@ -96,8 +96,8 @@ def chain(nodes: list[Pass]) -> list[Pass]:
     return found
 
 
-def _reach(nodes: list[Pass], at: int) -> int:
-    """Return the end of the longest run of passes that may be one chain."""
+def _longest(nodes: list[Pass], at: int) -> int:
+    """Return the end of the longest possible chain that starts at ``nodes[at]``."""
     first = nodes[at]
     if _work(first) is None:
         return at + 1
@@ -121,7 +121,7 @@ def _reach(nodes: list[Pass], at: int) -> int:
         if any(overlap(node.output, b) for b in (*written, *read, *outside)):
             break
         if any(overlap(b, w) for b in outside for w in written):
-            break  # two buffers over one memory
+            break  # an input shares memory with an output of the chain
         written.append(node.output)
         read += outside
         end += 1
@@ -131,7 +131,7 @@ def _reach(nodes: list[Pass], at: int) -> int:
 
 
 def _work(node: Pass) -> Program | Task | None:
-    """Return the work of a pass if it can be part of a chain: images in, an image out."""
+    """Return the program or task of a pass that maps images to an image, else None."""
     if node.op != "run_kernel" or node.output is None or len(node.output.shape) not in (2, 3):
         return None
     if node.program is not None:

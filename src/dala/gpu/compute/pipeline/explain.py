@@ -1,4 +1,4 @@
-"""The text of ``Pipeline.explain()``: stages, passes, bytes and times."""
+"""Format the plan of a pipeline: stages, passes, bytes and times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dala.gpu.compute.pipeline.stage import Stage
 def explain(
     engine: Engine | None, stages: Sequence[Stage], passes: Sequence[Pass], times: Sequence[float]
 ) -> str:
-    """Return the plan of a pipeline as text; ``times`` are the seconds of each pass, if known."""
+    """Return the plan of a pipeline as text; ``times`` are seconds per pass, if known."""
     where = engine.id if engine is not None else "no device yet"
     count = sum(item.op != "barrier" for item in passes)
     lines = [f"pipeline on {where}: {len(stages)} stages in {count} passes"]
@@ -27,7 +27,7 @@ def explain(
 
 
 def _fusion(stage: Stage, passes: Sequence[Pass]) -> str:
-    """Return how a stage was fused, or an empty string for a separate pass."""
+    """Return a note on how a stage was fused; an empty string if it was not."""
     for item in passes:
         members = item.nodes if isinstance(item, Chain) else [item]
         if any(stage in member.stages[:-1] for member in members):

@@ -1,9 +1,13 @@
 """Fuse the stages of a pipeline into passes.
 
-A stage moves into the pass that reads its output if that output is a transient buffer, written
-once and read by that pass alone, the language can express the two as one program
-(:mod:`dala.gpu.compute.lang.inline`), no pass in between overwrites the stage's inputs, and the
-engine has no faster way to run the two in step. Barriers are never crossed.
+A stage is fused into the pass that reads its output if
+
+- the output is a transient buffer, written once and read by that pass alone,
+- the two can be one program (:mod:`dala.gpu.compute.lang.inline`),
+- no pass in between overwrites the stage's inputs, and
+- the engine cannot run the two faster as a chain (:mod:`dala.gpu.compute.pipeline.chain`).
+
+Stages are never fused across a barrier.
 """
 
 from __future__ import annotations
@@ -25,14 +29,14 @@ if TYPE_CHECKING:
 
 
 class Pass:
-    """One pass over memory: the stages fused into it, its program and its buffers."""
+    """One pass over memory: fused stages, their program and buffers."""
 
     def __init__(self, stage: Stage) -> None:
         self.op = stage.op
         self.stages: list[Stage] = [stage]
         self.inputs = list(stage.inputs)
         self.output = stage.output
-        #: Further outputs; only chains have them.
+        #: Additional outputs of a chain.
         self.stores: list[Buffer] = []
         self.program: Program | None = None
         self._run: Runner | None = None
@@ -43,20 +47,20 @@ class Pass:
 
     @property
     def moved(self) -> int:
-        """Bytes read and written by one run."""
+        """Bytes read and written per run."""
         total = sum(b.nbytes for b in (*self.inputs, *self.stores))
         return total + (self.output.nbytes if self.output is not None else 0)
 
     @property
     def label(self) -> str:
-        """The names of its stages."""
+        """The names of its stages, for ``explain``."""
         task = self.stages[0].call.task if self.stages[0].call is not None else None
         host = " on the host" if task is not None and task.host else ""
         return " + ".join(stage.name for stage in self.stages) + host
 
     @property
     def values(self) -> Values:
-        """Parameters of its program; empty where engine code runs."""
+        """Parameters of its program; empty for engine code."""
         found: Values = ()
         if self._takes_params:
             for stage in self.stages:
@@ -64,7 +68,7 @@ class Pass:
         return found
 
     def share_inputs(self) -> None:
-        """Merge arguments that are one buffer. Done once no more stages are fused."""
+        """Merge arguments that refer to the same buffer. Call it after fusing."""
         if self.program is None or len(self.stages) == 1:
             return
         numbers: dict[tuple[int, str], int] = {}
@@ -79,21 +83,21 @@ class Pass:
         self.program, self.inputs = share_args(self.program, tuple(same)), inputs
 
     def rebind(self, old: Buffer, new: Buffer) -> None:
-        """Use another buffer in place of one of its buffers."""
+        """Replace one of its buffers."""
         self.inputs = [new if b is old else b for b in self.inputs]
         self.stores = [new if b is old else b for b in self.stores]
         if self.output is old:
             self.output = new
 
     def renew(self) -> bool:
-        """Prepare it again after a parameter of an operation changed; return False if it cannot."""
+        """Prepare again after an operation's parameter changed; return False if that fails."""
         if self.output is None or len(self.stages) > 1 or self.program is not None:
             return False
         self.prepare(self.output.engine)
         return True
 
     def prepare(self, engine: Engine) -> None:
-        """Compile the pass, or find its code."""
+        """Compile the pass, or look up its engine code."""
         if self.op != "run_kernel" or self.output is None:
             return
         call = self.stages[0].call
@@ -107,7 +111,7 @@ class Pass:
         self._run = BoundCall(engine, self.program, over).prepare()
 
     def check(self) -> None:
-        """Raise FreedError if a buffer of the pass was freed; called before anything runs."""
+        """Raise FreedError if a buffer of the pass was freed."""
         for b in self.inputs:
             if b._storage is None:
                 b.storage("Pipeline.run", f"an input of stage {self.stages[0].name!r}")
@@ -122,13 +126,13 @@ class Pass:
             self.freeze(engine)()
 
     def run_timed(self, engine: Engine) -> float:
-        """Run the pass and return its seconds."""
+        """Run the pass and return the time it took, in seconds."""
         start = time.perf_counter()
         self.run(engine)
         return time.perf_counter() - start
 
     def freeze(self, engine: Engine) -> Callable[[], None]:
-        """Return a function that runs the pass with its present buffers and parameters."""
+        """Return a function that runs the pass with its current buffers and parameters."""
         assert self.output is not None
         target = cast(Storage, self.output._storage)  # check() raises for freed buffers
         storages = cast(list[Storage], [b._storage for b in (*self.inputs, *self.stores)])
@@ -139,7 +143,7 @@ class Pass:
 
 
 def fuse(stages: list[Stage]) -> list[Pass]:
-    """Return the passes for some stages, not prepared yet."""
+    """Fuse stages into passes, which are not prepared yet."""
     nodes = [Pass(stage) for stage in stages]
     while _fuse_one(nodes):
         pass
@@ -169,7 +173,7 @@ def _fuse_one(nodes: list[Pass]) -> bool:
 
 
 def _reader(nodes: list[Pass], i: int) -> int | None:
-    """Return the one pass that reads the output of pass i, if no other pass uses that buffer."""
+    """Return the only pass that reads the output of pass i, or None if others use that buffer."""
     out = nodes[i].output
     if out is None or not out.transient or nodes[i].program is None:
         return None
@@ -191,7 +195,7 @@ def _fits(nodes: list[Pass], i: int, j: int, readers: tuple[int, ...]) -> bool:
         return False
     written = [node.output for node in between if node.output is not None]
     if any(overlap(w, b) for w in written for b in producer.inputs):
-        return False  # the producer's inputs would have changed by then
+        return False  # the producer's inputs would be overwritten before it runs
     assert producer.output is not None
     assert consumer.output is not None
     assert producer.program is not None
@@ -199,7 +203,7 @@ def _fits(nodes: list[Pass], i: int, j: int, readers: tuple[int, ...]) -> bool:
     both = pointwise(producer.program) and pointwise(consumer.program)
     for b in producer.inputs:
         if overlap(b, consumer.output) and not (both and b is consumer.output):
-            return False  # the consumer would read at other positions than it writes
+            return False  # the consumer would overwrite values that it still has to read
     pixels = consumer.program.out.pixels
     shape, wanted = producer.output.shape, consumer.output.shape
     if (shape[:2] != wanted[:2]) if pixels else (shape != wanted):
@@ -208,5 +212,5 @@ def _fits(nodes: list[Pass], i: int, j: int, readers: tuple[int, ...]) -> bool:
         return False
     every = (*producer.inputs, *consumer.inputs)
     if any(overlap(b, consumer.output) or b.shape[:2] != wanted[:2] for b in every):
-        return True  # not possible in a chain: in place, or another size
+        return True  # in-place passes and other sizes cannot be chained
     return not consumer.output.engine.prefers_chain(producer.program, consumer.program)

@@ -1,4 +1,4 @@
-"""Pipelines: stages that are checked when added, fused, and run any number of times."""
+"""The Pipeline class, and the functions ``pipeline``, ``pipeline_add`` and ``pipeline_run``."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 class _Count(int):
-    """An int that may also be called, for ``pipeline.stage_count()``."""
+    """An int that can be called, so that ``pipeline.stage_count()`` also works."""
 
     def __call__(self) -> int:
         return int(self)
 
 
 class _Specs(list[Spec]):
-    """A list that may also be called, for ``pipeline.stages()``."""
+    """A list that can be called, so that ``pipeline.stages()`` also works."""
 
     def __call__(self) -> list[Spec]:
         return list(self)
@@ -48,9 +48,9 @@ class _Specs(list[Spec]):
 class Pipeline(Closing):
     """Stages that run one after another, fused into as few passes as possible.
 
-    ``add`` checks a stage, ``run`` runs all of them, any number of times. Buffers that you pass in
-    are always written. Buffers made with ``transient=True`` only carry data between stages and may
-    never be written. ``explain`` returns the plan.
+    ``add`` checks and appends a stage; ``run`` runs all stages, any number of times. Output buffers
+    are always written, except those made with ``transient=True``: they only carry data between
+    stages, and fusing may skip them. ``explain`` returns the plan.
 
     >>> from dala.gpu.compute import buffer, buffer_zeros
     >>> a, out = buffer([-1.0, 2.0], device="cpu"), buffer_zeros(2, device="cpu")
@@ -83,11 +83,11 @@ class Pipeline(Closing):
 
     # building ---------------------------------------------------------------------------------
     def add(self, spec: Spec) -> Self:
-        """Check a stage and append it; a refused stage leaves the pipeline unchanged.
+        """Check a stage and append it. After an error the pipeline is unchanged.
 
         Args:
-            spec: a dict as for :func:`~dala.gpu.compute.submit`. ``kernel`` may be None, and the
-                other fields empty, for stages that do not use them.
+            spec: a dict as for :func:`~dala.gpu.compute.submit`. Keys that a stage does not use may
+                be None or empty.
         """
         self._check_open("Pipeline.add")
         stage = Stage(spec)
@@ -109,7 +109,7 @@ class Pipeline(Closing):
         return self
 
     def _check_cycle(self, stage: Stage) -> None:
-        """Raise if a stage closes a cycle of buffers that no barrier opens."""
+        """Raise if a stage closes a cycle of buffers without a barrier."""
         made: dict[int, set[int]] = {}
         for earlier in self._stages:
             if earlier.op == "barrier":
@@ -137,12 +137,12 @@ class Pipeline(Closing):
 
     @property
     def stages(self) -> _Specs:
-        """The stages as dicts. May also be called: ``stages()``."""
+        """The stages as dicts. ``stages()`` also works."""
         return _Specs(stage.spec() for stage in self._stages)
 
     @property
     def stage_count(self) -> _Count:
-        """The number of stages. May also be called: ``stage_count()``."""
+        """The number of stages. ``stage_count()`` also works."""
         return _Count(len(self._stages))
 
     @property
@@ -151,9 +151,9 @@ class Pipeline(Closing):
         return sum(item.op != "barrier" for item in self._plan())
 
     def rebind(self, old: Buffer, new: Buffer) -> Self:
-        """Use another buffer in place of one of the pipeline's, without planning again.
+        """Replace one of the pipeline's buffers without planning again.
 
-        A pipeline that is built once can so process any number of frames, each in its own buffer.
+        This way one pipeline can process any number of frames, each in its own buffer.
 
         Args:
             old: an input or output of the stages. Transient buffers cannot be replaced.
@@ -213,11 +213,11 @@ class Pipeline(Closing):
     def set_params(self, stage: int, **params: ParamValue) -> None:
         """Change parameters of a stage for the next runs.
 
-        Nothing is compiled again unless the code depends on them, as a blur's does on its radius.
+        Recompiles only if the code depends on the parameter, as for the radius of a blur.
 
         Args:
-            stage: the stage's index; negative ones count from the end.
-            params: the new values; other parameters stay.
+            stage: the stage's index; negative indices count from the end.
+            params: the new values; other parameters keep theirs.
         """
         self._check_open("Pipeline.set_params")
         if not -len(self._stages) <= stage < len(self._stages):
@@ -238,7 +238,7 @@ class Pipeline(Closing):
                 return
         call, changed.values = kernel.bind(changed.inputs, changed.output, merged)
         changed.call, changed.params = call, merged
-        # Without a program there is nothing to fuse: the passes stay as they are.
+        # Engine code is not fused, so the passes stay valid.
         for item in self._passes or []:
             if program is None and call.program is None and changed in item.stages and item.renew():
                 return
@@ -248,11 +248,11 @@ class Pipeline(Closing):
     def run(self, *, profile: bool = False) -> None:
         """Run every stage in order.
 
-        A device with its own queue receives the whole pipeline in one submission, and the call
-        returns; reading a buffer waits for the work.
+        On a device with its own queue the call submits the whole pipeline and returns; reading a
+        buffer waits for the work.
 
         Args:
-            profile: measure each pass on such a device too, and wait for the end.
+            profile: also measure each pass on such a device, and wait for the end.
         """
         self._check_open("Pipeline.run")
         nodes = self._plan()
@@ -273,7 +273,7 @@ class Pipeline(Closing):
                     item.run(engine)
 
     def _profile(self, nodes: list[Pass], engine: Engine) -> None:
-        """Run passes on a device with its own queue, measure each, and wait for the end."""
+        """Run passes on a device with its own queue, measure each one and wait for the end."""
         with engine.profile() as times:
             seconds = []
             for item in nodes:
@@ -287,13 +287,13 @@ class Pipeline(Closing):
         self._seconds = seconds if times is None else times.passes
 
     def submit(self, priority: Priority = "realtime") -> Command:
-        """Run it in the background and return a command, see :func:`~dala.gpu.compute.submit`."""
+        """Run in the background and return a command, like :func:`~dala.gpu.compute.submit`."""
         from dala.gpu.compute.stream import stream
 
         return stream.default().begin(self._job(stream.is_background(priority)))
 
     async def run_async(self, priority: Priority = "realtime") -> None:
-        """Run it without blocking the event loop; return when every output is written."""
+        """Run without blocking the event loop, and return once all outputs are written."""
         from dala.gpu.compute.stream import stream
 
         await stream.default().finish(self._job(stream.is_background(priority)))
@@ -334,9 +334,9 @@ class Pipeline(Closing):
         return self._passes
 
     def explain(self) -> str:
-        """Return the plan as text: stages, passes, bytes moved and, after a run, their times.
+        """Return the plan as text: stages, passes, bytes moved and, after a run, times.
 
-        On a device with its own queue the times are those of the last profiled run.
+        On a device with its own queue, times are from the last ``run(profile=True)``.
         """
         return explain(self._engine, self._stages, self._plan(), self._seconds)
 
@@ -409,7 +409,7 @@ async def pipeline_run_async(p: Pipeline) -> None:
 
 
 def free_pipeline(p: Pipeline) -> None:
-    """Close a pipeline. Doing it twice is allowed.
+    """Close a pipeline. Closing twice is allowed.
 
     >>> from dala.gpu.compute import free_pipeline, pipeline
     >>> free_pipeline(pipeline())

@@ -1,4 +1,4 @@
-"""One checked step of a pipeline."""
+"""Stages of a pipeline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Stage:
-    """One checked step of a pipeline: a kernel, a copy or a barrier."""
+    """A checked stage of a pipeline: a kernel, a copy or a barrier."""
 
     def __init__(self, spec: Spec) -> None:
         given = read_spec(spec, "Pipeline.add")
@@ -45,7 +45,7 @@ class Stage:
         return self.kernel.name if self.kernel is not None else self.op
 
     def rebind(self, old: Buffer, new: Buffer) -> None:
-        """Use another buffer in place of one of its buffers."""
+        """Replace one of its buffers."""
         self.inputs = [new if b is old else b for b in self.inputs]
         if self.output is old:
             self.output = new

@@ -1,7 +1,7 @@
-"""Commands: submitted work, its state, and waiting for its end.
+"""Commands: handles of submitted work, to wait for it and to get its error.
 
-A :class:`Command` holds the state of its work and not the work itself, so keeping one keeps no
-buffer alive. Pending commands are found by id; so are the last few thousand that have ended.
+A :class:`Command` refers to the state of its work and not to its buffers, so it keeps no buffer
+alive. Pending commands and the last few thousand ended ones can be found by id.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dala.errors import CommandTimeout, FreedError, ParameterError, UnknownComma
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-#: Ended commands that are found by id.
-REMEMBERED: Final = 4096
+#: The number of ended commands that can be found by id.
+ENDED_KEPT: Final = 4096
 
 _ids = count(1)
 _pending: dict[int, CommandState] = {}
@@ -29,9 +29,9 @@ _lock = threading.Lock()
 
 
 class CommandState:
-    """The state of one command, shared by its Command and the stream that runs it.
+    """The state of a command, shared by its Command and the stream that runs it.
 
-    The future's result is the error, or None.
+    The result of the future is the command's error, or None.
     """
 
     __slots__ = ("dropped", "future", "id", "name", "reported")
@@ -40,18 +40,18 @@ class CommandState:
         self.id = next(_ids)
         self.name = name
         self.future = _running()
-        #: True once the Command was garbage collected.
+        #: True after the Command was garbage collected.
         self.dropped = False
-        #: True once the error was reported to a caller or logged.
+        #: True after the error was raised in a caller or logged.
         self.reported = False
         _pending[self.id] = self
 
     def end(self, error: BaseException | None = None) -> None:
-        """Mark the work as ended, with or without an error, and wake the waiting threads."""
+        """Mark the work as ended, with or without an error, and wake waiting threads."""
         with _lock:
             _ended[self.id] = self
             _pending.pop(self.id, None)
-            if len(_ended) > REMEMBERED:
+            if len(_ended) > ENDED_KEPT:
                 del _ended[next(iter(_ended))]
         self.future.set_result(error)
 
@@ -64,7 +64,7 @@ class CommandState:
         return self.future.result()
 
     def log_error(self) -> None:
-        """Log an error that was not reported to a caller."""
+        """Log an error that was not raised in a caller."""
         if self.reported or not self.future.done() or self.future.result() is None:
             return
         import logging
@@ -75,7 +75,7 @@ class CommandState:
         )
 
     def outcome(self, call: str, timeout: float | None) -> BaseException | None:
-        """Wait for the end; return the error or None. Raise CommandTimeout after ``timeout``."""
+        """Wait for the end and return the error or None; raise CommandTimeout after ``timeout``."""
         if timeout is not None:
             timeout = seconds(call, timeout)
         try:
@@ -93,11 +93,11 @@ class CommandState:
         error = self.outcome(call, timeout)
         self.reported = True
         if error is not None:
-            raise _again(error)
+            raise _copy_of(error)
 
 
-def _again(error: BaseException) -> BaseException:
-    """Return a copy of an error to raise: the original would keep the frames of every caller."""
+def _copy_of(error: BaseException) -> BaseException:
+    """Copy an error to raise it: the original would keep the frames of all callers alive."""
     try:
         made = copy(error)
     except Exception:  # an error that cannot be copied
@@ -117,7 +117,7 @@ def _running() -> Future[BaseException | None]:
 
 
 def seconds(call: str, timeout: float) -> float:
-    """Return a checked timeout, within the limits of the system."""
+    """Check a timeout and clamp it to the system's limit."""
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout != timeout:
         raise ParameterError.invalid(
             call, "timeout", "a number of seconds, or None for no limit", timeout
@@ -126,7 +126,7 @@ def seconds(call: str, timeout: float) -> float:
 
 
 class Command(int):
-    """Submitted work: an int, its id, to wait for or to await.
+    """A handle of submitted work, which can be awaited. It is an int: the command's id.
 
     >>> from dala.gpu.compute import buffer, submit
     >>> a = buffer([1.0, 2.0], device="cpu")
@@ -147,33 +147,33 @@ class Command(int):
 
     @property
     def name(self) -> str:
-        """Its description, such as "run_kernel('blur')"."""
+        """A description, such as "run_kernel('blur')"."""
         return self._progress.name
 
     @property
     def error(self) -> BaseException | None:
-        """The error, or None; None also while it is pending. Never waits."""
+        """The error, or None if there is none or the command is pending. Never waits."""
         return self._progress.error
 
     def done(self) -> bool:
-        """Return True once it has ended, with or without an error."""
+        """Return True if the command has ended, with or without an error."""
         return self._progress.future.done()
 
     def result(self, timeout: float | None = None) -> None:
-        """Wait for the end; the result is in the output buffer.
+        """Wait for the end. The result is in the output buffer.
 
         Raises:
-            CommandTimeout: it has not ended after ``timeout`` seconds; it continues.
-            DalaError: the error of the work; the message names the command.
+            CommandTimeout: the command has not ended after ``timeout`` seconds; it continues.
+            DalaError: the work failed; the message names the command.
         """
         self._progress.wait("Command.result", timeout)
 
     def poll(self) -> str:
-        """Return its state, as :func:`poll`."""
+        """Return the state, like :func:`poll`."""
         return poll(self)
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait for the end, as :func:`wait`."""
+        """Wait for the end, like :func:`wait`."""
         wait(self, timeout)
 
     def __await__(self) -> Generator[object, None, None]:
@@ -182,10 +182,10 @@ class Command(int):
         error = yield from asyncio.wrap_future(self._progress.future).__await__()
         self._progress.reported = True
         if error is not None:
-            raise _again(error)
+            raise _copy_of(error)
 
     def __del__(self) -> None:
-        with suppress(Exception):  # at exit modules may be gone
+        with suppress(Exception):  # the interpreter may be exiting
             self._progress.dropped = True
             self._progress.log_error()
 
@@ -198,15 +198,14 @@ class Command(int):
     __str__ = int.__repr__
 
     def __reduce__(self) -> tuple[type[int], tuple[int]]:
-        return int, (int(self),)  # a pickled command is its id
+        return int, (int(self),)  # pickle only the id
 
 
 def poll(command: int) -> str:
     """Return "pending" or "completed"; raise the error of a failed command.
 
     Args:
-        command: a Command, or its id. An id is valid while the command is pending and until 4096
-            others have ended after it.
+        command: a Command, or its id. Ids stay valid until 4096 other commands have ended after it.
 
     Raises:
         UnknownCommand: no command has this id.
@@ -229,11 +228,11 @@ def wait(command: int, timeout: float | None = None) -> None:
 
     Args:
         command: a Command, or its id.
-        timeout: seconds to wait at most; None for no limit.
+        timeout: the longest time to wait, in seconds; None for no limit.
 
     Raises:
         UnknownCommand: no command has this id.
-        CommandTimeout: it has not ended after ``timeout`` seconds; it continues.
+        CommandTimeout: the command has not ended after ``timeout`` seconds; it continues.
 
     >>> from dala.gpu.compute import submit, wait
     >>> wait(submit({"op": "barrier"}))
@@ -252,7 +251,7 @@ def _find(call: str, command: object) -> CommandState:
     if found is None:
         raise UnknownCommand(
             f"{call}: no command {command}. submit(...) returns ids; of ended commands, the last "
-            f"{REMEMBERED} are kept.",
+            f"{ENDED_KEPT} are kept.",
             call=call,
             argument="command",
         )

@@ -1,4 +1,4 @@
-"""One submitted job: its work, the memory it uses, and its errors."""
+"""Submitted jobs: their work, the memory they use, and their errors."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ FREED: Final = (
 
 
 class Job:
-    """One submitted job: its work, the memory it uses, and the jobs that wait for it."""
+    """A submitted job: its work, the memory it uses, and the jobs that wait for it."""
 
     __slots__ = (
         "background",
         "barriers",
+        "dependents",
         "engine",
-        "followers",
         "keep",
+        "memory",
         "name",
         "progress",
         "released",
         "run",
         "spans",
-        "touches",
         "waiting",
     )
 
@@ -48,19 +48,19 @@ class Job:
     ) -> None:
         self.name = name
         self.background = background
-        #: None for a barrier, which orders everything and runs nothing.
+        #: None for a barrier, which runs nothing.
         self.engine = engine
         self.run = run
-        self.touches = dict.fromkeys(reads, False) | dict.fromkeys(writes, True)
-        #: Address ranges of its buffers over foreign memory.
-        self.spans = {s: span(engine, s) for s in self.touches if engine and s.foreign}
+        self.memory = dict.fromkeys(reads, False) | dict.fromkeys(writes, True)
+        #: Address ranges of its buffers in foreign memory.
+        self.spans = {s: span(engine, s) for s in self.memory if engine and s.foreign}
         #: The buffers, kept alive until the job has ended.
         self.keep = keep
-        #: The number of jobs that must come first.
+        #: The number of jobs that this one still waits for.
         self.waiting = 0
-        #: Jobs that wait until this one is done, or enqueued if the device keeps the order.
-        self.followers: list[Job] = []
-        #: Barriers that wait until it has ended.
+        #: Jobs that wait until this one has ended, or is enqueued on a device that keeps the order.
+        self.dependents: list[Job] = []
+        #: Barriers that wait until this job has ended.
         self.barriers: list[Job] = []
         self.released = False
 
@@ -71,20 +71,20 @@ def where(job: Job) -> str:
 
 
 def is_freed(job: Job) -> bool:
-    """Return True if memory of the job was freed."""
-    return any(storage.handle is None for storage in job.touches)
+    """Return True if a buffer of the job was freed."""
+    return any(storage.handle is None for storage in job.memory)
 
 
 def check_alive(job: Job) -> None:
-    """Raise FreedError if memory of the job was freed."""
+    """Raise FreedError if a buffer of the job was freed."""
     if is_freed(job):
         raise FreedError(FREED)
 
 
-def named(error: BaseException, job: Job, among: int = 1) -> BaseException:
-    """Return the error with the command's id and name in its message."""
+def name_command(error: BaseException, job: Job, among: int = 1) -> BaseException:
+    """Add the command's id and name to an error's message."""
     whole: BaseException | None = error
-    while whole is not None:  # its frames would keep buffers alive
+    while whole is not None:  # frames in the traceback would keep buffers alive
         import traceback  # only errors need it
 
         traceback.clear_frames(whole.__traceback__)

@@ -1,11 +1,11 @@
-"""The scheduler of submitted jobs: their dependencies, their order, and the worker threads.
+"""Schedule submitted jobs on worker threads, in the order that their memory use requires.
 
-A job waits for earlier jobs that use the same memory if one of the two writes it; others may
-overlap. An engine with its own queue keeps the order itself: there a job releases its followers
+A job waits for earlier jobs that use the same memory if one of the two writes it; other jobs may
+overlap. An engine with its own queue keeps the order itself: there a job releases its dependents
 when it is enqueued, and ends when the device has finished it.
 
-Worker threads refer to the queue and never to the stream, so an unused stream is garbage collected.
-They are woken through a ``SimpleQueue``, which is safe in finalizers.
+Worker threads refer to the queue and never to the stream, so that unused streams can be garbage
+collected. A ``SimpleQueue`` wakes them, because it is safe to use in finalizers.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from dala import resources
 from dala.errors import DeviceError, FreedError
 from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.stream.command import CommandState
-from dala.gpu.compute.stream.job import FREED, Job, check_alive, is_freed, named, where
+from dala.gpu.compute.stream.job import FREED, Job, check_alive, is_freed, name_command, where
 
-#: Seconds that the exit of the interpreter waits for running work.
+#: Seconds to wait for running jobs at interpreter exit.
 EXIT_TIMEOUT: Final = 10.0
 
-#: Commands enqueued on a device ahead of time. The rest stay here, where they can be reordered.
+#: Commands enqueued on a device ahead of time. Others stay here, where priorities can reorder them.
 DEPTH: Final = 16
 
 
 class _Use:
-    """The jobs that will use some memory."""
+    """The pending jobs that use a piece of memory."""
 
     __slots__ = ("readers", "span", "writer")
 
@@ -63,7 +63,7 @@ class Queue:
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._dropping = False
-        #: Per engine that a worker waits for: the jobs enqueued since.
+        #: Jobs enqueued on each engine that a worker is waiting for.
         self._enqueued_on: dict[Engine, list[Job]] = {}
 
     # submitting -------------------------------------------------------------------------------
@@ -89,23 +89,23 @@ class Queue:
                 before = self._before(job)
                 job.waiting = len(before)
                 for other in before:
-                    other.followers.append(job)
+                    other.dependents.append(job)
             self._pending[job.progress.id] = job
             if not job.waiting:
                 self._make_ready(job)
         return True
 
     def pending(self) -> list[CommandState]:
-        """Return the states of pending commands, oldest first."""
+        """Return the states of the pending commands, oldest first."""
         with self._lock:
             return [job.progress for job in self._pending.values()]
 
     def _before(self, job: Job) -> set[Job]:
-        """Return the jobs that a new job must wait for, and record its own uses."""
+        """Return the jobs that a new job must wait for, and record the memory it uses."""
         found: set[Job] = set()
         if self._barrier is not None:
             found.add(self._barrier)
-        for storage, writes in job.touches.items():
+        for storage, writes in job.memory.items():
             use = self._uses.get(storage)
             if use is None:
                 use = self._uses[storage] = _Use(job.spans.get(storage))
@@ -118,11 +118,11 @@ class Queue:
                 use.writer, use.readers = job, set()
             else:
                 use.readers.add(job)
-        found.discard(job)  # it may read and write two buffers over the same memory
+        found.discard(job)  # its own buffers may share memory
         return found
 
     def _overlapping(self, span: tuple[int, int]) -> list[_Use]:
-        """Return the uses of foreign memory that overlap a range of addresses."""
+        """Return the recorded uses of foreign memory that overlap an address range."""
         return [
             use
             for use in self._uses.values()
@@ -145,18 +145,18 @@ class Queue:
         self._threads.append(worker)
         _register_exit()
 
-    def turn(self) -> bool:
-        """Run the next job, if any; return False if there will be no more."""
+    def run_next(self) -> bool:
+        """Run the next job, if any; return False once the queue has closed."""
         with self._room:
             while self._ready and self._full(self._ready[0][2].engine):
-                self._room.wait()  # the first job may be another afterwards
+                self._room.wait()  # afterwards another job may be first
             if not self._ready:
                 return not self.closing or bool(self._pending)
             job = heappop(self._ready)[2]
         try:
-            self._do(job)
+            self._run(job)
         except BaseException as error:
-            self._end(job, named(_inner(error), job))
+            self._end(job, name_command(_without_frame(error), job))
             return True
         if job.engine is None or not _has_queue(job.engine):
             self._end(job, None)
@@ -167,7 +167,7 @@ class Queue:
     def _full(self, engine: Engine | None) -> bool:
         return engine is not None and len(self._enqueued_on.get(engine, ())) >= DEPTH
 
-    def _do(self, job: Job) -> None:
+    def _run(self, job: Job) -> None:
         if self._dropping:
             raise FreedError("dropped because the interpreter exits.")
         if job.run is None:
@@ -176,11 +176,11 @@ class Queue:
         try:
             job.run()
         except (AttributeError, TypeError):
-            check_alive(job)  # freed as it began
+            check_alive(job)  # raises if a buffer was freed meanwhile
             raise
 
     def _enqueued(self, job: Job, engine: Engine) -> None:
-        """Release the followers of a job. One worker waits for the device, for all jobs since."""
+        """Release the dependents of a job. One worker waits for all jobs enqueued meanwhile."""
         with self._lock:
             self._release(job)
             waited_for = engine in self._enqueued_on
@@ -198,34 +198,34 @@ class Queue:
             try:
                 engine.synchronize()
             except BaseException as raised:
-                error = _inner(raised)
+                error = _without_frame(raised)
             self._end_all(batch, error)
             del batch, error
 
     def _end_all(self, batch: list[Job], error: BaseException | None) -> None:
-        """End jobs that the device ran together; its error does not say which one failed."""
+        """End jobs that the device ran together. An error does not say which one failed."""
         freed: list[Job] = []
         if isinstance(error, DeviceError) and isinstance(error.__cause__, FreedError):
             freed = [job for job in batch if is_freed(job)]
         for job in batch:
             if freed:
-                self._end(job, named(FreedError(FREED), job) if job in freed else None)
+                self._end(job, name_command(FreedError(FREED), job) if job in freed else None)
             else:
-                self._end(job, None if error is None else named(error, job, len(batch)))
+                self._end(job, None if error is None else name_command(error, job, len(batch)))
 
     def _release(self, job: Job) -> None:
-        """Release the jobs that wait for the memory of a job."""
+        """Release the jobs that wait for a job's memory."""
         if job.released:
             return
         job.released = True
-        for storage in job.touches:
+        for storage in job.memory:
             use = self._uses[storage]
             use.readers.discard(job)
             if use.writer is job:
                 use.writer = None
             if use.writer is None and not use.readers:
                 del self._uses[storage]
-        self._count_down(job.followers)
+        self._count_down(job.dependents)
 
     def _count_down(self, jobs: list[Job]) -> None:
         for job in jobs:
@@ -236,15 +236,15 @@ class Queue:
     def _end(self, job: Job, error: BaseException | None) -> None:
         resources.untrack("command", where(job), 0)
         progress = job.progress
-        progress.reported = self._dropping  # at exit no caller is left
+        progress.reported = self._dropping  # at exit there is no caller to raise it in
         with self._room:
             self._release(job)
             self._count_down(job.barriers)
             if self._barrier is job:
                 self._barrier = None
             del self._pending[progress.id]
-            job.run = job.keep = None  # waiting threads may free the buffers at once
-            job.touches.clear()
+            job.run = job.keep = None  # so that waiting threads can free the buffers at once
+            job.memory.clear()
             progress.end(error)
             self._room.notify_all()
             if self.closing and not self._pending:
@@ -254,22 +254,22 @@ class Queue:
 
     # the end ----------------------------------------------------------------------------------
     def close_soon(self) -> None:
-        """Refuse further jobs; the workers end after the last one. Neither waits nor locks."""
+        """Accept no more jobs; workers end after the last one. Takes no lock and does not wait."""
         self.closing = True
         self._wake_all()
 
     def close(self, timeout: float | None = None) -> None:
-        """Refuse further jobs and wait for the pending ones."""
+        """Accept no more jobs, and wait for the pending ones."""
         self.close_soon()
         with self._room:
-            self._room.notify_all()  # threads that wait for room raise
+            self._room.notify_all()  # threads waiting for room raise an error
         until = None if timeout is None else time.monotonic() + timeout
         for worker in self._threads:
             if worker is not threading.current_thread():
                 worker.join(None if until is None else max(until - time.monotonic(), 0.0))
 
     def drop(self) -> None:
-        """Finish running jobs and end the others with an error, at the exit of the interpreter."""
+        """At interpreter exit, finish running jobs and end the others with an error."""
         self._dropping = True
         self.close(EXIT_TIMEOUT)
 
@@ -278,7 +278,7 @@ class Queue:
             self._wake.put(None)
 
     def reset_after_fork(self) -> None:
-        """Forget all jobs and workers in a forked child: they belong to the parent."""
+        """In a forked child, forget all jobs and workers: they belong to the parent."""
         for job in self._pending.values():
             resources.untrack("command", where(job), 0)
         self._reset()
@@ -287,7 +287,7 @@ class Queue:
 def _work(queue: Queue, wake: SimpleQueue[None]) -> None:
     while True:
         wake.get()
-        if not queue.turn():
+        if not queue.run_next():
             return
 
 
@@ -295,8 +295,8 @@ def _has_queue(engine: Engine) -> bool:
     return type(engine).synchronize is not Engine.synchronize
 
 
-def _inner(error: BaseException) -> BaseException:
-    """Return the error without the frame that caught it, which would keep the job alive."""
+def _without_frame(error: BaseException) -> BaseException:
+    """Remove the frame that caught an error, which would keep the job alive."""
     trace = error.__traceback__
     return error.with_traceback(trace.tb_next if trace else None)
 

@@ -1,4 +1,4 @@
-"""Streams: submitted work that runs in the background.
+"""Streams: run submitted commands in the background.
 
 >>> from dala.gpu.compute import buffer, buffer_zeros, submit, wait
 >>> a, out = buffer([1.0, 2.0], device="cpu"), buffer_zeros((2,), device="cpu")
@@ -29,21 +29,21 @@ from dala.resources import Closing
 
 Priority: TypeAlias = Literal["realtime", "background"]
 
-#: The most pending commands of a stream.
+#: The default limit of pending commands.
 LIMIT: Final = 1024
-#: The most worker threads of a stream.
+#: The most worker threads by default.
 WORKERS: Final = 4
 
 
 class Stream(Closing):
-    """A queue of commands: those that share a buffer keep their order, others may overlap.
+    """A queue of commands. Those that share a buffer run in order; others may overlap.
 
-    :func:`submit` uses one shared stream. A stream of your own has its own workers and limit. Two
-    streams do not order their commands: use a buffer in one of them at a time.
+    :func:`submit` uses one shared stream. Each stream has its own workers and limit. Streams do not
+    wait for each other, so use a buffer in only one of them at a time.
 
     Args:
-        workers: threads that run commands; the default is the number of cores, at most 4.
-        limit: the most pending commands; ``submit`` waits while there are as many.
+        workers: the number of worker threads; the number of cores by default, at most 4.
+        limit: the maximum number of pending commands; ``submit`` waits while the queue is full.
 
     >>> from dala.gpu.compute import buffer, buffer_zeros
     >>> a, b = buffer([1.0, 2.0], device="cpu"), buffer_zeros((2,), device="cpu")
@@ -62,26 +62,26 @@ class Stream(Closing):
             workers = min(WORKERS, usable_cores())
         self._queue = Queue(_count("workers", workers), _count("limit", limit))
         resources.track("stream", "host", 0)
-        self._counted = [True]  # emptied once: a finalizer may interrupt close()
+        self._counted = [True]  # pop() is atomic: a finalizer may interrupt close()
 
     def submit(self, spec: Spec, priority: Priority = "realtime") -> Command:
-        """Check a command, enqueue it and return; see :func:`submit`."""
+        """Check and enqueue a command; see :func:`submit`."""
         return self.begin(check(spec, priority))
 
     def begin(self, job: Job) -> Command:
         """Enqueue a checked job."""
-        self._own().put(job)
+        self._open_queue().put(job)
         return Command(job.progress)
 
     async def run_async(self, spec: Spec, priority: Priority = "realtime") -> None:
-        """Submit a command and await its end; if the queue is full, await room first."""
+        """Submit a command and await its end. If the queue is full, await free space first."""
         await self.finish(check(spec, priority))
 
     async def finish(self, job: Job) -> None:
         """Enqueue a checked job and await its end."""
         import asyncio
 
-        queue = self._own()
+        queue = self._open_queue()
         while not queue.put(job, block=False):
             for oldest in queue.pending()[:1]:
                 await asyncio.wrap_future(oldest.future)
@@ -90,31 +90,31 @@ class Stream(Closing):
     @property
     def pending(self) -> int:
         """The number of pending commands."""
-        return len(self._own().pending())
+        return len(self._open_queue().pending())
 
     @property
     def closed(self) -> bool:
-        """True once the stream was closed."""
-        return self._own().closing
+        """True if the stream was closed."""
+        return self._open_queue().closing
 
     def synchronize(self, timeout: float | None = None) -> None:
         """Wait until all commands submitted so far have ended, with or without errors.
 
         Raises:
-            CommandTimeout: some have not after ``timeout`` seconds; they continue.
+            CommandTimeout: some have not ended after ``timeout`` seconds; they continue.
         """
         until = None if timeout is None else monotonic() + seconds("Stream.synchronize", timeout)
-        for progress in self._own().pending():
+        for progress in self._open_queue().pending():
             left = None if until is None else until - monotonic()
             progress.outcome("Stream.synchronize", left)
 
     def close(self) -> None:
-        """Wait for the pending commands and end the workers; ``submit`` raises afterwards."""
-        queue = self._own()
+        """Wait for the pending commands and stop the workers. ``submit`` raises afterwards."""
+        queue = self._open_queue()
         queue.close()
         self._uncount()
 
-    def _own(self) -> Queue:
+    def _open_queue(self) -> Queue:
         assert self._queue is not None
         return self._queue
 
@@ -124,14 +124,14 @@ class Stream(Closing):
             resources.untrack("stream", "host", 0)
 
     def __del__(self) -> None:
-        # Pending commands still run. At exit modules may be gone.
+        # Pending commands still run. The interpreter may be exiting.
         with suppress(Exception):
             if self._queue is not None:
                 self._queue.close_soon()
                 self._uncount()
 
     def __repr__(self) -> str:
-        queue = self._own()
+        queue = self._open_queue()
         state = "closed" if queue.closing else f"{len(queue.pending())} pending"
         return f"<Stream {state}, workers={queue.workers}, limit={queue.limit}>"
 
@@ -139,9 +139,8 @@ class Stream(Closing):
 def submit(spec: Spec, priority: Priority = "realtime") -> Command:
     """Submit a command and return at once; it runs in the background.
 
-    Everything is checked first, as by ``run_kernel``. Commands that use a common buffer keep their
-    order if one of them writes it; others may overlap. While 1024 commands are pending, the call
-    waits.
+    Arguments are checked first, as in ``run_kernel``. Commands that share a buffer run in order if
+    one of them writes it; others may overlap. While 1024 commands are pending, the call waits.
 
     Args:
         spec: ``{"op": "run_kernel", "kernel": ..., "inputs": [...], "output": ..., "params":
@@ -151,7 +150,7 @@ def submit(spec: Spec, priority: Priority = "realtime") -> Command:
         priority: "realtime" commands start before "background" ones.
 
     Returns:
-        A Command: an int, its id, to ``wait`` for, to ``poll`` or to await.
+        A Command, to pass to ``wait`` or ``poll``, or to await.
 
     >>> from dala.gpu.compute import buffer, submit
     >>> a = buffer([-1.0, 2.0], device="cpu")
@@ -166,22 +165,22 @@ def submit(spec: Spec, priority: Priority = "realtime") -> Command:
 # the shared stream -------------------------------------------------------------------------------
 
 _default: Stream | None = None
-_making = threading.Lock()
+_default_lock = threading.Lock()
 
 
 def default() -> Stream:
-    """Return the stream of :func:`submit`, made on first use."""
+    """Return the stream that :func:`submit` uses, created on first use."""
     global _default
     if _default is None:
-        with _making:
+        with _default_lock:
             if _default is None:
                 _default = Stream()
     return _default
 
 
 def _after_fork() -> None:
-    global _making
-    _making = threading.Lock()  # a thread of the parent may have held it
+    global _default_lock
+    _default_lock = threading.Lock()  # a thread of the parent may have held it
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

@@ -1,4 +1,4 @@
-"""The NumPy definition of compositing, which the other engines are tested against."""
+"""The NumPy definition of compositing. Other engines are tested against it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class HostComposer(Composer):
 
     def _host(self, storage: Storage) -> memoryview:
         view = self._engine.host_view(storage)
-        assert view is not None, f"{self._engine.id} has no composer of its own"
+        assert view is not None, f"{self._engine.id} needs its own composer"
         return view
 
     def drop(self, picture: int) -> None:

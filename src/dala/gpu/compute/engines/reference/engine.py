@@ -1,12 +1,12 @@
 """The reference engine: interprets programs with NumPy, over many positions at once.
 
-This is the definition of the kernel language, which the other engines are tested against. Every
-operation is one row of ``OPERATIONS``. The code is written for clarity, not for speed.
+It defines the kernel language; other engines are tested against it. Each operation is one row of
+``OPERATIONS``. The code is written for clarity, not for speed.
 
 A value is a one-dimensional array with a number for each position of a block, or of length 1 if all
-positions share it (constants, parameters, shapes). No value is a NumPy scalar, so that NumPy never
-promotes: f32 stays f32. Control flow uses masks. ``live`` marks the positions that are running: a
-loop ends when none is left, and a slot changes only at live positions.
+positions share it (constants, parameters, shapes). Values are never NumPy scalars, so that NumPy
+does not promote f32. Control flow uses masks: ``live`` marks the positions that are still running.
+A loop ends when no position is live, and a slot changes only at live positions.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from dala.gpu.compute.lang.ir import (
 )
 from dala.typing import NDArray
 
-#: Positions interpreted together, which bounds the memory of intermediate values.
+#: Positions interpreted together. Limits the memory of intermediate values.
 BLOCK: Final = 1 << 18
 
-#: A dtype of numbers of any kind.
+#: Any numeric dtype.
 NumberType: TypeAlias = np.dtype[Any]
 
 TYPES: Final[dict[str, NumberType]] = {
@@ -94,7 +94,7 @@ def maximum(a: NDArray, b: NDArray) -> NDArray:
 
 
 def in_double(function: Callable[..., NDArray]) -> Callable[..., NDArray]:
-    """Return the function computed in f64 and rounded once, so that f32 results are exact."""
+    """Wrap a function to compute in f64 and round once, so that f32 results are exact."""
 
     def rounded(*args: NDArray) -> NDArray:
         wide = function(*(a.astype(np.float64) for a in args))
@@ -107,7 +107,7 @@ def saturate(x: NDArray, target: NumberType) -> NDArray:
     """Convert floats to ints: truncate, clamp to the range; NaN becomes 0."""
     ends = np.iinfo(target)
     too_low = x < float(ends.min)
-    too_high = x >= 2.0 ** (ends.bits - (target.kind == "i"))  # the first one that overflows
+    too_high = x >= 2.0 ** (ends.bits - (target.kind == "i"))  # the first number that overflows
     inside = np.where(too_low | too_high | np.isnan(x), np.zeros_like(x), x)
     whole = inside.astype(target)
     whole = np.where(too_low, np.array(ends.min, target), whole)
@@ -189,11 +189,11 @@ class Interpreter:
         self.broken: list[NDArray] = []
 
     def run(self) -> list[NDArray]:
-        """Return the numbers to store: one array for each channel."""
+        """Return the numbers to store, one array per channel."""
         self.block(self.program.body, np.array([True]))
         return [self.value(v) for v in self.program.result]
 
-    # statements: each takes the live positions and returns those that are live afterwards
+    # statements: each takes the live positions and returns those still live afterwards
 
     def block(self, block: Block, live: NDArray) -> NDArray:
         for statement in block.body:
@@ -279,7 +279,7 @@ class Interpreter:
 
     @cached_property
     def positions(self) -> tuple[NDArray, ...]:
-        """The index along each axis of every position in this block."""
+        """The index of every position in this block, along each axis."""
         shape = self.geometry.out_shape[: self.program.rank]
         return np.unravel_index(self.flat, shape or (1,))
 
@@ -305,7 +305,7 @@ class Interpreter:
 
 
 def clamped_index(shape: tuple[int, ...], indexes: Sequence[NDArray]) -> NDArray:
-    """Return the flat index of an element, each index clamped to its axis."""
+    """Return the flat index of an element; each index is clamped to its axis."""
     flat = np.zeros(1, np.int64)
     for extent, index in zip(shape, indexes, strict=True):
         flat = flat * extent + np.clip(index.astype(np.int64), 0, max(extent - 1, 0))
@@ -323,8 +323,8 @@ class ReferenceEngine(Engine):
     dtypes = frozenset(DTYPES)
 
     def __init__(self) -> None:
-        # One entry per live storage, by identity. Single dict operations are atomic, so a
-        # finalizer may release at any moment without taking a lock.
+        # One entry per live storage, by identity. Single dict operations are atomic, so that
+        # finalizers can release storage without a lock.
         self._live: dict[int, int] = {}
 
     def info(self) -> Info:

@@ -1,8 +1,8 @@
 """Source coordinates of the pixels of a warped picture.
 
-A coordinate is an integer and a fraction in f32, so it is as precise at pixel 8000 as at pixel 0.
-Coordinates of an affine map are sums of one number for the column and one for the row: two small
-tables, computed on the host in f64, give every engine exactly the same coordinates.
+A coordinate is stored as an integer and an f32 fraction, so it is as precise at pixel 8000 as at
+pixel 0. For an affine map it is the sum of a column term and a row term. These are two small
+tables, computed on the host in f64, so that every engine has exactly the same coordinates.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Fraction: TypeAlias = npt.NDArray[np.float32]
 #: Integer x, fraction of x, integer y, fraction of y.
 Coordinates: TypeAlias = tuple[Whole, Fraction, Whole, Fraction]
 
-#: Coordinates are clamped to this, so that sums of two fit 32 bits.
+#: Coordinates are clamped to this, so that the sum of two fits in 32 bits.
 FAR: Final = float(1 << 29)
 
 METHODS: Final = ("nearest", "bilinear", "bicubic")
@@ -26,7 +26,7 @@ BORDERS: Final = ("constant", "clamp", "reflect", "wrap")
 
 
 def split(values: Floats) -> tuple[Whole, Fraction]:
-    """Return integer parts and fractions, 0 <= fraction < 1; NaN becomes far outside."""
+    """Split into integers and fractions in [0, 1). NaN becomes a position far outside."""
     values = np.clip(np.where(np.isnan(values), -FAR, values), -FAR, FAR)
     whole = np.floor(values)
     fraction = (values - whole).astype(np.float32)
@@ -37,7 +37,7 @@ def split(values: Floats) -> tuple[Whole, Fraction]:
 def affine_tables(
     matrix: tuple[float, ...], height: int, width: int
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Return integer part and fraction of x and y, as words, for each column and each row."""
+    """Return integer and fraction of x and y as 32-bit words, for each column and each row."""
     a, b, c, d, e, f = matrix
     x, y = np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64)
     return _rows(a * x, d * x), _rows(b * y + c, e * y + f)
@@ -49,7 +49,7 @@ def _rows(x: Floats, y: Floats) -> npt.NDArray[np.uint32]:
 
 
 def affine(matrix: tuple[float, ...], height: int, width: int) -> Coordinates:
-    """Return the coordinates of every output pixel: integer x, fraction, integer y, fraction."""
+    """Return the source coordinates of every output pixel for a 2x3 matrix."""
     columns, rows = affine_tables(matrix, height, width)
     x, y = (_add(columns, rows, axis) for axis in (0, 2))
     return *x, *y
@@ -66,7 +66,7 @@ def _add(
 
 
 def perspective(matrix: tuple[float, ...], height: int, width: int) -> Coordinates:
-    """Return coordinates as :func:`affine` does, for a 3x3 matrix; 0 where the divisor is 0."""
+    """Return the source coordinates of every output pixel for a 3x3 matrix; 0 where w is 0."""
     m = np.array(matrix, np.float64).reshape(3, 3)
     y, x = np.mgrid[:height, :width].astype(np.float64)
     u, v, w = (row[0] * x + row[1] * y + row[2] for row in m)

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-#: The radius of a blur at most, in pixels.
+#: The largest radius of a blur, in pixels.
 MAX_RADIUS: Final = 200
 
 

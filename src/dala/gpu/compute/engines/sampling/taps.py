@@ -1,6 +1,6 @@
 """Resize filters: the source pixels of each output pixel, and their weights.
 
-Tables are computed once on the host in f64, one for each axis, and shared by every engine.
+Tables are computed once on the host in f64, one for each axis. All engines share them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dala.typing import NDArray
 
 Floats = npt.NDArray[np.float64]
 
-#: Names of the filters, in the order of the docs.
+#: Names of the filters, in the order of the documentation.
 METHODS: Final = ("nearest", "bilinear", "bicubic", "lanczos", "area")
 
 
 @dataclass(frozen=True, eq=False)
 class Taps:
-    """A table: ``weights.shape[1]`` source positions from ``first`` on for each output position.
+    """For each output position, the first source position and the weights from there on.
 
-    All of them are inside the source; weights of unused positions are 0.
+    All positions are inside the source; unused ones have weight 0.
     """
 
     first: npt.NDArray[np.int32]
@@ -34,7 +34,7 @@ class Taps:
 
     @property
     def count(self) -> int:
-        """Taps of each output position."""
+        """The number of taps per output position."""
         return int(self.weights.shape[1])
 
     @property
@@ -43,7 +43,7 @@ class Taps:
         return int(self.first.min()), int(self.first.max()) + self.count
 
     def words(self) -> npt.NDArray[np.uint32]:
-        """Return the table for shaders: first position and f32 weights of each output position."""
+        """Return the table as 32-bit words for shaders: first position, then f32 weights."""
         rows = np.empty((len(self.first), 1 + self.count), np.uint32)
         rows[:, 0] = self.first.view(np.uint32)
         rows[:, 1:] = self.weights.astype(np.float32).view(np.uint32)
@@ -61,10 +61,10 @@ class Taps:
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a resize: the whole source becomes ``full`` pixels, placed at ``offset``.
+    """One axis of a resize: the source is scaled to ``full`` pixels and placed at ``offset``.
 
-    The output has ``size`` pixels and cuts off what is outside of it (``offset`` may be negative).
-    Output positions outside of the window show nothing of the source.
+    The output has ``size`` pixels; parts outside it are cropped (``offset`` may be negative).
+    Output positions outside ``window`` are padding.
     """
 
     source: int
@@ -74,7 +74,7 @@ class Axis:
 
     @property
     def window(self) -> tuple[int, int]:
-        """The range of output positions that show the source."""
+        """The range of output positions that the source covers."""
         return max(self.offset, 0), min(self.offset + self.full, self.size)
 
     def taps(self, method: str, antialias: bool) -> Taps:
@@ -84,7 +84,7 @@ class Axis:
 
 
 def task_axes(task: Task) -> tuple[Axis, Axis]:
-    """Return the axes of a task that resizes, y and x."""
+    """Return the y and x axes of a resize task."""
     source, full, offset, size = task.inputs[0].shape, task["full"], task["offset"], task["size"]
     y, x = (Axis(source[i], full[i], offset[i], size[i]) for i in (0, 1))
     return y, x
@@ -126,7 +126,7 @@ def _taps(source: int, full: int, start: int, count: int, method: str, antialias
         first = (2 * at + 1) * source // (2 * full)
         return Taps(first.astype(np.int32), np.ones((count, 1)))
     if method == "area":
-        # In units of 1 / full of a source pixel all numbers are integers.
+        # In units of 1 / full of a source pixel, all numbers are integers.
         low, high = at * source, (at + 1) * source
         first = low // full
         index = first[:, None] + np.arange(-(-source // full) + 1)
@@ -151,10 +151,10 @@ def _taps(source: int, full: int, start: int, count: int, method: str, antialias
 
 
 def _packed(source: int, index: npt.NDArray[np.int64], weights: Floats) -> Taps:
-    """Move taps outside to the border pixel, and drop unused columns."""
+    """Move taps beyond the border to the border pixel, and drop unused columns."""
     rows = np.arange(len(index))
     index = np.clip(index, 0, source - 1)
-    weights = np.where(np.abs(weights) < 1e-12, 0.0, weights)  # zeros, except for rounding
+    weights = np.where(np.abs(weights) < 1e-12, 0.0, weights)  # rounding errors
     some = weights != 0.0
     first = index[rows, some.argmax(axis=1)]
     last = index[rows, index.shape[1] - 1 - some[:, ::-1].argmax(axis=1)]
