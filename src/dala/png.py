@@ -17,26 +17,27 @@ from dala.typing import PathLike
 _COLOR_TYPES: Final = {1: 0, 2: 4, 3: 2, 4: 6}
 
 
-def encode_png(image: npt.ArrayLike) -> bytes:
+def encode_png(image: npt.ArrayLike, *, icc_profile: bytes | None = None) -> bytes:
     """Return an image as the bytes of a PNG file.
 
     Args:
-        image: a u8 array of shape (height, width) or (height, width, channels), with 1 to 4
+        image: a u8 or u16 array of shape (height, width) or (height, width, channels), with 1 to 4
             channels.
+        icc_profile: the color profile of the pixels; without one they are sRGB.
 
     Raises:
-        DtypeError: the dtype is not u8.
+        DtypeError: the dtype is not u8 or u16.
         ShapeError: the shape is not that of an image, or the image is empty.
 
     >>> encode_png(np.zeros((2, 3, 4), np.uint8))[:4]
     b'\\x89PNG'
     """
     pixels = np.asarray(image)
-    if pixels.dtype != np.uint8:
+    if pixels.dtype not in (np.uint8, np.uint16):
         raise DtypeError.invalid(
             "encode_png",
             "image",
-            "an array of u8",
+            "an array of u8 or u16",
             pixels,
             "Scale it to 0..255 and convert it: x.astype('uint8').",
         )
@@ -50,15 +51,21 @@ def encode_png(image: npt.ArrayLike) -> bytes:
         )
     # Each row starts with its filter type. "Up" (2) stores the difference to the row above, which
     # compresses gradients and photographs well.
-    rows = np.ascontiguousarray(pixels).reshape(height, width * channels)
-    filtered = np.full((height, 1 + width * channels), 2, np.uint8)
+    depth = pixels.dtype.itemsize
+    stored = np.ascontiguousarray(pixels, ">u2" if depth == 2 else np.uint8)
+    rows = stored.view(np.uint8).reshape(height, width * channels * depth)
+    filtered = np.full((height, 1 + width * channels * depth), 2, np.uint8)
     filtered[0, 1:] = rows[0]
     np.subtract(rows[1:], rows[:-1], out=filtered[1:, 1:])
-    header = struct.pack(">IIBBBBB", width, height, 8, _COLOR_TYPES[channels], 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8 * depth, _COLOR_TYPES[channels], 0, 0, 0)
+    profile = []
+    if icc_profile is not None:
+        profile = [_chunk(b"iCCP", b"profile\0\0" + zlib.compress(icc_profile))]
     return b"".join(
         [
             b"\x89PNG\r\n\x1a\n",
             _chunk(b"IHDR", header),
+            *profile,
             _chunk(b"IDAT", zlib.compress(filtered, 6)),
             _chunk(b"IEND", b""),
         ]

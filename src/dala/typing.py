@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,9 @@ NDArray: TypeAlias = np.ndarray[Any, Any]
 
 #: Anything that names a file.
 PathLike: TypeAlias = "str | os.PathLike[str]"
+
+#: A picture file: its path, its bytes, or an open binary file.
+PictureSource: TypeAlias = "PathLike | bytes | bytearray | memoryview | BinaryIO"
 
 #: A picture as people hold it: an array, bytes (with width and height), a Pillow image, a Frame, a
 #: Buffer.

@@ -8,7 +8,8 @@ import pytest
 from PIL import Image
 
 from dala.cli import main
-from dala.media import effects, gpu
+from dala.media import Frame, effects, gpu
+from dala.png import encode_png
 
 CPU = ["--device", "cpu"]
 
@@ -229,3 +230,33 @@ def test_max_pixels_overrides_the_limit_of_pillow(source, tmp_path, monkeypatch)
 def test_debug_shows_the_traceback(tmp_path):
     with pytest.raises(FileNotFoundError):
         main(["filter", str(tmp_path / "no.png"), str(tmp_path / "o.png"), "--sepia", "--debug"])
+
+
+# files as they come -----------------------------------------------------------------------------
+def test_transparency_over_a_background(tmp_path, capsys):
+    clear = np.zeros((8, 8, 4), np.uint8)
+    Image.fromarray(clear).save(tmp_path / "clear.png")
+    works(tmp_path / "clear.png", tmp_path / "out.jpg", "--blur", "1", "--background", "lime")
+    assert np.abs(pixels(tmp_path / "out.jpg")[4, 4].astype(int) - (0, 255, 0)).max() < 4
+    assert "JPEG has no transparency; the picture is laid over lime" in capsys.readouterr().err
+
+
+def test_sixteen_bit_color(tmp_path):
+    deep = np.arange(2 * 3 * 3, dtype=np.uint16).reshape(2, 3, 3) * 3001
+    (tmp_path / "deep.png").write_bytes(encode_png(deep))
+    works(tmp_path / "deep.png", tmp_path / "out.png", "--invert")
+    found = Frame.open(tmp_path / "out.png", depth="stored", device="cpu").numpy()
+    assert (np.rint(found * 65535) == 65535 - deep).all()
+
+
+def test_profiles(tmp_path, capsys):
+    from PIL import ImageCms
+
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    Image.fromarray(picture()).save(tmp_path / "in.png", icc_profile=profile)
+    works(tmp_path / "in.png", tmp_path / "raw.jpg", "--invert", "--color", "raw")
+    with Image.open(tmp_path / "raw.jpg") as image:
+        assert image.info["icc_profile"] == profile
+    works(tmp_path / "in.png", tmp_path / "plain.png", "--invert")
+    with Image.open(tmp_path / "plain.png") as image:
+        assert "icc_profile" not in image.info

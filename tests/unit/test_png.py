@@ -36,8 +36,8 @@ def test_wrong_dtype():
     with pytest.raises(DtypeError) as caught:
         encode_png(np.zeros((2, 2, 3), np.float32))
     assert str(caught.value) == (
-        "encode_png: image must be an array of u8, got an array of shape (2, 2, 3) and dtype "
-        "float32. Scale it to 0..255 and convert it: x.astype('uint8')."
+        "encode_png: image must be an array of u8 or u16, got an array of shape (2, 2, 3) and "
+        "dtype float32. Scale it to 0..255 and convert it: x.astype('uint8')."
     )
 
 

@@ -12,7 +12,7 @@ class OptionFacts(TypedDict, total=False):
 
     action: str
     choices: Sequence[str]
-    default: int
+    default: int | str
     help: str
     metavar: str
     type: Callable[[str], float]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from dala.cli import _arguments as arguments
 from dala.cli import _chain as chain
@@ -16,6 +16,7 @@ from dala.cli import _filter_video as filter_video
 from dala.cli import _inputs as inputs
 from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
+from dala.media.notices import collected
 from dala.media.progress import Progress
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class FilterReport(TypedDict):
     made: list[Made]
     failed: list[Failed]
     seconds: float
+    #: What was converted, repaired or left out.
+    notices: NotRequired[list[str]]
 
 
 #: Options that are not filters.
@@ -72,6 +75,16 @@ OPTIONS: Final[arguments.Options] = {
         "type": arguments.integer(0, 63),
         "metavar": "N",
         "help": "quality of a video: lower is better and larger",
+    },
+    "--background": {
+        "default": "white",
+        "metavar": "COLOR",
+        "help": "below transparent pixels in formats without alpha (white)",
+    },
+    "--color": {
+        "choices": ("srgb", "raw"),
+        "default": "srgb",
+        "help": "convert pictures with an ICC profile to sRGB, or keep their values (srgb)",
     },
     "--no-audio": {"action": "store_true", "help": "drop the sound"},
 }
@@ -103,18 +116,21 @@ def run(args: argparse.Namespace) -> int:
         raise ParameterError("name at least one filter, such as --blur radius=3.")
     *names, out = args.paths
     try:
-        with stopping():
+        with stopping(), collected() as notices:
             if len(names) == 1 and inputs.is_video(names[0]):
                 report = _video(args, names[0], out)
             else:
                 report = _pictures(args, names, out)
     except Stopped as stopped:
         return 128 + stopped.number
+    report["notices"] = notices
     failed = report["failed"]
     if args.json:
         print(json.dumps(report, indent=2))
     else:
         print(_summary(report, out))
+        for text in notices:
+            print(f"dala filter: {text}", file=sys.stderr)
         for one in failed:
             print(f"dala filter: {one['error']}", file=sys.stderr)
     return 2 if failed else 0
@@ -227,26 +243,30 @@ def _filter_one(
 ) -> Made:
     import numpy as np
 
-    from dala.media.files import load, store
+    from dala.media.files import MODES, read_picture, store
+    from dala.media.pictures.profiles import fits
 
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder '{target.parent}'. Make it first.")
-    image = load(source, args.max_pixels)
-    result = pipeline.process(image, filters)
-    pixels = np.asarray(result)
+    found = read_picture(source, args.max_pixels, color=args.color, depth=_depth(target))
+    pixels = np.asarray(pipeline.process(found.pixels, filters))
     kind = target.suffix.lower()
     options: dict[str, int | bytes] = {}
     if kind in _LOSSY:
         options["quality"] = args.quality or _QUALITY
-    if profile := image.info.get("icc_profile"):
-        options["icc_profile"] = profile
-    if pixels.dtype == np.uint16 and kind not in _DEEP:
-        pixels = (pixels / 257 + 0.5).astype(np.uint8)
-    elif pixels.dtype == np.uint16 and kind == ".png":
-        options["compress_level"] = 6  # written by Pillow; our own writer has 8 bits
-    store(target, pixels, options)
-    width, height = result.size
+    if found.profile and fits(found.profile, MODES[pixels.shape[2:]]):
+        options["icc_profile"] = found.profile
+    if pixels.dtype == np.float32:
+        top, dtype = (65535, np.uint16) if found.bits > 8 and kind in _DEEP else (255, np.uint8)
+        pixels = np.rint(np.clip(np.nan_to_num(pixels), 0, 1) * top).astype(dtype)
+    store(target, pixels, options, background=args.background)
+    height, width = pixels.shape[:2]
     return {"in": str(source), "out": str(target), "width": width, "height": height}
+
+
+def _depth(target: Path) -> str | None:
+    """Return the depth to read: 16 bits are kept where the result can hold them."""
+    return "stored" if target.suffix.lower() in _DEEP else None
 
 
 def _report(

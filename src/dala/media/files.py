@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import numpy as np
 
 from dala.errors import DeviceUnavailable, MissingPackage, ParameterError
+from dala.media.notices import notify
+from dala.media.pictures.modes import check_scale, is_scaled, normalized, over, rgba
 from dala.png import encode_png
-from dala.typing import NDArray, ParamValue, PathLike
+from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
@@ -22,9 +26,41 @@ if TYPE_CHECKING:
     from dala.media.frame import Frame
 
 #: Formats without alpha.
-_OPAQUE = (".jpg", ".jpeg", ".bmp", ".ppm")
-#: Pillow modes of numbers without a known scale.
-NUMBERS = ("I", "F")
+_OPAQUE: Final = ("JPEG", "MPO", "BMP", "PPM", "PCX", "EPS", "PDF", "DIB")
+#: Formats that can have sixteen bits.
+_DEEP: Final = ("PNG", "TIFF")
+#: Formats with several moving pictures; those of other formats are pages or views.
+_MOVING: Final = ("GIF", "PNG", "WEBP", "AVIF")
+
+
+#: Pillow's mode for each shape of pixels after height and width.
+MODES: Final[Mapping[tuple[int, ...], str]] = {(): "L", (3,): "RGB", (4,): "RGBA"}
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFile:
+    """The first picture of a file, as pixels."""
+
+    #: u8, or f32 from 0 to 1: gray, RGB or RGBA.
+    pixels: NDArray
+    #: Bits per channel in the file: 8 or 16.
+    bits: int
+    #: How many pictures the file has.
+    count: int
+    #: The ICC profile, if the values were not converted to sRGB.
+    profile: bytes | None
+
+
+@dataclass(slots=True)
+class _Decoded:
+    """An upright image with facts of its file."""
+
+    image: PillowImage
+    source: Path | io.BytesIO
+    name: str
+    count: int
+    orientation: int
+    bits: int
 
 
 def _pillow(call: str) -> ModuleType:
@@ -37,72 +73,225 @@ def _pillow(call: str) -> ModuleType:
     return Image
 
 
-def _path(path: PathLike, call: str) -> Path:
-    if not isinstance(path, str | os.PathLike):
-        raise ParameterError.invalid(call, "path", "a str or Path", type(path))
-    return Path(path)
+def _opened(source: PictureSource, call: str) -> tuple[Path | io.BytesIO, str]:
+    """Return a path or the bytes of a file, and its name for messages."""
+    if isinstance(source, str | os.PathLike):
+        return Path(source), str(source)
+    if isinstance(source, bytes | bytearray | memoryview):
+        return io.BytesIO(source), f"the picture ({len(source):,} bytes)"
+    data = source.read() if callable(getattr(source, "read", None)) else None
+    if not isinstance(data, bytes | bytearray):
+        expected = "a path, the bytes of a file or a file opened in binary mode"
+        raise ParameterError.invalid(call, "path", expected, type(source))
+    name = getattr(source, "name", None)
+    return io.BytesIO(data), name if isinstance(name, str) else f"the picture ({len(data):,} bytes)"
 
 
-def load(path: PathLike, max_pixels: int) -> PillowImage:
-    """Read a picture file as a Pillow image, rotated as its EXIF orientation says."""
-    path = _path(path, "Frame.open")
+def load(path: PictureSource, max_pixels: int, *, color: str = "srgb") -> PillowImage:
+    """Read the first picture of a file as a Pillow image of mode L, RGB, RGBA or I;16.
+
+    It is rotated as its EXIF orientation says, a color key becomes alpha, and colors are converted
+    to sRGB unless ``color`` is "raw".
+    """
+    found = _decode(path, max_pixels, color)
+    image = found.image
+    from PIL import Image
+
+    if is_scaled(image):
+        return Image.fromarray(np.asarray(image).astype(np.uint16))
+    if image.mode == "RGB" and found.bits > 8 and "transparency" in image.info:
+        deep = _deep(found)  # Pillow compares the 16-bit key with eight bits
+        if deep is not None:
+            return Image.fromarray((deep / 257 + 0.5).astype(np.uint8))
+    return _guarded(lambda: normalized(image), found.name)
+
+
+def read_picture(
+    path: PictureSource, max_pixels: int, *, color: str = "srgb", depth: str | None = None
+) -> PictureFile:
+    """Read the first picture of a file as pixels; see :meth:`dala.media.Frame.open`."""
+    _check("color", color, ("srgb", "raw"))
+    _check("depth", depth, (None, "float", "stored"))
+    found = _decode(path, max_pixels, color)
+    image, profile = found.image, None
+    if color == "raw":
+        profile = image.info.get("icc_profile")
+    pixels = _sixteen(found) if depth is not None or image.mode[0] == "I" else None
+    bits = 8 if pixels is None else 16
+    if pixels is None and found.bits > 8 and "transparency" in image.info:
+        deep = _deep(found)
+        pixels = None if deep is None else (deep / 257 + 0.5).astype(np.uint8)
+    if pixels is None:
+        made = _guarded(lambda: normalized(image), found.name)
+        pixels = np.asarray(made)
+        if depth == "float":
+            pixels = pixels / np.float32(255)
+    return PictureFile(pixels, bits, found.count, profile)
+
+
+def _check(name: str, value: str | None, allowed: tuple[str | None, ...]) -> None:
+    if value not in allowed:
+        listed = " or ".join(map(repr, allowed))
+        raise ParameterError.invalid("Frame.open", name, listed, value)
+
+
+def _sixteen(found: _Decoded) -> NDArray | None:
+    """Return a picture of more than eight bits as f32; None if it has eight."""
+    image = found.image
+    if image.mode[0] == "I":
+        top = 65535 if found.bits >= 16 else (1 << found.bits) - 1  # 12 bits in TIFF
+        gray = np.asarray(image).astype(np.float32) / np.float32(top)
+        key = image.info.get("transparency")
+        if isinstance(key, int):
+            return rgba(gray, np.asarray(image) != key)
+        return gray
+    deep = _deep(found) if found.bits > 8 else None
+    if deep is None:
+        return None
+    if (profile := image.info.get("icc_profile")) is not None and image.mode in ("RGB", "RGBA"):
+        from dala.media.pictures.profiles import fits, is_srgb
+
+        if fits(profile, "RGB") and not is_srgb(profile, "RGB"):
+            notify(f"Frame.open: {found.name}: its ICC profile is not applied to 16 bits.")
+    return deep.astype(np.float32) / np.float32(65535)
+
+
+def _deep(found: _Decoded) -> NDArray | None:
+    from dala.media.pictures.deep import read_deep, upright
+
+    if isinstance(found.source, io.BytesIO):
+        found.source.seek(0)
+    pixels = read_deep(found.source)
+    if pixels is None:
+        return None
+    pixels = upright(pixels, found.orientation)
+    width, height = found.image.size
+    return pixels if pixels.shape[:2] == (height, width) else None
+
+
+def _decode(path: PictureSource, max_pixels: int, color: str) -> _Decoded:
+    """Return the decoded first picture of a file, in sRGB unless color is "raw"."""
+    source, name = _opened(path, "Frame.open")
     image_module = _pillow("Frame.open")
+    try:
+        with image_module.open(source) as image:
+            width, height = image.size
+            if not width or not height:
+                raise ParameterError(f"Frame.open: {name} has no pixels ({width} x {height}).")
+            if width * height > max_pixels:
+                raise ParameterError(
+                    f"Frame.open: {name} has {width} x {height} pixels, more than "
+                    f"max_pixels={max_pixels:,}. Raise it if you trust the file."
+                )
+            check_scale(image, name)
+            bits, count = _bits(image), _count(image)
+            format = image.format
+            image.load()
+            made, orientation = _upright(image, name)
+            made.format = format
+            if color == "srgb":
+                made = _in_srgb(made, name, bits)
+    except image_module.DecompressionBombError as error:
+        raise ParameterError(
+            f"Frame.open: Pillow refuses {name} ({error}). If you trust the file, raise "
+            "PIL.Image.MAX_IMAGE_PIXELS and max_pixels."
+        ) from None
+    except (FileNotFoundError, IsADirectoryError, PermissionError, MemoryError, ParameterError):
+        raise
+    except Exception as error:  # decoders raise nearly anything for damaged files
+        raise _unreadable(name, error) from None
+    if count > 1 and format in _MOVING:
+        notify(f"Frame.open: {name} has {count} pictures; this is the first. video.open reads all.")
+    return _Decoded(made, source, name, count, orientation, bits)
+
+
+def _unreadable(name: str, error: Exception) -> ParameterError:
+    text = str(error) or type(error).__name__
+    return ParameterError(f"Frame.open: {name} cannot be read as a picture ({text}).")
+
+
+def _guarded(work: Callable[[], PillowImage], name: str) -> PillowImage:
+    try:
+        return work()
+    except (MemoryError, ParameterError):
+        raise
+    except Exception as error:
+        raise _unreadable(name, error) from None
+
+
+def _bits(image: PillowImage) -> int:
+    """Return the bits per channel of an opened file that is not decoded yet."""
+    if image.format == "PNG":
+        return 16 if ";16" in str(getattr(image, "tile", "")) else 8
+    if image.format == "TIFF":
+        depths = getattr(image, "tag_v2", {}).get(258, (8,))
+        return max(depths) if isinstance(depths, tuple) else int(depths)
+    unknown = image.mode[0] == "I" or image.format in ("PPM", "JPEG2000")
+    return 16 if unknown else 8  # of PPM and JPEG 2000 only decoding tells
+
+
+def _count(image: PillowImage) -> int:
+    try:
+        return max(1, int(getattr(image, "n_frames", 1)))
+    except Exception:  # the first picture may be fine though the others are not
+        return 1
+
+
+def _upright(image: PillowImage, name: str) -> tuple[PillowImage, int]:
     from PIL import ImageOps
 
     try:
-        with image_module.open(path) as image:
-            width, height = image.size
-            if width * height > max_pixels:
-                raise ParameterError(
-                    f"Frame.open: {path} has {width} x {height} pixels, more than "
-                    f"max_pixels={max_pixels:,}. Raise it if you trust the file."
-                )
-            if image.mode in NUMBERS:
-                raise ParameterError(
-                    f"Frame.open: {path} has numbers of unknown scale (mode {image.mode!r}). Save "
-                    "it with 8 or 16 bits, or give an f32 array of 0 to 1."
-                )
-            upright: PillowImage = ImageOps.exif_transpose(image)
-            return upright
-    except image_module.DecompressionBombError as error:
-        raise ParameterError(
-            f"Frame.open: Pillow refuses {path} ({error}). If you trust the file, raise "
-            "PIL.Image.MAX_IMAGE_PIXELS and max_pixels."
-        ) from None
-    except (FileNotFoundError, IsADirectoryError, PermissionError):
-        raise
-    except (OSError, SyntaxError, ValueError, EOFError) as error:
-        if isinstance(error, ParameterError):
-            raise
-        raise ParameterError(f"Frame.open: {path} cannot be read as a picture ({error}).") from None
+        orientation = int(image.getexif().get(0x0112, 1))
+        turned: PillowImage | None = ImageOps.exif_transpose(image)
+    except Exception as error:  # EXIF is a TIFF file of its own, often damaged
+        notify(f"Frame.open: {name}: its EXIF data cannot be read ({error}) and is ignored.")
+        return image.copy(), 1
+    if turned is None:
+        return image.copy(), 1
+    return turned, orientation if 1 <= orientation <= 8 else 1
 
 
-def store(path: PathLike, pixels: NDArray, options: Mapping[str, ParamValue | bytes]) -> None:
-    """Write pixels of u8 to a file, which is renamed into place when it is complete."""
-    target = _path(path, "Frame.save")
-    kind = target.suffix.lower()
-    if not kind:
-        raise ParameterError(
-            f"Frame.save: path must have a suffix such as '.png', got {target.name!r}."
-        )
-    own = kind == ".png" and not options
-    image_module = None if own else _pillow("Frame.save")
-    if image_module is not None and kind not in image_module.registered_extensions():
-        raise ParameterError(
-            f"Frame.save: Pillow cannot write {kind!r} files. Use '.png' or '.jpg'."
-        )
+def _in_srgb(image: PillowImage, name: str, bits: int) -> PillowImage:
+    profile = image.info.get("icc_profile")
+    if image.mode in ("P", "PA"):
+        image = normalized(image)
+    if not profile or image.mode[0] == "I":
+        if image.mode == "CMYK":
+            notify(f"Frame.open: {name} is CMYK without a profile; its colors are approximate.")
+        return image
+    from dala.media.pictures.profiles import to_srgb
+
+    key = "transparency" in image.info
+    made, problem = to_srgb(normalized(image) if key and bits == 8 else image, profile)
+    if problem:
+        notify(f"Frame.open: {name}: {problem}.")
+    return made
+
+
+# writing ----------------------------------------------------------------------------------------
+def store(
+    path: PathLike | BinaryIO,
+    pixels: NDArray,
+    options: Mapping[str, ParamValue | bytes],
+    *,
+    format: str | None = None,
+    background: ColorLike = "white",
+) -> None:
+    """Write pixels of u8 or u16 to a file, which is renamed into place when it is complete.
+
+    Formats without alpha get the picture over the background.
+    """
+    if not isinstance(path, str | os.PathLike):
+        _store_stream(path, pixels, options, format, background)
+        return
+    target = Path(path)
+    kind = _format(target.suffix if format is None else f".{format.lstrip('.')}", target.name)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"Frame.save: there is no folder '{target.parent}'. Make it first.")
     part = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         with part.open("wb") as file:
-            if image_module is None:
-                file.write(encode_png(pixels))
-            else:
-                if kind in _OPAQUE and pixels.ndim == 3:
-                    pixels = np.ascontiguousarray(pixels[..., :3])
-                format = image_module.registered_extensions()[kind]
-                _save(image_module.fromarray(pixels), file, format, options)
+            _encode(file, pixels, kind, options, background, str(target))
         part.replace(target)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -110,16 +299,99 @@ def store(path: PathLike, pixels: NDArray, options: Mapping[str, ParamValue | by
         raise
 
 
-def _save(
-    image: PillowImage, file: BinaryIO, format: str, options: Mapping[str, ParamValue | bytes]
+def _store_stream(
+    file: BinaryIO,
+    pixels: NDArray,
+    options: Mapping[str, ParamValue | bytes],
+    format: str | None,
+    background: ColorLike,
 ) -> None:
+    if not callable(getattr(file, "write", None)):
+        expected = "a path or a file opened in binary mode"
+        raise ParameterError.invalid("Frame.save", "path", expected, type(file))
+    name = getattr(file, "name", None)
+    suffix = Path(name).suffix if isinstance(name, str) else ""
+    if format is None and not suffix:
+        raise ParameterError("Frame.save: a file object needs a format, such as format='png'.")
+    kind = _format(suffix if format is None else f".{format.lstrip('.')}", str(name))
+    made = io.BytesIO()  # complete before anything is written; some formats seek
+    _encode(made, pixels, kind, options, background, "the file")
     try:
-        image.save(file, format=format, **options)
-    except (KeyError, ValueError, TypeError, OSError) as error:
+        file.write(made.getvalue())
+    except TypeError:
+        expected = "a path or a file opened in binary mode"
+        raise ParameterError.invalid("Frame.save", "path", expected, type(file)) from None
+
+
+def _format(suffix: str, name: str) -> str:
+    """Return Pillow's name for the format of a suffix."""
+    kind = suffix.lower()
+    if len(kind) < 2:
+        raise ParameterError(f"Frame.save: path must have a suffix such as '.png', got {name!r}.")
+    if kind == ".png":
+        return "PNG"
+    image_module = _pillow("Frame.save")
+    found = image_module.registered_extensions().get(kind)
+    if found is None or found not in image_module.SAVE:
+        raise ParameterError(
+            f"Frame.save: Pillow cannot write {kind!r} files. Use '.png' or '.jpg'."
+        )
+    return str(found)
+
+
+def _encode(
+    file: BinaryIO,
+    pixels: NDArray,
+    format: str,
+    options: Mapping[str, ParamValue | bytes],
+    background: ColorLike,
+    name: str,
+) -> None:
+    if pixels.dtype == np.uint16 and format not in _DEEP:
+        if pixels.size:
+            notify(f"Frame.save: {name}: {format} has 8 bits per channel here, not 16.")
+        pixels = (pixels / 257 + 0.5).astype(np.uint8)
+    deep = pixels.dtype == np.uint16
+    if format == "PNG" and (deep or not options):
+        profile = options.get("icc_profile")
+        file.write(encode_png(pixels, icc_profile=profile if isinstance(profile, bytes) else None))
+        return
+    if deep and pixels.ndim == 3:
+        from dala.media.pictures.deep import encode_tiff
+
+        file.write(encode_tiff(pixels))
+        return
+    if format in _OPAQUE and pixels.ndim == 3 and pixels.shape[2] == 4:
+        pixels = _flat(pixels, background, format, name)
+    image_module = _pillow("Frame.save")
+    try:
+        try:
+            image_module.fromarray(pixels).save(file, format=format, **options)
+        except OSError:
+            if pixels.ndim != 3 or pixels.shape[2] != 4 or file.tell():
+                raise
+            pixels = _flat(pixels, background, format, name)  # the format has no alpha
+            image_module.fromarray(pixels).save(file, format=format, **options)
+    except MemoryError:
+        raise
+    except Exception as error:  # encoders raise nearly anything for options they do not know
         raise ParameterError(
             f"Frame.save: Pillow cannot write this picture as {format} ({error}). Use '.png', or "
             "leave out the options."
         ) from None
+
+
+def _flat(pixels: NDArray, background: ColorLike, format: str, name: str) -> NDArray:
+    """Return RGBA as RGB over the background; say so if anything was transparent."""
+    if (pixels[..., 3] == np.iinfo(pixels.dtype).max).all():
+        return np.ascontiguousarray(pixels[..., :3])
+    from dala.gpu.command import color_to_rgba
+
+    red, green, blue = color_to_rgba(background)[:3]
+    notify(
+        f"Frame.save: {name}: {format} has no transparency; the picture is laid over {background}."
+    )
+    return over(pixels, (red, green, blue))
 
 
 def show(frame: Frame) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, BinaryIO, Final, Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from dala.errors import DtypeError, ParameterError, ShapeError, did_you_mean
 from dala.gpu.compute import Buffer, from_array
 from dala.gpu.compute.dtypes import DtypeLike
 from dala.resources import Closing
-from dala.typing import ImageLike, NDArray, ParamValue, PathLike
+from dala.typing import ColorLike, ImageLike, NDArray, ParamValue, PathLike, PictureSource
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
@@ -40,6 +41,7 @@ class FrameFacts(TypedDict, total=False):
     format: str | None
     pts: int | None
     time_base: Fraction | str | int
+    duration: int | None
     range: str | None
     matrix: str | None
     primaries: str
@@ -59,6 +61,7 @@ class Frame(Closing):
         format: "rgba", "rgb", "gray", "nv12" or "i420"; by default from the shape.
         pts: the presentation time in units of ``time_base``; None if unknown.
         time_base: the unit in seconds, exact.
+        duration: how long the frame is shown, in units of ``time_base``; None if unknown.
         range: "limited" or "full"; by default limited for "nv12" and "i420", else full.
         matrix: "bt601", "bt709" or "bt2020"; by default "bt709" from a width of 1280 or a height of
             577, else "bt601".
@@ -73,8 +76,8 @@ class Frame(Closing):
     """
 
     __slots__ = (
-        "format", "height", "matrix", "pixels", "primaries", "pts", "range", "siting", "time_base",
-        "transfer", "width",
+        "duration", "format", "height", "matrix", "pictures", "pixels", "primaries", "pts", "range",
+        "siting", "time_base", "transfer", "width",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +87,7 @@ class Frame(Closing):
         format: str | None = None,
         pts: int | None = None,
         time_base: Fraction | str | int = TIME_BASE,
+        duration: int | None = None,
         range: str | None = None,
         matrix: str | None = None,
         primaries: str = "bt709",
@@ -97,6 +101,9 @@ class Frame(Closing):
         self.format, self.width, self.height = _layout(pixels, format)
         self.pixels = pixels
         self.pts = _pts(pts)
+        self.duration = _pts(duration, "duration")
+        #: How many pictures the file has that the frame was opened from; 1 for other frames.
+        self.pictures = 1
         self.time_base = _base(time_base)
         if range is None:
             range = "limited" if self.format in PLANAR else "full"
@@ -122,6 +129,7 @@ class Frame(Closing):
         made = cls.__new__(cls)
         made.format, made.width, made.height = "rgba", width, height
         made.pixels, made.pts, made.time_base = pixels, pts, time_base
+        made.duration, made.pictures = None, 1
         made.range, made.primaries, made.transfer, made.siting = "full", "bt709", "srgb", "left"
         made.matrix = "bt709" if width >= 1280 or height > 576 else "bt601"
         return made
@@ -150,30 +158,45 @@ class Frame(Closing):
     @classmethod
     def open(
         cls,
-        path: PathLike,
+        path: PictureSource,
         *,
         device: str | None = None,
         max_pixels: int = MAX_PIXELS,
+        depth: str | None = None,
+        color: str = "srgb",
         **facts: Unpack[FrameFacts],
     ) -> Self:
-        """Read a picture file with Pillow, rotated as its EXIF orientation says.
+        """Read the first picture of a file with Pillow, rotated as its EXIF orientation says.
 
-        Palettes and CMYK become RGB(A), 16-bit gray becomes f32.
+        Palettes, CMYK and other modes become gray, RGB or RGBA; a color key becomes alpha; 16-bit
+        gray becomes f32. ``frame.pictures`` is the number of pictures in the file.
 
         Args:
-            path: the file.
+            path: the file: its path, its bytes, or an open binary file.
             device: the device; the current one by default.
             max_pixels: larger pictures are refused before they are decoded.
+            depth: "float" for f32 pixels, which keep 16 bits per channel; "stored" for f32 only if
+                the file has more than 8; by default 16-bit RGB and RGBA are read with 8.
+            color: "srgb" converts a picture with another ICC profile to sRGB; "raw" keeps the
+                stored values.
             **facts: format, time and color, as for ``Frame``.
 
         Raises:
             FileNotFoundError: there is no such file.
             ParameterError: the file is not a picture, damaged, or larger than ``max_pixels``.
-        """
-        from dala.media.files import load
 
-        found = check_pixels(load(path, max_pixels), "Frame.open")
-        return cls(from_array(found, device=device), **facts)
+        Example::
+
+            Frame.open("photo.jpg")
+            Frame.open("scan16.png", depth="float")
+            Frame.open(response.content)
+        """
+        from dala.media.files import read_picture
+
+        found = read_picture(path, max_pixels, color=color, depth=depth)
+        made = cls(from_array(check_pixels(found.pixels, "Frame.open"), device=device), **facts)
+        made.pictures = found.count
+        return made
 
     def like(self, pixels: Buffer) -> Frame:
         """Return a frame of other pixels (RGB or gray) with this frame's time and color coding."""
@@ -181,6 +204,7 @@ class Frame(Closing):
             pixels,
             pts=self.pts,
             time_base=self.time_base,
+            duration=self.duration,
             matrix=self.matrix,
             primaries=self.primaries,
             transfer=self.transfer,
@@ -259,6 +283,7 @@ class Frame(Closing):
             format=wanted,
             pts=self.pts,
             time_base=self.time_base,
+            duration=self.duration,
             range=coding[1] if wanted in PLANAR else "full",
             matrix=coding[0],
             primaries=self.primaries,
@@ -280,16 +305,43 @@ class Frame(Closing):
 
         return visible(self).numpy()
 
-    def save(self, path: PathLike, **options: ParamValue) -> None:
+    def save(
+        self,
+        path: PathLike | BinaryIO,
+        *,
+        format: str | None = None,
+        depth: int = 8,
+        background: ColorLike = "white",
+        **options: ParamValue,
+    ) -> None:
         """Write a picture file. The file is renamed into place when it is complete.
 
         Args:
-            path: the suffix is the format. PNG needs no other package; Pillow writes the rest.
+            path: the file, or an open binary file. PNG needs no other package; Pillow writes the
+                rest.
+            format: such as "png" or "jpeg"; by default the suffix of the path.
+            depth: bits per channel: 8, or 16 for PNG and TIFF.
+            background: the color below transparent pixels in formats without alpha, such as JPEG.
             **options: for Pillow, such as ``quality=90``.
+
+        Raises:
+            ParameterError: the format is unknown, or cannot hold the picture.
         """
         from dala.media.files import store
 
-        store(path, self.picture(), options)
+        if depth not in (8, 16) or isinstance(depth, bool):
+            raise ParameterError.invalid("Frame.save", "depth", "8 or 16", depth)
+        pixels = self.picture() if depth == 8 else self._sixteen()
+        store(path, pixels, options, format=format, background=background)
+
+    def _sixteen(self) -> NDArray:
+        """Return the frame as an array of u16."""
+        shown = self.to("rgb") if self.format in PLANAR else self
+        pixels = shown.numpy()
+        if shown.dtype == "u8":
+            return pixels.astype(np.uint16) * np.uint16(257)
+        made: NDArray = np.rint(np.clip(np.nan_to_num(pixels), 0, 1) * 65535).astype(np.uint16)
+        return made
 
     def show(self) -> None:
         """Show the frame: below the cell in a notebook, else in the system's viewer."""
@@ -302,10 +354,43 @@ class Frame(Closing):
 
         return encode_png(self.picture())
 
+    # copies -------------------------------------------------------------------------------------
+    def __copy__(self) -> Frame:
+        return self._with(copy.copy(self.pixels))
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Frame:
+        return self._with(copy.deepcopy(self.pixels, memo))
+
+    def _with(self, pixels: Buffer) -> Frame:
+        return _restored(pixels, self._facts(), self.pictures)
+
+    def _facts(self) -> FrameFacts:
+        return {
+            "format": self.format,
+            "pts": self.pts,
+            "time_base": self.time_base,
+            "duration": self.duration,
+            "range": self.range,
+            "matrix": self.matrix,
+            "primaries": self.primaries,
+            "transfer": self.transfer,
+            "siting": self.siting,
+        }
+
+    def __reduce__(self) -> tuple[Callable[..., Frame], tuple[Buffer, FrameFacts, int]]:
+        return _restored, (self.pixels, self._facts(), self.pictures)
+
     # closing ------------------------------------------------------------------------------------
     def close(self) -> None:
         """Free the pixels. Closing twice has no effect."""
         self.pixels.free()
+
+
+def _restored(pixels: Buffer, facts: FrameFacts, pictures: int) -> Frame:
+    """Return a frame from what :meth:`Frame.__reduce__` keeps."""
+    made = Frame(pixels, **facts)
+    made.pictures = pictures
+    return made
 
 
 def check_pixels(data: ImageLike, call: str) -> NDArray | Buffer:
@@ -370,7 +455,7 @@ def _color_attribute(name: str, value: object) -> str:
     return str(value)
 
 
-def _pts(pts: int | None) -> int | None:
+def _pts(pts: int | None, name: str = "pts") -> int | None:
     if pts is None or type(pts) is int:
         return pts
     try:
@@ -378,7 +463,7 @@ def _pts(pts: int | None) -> int | None:
             raise TypeError
         return operator.index(pts)
     except TypeError:
-        raise ParameterError.invalid("Frame", "pts", "an int or None", pts) from None
+        raise ParameterError.invalid("Frame", name, "an int or None", pts) from None
 
 
 def _base(time_base: Fraction | str | int) -> Fraction:

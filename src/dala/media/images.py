@@ -21,8 +21,8 @@ from dala.errors import (
 )
 from dala.gpu.compute import Buffer, from_dlpack
 from dala.gpu.compute.convert import as_array
-from dala.media.files import NUMBERS
 from dala.media.frame import Frame
+from dala.media.pictures.modes import NUMBERS, normalized
 from dala.typing import ImageLike, NDArray
 
 if TYPE_CHECKING:
@@ -184,7 +184,10 @@ def _check_shape(shape: Shape, call: str) -> None:
 
 
 def from_pillow(image: PillowImage, call: str) -> NDArray:
-    """Return a Pillow image as an array; 16-bit gray becomes f32, palettes and CMYK become RGB."""
+    """Return a Pillow image as an array; 16-bit gray becomes f32, palettes and CMYK become RGB.
+
+    A color key becomes alpha.
+    """
     mode: str = image.mode
     if mode.startswith("I;16"):
         return (np.asarray(image) / np.float32(65535)).astype(np.float32)
@@ -194,6 +197,8 @@ def from_pillow(image: PillowImage, call: str) -> NDArray:
             "array of 0 to 1, or image.convert('L').",
             call=call,
         )
+    if mode in ("1", "L", "RGB") and "transparency" in image.info:
+        image = normalized(image)
     return as_array(image, call)
 
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from dala import resources
-from dala.errors import BufferTooLarge, FreedError, ReadOnlyError, ShapeError, UnsupportedDtype
+from dala.errors import (
+    BufferTooLarge,
+    DeviceError,
+    FreedError,
+    ReadOnlyError,
+    ShapeError,
+    UnsupportedDtype,
+)
 from dala.gpu.compute.convert import ArrayLike, ShapeLike, as_array, checked_shape, to_dtype
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, DtypeLike, dtype_name
 from dala.gpu.compute.engines import auto
@@ -212,6 +220,28 @@ class Buffer(Closing):
             engine.upload(target.storage("to"), data)
         return target
 
+    # copies -----------------------------------------------------------------------------------
+    def __copy__(self) -> Buffer:
+        """Return a buffer on the same device with a copy of the contents."""
+        storage = self.storage("copy")
+        made = allocate(self.engine, self.shape, self.dtype, zero=False, call="copy")
+        if self.nbytes:
+            view = self.engine.host_view(storage)
+            data = self.engine.download(storage) if view is None else view
+            self.engine.upload(made.storage("copy"), data)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Buffer:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Callable[..., Buffer], tuple[NDArray, str]]:
+        if self.engine.host_view(self.storage("pickle")) is None:
+            raise DeviceError(
+                f"pickle: a buffer on {self.device} belongs to this process. Pickle its values: "
+                "buffer.numpy(), or buffer.to('cpu')."
+            )
+        return _restored, (self.numpy(), self.device)
+
     # freeing ----------------------------------------------------------------------------------
     def free(self) -> None:
         """Free the memory. Freeing twice is allowed."""
@@ -252,6 +282,16 @@ class BorrowedBuffer(Buffer):
 
     def __del__(self) -> None:
         """Do nothing: the memory belongs to the owner."""
+
+
+def _restored(array: NDArray, device: str) -> Buffer:
+    """Return a buffer from what :meth:`Buffer.__reduce__` keeps."""
+    made = allocate(
+        auto.get(device), array.shape, dtype_name(array.dtype, call="pickle"), zero=False,
+        call="pickle",
+    )  # fmt: skip
+    made.write(array)
+    return made
 
 
 def span(engine: Engine, storage: Storage) -> tuple[int, int] | None:
