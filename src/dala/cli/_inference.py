@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
@@ -112,7 +113,7 @@ def run(
         return 128 + stopped.number
     if args.json:
         print(json.dumps({"model": model.name, "provider": model.provider, **report}, indent=2))
-    return 0
+    return 2 if "failed" in report else 0
 
 
 def _pictures(
@@ -135,18 +136,29 @@ def _pictures(
         if many:
             Path(out).mkdir(parents=True, exist_ok=True)
     found: list[dict[str, Json]] = []
+    failed: list[Json] = []
     for k, source in enumerate(sources):
-        image = load(source, 1 << 27)
-        pixels = _pixels(image)
-        result = model.predict(pixels, **options)
-        found.append({"in": str(source), "found": facts(result)})
+        try:
+            pixels = _pixels(load(source, 1 << 27))
+            result = model.predict(pixels, **options)
+            one: dict[str, Json] = {"in": str(source), "found": facts(result)}
+            if targets:
+                store(targets[k], result.draw(pixels), {})
+                one["out"] = str(targets[k])
+        except BaseException as error:
+            if not many and isinstance(error, Exception):
+                raise
+            why = inputs.failure(source, error)
+            failed.append({"in": str(source), "error": why})
+            print(f"dala {args.command}: {why}", file=sys.stderr)
+            continue
+        found.append(one)
         if not args.json:
             head = f"{source}:\n  " if many else ""
             print(head + text(result).replace("\n", "\n  " if many else "\n"))
-        if targets:
-            store(targets[k], result.draw(pixels), {})
-            found[-1]["out"] = str(targets[k])
-    return {"results": [*found]}
+    if failed and not args.json:
+        print(f"{len(found)} pictures, {len(failed)} failed")
+    return {"results": [*found], **({"failed": failed} if failed else {})}
 
 
 def _pixels(image: PillowImage) -> NDArray:

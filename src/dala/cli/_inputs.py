@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from dala.errors import ParameterError
+from dala.errors import DalaError, ParameterError
 from dala.media.video.suffixes import VIDEO_SUFFIXES
 
 #: Suffixes of the files of a folder that are read as pictures.
@@ -23,10 +23,18 @@ def is_video(name: str) -> bool:
     return "://" in name or Path(name).suffix.lower() in VIDEO_SUFFIXES
 
 
-def expand(names: Sequence[str]) -> tuple[list[Path], bool]:
+def is_one_video(name: str) -> bool:
+    """Return whether a name is that of one video, not a folder or a pattern of them."""
+    path = Path(name)
+    pattern = "://" not in name and glob.has_magic(name) and not path.exists()
+    return is_video(name) and not pattern and not path.is_dir()
+
+
+def expand(names: Sequence[str], videos: bool = False) -> tuple[list[Path], bool]:
     """Return the files that names stand for, and whether they may be many.
 
-    A folder, a pattern and several names may be many.
+    A folder, a pattern and several names may be many. Of a folder the pictures are taken, and with
+    ``videos`` the videos too.
 
     Raises:
         FileNotFoundError: a name matches no file.
@@ -37,9 +45,11 @@ def expand(names: Sequence[str]) -> tuple[list[Path], bool]:
         path = Path(name)
         if path.is_dir():
             many = True
-            inside = sorted(p for p in path.iterdir() if _is_picture(p))
+            wanted = PICTURE | VIDEO_SUFFIXES if videos else PICTURE
+            inside = sorted(p for p in path.iterdir() if _is_wanted(p, wanted))
             if not inside:
-                raise FileNotFoundError(f"there are no pictures in the folder {name!r}.")
+                what = "pictures or videos" if videos else "pictures"
+                raise FileNotFoundError(f"there are no {what} in the folder {name!r}.")
             found += inside
         elif path.exists():
             found.append(path)
@@ -54,8 +64,22 @@ def expand(names: Sequence[str]) -> tuple[list[Path], bool]:
     return found, many
 
 
-def _is_picture(path: Path) -> bool:
-    return path.suffix.lower() in PICTURE and not path.name.startswith(".") and path.is_file()
+def _is_wanted(path: Path, suffixes: frozenset[str]) -> bool:
+    return path.suffix.lower() in suffixes and not path.name.startswith(".") and path.is_file()
+
+
+def failure(source: Path, error: BaseException) -> str:
+    """Return why a file of a batch failed, as one line that names it.
+
+    Codec libraries raise anything, even exceptions that are no ``Exception``; none of them ends a
+    batch. Requests to stop the process do: they are raised again.
+    """
+    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+        raise error
+    text = " ".join(str(error).split()) or type(error).__name__
+    if not isinstance(error, DalaError | OSError) and not text.startswith(type(error).__name__):
+        text = f"{type(error).__name__}: {text}"  # ours are clear without the type
+    return text if str(source) in text else f"{source}: {text}"
 
 
 def targets(sources: Sequence[Path], out: str) -> list[Path]:
@@ -66,10 +90,10 @@ def targets(sources: Sequence[Path], out: str) -> list[Path]:
     """
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
-        raise ParameterError(f"OUT must be a folder for many pictures, got the file {out!r}.")
+        raise ParameterError(f"OUT must be a folder for many files, got the file {out!r}.")
     if not folder.exists() and folder.suffix and not out.endswith(("/", os.sep)):
         raise ParameterError(
-            f"OUT must be a folder for many pictures, and {out!r} looks like a file. For a folder "
+            f"OUT must be a folder for many files, and {out!r} looks like a file. For a folder "
             f"of that name write '{out}/'."
         )
     seen: dict[str, Path] = {}

@@ -26,7 +26,7 @@ EXAMPLES: Final = """\
 examples:
   dala filter in.png out.png --blur radius=3,sigma=1.5 --sharpen amount=0.3
   dala filter in.mp4 out.mp4 --lut film.cube --vignette
-  dala filter photos/ small/ --resize size=640x360
+  dala filter photos/ small/ --resize size=640x360      (pictures and videos)
   dala filter 'photos/*.jpg' gray/ --grayscale
   dala filter green.png out.png --chroma_key key=0:1:0,threshold=0.25
   dala filter in.jpg out.jpg --curves master=0:0:0.3:0.2:1:1 --brightness 0.1
@@ -95,7 +95,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "dala filter IN [IN ...] OUT [--FILTER [NAME=VALUE,..]] ... [options]"
     parser.add_argument(
         "paths", nargs="+", metavar="IN OUT", help="a picture, a video, a folder or a pattern; "
-        "and the result: a file, or a folder for many pictures"
+        "and the result: a file, or a folder for many files"
     )  # fmt: skip
     arguments.add_options(parser, OPTIONS)
     chain.add_options(parser)
@@ -117,10 +117,10 @@ def run(args: argparse.Namespace) -> int:
     *names, out = args.paths
     try:
         with stopping(), collected() as notices:
-            if len(names) == 1 and inputs.is_video(names[0]):
+            if len(names) == 1 and inputs.is_one_video(names[0]):
                 report = _video(args, names[0], out)
             else:
-                report = _pictures(args, names, out)
+                report = _files(args, names, out)
     except Stopped as stopped:
         return 128 + stopped.number
     report["notices"] = notices
@@ -147,7 +147,10 @@ def _summary(report: FilterReport, out: str) -> str:
             size += f", {one['frames']} frames, {fps:.1f} fps,"
         return f"{one['out']}: {size} in {seconds:.2f} s {where}"
     missed = f", {len(report['failed'])} failed" if report["failed"] else ""
-    return f"{out}: {len(made)} pictures in {seconds:.1f} s{missed} {where}"
+    videos = sum("frames" in one for one in made)
+    counts = [(len(made) - videos, "pictures"), (videos, "videos")]
+    what = " and ".join(f"{n} {kind}" for n, kind in counts if n) or "0 files"
+    return f"{out}: {what} in {seconds:.1f} s{missed} {where}"
 
 
 def _video(args: argparse.Namespace, name: str, out: str) -> FilterReport:
@@ -155,30 +158,49 @@ def _video(args: argparse.Namespace, name: str, out: str) -> FilterReport:
     return _report(args, device, [made], [{"in": name, "error": wrong}] if wrong else [], seconds)
 
 
-# pictures ---------------------------------------------------------------------------------------
-def _pictures(args: argparse.Namespace, names: list[str], out: str) -> FilterReport:
-    sources, many = inputs.expand(names)
+# many files -------------------------------------------------------------------------------------
+def _files(args: argparse.Namespace, names: list[str], out: str) -> FilterReport:
+    """Filter pictures and videos: one into a file, or many into a folder."""
+    sources, many = inputs.expand(names, videos=True)
     if many:
         targets = inputs.targets(sources, out)
     else:
         into = Path(out)
         targets = [into / sources[0].name if into.is_dir() else into]
-    for source, target in zip(sources, targets, strict=True):
-        if inputs.is_video(target.name):
-            problem = "videos are filtered one at a time" if many else f"'{source}' is a picture"
-            raise ParameterError(f"{problem}, and '{target}' is the name of a video.")
+    pairs = list(zip(sources, targets, strict=True))
+    for source, target in pairs:
+        if inputs.is_video(target.name) and not inputs.is_video(source.name):
+            raise ParameterError(f"'{source}' is a picture, and '{target}' is the name of a video.")
     inputs.refuse_overwriting([*sources, *chain.files(args.chain)], targets)
+    pictures = [pair for pair in pairs if not inputs.is_video(pair[0].name)]
+    videos = [pair for pair in pairs if inputs.is_video(pair[0].name)]
     with large_pictures():
         filters = chain.load(args.chain, args.max_pixels)
         if many:
             Path(out).mkdir(parents=True, exist_ok=True)
-        return _filter_all(args, sources, targets, filters, many)
+        reports = [_filter_all(args, pictures, filters, many)] if pictures else []
+        reports += [_batch_video(args, source, target) for source, target in videos]
+    return _report(
+        args,
+        next((report["device"] for report in reports if report["device"]), ""),
+        [one for report in reports for one in report["made"]],
+        [one for report in reports for one in report["failed"]],
+        sum(report["seconds"] for report in reports),
+    )
+
+
+def _batch_video(args: argparse.Namespace, source: Path, target: Path) -> FilterReport:
+    """Filter a video of a batch; a failure is part of the report."""
+    try:
+        return _video(args, str(source), str(target))
+    except BaseException as error:
+        why = inputs.failure(source, error)
+        return _report(args, "", [], [{"in": str(source), "error": why}], 0.0)
 
 
 def _filter_all(
     args: argparse.Namespace,
-    sources: list[Path],
-    targets: list[Path],
+    pairs: list[tuple[Path, Path]],
     filters: list[chain.Link],
     many: bool,
 ) -> FilterReport:
@@ -189,6 +211,7 @@ def _filter_all(
 
     from dala.media import FramePipeline
 
+    sources = [source for source, _ in pairs]
     workers = min(len(sources), os.cpu_count() or 1, 8)
     idle: SimpleQueue[FramePipeline] = SimpleQueue()
     pipelines = [FramePipeline(1 << 20, 1 << 20, device=args.device) for _ in range(workers)]
@@ -207,19 +230,14 @@ def _filter_all(
     failed: dict[Path, str] = {}
     try:
         with Progress(len(sources), "pictures") as progress:
-            work = {
-                pool.submit(one, source, target): source
-                for source, target in zip(sources, targets, strict=True)
-            }
+            work = {pool.submit(one, source, target): source for source, target in pairs}
             for future in as_completed(work):
                 try:
                     made[work[future]] = future.result()
-                except (ValueError, OSError, MemoryError) as error:
-                    if not many:
+                except BaseException as error:
+                    if not many and isinstance(error, Exception):
                         raise
-                    text = str(error)
-                    named = str(work[future]) in text
-                    failed[work[future]] = text if named else f"{work[future]}: {text}"
+                    failed[work[future]] = inputs.failure(work[future], error)
                 progress.step()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
