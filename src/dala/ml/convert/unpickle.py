@@ -99,6 +99,9 @@ class Unpickler(ABC):
         else:
             self._take_marked()
 
+    def _pop_mark(self, _: Pickled) -> None:
+        self._take_marked()
+
     def _append(self, _: Pickled) -> None:
         items = self._take(1)
         self._extend(self._stack[-1], items)
@@ -184,7 +187,7 @@ class Unpickler(ABC):
         "FRAME": lambda self, _: None,
         "MARK": _mark,
         "POP": _pop,
-        "POP_MARK": lambda self, _: self._take_marked() and None,
+        "POP_MARK": _pop_mark,
         "DUP": lambda self, _: self._push(self._stack[-1]),
         "NONE": lambda self, _: self._push(None),
         "NEWTRUE": lambda self, _: self._push(True),
