@@ -902,7 +902,7 @@ def test_an_unsupported_version_of_wgpu_is_refused(monkeypatch):
         pass
 
     with pytest.raises(DeviceError, match=f"wgpu {wgpu.__version__}"):
-        native.take_polling_over(Bare())
+        native.take_over_polling(Bare())
 
 
 # threads and closing --------------------------------------------------------------------------
