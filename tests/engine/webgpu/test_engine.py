@@ -468,7 +468,7 @@ def test_more_groups_than_a_dispatch_dimension(engine, monkeypatch):
 
 
 def test_loops_do_not_run_for_padding(fresh):
-    """A loop whose count is an element must not run for padding, which may hold anything."""
+    """Padding may hold any number, so a loop whose count is an element must not run for it."""
     engine = fresh()
     garbage = put(engine, np.full(4, 2**31 - 1, "<i4"))
     engine.release(garbage)
@@ -506,7 +506,7 @@ def test_loops_with_large_steps_end_as_in_python(engine):
 
 
 def test_slots_are_read_before_they_change(engine):
-    """Expressions are written where they are used, unless a slot they read changes before."""
+    """Expressions are inlined, unless a slot that they read changes first."""
     b = Build()
     x, y, i = Slot("x", "s32"), Slot("y", "s32"), Slot("i", "s32")
     for slot, argument in ((x, 0), (y, 1)):
