@@ -60,7 +60,7 @@ RING_BYTES: Final = 1 << 20
 TILE: Final = 16
 RECORD: Final = DRAW.itemsize
 
-#: Positions of the fields in a draw record, in words, and the bits of 1.0.
+#: Word offsets of the fields in a draw record, and the bits of 1.0.
 _KIND, _BLEND, _FLAGS, _PICTURE = range(4)
 _COS, _SIN, _SX, _SY = 10, 11, 16, 17
 _CENTER: Final = slice(8, 10)
