@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
         sound = None if args.no_audio or remote or not source.has_audio else source
         with video.write(
             out, fps=source.fps, codec=args.codec, audio_from=sound, options=options,
-            device=args.device, pixel_aspect=_aspect(source, first),
+            device=args.device, pixel_aspect=_aspect(source, first), retime=args.retime,
         ) as sink:  # fmt: skip
             made: Made = {"in": name, "out": out, "width": first.width, "height": first.height}
             frame: Frame | None = first

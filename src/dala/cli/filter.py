@@ -86,6 +86,10 @@ OPTIONS: Final[arguments.Options] = {
         "default": "srgb",
         "help": "convert pictures with an ICC profile to sRGB, or keep their values (srgb)",
     },
+    "--retime": {
+        "action": "store_true",
+        "help": "space the frames of a video evenly, ignoring their own times",
+    },
     "--no-audio": {"action": "store_true", "help": "drop the sound"},
 }
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from dala.errors import DeviceUnavailable, VideoError
 from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, VideoSource, pyav
+from dala.media.video.timing import DEFAULT_RATE, FrameClock, start_offset
 
 #: Seconds before the target of a seek at which to look for a start frame, tried in order.
 _STEPS_BACK = (0, 2, 8, 32)
@@ -35,7 +36,15 @@ class VideoInput:
         self.timeout = timeout
         self.container: AvObject = None
         self.stream: AvObject = None
+        #: Seconds on the file's own clock at which the frames' clock is 0.
+        self.begin = Fraction(0)
+        #: What the user should know, by subject, in the order it happened.
+        self.notices: dict[str, str] = {}
         self.open()
+
+    def say(self, subject: str, what: str) -> None:
+        """Tell the user something about a subject, once."""
+        self.notices.setdefault(subject, f"{self.source.label}: {what}")
 
     def open(self) -> None:
         """Open the source, or reopen it at the beginning."""
@@ -64,6 +73,7 @@ class VideoInput:
         except BaseException:
             self.close()
             raise
+        self.begin = start_offset(self.container)
         self.stream.thread_type = "AUTO"
         self.stream.codec_context.thread_count = self._threads
 
@@ -161,7 +171,8 @@ class Decoder:
         self._packets = 0
         self._time: Fraction | None = None  # of the last packet
         self._end: Fraction | None = None  # of the last packet, with its duration
-        self._clock: Fraction | None = None  # for frames without timestamps
+        self._shown: Fraction | None = None  # of the last frame
+        self._clock = self._new_clock()
         self._whole = at is None
         self._ending = threading.Lock()
         self._done = False  # the thread no longer uses the source
@@ -202,22 +213,37 @@ class Decoder:
                     self._opened.close()
 
     def _decode(self) -> None:
-        held, at = None, self._at
+        held, at = None, None if self._at is None else self._at + self._opened.begin
         frames = self._from_start() if self._fresh or at is None else self._from_near(at)
         for frame in frames:
             if at is not None and self._time_of(frame) <= at:
                 held = frame
                 continue
             at = None
-            if held is not None and not self.queue.put(held):
+            if held is not None and not self._put(held):
                 return
             held = None
-            if not self.queue.put(frame):
+            if not self._put(frame):
                 return
             del frame
         if held is not None:
-            self.queue.put(held)
+            self._put(held)
         self._check_end()
+
+    def _put(self, frame: DecodedFrame) -> bool:
+        """Queue a frame with its time on the frames' clock. Return False if the queue is closed."""
+        begin = self._opened.begin
+        if begin:
+            frame.pts -= round(begin / frame.time_base)
+        return self.queue.put(frame)
+
+    def _new_clock(self) -> FrameClock:
+        opened = self._opened
+        return FrameClock(
+            1 / (opened.rate or DEFAULT_RATE),
+            by_decoding=opened.container.format.name == "avi",
+            waits=not opened.source.live,
+        )
 
     # seeking ----------------------------------------------------------------------------------
     def _from_start(self) -> Iterator[DecodedFrame]:
@@ -260,11 +286,32 @@ class Decoder:
 
     def _reset(self) -> None:
         self._problem, self._problems, self._packets = None, 0, 0
-        self._clock = self._time = self._end = None
+        self._shown = self._time = self._end = None
+        self._clock = self._new_clock()
 
     # decoding ---------------------------------------------------------------------------------
     def _frames(self) -> Iterator[DecodedFrame]:
+        clock = self._clock
+        frames = self._decoded()
+        while True:
+            frame = next(frames, None)
+            ready = clock.finish() if frame is None else clock.put(frame)
+            done = frame is None
+            del frame  # so that the decoder can reuse its memory
+            ready.reverse()
+            while ready:
+                self._shown = ready[-1].pts * ready[-1].time_base
+                yield ready.pop()
+            if clock.repaired is not None:
+                self._opened.say("times", f"{clock.repaired}. It is repaired, as others like it.")
+                clock.repaired = None
+            if done:
+                return
+
+    def _decoded(self) -> Iterator[DecodedFrame]:
+        """Yield the frames that FFmpeg decodes, as they are."""
         av, opened = pyav(), self._opened
+        packed = opened.stream.codec_context.name == "mpeg4"
         for packet in opened.container.demux(opened.stream):
             if packet.size:
                 self._packets += 1
@@ -272,6 +319,8 @@ class Decoder:
             if packet.is_corrupt and packet.size:
                 self._note("a packet is truncated or damaged")
                 continue
+            if packed and packet.size:
+                self._clock.look_at(packet)
             try:
                 frames = packet.decode()
             except av.error.EOFError:
@@ -281,12 +330,10 @@ class Decoder:
                 continue
             frames.reverse()
             while frames:
-                frame = frames.pop()
-                if frame.is_corrupt:
+                if frames[-1].is_corrupt:
                     self._note("a frame was only partly decoded")
-                self._set_time(frame)
-                frames.append(frame)
-                del frame  # so that the decoder can reuse its memory
+                if not frames[-1].time_base:
+                    frames[-1].time_base = opened.stream.time_base
                 yield frames.pop()
 
     def _track_time(self, packet: AvObject) -> None:
@@ -295,17 +342,6 @@ class Decoder:
             self._time = stamp * packet.time_base
             end = self._time + (packet.duration or 0) * packet.time_base
             self._end = end if self._end is None else max(self._end, end)
-
-    def _set_time(self, frame: DecodedFrame) -> None:
-        """Give a frame without a timestamp one by the frame rate."""
-        if not frame.time_base:
-            frame.time_base = self._opened.stream.time_base
-        if frame.pts is None:
-            step = 1 / (self._opened.rate or Fraction(25))
-            self._clock = Fraction(0) if self._clock is None else self._clock + step
-            frame.pts = round(self._clock / frame.time_base)
-        else:
-            self._clock = frame.pts * frame.time_base
 
     def _time_of(self, frame: DecodedFrame) -> Fraction:
         return Fraction(frame.pts * frame.time_base)
@@ -316,9 +352,10 @@ class Decoder:
         if self._problem is None:
             text = ffmpeg_message(problem) if isinstance(problem, BaseException) else problem
             # Decoder threads report late: the last frame out tells the place, not the last packet.
-            late = isinstance(problem, BaseException) and self._clock is not None
-            place, time = ("after", self._clock) if late else ("near", self._time)
-            when = "at its start" if time is None else f"{place} {float(time):.3f} s"
+            late = isinstance(problem, BaseException) and self._shown is not None
+            place, time = ("after", self._shown) if late else ("near", self._time)
+            seconds = 0.0 if time is None else float(time - self._opened.begin)
+            when = "at its start" if time is None else f"{place} {seconds:.3f} s"
             self._problem = f"{when}: {text}"
 
     def _check_end(self) -> None:
@@ -326,7 +363,7 @@ class Decoder:
         opened, stream = self._opened, self._opened.stream
         if not self._whole or opened.source.live or self._problem is not None:
             return
-        slack = 2 / (opened.rate or Fraction(25)) + Fraction(1, 20)
+        slack = 2 / (opened.rate or DEFAULT_RATE) + Fraction(1, 20)
         promised = opened.promised_end
         short = promised is not None and (self._end is None or self._end + slack < promised)
         if stream.frames and self._packets < stream.frames:

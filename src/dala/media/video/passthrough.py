@@ -8,6 +8,7 @@ from fractions import Fraction
 from dala.errors import VideoError
 from dala.media.video.decode import ffmpeg_message
 from dala.media.video.source import AvObject, VideoSource, pyav
+from dala.media.video.timing import start_offset
 
 
 class AudioPassthrough:
@@ -48,6 +49,8 @@ class AudioPassthrough:
         videos = self._container.streams.video
         if shift_to_zero and videos and videos[0].start_time:
             self._shift = -videos[0].start_time * Fraction(videos[0].time_base)
+        else:
+            self._shift = -start_offset(self._container)
         if self._streams:
             self._packets = self._container.demux(self._streams)
             self._advance()

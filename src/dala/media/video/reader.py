@@ -11,6 +11,7 @@ from numbers import Real
 from dala.errors import FreedError, ParameterError, VideoError
 from dala.gpu.compute import Buffer
 from dala.media.frame import Frame
+from dala.media.notices import notify
 from dala.media.video import color
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.decode import Decoder, VideoInput
@@ -83,6 +84,7 @@ class Reader(Closing):
         self._ended = False
         self._turn: int | None = None
         self._dropped = 0
+        self._said = 0
         self._resources = _Resources(
             VideoInput(
                 source,
@@ -163,6 +165,11 @@ class Reader(Closing):
         return self._dropped + (0 if decoder is None else decoder.queue.dropped)
 
     @property
+    def notices(self) -> tuple[str, ...]:
+        """What was repaired, converted or left out so far; each is also a warning, once."""
+        return tuple(self._resources.opened.notices.values())
+
+    @property
     def closed(self) -> bool:
         """True once the reader is closed."""
         return not self._finalizer.alive
@@ -207,11 +214,21 @@ class Reader(Closing):
         except VideoError:
             self._ended = True
             raise
+        finally:
+            if len(self._resources.opened.notices) > self._said:
+                self._tell()
         if decoded is None:
             self._ended = True
         else:
             self._turn = _turn(decoded)
         return decoded
+
+    def _tell(self) -> None:
+        """Issue the notices that are new."""
+        texts = self.notices
+        said, self._said = self._said, len(texts)
+        for text in texts[said:]:
+            notify(text, stacklevel=4)
 
     def seek(self, t: float | Fraction) -> None:
         """Seek: the next frame is the one shown at ``t`` seconds.

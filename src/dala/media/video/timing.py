@@ -1,0 +1,134 @@
+"""Times of decoded frames: rising, from the file's own stamps where these can be true."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dala.media.video.source import AvObject, DecodedFrame
+
+#: A stamp that is this many frames off is out of order; one that is further off begins a new clock.
+_DISORDER = 8
+#: Frame rate of files that do not have one.
+DEFAULT_RATE = Fraction(25)
+#: The start code of a picture in MPEG-4 part 2.
+_VOP = b"\x00\x00\x01\xb6"
+
+
+def start_offset(container: AvObject) -> Fraction:
+    """Return the time at which a recording begins, to be taken off all its stamps.
+
+    Broadcasts (MPEG transport and program streams) begin anywhere on a running clock. The earliest
+    of their video and audio streams is at 0, so that the others keep their distance to it. In other
+    containers the start is meant as it is: they begin at 0, and a video may begin later.
+    """
+    if not container.format.flags & _DISCONTINUOUS:
+        return Fraction(0)
+    streams = (*container.streams.video, *container.streams.audio)
+    starts = [s.start_time * Fraction(s.time_base) for s in streams if s.start_time is not None]
+    return min(starts, default=Fraction(0))
+
+
+#: FFmpeg's AVFMT_TS_DISCONT.
+_DISCONTINUOUS = 0x0200
+
+
+class FrameClock:
+    """Gives frames in display order rising times; one instance per run of the decoder.
+
+    Args:
+        step: the duration of a frame in seconds, where nothing better is known.
+        by_decoding: take decoding times, for containers that store nothing else (AVI).
+        waits: hold a frame back for one that tells whether its time is true; not for live sources.
+    """
+
+    def __init__(self, step: Fraction, *, by_decoding: bool, waits: bool) -> None:
+        #: What was repaired first, for the report; None so far.
+        self.repaired: str | None = None
+        self._seconds = step
+        self._by_decoding = by_decoding
+        self._waits = waits
+        self._step = 0  # in ticks; 0 before the first frame
+        self._base = Fraction(1)
+        self._count = 0
+        self._last: int | None = None
+        self._held: DecodedFrame | None = None
+        self._shift = 0  # in ticks, after a clock that was set back
+
+    def look_at(self, packet: AvObject) -> None:
+        """Notice packed B-frames of MPEG-4 (DivX, Xvid), whose presentation times are wrong."""
+        if not self._by_decoding and bytes(packet).count(_VOP) > 1:
+            self._by_decoding = True
+
+    def put(self, frame: DecodedFrame) -> list[DecodedFrame]:
+        """Return the frames whose times are certain now: this one, one before it, both or none."""
+        if not self._step:
+            self._base = Fraction(frame.time_base)
+            self._step = max(1, round(self._seconds / self._base))
+        stamp = self._stamp(frame)
+        ready = []
+        held, self._held = self._held, None
+        if held is not None:
+            ready.append(self._emit(held, self._settle(held, frame, stamp)))
+            stamp = frame.pts
+        if self._last is not None and stamp <= self._last:
+            stamp = self._after_last(stamp)
+        elif self._waits and self._last is not None and stamp - self._last > self._step * 3 // 2:
+            self._held = frame
+            return ready
+        ready.append(self._emit(frame, stamp))
+        return ready
+
+    def finish(self) -> list[DecodedFrame]:
+        """Return the frame that is still held, if there is one."""
+        held, self._held = self._held, None
+        return [] if held is None else [self._emit(held, held.pts)]
+
+    def _stamp(self, frame: DecodedFrame) -> int:
+        """Return the time of a frame in ticks, which may not be after the last."""
+        before = self._last if self._held is None else self._held.pts
+        found = frame.dts if self._by_decoding else frame.pts
+        if found is None and before is not None:
+            found = before + self._step - self._shift
+        elif found is None:
+            found = frame.pts if self._by_decoding else frame.dts
+        if found is None:
+            found = 0
+        if self._shift and before is not None and 0 < found - before <= self._step * _DISORDER:
+            self._shift = 0  # the clock was wrong only for a while
+        frame.pts = found + self._shift
+        return int(frame.pts)
+
+    def _settle(self, held: DecodedFrame, frame: DecodedFrame, stamp: int) -> int:
+        """Return the time of a held frame, knowing that of the next, which may change too."""
+        mine, last = int(held.pts), self._last
+        assert last is not None
+        if stamp > mine or stamp <= last:
+            return mine
+        self._note("is not before that of the next frame", mine)
+        if mine - stamp > self._step * _DISORDER or stamp - last < 2:
+            return last + max(1, (stamp - last) // 2)  # this one alone is far off
+        if stamp == mine:
+            return last + (stamp - last) // 2
+        frame.pts = mine
+        return stamp
+
+    def _after_last(self, stamp: int) -> int:
+        """Return a time for a frame whose own is not after the last."""
+        assert self._last is not None
+        if self._last - stamp > self._step * _DISORDER:
+            self._note("is far before that of the frame before", stamp)
+            self._shift += self._last + self._step - stamp
+            return self._last + self._step
+        self._note("is not after that of the frame before", stamp)
+        return self._last + max(1, self._step // 2)
+
+    def _emit(self, frame: DecodedFrame, stamp: int) -> DecodedFrame:
+        self._last = stamp if self._last is None else max(stamp, self._last + 1)
+        frame.pts = self._last
+        self._count += 1
+        return frame
+
+    def _note(self, what: str, stamp: int) -> None:
+        if self.repaired is None:
+            time = float(stamp * self._base)
+            self.repaired = f"the time of frame {self._count} ({time:.3f} s) {what}"
