@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 from dala.cli import _chain as chain
 from dala.cli import _inputs as inputs
 from dala.errors import ParameterError, VideoError
+from dala.media.notices import notify
 from dala.media.progress import Progress
 
 if TYPE_CHECKING:
@@ -43,27 +44,46 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
         The device, a report of the result, an error ("" for none), and the time in seconds.
     """
     from dala.media import video
+    from dala.media.video.animated.facts import animation_kind
+    from dala.media.video.animated.reader import AnimationReader
 
     remote = "://" in name
-    if not inputs.is_video(out):
+    codec = args.codec
+    if Path(out).suffix.lower() == ".png" and inputs.is_animation(Path(name), Path(out)):
+        codec = "apng"
+    animated = animation_kind(out, codec)
+    if not inputs.is_video(out) and animated is None:
         raise ParameterError(f"OUT must be a video such as out.mp4, as {name!r} is, got {out!r}.")
     used = chain.files(args.chain)
     inputs.refuse_overwriting([*([] if remote else [Path(name)]), *used], [Path(out)])
     filters = chain.load(args.chain, args.max_pixels)
     options = {} if args.crf is None else {"crf": args.crf}
+    if animated == "webp" and args.quality is not None:
+        options["quality"] = args.quality
     damage: list[VideoError] = []
     with ExitStack() as held:
         source, stages = _start(name, filters, args.device, held)
+        if isinstance(source, AnimationReader):
+            _check_pixels(source, args.max_pixels)
         progress = held.enter_context(Progress(_count(source), "frames"))
         given = source.borrow() if stages.shares_memory else source
         frames = stages.stream(_until_damage(given, damage))
+        if isinstance(source, AnimationReader) and animated is None:
+            frames = _opaque(frames, args.background, out)
         first = next(frames, None)
         if first is None:
             raise damage[0] if damage else VideoError(f"{name!r} has no video frames.")
         sound = None if args.no_audio or remote or not source.has_audio else source
+        if animated is not None and sound is not None:
+            notify(f"{out}: {animated} has no sound; that of {name} is left out.")
+            sound = None
+        loop = (
+            source.loop if args.loop is None and isinstance(source, AnimationReader) else args.loop
+        )
         with video.write(
-            out, fps=source.fps, codec=args.codec, audio_from=sound, options=options,
+            out, fps=source.fps, codec=codec, audio_from=sound, options=options,
             device=args.device, pixel_aspect=_aspect(source, first), retime=args.retime,
+            loop=loop if animated is not None else args.loop,
         ) as sink:  # fmt: skip
             made: Made = {"in": name, "out": out, "width": first.width, "height": first.height}
             frame: Frame | None = first
@@ -78,6 +98,31 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
     if damage:
         wrong = f"{damage[0]} {progress.done} frames were saved to {out!r}."
     return stages.device, made, wrong, progress.seconds
+
+
+def _check_pixels(source: Reader, most: int) -> None:
+    if source.width * source.height > most:
+        raise ParameterError(
+            f"{source.name} has {source.width} x {source.height} pixels, more than "
+            f"max_pixels={most:,}. Raise it if you trust the file."
+        )
+
+
+def _opaque(frames: Iterator[Frame], background: str, out: str) -> Iterator[Frame]:
+    """Yield the frames of an animated picture, laid over a color where they are transparent."""
+    from dala.gpu.command import color_to_rgba
+    from dala.gpu.compute import from_array
+    from dala.media.pictures.modes import over
+
+    red, green, blue = color_to_rgba(background)[:3]
+    for frame in frames:
+        pixels = frame.picture() if frame.format == "rgba" else None
+        if pixels is None or pixels[..., 3].min() == 255:
+            yield frame
+            continue
+        notify(f"{out}: a video has no transparency here; frames are laid over {background}.")
+        flat = over(pixels, (red, green, blue))
+        yield frame.like(from_array(flat, device=frame.device))
 
 
 def _start(

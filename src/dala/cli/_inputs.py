@@ -30,6 +30,14 @@ def is_one_video(name: str) -> bool:
     return is_video(name) and not pattern and not path.is_dir()
 
 
+def is_animation(source: Path, target: Path) -> bool:
+    """Return whether a picture moves, and the result can too: GIF, APNG or WebP, or a video."""
+    from dala.media.video.animated.facts import SUFFIXES, count_frames
+
+    moves = target.suffix.lower() in {*SUFFIXES, ".png"} or is_video(target.name)
+    return moves and source.is_file() and count_frames(source) > 1
+
+
 def expand(names: Sequence[str], videos: bool = False) -> tuple[list[Path], bool]:
     """Return the files that names stand for, and whether they may be many.
 

@@ -28,6 +28,7 @@ examples:
   dala filter in.mp4 out.mp4 --lut film.cube --vignette
   dala filter photos/ small/ --resize size=640x360      (pictures and videos)
   dala filter 'photos/*.jpg' gray/ --grayscale
+  dala filter clip.mp4 clip.gif --resize size=480x270
   dala filter green.png out.png --chroma_key key=0:1:0,threshold=0.25
   dala filter in.jpg out.jpg --curves master=0:0:0.3:0.2:1:1 --brightness 0.1
 
@@ -90,6 +91,11 @@ OPTIONS: Final[arguments.Options] = {
         "action": "store_true",
         "help": "space the frames of a video evenly, ignoring their own times",
     },
+    "--loop": {
+        "type": arguments.integer(0, 65535),
+        "metavar": "N",
+        "help": "plays of an animated GIF, APNG or WebP; 0 is forever (as the source has it)",
+    },
     "--no-audio": {"action": "store_true", "help": "drop the sound"},
 }
 
@@ -121,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
     *names, out = args.paths
     try:
         with stopping(), collected() as notices:
-            if len(names) == 1 and inputs.is_one_video(names[0]):
+            if len(names) == 1 and _is_one_video(names[0], out):
                 report = _video(args, names[0], out)
             else:
                 report = _files(args, names, out)
@@ -138,6 +144,13 @@ def run(args: argparse.Namespace) -> int:
         for one in failed:
             print(f"dala filter: {one['error']}", file=sys.stderr)
     return 2 if failed else 0
+
+
+def _is_one_video(name: str, out: str) -> bool:
+    """Return whether a name is that of a video, or of an animated picture whose result moves."""
+    if inputs.is_one_video(name):
+        return True
+    return not Path(out).is_dir() and inputs.is_animation(Path(name), Path(out))
 
 
 def _summary(report: FilterReport, out: str) -> str:
@@ -172,12 +185,13 @@ def _files(args: argparse.Namespace, names: list[str], out: str) -> FilterReport
         into = Path(out)
         targets = [into / sources[0].name if into.is_dir() else into]
     pairs = list(zip(sources, targets, strict=True))
-    for source, target in pairs:
-        if inputs.is_video(target.name) and not inputs.is_video(source.name):
+    moving = [inputs.is_video(s.name) or inputs.is_animation(s, t) for s, t in pairs]
+    for (source, target), moves in zip(pairs, moving, strict=True):
+        if inputs.is_video(target.name) and not moves:
             raise ParameterError(f"'{source}' is a picture, and '{target}' is the name of a video.")
     inputs.refuse_overwriting([*sources, *chain.files(args.chain)], targets)
-    pictures = [pair for pair in pairs if not inputs.is_video(pair[0].name)]
-    videos = [pair for pair in pairs if inputs.is_video(pair[0].name)]
+    pictures = [pair for pair, moves in zip(pairs, moving, strict=True) if not moves]
+    videos = [pair for pair, moves in zip(pairs, moving, strict=True) if moves]
     with large_pictures():
         filters = chain.load(args.chain, args.max_pixels)
         if many:

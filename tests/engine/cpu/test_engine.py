@@ -206,7 +206,7 @@ def in_new_process(code, **environment):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=120,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr

@@ -16,9 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-#: Seconds that a test waits for an event before it fails: many, since machines may be busy.
-PATIENCE = 300
-
 #: The largest allowed difference of a screenshot, in steps of 255.
 CLOSE = 2
 
@@ -68,14 +65,14 @@ def screen(width: int, height: int) -> Iterator[str]:
     )
     os.close(writable)
     try:
-        ready, _, _ = select.select([readable], [], [], PATIENCE)
+        ready, _, _ = select.select([readable], [], [], 30)
         number = os.read(readable, 16).decode().strip() if ready else ""
         assert number, "Xvfb did not start"
         yield f":{number}"
     finally:
         os.close(readable)
         server.terminate()
-        server.wait(PATIENCE)
+        server.wait(10)
 
 
 class Program:
@@ -97,7 +94,7 @@ class Program:
         self.process.stdin.write(json.dumps(code) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        assert line, f"the program ended with {self.process.wait(PATIENCE)}"
+        assert line, f"the program ended with {self.process.wait(10)}"
         answer = json.loads(line)
         assert "error" not in answer, answer["error"]
         return answer["out"]
@@ -108,14 +105,14 @@ class Program:
         assert self.process.stdout is not None
         self.process.stdin.close()
         try:
-            return self.process.wait(PATIENCE)
+            return self.process.wait(30)
         finally:
             self.process.kill()
-            self.process.wait(PATIENCE)
+            self.process.wait(10)
             self.process.stdout.close()
 
 
-def until(look: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
+def until(look: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
     """Poll until a condition holds."""
     end = time.monotonic() + seconds
     while True:

@@ -53,7 +53,8 @@ class SceneOutput:
         The file appears under its name once it is complete.
 
         Args:
-            path: the file; its suffix names the container.
+            path: the file; its suffix names the container, or an animated picture (.gif, .apng,
+                .webp).
             seconds: duration; by default ``duration``, or until everything in it has ended.
             fps: frames per second; by default those of the scene.
             start: the scene's time of the first frame.
@@ -134,6 +135,7 @@ def render_to(
     from dala.media import video
     from dala.media.progress import Progress
     from dala.media.scene.sound import sound_of
+    from dala.media.video.animated.facts import animation_kind
 
     call = "Scene.render_to"
     scene._check_open(call)
@@ -141,7 +143,7 @@ def render_to(
         expected = "True, False or a function of (done, total)"
         raise ParameterError.invalid(call, "progress", expected, progress)
     width, height = scene.width, scene.height
-    if width % 2 or height % 2:
+    if (width % 2 or height % 2) and animation_kind(path, codec) is None:
         raise ShapeError(
             f"{call}: width and height must be even, because video stores chroma for 2x2 pixels, "
             f"got {width} x {height}. Make it {width + width % 2} x {height + height % 2}."

@@ -8,6 +8,9 @@ from fractions import Fraction
 import numpy as np
 
 from dala.errors import ParameterError
+from dala.media.video.animated.facts import animation_kind
+from dala.media.video.animated.reader import open_animation
+from dala.media.video.animated.writer import AnimationWriter
 from dala.media.video.passthrough import AudioPassthrough
 from dala.media.video.reader import Reader
 from dala.media.video.source import pyav, source_of
@@ -35,7 +38,8 @@ def open(
     """Open a video for reading: a context manager that iterates :class:`dala.media.Frame`.
 
     Args:
-        source: a path, a URL, or the index of a camera.
+        source: a path, a URL, or the index of a camera. An animated GIF, APNG or WebP is a video
+            too: RGBA frames with ``duration``, and ``reader.loop``.
         format: "rgba", or "native" for the stored planes ("nv12" or "i420", u8). Videos that are
             not 4:2:0 with an even size are returned as "rgba" either way; see ``frame.format``.
         device: where frames are created; by default the current device.
@@ -64,8 +68,12 @@ def open(
             frame = next(reader)
     """
     pyav()
+    found = source_of(source)
+    animation = open_animation(found, format=format, device=device, policy=policy, hwaccel=hwaccel)
+    if animation is not None:
+        return animation
     return Reader(
-        source_of(source),
+        found,
         format=format,
         device=device,
         policy=policy,
@@ -96,11 +104,13 @@ def write(
     threads: int = 0,
     device: str | None = None,
     pixel_aspect: Fraction | float | None = None,
+    loop: int | None = None,
 ) -> Writer:
     """Open a video for writing: a context manager with ``write(frame)``.
 
     Args:
-        path: the file; its suffix names the container (.mp4, .mkv, .webm, .mov).
+        path: the file; its suffix names the container (.mp4, .mkv, .webm, .mov), or an animated
+            picture (.gif, .apng, .webp).
         frames: pictures to write. If given, the file is complete when the call returns.
         fps: frames per second, for pictures without a time. Frames with a ``pts`` keep it, so
             variable rates are preserved.
@@ -114,6 +124,7 @@ def write(
         options: encoder options, such as ``{"crf": 18, "preset": "slow"}``.
         threads: encoding threads; 0 uses all cores (for H.264 at most eight).
         pixel_aspect: a pixel's width / height, stored for players.
+        loop: of an animated picture: how often it plays; 0, the default, is forever.
         device: where arrays are converted; by default the current device.
 
     Raises:
@@ -127,6 +138,26 @@ def write(
     """
     if frames is not None:
         _check_frames(frames)
+    kind = animation_kind(path, codec)
+    if kind is not None:
+        if audio_from is not None:
+            raise ParameterError(f"video.write: {kind} has no sound. Leave out audio_from.")
+        animation = AnimationWriter(
+            path,
+            kind,
+            fps=fps,
+            width=width,
+            height=height,
+            retime=retime,
+            options=options,
+            device=device,
+            loop=loop,
+        )
+        return _filled(animation, frames)
+    if loop is not None:
+        raise ParameterError(
+            "video.write: loop is for animated pictures (.gif, .apng, .webp). Leave it out."
+        )
     writer = Writer(
         path,
         fps=fps,
@@ -142,6 +173,11 @@ def write(
         device=device,
         pixel_aspect=pixel_aspect,
     )
+    return _filled(writer, frames)
+
+
+def _filled(writer: Writer, frames: Iterable[ImageLike] | None) -> Writer:
+    """Write the frames, if there are any, and complete the file."""
     if frames is not None:
         with writer:
             for frame in frames:

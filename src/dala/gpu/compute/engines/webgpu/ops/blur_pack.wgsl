@@ -1,4 +1,4 @@
-// Pack pixels of $channels bytes, each stored in its own word.
+// Pack pixels of $channels bytes that are stored in a word each.
 
 struct Block {
     words: u32,

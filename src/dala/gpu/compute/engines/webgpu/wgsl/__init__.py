@@ -1,1 +1,1 @@
-"""Generate WGSL from the typed IR."""
+"""Emitters: from the typed IR to WGSL."""

@@ -1,8 +1,9 @@
-"""Simplify programs on u8 pixels before they are written as WGSL.
+"""Shorter forms of programs over u8 pixels, before they are written as WGSL.
 
-The front end emits explicit conversions between bytes and numbers. They are simplified: a byte that
-is only copied (often alpha) stays a byte, two constant factors are merged, the cast of a byte to a
-number is marked "byte", and the final conversion to a byte becomes the operation ``byte``.
+The front end spells out the conversions between bytes and numbers. They are replaced by
+equivalents: a byte that is only passed on (as alpha often is) stays a byte, two constant factors
+become one, the cast of a byte to a number is marked "byte", and the final conversion to a byte is
+the operation ``byte``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dala.gpu.compute.lang.ir import (
 
 
 def simplify(program: Program) -> Program:
-    """Return an equivalent program; results may differ in the last bit."""
+    """Return an equivalent program, whose results may differ in the last place."""
     if "u8" not in {program.out.dtype, *(arg.dtype for arg in program.args)}:
         return program
 
@@ -36,7 +37,7 @@ def simplify(program: Program) -> Program:
         return v.op == "byte"
 
     def scaled_byte(v: Value) -> tuple[Value, float] | None:
-        """If a value is a byte times a constant, return both."""
+        """Return the converted byte and the constant factor, if a value is their product."""
         if v.op != "mul" or v.type != "f32" or v.args[1].op != "const":
             return None
         number = v.args[0]
@@ -70,7 +71,7 @@ def simplify(program: Program) -> Program:
 
 
 class _Rewriter:
-    """Copies blocks; ``shorter`` may replace a value with a new or an earlier one."""
+    """A copier of blocks; ``shorter`` may replace a value by a new or an earlier one."""
 
     def __init__(self, shorter: Callable[[Value, tuple[Value, ...]], Value | None]) -> None:
         self._shorter = shorter
@@ -78,7 +79,7 @@ class _Rewriter:
         self._written: set[int] = set()
 
     def value(self, v: Value) -> Value:
-        """Return the replacement of a value; constants are not part of a block and stay."""
+        """Return the replacement of a value; constants are in no block and stay."""
         return self._became.get(id(v), v)
 
     def block(self, source: Block) -> Block:

@@ -1,0 +1,294 @@
+"""Reading animated pictures, with Pillow: whole frames, whatever their parts and disposals are."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from dala.errors import DeviceUnavailable, FreedError, MissingPackage, ParameterError, VideoError
+from dala.gpu.compute import from_array
+from dala.media.frame import MAX_PIXELS, Frame
+from dala.media.notices import notify
+from dala.media.video.animated.facts import AnimationFacts, facts_of, kind_of
+from dala.media.video.animated.gif import GifCanvas, scan
+from dala.media.video.borrowed import BorrowedFrame
+from dala.media.video.reader import Reader, check_choice
+from dala.media.video.source import VideoSource
+from dala.typing import NDArray
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
+#: The unit of time of each kind; that of an APNG depends on its delays.
+_UNITS: Final = {"gif": Fraction(1, 100), "webp": Fraction(1, 1000)}
+#: The finest unit of time of an APNG; delays that need a finer one are rounded to it.
+_FINEST: Final = 1 << 31
+
+
+def open_animation(
+    source: VideoSource,
+    *,
+    format: str,
+    device: str | None,
+    policy: str | None,
+    hwaccel: str | None,
+) -> AnimationReader | None:
+    """Return a reader of an animated picture; None if the source is something else.
+
+    Raises:
+        DeviceUnavailable: ``hwaccel`` was given; these files are decoded by the CPU.
+        VideoError: the file is damaged.
+    """
+    kind = None if source.live or source.url else kind_of(source.label)
+    if kind is None:
+        return None
+    if hwaccel is not None:
+        raise DeviceUnavailable(
+            f"video.open: {source.label!r} is an animated picture, which no hardware decodes. "
+            "Leave out hwaccel."
+        )
+    return AnimationReader(
+        source, Path(source.label), kind, format=format, device=device, policy=policy
+    )
+
+
+class AnimationReader(Reader):
+    """An animated GIF, APNG or WebP as a video of RGBA frames; made by ``video.open``.
+
+    Frames carry their times and durations exactly. Delays of at most 1/100 s are 1/10 s, as in
+    browsers. ``loop`` is the number of plays in the file, 0 for forever; iteration plays it once::
+
+        with video.open("cat.gif") as reader:
+            for frame in reader:
+                print(frame.time, frame.duration * frame.time_base)
+    """
+
+    def __init__(
+        self,
+        source: VideoSource,
+        path: Path,
+        kind: str,
+        *,
+        format: str = "rgba",
+        device: str | None = None,
+        policy: str | None = None,
+    ) -> None:
+        check_choice("video.open", "format", format, ("rgba", "native"))
+        check_choice("video.open", "policy", policy, (None, "every", "latest"))
+        self.source = source
+        self.format = format
+        self.policy = "every"
+        self._device = device
+        self._frame = 0
+        self._ended = False
+        self._closed = False
+        self._profile_said = False
+        self._data = path.read_bytes()
+        self._image = self._open(kind)
+        self._facts = self._find_facts(kind)
+        self._canvas: GifCanvas | None = None
+        if kind == "gif":
+            self._canvas = GifCanvas(self._data, scan(self._data), self.width, self.height)
+        delays = self._facts.delays
+        self._unit = _UNITS.get(kind) or _unit(delays)
+        ends = [round(end / self._unit) for end in itertools.accumulate(delays)]
+        self._times = [0, *ends]
+
+    def _open(self, kind: str) -> PillowImage:
+        try:
+            from PIL import Image
+        except ImportError:
+            raise MissingPackage(
+                "video.open: Pillow is not installed, and animated pictures need it. "
+                "Run: pip install 'dala[media]'"
+            ) from None
+        try:
+            return Image.open(io.BytesIO(self._data))
+        except Exception as error:  # decoders raise nearly anything for damaged files
+            raise self._unreadable(error) from None
+
+    def _find_facts(self, kind: str) -> AnimationFacts:
+        width, height = self._image.size
+        if width * height > MAX_PIXELS:
+            raise VideoError(
+                f"video.open: {self.name!r} has {width} x {height} pixels, more than "
+                f"{MAX_PIXELS:,}."
+            )
+        try:
+            found = facts_of(self._data, kind)
+        except ValueError as error:
+            raise self._unreadable(error) from None
+        if not found.delays:  # a single picture
+            return AnimationFacts(kind, width, height, (Fraction(1, 10),), 1)
+        return replace(found, width=width, height=height)
+
+    def _unreadable(self, error: Exception) -> VideoError:
+        text = str(error) or type(error).__name__
+        return VideoError(f"video: {self.name!r} cannot be read as an animated picture ({text}).")
+
+    # properties -------------------------------------------------------------------------------
+    @property
+    def width(self) -> int:
+        """Width of the frames."""
+        return self._facts.width
+
+    @property
+    def height(self) -> int:
+        """Height of the frames."""
+        return self._facts.height
+
+    @property
+    def loop(self) -> int:
+        """How often it plays according to the file; 0 is forever."""
+        return self._facts.plays
+
+    @property
+    def fps(self) -> Fraction | None:
+        """Frames per second, exact; the average for unequal delays."""
+        return len(self._facts.delays) / sum(self._facts.delays, Fraction(0))
+
+    @property
+    def duration(self) -> float | None:
+        """Duration in seconds of one play."""
+        return float(sum(self._facts.delays))
+
+    @property
+    def frames(self) -> int | None:
+        """Number of frames."""
+        return len(self._facts.delays)
+
+    @property
+    def codec(self) -> str:
+        """The kind: "gif", "apng" or "webp"."""
+        return self._facts.kind
+
+    @property
+    def pixel_aspect(self) -> Fraction:
+        """A stored pixel's width / height: always 1."""
+        return Fraction(1)
+
+    @property
+    def rotation(self) -> int:
+        """Rotation in degrees: always 0."""
+        return 0
+
+    @property
+    def has_audio(self) -> bool:
+        """Whether there is sound: never."""
+        return False
+
+    @property
+    def dropped(self) -> int:
+        """Number of frames dropped: always 0."""
+        return 0
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What was repaired or left out: nothing so far."""
+        return ()
+
+    @property
+    def closed(self) -> bool:
+        """True once the reader is closed."""
+        return self._closed
+
+    def __repr__(self) -> str:
+        closed = " closed" if self.closed else ""
+        count = len(self._facts.delays)
+        size = f"{self.width}x{self.height}"
+        return f"<Reader {self.name!r} {size} {self.codec}, {count} frames{closed}>"
+
+    # frames -----------------------------------------------------------------------------------
+    def __iter__(self) -> Iterator[Frame]:
+        self._check()
+        if self._ended:
+            self._frame, self._ended = 0, False
+        return self
+
+    def __next__(self) -> Frame:
+        self._check()
+        number, count = self._frame, len(self._facts.delays)
+        if number >= count:
+            damaged = not self._facts.whole and not self._ended
+            self._ended = True
+            if damaged:
+                raise self._damaged("the file ends early")
+            raise StopIteration
+        try:
+            pixels = self._pixels(number)
+        except Exception as error:  # decoders raise nearly anything for damaged files
+            self._ended = True
+            raise self._damaged(str(error) or type(error).__name__) from None
+        self._frame += 1
+        start, end = self._times[number : number + 2]
+        return Frame(
+            from_array(pixels, device=self._device),
+            format="rgba",
+            pts=start,
+            time_base=self._unit,
+            duration=end - start,
+        )
+
+    def _damaged(self, why: str) -> VideoError:
+        number, self._frame = self._frame, len(self._facts.delays)
+        return VideoError(f"video: {self.name!r} is damaged after {number} frames ({why}).")
+
+    def _pixels(self, number: int) -> NDArray:
+        if self._canvas is not None:
+            return self._canvas.frame(number)
+        image = self._image
+        image.seek(number + self._facts.skip)
+        image.load()
+        profile = image.info.get("icc_profile")
+        if not profile:
+            return np.asarray(image.convert("RGBA"))
+        from dala.media.pictures.profiles import to_srgb
+
+        made, problem = to_srgb(image.convert("RGBA"), profile)
+        if problem and not self._profile_said:
+            self._profile_said = True
+            notify(f"video.open: {self.name}: {problem}.")
+        return np.asarray(made)
+
+    def borrow(self) -> Iterator[Frame | BorrowedFrame]:
+        """Iterate as usual; the frames are never borrowed."""
+        yield from self
+
+    def seek(self, t: float | Fraction) -> None:
+        """Seek: the next frame is the one shown at ``t`` seconds."""
+        self._check()
+        if not isinstance(t, Real) or isinstance(t, bool) or not math.isfinite(t) or t < 0:
+            raise ParameterError.invalid("Reader.seek", "t", "a number of seconds, 0 or more", t)
+        exact = Fraction(t)
+        if isinstance(t, float):
+            exact = exact.limit_denominator(1_000_000)
+        last = len(self._facts.delays) - 1
+        self._ended = False
+        self._frame = min(bisect_right(self._times, exact / self._unit) - 1, last)
+
+    def close(self) -> None:
+        """Close the file. Frames stay valid. Closing twice is fine."""
+        if not self._closed:
+            self._closed = True
+            self._image.close()
+            self._data, self._canvas = b"", None
+
+    def _check(self) -> None:
+        if self._closed:
+            raise FreedError(f"video: {self.name!r} is closed. Open it again.")
+
+
+def _unit(delays: tuple[Fraction, ...]) -> Fraction:
+    """Return the unit of time in which all delays are integers."""
+    common = math.lcm(*(delay.denominator for delay in delays))
+    return Fraction(1, common if common <= _FINEST else 1_000_000)

@@ -1,0 +1,217 @@
+"""Writing animated pictures: frames are kept until the end, because a palette needs all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from dala.errors import FreedError, ParameterError, ShapeError, VideoError
+from dala.media.frame import Frame
+from dala.media.notices import notify
+from dala.media.pixels import to_rgba
+from dala.media.video.animated.encoders import ENCODERS, OPTIONS, Palette, check_options
+from dala.media.video.writer import Writer
+from dala.typing import ImageLike, NDArray, PathLike
+
+_CALL: Final = "video.write"
+#: Frames are kept in memory up to this many bytes, then in a temporary file.
+_IN_MEMORY: Final = 256 << 20
+#: FFmpeg's encoder of each kind.
+_CODECS: Final = {"gif": "gif", "apng": "apng", "webp": "libwebp_anim"}
+#: The unit of time of each kind, and the shortest delay in it; below that, players slow down.
+_TICKS: Final = {"gif": (Fraction(1, 100), 2), "webp": (Fraction(1, 1000), 11)}
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSchedule:
+    """Frames in order, as an encoder takes them."""
+
+    path: Path
+    size: tuple[int, int]
+    #: Start of each frame, and the end, in units of ``unit``, from 0.
+    times: tuple[int, ...]
+    unit: Fraction
+    #: How often it plays; 0 is forever.
+    plays: int
+    opaque: bool
+    options: Mapping[str, str]
+
+
+class AnimationWriter(Writer):
+    """An animated GIF, APNG or WebP being written; made by ``video.write``.
+
+    A frame is shown until the next one; the last for its ``duration``, or as long as the one
+    before. As with videos, the file appears when it is complete::
+
+        with video.write("out.gif", fps=25, loop=0) as sink:
+            for picture in pictures:
+                sink.write(picture)
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        kind: str,
+        *,
+        fps: float | Fraction | None = None,
+        width: int | None = None,
+        height: int | None = None,
+        retime: bool = False,
+        options: Mapping[str, str | float] | None = None,
+        device: str | None = None,
+        loop: int | None = None,
+    ) -> None:
+        if loop is not None and (isinstance(loop, bool) or not isinstance(loop, int) or loop < 0):
+            expected = "the number of plays, 0 for forever"
+            raise ParameterError.invalid(_CALL, "loop", expected, loop)
+        given = {name: str(value) for name, value in (options or {}).items()}
+        check_options(kind, given)
+        super().__init__(path, fps=fps, codec=_CODECS[kind], retime=retime, device=device)
+        self._kind = kind
+        self._plays = 0 if loop is None else min(loop, 65535)
+        self._given = {**OPTIONS[kind], **given}
+        if width and height:
+            self._size = (width, height)
+        self._spool = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - until close()
+        self._times: list[Fraction] = []
+        self._end: Fraction | None = None
+        self._opaque = True
+        self._palette: Palette | None = None
+
+    def write(self, frame: ImageLike, *, copy: bool = True) -> None:
+        """Append a frame: a Frame, an array (gray, RGB or RGBA, u8 or f32) or a Pillow image.
+
+        A Frame keeps its own time; a picture without one is shown 1 / fps after the one before.
+
+        Raises:
+            ShapeError: the size differs from the first frame's.
+            ParameterError: the time is not after the previous frame's, or there is neither a time
+                nor ``fps``.
+        """
+        if self.closed:
+            raise FreedError(f"{_CALL}: {str(self.path)!r} is closed. Open another writer.")
+        given = frame if isinstance(frame, Frame) else self._to_frame(frame)
+        size = given.width, given.height
+        if self._size is not None and size != self._size:
+            raise ShapeError(
+                f"{_CALL}: frames of {str(self.path)!r} must be {self._size[0]}x{self._size[1]} "
+                f"(width x height), got {size[0]}x{size[1]}. Resize it first."
+            )
+        if max(size) > 65535:
+            raise ShapeError(f"{_CALL}: {self._kind} is at most 65535 wide and high, got {size}.")
+        time = self._time(given)
+        pixels = to_rgba(given, _CALL)
+        try:
+            self._opaque = self._opaque and bool((pixels[..., 3] == 255).all())
+            self._spool.write(pixels.data)
+            if self._kind == "gif" and self._given["palette"] == "global":
+                if self._palette is None:
+                    self._palette = Palette(size, self._given)
+                self._palette.add(pixels)
+        except OSError as error:
+            self.abandon()
+            raise VideoError(
+                f"{_CALL}: the frames of {str(self.path)!r} cannot be kept until the end: "
+                f"{error.strerror}."
+            ) from error
+        except BaseException:
+            self.abandon()
+            raise
+        self._size = size
+        self._times.append(time)
+        own = given.duration is not None and not self._retime
+        self._end = time + given.duration * given.time_base if own and given.duration else None
+        self._last = time
+        self.frames += 1
+
+    def close(self) -> None:
+        """Encode the frames and complete the file. Closing twice is fine.
+
+        Raises:
+            VideoError: no frame was written, or encoding failed. There is no file then.
+        """
+        if self.closed:
+            return
+        if not self.frames or self._size is None:
+            self.abandon()
+            raise VideoError(
+                f"{_CALL}: no frame was written, so {str(self.path)!r} was not created."
+            )
+        kept, times, unit = self._schedule()
+        part = self.path.with_name(f".{self.path.stem}.{secrets.token_hex(4)}.part")
+        work = FrameSchedule(
+            part, self._size, times, unit, self._plays, self._opaque, dict(self._given)
+        )
+        try:
+            ENCODERS[self._kind](work, self._pictures(kept), self._palette)
+            os.replace(part, self.path)
+        except OSError as error:
+            raise VideoError(
+                f"{_CALL}: {str(self.path)!r} cannot be written: {error.strerror or error}."
+            ) from error
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Discard the frames. An existing file of that name stays untouched."""
+        self._spool.close()
+        self._palette = None
+        super().abandon()
+
+    # implementation ---------------------------------------------------------------------------
+    def _schedule(self) -> tuple[list[int], tuple[int, ...], Fraction]:
+        """Return the frames to encode, their times and the end in ticks, and the tick."""
+        starts = [time - self._times[0] for time in self._times]
+        end = self._end and self._end - self._times[0]
+        if end is None:
+            step = 1 / self.fps if self.fps else Fraction(1, 10)
+            end = starts[-1] + (starts[-1] - starts[-2] if len(starts) > 1 else step)
+        if self._kind == "apng":
+            unit = _common([*starts, end])
+            return list(range(len(starts))), tuple(round(t / unit) for t in [*starts, end]), unit
+        unit, least = _TICKS[self._kind]
+        kept: list[int] = []
+        ticks: list[int] = []
+        for number, start in enumerate(starts):
+            tick = round(start / unit)
+            if not ticks or tick - ticks[-1] >= least:
+                kept.append(number)
+                ticks.append(tick)
+        if left := len(starts) - len(kept):
+            most = "50" if self._kind == "gif" else "90"
+            notify(
+                f"{_CALL}: {self.path}: {self._kind} has at most {most} frames per second; {left} "
+                f"of {len(starts)} frames are left out."
+            )
+        return kept, (*ticks, max(round(end / unit), ticks[-1] + least)), unit
+
+    def _pictures(self, kept: list[int]) -> Iterator[NDArray]:
+        assert self._size is not None
+        shape = (self._size[1], self._size[0], 4)
+        count = shape[0] * shape[1] * 4
+        for number in kept:
+            self._spool.seek(number * count)
+            yield np.frombuffer(self._spool.read(count), np.uint8).reshape(shape)
+
+
+def _common(times: list[Fraction]) -> Fraction:
+    """Return the unit in which all times are integers; at the finest, a microsecond.
+
+    >>> _common([Fraction(0), Fraction(1, 30), Fraction(1, 12)])
+    Fraction(1, 60)
+    """
+    import math
+
+    common = math.lcm(*(time.denominator for time in times))
+    return Fraction(1, common if common <= 1_000_000 else 1_000_000)
