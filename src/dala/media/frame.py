@@ -19,6 +19,8 @@ from dala.typing import ColorLike, ImageLike, NDArray, ParamValue, PathLike, Pic
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
+    from dala.media.hdr import Hdr
+
 FORMATS: Final = ("rgba", "rgb", "gray", "nv12", "i420")
 PLANAR: Final = ("nv12", "i420")
 #: The values of each color attribute.
@@ -47,6 +49,7 @@ class FrameFacts(TypedDict, total=False):
     primaries: str
     transfer: str
     siting: str
+    hdr: Hdr | None
 
 
 class Frame(Closing):
@@ -69,6 +72,7 @@ class Frame(Closing):
         transfer: "srgb", "bt709", "pq", "hlg" or "linear"; recorded, not used.
         siting: position of 4:2:0 chroma: "left" (MPEG-2, H.264) or "center" (JPEG, MPEG-1); used by
             conversions, as the matrix is.
+        hdr: how the video codes high dynamic range, for frames of HDR: f32 with SDR white at 1.0.
 
     >>> f = Frame.from_array(np.zeros((2, 4, 3), np.uint8), pts=3, time_base="1/25", device="cpu")
     >>> f
@@ -76,8 +80,8 @@ class Frame(Closing):
     """
 
     __slots__ = (
-        "duration", "format", "height", "matrix", "pictures", "pixels", "primaries", "pts", "range",
-        "siting", "time_base", "transfer", "width",
+        "duration", "format", "hdr", "height", "matrix", "pictures", "pixels", "primaries", "pts",
+        "range", "siting", "time_base", "transfer", "width",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +97,7 @@ class Frame(Closing):
         primaries: str = "bt709",
         transfer: str = "srgb",
         siting: str = "left",
+        hdr: Hdr | None = None,
     ) -> None:
         if not isinstance(pixels, Buffer):
             raise DtypeError.invalid(
@@ -122,6 +127,7 @@ class Frame(Closing):
         self.primaries = _color_attribute("primaries", primaries)
         self.transfer = _color_attribute("transfer", transfer)
         self.siting = _color_attribute("siting", siting)
+        self.hdr = hdr
 
     @classmethod
     def _of(cls, pixels: Buffer, width: int, height: int, pts: int, time_base: Fraction) -> Self:
@@ -132,6 +138,7 @@ class Frame(Closing):
         made.duration, made.pictures = None, 1
         made.range, made.primaries, made.transfer, made.siting = "full", "bt709", "srgb", "left"
         made.matrix = "bt709" if width >= 1280 or height > 576 else "bt601"
+        made.hdr = None
         return made
 
     # constructors -------------------------------------------------------------------------------
@@ -209,6 +216,7 @@ class Frame(Closing):
             primaries=self.primaries,
             transfer=self.transfer,
             siting=self.siting,
+            hdr=self.hdr,
         )
 
     # properties ---------------------------------------------------------------------------------
@@ -289,6 +297,7 @@ class Frame(Closing):
             primaries=self.primaries,
             transfer=self.transfer,
             siting=coding[2],
+            hdr=None if wanted in PLANAR else self.hdr,
         )
 
     def numpy(self) -> NDArray:

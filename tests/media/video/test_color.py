@@ -232,9 +232,9 @@ def test_hdr_tags_are_kept(tmp_path):
     )
     with video.write(tmp_path / "a.mp4") as writer:
         writer.write(frame)
-    with video.open(tmp_path / "a.mp4", device="cpu") as reader:
-        read = next(reader)
-    assert (read.matrix, read.primaries, read.transfer) == ("bt2020", "bt2020", "pq")
+    with av.open(str(tmp_path / "a.mp4")) as read:
+        context = read.streams.video[0].codec_context
+        assert (context.colorspace, context.color_primaries, context.color_trc) == (9, 9, 16)
 
 
 def test_bad_color_arguments(tmp_path):

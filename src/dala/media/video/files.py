@@ -24,6 +24,7 @@ def open(
     source: PathLike | int,
     *,
     format: str = "rgba",
+    depth: str | None = None,
     device: str | None = None,
     policy: str | None = None,
     queue: int | None = None,
@@ -42,6 +43,8 @@ def open(
             too: RGBA frames with ``duration``, and ``reader.loop``.
         format: "rgba", or "native" for the stored planes ("nv12" or "i420", u8). Videos that are
             not 4:2:0 with an even size are returned as "rgba" either way; see ``frame.format``.
+        depth: None for u8 frames, tone-mapped to SDR if the video is HDR (HLG, PQ); "float" for f32
+            frames without rounding, with SDR white at 1.0 and highlights of HDR above.
         device: where frames are created; by default the current device.
         policy: "every" frame, or only the "latest", dropping frames that are not read in time. The
             default is "latest" for cameras and live streams, "every" for files.
@@ -75,6 +78,7 @@ def open(
     return Reader(
         found,
         format=format,
+        depth=depth,
         device=device,
         policy=policy,
         queue=queue,

@@ -11,8 +11,9 @@ from numbers import Real
 from dala.errors import FreedError, ParameterError, VideoError
 from dala.gpu.compute import Buffer
 from dala.media.frame import Frame
+from dala.media.hdr import TRANSFERS, Hdr
 from dala.media.notices import notify
-from dala.media.video import color
+from dala.media.video import color, deep
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.decode import Decoder, VideoInput
 from dala.media.video.source import POLICIES, DecodedFrame, VideoSource
@@ -52,6 +53,7 @@ class Reader(Closing):
         source: VideoSource,
         *,
         format: str = "rgba",
+        depth: str | None = None,
         device: str | None = None,
         policy: str | None = None,
         queue: int | None = None,
@@ -65,11 +67,18 @@ class Reader(Closing):
     ) -> None:
         call = "video.open"
         check_choice(call, "format", format, ("rgba", "native"))
+        check_choice(call, "depth", depth, (None, "float"))
+        if depth == "float" and format == "native":
+            raise ParameterError.invalid(
+                call, "format", "'rgba' with depth='float'", format, "Planes are u8."
+            )
         check_choice(call, "policy", policy, (None, *POLICIES))
         check_choice(call, "matrix", matrix, (None, *dict.fromkeys(color.MATRICES.values())))
         check_choice(call, "range", range, (None, *color.RANGES.values()))
         self.source = source
         self.format = format
+        #: "float" for f32 frames, None for u8.
+        self.depth = depth
         #: "every" frame, or only the "latest" if frames arrive faster than they are read.
         self.policy = policy or ("latest" if source.live else "every")
         length = (1 if self.policy == "latest" else 4) if queue is None else queue
@@ -295,16 +304,24 @@ class Reader(Closing):
             width, height = height, width
         return width, height
 
-    def _planes(self, decoded: DecodedFrame) -> tuple[color.DecodedPlanes, color.ColorInfo]:
+    def _planes(
+        self, decoded: DecodedFrame
+    ) -> tuple[color.DecodedPlanes | deep.DeepPlanes, color.ColorInfo]:
         codec = self._resources.opened.stream.codec_context.name
         colors = color.color_info(decoded, codec, self._matrix, self._range)
+        if self.depth == "float" or colors.transfer in TRANSFERS:
+            return deep.deep_planes(decoded, colors), colors
         return color.planes_of(decoded, colors), colors
 
     def _borrowed(
-        self, decoded: DecodedFrame, planes: color.DecodedPlanes, colors: color.ColorInfo
+        self,
+        decoded: DecodedFrame,
+        planes: color.DecodedPlanes | deep.DeepPlanes,
+        colors: color.ColorInfo,
     ) -> BorrowedFrame | None:
-        native = self.format == "native"
-        buffers = color.borrow_planes(planes, self._device) if native else None
+        if self.format != "native" or isinstance(planes, deep.DeepPlanes):
+            return None
+        buffers = color.borrow_planes(planes, self._device)
         if buffers is None:
             return None
         return BorrowedFrame(
@@ -320,23 +337,40 @@ class Reader(Closing):
         )
 
     def _converted(
-        self, decoded: DecodedFrame, planes: color.DecodedPlanes, colors: color.ColorInfo
+        self,
+        decoded: DecodedFrame,
+        planes: color.DecodedPlanes | deep.DeepPlanes,
+        colors: color.ColorInfo,
     ) -> Frame:
-        if self.format == "native":
+        made: Buffer | None = None
+        hdr: Hdr | None = None
+        if isinstance(planes, deep.DeepPlanes):
+            floats = self.depth == "float"
+            made = deep.to_rgba(planes, self._device, deep=floats)
+            if planes.hdr is not None:
+                colors, hdr = (deep.WIDE, planes.hdr) if floats else (deep.SDR, None)
+        elif self.format == "native":
             made = color.to_planes(planes, self._device)
             if made is not None:
                 return _frame(made, planes.format, decoded, colors, colors.range)
-        made = color.to_rgba(planes, colors, self._device)
+        if not isinstance(planes, deep.DeepPlanes):
+            made = color.to_rgba(planes, colors, self._device)
+        assert made is not None
         if self.format == "rgba":
             if self._square and self.pixel_aspect != 1:
                 made = color.to_square_pixels(made, self.pixel_aspect)
             if self._rotate and self._turn in (90, 180, 270):
                 made = color.rotate(made, self._turn)
-        return _frame(made, "rgba", decoded, colors, "full")
+        return _frame(made, "rgba", decoded, colors, "full", hdr)
 
 
 def _frame(
-    buffer: Buffer, format: str, decoded: DecodedFrame, colors: color.ColorInfo, range: str
+    buffer: Buffer,
+    format: str,
+    decoded: DecodedFrame,
+    colors: color.ColorInfo,
+    range: str,
+    hdr: Hdr | None = None,
 ) -> Frame:
     return Frame(
         buffer,
@@ -347,6 +381,7 @@ def _frame(
         matrix=colors.matrix,
         primaries=colors.primaries,
         transfer=colors.transfer,
+        hdr=hdr,
     )
 
 

@@ -1,0 +1,350 @@
+"""Planes with more than eight bits per sample to RGB on the CPU, with the tone curve of HDR.
+
+A row is decoded in blocks that stay in the nearest cache: chroma is interpolated between two rows,
+then between columns; then each step of the color conversion runs over the block. Powers are
+polynomials in f32, so that all loops vectorize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.cpu.native import compile_native, native
+from dala.gpu.compute.engines.cpu.native.names import (
+    Array,
+    S,
+    Vector,
+    bits,
+    f32,
+    floor,
+    i32,
+    i64,
+    in_range,
+    independent,
+    local,
+    select,
+    u8,
+    u16,
+    u32,
+    view,
+)
+from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.ops.shared import memories
+from dala.gpu.compute.engines.sampling import light
+
+#: Pixels of a block, and the room that a block needs; samples around it included.
+BLOCK: Final = 512
+_ROOM: Final = BLOCK + 8
+#: Pixels of a tile, roughly.
+TILE: Final = 1 << 15
+
+#: log2(1 + f) / f on [sqrt(1/2) - 1, sqrt(2) - 1]: 2^-25.
+_L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8 = (
+    1.4426950037647301, -0.7213473333598954, 0.4809106099451724, -0.3607048280965929,
+    0.28791832447173227, -0.2389203398197369, 0.21566985900252664, -0.20742103504962955,
+    0.1261484661197051,
+)  # fmt: skip
+#: 2^r on [-1/2, 1/2]: 2^-28.
+_E0, _E1, _E2, _E3, _E4, _E5, _E6 = (
+    0.9999999999595485, 0.6931472067106216, 0.24022651213595086, 0.05550327214207754,
+    0.009618025602947586, 0.0013400432165829137, 0.0001546973198152048,
+)  # fmt: skip
+#: The bits of sqrt(1/2), and the smallest number whose logarithm is taken.
+_ROOT_BITS: Final = 0x3F3504F3
+_TINY: Final = 1e-30
+
+_SCENE: Final = 1.0 / light.HLG_A / 0.6931471805599453
+_SCENE_BIAS: Final = -light.HLG_C * _SCENE
+_B12: Final = light.HLG_B / 12.0
+_HLG_GAIN: Final = light.HLG_PEAK / light.WHITE
+_PQ_GAIN: Final = light.PQ_PEAK / light.WHITE
+_KR, _KG, _KB = light.LUMA
+_DARK: Final = light.DARK
+_SYSTEM: Final = light.SYSTEM_GAMMA
+_M1, _M2, _C1, _C2, _C3 = light.PQ_M1, light.PQ_M2, light.PQ_C1, light.PQ_C2, light.PQ_C3
+_INVERSE_M1: Final = 1.0 / light.PQ_M1
+_INVERSE_M2: Final = 1.0 / light.PQ_M2
+_GAMMA: Final = 1.0 / light.DISPLAY_GAMMA
+(_RR, _RG, _RB), (_GR, _GG, _GB), (_BR, _BG, _BB) = light.TO_BT709
+
+
+# powers ---------------------------------------------------------------------------------------
+@native(fast=True)
+def exp2_quick(t: f32) -> Vector:
+    """Return 2^t for t within -126 and 127."""
+    whole = floor(t + 0.5)
+    r = t - whole
+    p = ((((((_E6 * r + _E5) * r + _E4) * r + _E3) * r + _E2) * r) + _E1) * r + _E0
+    return p * bits(f32, (in_range(i32, whole) + 127) << 23)
+
+
+@native(fast=True)
+def power_quick(x: f32, y: f32) -> Vector:
+    """Return x^y for x of 0 or more; 0 counts as 1e-30."""
+    word = bits(i32, max(x, f32(_TINY)))
+    exponent = (word - _ROOT_BITS) >> 23
+    f = bits(f32, word - (exponent << 23)) - 1.0
+    p = ((((_L8 * f + _L7) * f + _L6) * f + _L5) * f + _L4) * f + _L3
+    p = ((p * f + _L2) * f + _L1) * f + _L0
+    return exp2_quick(max((f32(exponent) + p * f) * y, f32(-126)))
+
+
+@native(fast=True)
+def scene_of(x: f32) -> Vector:
+    """Return the scene light of an HLG value."""
+    high = exp2_quick(min(x, f32(4)) * _SCENE + _SCENE_BIAS) * f32(1.0 / 12.0) + _B12
+    return select(x > 0.5, high, x * abs(x) * f32(1.0 / 3.0))
+
+
+@native(fast=True)
+def light_of_pq(x: f32) -> Vector:
+    """Return the light of a PQ value of 0 or more, where 1.0 is 10,000 cd/m2."""
+    q = power_quick(min(x, f32(1)), f32(_INVERSE_M2))
+    light = power_quick(max(q - f32(_C1), f32(0)) / (f32(_C2) - f32(_C3) * q), f32(_INVERSE_M1))
+    return select(q > f32(_C1), light, f32(0))
+
+
+@native(fast=True)
+def pq_of_light(x: f32) -> Vector:
+    """Return the PQ value of light of 0 or more."""
+    p = power_quick(x, f32(_M1))
+    return power_quick((f32(_C1) + f32(_C2) * p) / (f32(1) + f32(_C3) * p), f32(_M2))
+
+
+@native(fast=True)
+def signed(of: f32, value: f32) -> Vector:
+    """Return a value with the sign of another number, which is 0 for 0."""
+    return select(of > 0.0, value, select(of < 0.0, -value, f32(0)))
+
+
+# colors of a block ----------------------------------------------------------------------------
+@native(fast=True)
+def to_light(r: Array[f32], g: Array[f32], b: Array[f32], count: i64, *, hlg: bool) -> None:
+    """Replace coded values with light; 1.0 is reference white."""
+    for k in independent(range(count)):
+        if hlg:
+            sr, sg, sb = scene_of(r[k]), scene_of(g[k]), scene_of(b[k])
+            luma = max(sr * _KR + sg * _KG + sb * _KB, f32(_DARK))
+            gain = power_quick(luma, f32(_SYSTEM)) * f32(_HLG_GAIN)
+            r[k], g[k], b[k] = sr * gain, sg * gain, sb * gain
+        else:
+            r[k] = signed(r[k], light_of_pq(abs(r[k])) * f32(_PQ_GAIN))
+            g[k] = signed(g[k], light_of_pq(abs(g[k])) * f32(_PQ_GAIN))
+            b[k] = signed(b[k], light_of_pq(abs(b[k])) * f32(_PQ_GAIN))
+
+
+@native(fast=True)
+def to_sdr(
+    r: Array[f32], g: Array[f32], b: Array[f32], knee: f32, top: f32, code: f32, count: i64
+) -> None:
+    """Compress light to white, and convert it to BT.709 within 0 and 1."""
+    for k in independent(range(count)):
+        most = max(max(r[k], g[k]), max(b[k], f32(0)))
+        e = pq_of_light(most * f32(1.0 / _PQ_GAIN)) / code
+        t = min(max((e - knee) / (f32(1) - knee), f32(0)), f32(1))
+        t2 = t * t
+        t3 = t2 * t
+        curve = (t3 * 2.0 - t2 * 3.0 + 1.0) * knee + (t3 - t2 * 2.0 + t) * (f32(1) - knee)
+        curve += (t2 * 3.0 - t3 * 2.0) * top
+        target = light_of_pq(curve * code) * f32(_PQ_GAIN)
+        scale = select(e > knee, target / max(most, f32(_TINY)), f32(1))
+        x, y, z = r[k] * scale, g[k] * scale, b[k] * scale
+        r[k] = min(max(x * _RR + y * _RG + z * _RB, f32(0)), f32(1))
+        g[k] = min(max(x * _GR + y * _GG + z * _GB, f32(0)), f32(1))
+        b[k] = min(max(x * _BR + y * _BG + z * _BB, f32(0)), f32(1))
+
+
+@native(fast=True)
+def to_display(r: Array[f32], g: Array[f32], b: Array[f32], count: i64) -> None:
+    """Replace light with display values."""
+    for k in independent(range(count)):
+        r[k] = signed(r[k], power_quick(abs(r[k]), f32(_GAMMA)))
+        g[k] = signed(g[k], power_quick(abs(g[k]), f32(_GAMMA)))
+        b[k] = signed(b[k], power_quick(abs(b[k]), f32(_GAMMA)))
+
+
+@native(fast=True)
+def byte_of(x: f32) -> Vector:
+    """Return a value from 0 to 1 as a byte."""
+    return in_range(i32, min(max(x, f32(0)), f32(1)) * 255.0 + 0.5)
+
+
+@native(fast=True)
+def store_pixels(
+    r: Array[f32], g: Array[f32], b: Array[f32], out: Array[S], count: i64,
+    *, S: type, stored: int,  # noqa: N803
+) -> None:  # fmt: skip
+    """Store a block of pixels of three or four channels."""
+    for k in independent(range(count)):
+        if u8 == S and stored == 4:
+            word = byte_of(r[k]) | (byte_of(g[k]) << 8) | (byte_of(b[k]) << 16)
+            view(out, u32)[k] = u32(word) | u32(0xFF000000)
+        elif u8 == S:
+            out[3 * k] = u8(byte_of(r[k]))
+            out[3 * k + 1] = u8(byte_of(g[k]))
+            out[3 * k + 2] = u8(byte_of(b[k]))
+        else:
+            out[stored * k], out[stored * k + 1], out[stored * k + 2] = r[k], g[k], b[k]
+            if stored == 4:
+                out[stored * k + 3] = f32(1)
+
+
+# planes ---------------------------------------------------------------------------------------
+@native(fast=True)
+def read_row(
+    plane: Array[u16], into: Array[f32], bias: f32, count: i64, *, step: int, shift: int
+) -> None:
+    """Read samples, less a bias."""
+    for k in independent(range(count)):
+        into[k] = f32(i32(plane[k * step]) >> shift) - bias
+
+
+@native(fast=True)
+def between(a: u16, b: u16, share: f32, *, shift: int) -> Vector:
+    """Interpolate two samples."""
+    x, y = f32(i32(a) >> shift), f32(i32(b) >> shift)
+    return x + (y - x) * share
+
+
+@native(fast=True)
+def read_chroma(
+    plane: Array[u16], near: i64, far: i64, share: f32, into: Array[f32], middle: f32,
+    at: i64, count: i64, columns: i64, *, step: int, shift: int,
+) -> None:  # fmt: skip
+    """Read chroma between two rows, with a sample on either side, repeated at the edges."""
+    a, b = plane[(near + at) * step :], plane[(far + at) * step :]
+    for k in independent(range(count)):
+        into[k + 1] = between(a[k * step], b[k * step], share, shift=shift) - middle
+    into[0], into[count + 1] = into[1], into[count]
+    if at > 0:
+        before = at - 1
+        x, y = plane[(near + before) * step], plane[(far + before) * step]
+        into[0] = between(x, y, share, shift=shift) - middle
+    if at + count < columns:
+        after = at + count
+        p, q = plane[(near + after) * step], plane[(far + after) * step]
+        into[count + 1] = between(p, q, share, shift=shift) - middle
+
+
+@native(fast=True)
+def to_columns(c: Array[f32], into: Array[f32], count: i64, *, across: int, centered: bool) -> None:
+    """Interpolate chroma between columns; one sample precedes the block."""
+    for k in independent(range(count)):
+        if across == 1:
+            into[k] = c[k + 1]
+        elif centered:
+            into[2 * k] = c[k + 1] * 0.75 + c[k] * 0.25
+            into[2 * k + 1] = c[k + 1] * 0.75 + c[k + 2] * 0.25
+        else:
+            into[2 * k] = c[k + 1]
+            into[2 * k + 1] = (c[k + 1] + c[k + 2]) * 0.5
+
+
+@native(fast=True)
+def to_rgb(
+    r: Array[f32], g: Array[f32], b: Array[f32], gain: f32, rv: f32, gu: f32, gv: f32, bu: f32,
+    count: i64,
+) -> None:  # fmt: skip
+    """Replace Y, Cb and Cr (in g, b and r) with red, green and blue."""
+    for k in independent(range(count)):
+        y, u, v = g[k] * gain, b[k], r[k]
+        r[k], g[k], b[k] = y + v * rv, y + u * gu + v * gv, y + u * bu
+
+
+@native
+def decode(
+    luma: Array[u16], u: Array[u16], v: Array[u16], out: Array[S], width: i64, columns: i64,
+    rows: i64, black: f32, gain: f32, middle: f32, rv: f32, gu: f32, gv: f32, bu: f32,
+    knee: f32, top: f32, code: f32, start: i64, end: i64,
+    *, S: type, stored: int, step: int, shift: int, across: int, down: int,  # noqa: N803
+    centered: bool, topped: bool, planes: int, transfer: int, sdr: bool,
+) -> None:  # fmt: skip
+    """Decode rows [start, end).
+
+    ``planes`` is 1 for gray, 3 for green, blue and red, 2 for Y, Cb and Cr. ``transfer`` is 0 for
+    none, 1 for HLG, 2 for PQ.
+    """
+    r, g, b = local(f32, _ROOM), local(f32, _ROOM), local(f32, _ROOM)
+    cu, cv = local(f32, _ROOM), local(f32, _ROOM)
+    for y in range(start, end):
+        j = y // down
+        other, share = j, f32(0)
+        if down == 2 and topped:
+            other, share = min(j + y % 2, rows - 1), f32(0.5)
+        elif down == 2:
+            other, share = max(min(j + y % 2 * 2 - 1, rows - 1), 0), f32(0.25)
+        at = 0
+        while at < width:
+            count = min(width - at, BLOCK)
+            samples = (count + across - 1) // across
+            read_row(luma[y * width + at :], g, black, count, step=1, shift=shift)
+            if planes == 2:
+                first = at // across
+                read_chroma(
+                    u, j * columns, other * columns, share, cu, middle, first, samples, columns,
+                    step=step, shift=shift,
+                )  # fmt: skip
+                read_chroma(
+                    v, j * columns, other * columns, share, cv, middle, first, samples, columns,
+                    step=step, shift=shift,
+                )  # fmt: skip
+                to_columns(cu, b, samples, across=across, centered=centered)
+                to_columns(cv, r, samples, across=across, centered=centered)
+                to_rgb(r, g, b, gain, rv, gu, gv, bu, count)
+            else:
+                if planes == 3:
+                    read_row(u[y * width + at :], b, black, count, step=1, shift=shift)
+                    read_row(v[y * width + at :], r, black, count, step=1, shift=shift)
+                for k in independent(range(count)):
+                    g[k] = g[k] * gain
+                    r[k] = r[k] * gain if planes == 3 else g[k]
+                    b[k] = b[k] * gain if planes == 3 else g[k]
+            if transfer > 0:
+                to_light(r, g, b, count, hlg=transfer == 1)
+                if sdr:
+                    to_sdr(r, g, b, knee, top, code, count)
+                to_display(r, g, b, count)
+            store_pixels(r, g, b, out[(y * width + at) * stored :], count, S=S, stored=stored)
+            at += count
+
+
+@implements("yuv16_to_rgb")
+def make_yuv16_to_rgb(engine: Engine, task: Task) -> Runner | None:
+    """Return the runner that decodes planes of samples of two bytes."""
+    height, width, stored = task.output.shape
+    rows, columns = task.inputs[-1].shape[:2]
+    across, down = task["ratio"]
+    pairs = len(task.inputs) == 2
+    planes = {"gray": 1, "yuv": 2, "rgb": 3}[task["planes"]]
+    code = compile_native(
+        decode,
+        S=u8 if task.output.dtype == "u8" else f32,
+        stored=stored,
+        step=2 if pairs else 1,
+        shift=task["shift"],
+        across=across,
+        down=down,
+        centered=task["siting"] == "center",
+        topped=task["siting"] == "topleft",
+        planes=planes,
+        transfer={"none": 0, "hlg": 1, "pq": 2}[task["transfer"]],
+        sdr=task["light"] == "sdr",
+    )
+    run_all = code.parallel(height, max(1, TILE // width))
+    area, small = height * width, rows * columns * (2 if pairs else 1)
+    numbers = (*task["numbers"], *[0.0] * (7 - len(task["numbers"])), *task["curve"])
+
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        given, out = memories(inputs, output)
+        at = [m.address for m in given]
+        if len(at) == 1:
+            chroma = [(at[0], area), (at[0], area)]
+        elif pairs:
+            chroma = [(at[1], small), (at[1] + 2, small - 1)]
+        else:
+            chroma = [(at[1], small), (at[2], small)]
+        run_all((at[0], area), *chroma, out, width, columns, rows, *numbers)
+
+    return run

@@ -1,0 +1,480 @@
+"""Conversions between RGB and the planes of video with more than eight bits per sample.
+
+Samples of 9 to 16 bits are stored as two bytes each, the low one first, as decoders and encoders
+have them. HDR samples (HLG, PQ) are also turned into display values here, and back; the formulas
+are in :mod:`dala.gpu.compute.kernels.hdr`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from dala.errors import DtypeMismatch, ShapeMismatch
+from dala.gpu.compute.engines.base import Task, Tensor
+from dala.gpu.compute.engines.sampling.light import HLG_PEAK
+from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.kernels import hdr, yuv
+from dala.gpu.compute.lang import source as sources
+from dala.gpu.compute.lang.parser import declare
+from dala.gpu.compute.operation import Operand, Operation, OperationValues
+from dala.gpu.compute.params import Parameter
+from dala.typing import NDArray
+
+MATRICES = (*yuv.WEIGHTS, "rgb")
+_BITS = Parameter("bits", "int", 10, 8, 16)
+_MATRIX = Parameter("matrix", "choice", "bt709", choices=MATRICES)
+_RANGE = Parameter("range", "choice", "limited", choices=("limited", "full"))
+_SITING = Parameter("siting", "choice", "left", choices=("left", "center", "topleft"))
+#: Width and height of a picture per chroma sample.
+LAYOUTS = {"444": (1, 1), "422": (2, 1), "420": (2, 2), "440": (1, 2)}
+
+
+def levels(bits: int, limited: bool) -> tuple[float, float, float, float]:
+    """Return black, the range of luma, the middle and the range of chroma, as codes."""
+    if limited:
+        unit = float(1 << (bits - 8))
+        return 16.0 * unit, 219.0 * unit, 128.0 * unit, 224.0 * unit
+    top = float((1 << bits) - 1)
+    return 0.0, top, float(1 << (bits - 1)), top
+
+
+class Yuv16ToRgb(Operation):
+    """Convert planes with 9 to 16 bits per sample to RGB.
+
+    Planes have shape (rows, columns, 2): two bytes per sample, the low one first. One input is
+    gray. Two are Y, and Cb and Cr interleaved, of shape (rows, columns, 4). Three are Y, Cb and Cr;
+    for the matrix "rgb" they are green, blue and red. Chroma has the size of luma, or half its
+    width, height or both (rounded up), and is interpolated linearly. The result is u8 or f32, with
+    three or four channels; alpha is 1.
+
+    HDR values become display values: SDR white (203 cd/m2) is 1.0. With ``light`` "sdr" they are
+    tone-mapped by the curve of BT.2390, and converted from BT.2020 to BT.709.
+
+    Args:
+        bits: bits per sample.
+        shift: unused low bits of each sample; 6 for P010.
+        matrix: "bt601", "bt709", "bt2020" or "rgb".
+        range: "limited" or "full".
+        siting: position of subsampled chroma: "left", "center" or "topleft" (BT.2020).
+        transfer: "none" leaves the values as coded; "hlg" or "pq".
+        light: of HDR values: "sdr", or "float" with highlights above 1.0, in BT.2020.
+        peak: the brightest value of "pq" in cd/m2, for "sdr".
+    """
+
+    title = "yuv16_to_rgb"
+    takes = ("y", "u", "v")
+    optional = 2
+    dtypes = ("u8",)
+    options = (
+        _BITS,
+        Parameter("shift", "int", 0, 0, 8),
+        _MATRIX,
+        _RANGE,
+        _SITING,
+        Parameter("transfer", "choice", "none", choices=("none", "hlg", "pq")),
+        Parameter("light", "choice", "sdr", choices=("sdr", "float")),
+        Parameter("peak", "float", 1000.0, 1.0, 10000.0),
+    )
+
+    def _size(self, inputs: tuple[Tensor, ...]) -> tuple[int, int]:
+        """Return height and width; raise if the planes do not fit."""
+        y = inputs[0].shape
+        if len(y) != 3 or y[2] != 2:
+            raise ShapeMismatch.invalid(self.name, "y", "of shape (height, width, 2)", y)
+        depth = 4 if len(inputs) == 2 else 2
+        sizes = [(-(-y[0] // d), -(-y[1] // a), depth) for a, d in LAYOUTS.values()]
+        for name, t in zip(self.takes[1:], inputs[1:], strict=False):
+            if t.shape not in sizes or t.shape != inputs[1].shape:
+                wanted = " or ".join(map(str, dict.fromkeys(sizes)))
+                raise ShapeMismatch.invalid(self.name, name, f"of shape {wanted}", t.shape)
+        return y[0], y[1]
+
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+        return Tensor((*self._size(inputs), 4), "f32")
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
+        size = self._size(inputs)
+        if output.shape not in ((*size, 3), (*size, 4)):
+            self.want(output, Tensor((*size, 4), output.dtype))
+        if output.dtype not in ("u8", "f32"):
+            raise DtypeMismatch.invalid(self.name, "output", "of dtype 'u8' or 'f32'", output.dtype)
+        limited = values["range"] == "limited"
+        black, luma, middle, chroma = levels(values["bits"], limited)
+        rgb = values["matrix"] == "rgb" or len(inputs) == 1
+        shares: tuple[float, ...] = ()
+        if not rgb:
+            full = yuv.decoding(values["matrix"], False)[3:]  # for chroma of range 1
+            shares = tuple(share / chroma for share in full)
+        peak = values["peak"] if values["transfer"] == "pq" else HLG_PEAK
+        named = ("shift", "siting", "transfer", "light")
+        return {
+            **{name: values[name] for name in named},
+            "planes": "gray" if len(inputs) == 1 else "rgb" if rgb else "yuv",
+            "peak": peak,
+            "ratio": _ratio(inputs[0], inputs[-1]),
+            "numbers": (black, 1.0 / luma, middle, *shares),
+            "curve": hdr.curve_numbers(peak),
+        }
+
+    def define(self, task: Task, *arrays: Operand) -> NDArray:
+        words = [np.ascontiguousarray(a).view("<u2").astype(np.float64) for a in arrays]
+        if len(words) == 2:
+            words = [words[0], words[1][..., :1], words[1][..., 1:]]
+        planes = [np.floor(w[..., 0] / (1 << task["shift"])) for w in words]
+        height, width = task.output.shape[:2]
+        black, gain, middle, *shares = task["numbers"]
+        planes[1:] = [upsampled(p, height, width, task["siting"]) for p in planes[1:]]
+        if task["planes"] == "yuv":
+            rv, gu, gv, bu = shares
+            luma, u, v = (planes[0] - black) * gain, planes[1] - middle, planes[2] - middle
+            rgb = np.stack([luma + rv * v, luma + gu * u + gv * v, luma + bu * u], axis=-1)
+        else:
+            order = (0, 0, 0) if task["planes"] == "gray" else (2, 0, 1)
+            rgb = np.stack([(planes[i] - black) * gain for i in order], axis=-1)
+        if task["transfer"] != "none":
+            light = hdr.coded_to_light(rgb, task["transfer"])
+            sdr = task["light"] == "sdr"
+            rgb = hdr.light_to_sdr(light, task["peak"]) if sdr else hdr.light_to_display(light)
+        if task.output.shape[2] == 4:
+            rgb = np.concatenate([rgb, np.ones_like(rgb[..., :1])], axis=-1)
+        return rgb * 255.0 if task.output.dtype == "u8" else rgb
+
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+        text = _decoding_text(
+            task["planes"], len(task.inputs), task["ratio"], task["siting"],
+            task["shift"], task["transfer"], task["light"],
+        )  # fmt: skip
+        names = ("black", "gain", "middle", "rv", "gu", "gv", "bu")
+        values = dict(zip(names, task["numbers"], strict=False))
+        if task["planes"] != "yuv":
+            values.pop("middle")
+        if task["transfer"] != "none" and task["light"] == "sdr":
+            values.update(zip(("knee", "top", "code"), task["curve"], strict=True))
+        return _kernel(self.name, text), values
+
+
+class DisplayToHdr(Operation):
+    """Convert display values (SDR white is 1.0) to the coded values of HLG or PQ.
+
+    The inverse of ``yuv16_to_rgb`` with ``light`` "float", in BT.2020. Alpha is kept.
+
+    Args:
+        transfer: "hlg" or "pq".
+    """
+
+    title = "display_to_hdr"
+    takes = ("image",)
+    dtypes = ("f32",)
+    options = (Parameter("transfer", "choice", "pq", choices=("hlg", "pq")),)
+
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+        shape = self.want_rank(inputs, 0, 3)
+        if shape[2] not in (3, 4):
+            raise ShapeMismatch.invalid(
+                self.name, "image", "of shape (height, width, 3) or (height, width, 4)", shape
+            )
+        return inputs[0]
+
+    def define(self, task: Task, image: NDArray) -> NDArray:
+        pixels = image.astype(np.float64)
+        light = hdr.display_to_light(pixels[..., :3])
+        pixels[..., :3] = hdr.light_to_coded(light, task["transfer"])
+        return pixels
+
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+        helpers, lines = hdr.encoding_text(task["transfer"])
+        text = f"{helpers}\ndef display_to_hdr(px: Pixel):\n    r, g, b = px.r, px.g, px.b\n"
+        return _kernel(self.name, f"{text}{lines}    return rgba(r, g, b, px.a)\n"), {}
+
+
+class RgbToYuv16(Operation):
+    """Convert RGB to planes with 9 to 16 bits per sample.
+
+    The result is a list of u32, each of which holds two samples, the first in its low half: all of
+    Y, then Cb, then Cr, row by row (a last half may be unused). For the matrix "rgb" the planes are
+    green, blue and red. Subsampled chroma is averaged around its position. Alpha is dropped.
+
+    Args:
+        bits: bits per sample.
+        matrix: "bt601", "bt709", "bt2020" or "rgb".
+        range: "limited" or "full".
+        siting: position of subsampled chroma: "left", "center" or "topleft".
+        layout: "420", "422", "440" or "444", which "rgb" requires.
+    """
+
+    title = "rgb_to_yuv16"
+    takes = ("rgb",)
+    dtypes = ("f32", "u8")
+    options = (
+        _BITS,
+        _MATRIX,
+        _RANGE,
+        _SITING,
+        Parameter("layout", "choice", "420", choices=tuple(LAYOUTS)),
+    )
+
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+        height, width, channels = self.want_rank(inputs, 0, 3)
+        if channels not in (3, 4):
+            raise ShapeMismatch.invalid(
+                self.name, "rgb", "of shape (height, width, 3) or (height, width, 4)",
+                inputs[0].shape,
+            )  # fmt: skip
+        layout = "444" if values["matrix"] == "rgb" else values["layout"]
+        rows, columns = chroma_size(height, width, layout)
+        return Tensor(((height * width + 2 * rows * columns + 1) // 2,), "u32")
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
+        self.want(output, self.result(inputs, values))
+        rgb = values["matrix"] == "rgb"
+        black, luma, middle, chroma = levels(values["bits"], values["range"] == "limited")
+        shares = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+        if not rgb:
+            plain = yuv.encoding(values["matrix"], False)[2:]
+            shares = [list(plain[i : i + 3]) for i in (0, 3, 6)]
+        scales = (luma, luma, luma) if rgb else (luma, chroma, chroma)
+        return {
+            "layout": "444" if rgb else values["layout"],
+            "siting": values["siting"],
+            "top": float((1 << values["bits"]) - 1),
+            "biases": (black, black, black) if rgb else (black, middle, middle),
+            "shares": tuple(
+                tuple(s * k for s in row) for row, k in zip(shares, scales, strict=True)
+            ),
+        }
+
+    def define(self, task: Task, rgb: NDArray) -> NDArray:
+        color = rgb[..., :3].astype(np.float64) / (255.0 if rgb.dtype == np.uint8 else 1.0)
+        color = np.nan_to_num(color, nan=0.0)
+        small = downsampled(color, task["layout"], task["siting"])
+        made = []
+        for share, bias, of in zip(
+            task["shares"], task["biases"], (color, small, small), strict=True
+        ):
+            codes = np.floor(of @ np.array(share) + bias + 0.5)
+            made.append(np.clip(codes, 0.0, task["top"]).astype("<u2").reshape(-1))
+        flat = np.concatenate(made)
+        return np.append(flat, np.zeros(flat.size % 2, "<u2")).view("<u4")
+
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+        scale = 1.0 / 255.0 if task.inputs[0].dtype == "u8" else 1.0
+        text = _encoding_text(task["layout"], task["siting"], scale)
+        values: OperationValues = {"top": task["top"]}
+        for name, bias, share in zip("yuv", task["biases"], task["shares"], strict=True):
+            values[name], values[f"{name}_bias"] = share, bias
+        return _kernel(self.name, text), values
+
+
+# sizes ------------------------------------------------------------------------------------------
+def chroma_size(height: int, width: int, layout: str) -> tuple[int, int]:
+    """Return rows and columns of the chroma of a picture.
+
+    >>> chroma_size(5, 8, "420")
+    (3, 4)
+    """
+    across, down = LAYOUTS[layout]
+    return -(-height // down), -(-width // across)
+
+
+def _ratio(luma: Tensor, chroma: Tensor) -> tuple[int, int]:
+    """Return the columns and rows of luma for each sample of chroma."""
+    same = [a == b for a, b in zip(luma.shape, chroma.shape, strict=True)]
+    return 1 if same[1] else 2, 1 if same[0] else 2
+
+
+# definitions ------------------------------------------------------------------------------------
+def upsampled(c: NDArray, height: int, width: int, siting: str) -> NDArray:
+    """Interpolate chroma at every pixel of a picture."""
+    for axis, size in ((0, height), (1, width)):
+        if c.shape[axis] != size:
+            middle = siting == "center" or (siting == "left" and axis == 0)
+            place = (np.arange(size) - (0.5 if middle else 0.0)) / 2.0
+            low = np.floor(place).astype(np.int64)
+            part = (place - low).reshape((-1, 1) if axis == 0 else (1, -1))
+            last = c.shape[axis] - 1
+            a, b = (np.take(c, np.clip(low + k, 0, last), axis=axis) for k in (0, 1))
+            c = a * (1.0 - part) + b * part
+    return c
+
+
+def downsampled(color: NDArray, layout: str, siting: str) -> NDArray:
+    """Average colors around the positions of chroma samples."""
+    for axis, step in ((0, LAYOUTS[layout][1]), (1, LAYOUTS[layout][0])):
+        if step == 1:
+            continue
+        middle = siting == "center" or (siting == "left" and axis == 0)
+        count = color.shape[axis]
+        first = np.arange(0, count, 2)
+        taps = ((0, 0.5), (1, 0.5)) if middle else ((-1, 0.25), (0, 0.5), (1, 0.25))
+        parts = [np.take(color, np.clip(first + k, 0, count - 1), axis=axis) * w for k, w in taps]
+        color = np.sum(parts, axis=0)
+    return color
+
+
+# kernels of the language ------------------------------------------------------------------------
+_DECODE = """
+def yuv16_to_rgb({inputs}, *, {params}):
+    y, x = position()
+{chroma}
+{color}
+{light}
+    return rgba(r, g, b)
+"""
+
+_COLOR = {
+    "gray": "    r = ({a} - black) * gain\n    g, b = r, r",
+    "rgb": "    g, b, r = ({a} - black) * gain, ({b} - black) * gain, ({c} - black) * gain",
+    "yuv": """\
+    luma = ({a} - black) * gain
+    u = us - middle
+    v = vs - middle
+    r, g, b = luma + rv * v, luma + gu * u + gv * v, luma + bu * u""",
+}
+
+
+def _sample(plane: str, row: str, column: str, first: int, shift: int) -> str:
+    """Return the text of one sample, a float."""
+    at = f"{plane}[{row}, {column}, "
+    whole = f"{at}{first}] + {at}{first + 1}] * 256"
+    return f"float(({whole}) >> {shift})" if shift else f"float({whole})"
+
+
+def _axis(ratio: int, middle: bool, name: str, cell: str, size: str) -> tuple[list[str], str]:
+    """Return lines that set the two chroma positions around a pixel, and the share of the second.
+
+    Positions are clamped by the array itself.
+    """
+    if ratio == 1:
+        return [f"    {cell}0, {cell}1 = {name}, {name}"], "0.0"
+    if middle:
+        return [
+            f"    {cell}0 = {name} // 2",
+            f"    {cell}1 = clamp({cell}0 + {name} % 2 * 2 - 1, 0, {size} - 1)",
+        ], "0.25"
+    return [
+        f"    {cell}0 = {name} // 2",
+        f"    {cell}1 = min({cell}0 + {name} % 2, {size} - 1)",
+    ], "0.5"
+
+
+@cache
+def _decoding_text(
+    planes: str,
+    count: int,
+    ratios: tuple[int, int],
+    siting: str,
+    shift: int,
+    transfer: str,
+    light: str,
+) -> str:
+    """Return the kernel that decodes planes."""
+    lines: list[str] = []
+    params = ["black: float", "gain: float"]
+    if planes == "yuv":
+        params += [f"{n}: float" for n in ("middle", "rv", "gu", "gv", "bu")]
+        across, part = _axis(ratios[0], siting == "center", "x", "i", "b.shape[1]")
+        down, part_down = _axis(ratios[1], siting != "topleft", "y", "j", "b.shape[0]")
+        lines += across + down
+        for name, plane, first in (("u", "b", 0), ("v", "bc"[count - 2], 2 * (count == 2))):
+            near, far = (
+                " + ".join(
+                    f"{_sample(plane, row, f'i{k}', first, shift)} * {weight}"
+                    for k, weight in enumerate((f"(1.0 - {part})", part))
+                    if weight != "0.0"
+                )
+                for row in ("j0", "j1")
+            )
+            lines.append(f"    {name}s = {near}")
+            if part_down != "0.0":
+                lines.append(f"    {name}s = {name}s * (1.0 - {part_down}) + ({far}) * {part_down}")
+    names = "abc"[:count]
+    color = _COLOR[planes].format(**{n: _sample(n, "y", "x", 0, shift) for n in names})
+    helpers, body = "", ""
+    if transfer != "none":
+        helpers, body = hdr.decoding_text(transfer, light)
+        if light == "sdr":
+            params += ["knee: float", "top: float", "code: float"]
+    return (helpers + _DECODE).format(
+        inputs=", ".join(f"{n}: Array" for n in names),
+        params=", ".join(params),
+        chroma="\n".join(lines),
+        color=color,
+        light=body,
+    )
+
+
+_ENCODE = """
+def rgb_to_yuv16(rgb: Array, *, y: vec3, u: vec3, v: vec3,
+                 y_bias: float, u_bias: float, v_bias: float, top: float):
+    height, width = rgb.shape[0], rgb.shape[1]
+    rows, columns = (height + {down} - 1) // {down}, (width + {across} - 1) // {across}
+    area, small = height * width, rows * columns
+    word = u32(0)
+    for half in range(2):
+        k = position() * 2 + half
+        inside = k < area + 2 * small
+        luma = k < area
+        place = k if luma else k - area
+        second = not luma and place >= small
+        place = place - small if second else place
+        line = place // width if luma else place // columns
+        column = place - line * width if luma else place - line * columns
+        r, g, b = 0.0, 0.0, 0.0
+        if luma:
+            r = float(rgb[line, column, 0])
+            g = float(rgb[line, column, 1])
+            b = float(rgb[line, column, 2])
+        else:
+            line, column = line * {down}, column * {across}
+{sums}
+        share = v if second else u
+        bias = v_bias if second else u_bias
+        if luma:
+            share, bias = y, y_bias
+        made = floor((r * share.r + g * share.g + b * share.b) * {scale} + bias + 0.5)
+        made = clamp(made, 0.0, top) if made >= 0.0 else 0.0
+        code = u32(made) if inside else u32(0)
+        word = word + (code << (16 * half))
+    return word
+"""
+
+
+def _taps(step: int, middle: bool) -> tuple[tuple[int, float], ...]:
+    if step == 1:
+        return ((0, 1.0),)
+    return ((0, 0.5), (1, 0.5)) if middle else ((-1, 0.25), (0, 0.5), (1, 0.25))
+
+
+@cache
+def _encoding_text(layout: str, siting: str, scale: float) -> str:
+    across, down = LAYOUTS[layout]
+    sums = []
+    for channel, name in enumerate("rgb"):
+        terms = [
+            f"float(rgb[{_near('line', i, 'height')}, {_near('column', j, 'width')}, {channel}])"
+            f" * {a * b}"
+            for i, a in _taps(down, siting != "topleft")
+            for j, b in _taps(across, siting == "center")
+        ]
+        sums.append(f"            {name} = {' + '.join(terms)}")
+    return _ENCODE.format(across=across, down=down, sums="\n".join(sums), scale=scale)
+
+
+def _near(name: str, offset: int, size: str) -> str:
+    if offset == 0:
+        return name
+    return f"max({name} - 1, 0)" if offset < 0 else f"min({name} + 1, {size} - 1)"
+
+
+@cache
+def _kernel(name: str, text: str) -> Kernel:
+    return Kernel(name, declare(sources.from_text(text.strip(), name)))
+
+
+OPERATIONS = (DisplayToHdr, RgbToYuv16, Yuv16ToRgb)

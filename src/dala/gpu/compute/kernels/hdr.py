@@ -1,0 +1,238 @@
+"""High dynamic range: the formulas of BT.2100 and BT.2390, in NumPy and in the kernel language.
+
+*Coded* values are R'G'B' as a file stores them, from 0 to 1, by HLG or PQ. *Light* is linear and
+relative to reference white: 1.0 is 203 cd/m2 (BT.2408), in BT.2020 primaries. *Display* values are
+light coded for an SDR display by the inverse of BT.1886, ``light ** (1 / 2.4)``, so that SDR white
+is 1.0 and highlights are above.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dala.gpu.compute.engines.sampling.light import (
+    DARK,
+    DISPLAY_GAMMA,
+    HLG_A,
+    HLG_B,
+    HLG_C,
+    HLG_PEAK,
+    LUMA,
+    PQ_C1,
+    PQ_C2,
+    PQ_C3,
+    PQ_M1,
+    PQ_M2,
+    PQ_PEAK,
+    SYSTEM_GAMMA,
+    TO_BT709,
+    WHITE,
+)
+from dala.typing import NDArray
+
+Light = npt.NDArray[np.float64]
+
+
+# HLG and PQ -------------------------------------------------------------------------------------
+def hlg_to_scene(code: NDArray) -> Light:
+    """Return scene light, 0 to 1, of HLG values: the inverse OETF. Negative values keep their sign.
+
+    >>> float(hlg_to_scene(np.array(0.5)))
+    0.08333333333333333
+    """
+    x = np.asarray(code, np.float64)
+    high = (np.exp((np.maximum(x, 0.5) - HLG_C) / HLG_A) + HLG_B) / 12.0
+    return np.where(x > 0.5, high, x * np.abs(x) / 3.0)
+
+
+def scene_to_hlg(scene: NDArray) -> Light:
+    """Return HLG values of scene light: the OETF."""
+    e = np.asarray(scene, np.float64)
+    high = HLG_A * np.log(np.maximum(12.0 * e, 1.0) - HLG_B) + HLG_C
+    return np.where(e > 1.0 / 12.0, high, np.sign(e) * np.sqrt(3.0 * np.abs(e)))
+
+
+def pq_to_light(code: NDArray) -> Light:
+    """Return the light of PQ values, where 1.0 is 10,000 cd/m2: the EOTF.
+
+    Values above 1 have no meaning and count as 1; negative values keep their sign.
+
+    >>> round(float(pq_to_light(np.array(0.58))) * 10000)
+    202
+    """
+    x = np.asarray(code, np.float64)
+    q = np.minimum(np.abs(x), 1.0) ** (1.0 / PQ_M2)
+    light = (np.maximum(q - PQ_C1, 0.0) / (PQ_C2 - PQ_C3 * q)) ** (1.0 / PQ_M1)
+    return np.sign(x) * light
+
+
+def light_to_pq(light: NDArray | float) -> Light:
+    """Return the PQ values of light, where 1.0 is 10,000 cd/m2: the inverse EOTF."""
+    x = np.asarray(light, np.float64)
+    p = np.abs(x) ** PQ_M1
+    made: Light = np.sign(x) * ((PQ_C1 + PQ_C2 * p) / (1.0 + PQ_C3 * p)) ** PQ_M2
+    return made
+
+
+# light ------------------------------------------------------------------------------------------
+def coded_to_light(rgb: NDArray, transfer: str) -> Light:
+    """Return the light of HLG or PQ values of shape (..., 3); HLG by the OOTF at 1,000 cd/m2."""
+    if transfer == "pq":
+        return pq_to_light(rgb) * (PQ_PEAK / WHITE)
+    scene = hlg_to_scene(rgb)
+    luma = np.maximum(scene @ np.array(LUMA), DARK)[..., None]
+    made: Light = scene * luma**SYSTEM_GAMMA * (HLG_PEAK / WHITE)
+    return made
+
+
+def light_to_coded(light: NDArray, transfer: str) -> Light:
+    """Return the HLG or PQ values of light: the inverse of :func:`coded_to_light`."""
+    if transfer == "pq":
+        return light_to_pq(light * (WHITE / PQ_PEAK))
+    shown = light * (WHITE / HLG_PEAK)
+    luma = np.maximum(shown @ np.array(LUMA), DARK ** (1.0 + SYSTEM_GAMMA))[..., None]
+    return scene_to_hlg(shown * luma ** (-SYSTEM_GAMMA / (1.0 + SYSTEM_GAMMA)))
+
+
+def light_to_display(light: NDArray) -> Light:
+    """Return display values of light: SDR white is 1.0, and negative values keep their sign."""
+    made: Light = np.sign(light) * np.abs(light) ** (1.0 / DISPLAY_GAMMA)
+    return made
+
+
+def display_to_light(display: NDArray) -> Light:
+    """Return the light of display values."""
+    made: Light = np.sign(display) * np.abs(display) ** DISPLAY_GAMMA
+    return made
+
+
+# the tone curve ---------------------------------------------------------------------------------
+def curve_numbers(peak: float) -> tuple[float, float, float]:
+    """Return the knee, the top and the PQ value of the peak, for the curve of BT.2390.
+
+    The first two are shares of the third. A peak of reference white or less needs no curve: its
+    knee is out of reach.
+    """
+    code = float(light_to_pq(max(peak, WHITE) / PQ_PEAK))
+    top = float(light_to_pq(WHITE / PQ_PEAK)) / code
+    knee = 1.5 * top - 0.5 if peak > WHITE else 2.0
+    return knee, top, code
+
+
+def compressed(light: NDArray, peak: float) -> Light:
+    """Compress light from a peak in cd/m2 to reference white: the EETF of BT.2390.
+
+    The curve applies to the largest of red, green and blue, and scales all three, so that hues
+    stay and nothing exceeds white.
+    """
+    knee, top, code = curve_numbers(peak)
+    most = np.maximum(light.max(axis=-1, keepdims=True), 0.0)
+    e = light_to_pq(most * (WHITE / PQ_PEAK)) / code
+    t = np.clip((e - knee) / (1.0 - knee), 0.0, 1.0)
+    t2, t3 = t * t, t * t * t
+    curve = (2 * t3 - 3 * t2 + 1) * knee + (t3 - 2 * t2 + t) * (1 - knee) + (3 * t2 - 2 * t3) * top
+    target = pq_to_light(curve * code) * (PQ_PEAK / WHITE)
+    made: Light = light * np.where(e > knee, target / np.where(most > 0.0, most, 1.0), 1.0)
+    return made
+
+
+def light_to_sdr(light: NDArray, peak: float) -> Light:
+    """Return BT.709 display values from 0 to 1 of BT.2020 light, tone-mapped."""
+    made = compressed(light, peak) @ np.array(TO_BT709).T
+    return light_to_display(np.clip(made, 0.0, 1.0))
+
+
+# the same in the kernel language ----------------------------------------------------------------
+_TO_SCENE = f"""
+def to_scene(x):
+    high = (exp((x - {HLG_C}) * {1.0 / HLG_A}) + {HLG_B}) * {1.0 / 12.0}
+    return high if x > 0.5 else x * abs(x) * {1.0 / 3.0}
+"""
+
+_FROM_SCENE = f"""
+def from_scene(x):
+    high = {HLG_A} * log(max(12.0 * x, 1.0) - {HLG_B}) + {HLG_C}
+    return high if x > {1.0 / 12.0} else sign(x) * sqrt(3.0 * abs(x))
+"""
+
+_FROM_PQ = f"""
+def from_pq(x):
+    q = pow(min(abs(x), 1.0), {1.0 / PQ_M2})
+    return sign(x) * pow(max(q - {PQ_C1}, 0.0) / ({PQ_C2} - {PQ_C3} * q), {1.0 / PQ_M1})
+"""
+
+_TO_PQ = f"""
+def to_pq(x):
+    p = pow(abs(x), {PQ_M1})
+    return sign(x) * pow(({PQ_C1} + {PQ_C2} * p) / (1.0 + {PQ_C3} * p), {PQ_M2})
+"""
+
+_TO_LIGHT = {
+    "hlg": f"""
+    r, g, b = to_scene(r), to_scene(g), to_scene(b)
+    scene = max({LUMA[0]} * r + {LUMA[1]} * g + {LUMA[2]} * b, {DARK})
+    ootf = pow(scene, {SYSTEM_GAMMA}) * {HLG_PEAK / WHITE}
+    r, g, b = r * ootf, g * ootf, b * ootf
+""",
+    "pq": f"""
+    r = from_pq(r) * {PQ_PEAK / WHITE}
+    g = from_pq(g) * {PQ_PEAK / WHITE}
+    b = from_pq(b) * {PQ_PEAK / WHITE}
+""",
+}
+
+_TO_CODED = {
+    "hlg": f"""
+    r, g, b = r * {WHITE / HLG_PEAK}, g * {WHITE / HLG_PEAK}, b * {WHITE / HLG_PEAK}
+    shown = max({LUMA[0]} * r + {LUMA[1]} * g + {LUMA[2]} * b, {DARK ** (1.0 + SYSTEM_GAMMA)})
+    ootf = pow(shown, {-SYSTEM_GAMMA / (1.0 + SYSTEM_GAMMA)})
+    r, g, b = from_scene(r * ootf), from_scene(g * ootf), from_scene(b * ootf)
+""",
+    "pq": f"""
+    r = to_pq(r * {WHITE / PQ_PEAK})
+    g = to_pq(g * {WHITE / PQ_PEAK})
+    b = to_pq(b * {WHITE / PQ_PEAK})
+""",
+}
+
+_TO_DISPLAY = f"""
+    r = sign(r) * pow(abs(r), {1.0 / DISPLAY_GAMMA})
+    g = sign(g) * pow(abs(g), {1.0 / DISPLAY_GAMMA})
+    b = sign(b) * pow(abs(b), {1.0 / DISPLAY_GAMMA})
+"""
+
+_FROM_DISPLAY = _TO_DISPLAY.replace(str(1.0 / DISPLAY_GAMMA), str(DISPLAY_GAMMA))
+
+_TO_SDR = f"""
+    most = max(r, g, b)
+    e = to_pq(max(most, 0.0) * {WHITE / PQ_PEAK}) / code
+    t = clamp((e - knee) / (1.0 - knee), 0.0, 1.0)
+    t2 = t * t
+    t3 = t2 * t
+    curve = (2.0 * t3 - 3.0 * t2 + 1.0) * knee + (t3 - 2.0 * t2 + t) * (1.0 - knee)
+    curve += (3.0 * t2 - 2.0 * t3) * top
+    scale = from_pq(curve * code) * {PQ_PEAK / WHITE} / most if e > knee else 1.0
+    light = vec3(r, g, b) * scale
+    r = clamp(dot(light, {TO_BT709[0]}), 0.0, 1.0)
+    g = clamp(dot(light, {TO_BT709[1]}), 0.0, 1.0)
+    b = clamp(dot(light, {TO_BT709[2]}), 0.0, 1.0)
+"""
+
+
+def decoding_text(transfer: str, light: str) -> tuple[str, str]:
+    """Return helpers and lines that turn coded r, g, b into display values.
+
+    ``light`` is "sdr", whose lines read the parameters knee, top and code, or "float".
+    """
+    helpers = (_TO_SCENE if transfer == "hlg" else "") + (
+        _FROM_PQ + _TO_PQ if light == "sdr" else _FROM_PQ if transfer == "pq" else ""
+    )
+    lines = _TO_LIGHT[transfer] + (_TO_SDR if light == "sdr" else "") + _TO_DISPLAY
+    return helpers, lines
+
+
+def encoding_text(transfer: str) -> tuple[str, str]:
+    """Return helpers and lines that turn display values r, g, b into coded ones."""
+    helpers = _FROM_SCENE if transfer == "hlg" else _TO_PQ
+    return helpers, _FROM_DISPLAY + _TO_CODED[transfer]

@@ -1,0 +1,163 @@
+"""Frames of HDR and of more than eight bits: their planes, their metadata, and RGB from them."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from dala.gpu.compute import Buffer, from_array, from_dlpack, run_kernel
+from dala.gpu.compute.buffer import allocate
+from dala.media.hdr import Hdr, MasteringDisplay
+from dala.media.video.color import ColorInfo
+from dala.media.video.source import DecodedFrame
+from dala.typing import NDArray
+
+#: The color of frames that were tone-mapped.
+SDR: Final = ColorInfo("full", "bt709", "bt709", "bt709")
+#: The color of f32 frames of HDR: display values in BT.2020, with SDR white at 1.0.
+WIDE: Final = ColorInfo("full", "bt2020", "bt2020", "bt709")
+
+
+@dataclass(frozen=True)
+class DeepPlanes:
+    """The planes of a frame, each (rows, columns, 2): two bytes per sample.
+
+    One plane is gray; two are Y, and Cb and Cr interleaved (then with four bytes); three are Y, Cb
+    and Cr, or green, blue and red for the matrix "rgb".
+    """
+
+    arrays: tuple[NDArray, ...]
+    matrix: str
+    range: str
+    siting: str
+    bits: int
+    shift: int
+    hdr: Hdr | None
+
+
+def deep_planes(frame: DecodedFrame, colors: ColorInfo) -> DeepPlanes:
+    """Return the planes of a decoded frame, over its own memory where it has 9 to 16 bits."""
+    form = frame.format
+    hdr = hdr_of(frame, colors)
+    bits, shift, kind = form.components[0].bits, 0, _kind(form.name)
+    if kind == "":
+        frame, bits, kind = _as_words(frame, colors)
+        form = frame.format
+    if kind == "pairs":
+        shift = 16 - bits
+    matrix = "rgb" if kind == "rgb" else colors.matrix
+    arrays = []
+    for index, (rows, columns) in enumerate(_sizes(frame, kind)):
+        arrays.append(_words(frame, index, rows, columns, bits if shift == 0 else 16))
+    if kind == "pairs":
+        arrays[1] = arrays[1].reshape(arrays[1].shape[0], -1, 4)
+    range = "full" if kind == "rgb" else colors.range
+    return DeepPlanes(tuple(arrays), matrix, range, colors.siting, bits, shift, hdr)
+
+
+def _kind(name: str) -> str:
+    """Return "planes", "pairs", "rgb" or "gray" for formats that are read as they are, else ""."""
+    if name.endswith("be") or "msb" in name or "f" in name.removeprefix("yuvaf"):
+        return ""
+    if name in ("p010le", "p012le", "p016le", "p210le", "p410le", "p212le", "p216le", "p416le"):
+        return "pairs"
+    if name.startswith(("yuv420p", "yuv422p", "yuv444p", "yuv440p", "yuvj42", "yuvj44")):
+        return "planes"
+    if name.startswith("gbrp"):
+        return "rgb"
+    return "gray" if name.startswith("gray") else ""
+
+
+def _as_words(frame: DecodedFrame, colors: ColorInfo) -> tuple[DecodedFrame, int, str]:
+    """Return a frame of another layout in planes of 16 bits, by FFmpeg's scaler."""
+    if frame.format.is_rgb or frame.format.has_palette:
+        return frame.reformat(format="gbrp16le"), 16, "rgb"
+    code = 2 if colors.range == "full" else 1
+    gray = frame.format.name.startswith(("gray", "ya", "mono"))
+    name = "gray16le" if gray else "yuv444p16le"
+    made = frame.reformat(format=name, src_color_range=code, dst_color_range=code)
+    return made, 16, "gray" if gray else "planes"
+
+
+def _sizes(frame: DecodedFrame, kind: str) -> list[tuple[int, int]]:
+    """Return rows and columns of the planes, in samples."""
+    size = frame.height, frame.width
+    if kind == "gray":
+        return [size]
+    if kind == "rgb":
+        return [size] * 3
+    form = frame.format
+    small = -(-size[0] * form.chroma_height(64) // 64), -(-size[1] * form.chroma_width(64) // 64)
+    return [size, (small[0], small[1] * 2)] if kind == "pairs" else [size, small, small]
+
+
+def _words(frame: DecodedFrame, index: int, height: int, width: int, bits: int) -> NDArray:
+    """Return a plane as pairs of bytes, (height, width, 2); bytes are widened."""
+    plane = frame.planes[index]
+    dtype = np.dtype("u1" if bits <= 8 else "<u2")
+    row = plane.line_size // dtype.itemsize
+    words = np.frombuffer(plane, dtype, count=row * height).reshape(height, row)[:, :width]
+    if bits <= 8:
+        words = words.astype("<u2")
+    return np.ascontiguousarray(words).view(np.uint8).reshape(height, width, 2)
+
+
+# metadata -------------------------------------------------------------------------------------
+def hdr_of(frame: DecodedFrame, colors: ColorInfo) -> Hdr | None:
+    """Return how a frame codes HDR, with its metadata; None for SDR."""
+    if colors.transfer not in ("hlg", "pq"):
+        return None
+    mastering, light = None, (0, 0)
+    for data in frame.side_data.keys() if len(frame.side_data) else ():
+        raw = bytes(data)
+        if data.type.name == "MASTERING_DISPLAY_METADATA":
+            mastering = _mastering(raw)
+        elif data.type.name == "CONTENT_LIGHT_LEVEL" and len(raw) >= 8:
+            light = struct.unpack_from("=II", raw)
+    return Hdr(colors.transfer, mastering, *light)
+
+
+def _mastering(raw: bytes) -> MasteringDisplay | None:
+    """Read FFmpeg's AVMasteringDisplayMetadata: ten fractions and two flags."""
+    if len(raw) < 88:
+        return None
+    numbers = struct.unpack_from("=22i", raw)
+    if not (numbers[20] and numbers[21]):  # without primaries, or without luminances
+        return None
+    values = []
+    for top, bottom in zip(numbers[0:20:2], numbers[1:20:2], strict=True):
+        if bottom == 0:
+            return None
+        values.append(float(Fraction(top, bottom)))
+    points = [(values[i], values[i + 1]) for i in (0, 2, 4, 6)]
+    return MasteringDisplay(points[0], points[1], points[2], points[3], values[8], values[9])
+
+
+# on a device ----------------------------------------------------------------------------------
+def to_rgba(planes: DeepPlanes, device: str | None, *, deep: bool) -> Buffer:
+    """Convert planes to RGBA on a device: u8 and tone-mapped, or f32 with SDR white at 1.0."""
+    inputs = [
+        from_dlpack(a, device=device) if a.flags.c_contiguous else from_array(a, device=device)
+        for a in planes.arrays
+    ]
+    shape = (*planes.arrays[0].shape[:2], 4)
+    made = allocate(inputs[0].engine, shape, "f32" if deep else "u8", zero=False, call="video")
+    params: dict[str, str | int | float] = {
+        "bits": planes.bits,
+        "shift": planes.shift,
+        "matrix": planes.matrix,
+        "range": planes.range,
+        "siting": planes.siting,
+    }
+    if planes.hdr is not None:
+        params["transfer"] = planes.hdr.transfer
+        params["light"] = "float" if deep else "sdr"
+        params["peak"] = planes.hdr.peak
+    run_kernel("yuv16_to_rgb", inputs, made, params)
+    for buffer in inputs:
+        buffer.free()
+    return made
