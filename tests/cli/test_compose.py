@@ -197,7 +197,7 @@ sys.exit(main(["compose", {str(file)!r}, "-o", {str(tmp_path / "out.mp4")!r}, "-
         while not started.exists() and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(getattr(signal, number))
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 128 + getattr(signal, number), err
     assert b"Traceback" not in err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.mp4", "scene.json", "started"]

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import dala
-from tests.gpu.presenters.screens import difference, require, screen, until
+from tests.gpu.presenters.screens import PATIENCE, difference, require, screen, until
 from tests.gpu.presenters.test_window import grab
 from tests.support.engines import NO_ADAPTER
 
@@ -62,8 +62,8 @@ def test_window_reloads_the_file_and_its_picture(display, tmp_path):
             write({"type": "overlay", "color": [20, 30, 210]})
             sees((20, 30, 210), "the scene that was mended")
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 0
+            assert process.wait(PATIENCE) == 0
         finally:
             process.kill()
-            process.wait(10)
+            process.wait(PATIENCE)
     assert "Traceback" not in (tmp_path / "told").read_text()

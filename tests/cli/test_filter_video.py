@@ -185,7 +185,7 @@ sys.exit(main(["filter", *paths, "--sepia", "--device", "cpu"]))
         while not started.exists() and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(getattr(signal, number))
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 128 + getattr(signal, number), err
     assert b"Traceback" not in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.mp4", "out.mp4", "started"]

@@ -31,14 +31,14 @@ def shown(monkeypatch):
         given = ["view", *map(str, arguments), "--show", "browser", "--device", "cpu"]
         threads.append(threading.Thread(target=lambda: codes.append(main(given))))
         threads[0].start()
-        assert ready.wait(20)
+        assert ready.wait(300)
         return made[0]
 
     yield start, codes
     for surface in made:
         surface.close()
     for thread in threads:
-        thread.join(20)
+        thread.join(300)
         assert not thread.is_alive()
 
 

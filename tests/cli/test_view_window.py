@@ -16,7 +16,7 @@ from PIL import Image
 
 import dala
 from dala.media import gpu
-from tests.gpu.presenters.screens import difference, require, screen, until
+from tests.gpu.presenters.screens import PATIENCE, difference, require, screen, until
 from tests.gpu.presenters.test_terminal import Terminal
 from tests.gpu.presenters.test_window import grab
 from tests.support.engines import NO_ADAPTER
@@ -71,10 +71,10 @@ def running(*arguments, **options):
     try:
         yield process
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(PATIENCE)
         for pipe in (process.stdout, process.stderr):
             if pipe is not None:
                 pipe.close()

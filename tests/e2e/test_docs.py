@@ -46,7 +46,7 @@ def test_a_block_runs_as_pasted(block, tmp_path):
         env={**os.environ, "DALA_DEVICE": "cpu"} | (weights() if models else {}),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

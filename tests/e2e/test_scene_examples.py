@@ -95,7 +95,7 @@ def test_runs_without_arguments(name, tmp_path, monkeypatch, capsys):
 def test_run_from_the_shell(tmp_path):
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "wall.py"), "--seconds", "0.1"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["wall.mp4", "wall.png"]

@@ -807,7 +807,7 @@ def test_exit_with_pending_work_is_clean(engine_id, dala_device, ending):
         [sys.executable, "-W", "error", "-c", EXIT.format(device=dala_device, size=size) + ending],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "left\n", "")
@@ -826,10 +826,10 @@ spec = {"op": "run_kernel", "kernel": "scalar_mul", "inputs": [a], "output": a,
 submit(spec).result(60)
 here, go = threading.Event(), threading.Event()
 (key, plan), = find("scalar_mul")._plans.items()
-held = lambda *args: (here.set(), go.wait(60))
+held = lambda *args: (here.set(), go.wait(300))
 find("scalar_mul")._plans[key] = dataclasses.replace(plan, run=held)
 stuck = submit({**spec, "inputs": [b], "output": b})
-here.wait(60)
+here.wait(300)
 find("scalar_mul")._plans[key] = plan
 child = os.fork()
 if child == 0:
@@ -851,6 +851,6 @@ sys.exit(status or a.read_list() != [4.0])
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="this system has no fork")
 def test_forked_child_starts_with_an_empty_queue():
     done = subprocess.run(
-        [sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", FORK], capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -249,7 +249,7 @@ def test_submit_reads_the_parameters(engine_id):
     p.add({"op": "copy_buffer", "src": out, "dst": kept})
     first = p.submit()
     p.set_params(0, value=100 / 255)
-    first.wait(60)
+    first.wait(300)
     assert kept.numpy()[0, 0, 0] == 30
     p.run()
     assert kept.numpy()[0, 0, 0] == 110

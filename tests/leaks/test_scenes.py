@@ -222,7 +222,7 @@ def test_memory_of_a_scene(step):
     """
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, str(step)],
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=300, check=True,
     )  # fmt: skip
     grown, framebuffers, cached = map(int, done.stdout.split())
     images, frame = 20 * 640 * 360 * 4, 1920 * 1080 * 4

@@ -254,7 +254,7 @@ def test_stream_policy_latest(tiny):
 
     def gate(k):
         if k == 1:
-            first.wait(20)  # until the first frame is consumed
+            first.wait(300)  # until the first frame is consumed
 
     def source():
         yield from frames(6, gate)
@@ -263,7 +263,7 @@ def test_stream_policy_latest(tiny):
     stream = unit(tiny, task="raw").stream(source(), policy="latest")
     assert next(stream).frame.pts == 0
     first.set()
-    assert ended.wait(20)
+    assert ended.wait(300)
     assert [s.frame.pts for s in stream] == [5]
 
 
@@ -279,7 +279,7 @@ def test_closing_a_stream_closes_its_source(tiny):
     stream = unit(tiny).stream(source())
     next(stream)
     stream.close()
-    assert closed.wait(20)
+    assert closed.wait(300)
     assert not [t for t in threading.enumerate() if t.name == "dala-model-stream"]
 
 

@@ -149,7 +149,7 @@ def test_pull_stopped_by_a_signal(registry, tmp_path, name):
             time.sleep(0.02)
         number = getattr(signal, name)
         process.send_signal(number)
-        assert process.wait(30) == 128 + number
+        assert process.wait(300) == 128 + number
     finally:
         process.kill()
         process.wait()

@@ -17,6 +17,8 @@ import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 
+from tests.support.privates import Library
+
 ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "dala"
 
@@ -35,9 +37,6 @@ MOST_LINES = 500
 
 #: The one file that knows another package's private attributes.
 KNOWS_PRIVATES = "gpu/compute/engines/webgpu/ffi.py"
-
-#: Public methods of named tuples, whatever they look like.
-NAMED_TUPLE = ("_asdict", "_replace", "_fields")
 
 #: Packages whose ``__all__`` is public, with what users import from them.
 PUBLIC = (
@@ -153,46 +152,8 @@ def repeated_classes() -> Iterator[str]:
 
 
 def private_access() -> Iterator[str]:
-    """``x._name`` and ``from module import _name`` where the package of ``_name`` is another.
-
-    A private name may be used in the folder that defines it, and below it.
-    """
-    defined: dict[str, set[pathlib.Path]] = defaultdict(set)
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in modules()}
-    for path, tree in trees.items():
-        for name in _private_definitions(tree):
-            defined[name].add(path.parent)
-    for path, tree in trees.items():
-        if name_of(path) == KNOWS_PRIVATES:
-            continue
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute):
-                own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-                names = [] if own else [node.attr]
-            elif isinstance(node, ast.ImportFrom):
-                names = [alias.name for alias in node.names]
-                if (node.module or "").startswith("dala.cli"):
-                    continue  # the command line's shared helpers start with an underscore
-            else:
-                continue
-            for name in names:
-                if not name.startswith("_") or name.startswith("__") or name in NAMED_TUPLE:
-                    continue
-                if not any(path.is_relative_to(folder) for folder in defined[name]):
-                    yield f"{name_of(path)}:{node.lineno}: {name} is private to another package"
-
-
-def _private_definitions(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
-                yield node.attr
-        elif isinstance(node, ast.Constant) and str(node.value).startswith("_"):
-            yield str(node.value)  # __slots__
+    """Uses of private names of another package; the rules are in ``privates.py``."""
+    yield from Library(SOURCE).violations(but=(KNOWS_PRIVATES,))
 
 
 def dialect(paths: list[pathlib.Path] | None = None) -> Iterator[str]:

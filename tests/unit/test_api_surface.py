@@ -341,7 +341,7 @@ def test_calls_that_are_methods_too():
 @pytest.mark.parametrize(
     ("room", "names"), [(compute, COMPUTE), (dala.gpu, GPU), (dala.gpu.command, COMMAND)]
 )
-def test_names_and_arguments_of_the_rooms(room, names):
+def test_names_and_arguments_of_the_packages(room, names):
     assert set(room.__all__) == set(names)
     assert set(dir(room)) >= set(names)
     for name, wanted in names.items():

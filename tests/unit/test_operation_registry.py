@@ -1,4 +1,4 @@
-"""Operations register their code on each engine; none runs on the host unless it says so."""
+"""Operations register their code on each engine; only host operations run on the host."""
 
 import subprocess
 import sys

@@ -9,6 +9,7 @@ import grimp
 import pytest
 
 from tests.support import house
+from tests.support.privates import Library
 
 ROOT = Path(__file__).parents[2]
 COMPUTE = "dala.gpu.compute"
@@ -90,6 +91,76 @@ def test_layout(rule):
     assert list(rule()) == []
 
 
+LIBRARY = {
+    "gpu/surface.py": """
+class Surface:
+    def __init__(self):
+        self._put = 1
+    def look(self, other: "Surface"):
+        return self._put + other._put + self._gone
+""",
+    "gpu/draw.py": """
+from dala.gpu.surface import Surface
+def near(s: Surface, many: list[Surface]):
+    return s._put, [m._put for m in many], s._missing
+def unknown(s):
+    return s._put
+def _helper(): pass
+""",
+    "gpu/compute/buffer.py": """
+from __future__ import annotations
+from dala.gpu.draw import _helper
+from dala.gpu.surface import Surface
+class Buffer:
+    _put = None
+    def steal(self, s: Surface | None):
+        return s._put
+""",
+    "gpu/compute/lang/below.py": """
+from dala.gpu.compute.buffer import Buffer
+def make() -> Buffer: ...
+def below():
+    made = Buffer()
+    return made._put
+""",
+    "media/frame.py": """
+import pickle
+import canvas
+from canvas import Canvas
+from dala.gpu.compute.buffer import Buffer
+class Own(Canvas):
+    _put = 3
+    def draw(self):
+        self._put, self._window
+        super()._resize()
+class _Unpickler(pickle._Unpickler): pass
+def far(b: Buffer, c: Canvas):
+    return b._put, c._put, canvas._put
+""",
+}
+
+
+def test_private_access(tmp_path):
+    """The rule goes by what an object is, not by the name of the attribute alone."""
+    for name, code in LIBRARY.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code)
+    assert list(Library(tmp_path).violations()) == [
+        "gpu/compute/buffer.py:3: dala.gpu.draw (_helper) is private to another package",
+        "gpu/compute/buffer.py:8: s._put is private to gpu/surface.py",
+        "gpu/draw.py:4: s._missing is not defined by Surface",
+        "gpu/draw.py:6: s._put is not known to be defined in this module",
+        "gpu/surface.py:6: self._gone is defined by no class of the library",
+        "media/frame.py:9: self._window is defined by no class of the library",
+        "media/frame.py:10: super()._resize is defined by no class of the library",
+        "media/frame.py:11: pickle._Unpickler is private to another package",
+        "media/frame.py:13: b._put is private to gpu/compute/buffer.py",
+        "media/frame.py:13: c._put is private to another package",
+        "media/frame.py:13: canvas._put is private to another package",
+    ]
+
+
 def test_no_module_has_the_name_of_a_public_function_of_its_package():
     """Except four in compute, bound in its ``__init__`` and tested in both import orders."""
     known = {f"{COMPUTE}.{name}" for name in ("buffer", "kernel", "kernels", "pipeline")}
@@ -102,12 +173,13 @@ def test_no_module_has_the_name_of_a_public_function_of_its_package():
     assert public & packages - known == set()
 
 
-@pytest.mark.parametrize("name", ["buffer", "kernel", "kernels", "pipeline"])
 @pytest.mark.parametrize("first", ["module", "function"])
-def test_functions_with_the_name_of_a_module(name, first):
+def test_functions_with_the_name_of_a_module(first):
     """``dala.gpu.compute.buffer`` is the function, whichever was imported first."""
-    lines = [f"import dala.gpu.compute.{name}", f"from dala.gpu.compute import {name}"]
-    code = "\n".join(lines if first == "module" else lines[::-1])
-    code += f"\nimport dala\nassert callable(dala.gpu.compute.{name}) and callable({name})"
+    code = "import dala\n"
+    for name in ("buffer", "kernel", "kernels", "pipeline"):
+        lines = [f"import dala.gpu.compute.{name}", f"from dala.gpu.compute import {name}"]
+        code += "\n".join(lines if first == "module" else lines[::-1])
+        code += f"\nassert callable(dala.gpu.compute.{name}) and callable({name})\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

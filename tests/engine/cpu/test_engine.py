@@ -206,7 +206,7 @@ def in_new_process(code, **environment):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr

@@ -86,7 +86,7 @@ def test_any_picture(engine_id, height, width, channels, radius, sigma, dtype):
 
 @pytest.mark.parametrize("radius", [9, 16, 40])
 def test_bytes_are_rounded_to_nearest(engine_id, radius):
-    """Never further from the exact value than half a step and the loss between the passes."""
+    """The error is at most half a step plus the rounding between the passes."""
     image = picture((50, 90, 4), "u8")
     limit = 0.55 if engine_id == "cpu" else 0.51
     assert np.abs(blur(image, radius=radius) - blurred(image, radius)).max() <= limit

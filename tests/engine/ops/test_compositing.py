@@ -92,7 +92,7 @@ def render(
     start: Array | None = None,
     rects: list[tuple[int, int, int, int]] | None = None,
 ) -> Array:
-    """Return what a device draws; the field "picture" is an index in the list."""
+    """Draw on a device; the field "picture" is an index into the list."""
     w, h = size
     before = np.zeros((h, w, 4), np.uint8) if start is None else start
     with Compositor(device) as compositor:
@@ -118,7 +118,7 @@ _known: dict[Any, Array] = {}
 
 
 def expected(draws: Array, pictures: list[Array], given: dict[str, Any]) -> Array:
-    """Return what the definition draws; cached, since every engine needs it."""
+    """Draw with the definition; cached, because all engines are compared with it."""
     words = repr(sorted(given.items())) if "start" not in given else None
     key = (draws.tobytes(), *(p.tobytes() for p in pictures), words)
     if words is None:
@@ -131,7 +131,7 @@ def expected(draws: Array, pictures: list[Array], given: dict[str, Any]) -> Arra
 
 
 def compare(device: str, draws: Array | list[Array], pictures: list[Array], **given: Any) -> None:
-    """Assert that a device draws what the definition says."""
+    """Assert that a device draws the same as the definition."""
     all_of_them = np.concatenate(draws) if isinstance(draws, list) else draws
     want = visible(expected(all_of_them, pictures, given))
     got = visible(render(device, all_of_them, pictures, **given))
@@ -257,7 +257,7 @@ def test_pictures_of_three_channels(dala_device: str, width: float, radius: floa
 @pytest.mark.parametrize("channels", [3, 4])
 @pytest.mark.parametrize("size", [(64, 10), (46, 34), (22, 6), (150, 50), (2, 2)], ids=str)
 def test_halved_pictures(dala_device: str, size: tuple[int, int], channels: int) -> None:
-    """Also at the very end of a picture's memory, and where it is clipped on the left."""
+    """Includes the end of a picture's memory, and clipping on the left."""
     w, h = size
     picture = np.ascontiguousarray(opaque(5, w, h)[..., :channels])
     draws = [
@@ -269,7 +269,7 @@ def test_halved_pictures(dala_device: str, size: tuple[int, int], channels: int)
 
 
 def test_the_first_draw_does_not_matter(dala_device: str) -> None:
-    """One compositor for simple draws, then scaled, rotated and blurred ones, then simple again."""
+    """One compositor draws simple, then scaled, rotated and blurred, then simple draws again."""
     picture = opaque(8, 40, 30)
     plain = box(PICTURE, 3, 2, 40, 30, picture=picture, flags=OPAQUE)
     scaled = box(PICTURE, 30, 8, 51, 22, picture=picture)
@@ -374,7 +374,7 @@ def test_only_rectangles_change(dala_device: str) -> None:
 
 
 def test_tiles_do_not_show(dala_device: str) -> None:
-    """Drawn in parts the picture is identical: nothing depends on where tiles begin."""
+    """Drawing in parts gives an identical picture, wherever tiles begin."""
     picture, veil = opaque(13, 300, 200), noise(14, 200, 160)
     draws = np.concatenate([
         box(PICTURE, -3.5, -2, 700, 150, picture=picture, flags=OPAQUE),
@@ -461,7 +461,7 @@ def test_pictures_can_be_changed_and_dropped(dala_device: str) -> None:
 
 
 def test_similar_arrays_are_set_quickly(dala_device: str) -> None:
-    """Other arrays are left to the general code, and nothing is changed."""
+    """For other arrays ``update_fast`` returns False and changes nothing."""
     first, second = opaque(1, 30, 20), opaque(2, 30, 20)
     with Compositor(dala_device) as compositor, dala.device(dala_device):
         target = compute.buffer_zeros((20, 30, 4), "u8")
@@ -590,7 +590,7 @@ def test_any_scene(
 @pytest.mark.parametrize("width", [5, 16, 23, 40])
 @pytest.mark.parametrize("scale", [1, 1.7])
 def test_transparent_sources_change_nothing(width: int, scale: float) -> None:
-    """Not even the colors of transparent pixels, whatever is drawn beside them."""
+    """The colors of transparent pixels do not change either, whatever is drawn beside them."""
     ground = (161, 203, 101, 0)
     picture = np.zeros((8, width, 4), np.uint8)
     picture[..., :3] = 77

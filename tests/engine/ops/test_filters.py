@@ -106,7 +106,7 @@ def test_neutral_parameters_change_nothing(engine_id, name):
 
 @pytest.mark.parametrize("name", STENCILS)
 def test_border_is_clamped(engine_id, name):
-    """The result equals the center of that for a picture extended by its border pixels."""
+    """Filtering a picture that is padded with its border pixels gives the same center."""
     image = picture((7, 8, 4), "u8")
     wide = np.pad(image, [(6, 6), (6, 6), (0, 0)], mode="edge")
     for params in FILTERS[name][1]:

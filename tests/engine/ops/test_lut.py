@@ -33,7 +33,7 @@ def table(n, seed=1):
 
 
 def curve(n):
-    """Return waves, which lose little between the entries of a fine table."""
+    """Return waves, which a fine table interpolates almost exactly."""
     x = np.linspace(0, 1, n)[:, None]
     return (0.5 + 0.55 * np.sin(5 * x + np.array([0.0, 2.0, 4.0]))).astype("<f4")
 
@@ -229,7 +229,7 @@ def test_the_largest_tables(engine_id):
 
 
 def test_many_pixels_in_many_tiles(engine_id):
-    """Every fourth row is the same, wherever tiles begin and end."""
+    """Equal rows give equal results, wherever tiles begin and end."""
     rows = picture((4, 331, 3), "u8")
     image = np.tile(rows, (40, 1, 1))
     got = run("lut_apply", [image, table(9)], image.shape, "u8")
@@ -393,7 +393,7 @@ def test_the_picture_in_the_docs_is_current(engine_id):
 
 
 def test_a_photo_through_a_table(engine_id):
-    """A table of a formula gives that formula, except between its entries."""
+    """A table made from a formula gives the formula's colors, within interpolation errors."""
     image = pictures.photo(40, 64)
     lut = ramp(33) ** np.float32(0.8)
     got = run("lut_apply", [image, lut], image.shape, "u8")

@@ -33,7 +33,7 @@ def transposed(a, turn):
 
 
 def assert_product(got, a, b, turn_a=False, turn_b=False):
-    """Compare integers exactly, floats within what any order of summing may lose."""
+    """Compare integers exactly, floats within the error of any summation order."""
     a, b = transposed(a, turn_a), transposed(b, turn_b)
     if a.dtype.kind != "f":
         wide = np.int32 if a.dtype == np.uint8 else a.dtype

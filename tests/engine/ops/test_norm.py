@@ -41,7 +41,7 @@ def softmax(a, axis):
 
 
 def check_softmax(got, a, axis):
-    """Compare; exp magnifies the rounding of the difference to the maximum by its size in ulps."""
+    """Compare; exp magnifies rounding errors in proportion to the distance from the maximum."""
     wanted = softmax(a, axis)
     limits = np.finfo(a.dtype)
     apart = a.max(axis=axis, keepdims=True).astype("f8") - a
@@ -133,7 +133,7 @@ def test_layer_norm_of_any_shape(engine_id, data):
 
 
 def test_layer_norm_of_numbers_far_from_zero(engine_id):
-    """The mean of squares minus the square of the mean would be noise."""
+    """Computing the variance as E(x**2) - E(x)**2 would give only noise here."""
     a = (np.random.default_rng(5).integers(0, 9, (4, 999)) + 1_000_000).astype("f4")
     got = get("layer_norm")(from_array(a)).numpy()
     assert np.abs(got - layer_norm(a)).max() < 1e-5

@@ -159,7 +159,7 @@ def test_many_taps(engine_id):
 
 
 def test_limited_memory_between_passes(engine_id, monkeypatch):
-    """The other order of passes, or a single pass, where memory between them is limited."""
+    """If the intermediate does not fit, the passes are swapped or become one."""
     image = noise((90, 60, 3))
     expected = by_formula(image, (20, 17), "lanczos", True)
     engine = from_array(image).engine

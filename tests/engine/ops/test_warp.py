@@ -148,7 +148,7 @@ def test_integer_translations(engine_id, method, shape):
 
 
 def test_coordinates_are_precise_far_from_the_corner(engine_id):
-    """A ramp of 1 a pixel, 30000 pixels wide, sampled to a thousandth of a pixel."""
+    """A ramp of 1 per pixel, 30000 pixels wide, sampled to a thousandth of a pixel."""
     image = np.arange(30000, dtype=np.float32)[None].repeat(2, axis=0)
     matrix = (1.001, 0.0, 0.0, 0.0, 1.0, 0.0)
     got = warp("warp_affine", image, matrix=matrix, size=(1, 29000))

@@ -119,7 +119,7 @@ def test_stages_that_read_other_images(device, stages, dtype):
 
 
 def test_the_border_of_the_blurred_image_is_clamped(device):
-    """Outside the border is the outermost *blurred* pixel, not a blur of pixels outside."""
+    """Reads beyond the border return the outermost *blurred* pixel."""
     image = np.zeros((12, 40, 4), np.uint8)
     image[0] = image[:, 0] = 255
     shift = kernel("def shift(img: Image):\n    return img[-2, -2]")
@@ -202,7 +202,7 @@ def test_a_pipeline_is_one_dispatch(device):
 
 
 def test_a_device_with_little_workgroup_memory():
-    """Blurs of any radius go along columns, and nothing is chained."""
+    """All blurs run as two dispatches, and nothing is chained."""
     adapter = list_adapters()[0]
     limits = {**adapter.limits, "max-compute-workgroup-storage-size": 8192}
     engine = WebGPUEngine(replace(adapter, limits=limits))

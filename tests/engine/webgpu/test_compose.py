@@ -193,7 +193,7 @@ def test_more_tiles_than_a_dispatch_dimension(compositor: Compositor) -> None:
 
 
 def test_shadows_and_blend_modes_can_be_added_later(compositor: Compositor) -> None:
-    """They are other shaders, which draw earlier kinds of draw as before."""
+    """Adding them changes the shader, but not the result of other draws."""
     plain = draw_at(4, 4, 20, 20, kind=FILL, color=(200, 100, 50, 255))
     shadow = draw_at(0, 0, 32, 32, kind=SHADOW, hw=8, hh=8)
     shadow["width"] = 3
@@ -245,7 +245,7 @@ def test_arenas_grow_and_keep_their_pictures(compositor: Compositor) -> None:
 
 
 def test_freed_ranges_are_reused(compositor: Compositor) -> None:
-    """A text that changes its size a thousand times takes no more memory than at first."""
+    """A picture that changes its size a thousand times needs no more memory than at first."""
     rng = np.random.default_rng(3)
     still = compositor.picture(rgba(noise(1, 50, 50)))
     text = compositor.picture(rgba(noise(2, 20, 300)))
@@ -343,7 +343,7 @@ def test_a_closed_picture_cannot_be_drawn(compositor: Compositor) -> None:
     picture.close()
     for number in (picture.number, -1, 10_000):
         draws["picture"] = number
-        with pytest.raises(FreedError, match=f"picture {number} is drawn"):
+        with pytest.raises(FreedError, match=f"draws refer to picture {number}, which was closed"):
             compositor.compose(target, draws, background=(0, 0, 0, 0))
     np.testing.assert_array_equal(target.numpy(), noise(1, 8, 8))
 

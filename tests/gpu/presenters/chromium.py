@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tests.gpu.presenters.screens import needed, until
+from tests.gpu.presenters.screens import PATIENCE, needed, until
 
 #: Chromium reads commands from descriptor 3 and writes to 4; this moves our pipes there.
 BEGIN = """
@@ -75,7 +75,7 @@ class Chromium:
         if session:
             message["sessionId"] = session
         os.write(self._in, json.dumps(message).encode() + b"\0")
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while True:
             answer = self._next(end)
             if answer.get("id") == number:

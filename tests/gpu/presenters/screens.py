@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+#: Seconds that a test waits for an event before it fails: many, since machines may be busy.
+PATIENCE = 300
+
 #: The largest allowed difference of a screenshot, in steps of 255.
 CLOSE = 2
 
@@ -65,14 +68,14 @@ def screen(width: int, height: int) -> Iterator[str]:
     )
     os.close(writable)
     try:
-        ready, _, _ = select.select([readable], [], [], 30)
+        ready, _, _ = select.select([readable], [], [], PATIENCE)
         number = os.read(readable, 16).decode().strip() if ready else ""
         assert number, "Xvfb did not start"
         yield f":{number}"
     finally:
         os.close(readable)
         server.terminate()
-        server.wait(10)
+        server.wait(PATIENCE)
 
 
 class Program:
@@ -94,7 +97,7 @@ class Program:
         self.process.stdin.write(json.dumps(code) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        assert line, f"the program ended with {self.process.wait(10)}"
+        assert line, f"the program ended with {self.process.wait(PATIENCE)}"
         answer = json.loads(line)
         assert "error" not in answer, answer["error"]
         return answer["out"]
@@ -105,14 +108,14 @@ class Program:
         assert self.process.stdout is not None
         self.process.stdin.close()
         try:
-            return self.process.wait(30)
+            return self.process.wait(PATIENCE)
         finally:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(PATIENCE)
             self.process.stdout.close()
 
 
-def until(look: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
+def until(look: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
     """Poll until a condition holds."""
     end = time.monotonic() + seconds
     while True:

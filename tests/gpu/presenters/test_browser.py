@@ -13,7 +13,7 @@ import pytest
 import dala
 from dala.gpu.presenters import browser as browser_module
 from tests.gpu.presenters.chromium import Refused, chromium
-from tests.gpu.presenters.screens import CLOSE, difference, over_black, picture, until
+from tests.gpu.presenters.screens import CLOSE, PATIENCE, difference, over_black, picture, until
 
 WIDE, HIGH = 160, 100
 
@@ -35,7 +35,7 @@ def surface():
 def get(address, path="", host=None):
     """Send a request; return status, headers and body."""
     at = urlsplit(address)
-    connection = http.client.HTTPConnection(at.hostname, at.port, timeout=20)
+    connection = http.client.HTTPConnection(at.hostname, at.port, timeout=PATIENCE)
     try:
         connection.request("GET", at.path + path, headers={} if host is None else {"Host": host})
         answer = connection.getresponse()
@@ -111,7 +111,7 @@ def test_two_pages_and_a_reload(surface, browser):
     sees(pages[1], wanted)
     assert dala.gpu.wait_closed(surface, 0) is False
     pages[1].close()
-    assert dala.gpu.wait_closed(surface, 30) is True
+    assert dala.gpu.wait_closed(surface, PATIENCE) is True
     surface.clear("red")
     surface.present()
     assert surface.read_pixels(0, 0, 1, 1) == b"\xff\x00\x00\xff"  # the surface is still usable
@@ -186,7 +186,7 @@ def test_requests_without_the_secret_are_refused(surface):
     assert status == 200
     assert b"<title>a &lt;test&gt; &amp; {{vsync}}</title>" in page
     assert "default-src 'none'" in headers["Content-Security-Policy"]
-    with socket.create_connection((at.hostname, at.port), timeout=20) as raw:
+    with socket.create_connection((at.hostname, at.port), timeout=PATIENCE) as raw:
         raw.sendall(b"\x16\x03\x01 nonsense\r\n\r\n")
         while raw.recv(4096):
             pass
@@ -197,10 +197,10 @@ def test_closing_with_connections_open(surface):
     at = urlsplit(surface.presenter.address)
     held = []
     for path in ("alive", "frame?after=0"):
-        raw = socket.create_connection((at.hostname, at.port), timeout=20)
+        raw = socket.create_connection((at.hostname, at.port), timeout=PATIENCE)
         raw.sendall(f"GET {at.path}{path} HTTP/1.1\r\nHost: {at.netloc}\r\n\r\n".encode())
         held.append(raw)
-    held.append(socket.create_connection((at.hostname, at.port), timeout=20))  # sends nothing
+    held.append(socket.create_connection((at.hostname, at.port), timeout=PATIENCE))  # sends nothing
     until(lambda: surface.presenter._pages == 1, "the page that stays")
     surface.close()
     for raw in held:
@@ -208,7 +208,7 @@ def test_closing_with_connections_open(surface):
             while raw.recv(4096):
                 pass
     with pytest.raises(OSError, match="refused"):
-        socket.create_connection((at.hostname, at.port), timeout=5)
+        socket.create_connection((at.hostname, at.port), timeout=PATIENCE)
 
 
 def test_stalled_reader_delays_nothing():
@@ -216,7 +216,7 @@ def test_stalled_reader_delays_nothing():
         s.clear("red")
         s.present()
         at = urlsplit(s.presenter.address)
-        raw = socket.create_connection((at.hostname, at.port), timeout=20)
+        raw = socket.create_connection((at.hostname, at.port), timeout=PATIENCE)
         raw.sendall(f"GET {at.path}frame?after=0 HTTP/1.1\r\nHost: {at.netloc}\r\n\r\n".encode())
         assert raw.recv(4)  # then stops reading
         s.clear("lime")

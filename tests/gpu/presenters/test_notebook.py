@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import dala
-from tests.gpu.presenters.screens import PICTURE, over_black, picture, require
+from tests.gpu.presenters.screens import PATIENCE, PICTURE, over_black, picture, require
 
 WIDE, HIGH = 60, 40
 
@@ -25,7 +25,9 @@ class Notebook:
             require(importlib.util.find_spec(package), f"{package} is not installed")
         from jupyter_client.manager import start_new_kernel
 
-        self.manager, self.client = start_new_kernel(kernel_name="python3", startup_timeout=60)
+        self.manager, self.client = start_new_kernel(
+            kernel_name="python3", startup_timeout=PATIENCE
+        )
         self.messages = []
 
     def close(self):
@@ -46,7 +48,7 @@ class Notebook:
         """Run a cell to its end; an error in it fails the test."""
         number = self.client.execute(code)
         while True:
-            message = self.listen(60)
+            message = self.listen(PATIENCE)
             assert message is not None, "the kernel does not answer"
             if message["parent_header"].get("msg_id") != number:
                 continue
@@ -54,7 +56,7 @@ class Notebook:
             if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
                 return
 
-    def until(self, look, what, seconds=30):
+    def until(self, look, what, seconds=PATIENCE):
         """Search the received and the following messages for a matching one."""
         end = time.monotonic() + seconds
         while not (seen := look()):

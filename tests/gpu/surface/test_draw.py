@@ -54,7 +54,7 @@ class Queue:
     def __init__(self, surface):
         self.renderer = surface._renderer
         self.paused, self.resume = self.renderer.pause()
-        assert self.paused.acquire(timeout=10)
+        assert self.paused.acquire(timeout=300)
 
     def __enter__(self):
         return self
@@ -236,7 +236,7 @@ sys.late = Late()
 
 def test_drawing_at_interpreter_exit_is_refused():
     done = subprocess.run(
-        [sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", LATE], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() in ("FreedError", "")

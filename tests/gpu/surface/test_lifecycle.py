@@ -35,7 +35,7 @@ def run(code, tmp_path, *, first=""):
         [sys.executable, "-W", "error", "-X", "faulthandler", str(script)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env={**os.environ, "DALA_DEVICE": "cpu"},
     )
@@ -233,5 +233,5 @@ def test_uncaught_error_is_the_only_output(tmp_path):
     script.write_text(
         BEGIN + "s = create_surface(9, 9)\ns.clear('red')\nraise SystemExit(3)\n", encoding="utf-8"
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, timeout=60)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, timeout=300)
     assert (done.returncode, done.stderr) == (3, b"")

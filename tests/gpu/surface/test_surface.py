@@ -330,7 +330,7 @@ def test_set_pixels_copies_and_keeps_its_order(s):
     pixels = np.full((24, 32, 4), 7, np.uint8)
     flipped = np.full((24, 64, 4), 9, np.uint8)[:, ::-2]  # not contiguous
     paused, resume = s._renderer.pause()
-    assert paused.acquire(timeout=10)
+    assert paused.acquire(timeout=300)
     s.clear("red")
     s.set_pixels(pixels)
     pixels[:] = 8
@@ -361,7 +361,7 @@ def test_pixels_of_another_size_or_dtype_are_refused(s, bad):
 
 def test_set_pixels_during_a_resize(s):
     paused, resume = s._renderer.pause()
-    assert paused.acquire(timeout=10)
+    assert paused.acquire(timeout=300)
     s._renderer.put(
         command.encode_resize(2, 1)
     )  # as by another thread: the surface does not know of it
@@ -494,7 +494,7 @@ def test_size_after_a_resize_in_a_batch(s):
 
 def test_size_waits_only_for_a_queued_resize(s):
     paused, resume = s._renderer.pause()
-    assert paused.acquire(timeout=10)
+    assert paused.acquire(timeout=300)
     s.clear("red")
     assert s.size == (32, 24)  # would hang if it waited
     resume.release()
@@ -683,7 +683,7 @@ def test_memory_of_a_surface():
     def fill(s):
         for _ in range(3):
             paused, resume = s._renderer.pause()
-            assert paused.acquire(timeout=10)
+            assert paused.acquire(timeout=300)
             for n in range(MAX_QUEUED):
                 s.fill_rect(n % 1000, n % 700, 9, 9, (n % 256, 0, 0, 200))
             resume.release()

@@ -46,7 +46,7 @@ class Job(threading.Thread):
             self.error = error
 
     def end(self):
-        self.join(30)
+        self.join(300)
         assert not self.is_alive()
         if self.error is not None:
             raise self.error
@@ -91,7 +91,7 @@ def test_queued_pictures_are_limited_by_their_bytes(monkeypatch):
                 done.append(n)
 
         paused, resume = s._renderer.pause()
-        assert paused.acquire(timeout=10)
+        assert paused.acquire(timeout=300)
         job = Job(draw)
         until(lambda: s._renderer._waiting == 1)
         assert (len(done), s.stats["queue"]) == (5, 5)
@@ -115,7 +115,7 @@ def test_queued_large_commands_are_limited_by_their_bytes(monkeypatch):
                 done.append(n)
 
         paused, resume = s._renderer.pause()
-        assert paused.acquire(timeout=10)
+        assert paused.acquire(timeout=300)
         job = Job(draw)
         until(lambda: s._renderer._waiting == 1)
         assert len(done) == 3
@@ -128,7 +128,7 @@ def test_queued_large_commands_are_limited_by_their_bytes(monkeypatch):
 def test_drawing_calls_return_before_they_are_executed():
     with create_surface(4, 4) as s:
         paused, resume = s._renderer.pause()
-        assert paused.acquire(timeout=10)
+        assert paused.acquire(timeout=300)
         s.clear("red")
         s.present()
         s.batch([command.encode_clear("lime")])
@@ -166,7 +166,7 @@ def test_requests_keep_their_order_among_commands(pattern):
     with create_surface(4, 1) as s:
         renderer = s._renderer
         paused, resume = renderer.pause()
-        assert paused.acquire(timeout=30)
+        assert paused.acquire(timeout=300)
         for n, kind in enumerate(pattern, 1):
             if kind == "b":
                 s.fill_rect(0, 0, 1, 1, (n, 0, 0))
@@ -299,7 +299,7 @@ def test_waiting_callers_raise_when_the_surface_is_destroyed():
     s = create_surface(4, 4)
     renderer = s._renderer
     paused, _ = renderer.pause()
-    assert paused.acquire(timeout=10)
+    assert paused.acquire(timeout=300)
     raised = []
 
     def wait(act):
@@ -362,7 +362,7 @@ def test_ctrl_c_in_a_wait_leaves_the_surface_usable():
             lambda: s.with_pixels(lambda pixels: pixels.fill(3)),
         ):
             paused, resume = renderer.pause()
-            assert paused.acquire(timeout=10)
+            assert paused.acquire(timeout=300)
             job = interrupt_when(lambda: renderer.pending == 1)
             with pytest.raises(KeyboardInterrupt):
                 act()
@@ -378,7 +378,7 @@ def test_ctrl_c_while_the_queue_is_full():
     with create_surface(4, 4) as s:
         renderer = s._renderer
         paused, resume = renderer.pause()
-        assert paused.acquire(timeout=10)
+        assert paused.acquire(timeout=300)
         job = interrupt_when(lambda: renderer._waiting == 1)
         with pytest.raises(KeyboardInterrupt):
             while True:

@@ -1,4 +1,4 @@
-"""The pictures of docs/media/pictures.md, one an effect.
+"""The pictures of docs/media/pictures.md, one per effect.
 
 ``python -m tests.media.filters.effect_pictures`` writes docs/images/media again, on the cpu engine.
 """
@@ -37,7 +37,7 @@ def _halves(before: np.ndarray, after: np.ndarray) -> np.ndarray:
 
 
 def show(name: str) -> np.ndarray:
-    """The picture of an effect, (200, 320, 3) u8."""
+    """Return the picture of an effect, (200, 320, 3) u8."""
     image = np.ascontiguousarray(photo()[..., :3])
     if name in GRADES:
         return _halves(image, getattr(effects, name)(image, **GRADES[name]))
@@ -48,7 +48,7 @@ def show(name: str) -> np.ndarray:
         )
     if name == "background_blur":
         y, x = np.mgrid[:200, :320]
-        mask = np.hypot((x - 152) / 58, (y - 110) / 85) < 1  # whom to keep: the one in the middle
+        mask = np.hypot((x - 152) / 58, (y - 110) / 85) < 1  # the person in the middle
         return effects.virtual_background(image, mask, radius=12, feather=4)
     screen = np.ascontiguousarray(green_screen()[..., :3])
     keyed = gpu.chroma_key(screen, key=(0.16, 0.75, 0.24), threshold=0.1, softness=0.12)

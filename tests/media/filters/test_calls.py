@@ -1,4 +1,4 @@
-"""One call a filter: every kind of picture in, the same kind out, on every engine."""
+"""One call per filter: every kind of picture in, the same kind out, on every engine."""
 
 from __future__ import annotations
 

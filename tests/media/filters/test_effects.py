@@ -19,7 +19,7 @@ LUMA = np.array([0.299, 0.587, 0.114])
 
 
 def near(got, want, steps=1):
-    """Within a step of 8 bits of values of 0..1."""
+    """Assert that values of 0..1 differ by at most ``steps`` 8-bit steps."""
     want = np.clip(want, 0, 1) * 255
     assert got.shape == want.shape
     assert np.abs(got - want).max() <= steps + 0.51

@@ -612,8 +612,9 @@ def test_file_appears_only_when_complete(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_ctrl_c_leaves_no_file(tmp_path):
     program = (
-        "import sys, numpy as np\n"
+        "import signal, sys, numpy as np\n"
         "from dala.media import video\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # it may be ignored here
         "with video.write(sys.argv[1], fps=25, device='cpu') as writer:\n"
         "    for i in range(10**9):\n"
         "        writer.write(np.zeros((64, 64, 3), np.uint8))\n"
@@ -623,7 +624,10 @@ def test_ctrl_c_leaves_no_file(tmp_path):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout.readline() == b"going\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) != 0
+        try:
+            assert process.wait(300) != 0
+        finally:
+            process.kill()
     assert os.listdir(tmp_path) == []
 
 

@@ -1,7 +1,7 @@
 """Presenters: they show the frames of a surface in a window, browser, notebook or terminal.
 
-Each kind has its own module, which is imported on first use. Windows and notebook widgets come from
-rendercanvas.
+Each kind has its own module, which is imported on first use. Windows are glfw's, drawn by wgpu;
+notebook widgets come from rendercanvas.
 """
 
 from __future__ import annotations

@@ -85,18 +85,14 @@ class WidgetPresenter(_NotebookPresenter):
         from IPython.display import display
         from rendercanvas.jupyter import RenderCanvas
 
-        class TitledCanvas(RenderCanvas):  # type: ignore[misc]
-            def set_plain_title(self, title: str) -> None:
-                """Set the title as it is; set_title() would replace "$fps" and the like."""
-                self._rc_set_title(title)
-
         self._loop = loop
         self._frame = renderer.front.copy()
         height, width = self._frame.shape[:2]
-        self._canvas = TitledCanvas(
+        self._canvas = RenderCanvas(
             size=(width, height), title=None, vsync=vsync, max_fps=60 if vsync else 1000
         )
-        self._canvas.set_plain_title(title)
+        self._canvas.title = title  # set_title() would replace "$fps" and the like
+        self._canvas.has_titlebar = bool(title)
         self._canvas.resizable = False  # the widget stretches frames, so it keeps their shape
         self._canvas.add_event_handler(lambda event: self.detach(), "close")
         self._context = self._canvas.get_context("bitmap")

@@ -12,18 +12,17 @@ from dala.typing import NDArray
 
 if TYPE_CHECKING:
     import wgpu
-    from rendercanvas.base import BaseRenderCanvas
 
 
 class Quad:
     """The GPU objects of one window; used on one thread."""
 
-    def __init__(self, canvas: BaseRenderCanvas, nearest: bool) -> None:
+    def __init__(self, context: wgpu.GPUCanvasContext, nearest: bool) -> None:
         import wgpu
 
         self._usage = wgpu.TextureUsage.TEXTURE_BINDING | wgpu.TextureUsage.COPY_DST
-        self._context = canvas.get_context("wgpu")
-        adapter = _adapter(canvas)
+        self._context = context
+        adapter = _adapter(context)
         self._device = adapter.request_device_sync(label="dala window")
         self._largest = int(self._device.limits["max-texture-dimension-2d"])
         # Pixels are sRGB bytes already, so the window must not convert them.
@@ -81,12 +80,17 @@ class Quad:
                 layout=self._pipeline.get_bind_group_layout(0), entries=entries
             )
 
-    def target(self) -> wgpu.GPUTexture:
-        """Return the next texture of the window; with vsync this waits for the screen."""
+    def target(self, size: tuple[int, int]) -> wgpu.GPUTexture:
+        """Return the next texture of a window of this size; with vsync this waits for the screen.
+
+        Raises ``wgpu.DrawCancelled`` while the window accepts no frame.
+        """
+        if self._context.physical_size != size:
+            self._context.set_physical_size(*size)
         return self._context.get_current_texture()
 
     def draw(self, target: wgpu.GPUTexture) -> None:
-        """Draw the frame centered in the window, as large as fits, on black."""
+        """Draw and show the frame centered in the window, as large as fits, on black."""
         encoder = self._device.create_command_encoder()
         attachment = {
             "view": target.create_view(),
@@ -103,6 +107,7 @@ class Quad:
             render.draw(3)
         render.end()
         self._device.queue.submit([encoder.finish()])
+        self._context.present()
 
     def close(self) -> None:
         """Release all GPU objects, the device last."""
@@ -126,11 +131,11 @@ def fit_rect(frame: tuple[int, int], window: tuple[int, int]) -> tuple[int, int,
     return (ww - w) // 2, (wh - h) // 2, w, h
 
 
-def _adapter(canvas: BaseRenderCanvas) -> wgpu.GPUAdapter:
+def _adapter(context: wgpu.GPUCanvasContext) -> wgpu.GPUAdapter:
     import wgpu
 
     try:
-        adapter = wgpu.gpu.request_adapter_sync(canvas=canvas, power_preference="high-performance")
+        adapter = wgpu.gpu.request_adapter_sync(canvas=context, power_preference="high-performance")
     except Exception as error:
         adapter, why = None, f" ({error})"
     else:

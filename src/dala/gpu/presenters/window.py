@@ -1,4 +1,4 @@
-"""The window presenter, on glfw through rendercanvas."""
+"""The window presenter: a glfw window that wgpu draws into."""
 
 from __future__ import annotations
 
@@ -12,9 +12,60 @@ from dala.gpu.presenters.quad import Quad, fit_rect
 from dala.gpu.presenters.window_loop import MAIN_ONLY, RETRY, import_glfw, loop
 
 if TYPE_CHECKING:
-    from rendercanvas.glfw import GlfwRenderCanvas
+    import wgpu
 
     from dala.gpu.render.thread import Renderer
+
+
+class GlfwWindow:
+    """A glfw window without a graphics API; used on the window thread."""
+
+    def __init__(self, size: tuple[int, int], title: str) -> None:
+        self._glfw = glfw = import_glfw()
+        glfw.default_window_hints()
+        glfw.window_hint(glfw.CLIENT_API, glfw.NO_API)
+        glfw.window_hint(glfw.SCALE_TO_MONITOR, True)  # sizes are in logical pixels
+        self._handle = glfw.create_window(*size, title, None, None)
+        if not self._handle:
+            raise RuntimeError("glfw created no window")
+        #: The width and height in physical pixels; may be read on any thread.
+        self.size: tuple[int, int] = glfw.get_framebuffer_size(self._handle)
+        #: True while the window is an icon.
+        self.minimized = False
+        #: True if the window has to be drawn again.
+        self.dirty = True
+        glfw.set_framebuffer_size_callback(self._handle, self._on_size)
+        glfw.set_window_iconify_callback(self._handle, self._on_iconify)
+        glfw.set_window_refresh_callback(self._handle, self._on_change)
+        glfw.set_window_focus_callback(self._handle, self._on_change)
+        glfw.set_window_maximize_callback(self._handle, self._on_change)
+
+    def _on_size(self, handle: object, width: int, height: int) -> None:
+        self.size, self.dirty = (width, height), True
+
+    def _on_iconify(self, handle: object, minimized: int) -> None:
+        self.minimized, self.dirty = bool(minimized), True
+
+    def _on_change(self, *details: object) -> None:
+        self.dirty = True
+
+    def context(self, vsync: bool) -> wgpu.GPUCanvasContext:
+        """Return a context to draw into the window. Release it before the window is closed."""
+        import wgpu
+        from rendercanvas.glfw import get_glfw_present_info
+
+        return wgpu.gpu.get_canvas_context({**get_glfw_present_info(self._handle), "vsync": vsync})
+
+    @property
+    def asked_to_close(self) -> bool:
+        """True once the user has closed the window."""
+        return bool(self._glfw.window_should_close(self._handle))
+
+    def close(self) -> None:
+        """Destroy the window."""
+        handle, self._handle = self._handle, None
+        self._glfw.destroy_window(handle)
+        self._glfw.poll_events()  # some systems remove the window only then
 
 
 class WindowPresenter(Presenter):
@@ -24,7 +75,7 @@ class WindowPresenter(Presenter):
 
     def __init__(self, renderer: Renderer, title: str, vsync: bool) -> None:
         super().__init__(renderer)
-        self._canvas: GlfwRenderCanvas | None = None
+        self._window: GlfwWindow | None = None
         self._quad: Quad | None = None
         if MAIN_ONLY and not loop.on_owner_thread():
             raise DeviceUnavailable(
@@ -59,29 +110,25 @@ class WindowPresenter(Presenter):
     @property
     def window_size(self) -> tuple[int, int]:
         """The width and height of the window in physical pixels."""
-        canvas = self._canvas
-        return (0, 0) if canvas is None else canvas.get_physical_size()
+        window = self._window
+        return (0, 0) if window is None else window.size
 
     # on the window thread -----------------------------------------------------------------------
     def _open(self, title: str, vsync: bool) -> None:
         loop.start()
         try:
-            canvas_class = _glfw_canvas_class()
             height, width = self.renderer.front.shape[:2]
-            canvas = canvas_class(size=_window_size(width, height), title=title, vsync=vsync)
-            self._canvas = canvas
-            self._quad = Quad(canvas, self.renderer.canvas.nearest)
-            canvas.request_draw(self._draw)
+            self._window = GlfwWindow(_window_size(width, height), title)
+            context = self._window.context(vsync)
+            self._quad = Quad(context, self.renderer.canvas.nearest)
         except DalaError:
             self.destroy()
-            loop.stop_if_idle()
             raise
         except Exception as error:
             self.destroy()
-            detail = loop.last_error()
-            loop.stop_if_idle()
             raise DeviceUnavailable(
-                f"create_surface: show='window' cannot open a window: {error} ({detail}). "
+                "create_surface: show='window' cannot open a window: "
+                f"{error} ({loop.last_error()}). "
                 "Use show='browser' instead."
             ) from error
         loop.windows.append(self)
@@ -90,68 +137,64 @@ class WindowPresenter(Presenter):
         if self in loop.windows:
             loop.windows.remove(self)
         self.destroy()
-        loop.stop_if_idle()
 
     def needs_draw(self) -> bool:
         """Return True if a frame or a repaint is due and the window is visible."""
-        canvas = self._canvas
-        if self.closed or canvas is None:
+        window = self._window
+        if self.closed or window is None or window.minimized or 0 in window.size:
             return False
-        if canvas.minimized or 0 in canvas.get_physical_size():
-            return False
-        return bool(self.frame_waiting or canvas.dirty)
+        return self.frame_waiting or window.dirty
 
     def update(self) -> bool:
         """Draw if needed. Return False once the window is closed."""
-        canvas = self._canvas
-        if self.closed or canvas is None or canvas.asked_to_close:
+        window = self._window
+        if self.closed or window is None or window.asked_to_close:
             return False
         if self.needs_draw():
             try:
-                canvas.dirty = False
-                canvas.force_draw()
-            except Exception as error:  # rendercanvas handles most errors itself; see _draw
-                self.fail(_broken(error))
+                self._draw(window)
+            except Exception as error:
+                self.fail(
+                    DeviceError(
+                        f"show='window': the window was closed, since drawing failed: {error}"
+                    )
+                )
         return not self.closed
 
-    def _draw(self) -> None:
-        """Draw; rendercanvas calls this, and shows the result when it returns."""
-        renderer, canvas, quad = self.renderer, self._canvas, self._quad
-        if canvas is None or quad is None:
+    def _draw(self, window: GlfwWindow) -> None:
+        renderer, quad = self.renderer, self._quad
+        if quad is None:
             return
+        from wgpu import DrawCancelled
+
+        window.dirty = False
         try:
-            target = quad.target()
-            fresh = self.frame_waiting
-            if fresh:
-                quad.prepare(renderer.front.shape)
-                with renderer.front_lock:
-                    self.claim_frame()
-                    quad.upload(renderer.front)
-            quad.draw(target)
-            self.shown += fresh
-        except Exception as error:
-            if type(error).__name__ == "DrawCancelled":  # hidden or being resized: try again soon
-                canvas.dirty = True
-                self._ended.wait(RETRY)
-                raise
-            self.fail(_broken(error))
+            target = quad.target(window.size)
+        except DrawCancelled:  # hidden or being resized: try again soon
+            window.dirty = True
+            self._ended.wait(RETRY)
+            return
+        fresh = self.frame_waiting
+        if fresh:
+            quad.prepare(renderer.front.shape)
+            with renderer.front_lock:
+                self.claim_frame()
+                quad.upload(renderer.front)
+        quad.draw(target)
+        self.shown += fresh
 
     def destroy(self) -> None:
         """Release the GPU objects first, then the window."""
         self.detach()
         quad, self._quad = self._quad, None
-        canvas, self._canvas = self._canvas, None
+        window, self._window = self._window, None
         if quad is not None:
             with contextlib.suppress(Exception):  # the device is lost
                 quad.close()
             del quad
-        if canvas is not None:
+        if window is not None:
             with contextlib.suppress(Exception):  # the display is gone
-                canvas.close()
-
-
-def _broken(error: Exception) -> DeviceError:
-    return DeviceError(f"show='window': the window was closed, since drawing failed: {error}")
+                window.close()
 
 
 def _window_size(width: int, height: int) -> tuple[int, int]:
@@ -169,46 +212,3 @@ def _window_size(width: int, height: int) -> tuple[int, int]:
         return width, height
     decorated = room[0] * 9 // 10, room[1] * 9 // 10  # leaves room for decorations
     return fit_rect((width, height), decorated)[2:]
-
-
-_classes: list[type[GlfwRenderCanvas]] = []
-
-
-def _glfw_canvas_class() -> type[GlfwRenderCanvas]:
-    """Return rendercanvas's glfw window class, driven by the window loop instead of asyncio."""
-    if _classes:
-        return _classes[0]
-    from rendercanvas.base import BaseCanvasGroup
-    from rendercanvas.glfw import GlfwRenderCanvas
-
-    class GlfwCanvas(GlfwRenderCanvas):  # type: ignore[misc]
-        _rc_canvas_group = BaseCanvasGroup(None)
-        dirty = True
-
-        def __init__(self, title: str, **options: object) -> None:
-            super().__init__(title=None, **options)
-            if self._window is None:
-                raise RuntimeError("glfw created no window")
-            self._rc_set_title(title)  # set_title() would replace "$fps" and the like
-
-        @property
-        def minimized(self) -> bool:
-            return bool(self._is_minimized)
-
-        @property
-        def asked_to_close(self) -> bool:
-            return self._window is None or bool(import_glfw().window_should_close(self._window))
-
-        def _on_window_dirty(self, *args: object) -> None:
-            self.dirty = True
-
-        def _on_iconify(self, window: object, iconified: object) -> None:
-            super()._on_iconify(window, iconified)
-            self.dirty = True
-
-        def _on_size_change(self, *args: object) -> None:
-            super()._on_size_change(*args)
-            self.dirty = True
-
-    _classes.append(GlfwCanvas)
-    return GlfwCanvas

@@ -1,7 +1,11 @@
 """The loop that makes all glfw calls, on one thread.
 
-glfw requires one thread. It is a thread of its own that lives while there are windows. On macOS
-windows belong to the main thread: there the loop runs while the main thread is in ``wait_closed``.
+glfw requires one thread. It is a thread of its own that lives while there are windows, and on
+Windows until the interpreter exits. On macOS windows belong to the main thread: there the loop
+runs while the main thread is in ``wait_closed``.
+
+glfw is never terminated here: other packages may have windows in this process, and Mesa, which
+identifies display connections by address, would take a new connection for the old one.
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ T = TypeVar("T")
 
 #: True where windows belong to the main thread.
 MAIN_ONLY: Final = sys.platform == "darwin"
+
+#: True where glfw works only on the thread that initialized it, which therefore stays.
+KEEPS_THREAD = sys.platform == "win32"
 
 #: Seconds between attempts to draw into a window that accepts no frame.
 RETRY: Final = 0.05
@@ -56,11 +63,11 @@ class WindowLoop:
         self.windows: list[LoopWindow] = []
         self._calls: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
+        self._arrived = threading.Condition(self._lock)
+        self._ending = False
         self._thread: threading.Thread | None = None
         self._alive = False
         self._errors: list[str] = []
-        #: The error callback that was installed before.
-        self._previous_callback: Callable[..., object] | None = None
         #: True in a forked process, where glfw and its display connection belong to the parent.
         self.inherited = False
 
@@ -79,6 +86,7 @@ class WindowLoop:
 
         with self._lock:
             self._calls.append(run)
+            self._arrived.notify()
             if not MAIN_ONLY and self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="dala-window", daemon=True)
                 self._thread.start()
@@ -114,9 +122,9 @@ class WindowLoop:
         if not has_display():
             raise DeviceUnavailable(NO_DISPLAY.format(why=""))
         self._errors.clear()
-        self._previous_callback = glfw.set_error_callback(self._record_error)
+        previous = glfw.set_error_callback(self._record_error)
         if not glfw.init():
-            glfw.set_error_callback(self._previous_callback)
+            glfw.set_error_callback(previous)
             raise DeviceUnavailable(NO_DISPLAY.format(why=f" ({self.last_error()})"))
         self._alive = True
 
@@ -144,37 +152,21 @@ class WindowLoop:
             if not window.update():
                 self.windows.remove(window)
                 window.destroy()
-        self.stop_if_idle()
-
-    def stop_if_idle(self) -> None:
-        """Terminate glfw with the last window, on Windows.
-
-        Elsewhere the display connection is kept for the next window: Mesa identifies connections
-        by address, and would take a new one for the old one.
-        """
-        if self.windows or not self._alive or self._calls or sys.platform != "win32":
-            return
-        import glfw
-        from rendercanvas.glfw import GlfwRenderCanvas
-
-        with self._lock:
-            self._alive = False
-            glfw.set_error_callback(self._previous_callback)
-            # Other windows in this process would end with glfw.
-            if not GlfwRenderCanvas._rc_canvas_group.get_canvases():
-                glfw.terminate()
 
     def _work(self) -> None:
         while True:
             self.step(POLL_SECONDS)
-            self.stop_if_idle()
             with self._lock:
-                if not self.windows and not self._calls:
+                if self.windows or self._calls:
+                    continue
+                if KEEPS_THREAD:
+                    self._arrived.wait_for(lambda: self._calls or self._ending)
+                if not self._calls:
                     self._thread = None
                     return
 
     def close(self) -> None:
-        """Close all windows and wait for the thread to end."""
+        """Close all windows and wait for the thread to end; called at exit."""
         thread = self._thread
         if thread is None and not (MAIN_ONLY and self.windows):
             return
@@ -184,7 +176,7 @@ class WindowLoop:
                 with contextlib.suppress(Exception):
                     window.destroy()
             self.windows.clear()
-            self.stop_if_idle()
+            self._ending = True
 
         self.call(destroy)
         if thread is not None and thread is not threading.current_thread():

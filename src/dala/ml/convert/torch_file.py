@@ -12,15 +12,13 @@ import pickle
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dala.errors import ModelError
+from dala.ml.convert.unpickle import Pickled, Unpickler, checked_key
 from dala.typing import NDArray
-
-#: A value in a pickle: a number, text, container, array or PickledObject.
-Pickled: TypeAlias = Any
 
 _STORAGES: Final = {
     "FloatStorage": "<f4",
@@ -87,7 +85,7 @@ class _Tensor:
 
 
 class _AllowedFunction:
-    """A function that a file may call. It takes no state, so no file can change it."""
+    """A function that a file may call."""
 
     __slots__ = ("_function",)
 
@@ -96,9 +94,6 @@ class _AllowedFunction:
 
     def __call__(self, *args: Pickled) -> Pickled:
         return self._function(*args)
-
-    def __setstate__(self, state: Pickled) -> None:
-        raise pickle.UnpicklingError("a state for a function")
 
 
 def _encode(text: Pickled, *_: Pickled) -> bytes:
@@ -112,22 +107,12 @@ def _parameter(data: Pickled, *_: Pickled) -> Pickled:
     return data
 
 
-def _key(value: Pickled) -> Pickled:
-    """Return a key of a dict or member of a set.
-
-    Tuples are refused: hashing a deeply nested one overflows the stack.
-    """
-    if not isinstance(value, str | bytes | int | float | None):
-        raise pickle.UnpicklingError(f"a key of type {type(value).__name__}")
-    return value
-
-
 def _ordered(pairs: Pickled = ()) -> Pickled:
-    return OrderedDict((_key(k), v) for k, v in pairs)
+    return OrderedDict((checked_key(k), v) for k, v in pairs)
 
 
 def _set(items: Pickled = ()) -> Pickled:
-    return {_key(item) for item in items}
+    return {checked_key(item) for item in items}
 
 
 def _size(items: Pickled = ()) -> Pickled:
@@ -145,14 +130,8 @@ _FUNCTIONS: Final = {
 }
 
 
-#: The handler of each opcode.
-_HANDLERS: Final[dict[int, Callable[..., None]]] = dict(pickle._Unpickler.dispatch)
-
-
-class _Unpickler(pickle._Unpickler):
-    """Python's unpickler in Python; with the one in C, a single opcode can fill the memory."""
-
-    stack: list[Pickled]
+class _TorchUnpickler(Unpickler):
+    """Reads the pickles of torch files."""
 
     def find_class(self, module: str, name: str) -> Pickled:
         """Return the replacement of an allowed name; raise for all others."""
@@ -174,51 +153,20 @@ class _Unpickler(pickle._Unpickler):
             raise pickle.UnpicklingError("a storage of unknown kind")
         return _Storage(key, kind, count)
 
-    def _set_item(self) -> None:
-        _key(self.stack[-2])
-        _HANDLERS[pickle.SETITEM[0]](self)
+    def create(self, function: Pickled, args: tuple[Pickled, ...]) -> Pickled:
+        """Call an allowed function, or create a PickledObject."""
+        if isinstance(function, _AllowedFunction) or (
+            isinstance(function, type) and issubclass(function, PickledObject)
+        ):
+            return function(*args)
+        raise pickle.UnpicklingError(f"a call of type {type(function).__name__}")
 
-    def _set_items(self) -> None:
-        for key in self.stack[::2]:
-            _key(key)
-        _HANDLERS[pickle.SETITEMS[0]](self)
-
-    def _add_items(self) -> None:
-        for item in self.stack:
-            _key(item)
-        _HANDLERS[pickle.ADDITEMS[0]](self)
-
-    def _frozen_set(self) -> None:
-        for item in self.stack:
-            _key(item)
-        _HANDLERS[pickle.FROZENSET[0]](self)
-
-    def _dict(self) -> None:
-        for key in self.stack[::2]:
-            _key(key)
-        _HANDLERS[pickle.DICT[0]](self)
-
-    def _refused(self) -> None:
-        raise pickle.UnpicklingError("a bytearray, which torch files do not have")
-
-    def _build(self) -> None:
-        if not isinstance(self.stack[-2], PickledObject | OrderedDict):
+    def set_state(self, target: Pickled, state: Pickled) -> None:
+        """Set the attributes of a PickledObject; those of a dict are ignored."""
+        if isinstance(target, PickledObject):
+            target.__setstate__(state)
+        elif not isinstance(target, OrderedDict):
             raise pickle.UnpicklingError("a state for an object without one")
-        if isinstance(self.stack[-2], OrderedDict):  # attributes of a dict are ignored
-            self.stack.pop()
-            return
-        _HANDLERS[pickle.BUILD[0]](self)
-
-    dispatch: ClassVar[dict[int, Callable[..., None]]] = {
-        **_HANDLERS,
-        pickle.SETITEM[0]: _set_item,
-        pickle.SETITEMS[0]: _set_items,
-        pickle.ADDITEMS[0]: _add_items,
-        pickle.FROZENSET[0]: _frozen_set,
-        pickle.DICT[0]: _dict,
-        pickle.BUILD[0]: _build,
-        pickle.BYTEARRAY8[0]: _refused,  # allocates before anything is read
-    }
 
 
 def read_torch(data: bytes) -> Pickled:
@@ -263,17 +211,17 @@ def _from_zip(data: bytes) -> tuple[Pickled, Callable[[_Storage], NDArray]]:
         raw = arrays[storage.key]
         return np.frombuffer(raw, storage.dtype, len(raw) // storage.dtype.itemsize)
 
-    return _Unpickler(io.BytesIO(member(names[0]))).load(), read
+    return _TorchUnpickler(io.BytesIO(member(names[0]))).load(), read
 
 
 def _from_old(data: bytes) -> tuple[Pickled, Callable[[_Storage], NDArray]]:
     file = io.BytesIO(data)
-    if _Unpickler(file).load() != _MAGIC:
+    if _TorchUnpickler(file).load() != _MAGIC:
         raise pickle.UnpicklingError("the magic number is missing")
-    _Unpickler(file).load()  # the protocol version
-    _Unpickler(file).load()  # facts about the machine
-    found = _Unpickler(file).load()
-    keys = _Unpickler(file).load()
+    _TorchUnpickler(file).load()  # the protocol version
+    _TorchUnpickler(file).load()  # facts about the machine
+    found = _TorchUnpickler(file).load()
+    keys = _TorchUnpickler(file).load()
     sizes: dict[str, np.dtype[np.generic]] = {}
     _walk(found, lambda t: sizes.setdefault(t.storage.key, t.storage.dtype), set())
     arrays: dict[str, NDArray] = {}

@@ -35,7 +35,7 @@ class Pass:
         self.op = stage.op
         self.stages: list[Stage] = [stage]
         self.inputs = list(stage.inputs)
-        self.output = stage.output
+        self.output: Buffer | None = stage.output
         #: Additional outputs of a chain.
         self.stores: list[Buffer] = []
         self.program: Program | None = None

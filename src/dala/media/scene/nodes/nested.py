@@ -40,7 +40,7 @@ class SceneNode(Node):
     __slots__ = ("_frame", "_live", "_seen", "child", "owned")
 
     def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
-        child = given.pop("scene", None)
+        child: Scene = given.pop("scene", None)
         if not isinstance(child, type(scene)):
             raise ParameterError.invalid("add_scene", "scene", "a Scene", child)
         if child is scene or child._holds(scene):

@@ -1,6 +1,6 @@
-"""The WebGPU adapters of this machine, with ids that are the same in every process.
+"""List the WebGPU adapters of this machine, with ids that are the same in every process.
 
-wgpu is imported inside functions, so that importing this module loads no driver.
+Functions import wgpu when called, so that importing this module loads no driver.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import wgpu
 
-#: Kinds of adapter, best first, by wgpu's name for them.
+#: Kinds of adapters by wgpu's names, best first.
 _KINDS: Final = {
     "DiscreteGPU": "discrete",
     "IntegratedGPU": "integrated",
@@ -25,7 +25,7 @@ _KINDS: Final = {
     "CPU": "software",
 }
 
-#: Parts of the names of software rasterizers; some report another kind.
+#: Parts of the names of software rasterizers; some report themselves as another kind.
 _SOFTWARE: Final = ("llvmpipe", "lavapipe", "softpipe", "swiftshader", "basic render driver")
 
 _NATIVE_BACKENDS: Final = ("Vulkan", "Metal", "D3D12")
@@ -33,7 +33,7 @@ _NATIVE_BACKENDS: Final = ("Vulkan", "Metal", "D3D12")
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A graphics device through one API. One GPU may have a Vulkan and an OpenGL adapter."""
+    """A GPU accessed through one API. A GPU may have both a Vulkan and an OpenGL adapter."""
 
     #: "webgpu:0", "webgpu:1", ...: best first.
     id: str
@@ -63,9 +63,9 @@ _error = ""
 
 
 def list_adapters() -> list[Adapter]:
-    """Return every adapter, best first, or an empty list if wgpu or its drivers do not load.
+    """Return all adapters, best first; an empty list if wgpu or its drivers cannot be loaded.
 
-    Adapters are enumerated once a process.
+    Adapters are enumerated once per process.
     """
     global _found, _error
     with _lock:
@@ -78,13 +78,13 @@ def list_adapters() -> list[Adapter]:
 
 
 def enumeration_error() -> str:
-    """Return the error of :func:`list_adapters`, or an empty string."""
+    """Return why :func:`list_adapters` failed, or an empty string."""
     list_adapters()
     return _error
 
 
 def largest_buffer(limits: Mapping[str, int]) -> int:
-    """Return the largest buffer under these limits; shaders count bytes in u32."""
+    """Return the largest buffer size within the limits; shaders count bytes in u32."""
     limit = min(limits["max-buffer-size"], limits["max-storage-buffer-binding-size"], (1 << 32) - 1)
     return limit & ~15
 
@@ -140,9 +140,9 @@ def _describe(id: str, native: wgpu.GPUAdapter) -> Adapter:
 
 @contextmanager
 def _quiet_wayland() -> Iterator[None]:
-    """Keep Wayland's client library from printing errors on machines without Wayland.
+    """Suppress error messages of Wayland's client library on machines without Wayland.
 
-    Mesa's EGL asks it for a display. Without XDG_RUNTIME_DIR it prints a line for each attempt.
+    Mesa's EGL tries to open a display; without XDG_RUNTIME_DIR each attempt prints a line.
     """
     name = "XDG_RUNTIME_DIR"
     if not sys.platform.startswith("linux") or name in os.environ:

@@ -1,7 +1,7 @@
 """Bind groups, cached by the buffers they bind.
 
-A dispatch binds its inputs, its output, and a window on the uniform buffer at a dynamic offset.
-None of these depends on the shader, so kernels share bind groups.
+A dispatch binds its inputs, its output, and a window of the uniform buffer at a dynamic offset.
+None of these depend on the shader, so kernels share bind groups.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dala.gpu.compute.engines.webgpu.pool import PoolSlot
 if TYPE_CHECKING:
     import wgpu
 
-#: The number of bind groups that are kept.
+#: The maximum number of cached bind groups.
 MAX_GROUPS: Final = 512
 
 
@@ -36,7 +36,7 @@ class Bindings:
         return self._layout(inputs)[1]
 
     def group(self, slots: list[PoolSlot], window: int) -> wgpu.GPUBindGroup:
-        """Return the bind group of buffers (the output last) and a window of uniform bytes."""
+        """Return the bind group for some buffers (output last) and a window of uniform bytes."""
         key = (window, *(slot.id for slot in slots))
         group = self._groups.get(key)
         if group is not None:
@@ -56,7 +56,7 @@ class Bindings:
         return group
 
     def forget(self, slots: list[PoolSlot]) -> None:
-        """Release all bind groups that hold any of these buffers."""
+        """Release all bind groups that use any of these buffers."""
         for slot in slots:
             for key in list(self._groups_of.get(slot.id, ())):
                 self._forget(key)

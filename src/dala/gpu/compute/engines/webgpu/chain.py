@@ -1,8 +1,8 @@
 """Chains on WebGPU: a blur and the programs after it, in one dispatch.
 
-The programs run on blurred pixels in workgroup memory (``wgsl/blur.py``). The first one may read
+The programs run on blurred pixels in workgroup memory (``wgsl/blur.py``). The first may read
 neighbors at fixed offsets; all may read the pixel of another image at the same position. Pixels are
-rounded between two stages as if they were stored, so that the result is that of separate passes.
+rounded between stages as if they were stored, so that the result equals that of separate passes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dala.gpu.compute.lang.ir import LOADED, Program, values
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: The bindings a chain may read: those that every device has, without the output's.
+#: Storage buffers that a chain may read: all that every device supports, minus the output.
 MAX_INPUTS = 7
 
 #: The approximate cost of a pass through memory, in the units of ``BlurTile.work``.
@@ -40,7 +40,7 @@ PASS_COST = 25
 def make_chain(
     engine: WebGPUEngine, links: Sequence[Link], inputs: Sequence[Tensor]
 ) -> Runner | None:
-    """Return what runs the chain, or None if it is not a blur followed by programs."""
+    """Return a runner for a chain, or None if it is not a blur followed by programs."""
     task = links[0].work
     if len(links) < 2 or not isinstance(task, Task) or task.op != "blur":
         return None
@@ -81,7 +81,7 @@ def make_chain(
 
 
 def _pays(picture: ImageFormat, radius: int, reach: int) -> bool:
-    """Return True if blurring a margin around each tile costs less than another pass."""
+    """Return True if blurring the margins of the tiles is cheaper than another pass."""
     alone, wider = choose_tile(picture, radius, 0), choose_tile(picture, radius, reach)
     return alone is not None and wider is not None and wider.work - alone.work <= PASS_COST
 
@@ -91,7 +91,7 @@ def _picture(tensor: Tensor) -> ImageFormat:
 
 
 class _Writer:
-    """A writer of a chain's programs: WGSL functions, and the calls that run them on a pixel."""
+    """Writes the programs of a chain as WGSL functions, and the calls that run them on a pixel."""
 
     def __init__(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> None:
         self._links = links
@@ -102,7 +102,7 @@ class _Writer:
         self._functions: list[str] = []
         self._params: list[tuple[str, str]] = []
         self._length = 0
-        #: Inputs of the chain that programs read, other than the blurred image.
+        #: Inputs of the chain that programs read, except the blurred image.
         self.beside: list[int] = []
 
     def write(self) -> Finish | None:
@@ -171,7 +171,7 @@ class _Writer:
         return f"{name}({', '.join(given)})"
 
     def _value(self, source: int, offset: Offset) -> str | None:
-        """Return an argument: a blurred pixel, an earlier result, or a pixel of another image."""
+        """Return the WGSL of an argument: a blurred pixel, an earlier result, or another pixel."""
         if source == -1:
             self._offsets.add(offset)
             return f"{{{offset[0]},{offset[1]}}}"
@@ -181,7 +181,7 @@ class _Writer:
             return f"{{{-1 - source}}}"
         picture = _picture(self._inputs[source])
         if picture.words or (picture.dtype == "f32" and picture.channels == 3):
-            return None  # a pixel is not one element of the buffer
+            return None  # a pixel cannot be read as one buffer element
         item = f"given_{source}[{{e}}]"
         if source == self._links[0].sources[0]:
             item = "source[{e}]"

@@ -1,9 +1,9 @@
 """A native device: commands, submits and memory. For the owner's thread only.
 
 Dispatches are recorded into one command buffer while more work is enqueued, and submitted when the
-queue is empty, so that a burst costs one submit. The uniform blocks of a batch are in one uniform
-buffer, each dispatch at its own offset, and are written just before the submit. Writes to a queue
-are ordered with its submits, so the next batch can use the same offsets.
+queue is empty, so that a burst costs one submit. All uniform blocks of a batch share one buffer,
+each at its own offset, and are written just before the submit. The device's queue keeps writes and
+submits in order, so the next batch can use the same offsets.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
 #: Bytes for the uniform blocks of one batch of dispatches.
 UNIFORM_BYTES: Final = 65536
 
-#: The smallest window of them that a dispatch binds; kernels with more parameters bind more.
+#: The smallest window of uniform bytes that a dispatch binds; more parameters need a larger one.
 MIN_WINDOW: Final = 512
 
-#: Dispatches in one submit: few while the device is idle, more while it is busy.
+#: The number of dispatches in a submit while the device is idle, and while it is busy.
 FIRST_BATCH: Final = 4
 MAX_BATCH: Final = 32
 
-#: Copies from this size on are done by a shader, which is several times faster.
+#: From this size on a shader copies buffers, which is several times faster.
 LARGE_COPY: Final = 1 << 20
 
-#: Submits in flight; beyond this the owner waits for half of them.
+#: The maximum number of submits in flight; beyond it the owner waits for half of them.
 MAX_IN_FLIGHT: Final = 64
 
-#: Bytes of one write, and bytes of writes in flight before the owner waits.
+#: The largest single write in bytes, and the bytes in flight before the owner waits.
 WRITE_BYTES: Final = 64 << 20
 MAX_WRITE_BYTES: Final = 256 << 20
 
-#: How long a wait polls without sleeping.
+#: How long a wait polls before it starts to sleep.
 SPIN_SECONDS: Final = 150e-6
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ComputePipeline:
-    """The number of a compiled shader, which other threads may hold."""
+    """A handle of a compiled shader, for use on any thread."""
 
     id: int
     #: Bytes of the uniform buffer that a dispatch binds.
@@ -133,7 +133,7 @@ class NativeDevice:
             self._write(native, whole, bytes(data[whole:]).ljust(4, b"\0"))
 
     def request_upload(self, nbytes: int, future: Future[MappedWrite]) -> None:
-        """Set the future to mapped memory for a large upload, when there is some."""
+        """Set the future to mapped memory for a large upload, as soon as some is free."""
         self._start_waiting()
         self.uploads.request(nbytes, future)
 
@@ -147,7 +147,7 @@ class NativeDevice:
         self.uploads.send(mapped, native, nbytes)
 
     def write_unordered(self, buffer: DeviceBuffer, data: bytes, start: int) -> None:
-        """Write whole words that no recorded command reads, so that no submit is needed first."""
+        """Write whole words without a submit first; no recorded command may read them."""
         self._write(self.native_buffer(buffer), start, data)
 
     def copy(
@@ -158,7 +158,7 @@ class NativeDevice:
         source_start: int = 0,
         target_start: int = 0,
     ) -> None:
-        """Record a copy. Starts are multiples of 16 bytes. Large copies are dispatches."""
+        """Record a copy; starts must be multiples of 16 bytes. Large copies are dispatches."""
         size = -(-nbytes // 4) * 4
         if not size or source is target:
             return
@@ -180,7 +180,7 @@ class NativeDevice:
             self.encoder().copy_buffer_to_buffer(*natives)
 
     def read_mapped(self, buffer: DeviceBuffer, nbytes: int, future: Future[MappedRead]) -> None:
-        """Start a :meth:`read` whose bytes the waiting thread copies out of mapped memory."""
+        """Start a :meth:`read` whose bytes the waiting thread copies from mapped memory."""
         self.read(buffer, nbytes, future, read_mapped=True)
 
     def read(
@@ -264,7 +264,7 @@ class NativeDevice:
         self._held += more
 
     def start_timing(self) -> Timer | None:
-        """Time dispatches from now on; None if a timer is running or there are no timestamps."""
+        """Start timing; return None if a timer is running or the device has no timestamps."""
         if self._timer is not None or "timestamp-query" not in self._adapter.features:
             return None
         self.encoder()  # ends the current pass
@@ -306,11 +306,11 @@ class NativeDevice:
         waited = time.monotonic() - self._since
         if settled:
             self._since = time.monotonic()
-        # An eighth of the time waited so far: adds little latency without spinning for long.
+        # Sleep an eighth of the time waited so far, which adds little latency.
         return 0 if waited < SPIN_SECONDS else min(waited / 8, 0.002)
 
     def poll(self) -> None:
-        """Process finished work; raises if the device is lost."""
+        """Process finished work; raise if the device is lost."""
         poll(self.native)
         while self._writes and self._writes[0][0] <= self.done.finished:
             self._writes.popleft()
@@ -332,7 +332,7 @@ class NativeDevice:
         return settled
 
     def wait_for(self, number: int, seconds: float = 1e9) -> bool:
-        """Wait for a submit, at most ``seconds``; return True if it is done."""
+        """Wait up to ``seconds`` for a submit; return True if it is done."""
         started = time.monotonic()
         while self.done.finished < number:
             self.poll()
@@ -372,17 +372,17 @@ class NativeDevice:
         self._copying = None
         until = time.monotonic() + 5.0
         while (self.staging.busy or self.uploads.busy) and time.monotonic() < until:
-            time.sleep(0.001)  # mapped memory must not be in use when it is released
+            time.sleep(0.001)  # another thread still uses mapped memory
         self.staging.clear()
         self.uploads.clear()
         self.pool.clear()
         self._uniform = None
         if self._owner.lost is None:
             self.native.destroy()
-        self.native = None  # released on this thread, like all native objects
+        self.native = None  # native objects must be released on this thread
 
     def stats(self) -> dict[str, int]:
-        """Return counts and bytes of the device's resources."""
+        """Return the number and size of the device's resources."""
         return {
             **self.pool.stats(),
             "staging_buffers": self.staging.count,

@@ -1,8 +1,8 @@
 """The WebGPU engine: Vulkan, Metal, Direct3D 12 and OpenGL through wgpu-py.
 
-The engine may be used from any thread. It checks arguments, writes shaders and packs uniform blocks
-on the caller's thread. All native calls are made on the device's owner thread (``owner.py``,
-``device.py``).
+The engine can be used from any thread. It checks arguments, generates shaders and packs uniform
+blocks on the caller's thread, and makes all native calls on the device's owner thread
+(``owner.py``, ``device.py``).
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, MappedWrite
 from dala.gpu.compute.engines.webgpu.wgsl.shader import Shader, shader_key, write_shader
 from dala.gpu.compute.lang.ir import Program
 
-#: Allocations up to this size do not wait for the owner; a failure is raised by the next wait.
+#: Allocations up to this size do not wait for the owner; the next wait raises if one failed.
 UNCHECKED_BYTES = 1 << 24
 
-#: Uploads up to this size are copied and enqueued; larger ones wait for the owner.
+#: Uploads up to this size are copied and enqueued; larger uploads wait for the owner.
 QUEUED_BYTES = 1 << 16
 
 #: From this size on, the caller's thread copies to and from mapped memory.
@@ -60,11 +60,11 @@ class WebGPUEngine(Engine):
 
     Args:
         adapter: from :func:`~dala.gpu.compute.engines.webgpu.adapters.list_adapters`.
-        pool_bytes: released memory that is kept; by default ``DALA_POOL_BYTES``, or 512 MiB.
+        pool_bytes: limit of free memory in the pool; by default ``DALA_POOL_BYTES``, or 512 MiB.
         staging_bytes: memory for downloads in flight.
 
     Raises:
-        DeviceError: the adapter provides no device.
+        DeviceError: the adapter's device cannot be opened.
     """
 
     backend = "webgpu"
@@ -128,17 +128,17 @@ class WebGPUEngine(Engine):
 
     @property
     def device(self) -> NativeDevice:
-        """The native device; to be used on the owner's thread only."""
+        """The native device, for the owner's thread only."""
         return self._device
 
     @property
     def workgroup(self) -> int:
-        """Invocations in a workgroup: 256, or the device's limit if that is lower."""
+        """The size of a workgroup: 256 invocations, or the device's limit if that is lower."""
         return self._workgroup
 
     @property
     def lost(self) -> bool:
-        """True once the device is lost; a new engine is needed then."""
+        """True if the device is lost and a new engine is needed."""
         return self._owner.lost is not None
 
     # memory -----------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class WebGPUEngine(Engine):
                 "Split the data, or use device 'cpu'."
             )
         buffer = DeviceBuffer(nbytes, size_class(nbytes, limit))
-        zero = zero or nbytes == 0  # empty buffers read as zeros
+        zero = zero or nbytes == 0  # kernels read zeros from an empty buffer
         if nbytes <= UNCHECKED_BYTES:
             self._owner.post(self._device.allocate, buffer, zero)
         else:
@@ -177,7 +177,7 @@ class WebGPUEngine(Engine):
             self._write(buffer, view)
 
     def _write(self, buffer: DeviceBuffer, view: memoryview) -> None:
-        """Upload through mapped memory that this thread fills, while the owner goes on."""
+        """Upload through mapped memory that this thread fills while the owner continues."""
         future: Future[MappedWrite] = Future()
         self._owner.promise(future, self._device.request_upload, view.nbytes, future)
         mapped = self._owner.wait(future)
@@ -238,7 +238,7 @@ class WebGPUEngine(Engine):
         return make_chain(self, links, inputs)
 
     def shader(self, source: str, inputs: int, block: int) -> ComputePipeline:
-        """Return a pipeline for a complete shader; the same text is compiled once."""
+        """Return the pipeline of a complete shader; equal text is compiled once."""
         key = (source, inputs, block)
         found = self._shaders.get(key)
         if found is None:
@@ -265,7 +265,7 @@ class WebGPUEngine(Engine):
 
     @contextmanager
     def batched(self) -> Iterator[None]:
-        """Return a context manager that gathers dispatches in as few submits as possible."""
+        """Return a context manager that submits dispatches in as few batches as possible."""
         self._owner.post(self._device.hold, 1)
         try:
             yield
@@ -274,9 +274,9 @@ class WebGPUEngine(Engine):
 
     @contextmanager
     def profile(self) -> Iterator[DispatchTimes | None]:
-        """Return a context manager that times every dispatch in its block, of any thread.
+        """Return a context manager that times all dispatches in its block, from any thread.
 
-        The durations are available after the block, whose end waits for the device. The value is
+        The end of the block waits for the device; then the durations are available. The value is
         None if the device has no timestamps, or while another thread is profiling.
         """
         timer = self._owner.call(self._device.start_timing)
@@ -315,7 +315,7 @@ class WebGPUEngine(Engine):
     def compiled(
         self, program: Program, geometry: Geometry, aliased: tuple[int, ...]
     ) -> tuple[Shader, ComputePipeline]:
-        """Return the shader and the pipeline of a program, compiled on first use."""
+        """Return the shader and pipeline of a program; compile it on first use."""
         key = shader_key(program, geometry, aliased)
         found = self._compiled.get(key)
         if found is None:
@@ -352,7 +352,7 @@ class WebGPUEngine(Engine):
 
 
 class _Dispatcher:
-    """A program prepared for a geometry; a call enqueues one dispatch."""
+    """A program prepared for a geometry. Each call enqueues one dispatch."""
 
     __slots__ = ("_engine", "_geometry", "_program", "_variants")
 
@@ -360,7 +360,7 @@ class _Dispatcher:
         self._engine = engine
         self._program = program
         self._geometry = geometry
-        #: By the arguments that alias the output: shader, pipeline, geometry's numbers, groups.
+        #: Shader, pipeline, geometry's numbers and groups, by the arguments that alias the output.
         self._variants: dict[
             tuple[int, ...], tuple[Shader, ComputePipeline, tuple[int, ...], int]
         ] = {}

@@ -1,9 +1,9 @@
 """The only module that uses private attributes and native calls of wgpu-py.
 
-- wgpu-py polls on a thread that blocks, and on Vulkan a blocked poll delays every submit. That
-  thread is stopped here; the device's owner polls without blocking.
+- wgpu-py polls on a thread that blocks, and on Vulkan a blocked poll delays every submit. This
+  module stops that thread; the device's owner polls without blocking.
 - ``on_submitted_work_done`` has a callback with the wrong signature in wgpu 0.32.
-- An error in a submit aborts the process, so errors are found before the submit.
+- An error in a submit aborts the process, so errors must be found before the submit.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import wgpu
 
-#: Features that are requested if the adapter has them.
+#: Features to request if the adapter has them.
 FEATURES = ("shader-f64", "shader-int64", "shader-f16", "subgroup", "timestamp-query")
 
 
 class MapToken:
-    """The state of a request to map a buffer: ``done`` once it has succeeded or failed."""
+    """The state of a map request; ``done`` is True after it succeeded or failed."""
 
     __slots__ = ("done",)
 
@@ -36,7 +36,7 @@ class MapToken:
         self.done = True
 
 
-#: A value of cffi, which has no types.
+#: A cffi value; cffi is not typed.
 CData: TypeAlias = Any
 
 #: A token to watch, and the promise to resolve once it is done.
@@ -62,11 +62,11 @@ def request_device(adapter: Adapter) -> wgpu.GPUDevice:
     device = adapter.native.request_device_sync(
         label=adapter.id, required_features=[f for f in FEATURES if f in adapter.features]
     )  # without required_limits they are the adapter's own
-    take_polling_over(device)
+    take_over_polling(device)
     return device
 
 
-def take_polling_over(device: wgpu.GPUDevice) -> None:
+def take_over_polling(device: wgpu.GPUDevice) -> None:
     """Stop wgpu-py's polling thread; afterwards only :func:`poll` runs callbacks."""
     if not hasattr(device, "_poller") or not hasattr(device, "_poll"):
         import wgpu
@@ -85,14 +85,14 @@ def poll(device: wgpu.GPUDevice) -> None:
 
 
 def map_to_read(device: wgpu.GPUDevice, buffer: wgpu.GPUBuffer, size: int) -> Mapping:
-    """Start to map a staging buffer; return a token to watch and the promise to resolve."""
+    """Start mapping a staging buffer; return a token to watch and the promise to resolve."""
     # READ_NOSYNC: "READ" would submit an empty command buffer first.
     promise = buffer.map_async("READ_NOSYNC", 0, size)
     return device._poller.last, promise
 
 
 def map_to_write(device: wgpu.GPUDevice, buffer: wgpu.GPUBuffer) -> Mapping:
-    """Start to map a whole buffer for writing; return its token and promise."""
+    """Start mapping a whole buffer for writing; return its token and promise."""
     promise = buffer.map_async("WRITE", 0, buffer.size)
     return device._poller.last, promise
 
@@ -100,7 +100,7 @@ def map_to_write(device: wgpu.GPUDevice, buffer: wgpu.GPUBuffer) -> Mapping:
 def mapped_bytes(buffer: wgpu.GPUBuffer, nbytes: int) -> npt.NDArray[np.uint8]:
     """Return the memory of a mapped buffer as a writable array, valid until it is unmapped.
 
-    wgpu-py's ``write_mapped`` holds the GIL while it copies.
+    wgpu-py's own ``write_mapped`` holds the GIL while it copies.
     """
     import ctypes
 
@@ -115,14 +115,14 @@ def mapped_bytes(buffer: wgpu.GPUBuffer, nbytes: int) -> npt.NDArray[np.uint8]:
 
 
 def timestamp_period(device: wgpu.GPUDevice) -> float:
-    """Return the seconds of one tick of the device's timestamps."""
+    """Return the length of a timestamp tick in seconds."""
     from wgpu.backends.wgpu_native import lib
 
     return float(lib.wgpuQueueGetTimestampPeriod(device.queue._internal)) * 1e-9
 
 
 class WorkDone:
-    """Counters of submits and of those that the device has finished."""
+    """Counts submits, and those that the device has finished."""
 
     def __init__(self) -> None:
         from wgpu.backends.wgpu_native import ffi, lib
@@ -143,13 +143,14 @@ class WorkDone:
 
     @property
     def in_flight(self) -> int:
-        """Submits that the device has not finished, as of the last poll."""
+        """The number of unfinished submits at the last poll."""
         return self.submitted - self.finished
 
     def submit(self, device: wgpu.GPUDevice, commands: wgpu.GPUCommandBuffer) -> int:
         """Submit a finished command buffer and return the number of the submit.
 
-        A lost device raises when commands are finished, which can be caught; a submit would abort.
+        On a lost device, finishing the commands raises an error that can be caught; submitting
+        would abort the process.
         """
         device.queue.submit([commands])
         self.submitted += 1

@@ -1,10 +1,9 @@
-"""The thread that owns a device: it makes all native calls, in the order they were enqueued.
+"""The thread that owns a device and makes all native calls, in the order they were enqueued.
 
-Other threads enqueue work and go on, or wait for the result. Finalizers only enqueue, which neither
-waits nor takes a lock.
+Other threads enqueue work, and continue or wait for the result. Finalizers only enqueue, which
+neither blocks nor takes a lock.
 
-An error in work that no thread waits for is kept, and raised by the next call that waits for the
-device.
+Errors in work that no thread waits for are raised by the next call that waits for the device.
 """
 
 from __future__ import annotations
@@ -27,30 +26,30 @@ from dala.errors import DalaError, DeviceError, DeviceLostError, FreedError
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-#: The number of jobs in the queue from which on threads wait before they enqueue another.
+#: The maximum number of queued jobs; threads that enqueue more have to wait.
 MAX_QUEUED: Final = 256
 
-#: The longest time that interpreter exit waits for a device.
+#: Seconds to wait for a device at interpreter exit.
 CLOSE_SECONDS: Final = 10.0
 
 
 class _Job(NamedTuple):
     work: Callable[..., object]
     args: tuple[object, ...]
-    #: Receives the result or the error; each job has its own type of result.
+    #: Receives the result, of any type, or the error.
     future: Future[Any] | None = None
-    #: True if the work itself sets the future, later.
+    #: True if the work sets the future itself, later.
     later: bool = False
-    #: True if it counts towards MAX_QUEUED.
+    #: True if the job counts towards MAX_QUEUED.
     counted: bool = False
 
 
 class Owner:
-    """One thread, its queue of jobs, and the errors of jobs that no thread waited for.
+    """A thread, its queue of jobs, and the errors of jobs that no thread waited for.
 
-    ``name`` is the device's, for messages. The thread calls ``on_idle`` when the queue is empty; it
-    returns the seconds until the next call, or None for "when there is more work". The thread calls
-    ``on_lost`` when the device is lost, and ``on_stop`` when it ends.
+    ``name`` is the device's name for messages. The thread calls ``on_idle`` when the queue is
+    empty; it returns the seconds until the next call, or None to wait for more work. The thread
+    calls ``on_lost`` when the device is lost, and ``on_stop`` before it ends.
     """
 
     def __init__(self, name: str) -> None:
@@ -72,11 +71,11 @@ class Owner:
     # for any thread ---------------------------------------------------------------------------
 
     def post(self, work: Callable[[*Ts], object], *args: *Ts) -> None:
-        """Enqueue work; waits only while the queue is full."""
+        """Enqueue work; wait only while the queue is full."""
         self._put(work, args, None)
 
     def promise(self, future: Future[T], work: Callable[[*Ts], object], *args: *Ts) -> None:
-        """Enqueue work that sets a future later; if it raises, the error is set."""
+        """Enqueue work that sets a future later; an error in the work is set on the future."""
         future.set_running_or_notify_cancel()  # it can no longer be cancelled
         self._put(work, args, future)
 
@@ -97,8 +96,8 @@ class Owner:
     def wait(self, future: Future[T]) -> T:
         """Wait for a future that the thread sets, and return its result."""
         if threading.get_ident() == self._thread.ident:
-            while not future.done():  # on the thread itself, in a callback
-                self._turn(future)
+            while not future.done():  # called on the thread itself, from a callback
+                self._run_one(future)
         return future.result()
 
     def check(self) -> None:
@@ -109,9 +108,9 @@ class Owner:
             raise FreedError(self._ended)
 
     def close(self) -> None:
-        """Stop the thread; work that has not started is dropped."""
+        """Stop the thread and drop work that has not started."""
         self.close_soon()
-        for _ in range(MAX_QUEUED):  # wake the threads that wait to enqueue
+        for _ in range(MAX_QUEUED):  # wake threads that wait to enqueue
             self._room.release()
         if threading.get_ident() != self._thread.ident:
             self._thread.join(CLOSE_SECONDS)
@@ -137,7 +136,7 @@ class Owner:
     # for the thread itself --------------------------------------------------------------------
 
     def fail(self, error: BaseException) -> None:
-        """Keep the error of work that no thread waits for."""
+        """Keep the error of work that no thread waits for, to raise it later."""
         self._failures.append(self.translate(error))
 
     def take_failure(self) -> DeviceError | None:
@@ -153,7 +152,7 @@ class Owner:
         return first
 
     def translate(self, error: BaseException) -> DeviceError:
-        """Convert the error of a native call to a DeviceError; detects a lost device."""
+        """Convert the error of a native call to a DeviceError, and detect a lost device."""
         if isinstance(error, DeviceError):
             return error
         text = str(error) or type(error).__name__
@@ -164,7 +163,7 @@ class Owner:
         return ours
 
     def mark_lost(self, why: str) -> DeviceLostError:
-        """Mark the device as lost, and raise in all threads that wait for it."""
+        """Mark the device as lost, and raise an error in all threads that wait for it."""
         if self.lost is None:
             self.lost = DeviceLostError(
                 f"{self.name} was lost ({why.strip().splitlines()[-1].strip()}). Its buffers are "
@@ -179,7 +178,7 @@ class Owner:
         _watch_log(self)
         try:
             while not self._ended or not self._queue.empty():
-                self._turn()
+                self._run_one()
         finally:
             try:
                 self.on_stop()
@@ -191,14 +190,14 @@ class Owner:
             atexit.unregister(self.close)
 
     def _reject_queued(self) -> None:
-        """Set an error on jobs that were enqueued after the end."""
+        """Set an error on jobs that were enqueued after the thread stopped."""
         with suppress(queue.Empty):
             while True:
                 job = self._queue.get_nowait()
                 if job is not None and job.future is not None:
                     job.future.set_exception(FreedError(self._ended))
 
-    def _turn(self, awaited: Future[T] | None = None) -> None:
+    def _run_one(self, awaited: Future[T] | None = None) -> None:
         """Run one job; if there is none, call ``on_idle`` and wait."""
         try:
             job = self._queue.get_nowait()
@@ -211,7 +210,7 @@ class Owner:
             if awaited is not None and awaited.done():
                 return
             if pause is not None and sys.platform == "win32":
-                time.sleep(pause)  # lock timeouts have a resolution of 16 ms there
+                time.sleep(pause)  # lock timeouts on Windows have a resolution of 16 ms
                 pause = 0
             try:
                 job = self._queue.get(timeout=pause) if pause != 0 else None
@@ -243,7 +242,7 @@ _owner_of_thread: dict[int, Owner] = {}
 
 
 class _ErrorFilter(logging.Filter):
-    """A log filter that catches errors which wgpu-py logs instead of raising them."""
+    """A log filter that catches errors which wgpu-py logs and does not raise."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         owner = _owner_of_thread.get(record.thread or 0)
@@ -262,7 +261,7 @@ _error_filter = _ErrorFilter()
 
 def _watch_log(owner: Owner) -> None:
     _owner_of_thread[threading.get_ident()] = owner
-    import wgpu  # noqa: F401 - creates the logger, with a class of its own
+    import wgpu  # noqa: F401 - creates the logger with its own class
 
     logger = logging.getLogger("wgpu")
     if _error_filter not in logger.filters:
@@ -273,7 +272,7 @@ def _watch_log(owner: Owner) -> None:
 
 _owners: weakref.WeakSet[Owner] = weakref.WeakSet()
 
-#: Owners from before a fork, kept in the child: drivers do not survive a fork.
+#: Owners from before a fork, kept so that they are never finalized: drivers do not survive a fork.
 _inherited: list[Owner] = []
 
 
@@ -282,7 +281,7 @@ def _after_fork() -> None:
         _inherited.append(owner)
         owner._ended = (
             f"{owner.name} belongs to the parent process: GPUs cannot be used across fork(). Start "
-            " processes with multiprocessing.get_context('spawn')."
+            "processes with multiprocessing.get_context('spawn')."
         )
         atexit.unregister(owner.close)
 

@@ -1,8 +1,8 @@
-"""A pool of device memory: released buffers are reused for others of about their size.
+"""A pool of device memory: released memory is reused for buffers of about the same size.
 
-Allocating returns a :class:`DeviceBuffer` at once; the owner's thread finds memory for it later, in
-order with the other work. Released memory can be reused while the device still works on it, because
-a device does all work in order.
+Allocating returns a :class:`DeviceBuffer` at once; the owner's thread assigns memory to it later,
+in order with other work. Memory can be reused while the device still works on it, because a device
+runs all work in order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import wgpu
 
-#: Released memory that is kept by default; ``DALA_POOL_BYTES`` overrides it.
+#: The default limit of free memory in the pool; ``DALA_POOL_BYTES`` overrides it.
 POOL_BYTES: Final = 512 << 20
 
 _ids = itertools.count(1)
@@ -33,20 +33,20 @@ class PoolSlot:
 
 
 class DeviceBuffer:
-    """A buffer as other threads see it; ``slot`` is its memory, or None."""
+    """A buffer, for use on any thread; ``slot`` is its memory, or None."""
 
     __slots__ = ("nbytes", "size", "slot")
 
     def __init__(self, nbytes: int, size: int) -> None:
-        #: Requested bytes.
+        #: The requested size in bytes.
         self.nbytes = nbytes
-        #: Allocated bytes.
+        #: The allocated size in bytes.
         self.size = size
         self.slot: PoolSlot | None = None
 
 
 def size_class(nbytes: int, limit: int) -> int:
-    """Return the size to allocate: whole vec4, at most an eighth larger than requested."""
+    """Return the size to allocate: a multiple of 16, at most an eighth larger than requested."""
     padded = max(16, -(-nbytes // 16) * 16)
     step = max(16, 1 << (padded - 1).bit_length() >> 4)
     rounded = -(-padded // step) * step
@@ -54,7 +54,7 @@ def size_class(nbytes: int, limit: int) -> int:
 
 
 def pool_bytes_from_environment() -> int:
-    """Return the cap from ``DALA_POOL_BYTES``, or the default."""
+    """Return the limit of free memory: ``DALA_POOL_BYTES``, or the default."""
     text = os.environ.get("DALA_POOL_BYTES", "")
     try:
         return max(int(text), 0)
@@ -63,7 +63,7 @@ def pool_bytes_from_environment() -> int:
 
 
 class BufferPool:
-    """Free memory by size, with a cap on its total, and counts of all memory."""
+    """Free memory by size, up to a total of ``cap`` bytes, and statistics of all memory."""
 
     def __init__(self, cap: int) -> None:
         self.cap = cap
@@ -75,24 +75,24 @@ class BufferPool:
         self._live_bytes = 0
 
     def take(self, buffer: DeviceBuffer) -> bool:
-        """Assign free memory of the buffer's size to it; return False if there is none."""
+        """Assign free memory to a buffer; return False if there is none of its size."""
         free = self._free.get(buffer.size)
         if not free:
             return False
-        id, slot = free.popitem()  # the most recent one: likeliest to be in a cache
+        id, slot = free.popitem()  # the last one released is the most likely to be cached
         del self._age[id]
         self._pooled_bytes -= slot.size
         self.give(buffer, slot)
         return True
 
     def give(self, buffer: DeviceBuffer, slot: PoolSlot) -> None:
-        """Assign memory to a buffer."""
+        """Assign new memory to a buffer."""
         buffer.slot = slot
         self._used[slot.id] = slot
         self._live_bytes += buffer.nbytes
 
     def put(self, buffer: DeviceBuffer) -> list[PoolSlot]:
-        """Take a buffer's memory back; return the slots to discard to stay below the cap."""
+        """Return a buffer's memory to the pool, and the slots to discard to stay below the cap."""
         slot, buffer.slot = buffer.slot, None
         if slot is None or self._used.pop(slot.id, None) is None:
             return []
@@ -122,7 +122,7 @@ class BufferPool:
         self._pooled_bytes = self._live_bytes = 0
 
     def stats(self) -> dict[str, int]:
-        """Return counts and bytes of buffers in use and of free memory."""
+        """Return the number and size of buffers in use and of free memory."""
         return {
             "live_buffers": len(self._used),
             "live_bytes": self._live_bytes,

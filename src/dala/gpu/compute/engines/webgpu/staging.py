@@ -1,8 +1,8 @@
-"""Downloads: a ring of staging buffers, so that many reads can be in flight.
+"""Downloads through a ring of staging buffers, so that many reads can be in flight.
 
-A read records a copy into a staging buffer, in order with the other work, and requests to map it.
-Once mapped, its bytes are copied out and the buffer is free for another read. The owner's thread
-copies small reads. Large ones are copied by the thread that waits, while the owner goes on. All but
+A read records a copy to a staging buffer, in order with other work, and starts to map it. Once it
+is mapped, its bytes are copied out and the buffer is free again. The owner's thread copies small
+reads; for large ones the waiting thread does, while the owner continues. Everything except
 :class:`MappedRead` is for the owner's thread only.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from dala.gpu.compute.engines.webgpu.device import NativeDevice
 
-#: The total size of staging buffers that are kept. A larger read gets a temporary one.
+#: The total size of the staging buffers. A larger read uses a temporary buffer.
 STAGING_BYTES: Final = 256 << 20
 
 #: The smallest staging buffer in bytes.
@@ -39,14 +39,14 @@ _keys = count(1)
 
 @dataclass(eq=False, slots=True)
 class MappedRead:
-    """Mapped memory that another thread reads until it sets ``released``."""
+    """Mapped memory that another thread reads; it sets ``released`` when done."""
 
     key: int
     view: memoryview
     released: bool = False
 
 
-#: Receives a copy of the bytes as a memoryview, or a MappedRead, as the reader chose.
+#: Receives a copy of the bytes as a memoryview, or a MappedRead if requested.
 ReadFuture: TypeAlias = Future[Any]
 
 
@@ -61,7 +61,7 @@ class _Read:
 
 
 class Staging:
-    """The ring of staging buffers. Reads beyond ``cap`` bytes wait for earlier ones."""
+    """The ring of staging buffers. Reads beyond ``cap`` bytes in total wait for earlier ones."""
 
     def __init__(self, device: NativeDevice, cap: int = STAGING_BYTES) -> None:
         self.cap = cap
@@ -85,9 +85,9 @@ class Staging:
     def read(
         self, source: wgpu.GPUBuffer, nbytes: int, future: ReadFuture, *, read_mapped: bool = False
     ) -> None:
-        """Start to read the first bytes of a native buffer; :meth:`collect` sets the future.
+        """Start reading the first bytes of a native buffer; :meth:`collect` sets the future.
 
-        Its result is a copy of the bytes, or with ``read_mapped`` a :class:`MappedRead`, which the
+        The result is a copy of the bytes, or with ``read_mapped`` a :class:`MappedRead`, which the
         reader passes to :meth:`give_back`.
         """
         padded = _padded(nbytes)
@@ -97,7 +97,7 @@ class Staging:
             self._device.flush()
             token, promise = map_to_read(self._device.native, buffer, padded)
         except BaseException:
-            self._drop(buffer)  # its state is unknown, so it is not reused
+            self._drop(buffer)  # its state is unknown, so do not reuse it
             raise
         self._reads.append(_Read(future, buffer, nbytes, token, promise, read_mapped))
 
@@ -129,7 +129,7 @@ class Staging:
         self.bytes = self.count = 0
 
     def _finish(self, read: _Read) -> memoryview:
-        read.promise.sync_wait()  # it is mapped: does not wait
+        read.promise.sync_wait()  # returns at once: the buffer is mapped
         data = np.empty(read.nbytes, np.uint8)
         mapped = read.buffer.read_mapped(0, _padded(read.nbytes), copy=False)
         np.copyto(data, np.frombuffer(mapped, np.uint8)[: read.nbytes])  # releases the GIL
@@ -144,9 +144,9 @@ class Staging:
         return view
 
     def give_back(self, mapped: MappedRead) -> None:
-        """Take back mapped memory that has been read."""
+        """Unmap memory after it has been read, and reuse its buffer."""
         buffer, _ = self._mapped.pop(mapped.key)
-        with suppress(BufferError):  # a traceback on its thread may still hold a view
+        with suppress(BufferError):  # a traceback on the reader's thread may still hold a view
             mapped.view.release()
         self._put(buffer)
 
@@ -160,7 +160,7 @@ class Staging:
     def _take(self, size: int) -> wgpu.GPUBuffer:
         started = time.monotonic()
         while not self._free.get(size) and self.bytes + size > self.cap and self._reads:
-            self._device.poll()  # at the cap: the oldest read must finish first
+            self._device.poll()  # the ring is full: wait for the oldest read
             if not self._device.settle():
                 time.sleep(min((time.monotonic() - started) / 8, 0.002))
         if free := self._free.get(size):
@@ -182,5 +182,5 @@ class Staging:
 
 
 def _padded(nbytes: int) -> int:
-    """Round up to whole words, at least one: empty ranges cannot be copied or mapped."""
+    """Round up to whole words, at least one, because empty ranges cannot be copied or mapped."""
     return max(4, -(-nbytes // 4) * 4)

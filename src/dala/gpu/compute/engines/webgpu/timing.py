@@ -1,7 +1,7 @@
 """Durations of dispatches, from device timestamps.
 
-While a device is timed, every dispatch is a compute pass of its own with a timestamp at its
-beginning and one at its end. They are read when the timing ends, so timing adds no waits.
+During timing, every dispatch is a separate compute pass with a timestamp at its beginning and at
+its end. They are read when timing stops, so timing adds no waits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dala.gpu.compute.engines.webgpu.ffi import timestamp_period
 if TYPE_CHECKING:
     import wgpu
 
-#: Timestamps in a query set; devices allow 4096.
+#: The number of timestamps in a query set; devices allow 4096.
 QUERY_SET_SIZE: Final = 2048
 
 
@@ -27,7 +27,7 @@ class DispatchTimes:
     def __init__(self, mark: Callable[[], None]) -> None:
         #: The duration of each dispatch, in order.
         self.seconds: list[float] = []
-        #: The duration of each pass: of the dispatches between two marks.
+        #: The duration of each pass: the dispatches between two marks.
         self.passes: list[float] = []
         self._mark = mark
 
@@ -36,13 +36,13 @@ class DispatchTimes:
         self._mark()
 
     def fill(self, seconds: list[float], marks: Sequence[int]) -> None:
-        """Set the durations; ``marks`` are numbers of dispatches."""
+        """Set the durations; ``marks`` are the dispatch counts at the end of each pass."""
         self.seconds = seconds
         self.passes = [sum(seconds[first:last]) for first, last in pairwise([0, *marks])]
 
 
 class Timer:
-    """The timestamps of one timing. For the owner's thread only."""
+    """The timestamps of a series of dispatches. For the owner's thread only."""
 
     def __init__(self, device: wgpu.GPUDevice) -> None:
         self.dispatches = 0
@@ -88,6 +88,6 @@ class Timer:
         return buffer
 
     def seconds(self, data: memoryview) -> list[float]:
-        """Return the durations of the dispatches, not below 0 even if the clock went back."""
+        """Return the durations of the dispatches; at least 0, even if the clock went back."""
         stamps = np.frombuffer(data, np.uint64).reshape(-1, 2).astype(np.int64)
         return [max(0.0, int(ticks) * self.tick) for ticks in stamps[:, 1] - stamps[:, 0]]

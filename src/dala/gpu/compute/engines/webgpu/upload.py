@@ -1,9 +1,8 @@
-"""Large uploads: a ring of mapped buffers that the calling thread fills.
+"""Large uploads through a ring of mapped buffers that the calling thread fills.
 
-The owner provides mapped memory, the caller copies its data there while the owner goes on, and the
-owner then records a copy on the device, in order with the other work. Several threads can copy at
-once, and buffers are reused instead of created and mapped for every upload. All but
-:class:`MappedWrite` is for the owner's thread only.
+The owner provides mapped memory. The caller copies its data there while the owner continues. Then
+the owner records a copy on the device, in order with other work. Several threads can copy at once,
+and buffers are reused. Everything except :class:`MappedWrite` is for the owner's thread only.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from dala.gpu.compute.engines.webgpu.device import NativeDevice
 
-#: The total size of the ring's buffers. Requests beyond it wait; there is always one buffer.
+#: The total size of the ring's buffers. Requests beyond it wait, but one buffer is always allowed.
 UPLOAD_BYTES: Final = 256 << 20
 
 _NO_LIMIT: Final = 1 << 62
@@ -37,7 +36,7 @@ class MappedWrite:
 
     key: int
     memory: npt.NDArray[np.uint8]
-    #: True once the caller has finished writing.
+    #: True after the caller has finished writing.
     released: bool = False
 
 
@@ -73,7 +72,7 @@ class Uploads:
         return bool(self._requests)
 
     def request(self, nbytes: int, future: Future[MappedWrite]) -> None:
-        """Request mapped memory; the future is set at once, or when a buffer is free."""
+        """Request mapped memory; the future is set when a buffer is free, possibly at once."""
         self._requests.append(_Request(nbytes, future))
         if self._mapping:
             self.device.poll()
@@ -86,7 +85,7 @@ class Uploads:
             buffer.unmap()
             size = -(-nbytes // 4) * 4
             self.device.encoder().copy_buffer_to_buffer(buffer, 0, target, 0, size)
-            self.device.flush()  # a buffer of recorded commands cannot be mapped
+            self.device.flush()  # buffers in unsubmitted commands cannot be mapped
             token, promise = map_to_write(self.device.native, buffer)
         except BaseException:
             self._drop(buffer)
@@ -94,17 +93,17 @@ class Uploads:
         self._mapping.append(_Mapping(buffer, token, promise))
 
     def give_back(self, mapped: MappedWrite) -> None:
-        """Take back memory that was not filled."""
+        """Return memory to the ring that was not filled."""
         buffer, _ = self._out.pop(mapped.key)
         self._free.append(buffer)
         self.collect()
 
     def collect(self) -> bool:
-        """Set the futures of requests for which there is memory; return True if any was set."""
+        """Set the futures of requests that can be served; return True if there were any."""
         while self._mapping and self._mapping[0].token.done:
             one = self._mapping.popleft()
             try:
-                one.promise.sync_wait()  # it is mapped: does not wait
+                one.promise.sync_wait()  # returns at once: the buffer is mapped
             except Exception:
                 self._drop(one.buffer)
             else:
@@ -128,7 +127,7 @@ class Uploads:
 
     @property
     def busy(self) -> bool:
-        """True while a thread copies into memory of the ring."""
+        """True while a thread copies to memory of the ring."""
         return any(not mapped.released for _, mapped in self._out.values())
 
     def clear(self) -> None:

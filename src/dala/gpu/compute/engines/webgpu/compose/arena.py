@@ -1,23 +1,23 @@
-"""An allocator for parts of one large buffer."""
+"""An allocator for ranges of one large buffer."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from typing import Final
 
-#: Ranges start and end on whole vec4; lengths are words.
+#: Ranges start and end at multiples of this, in 32-bit words (a vec4).
 ALIGN: Final = 4
 
 
 def aligned(words: int) -> int:
-    """Return the words that a range of this length takes up."""
+    """Round a length up to a multiple of ``ALIGN``."""
     return -(-words // ALIGN) * ALIGN
 
 
 class Arena:
-    """The free and used ranges of one buffer, in units of a word.
+    """The free ranges of one buffer, in 32-bit words.
 
-    The first ``taken`` words are in use.
+    The first ``taken`` words are in use from the start.
 
     >>> arena = Arena(64)
     >>> arena.take(10), arena.take(4)
@@ -30,7 +30,7 @@ class Arena:
     def __init__(self, words: int, taken: int = 0) -> None:
         self.words = words
         self.used = taken
-        #: Starts and lengths of the free ranges in order; never empty, never adjacent.
+        #: Starts and lengths of the free ranges, in order; none is empty and none are adjacent.
         self._starts = [taken] if taken < words else []
         self._lengths = [words - taken] if taken < words else []
 

@@ -1,4 +1,4 @@
-// Convert a picture of one or three bytes a pixel to RGBA in an arena, four pixels an invocation.
+// Convert a picture of 1 or 3 bytes per pixel to RGBA in an arena, four pixels per invocation.
 
 struct Block {
     quads: u32,

@@ -1,9 +1,9 @@
 """Compositing on WebGPU: pictures in a few large buffers, one dispatch for all rectangles.
 
-Pictures are RGBA words in *arenas*, so that any number of them needs a handful of bindings. A full
-arena is packed into a larger one, on the device. The data of a frame (draws, rectangles, small
-pictures) goes through a *ring*: it is written where no unsubmitted command reads, so that it needs
-no submit of its own.
+Pictures are stored as RGBA words in *arenas*, so that any number of them needs only a few bindings.
+When an arena is full, its pictures are copied to a larger one on the device. The data of a frame
+(draws, rectangles, small pictures) goes through a *ring* buffer: it is written where no unsubmitted
+command reads, so that no extra submit is needed.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
 
-#: Arenas are bindings of the shader: with draws and target, six of eight.
+#: Each arena is a binding of the shader; with draws and target they use six of eight.
 MAX_ARENAS: Final = 4
 
-#: The smallest arena, and the size from which on they grow by a quarter instead of doubling.
+#: The smallest arena, and the size above which arenas grow by a quarter instead of doubling.
 MIN_ARENA: Final = 1 << 20
 LARGE_ARENA: Final = 64 << 20
 
-#: Arenas from this size on shrink when three quarters of them are free.
+#: Arenas of at least this size shrink when three quarters of them are free.
 SHRINK_BYTES: Final = 16 << 20
 
-#: Draws in one dispatch: a group has one flag for each.
+#: The maximum number of draws in a dispatch; each workgroup has one flag per draw.
 MAX_DRAWS: Final = 1024
 
-#: Pictures up to this size go through the ring, whose size is at least RING_BYTES.
+#: Pictures up to this size go through the ring, which has at least RING_BYTES.
 SMALL_UPLOAD: Final = 1 << 18
 RING_BYTES: Final = 1 << 20
 
 TILE: Final = 16
 RECORD: Final = DRAW.itemsize
 
-#: Words of a record, and the bits of 1.0.
+#: Word offsets of the fields in a draw record, and the bits of 1.0.
 _KIND, _BLEND, _FLAGS, _PICTURE = range(4)
 _COS, _SIN, _SX, _SY = 10, 11, 16, 17
 _CENTER: Final = slice(8, 10)
@@ -89,7 +89,7 @@ class WebGPUComposer(Composer):
 
     Args:
         engine: provides memory and shaders.
-        owner: the device's thread.
+        owner: the thread that owns the device.
         device: the native device.
         limit: the largest arena in bytes; by default the device's largest buffer.
     """
@@ -102,15 +102,15 @@ class WebGPUComposer(Composer):
         self._device = device
         most = engine.adapter.max_buffer_bytes
         self._limit = (most if limit is None else min(limit, most)) & ~15
-        #: By the picture's number: arena, first word, width, height; a width of 0 is a free entry.
+        #: Arena, first word, width and height of each picture by number; width 0 is a free entry.
         self._table = np.zeros((16, 4), np.int32)
         self._free = deque(range(16))
         self._dropped: deque[int] = deque()
         self._arenas: list[Arena] = []
-        #: The arenas' memory in order, then the ring's; a list that the finalizer shares.
+        #: Storage of the arenas in order, then of the ring; the finalizer shares this list.
         self._held: list[Storage] = []
         self._ring: _Ring | None = None
-        #: Whether draws have used these so far; shaders without them are faster.
+        #: True after a draw has used them; shaders without them are faster.
         self._shadows = self._blends = False
         self._end = weakref.finalize(self, _release, engine, self._held)
         self._end.atexit = False
@@ -124,7 +124,7 @@ class WebGPUComposer(Composer):
             size = len(self._table)
             self._table = np.concatenate([self._table, np.zeros_like(self._table)])
             self._free.extend(range(size, 2 * size))
-        number = self._free.popleft()  # the one that has been free longest
+        number = self._free.popleft()  # reuse the oldest, to detect uses of closed pictures
         self._table[number] = *place, width, height
         return number
 
@@ -202,7 +202,7 @@ class WebGPUComposer(Composer):
     # ------------------------------------------------------------------------------------------
 
     def _records(self, draws: NDArray) -> NDArray:
-        """Return the draws as rows of words, with the arena and position of their pictures."""
+        """Return the draws as rows of words, with the arenas and positions of their pictures."""
         rows = np.frombuffer(bytearray(draws.tobytes()), np.int32).reshape(-1, RECORD // 4)
         kinds, flags = rows[:, _KIND], rows[:, _FLAGS]
         self._shadows = self._shadows or bool((kinds == SHADOW).any())
@@ -213,15 +213,15 @@ class WebGPUComposer(Composer):
         missing = pictured & ((own[:, 2] == 0) | (numbers < 0) | (numbers >= len(self._table)))
         if missing.any():
             raise FreedError(
-                f"Compositor.compose: picture {int(numbers[missing][0])} is drawn, but the "
-                "compositor does not have (any more). Keep pictures open while they are drawn."
+                f"Compositor.compose: draws refer to picture {int(numbers[missing][0])}, which was "
+                "closed or never existed. Keep pictures open while they are drawn."
             )
         rows[:, _OWN] = own
         flags[_drawn_unscaled(rows, pictured)] |= NEAREST
         return rows
 
     def _check_open(self) -> None:
-        """Raise if the composer is closed or the device lost; free dropped pictures."""
+        """Raise if the composer is closed or the device is lost; free dropped pictures."""
         if not self._end.alive:
             raise FreedError("Compositor: the compositor was closed. Make a new one.")
         self._owner.check()
@@ -239,7 +239,7 @@ class WebGPUComposer(Composer):
                 self._pack(number, 0)
 
     def _find_room(self, words: int) -> tuple[int, int]:
-        """Find or make room for a picture: (arena, first word)."""
+        """Find or make room for a picture; return the arena and the first word."""
         for number, arena in enumerate(self._arenas):
             start = arena.take(words)
             if start is not None:
@@ -269,14 +269,14 @@ class WebGPUComposer(Composer):
         self._arenas.append(Arena(storage.nbytes // 4))
 
     def _allocate(self, words: int) -> Storage:
-        """Allocate an arena with room to grow."""
+        """Allocate memory for an arena, with room to grow."""
         need = max(words * 4, MIN_ARENA // 2)
         more = need * 2 if need * 2 <= LARGE_ARENA else need + need // 4
         nbytes = min(size_class(more, self._limit), self._limit)
         return self._engine.allocate(nbytes, zero=False)
 
     def _pack(self, number: int, extra: int) -> None:
-        """Move an arena's pictures into a new one without gaps and with room for more."""
+        """Move an arena's pictures to a new arena, without gaps and with room for more."""
         old, arena = self._held[number], self._arenas[number]
         storage = self._allocate(arena.used + extra)
         table = self._table
@@ -319,7 +319,7 @@ def _release(engine: WebGPUEngine, held: list[Storage]) -> None:
 
 
 def _drawn_unscaled(rows: NDArray, pictured: NDArray) -> NDArray:
-    """Return the rows of pictures drawn texel for pixel, for which nearest equals bilinear."""
+    """Return the rows of unscaled pictures, for which nearest equals bilinear sampling."""
     plain = (rows[:, _SIN] == 0) & (rows[:, _SX] == _ONE) & (rows[:, _SY] == _ONE)
     found = np.flatnonzero(pictured & plain & (rows[:, _COS] == _ONE))
     if found.size:
@@ -381,13 +381,13 @@ class _Ring:
     def __init__(self, storage: Storage) -> None:
         self.buffer: DeviceBuffer = storage.handle
         self.nbytes = storage.nbytes
-        # Full at first: recorded commands may still read this memory for its previous owner.
+        # Start as full: recorded commands may still read this memory for its previous owner.
         self._at = storage.nbytes
 
     def write(self, device: NativeDevice, data: bytes) -> int:
         """Write data at a multiple of the record size; return its offset."""
         if self._at + len(data) > self.nbytes:
-            device.flush()  # recorded commands read their data before it is overwritten
+            device.flush()  # submit the commands that read the data to overwrite
             self._at = 0
         at = self._at
         device.write_unordered(self.buffer, data, at)
@@ -396,7 +396,7 @@ class _Ring:
 
 
 class _Destination:
-    """The destination of a picture's pixels, and the conversion they need."""
+    """The destination of a picture's pixels in an arena, and their conversion."""
 
     __slots__ = ("buffer", "channels", "count", "start", "unpack")
 

@@ -1,4 +1,4 @@
-"""The index of the largest number, on WebGPU: passes that keep indexes and look up the numbers."""
+"""Argmax on WebGPU: passes that keep the indices of the largest numbers so far."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def _text(dtype: str, out: str, rows: bool, later: bool) -> str:
 
 @implements("argmax")
 def make_argmax(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return passes that end with one index for each result."""
+    """Return a runner of passes that reduce the axis to one index."""
     outer, n, inner = task["passes"][0]
     dtype, along = task.inputs[0].dtype, n
     dispatches = Dispatches(engine)
     earlier: BufferRef | None = None
     while True:
-        length, splits = split("i64", (outer, n, inner))  # one number at a time
+        length, splits = split("i64", (outer, n, inner))  # as for i64: one number at a time
         target = OUTPUT if splits == 1 else dispatches.temporary(outer * splits * inner * 4)
         out = STORED[task.output.dtype] if splits == 1 else "u32"
         lanes = lanes_of(length, inner)

@@ -1,6 +1,6 @@
-// One pass of argmax: (outer, n, inner) to (outer, splits, inner) indexes along the axis. Items and
+// One pass of argmax: (outer, n, inner) to (outer, splits, inner) indices along the axis. Items and
 // lanes are as in reduce.wgsl. A lane reads numbers in order, so that the first of equal ones is
-// kept. Later passes choose among the indexes of the previous one.
+// kept. Later passes choose among the indices of the previous one.
 
 $declarations
 @group(0) @binding($block) var<uniform> p: Block;

@@ -1,8 +1,8 @@
 """Blur on WebGPU: one dispatch for small radii, two for large ones.
 
-The two dispatches use one shader. It blurs the columns and stores the result transposed, so that
-two passes blur both axes and restore the orientation. Between them, u8 images have 16 bits a
-channel.
+The two dispatches use the same shader. It blurs the columns and stores the result transposed, so
+that two passes blur both axes and restore the orientation. The intermediate of u8 images has 16
+bits per channel.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Pixels of a column that an invocation computes.
+#: Pixels of a column that each invocation computes.
 RUN = 8
 
-#: Entries for the weights of the largest radius, zero-padded on both sides, in whole quads.
+#: Length of the weight table for the largest radius: padded with zeros, a multiple of four.
 WEIGHTS = -(-(2 * MAX_RADIUS + 2 * RUN + 5) // 4) * 4
 
 
 @implements("blur")
 def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
-    """Choose the shader by the radius."""
+    """Return a runner of one or two dispatches, depending on the radius."""
     radius = task["radius"]
     if radius == 0:
 
@@ -106,7 +106,7 @@ def _add_columns(
 
 
 def _columns_text(picture: ImageFormat, first: bool, apart: bool, group: int) -> str:
-    """Return the shader of the ``first`` pass (to the intermediate image) or of the second."""
+    """Return the shader of the first pass (to the intermediate image) or of the second."""
     alpha, parts, middle = picture.channels == 4, picture.parts, picture.middle[0]
     sums = [f"    var a{j} = {picture.color}(0.0f);" for j in range(RUN)]
     taps = []

@@ -1,4 +1,4 @@
-// Pack pixels of $channels bytes that are stored in a word each.
+// Pack pixels of $channels bytes, each stored in its own word.
 
 struct Block {
     words: u32,

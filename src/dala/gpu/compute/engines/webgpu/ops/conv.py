@@ -1,4 +1,4 @@
-"""2D convolutions, as matrix products that read the image as their right side."""
+"""2D convolutions as matrix products with the image as the right side."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from dala.gpu.compute.engines.webgpu.ops.matmul import Product, add_product, add
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Groups with fewer outputs are computed directly, one number an invocation.
-FEW: Final = 8
+#: Groups with fewer outputs are computed directly, one result per invocation.
+MIN_PRODUCT_OUTPUTS: Final = 8
 
 NUMBERS: Final = """    left_step: u32,
     parts: u32,
@@ -51,11 +51,11 @@ PREPARE: Final = "\n".join(
 
 @implements("conv2d")
 def make_conv2d(engine: WebGPUEngine, task: Task) -> Runner:
-    """Choose a matrix product, a plain product for 1x1 windows, or direct computation."""
+    """Return a runner: a matrix product over windows or 1x1 pixels, or a direct sum."""
     dispatches = Dispatches(engine)
     outputs, _, height, width = task.inputs[1].shape
     plain = height == width == 1 and task["stride"] == (1, 1) and task["padding"] == (0, 0)
-    if outputs // task["groups"] < FEW:
+    if outputs // task["groups"] < MIN_PRODUCT_OUTPUTS:
         _add_direct(dispatches, task)
     elif plain:
         _add_pointwise(dispatches, task)
@@ -122,7 +122,7 @@ def _add_windows(dispatches: Dispatches, task: Task) -> None:
 def windows_text(
     tile: gemm.GemmTile, dtype: str, window: tuple[int, int], fours: tuple[bool, bool], bias: bool
 ) -> str:
-    """Return the shader; ``fours``: lines of the weights and the output are multiples of four."""
+    """Return the shader; ``fours`` says if lines of weights and output are multiples of four."""
     left = gemm.GemmOperand("a", dtype, True, fours[0])
     reading = Template(read_text("conv.wgsl")).substitute(
         T=dtype, WINDOWu=f"{window[0] * window[1]}u", WIDTHu=f"{window[1]}u"

@@ -1,5 +1,5 @@
-// How a matrix product reads an image: row k of the right side is the channel and window position
-// of one weight, a column is an output position in one image. Outside the image are zeros.
+// Read an image as the right side of a matrix product: row k is the channel and window position of
+// one weight, a column is an output position in one image. Values outside the image are 0.
 
 // The start of a column's window, and its channels in memory; far outside if there is none.
 fn origin(column: u32, group: u32) -> vec3<i32> {

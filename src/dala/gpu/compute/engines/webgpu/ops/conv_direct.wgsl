@@ -1,4 +1,4 @@
-// One result an invocation, for groups of few channels, which would leave a matrix product idle.
+// One result per invocation, for groups with few channels, where a matrix product would be idle.
 
 struct Numbers {
     count: u32,

@@ -1,4 +1,4 @@
-// Convolution of lines: a group computes $SPAN neighboring results, $EACH an invocation. Their
+// Convolution of lines: a workgroup computes $SPAN neighboring results, $EACH per invocation. Their
 // inputs are in workgroup memory, $TAPS taps at a time; each invocation slides over them.
 
 struct Numbers {

@@ -1,9 +1,9 @@
-"""Operations as a list of dispatches, with temporary buffers between them.
+"""Build operations from several dispatches, with temporary buffers between them.
 
 Each dispatch runs a complete WGSL module. Its bindings are the buffers that it reads, in order, as
 ``var<storage, read>``, the one that it writes as ``var<storage, read_write>``, and a uniform block.
-No dispatch reads and writes the same buffer. The number of a group is ``group.y * groups.x +
-group.x``; there may be a few more groups than requested.
+No dispatch reads and writes the same buffer. Shaders compute the index of a workgroup as
+``group.y * groups.x + group.x``; a few more workgroups than requested may run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def read_text(name: str) -> str:
 
 
 def block(*numbers: int | float) -> bytes:
-    """Pack a uniform block: ints as i32 (from 2**31 on as u32), floats as f32, in order."""
+    """Pack a uniform block: ints as i32 (2**31 and above as u32), floats as f32, in order."""
     parts = []
     for n in numbers:
         if isinstance(n, float):
@@ -51,7 +51,7 @@ def block(*numbers: int | float) -> bytes:
 
 
 class Dispatches:
-    """A builder of an operation's dispatches; ``runner()`` returns what runs them."""
+    """Builds the dispatches of an operation; ``runner()`` returns a function that runs them."""
 
     def __init__(self, engine: WebGPUEngine) -> None:
         self._engine = engine
@@ -60,12 +60,12 @@ class Dispatches:
         self._constants: list[Storage] = []
 
     def temporary(self, nbytes: int) -> BufferRef:
-        """Add memory that exists during a run; its initial content is undefined."""
+        """Add memory that is allocated for each run, with undefined content."""
         self._temporaries.append(nbytes)
         return BufferRef("temporary", len(self._temporaries) - 1)
 
     def constant(self, data: Bytes | NDArray) -> BufferRef:
-        """Upload contiguous bytes that are kept as long as the runner."""
+        """Upload contiguous bytes, which live as long as the runner."""
         view = memoryview(data).cast("B")
         storage = self._engine.allocate(view.nbytes, zero=False)
         self._engine.upload(storage, view)
@@ -80,12 +80,12 @@ class Dispatches:
         numbers: bytes,
         groups: int,
     ) -> None:
-        """Add a dispatch. The shader is compiled now; the same text is compiled once."""
+        """Compile a shader and add its dispatch. Equal text is compiled once."""
         pipeline = self._engine.shader(source, len(reads), max(len(numbers), 4))
         self._dispatches.append((pipeline, (*reads, writes), numbers or bytes(4), groups))
 
     def runner(self) -> Runner:
-        """Return what runs all dispatches, in one submit unless other work interrupts them."""
+        """Return a runner of all dispatches, usually in one submit."""
         engine, dispatches, sizes = self._engine, self._dispatches, self._temporaries
         constants = self._constants
 

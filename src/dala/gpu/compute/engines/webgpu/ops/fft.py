@@ -1,4 +1,4 @@
-"""Fourier transforms: passes in workgroup memory, Bluestein's algorithm for other lengths."""
+"""Fourier transforms: passes in workgroup memory, Bluestein's algorithm for large primes."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from dala.typing import NDArray
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Complex numbers that fit in two arrays in 16 KiB of workgroup memory.
+#: The most complex numbers of a pass: two arrays of them fit in 16 KiB of workgroup memory.
 MAX_LENGTH: Final = {"f32": 1024, "f64": 512}
 
-#: Transforms side by side in a group that reads across lines, to read whole cache lines.
-SIDE_BY_SIDE: Final = 8
+#: Transforms per workgroup when reading across lines, so that whole cache lines are read.
+LINES_PER_GROUP: Final = 8
 
-#: Lengths that one invocation can transform.
+#: Transform lengths that a single invocation computes.
 RADICES: Final = (4, 2, 3, 5, 7)
 
 #: Length of the fine part of the twiddle factor table.
 FINE: Final = 1024
 
-#: Numbers as complex pairs, as pairs with real and imaginary part swapped, or as real parts only.
-#: An inverse transform is the transform of swapped pairs, swapped.
+#: Complex pairs, pairs with real and imaginary part swapped, or real parts only. An inverse
+#: transform is a forward transform with swapped input and output.
 Form = Literal["pair", "exchanged", "real"]
 
 
@@ -70,7 +70,7 @@ class Forms:
 
 @implements("fft", "ifft")
 def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
-    """Transform the last axis, and the one before it for two axes."""
+    """Return a runner that transforms the last axis, or the last two."""
     dispatches = Dispatches(engine)
     inverse = task.op == "ifft"
     shape = task.output.shape[:-1] if task["complex"] or not inverse else task.output.shape
@@ -93,7 +93,7 @@ def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
 
 
 class _Transforms:
-    """A builder of the dispatches of transforms of one dtype."""
+    """Builds the dispatches of transforms of one dtype."""
 
     def __init__(self, dispatches: Dispatches, dtype: str) -> None:
         self._dispatches = dispatches
@@ -107,9 +107,9 @@ class _Transforms:
     def transform(self, lines: Lines, source: BufferRef, target: BufferRef, forms: Forms) -> None:
         """Add all passes along one axis."""
         room = MAX_LENGTH[self._dtype]
-        lengths = split_length(lines.length, room if lines.inner == 1 else room // SIDE_BY_SIDE)
+        lengths = split_length(lines.length, room if lines.inner == 1 else room // LINES_PER_GROUP)
         if lengths and len(lengths) > 1:
-            lengths = split_length(lines.length, room // SIDE_BY_SIDE)
+            lengths = split_length(lines.length, room // LINES_PER_GROUP)
         if lengths is None:
             self._bluestein(lines, source, target, forms)
             return
@@ -206,7 +206,7 @@ class _Transforms:
 
 
 def split_length(length: int, most: int) -> list[int] | None:
-    """Return factors of a length, each at most ``most`` and about equal; None for large primes.
+    """Return factors of a length, about equal and at most ``most``; None if a prime is too large.
 
     >>> split_length(1024, 1024), split_length(4096, 128), split_length(22, 128)
     ([1024], [64, 64], None)
@@ -303,7 +303,7 @@ def _loaded(form: Form, dtype: str) -> str:
 
 
 def _storing(form: Form, dtype: str) -> str:
-    """Return the store; the real part of an inverse transform is the second of the swapped pair."""
+    """Return the expression to store; in a swapped pair the real part is second."""
     scaled = "* p.scale" if dtype == "f32" else "/ f64(p.divisor)"
     return {"pair": "v", "exchanged": f"v.yx {scaled}", "real": f"v.y {scaled}"}[form]
 
@@ -333,7 +333,7 @@ def _stages(length: int, abreast: int, threads: int, dtype: str) -> tuple[str, s
 
 
 def _butterfly(radix: int, dtype: str) -> list[str]:
-    """Return the transform of x0, x1, ... into y0, y1, ..."""
+    """Return lines that transform x0, x1, ... to y0, y1, ..."""
     pair = f"vec2<{dtype}>"
     if radix == 2:
         return ["let y0 = x0 + x1;", "let y1 = x0 - x1;"]

@@ -1,8 +1,8 @@
-// One pass of Fourier transforms of $LENGTH numbers each, $ABREAST of them in a group.
+// One pass of Fourier transforms of $LENGTH numbers each, $ABREAST of them per workgroup.
 //
-// A longer transform is several passes of fewer numbers each. A pass takes every p.count-th number
-// of a line and multiplies its results by twiddle factors for the passes after it (Stockham's
-// order: the last pass leaves everything in place). A group does the same with a few numbers an
+// A longer transform consists of several passes. A pass transforms every p.count-th number of a
+// line and multiplies the results by twiddle factors for the next passes (Stockham's algorithm: the
+// last pass leaves everything in order). A workgroup does the same with a few numbers per
 // invocation.
 
 struct Numbers {

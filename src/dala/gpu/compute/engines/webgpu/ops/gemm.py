@@ -1,4 +1,4 @@
-"""Matrix multiplication shaders: text that fills in ``gemm.wgsl``."""
+"""Generate matrix multiplication shaders from the template ``gemm.wgsl``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WGSL_TYPES: Final = {**WGSL_TYPE, "u8": "i32"}
 
 @dataclass(frozen=True)
 class GemmTile:
-    """A tile of the output: its side, and the side of the part that one invocation computes."""
+    """A square tile of the output: its side, and the side that each invocation computes."""
 
     side: int
     each: int
@@ -34,12 +34,12 @@ LARGE: Final = GemmTile(128, 8)
 MIDDLE: Final = GemmTile(64, 4)
 SMALL: Final = GemmTile(32, 4)
 
-#: Workgroups that keep a large device busy; with fewer, a smaller tile is faster.
+#: The number of workgroups that keeps a large device busy; with fewer, a smaller tile is faster.
 ENOUGH_TILES: Final = 128
 
 
 def choose_tile(rows: int, columns: int, layers: int, wide: bool) -> GemmTile:
-    """Return the largest tile of which there are enough; 64-bit numbers do not fit in LARGE."""
+    """Return the largest tile that gives enough workgroups; LARGE is too big for 64-bit numbers."""
     for tile in (MIDDLE,) if wide else (LARGE, MIDDLE):
         across, down = tile.count(rows, columns)
         if across * down * layers >= ENOUGH_TILES:
@@ -48,9 +48,9 @@ def choose_tile(rows: int, columns: int, layers: int, wide: bool) -> GemmTile:
 
 
 def choose_shares(tiles: int, inner: int) -> tuple[int, int]:
-    """Return the number of groups that share the sum over k, and the length of each share.
+    """Return the number of groups that share the sum over k, and the length of a share.
 
-    A share is a multiple of 16.
+    The length is a multiple of 16.
     """
     shares = max(1, min(ENOUGH_TILES // tiles, inner // 256, 64))
     share = -(-inner // shares // 16) * 16
@@ -59,7 +59,7 @@ def choose_shares(tiles: int, inner: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class GemmOperand:
-    """An operand in memory.
+    """The memory layout of an operand.
 
     ``lines`` is True if k is contiguous in memory, so that four values of k are read at once and
     transposed; otherwise rows (of the left side) or columns (of the right side) are contiguous.
@@ -125,7 +125,7 @@ def fetch(side: GemmOperand, extent: str, whole: bool) -> str:
 
 
 def units(lines: bool, tile: GemmTile) -> tuple[str, str]:
-    """Return the part of a slice along k, and the four rows or columns, that an invocation reads.
+    """Return the part of a slice along k and the four rows or columns that an invocation reads.
 
     Neighboring invocations read neighboring memory.
     """
@@ -204,7 +204,7 @@ def write(
     right: tuple[bool, str],
     stores: str,
 ) -> str:
-    """Return a shader. ``left`` and ``right``: whether k is contiguous, and the offset."""
+    """Return a shader. ``left`` and ``right`` are (True if k is contiguous, offset)."""
     quads = tile.side // 4
     left_part, left_quad = units(left[0], tile)
     right_part, right_quad = units(right[0], tile)

@@ -1,9 +1,9 @@
-// A matrix product by square tiles: out[row, column] = sum over k of left * right.
+// A tiled matrix product: out[row, column] = sum over k of left * right.
 //
-// A group computes one tile of the output, each invocation a square of it in registers. Slices of
-// 16 along k go through workgroup memory, stored as [k][four rows or columns] for any order in the
-// buffers. The next slice is loaded into registers while one is processed. An entry is at column ^
-// 2 * (k / 4), so that a subgroup's accesses use different banks.
+// A workgroup computes one tile of the output, each invocation a square of it in registers. Slices
+// of 16 along k go through workgroup memory, stored as [k][four rows or columns] for any order in
+// the buffers. The next slice is loaded into registers while one is processed. An entry is at
+// column ^ 2 * (k / 4), so that a subgroup's accesses use different banks.
 
 struct Numbers {
     rows: u32,

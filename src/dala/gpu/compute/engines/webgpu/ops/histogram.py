@@ -1,7 +1,7 @@
 """Histograms on WebGPU.
 
-Numbers are compared with the bins' edges, so that every number is counted in the same bin as on
-other devices; a multiplication only guesses the first bin to try. Bytes use a table.
+Numbers are compared with the edges of the bins, so that all devices count them in the same bins. A
+multiplication guesses the first bin to try. Bytes use a table.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from dala.gpu.compute.engines.webgpu.wgsl.numbers import STORED, bound, reading
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: The most counters of a group. With few bins, each has several counters for different lanes.
+#: The most counters in a workgroup. If there are few bins, each has several, for different lanes.
 MAX_COUNTERS: Final = 2048
-#: The fewest numbers that a group counts, so that adding up its counters pays off.
+#: The fewest numbers that a workgroup counts, to make up for adding its counters.
 MIN_LENGTH: Final = 8192
 
 _CLEAR: Final = """\
@@ -57,7 +57,7 @@ fn bin(x: $kind) -> u32 {
     while (g + 1u < p.used && x >= edges[g + 1u]) { g += 1u; }
     return g;
 }"""
-# The guess in f32 may be too far off for 64-bit numbers.
+# A guess in f32 may be too far off for 64-bit numbers, so these use a binary search.
 _BY_HALVES: Final = """\
 fn bin(x: $kind) -> u32 {
     if ($nan!(x >= edges[0] && x <= edges[p.used])) { return 0xffffffffu; }
@@ -112,7 +112,7 @@ def _text(dtype: str, size: int, stride: int) -> str:
 
 @implements("histogram")
 def make_histogram(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return a dispatch that clears the output and one that counts."""
+    """Return a runner of a dispatch that clears the output and one that counts."""
     dtype, bins = task.inputs[0].dtype, task["bins"]
     edges = np.frombuffer(task["edges"], NUMPY[dtype])
     count = math.prod(task.inputs[0].shape)
@@ -128,7 +128,7 @@ def make_histogram(engine: WebGPUEngine, task: Task) -> Runner:
         table = np.searchsorted(edges[:-1], values, side="right").astype(np.uint32) - np.uint32(1)
         table[values > edges[-1]] = 0xFFFFFFFF
         edges, units = table, -(-count // 4)
-    # A power of two, so that few shaders serve all sizes, with as many copies as fit.
+    # A power of two, so that all sizes share a few shaders, with as many copies as fit.
     stride = 1 << (bins - 1).bit_length()
     size = 0 if stride > MAX_COUNTERS else max(stride, min(8 * stride, MAX_COUNTERS))
     length = max(MIN_LENGTH, 8 * bins, -(-units // 4096))

@@ -1,4 +1,4 @@
-// Count numbers into bins, with counters of the group first if they fit.
+// Count numbers in bins, first in counters of the workgroup if they fit.
 
 $declarations
 @group(0) @binding(2) var<storage, read_write> output: array<atomic<u32>>;

@@ -1,7 +1,7 @@
-"""How work along the middle axis of (outer, n, inner) is divided between lanes and groups.
+"""Divide work along the middle axis of (outer, n, inner) between lanes and workgroups.
 
-A group of 256 invocations works on *items*, results or pieces of them. A number of *lanes*, a power
-of two, shares each item.
+A workgroup of 256 invocations works on several *items* (results, or pieces of one). Each item is
+shared by a number of *lanes*, a power of two.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from dala.gpu.compute.engines.webgpu.wgsl.numbers import SIZE
 
-#: Units for each lane before an axis is split, and the number of lanes that is enough.
+#: Units per lane before an axis is split, and the number of lanes that keeps a device busy.
 UNITS: Final = 16
 ENOUGH_LANES: Final = 1 << 22
 
@@ -31,15 +31,15 @@ def lane_text(rows: bool) -> str:
     return _ROWS if rows else _COLUMNS
 
 
-def power(n: int) -> int:
+def next_power_of_two(n: int) -> int:
     """Return the smallest power of two that is at least n."""
     return 1 << max(n - 1, 0).bit_length()
 
 
 def lanes_of(n: int, inner: int) -> int:
-    """Return the lanes that share a result: a whole group for long rows, one for wide columns."""
-    most = 256 if inner == 1 else max(1, power(256 // min(inner, 256) + 1) // 2)
-    return max(1, min(most, power(-(-n // 4))))
+    """Return the number of lanes per result: a whole group for long rows, one for wide columns."""
+    most = 256 if inner == 1 else max(1, next_power_of_two(256 // min(inner, 256) + 1) // 2)
+    return max(1, min(most, next_power_of_two(-(-n // 4))))
 
 
 def width_of(kind: str, layout: Layout) -> int:
@@ -50,7 +50,7 @@ def width_of(kind: str, layout: Layout) -> int:
 
 
 def split(kind: str, layout: Layout) -> tuple[int, int]:
-    """Return the length and number of the middle axis's pieces; one if enough lanes are busy."""
+    """Return the length and number of pieces of the middle axis; 1 if enough lanes are busy."""
     outer, n, inner = layout
     width = width_of(kind, layout)
     units = -(-n // width) if inner == 1 else n

@@ -1,4 +1,4 @@
-"""3D color lookup tables: one dispatch pads the entries to vec4, another looks up the pixels.
+"""3D color lookup tables: one dispatch pads the entries to vec4, another maps the pixels.
 
 1D tables are lowered to the kernel language.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _GROUP: Final = 128
 
 _METHOD: Final = {
-    # Walk from the near corner to the far one along the axes, the largest fraction first.
+    # Go from the near corner to the far one, along the axis with the largest fraction first.
     "tetrahedral": """\
     let up = select(select(1u, step.y, part.y >= part.z), select(1u, step.x, part.x >= part.z),
         part.x >= part.y);
@@ -62,7 +62,7 @@ def shader(source: ImageFormat, stored: ImageFormat, method: str) -> str:
 
 @implements("lut_apply")
 def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
-    """Return two dispatches for a 3D table; None for a 1D table."""
+    """Return a runner of two dispatches for a 3D table; None for a 1D table."""
     image, lut = task.inputs
     if len(lut.shape) != 4:
         return None

@@ -1,4 +1,4 @@
-// Pad entries of three numbers to vec4, which are read at once.
+// Pad entries of three numbers to vec4, so that each is read at once.
 
 struct Block {
     count: u32,

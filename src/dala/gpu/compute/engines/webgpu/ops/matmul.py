@@ -1,4 +1,4 @@
-"""Matrix products by tiles; several groups share the sum over k if the output is small."""
+"""Tiled matrix products; if the output is small, several groups share the sum over k."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Product:
     """A batch of matrix products.
 
     ``offsets`` are the first elements of both sides of each product. ``left_lines`` and
-    ``right_lines`` are True if k is contiguous in memory. A bias has a number for each row;
-    products use ``biases`` of them in turn, or none if it is 0.
+    ``right_lines`` are True if k is contiguous in memory. A bias has one number per row; products
+    use ``biases`` different ones in turn, or none if it is 0.
     """
 
     dtype: str
@@ -53,7 +53,7 @@ class Product:
 
 @implements("matmul")
 def make_matmul(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return the dispatch of the product, and one that adds the shares if there are several."""
+    """Return a runner of the product, and of a dispatch that adds shares if there are several."""
     dispatches = Dispatches(engine)
     add_product(dispatches, describe(task), [BufferRef("input", 0), BufferRef("input", 1)])
     return dispatches.runner()
@@ -116,7 +116,7 @@ def product_text(
     whole: bool,
     bias: bool,
 ) -> str:
-    """Return the shader; ``fours``: lines of left, right and output are multiples of four."""
+    """Return the shader; ``fours`` says if lines (left, right, output) are multiples of four."""
     can = dtype in ("f32", "s32", "u32")  # types with an aligned vec4
     left = gemm.GemmOperand("a", dtype, left_lines, can and fours[0])
     right = gemm.GemmOperand("b", dtype, right_lines, can and fours[1])
@@ -151,7 +151,7 @@ def product_text(
 
 
 def describe(task: Task) -> Product:
-    """Return the product of a task. Matrices that share the right side are rows of one matrix."""
+    """Describe a task as a product. Matrices with a common right side become rows of one matrix."""
     shape_a, shape_b = task.inputs[0].shape, task.inputs[1].shape
     if len(shape_a) == 1:
         shape_a = (1, *shape_a)

@@ -1,7 +1,7 @@
 """Softmax and layer normalization on WebGPU.
 
-Rows of up to 4096 units (vec4 where they are aligned) are read once and kept in the registers of up
-to 256 lanes; short rows share a group. Longer rows, and columns, are read again in each pass.
+Rows of up to 4096 units (vec4 if they are aligned) are read once and kept in the registers of up to
+256 lanes; short rows share a workgroup. Longer rows and columns are read again in each pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     block,
     read_text,
 )
-from dala.gpu.compute.engines.webgpu.ops.lanes import Layout, lane_text, lanes_of, power, width_of
+from dala.gpu.compute.engines.webgpu.ops.lanes import (
+    Layout,
+    lane_text,
+    lanes_of,
+    next_power_of_two,
+    width_of,
+)
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
     STORED,
@@ -42,16 +48,16 @@ if TYPE_CHECKING:
 MAX_KEPT: Final = 16
 
 
-def _kept(kept: int, text: str) -> str:
-    """Return a line for each unit that a lane keeps: ``@`` is its number."""
+def _for_each_unit(kept: int, text: str) -> str:
+    """Repeat a line for each unit that a lane keeps; ``@`` is the unit's number."""
     return "\n".join(text.replace("@", str(k)) for k in range(kept))
 
 
-def _turn(kept: int, text: str) -> str:
-    """Return a loop over a lane's units: $x is the unit, $i its index, $k its number in the row."""
+def _loop(kept: int, text: str) -> str:
+    """Return a loop over a lane's units; $x is a unit, $i its index, $k its position in the row."""
     if kept:
         body = text.replace("$x", "x@").replace("$i", "(base + k@)").replace("$k", "k@")
-        return _kept(kept, f"        if (k@ < p.n) {{ {body} }}")
+        return _for_each_unit(kept, f"        if (k@ < p.n) {{ {body} }}")
     body = text.replace("$x", "fetch_a(i)").replace("$i", "i").replace("$k", "k")
     return (
         "        for (var k = lane; k < p.n; k += p.lanes) {\n"
@@ -62,7 +68,7 @@ def _turn(kept: int, text: str) -> str:
 
 def _begin(kept: int, unit: str) -> str:
     """Return the lines that read the units to keep."""
-    return _kept(
+    return _for_each_unit(
         kept,
         f"    let k@ = lane + @u * p.lanes;\n    var x@ = {unit}(0);\n"
         "    if (inside && k@ < p.n) { x@ = fetch_a(base + k@); }",
@@ -97,9 +103,9 @@ def _softmax(dtype: str, width: int, rows: bool, kept: int) -> str:
         unit=unit,
         neutral=neutral(kind, "max"),
         begin=_begin(kept, unit),
-        first=_turn(kept, "m = larger(m, $x);"),
-        second=_turn(kept, second),
-        third=_turn(kept, third),
+        first=_loop(kept, "m = larger(m, $x);"),
+        second=_loop(kept, second),
+        third=_loop(kept, third),
         largest="largest(m0)" if folded else "m0",
         total="total(s0)" if folded else "s0",
         join="join" if folded else "larger",
@@ -107,21 +113,23 @@ def _softmax(dtype: str, width: int, rows: bool, kept: int) -> str:
 
 
 def _kept_by(units: int, lanes: int) -> int:
-    """Return the units a lane keeps, or 0 for too many.
+    """Return the number of units that a lane keeps, or 0 if they are too many.
 
-    It is a power of two, so that few shaders serve all lengths.
+    It is a power of two, so that all lengths share a few shaders.
     """
-    count = power(-(-units // lanes))
+    count = next_power_of_two(-(-units // lanes))
     return count if count <= MAX_KEPT else 0
 
 
 def _lanes(units: int, inner: int) -> int:
-    return lanes_of(units, inner) if inner > 1 else max(1, min(256, power(-(-units // 4))))
+    return (
+        lanes_of(units, inner) if inner > 1 else max(1, min(256, next_power_of_two(-(-units // 4))))
+    )
 
 
 @implements("softmax")
 def make_softmax(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return one dispatch."""
+    """Return a runner of one dispatch."""
     dtype, layout = task.inputs[0].dtype, task["layout"]
     outer, n, inner = _in_units(dtype, layout)
     width = layout[1] * layout[2] // (n * inner)
@@ -166,15 +174,15 @@ def _layer_norm(dtype: str, width: int, given: int, kept: int) -> str:
         places=lane_text(True),
         unit=unit,
         begin=_begin(kept, unit),
-        first=_turn(kept, "sum += $x;"),
-        second=_turn(kept, "let d = $x - m; more += d; squares += d * d;"),
-        third=_turn(kept, third + " output[$i] = v;"),
+        first=_loop(kept, "sum += $x;"),
+        second=_loop(kept, "let d = $x - m; more += d; squares += d * d;"),
+        third=_loop(kept, third + " output[$i] = v;"),
     )
 
 
 @implements("layer_norm")
 def make_layer_norm(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return one dispatch."""
+    """Return a runner of one dispatch."""
     a = task.inputs[0]
     count = a.shape[-1]
     outer = 1
@@ -192,6 +200,6 @@ def make_layer_norm(engine: WebGPUEngine, task: Task) -> Runner:
 
 
 def _two_parts(x: float) -> tuple[float, float]:
-    """Split a number into two f32 whose sum it is, for shaders that compute in f64."""
+    """Split a number into the sum of two f32, for shaders that compute in f64."""
     high = struct.unpack("<f", struct.pack("<f", x))[0]
     return high, x - high

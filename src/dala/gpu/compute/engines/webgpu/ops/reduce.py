@@ -1,7 +1,8 @@
-"""Reductions on WebGPU: passes of one shader, each leaving fewer numbers, until one is left.
+"""Reductions on WebGPU: a shader is dispatched repeatedly until one number is left.
 
-The text depends on the types, on whether units are single numbers or vec4, and on whether neighbors
-belong to one result ("rows") or to different ones ("columns"). Sizes are in the uniform block.
+The shader depends on the types, on whether units are single numbers or vec4, and on whether
+neighbors belong to one result ("rows") or to different ones ("columns"). Sizes are in the uniform
+block.
 """
 
 from __future__ import annotations
@@ -149,14 +150,14 @@ def add_passes(
 
 
 def add_pack(dispatches: Dispatches, source: BufferRef, count: int) -> None:
-    """Add a pass that packs 32-bit numbers to the bytes of the output."""
+    """Add a pass that packs 32-bit numbers into bytes of the output."""
     words = -(-count // 4)
     dispatches.add(read_text("pack.wgsl"), [source], OUTPUT, block(words), -(-words // 256))
 
 
 @implements("reduce_max", "reduce_min", "reduce_sum")
 def make_reduction(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return passes that reduce one axis after another."""
+    """Return a runner of passes that reduce one axis after another."""
     operation = task.op.removeprefix("reduce_")
     given, output = task.inputs[0].dtype, task.output.dtype
     kind = kind_of_sum(given, output) if operation == "sum" else STORED[output]

@@ -1,4 +1,4 @@
-"""Reshape and transpose on WebGPU, where they are a copy of the bytes."""
+"""Reshape and trivial transposes on WebGPU: copies of the bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @implements("reshape")
 def make_reshape(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return what copies the input's bytes to the output."""
+    """Return a runner that copies the input's bytes to the output."""
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         engine.copy(inputs[0], output)
@@ -24,5 +24,5 @@ def make_reshape(engine: WebGPUEngine, task: Task) -> Runner:
 
 @implements("transpose")
 def make_transpose(engine: WebGPUEngine, task: Task) -> Runner | None:
-    """Copy arrays with fewer than two axes; the others are lowered to the kernel language."""
+    """Return a copy for arrays with fewer than two axes; others are lowered to a kernel."""
     return make_reshape(engine, task) if len(task["axes"]) < 2 else None

@@ -1,4 +1,4 @@
-"""Resizing on WebGPU: one pass for few taps, else one pass for each axis."""
+"""Resizing on WebGPU: one pass if there are few taps, else one pass per axis."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_group
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Up to this number of taps, x and y are summed in one pass.
+#: Up to this number of taps, both axes are summed in one pass.
 MAX_SINGLE_PASS_TAPS: Final = 16
 
 _ALONG: Final = {
@@ -48,7 +48,7 @@ def shader(source: ImageFormat, out: ImageFormat, along: str, finish: str) -> st
 
 @implements("resize")
 def make_resize(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return the passes that resize an image."""
+    """Return a runner that resizes an image."""
     shape = task.output.shape
     out = ImageFormat(task.output.dtype, shape[2] if len(shape) == 3 else 1)
     return _make(engine, task, out, "v", _PLAIN)
@@ -56,7 +56,7 @@ def make_resize(engine: WebGPUEngine, task: Task) -> Runner:
 
 @implements("preprocess")
 def make_preprocess(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return the passes that resize an image, normalize it and store it as a tensor."""
+    """Return a runner that resizes an image, normalizes it and stores it as a tensor."""
     swizzle = "".join("xyz"[c] for c in task["channels"])
     finish = f"vec4<f32>(v.{swizzle}, 0.0f) * p.gain + p.bias"
     numbers = tuple((*map(float, task[n]), 0.0) for n in ("gain", "bias", "pad"))
@@ -84,9 +84,9 @@ def _make(
     wide, high = window[2] - window[0], window[3] - window[1]
     (first_x, end_x), (first_y, end_y) = x.span, y.span
     rows, columns = end_y - first_y, end_x - first_x
-    # Between the passes a pixel is a vec4, or an f32 if there is one channel.
+    # A pixel of the intermediate is a vec4, or an f32 if there is one channel.
     between = ImageFormat("f32", 4 if source.channels > 1 else 1)
-    # The cost of each order of the passes, and the pixels between them.
+    # For each order of the passes, its cost and the size of the intermediate.
     across = rows * wide * x.count + high * wide * y.count, rows * wide
     down = high * columns * y.count + high * wide * x.count, high * columns
     room = (engine.max_buffer_bytes or 1 << 62) // (4 * between.channels)
@@ -117,7 +117,7 @@ def _window(x: Axis, y: Axis) -> tuple[int, int, int, int]:
 
 
 class _Pass:
-    """A builder of passes that share their tables."""
+    """Adds passes that share their tables."""
 
     def __init__(
         self, dispatches: Dispatches, tables: BufferRef, table_y: int, taps_x: int, taps_y: int

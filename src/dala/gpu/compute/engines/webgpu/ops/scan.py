@@ -1,7 +1,7 @@
 """Cumulative sums on WebGPU.
 
-Three dispatches: sums of pieces, their cumulative sums, then each piece starting with the sum of
-those before it. Reading the input twice costs less than adding to the output afterwards.
+Three dispatches compute the sums of pieces, the cumulative sums of those, and then each piece
+starting from the sum before it. Reading the input twice is faster than updating the output.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Rows up to this length take a lane each; longer ones are cut into chunks, a group each.
+#: Rows up to this length use one lane each; longer rows are cut into chunks of a workgroup each.
 SHORT_ROW: Final = 32
 CHUNK: Final = 8192
-#: Columns are cut into pieces of at least this number of rows, while fewer lanes are busy.
+#: If fewer lanes are busy, columns are cut into pieces of at least this many rows.
 MIN_ROWS: Final = 32
 ENOUGH_LANES: Final = 1 << 16
 
@@ -151,7 +151,7 @@ def add_scan(
 
 @implements("cumsum")
 def make_cumsum(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return cumulative sums in the output's type; a further dispatch packs bytes."""
+    """Return a runner of cumulative sums; for u8 a further dispatch packs bytes."""
     given, output = task.inputs[0].dtype, task.output.dtype
     kind = kind_of_sum(given, output)
     outer, n, inner = task["layout"]

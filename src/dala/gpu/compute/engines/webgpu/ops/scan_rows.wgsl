@@ -1,4 +1,5 @@
-// Cumulative sums of rows: a group processes a piece of a row, 1024 numbers at a time, four a lane.
+// Cumulative sums of rows: a workgroup processes a piece of a row, 1024 numbers at a time, four per
+// lane.
 
 $declarations
 @group(0) @binding($block) var<uniform> p: Block;

@@ -1,4 +1,4 @@
-"""1D convolution."""
+"""1D convolution on WebGPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Results of an invocation, invocations of a group, and taps in workgroup memory at a time.
+#: Results per invocation, invocations per workgroup, and taps in workgroup memory at a time.
 EACH: Final = 4
 THREADS: Final = 128
 TAPS: Final = 256
@@ -29,7 +29,7 @@ SPAN: Final = EACH * THREADS
 
 @implements("convolve1d")
 def make_convolve1d(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return one dispatch for all lines."""
+    """Return a runner of one dispatch for all lines."""
     dispatches = Dispatches(engine)
     a, kernel = task.inputs
     size = task.output.shape[-1]

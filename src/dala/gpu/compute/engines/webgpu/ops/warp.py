@@ -119,7 +119,7 @@ def shader(op: str, dtype: str, channels: int, method: str, border: str) -> str:
 
 @implements("remap", "warp_affine", "warp_perspective")
 def make_warp(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return one dispatch."""
+    """Return a runner of one dispatch."""
     image, out = task.inputs[0].shape, task.output.shape
     channels = out[2] if len(out) == 3 else 1
     dispatches = Dispatches(engine)

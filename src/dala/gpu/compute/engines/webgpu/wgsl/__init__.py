@@ -1,1 +1,1 @@
-"""Emitters: from the typed IR to WGSL."""
+"""Generate WGSL from the typed IR."""

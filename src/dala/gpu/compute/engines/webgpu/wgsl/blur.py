@@ -1,12 +1,12 @@
-"""A blur and the programs after it, as one shader over tiles in workgroup memory.
+"""A shader for a blur and the programs after it, over tiles in workgroup memory.
 
 A workgroup computes one tile of the output. It blurs the columns of the tile and a margin from
-memory into ``middle``, then the rows of ``middle`` into ``held``. Each invocation then takes a few
-held pixels, runs the programs that follow (``Finish``) and stores the results. A program that reads
-neighbors finds them in ``held``.
+memory into ``middle``, then the rows of ``middle`` into ``held``. Then each invocation runs the
+programs that follow (``Finish``) on a few pixels of ``held`` and stores the results. Programs read
+neighbors from ``held``.
 
-Both passes compute several neighboring pixels at once, so that each pixel is read once for all of
-them. The weights are members of the uniform block: another sigma needs no other shader.
+Both passes compute several neighboring pixels at once and read each pixel once for all of them. The
+weights are members of the uniform block, so that every sigma can use the same shader.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from dala.gpu.compute.engines.webgpu.wgsl.shader import MAX_STATEMENTS, PACK, Bl
 #: The largest radius of a blur in one dispatch.
 TILE_RADIUS: Final = 16
 
-#: Workgroup memory of a tile: the size that WebGPU guarantees.
+#: Workgroup memory of a tile: the size that every WebGPU device has.
 WORKGROUP_BYTES: Final = 16384
 
-#: Pixels that an invocation stores, if the programs on them are short.
+#: Pixels that an invocation stores if the programs are short.
 STRIP: Final = 4
 
 _SIZES: Final = [
@@ -41,30 +41,30 @@ _SIZES: Final = [
 
 
 def has_room(limits: Mapping[str, int]) -> bool:
-    """Return True if a device has the workgroup memory that tiles need, as most do."""
+    """Return True if a device has enough workgroup memory for tiles."""
     return limits["max-compute-workgroup-storage-size"] >= WORKGROUP_BYTES
 
 
 @dataclass(frozen=True)
 class BlurTile:
-    """The sizes of a tile: its output, the pixels that are blurred and those that are read."""
+    """The sizes of a tile: output pixels, blurred pixels and pixels that are read."""
 
     width: int
     height: int
     radius: int
-    #: The largest offset that the program after the blur reads.
+    #: The largest offset at which the program after the blur reads neighbors.
     reach: int
-    #: Rows that an invocation blurs at once.
+    #: The number of rows that an invocation blurs at once.
     run: int
 
     @property
     def rows(self) -> int:
-        """Rows that are blurred."""
+        """The number of rows to blur."""
         return self.height + 2 * self.reach
 
     @property
     def columns(self) -> int:
-        """Columns that are read."""
+        """The number of columns to read."""
         return self.width + 2 * self.reach + 2 * self.radius
 
     @property
@@ -93,7 +93,7 @@ class BlurTile:
 
 @cache
 def choose_tile(picture: ImageFormat, radius: int, reach: int) -> BlurTile | None:
-    """Return the best tile that fits; with a reach of 0 there always is one."""
+    """Return the best tile that fits, or None; there is always one for a reach of 0."""
     fitting = [
         tile
         for width, height in _SIZES
@@ -112,9 +112,9 @@ class Finish:
     #: WGSL functions, and the helpers that they call.
     functions: str = ""
     helpers: frozenset[str] = frozenset()
-    #: Calls of the stages, the last one's result being stored; if empty, the blurred pixels are
-    #: stored. Arguments are written ``{x}``, ``{y}``, ``{e}`` (the pixel's index), ``{-1,0}`` (the
-    #: blurred pixel at dx, dy) or ``{1}`` (the result of stage 1); pixels are stored numbers.
+    #: Calls of the stages; the last result is stored, or the blurred pixel if there are none.
+    #: Arguments are written ``{x}``, ``{y}``, ``{e}`` (the pixel's index), ``{-1,0}`` (the blurred
+    #: pixel at dx, dy) or ``{1}`` (the result of stage 1). Pixels are in their stored numbers.
     calls: tuple[str, ...] = ()
     #: Names and WGSL types of the parameters, and of further images to read.
     params: tuple[tuple[str, str], ...] = ()
@@ -141,7 +141,7 @@ class BlurShader:
         return -(-width // self.tile.width) * -(-height // self.tile.height)
 
     def numbers(self, weights: Sequence[float], height: int, width: int) -> tuple[int | float, ...]:
-        """Return the block's members except parameters; ``weights`` start with the center."""
+        """Return the members of the block except parameters; ``weights`` start at the center."""
         return (*weights, width, height, -(-width // self.tile.width), 0)
 
 
@@ -157,8 +157,8 @@ def write_blur(
 ) -> BlurShader:
     """Return the shader for images of one format; ``out`` is the format of the output.
 
-    Pixels that share words are stored four at a time if the width is a multiple of four, or else
-    ``apart``, each in a word of its own.
+    Pixels that share words are stored four at a time if the width is a multiple of four. Otherwise
+    (``apart``) each is stored in its own word.
     """
     tile = choose_tile(picture, radius, finish.reach)
     assert tile is not None
@@ -302,7 +302,7 @@ def _finish(
     helpers: set[str],
     workgroup: int,
 ) -> list[str]:
-    """Return lines that run the programs over the held pixels of a tile and store the results."""
+    """Return lines that run the programs on the held pixels of a tile and store the results."""
     strip = STRIP if quads or finish.length <= MAX_STATEMENTS else 1
     across = tile.width // (strip if quads else 1)
     spots = [(k, 0) if quads else (0, k) for k in range(strip)]
@@ -331,7 +331,7 @@ def _finish(
     for k, (kx, ky) in enumerate(spots):
         row = f"min(y + {ky}i, p.height - 1i)" if ky else "y"
         lines.append(f"let e_{k} = u32({row} * p.width + x + {kx}i);")
-    # Compute all results before storing any, so that the compiler shares common work.
+    # Compute all results before storing any, so that the compiler can share common work.
     results = []
     for k, (kx, ky) in enumerate(spots):
         given = {f"{{{dx},{dy}}}": names[kx + dx, ky + dy] for dx, dy in finish.offsets}

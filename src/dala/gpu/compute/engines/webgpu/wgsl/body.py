@@ -1,4 +1,4 @@
-"""The body of a kernel as WGSL: one function that computes the result at one position.
+"""Write the body of a kernel as a WGSL function that computes the result at one position.
 
 All values are scalars. ``loads.py`` reads the arguments and ``writer.py`` stores the result.
 """
@@ -27,7 +27,7 @@ from dala.gpu.compute.lang.ir import (
 
 
 class WgslBody(WgslExpressions):
-    """A writer of a program's statements."""
+    """Writes the statements of a program."""
 
     def lines(self) -> list[str]:
         """Return the statements, indented by one level, ending with the return."""
@@ -66,7 +66,7 @@ class WgslBody(WgslExpressions):
                     self._for(statement)
                 case Break():
                     self._line("break;")
-                    return  # no statement may follow
+                    return  # WGSL allows no statement after it
                 case Continue():
                     self._line("continue;")
                     return
@@ -134,7 +134,7 @@ class WgslBody(WgslExpressions):
         once = uses == 1 and local_uses == 1 and len(text) < 60
         steady = value.op == "get" and value.attr in self._own
         name = re.fullmatch(r"[A-Za-z_][\w.]*", text) is not None and value.op != "get"
-        if once or steady or name:  # written where it is used
+        if once or steady or name:  # written inline where it is used
             self._text[value] = text
             if waiting or (value.op == "get" and not steady):
                 self._pending[value] = None
@@ -177,7 +177,7 @@ def _count_uses(program: Program) -> Counter[Value]:
 
 
 def _local_uses(block: Block) -> Counter[Value]:
-    """Count the uses of each value by plain statements of this block."""
+    """Count the uses of each value in this block, not in nested ones."""
     uses: Counter[Value] = Counter()
     for statement in block.body:
         if not isinstance(statement, For):
@@ -199,7 +199,7 @@ def _slots(program: Program) -> list[Slot]:
 
 
 def _loop_variables(program: Program) -> set[Slot]:
-    """Return the loop indexes that are never set and never read outside their loop."""
+    """Return the loop indices that are never set and never read outside their loop."""
     loops = [s for s in statements(program.body) if isinstance(s, For)]
     indexes = Counter(loop.index for loop in loops)
     everywhere = list(statements(program.body))

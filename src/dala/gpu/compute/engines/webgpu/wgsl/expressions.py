@@ -1,4 +1,4 @@
-"""Operations as WGSL expressions with the results that ``lang/ir.py`` defines, on any driver."""
+"""Write operations as WGSL expressions that give the results defined in ``lang/ir.py``."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _INFIX: Final = {
 
 _SUMS: Final = ("add", "sub")
 
-#: Operations for which WGSL has an exact builtin.
+#: Operations with an exact WGSL builtin.
 _BUILTIN: Final = frozenset({"abs", "floor", "ceil", "round", "sqrt"})
 
-#: Operations with a helper for each type.
-_HELPED: Final = frozenset(
+#: Operations with a helper function for each type.
+_WITH_HELPER: Final = frozenset(
     {"idiv", "mod", "exp", "log", "sin", "cos", "tan", "atan", "atan2", "pow", "isnan"}
 )
 
 
 class WgslExpressions:
-    """A writer of values; ``helpers`` collects the helper functions they call.
+    """Writes values; ``helpers`` collects the helper functions that they call.
 
-    The arguments name what surrounds the kernel: ``loaded`` elements and pixels, ``positions``
-    along the axes, the functions (``readers``) of images and arrays, ``params`` and ``dims``.
-    ``near`` names pixels of an image that are loaded already, by argument, dx and dy.
+    The arguments are WGSL names: of ``loaded`` elements and pixels, ``positions`` along the axes,
+    functions that read images and arrays (``readers``), ``params`` and ``dims``. ``near`` are
+    neighbors that are already loaded, by argument, dx and dy.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class WgslExpressions:
         return self._text[value]
 
     def _opaque(self, value: Value) -> str:
-        """Return a constant in a variable, which the compiler does not fold.
+        """Put a constant into a variable, so that the compiler does not fold it.
 
-        It rejects constant expressions that overflow or give NaN.
+        Compilers reject constant expressions that overflow or give NaN.
         """
         name = self._names.number()
         self._line(f"var {name} = {self._use(value)};")
@@ -94,12 +94,12 @@ class WgslExpressions:
             return f"({args[0]} {_INFIX[op]} {args[1]})"
         if op in _BUILTIN:
             return f"{op}({bare(args[0])})"
-        if op in _HELPED:
+        if op in _WITH_HELPER:
             return self._call(f"{op}_{value.args[0].type}", args)
         return str(getattr(self, f"_{op}")(value, args))
 
     def _guarded(self, value: Value, args: list[str]) -> list[str]:
-        """Return the arguments of a float operation, hidden where a driver would change the result.
+        """Return the arguments of a float operation, hidden if a driver would change the result.
 
         Mesa folds constants (``x + 1e8 - 1e8`` becomes ``x``, and ``x * 1e38 * 1e38`` becomes ``x *
         inf``) and assumes that ``x * 0``, ``x - x``, ``x / 0`` and ``x / x`` are finite.
@@ -123,7 +123,7 @@ class WgslExpressions:
         return f"{helper}({', '.join(map(passed, args))})"
 
     def _reading(self, value: Value) -> str:
-        """Return a read at computed indexes; the channels of a pixel are read once in a block."""
+        """Return a read at computed indices; all channels of a pixel are read once per block."""
         if value.op == "array":
             indexes = ", ".join(passed(self._use(a)) for a in value.args)
             return f"{self._readers[value.attr]}({indexes})"
@@ -247,7 +247,7 @@ def _is_changed(op: str, constant: Value, other: Value) -> bool:
 
 
 def _constants(value: Value, family: tuple[str, ...], depth: int = 8) -> list[float]:
-    """Return the constants in a chain of such operations that ends in this value."""
+    """Return the constants in a chain of operations of a family that ends in this value."""
     if value.op not in family or not depth:
         return []
     return [

@@ -1,6 +1,6 @@
 """The WGSL functions that shaders may call, from ``helpers.wgsl`` and ``pixels.wgsl``.
 
-A shader gets the functions it uses, and those that they use in turn.
+A shader contains the functions that it uses, directly and indirectly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def read_wgsl(name: str, package: str | None = __package__) -> str:
 
 @cache
 def _functions() -> dict[str, str]:
-    """Return each function's text by name, with the comment above it, in the files' order."""
+    """Return the source of each function by name, with the comment above it, in file order."""
     text = "\n\n".join(read_wgsl(name) for name in ("helpers.wgsl", "pixels.wgsl"))
     found: dict[str, str] = {}
     for part in re.split(r"\n\s*\n", text):
@@ -38,11 +38,11 @@ def _uses(name: str) -> frozenset[str]:
 
 
 def helper_names() -> frozenset[str]:
-    """Return every helper's name; kernels must not use these names."""
+    """Return the names of all helpers, which kernels must not use."""
     return frozenset(_functions())
 
 
 def helper_source(names: Iterable[str]) -> str:
-    """Return the text of the named helpers and of all they use, in the files' order."""
+    """Return the source of the named helpers and of those they use, in file order."""
     needed = frozenset().union(*(_uses(name) for name in names))
     return "\n".join(text for name, text in _functions().items() if name in needed)

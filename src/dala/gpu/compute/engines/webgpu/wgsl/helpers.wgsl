@@ -171,7 +171,7 @@ fn div_f32(a: f32, b: f32) -> f32 {
     return (a / (b * k)) * k;
 }
 
-// x * 2^n, in two steps to reach the ends of the range.
+// x * 2^n, in two steps to cover the whole range.
 fn scale_f32(x: f32, n: i32) -> f32 {
     let half = n >> 1u;
     let low = bitcast<f32>(u32(half + 127i) << 23u);

@@ -1,4 +1,4 @@
-"""Bindings, the uniform block, and reads: how a shader gets the numbers a kernel works on."""
+"""Write a shader's bindings, uniform block and reads of its arguments."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dala.gpu.compute.engines.webgpu.wgsl.shader import Pattern
 from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
 
 #: Kinds of argument that are read by a function instead of passed to ``kernel``.
-FREE: Final = frozenset({"image", "array"})
+READ_BY_FUNCTION: Final = frozenset({"image", "array"})
 
 
 class Reading:
-    """The reads of a shader. Methods return expressions, or lines that assign them."""
+    """Writes the reads of a shader. Methods return expressions, or lines that assign them."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Reading:
         self.workgroup = workgroup
         self.aliased = aliased
         self.axes = len(geometry.dims)
-        # The output has stride 1; a single number may have stride 0 and be the output too.
+        # The output has stride 1; an argument with a single number may alias it with stride 0.
         self.inner = [1 if i in aliased else step for i, step in enumerate(geometry.layout[1])]
         self.channels = program.out.channels
         self.pixelwise = program.out.pixels or any(
@@ -59,8 +59,8 @@ class Reading:
         self.near = offset_names(self.names, self.values, self.offsets)
         self.helpers: set[str] = set()
         self.functions: list[str] = []
-        #: Members of the uniform block: WGSL type, and the function of the geometry that computes
-        #: it.
+        #: Members of the uniform block by name: the WGSL type, and the function that computes the
+        #: value from the geometry.
         self.members: dict[str, tuple[str, Callable[[Geometry], int]]] = {}
         self._bytes: dict[int, str] = {}
 
@@ -82,7 +82,7 @@ class Reading:
         return f"vec4<{scalar}>" if quads or channels == 4 else scalar
 
     def in_quads(self, i: int) -> bool:
-        """Return True if four neighbors of this argument are loaded at once."""
+        """Return True if four neighboring elements of this argument are loaded at once."""
         arg = self.program.args[i]
         if self.pattern != "quads" or ITEMSIZE[arg.dtype] == 8:
             return False
@@ -93,7 +93,7 @@ class Reading:
     # the uniform block
 
     def member(self, name: str, value: Callable[[Geometry], int], type_: str = "u32") -> str:
-        """Return a number of the geometry."""
+        """Add a number of the geometry to the uniform block, and return its expression."""
         self.members.setdefault(name, (type_, value))
         return f"p.{name}"
 
@@ -156,12 +156,12 @@ class Reading:
         return f"{vector(LOADED[arg.dtype], n)}({', '.join(parts)})"
 
     def reader(self, i: int) -> str:
-        """Return a function that reads an image at an offset, or an array at indexes, clamped."""
+        """Return a function that reads an image at an offset or an array at indices, clamped."""
         arg = self.program.args[i]
         name = self.names.new(f"read_{arg.name}")
 
         if arg.kind == "image":
-            # Clamped before it is added, so that the sum does not overflow.
+            # Clamp the offset before adding it, so that the sum does not overflow.
             lines = [
                 f"fn {name}(x: i32, y: i32, dx: i32, dy: i32) -> "
                 f"{vector(LOADED[arg.dtype], arg.channels)} {{",
@@ -187,7 +187,7 @@ class Reading:
     # everything at one position
 
     def where(self, linear: str) -> list[str]:
-        """Return lines that compute the position's indexes (i32) from its number, if used."""
+        """Return lines that compute the indices (i32) of a position from its number, if used."""
         if not self.positions:
             return []
 
@@ -202,7 +202,7 @@ class Reading:
         lines: list[str] = []
         walked: list[str] = []
         for i, arg in enumerate(self.program.args):
-            if i not in self.looked or i in skip or arg.kind in FREE:
+            if i not in self.looked or i in skip or arg.kind in READ_BY_FUNCTION:
                 continue
             if arg.kind == "pixel":
                 lines.append(f"let {self.values[i]} = {self.pixel(i, linear)};")
@@ -221,7 +221,7 @@ class Reading:
         return lines
 
     def index(self, i: int, walked: list[str], unit: int = 1) -> str:
-        """Return the index of an element, from the indexes along the axes."""
+        """Return the index of an element from the indices along the axes."""
         terms = [f"{at} * {self.step(i, k, unit)}" for k, at in enumerate(walked[:-1])]
         if self.inner[i] == 1:
             terms.append(walked[-1])

@@ -1,4 +1,4 @@
-"""Identifiers and numbers as WGSL text."""
+"""WGSL identifiers and literals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WGSL_TYPE: Final = {
     "bool": "bool", "s32": "i32", "u32": "u32", "s64": "i64", "f32": "f32", "f64": "f64",
 }  # fmt: skip
 
-#: Reserved words of WGSL, and words that the generated text uses.
+#: Reserved words of WGSL, and words that the generated code uses.
 _WORDS: Final = """
     alias array atomic bitcast bool break case const const_assert continue continuing default
     diagnostic discard else enable f16 f32 f64 false fn for i32 i64 if let loop mat2x2 mat3x3
@@ -40,18 +40,18 @@ _WORDS: Final = """
     p output kernel main Block
 """
 
-#: Words that the lines around the kernel use.
-_AROUND: Final = "group groups lane at e i q r row column tile strip result"
+#: Words used outside the kernel's function.
+_MAIN_WORDS: Final = "group groups lane at e i q r row column tile strip result"
 
 _NUMBERED: Final = ("d", "e", "r", "up", "rest")
 
 
 class Names:
-    """A source of unique WGSL identifiers."""
+    """Generates unique WGSL identifiers."""
 
     def __init__(self) -> None:
         self._taken = set(_WORDS.split()) | helper_names()
-        self._around = set(_AROUND.split())
+        self._around = set(_MAIN_WORDS.split())
         self._around |= {f"{word}{n}" for word in _NUMBERED for n in range(16)}
         self._count = 0
 
@@ -68,7 +68,7 @@ class Names:
         return name
 
     def inner(self) -> Names:
-        """Return names for the kernel's function, where words of the surrounding lines are free."""
+        """Return names for the kernel's function, where the words used outside it are free."""
         names = Names()
         names._taken, names._around = set(self._taken), set()
         return names

@@ -1,4 +1,4 @@
-"""WGSL that reads buffers of any dtype as numbers to compute with, one or four at a time.
+"""Write WGSL that reads buffers of any dtype as numbers to compute with, one or four at a time.
 
 A *unit* is one number, or four neighbors as a vec4. The types to compute with are f32, f64, i32,
 u32 and i64; bytes are u32. The shaders have a uniform block ``p`` with a member ``zero``, which is
@@ -58,7 +58,7 @@ def reading(number: int, name: str, dtype: str, kind: str, width: int) -> str:
 
 
 def each(function: str, unit: str, width: int, *names: str) -> str:
-    """Return a call of a function for each number of a unit."""
+    """Return an expression that applies a function to each number of a unit."""
     if width == 1:
         return f"{function}({', '.join(names)})"
     parts = (f"{function}({', '.join(f'{n}.{lane}' for n in names)})" for lane in "xyzw")
@@ -87,7 +87,7 @@ def folding(name: str, combine: str, kind: str, width: int) -> str:
 
 
 def neutral(kind: str, operation: str) -> str:
-    """Return the neutral element; infinities are computed so that no compiler folds them."""
+    """Return the neutral element; infinities are computed at run time, to avoid folding."""
     if operation == "sum":
         return f"{kind}(0)"
     if kind in ("f32", "f64"):

@@ -1,4 +1,4 @@
-"""Programs that read neighbors at fixed offsets, and the names of the loaded pixels.
+"""Find the fixed offsets at which programs read neighbors, and name the loaded pixels.
 
 The caller of such a program loads the pixels around, so that several positions can share them, or
 take them from workgroup memory.
@@ -24,7 +24,7 @@ Offset = tuple[int, int]
 def fixed_offsets(program: Program) -> dict[int, tuple[Offset, ...]] | None:
     """Return the offsets at which each image argument is read.
 
-    Returns None if some are computed at run time, or if they are too many or too large.
+    Returns None if offsets are computed at run time, or are too many or too large.
     """
     found: dict[int, set[Offset]] = {}
     for value in values(program.body):
@@ -41,7 +41,7 @@ def fixed_offsets(program: Program) -> dict[int, tuple[Offset, ...]] | None:
 def offset_names(
     names: Names, called: list[str], offsets: dict[int, tuple[Offset, ...]]
 ) -> dict[tuple[int, int, int], str]:
-    """Return a name for each neighbor by argument, dx and dy; ``called`` names the arguments."""
+    """Return a name for each neighbor by argument, dx and dy; ``called`` are argument names."""
     return {
         (i, dx, dy): names.new(f"{called[i]}_{_side(dx)}_{_side(dy)}")
         for i, pairs in offsets.items()

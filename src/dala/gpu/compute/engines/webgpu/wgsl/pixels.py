@@ -1,4 +1,4 @@
-"""Images in WGSL: how pixels are read, blurred, kept in workgroup memory and written.
+"""Write WGSL that reads, blurs, holds in workgroup memory, and writes pixels.
 
 A u8 image is an array of 32-bit words: one pixel a word with four channels, else packed bytes. An
 invocation writes whole words, so it writes four pixels of one or three channels, or one of four.
@@ -12,10 +12,10 @@ from typing import Final
 
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source, read_wgsl
 
-#: Invocations of a workgroup in ``image_pass.wgsl``.
+#: The workgroup size in ``image_pass.wgsl``.
 GROUP: Final = 128
 
-#: The body of ``read_pixel(i: u32) -> vec4<f32>``: pixel ``i`` of ``source``, absent channels 0.
+#: The body of ``read_pixel(i: u32) -> vec4<f32>``: pixel ``i`` of ``source``, missing channels 0.
 _READ: Final = {
     ("f32", 1): "    return vec4<f32>(source[i], 0.0f, 0.0f, 0.0f);",
     ("f32", 3): (
@@ -27,7 +27,7 @@ _READ: Final = {
         "    let byte = (source[i >> 2u] >> ((i & 3u) << 3u)) & 255u;\n"
         "    return vec4<f32>(f32(byte), 0.0f, 0.0f, 0.0f);"
     ),
-    # Three bytes that may start anywhere in a word. The last one may be in the next word.
+    # Three bytes may start anywhere in a word and continue in the next.
     ("u8", 3): (
         "    let at = i * 3u;\n"
         "    let shift = (at & 3u) * 8u;\n"
@@ -81,13 +81,13 @@ _WRITE_PLANES: Final = _WRITE_ONE.format(
     store="    result[n] = v.x;\n    result[n + count] = v.y;\n    result[n + 2u * count] = v.z;"
 )
 
-# A blur carries alpha unchanged: the byte is kept in the low bits of a float, 2**23 + alpha.
+# A blur does not change alpha: its byte is kept in the low bits of a float, 2**23 + alpha.
 _FETCH_RGBA8: Final = """
     let w = source[i];
     let c = vec3<f32>(vec3<u32>(w & 255u, (w >> 8u) & 255u, (w >> 16u) & 255u));
     return vec4<f32>(c, bitcast<f32>((w >> 24u) | 0x4b000000u));"""
 
-# Sixteen bits for each number: 2**23 + n has the integer n in its low bits.
+# 16 bits per number: 2**23 + n has the integer n in its low bits.
 _SIXTEEN: Final = """fn to_sixteen(v: f32) -> u32 {
     return bitcast<u32>(v * 257.0f + 8388608.0f) & 65535u;
 }
@@ -148,7 +148,7 @@ fn from_middle(m: f32) -> f32 {
 
 @dataclass(frozen=True)
 class ImageFormat:
-    """The dtype and channels of an image; ``planes`` if the channels are stored one by one."""
+    """The dtype and channels of an image; ``planes`` is True if channels are separate planes."""
 
     dtype: str
     channels: int
@@ -156,7 +156,7 @@ class ImageFormat:
 
     @property
     def words(self) -> bool:
-        """True if pixels share words of memory, so that a single pixel cannot be stored."""
+        """True if pixels share 32-bit words, so that they cannot be stored one by one."""
         return self.dtype == "u8" and self.channels != 4
 
     @property
@@ -190,7 +190,7 @@ class ImageFormat:
 
     @property
     def middle_scale(self) -> float:
-        """The factor to multiply numbers of the intermediate image with."""
+        """The factor for numbers of the intermediate image."""
         return 1 / 257 if self.dtype == "u8" and self.channels > 1 else 1.0
 
     @property
@@ -238,7 +238,7 @@ class ImageFormat:
         )
 
     def stored(self, held: str) -> str:
-        """Return the stored numbers of a held pixel, as programs take them."""
+        """Return a held pixel in its stored numbers, as programs expect it."""
         if self.dtype == "f32":
             return f"{held}.xyz" if self.channels == 3 else held
         if self.channels == 1:
@@ -252,7 +252,7 @@ def image_pass(source: ImageFormat, out: ImageFormat, *functions: str) -> str:
     Args:
         source: the format of the binding ``source``.
         out: the format of the binding ``result``.
-        functions: further functions of ``pixels.wgsl`` that the shader calls.
+        functions: other functions of ``pixels.wgsl`` that the shader calls.
     """
     used = {*functions, *(("unpack_rgba",) if (source.dtype, source.channels) == ("u8", 4) else ())}
     used |= {"round_bytes"} if out.dtype == "u8" else set()
@@ -264,5 +264,5 @@ def image_pass(source: ImageFormat, out: ImageFormat, *functions: str) -> str:
 
 
 def image_groups(out: ImageFormat, pixels: int) -> int:
-    """Return the number of workgroups that an :func:`image_pass` over so many pixels needs."""
+    """Return the number of workgroups of an :func:`image_pass` for this many pixels."""
     return -(-pixels // (GROUP * (4 if out.words else 1)))

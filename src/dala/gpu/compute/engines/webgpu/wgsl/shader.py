@@ -1,8 +1,8 @@
-"""Programs as WGSL compute shaders.
+"""Generate WGSL compute shaders for programs.
 
-A shader has three parts: ``kernel``, the program at one position (``body.py``); the reads of its
+A shader has three parts: ``kernel``, the program for one position (``body.py``); the reads of its
 arguments (``loads.py``); and ``main``, which computes the position, calls ``kernel`` and stores the
-result (``writer.py``). An invocation of ``main`` computes:
+result (``writer.py``). Depending on the pattern, an invocation of ``main`` computes:
 
 - ``quads``: four neighboring positions, loaded and stored as ``vec4`` (or one word of four bytes),
   which is the fastest;
@@ -34,10 +34,10 @@ Pattern: TypeAlias = Literal["quads", "single", "bytes", "tiles", "strips"]
 #: The width of a tile in pixels; its height follows from the size of a workgroup.
 TILE: Final = 32
 
-#: Pixels of a strip.
+#: The number of pixels in a strip.
 STRIP: Final = 4
 
-#: The most statements of a program in strips: longer ones take long to compile.
+#: The most statements of a program in strips, because longer ones compile slowly.
 MAX_STATEMENTS: Final = 200
 
 #: The ``struct`` format of each WGSL type in the uniform block.
@@ -46,11 +46,11 @@ PACK: Final = {"u32": "I", "i32": "i", "f32": "f", "f64": "d", "i64": "q"}
 
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """The uniform block: 64-bit parameters, numbers of the geometry, all other parameters."""
+    """The uniform block: 64-bit parameters, numbers of the geometry, then other parameters."""
 
     #: The function that computes each number of the geometry.
     statics: tuple[Callable[[Geometry], int], ...]
-    #: Parameters by index and WGSL type, in the order of the block.
+    #: Index and WGSL type of each parameter, in the order of the block.
     params: tuple[tuple[int, str], ...]
     #: The number of parameters before the numbers of the geometry.
     wide: int
@@ -65,7 +65,7 @@ class BlockLayout:
         chosen = [params[i] for i, _ in self.params]
         try:
             return self.packer.pack(*chosen[: self.wide], *numbers, *chosen[self.wide :])
-        except (struct.error, OverflowError, TypeError):  # too large for its type
+        except (struct.error, OverflowError, TypeError):  # a number does not fit its type
             fitted = [_fit(params[i], type_) for i, type_ in self.params]
             return self.packer.pack(*fitted[: self.wide], *numbers, *fitted[self.wide :])
 
@@ -76,7 +76,7 @@ class Shader:
 
     source: str
     pattern: Pattern
-    #: Arguments that have a binding, in binding order, followed by the output and the block.
+    #: Arguments with a binding, in order. The output and the block follow.
     bound: tuple[int, ...]
     block: BlockLayout
     workgroup: int
@@ -92,7 +92,7 @@ class Shader:
 
 
 def choose_pattern(program: Program, geometry: Geometry) -> Pattern:
-    """Choose what an invocation computes for this geometry."""
+    """Choose the pattern for a program and geometry."""
     kinds = {arg.kind for arg in program.args}
     wide = ITEMSIZE[program.out.dtype] == 8
     if program.out.pixels or kinds & {"pixel", "image"}:
@@ -115,17 +115,17 @@ def choose_pattern(program: Program, geometry: Geometry) -> Pattern:
 def shader_key(
     program: Program, geometry: Geometry, aliased: tuple[int, ...]
 ) -> tuple[object, ...]:
-    """Return a key that is equal for dispatches of one shader."""
+    """Return a key that is equal for dispatches that can share a shader."""
     return program.key, geometry.layout, choose_pattern(program, geometry), aliased
 
 
 def write_shader(
     program: Program, geometry: Geometry, *, workgroup: int = 256, aliased: tuple[int, ...] = ()
 ) -> Shader:
-    """Return the shader for a program over geometries of this layout.
+    """Return the shader of a program for geometries of this layout.
 
-    ``aliased`` are the arguments that are the output itself. WebGPU does not allow a buffer to be
-    bound for reading and for writing, so they are read through the output's binding.
+    ``aliased`` are arguments that are also the output. WebGPU does not allow binding a buffer for
+    reading and for writing, so they are read through the output's binding.
     """
     from dala.gpu.compute.engines.webgpu.wgsl.simplify import simplify
     from dala.gpu.compute.engines.webgpu.wgsl.writer import ShaderWriter
@@ -135,7 +135,7 @@ def write_shader(
 
 
 def emit(program: Program, layout: tuple[int, tuple[int, ...]]) -> str:
-    """Return the shader for a layout (see ``Geometry.layout``) with rows of whole quads."""
+    """Return the shader for a layout (see ``Geometry.layout``) whose rows are whole quads."""
     axes, inner = layout
     dims = (64,) * axes
     steps = tuple((64,) * (axes - 1) + (step,) if step >= 0 else () for step in inner)
@@ -145,7 +145,7 @@ def emit(program: Program, layout: tuple[int, tuple[int, ...]]) -> str:
 
 
 def _rows_of_quads(program: Program, geometry: Geometry) -> bool:
-    """Return True if rows have whole quads, and every argument's rows start on one."""
+    """Return True if rows are whole quads, and the rows of every argument start at one."""
     return geometry.dims[-1] % 4 == 0 and all(
         step % 4 == 0
         for arg, steps in zip(program.args, geometry.strides, strict=True)

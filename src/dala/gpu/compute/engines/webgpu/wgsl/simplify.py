@@ -1,9 +1,8 @@
-"""Shorter forms of programs over u8 pixels, before they are written as WGSL.
+"""Simplify programs on u8 pixels before they are written as WGSL.
 
-The front end spells out the conversions between bytes and numbers. They are replaced by
-equivalents: a byte that is only passed on (as alpha often is) stays a byte, two constant factors
-become one, the cast of a byte to a number is marked "byte", and the final conversion to a byte is
-the operation ``byte``.
+The front end emits explicit conversions between bytes and numbers. They are simplified: a byte that
+is only copied (often alpha) stays a byte, two constant factors are merged, the cast of a byte to a
+number is marked "byte", and the final conversion to a byte becomes the operation ``byte``.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from dala.gpu.compute.lang.ir import (
 
 
 def simplify(program: Program) -> Program:
-    """Return an equivalent program, whose results may differ in the last place."""
+    """Return an equivalent program; results may differ in the last bit."""
     if "u8" not in {program.out.dtype, *(arg.dtype for arg in program.args)}:
         return program
 
@@ -37,7 +36,7 @@ def simplify(program: Program) -> Program:
         return v.op == "byte"
 
     def scaled_byte(v: Value) -> tuple[Value, float] | None:
-        """Return the converted byte and the constant factor, if a value is their product."""
+        """If a value is a byte times a constant, return both."""
         if v.op != "mul" or v.type != "f32" or v.args[1].op != "const":
             return None
         number = v.args[0]
@@ -71,7 +70,7 @@ def simplify(program: Program) -> Program:
 
 
 class _Rewriter:
-    """A copier of blocks; ``shorter`` may replace a value by a new or an earlier one."""
+    """Copies blocks; ``shorter`` may replace a value with a new or an earlier one."""
 
     def __init__(self, shorter: Callable[[Value, tuple[Value, ...]], Value | None]) -> None:
         self._shorter = shorter
@@ -79,7 +78,7 @@ class _Rewriter:
         self._written: set[int] = set()
 
     def value(self, v: Value) -> Value:
-        """Return the replacement of a value; constants are in no block and stay."""
+        """Return the replacement of a value; constants are not part of a block and stay."""
         return self._became.get(id(v), v)
 
     def block(self, source: Block) -> Block:

@@ -1,4 +1,4 @@
-"""The ``main`` of a shader: computes the position, calls the kernel and stores the result."""
+"""Write the ``main`` of a shader, which computes the position, runs the kernel and stores."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 
 from dala.gpu.compute.engines.webgpu.wgsl.body import WgslBody
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
-from dala.gpu.compute.engines.webgpu.wgsl.loads import FREE, Reading, unravel, vector
+from dala.gpu.compute.engines.webgpu.wgsl.loads import READ_BY_FUNCTION, Reading, unravel, vector
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import MAX_OFFSET
 from dala.gpu.compute.engines.webgpu.wgsl.shader import PACK, STRIP, TILE, BlockLayout, Shader
@@ -14,7 +14,7 @@ from dala.gpu.compute.lang.ir import LOADED, Param, values
 
 
 class ShaderWriter(Reading):
-    """A writer of one shader."""
+    """Writes one shader."""
 
     # the whole text
 
@@ -23,7 +23,11 @@ class ShaderWriter(Reading):
         program = self.program
         params = [self.names.new(_param_name(param)) for param in program.params]
         types = ["u32" if p.type == "bool" else WGSL_TYPE[p.type] for p in program.params]
-        free = [i for i in sorted(self.looked) if self.kind(i) in FREE and i not in self.offsets]
+        free = [
+            i
+            for i in sorted(self.looked)
+            if self.kind(i) in READ_BY_FUNCTION and i not in self.offsets
+        ]
         readers = {i: self.reader(i) for i in free}
         body = WgslBody(
             program,
@@ -66,7 +70,7 @@ class ShaderWriter(Reading):
         )  # fmt: skip
 
     def describe(self) -> str:
-        """Return a description of the generated ``main`` for a comment."""
+        """Return a comment that describes the generated ``main``."""
         what = "pixel" if self.pixelwise else "element"
         return {
             "quads": f"each invocation computes four {what}s",
@@ -128,7 +132,7 @@ class ShaderWriter(Reading):
             f"{self.values[i]}: "
             + vector(LOADED[arg.dtype], arg.channels if arg.kind == "pixel" else 1)
             for i, arg in enumerate(self.program.args)
-            if i in self.looked and arg.kind not in FREE
+            if i in self.looked and arg.kind not in READ_BY_FUNCTION
         ]
         for (i, _, _), name in self.near.items():
             arg = self.program.args[i]
@@ -140,7 +144,7 @@ class ShaderWriter(Reading):
         args = [part.split(":")[0] for part in self.signature()]
         return f"kernel({', '.join(named.get(a, a) for a in args)})"
 
-    # one position an invocation
+    # one position per invocation
 
     def main(self, lines: list[str]) -> list[str]:
         """Return the entry point with these lines."""
@@ -154,7 +158,7 @@ class ShaderWriter(Reading):
         ]
 
     def number(self) -> str:
-        """Return the invocation's number; groups are in rows of at most 65535."""
+        """Return the invocation's number; workgroups are in rows of at most 65535."""
         return f"(group.y * groups.x + group.x) * {self.workgroup}u + lane"
 
     def store(self, index: str, value: str) -> list[str]:
@@ -171,7 +175,7 @@ class ShaderWriter(Reading):
         return lines
 
     def main_single(self) -> list[str]:
-        """Return lines for one position an invocation, in order."""
+        """Return lines for one position per invocation, in order."""
         return self.main([
             f"let e = {self.number()};",
             f"if (e >= {self.count()}) {{ return; }}",
@@ -181,7 +185,7 @@ class ShaderWriter(Reading):
         ])  # fmt: skip
 
     def main_tiles(self) -> list[str]:
-        """Return lines for one pixel an invocation; a workgroup is a rectangle of pixels."""
+        """Return lines for one pixel per invocation; a workgroup is a rectangle of pixels."""
         width = self.member("width", lambda g: g.out_shape[1])
         height = self.member("height", lambda g: g.out_shape[0])
         across = self.member("tiles_across", lambda g: -(-g.out_shape[1] // TILE))
@@ -198,10 +202,10 @@ class ShaderWriter(Reading):
             *self.store("e", self.call()),
         ])  # fmt: skip
 
-    # a few pixels of a column an invocation
+    # a few pixels of a column per invocation
 
     def main_strips(self) -> list[str]:
-        """Return lines for a strip an invocation; a workgroup's strips are side by side."""
+        """Return lines for one strip per invocation; the strips of a workgroup are side by side."""
         width = self.member("width", lambda g: g.out_shape[1])
         height = self.member("height", lambda g: g.out_shape[0])
         across = self.member("tiles_across", lambda g: -(-g.out_shape[1] // TILE))
@@ -228,7 +232,7 @@ class ShaderWriter(Reading):
             given[self.at[0]] = f"i32(min(row + {k}u, {height} - 1u))" if k else "i32(row)"
             given[self.at[1]] = "i32(column)"
             named.append(given)
-        # Compute all results before storing any, so that the compiler shares common work.
+        # Compute all results before storing any, so that the compiler can share common work.
         lines += [f"let r{k} = {self.call(**given)};" for k, given in enumerate(named)]
         for k in range(STRIP):
             lines.append(f"if (row + {k}u < {height}) {{" if k else "{")
@@ -258,7 +262,7 @@ class ShaderWriter(Reading):
                 lines.append(f"let {name} = {self.pixel(i, place)};")
         return found
 
-    # four positions an invocation
+    # four positions per invocation
 
     def begin_four(self) -> list[str]:
         """Return lines that compute the quad ``i`` and its first position ``e``."""
@@ -269,7 +273,7 @@ class ShaderWriter(Reading):
         ]
 
     def main_bytes(self) -> list[str]:
-        """Return lines for four u8 an invocation, loaded one by one."""
+        """Return lines for four u8 per invocation, loaded one by one."""
         self.helpers.add("pack_u8")
         lines = [*self.where("e"), *self.gather("e"), f"return {self.call()};"]
         inside = "\n".join("    " + line for line in lines)
@@ -278,7 +282,7 @@ class ShaderWriter(Reading):
         return self.main([*self.begin_four(), f"output[i] = pack_u8(vec4<i32>({parts}));"])
 
     def main_quads(self) -> list[str]:
-        """Return lines for four positions an invocation, loaded and stored together."""
+        """Return lines for four positions per invocation, loaded and stored together."""
         return self.main(self.quad_of_pixels() if self.pixelwise else self.quad_of_elements())
 
     def quad_of_elements(self) -> list[str]:
@@ -292,7 +296,7 @@ class ShaderWriter(Reading):
             lines += unravel("i", walked, sizes, "rest")
         calls: list[dict[str, str]] = [{}, {}, {}, {}]
         for i, arg in enumerate(self.program.args):
-            if i not in self.looked or arg.kind in FREE:
+            if i not in self.looked or arg.kind in READ_BY_FUNCTION:
                 continue
             name = self.values[i]
             if self.in_quads(i):
@@ -322,17 +326,21 @@ class ShaderWriter(Reading):
         """Return lines of ``main`` for four pixels."""
         lines = self.begin_four()
         calls: list[dict[str, str]] = [{}, {}, {}, {}]
-        together = {i for i in self.looked if self.kind(i) not in FREE and self.in_quads(i)}
+        together = {
+            i for i in self.looked if self.kind(i) not in READ_BY_FUNCTION and self.in_quads(i)
+        }
         for i in sorted(together):
             more, parts = self.four_pixels(i)
             lines += more
             for k in range(4):
                 calls[k][self.values[i]] = parts[k]
         texts = [self.call(**named) for named in calls]
-        alone = [i for i in self.looked if self.kind(i) not in FREE and i not in together]
+        alone = [
+            i for i in self.looked if self.kind(i) not in READ_BY_FUNCTION and i not in together
+        ]
         if not self.positions and not alone:
             return lines + self.results(texts) + self.store_four()
-        for k in range(4):  # positions, and arguments with other strides: one for each pixel
+        for k in range(4):  # load positions and arguments with other strides for each pixel
             lines += [
                 f"var r{k}: {self.result_type()};",
                 "{",
@@ -348,7 +356,7 @@ class ShaderWriter(Reading):
         """Return lines that compute four results r0 to r3."""
         lines = [f"let r0 = {calls[0]};"]
         for k in (1, 2, 3):
-            if self.loops:  # beyond the end are arbitrary numbers: a loop over them may be long
+            if self.loops:  # numbers beyond the end are arbitrary, and a loop over them may be long
                 lines.append(f"var r{k}: {self.result_type()};")
                 lines.append(f"if (e + {k}u < {self.count()}) {{ r{k} = {calls[k]}; }}")
             else:
@@ -377,7 +385,7 @@ class ShaderWriter(Reading):
         return lines, [f"{type_}({', '.join(numbers[k * n : k * n + n])})" for k in range(4)]
 
     def store_four(self) -> list[str]:
-        """Return lines that store r0 to r3; a vec4 entirely beyond the end is not written."""
+        """Return lines that store r0 to r3; a vec4 beyond the end is not written."""
         n, u8 = self.channels, self.program.out.dtype == "u8"
         if u8:
             self.helpers.add("pack_u8")
