@@ -46,6 +46,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
     from dala.media import video
     from dala.media.video.animated.facts import animation_kind
     from dala.media.video.animated.reader import AnimationReader
+    from dala.media.video.tracks import Tracks
 
     remote = "://" in name
     codec = args.codec
@@ -73,15 +74,16 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
         first = next(frames, None)
         if first is None:
             raise damage[0] if damage else VideoError(f"{name!r} has no video frames.")
-        sound = None if args.no_audio or remote or not source.has_audio else source
-        if animated is not None and sound is not None:
+        tracks = None
+        if animated is not None and not (args.no_audio or remote) and source.has_audio:
             notify(f"{out}: {animated} has no sound; that of {name} is left out.")
-            sound = None
+        elif animated is None and not remote and not isinstance(source, AnimationReader):
+            tracks = Tracks(source.source, "dala filter", sound=not args.no_audio, everything=True)
         loop = (
             source.loop if args.loop is None and isinstance(source, AnimationReader) else args.loop
         )
         with video.write(
-            out, fps=source.fps, codec=codec, audio_from=sound, options=options,
+            out, fps=source.fps, codec=codec, tracks_from=tracks, options=options,
             device=args.device, pixel_aspect=_aspect(source, first), retime=args.retime,
             loop=loop if animated is not None else args.loop,
         ) as sink:  # fmt: skip

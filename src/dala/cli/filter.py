@@ -33,8 +33,8 @@ examples:
   dala filter in.jpg out.jpg --curves master=0:0:0.3:0.2:1:1 --brightness 0.1
 
 Parameters are NAME=VALUE, separated by commas; a number alone is the first one. Lists of numbers
-are separated by colons. The sound of videos is copied. Files are renamed into place when they are
-complete. `dala kernels` lists the filters.
+are separated by colons. The sound and all other tracks of videos are kept. Files are renamed into
+place when they are complete. `dala kernels` lists the filters.
 """
 
 #: The default quality of JPEG and WebP.

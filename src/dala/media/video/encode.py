@@ -225,6 +225,7 @@ class Encoder:
             self._output.mux_one(packet)
         if self._audio is not None:
             self._audio.feed(self._output, None)
+            self._audio.finish(self._output)
 
     def _as_video_error(self, error: Exception) -> Exception:
         if isinstance(error, VideoError):

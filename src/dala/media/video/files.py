@@ -101,6 +101,7 @@ def write(
     width: int | None = None,
     height: int | None = None,
     audio_from: PathLike | Reader | AudioPassthrough | None = None,
+    tracks_from: PathLike | Reader | AudioPassthrough | None = None,
     retime: bool = False,
     matrix: str | None = None,
     range: str = "limited",
@@ -121,7 +122,11 @@ def write(
         codec: "h264", "hevc", "av1", "vp9", "mpeg4", "ffv1", or the name of an FFmpeg encoder. The
             default is "vp9" for .webm and "h264" otherwise.
         width, height: size of the video; by default that of the first frame.
-        audio_from: a file or a reader whose audio is copied without re-encoding.
+        audio_from: a file or a reader whose audio is copied, and encoded again only where the
+            container cannot hold its codec.
+        tracks_from: a file or a reader of which everything but the pictures is kept: all audio
+            (unless ``audio_from`` is given), subtitles, chapters, attachments, cover and tags.
+            What the container cannot hold is converted or left out, and listed in a notice.
         retime: space all frames evenly by ``fps``, ignoring their own times.
         matrix: "bt601", "bt709" or "bt2020"; by default the first frame's.
         range: "limited" or "full".
@@ -144,8 +149,9 @@ def write(
         _check_frames(frames)
     kind = animation_kind(path, codec)
     if kind is not None:
-        if audio_from is not None:
-            raise ParameterError(f"video.write: {kind} has no sound. Leave out audio_from.")
+        for name, given in (("audio_from", audio_from), ("tracks_from", tracks_from)):
+            if given is not None:
+                raise ParameterError(f"video.write: {kind} has no sound. Leave out {name}.")
         animation = AnimationWriter(
             path,
             kind,
@@ -169,6 +175,7 @@ def write(
         width=width,
         height=height,
         audio_from=audio_from,
+        tracks_from=tracks_from,
         retime=retime,
         matrix=matrix,
         range=range,

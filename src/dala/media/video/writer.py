@@ -20,6 +20,7 @@ from dala.media.video.passthrough import AudioPassthrough
 from dala.media.video.planes import i420_planes, picture_of
 from dala.media.video.reader import Reader, check_choice, check_count
 from dala.media.video.source import pyav, source_of
+from dala.media.video.tracks import TrackGroup
 from dala.resources import Closing
 from dala.typing import ImageLike, PathLike
 
@@ -63,6 +64,7 @@ class Writer(Closing):
         width: int | None = None,
         height: int | None = None,
         audio_from: PathLike | Reader | AudioPassthrough | None = None,
+        tracks_from: PathLike | Reader | AudioPassthrough | None = None,
         retime: bool = False,
         matrix: str | None = None,
         range: str = "limited",
@@ -100,26 +102,32 @@ class Writer(Closing):
         #: Number of frames written.
         self.frames = 0
         self._resources = _Resources()
-        if audio_from is not None:
-            self._resources.audio = self._audio_source(audio_from)
+        tracks = [
+            self._tracks(given, argument, audio_from is None)
+            for given, argument in ((tracks_from, "tracks_from"), (audio_from, "audio_from"))
+            if given is not None
+        ]
+        if tracks:
+            self._resources.audio = tracks[0] if len(tracks) == 1 else TrackGroup(tracks)
         self._finalizer = weakref.finalize(self, self._resources.abandon)
 
-    def _audio_source(self, audio_from: PathLike | Reader | AudioPassthrough) -> AudioPassthrough:
-        if isinstance(audio_from, AudioPassthrough):
-            return audio_from
-        if isinstance(audio_from, Reader):
-            source = audio_from.source
-        else:
-            source = source_of(audio_from, _CALL)
+    def _tracks(
+        self, given: PathLike | Reader | AudioPassthrough, argument: str, sound: bool
+    ) -> AudioPassthrough:
+        """Return the tracks of a source: its sound, or with ``tracks_from`` everything."""
+        if isinstance(given, AudioPassthrough):
+            return given
+        source = given.source if isinstance(given, Reader) else source_of(given, _CALL)
         if source.live:
-            raise ParameterError.invalid(
-                _CALL, "audio_from", "a file, not a live source", source.label
-            )
+            raise ParameterError.invalid(_CALL, argument, "a file, not a live source", source.label)
         if self.path.exists() and not source.url and self.path.samefile(source.label):
+            what = "audio source" if argument == "audio_from" else "source of the tracks"
             raise ParameterError(
-                f"{_CALL}: {str(self.path)!r} is also the audio source. Write to another file."
+                f"{_CALL}: {str(self.path)!r} is also the {what}. Write to another file."
             )
-        return AudioPassthrough(source, _CALL)
+        if argument == "audio_from":
+            return AudioPassthrough(source, _CALL)
+        return AudioPassthrough(source, _CALL, sound=sound, everything=True)
 
     # facts ------------------------------------------------------------------------------------
     @property

@@ -1,0 +1,301 @@
+"""The tracks of a source, passed into an output as its video advances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Final
+
+from dala.errors import VideoError
+from dala.media.notices import notify
+from dala.media.video.decode import ffmpeg_message
+from dala.media.video.source import AvObject, VideoSource, pyav
+from dala.media.video.timing import start_offset
+from dala.media.video.tracks.containers import TEXT, Container, container_of
+from dala.media.video.tracks.track import ConvertedSound, ConvertedSubtitles, CopiedTrack, Track
+
+#: Tags about the file itself, which are not true of another.
+_OWN_TAGS: Final = frozenset((
+    "encoder", "duration", "major_brand", "minor_version", "compatible_brands", "creation_time",
+    "handler_name", "vendor_id", "number_of_bytes", "number_of_frames", "bps", "rotate", "timecode",
+    "filename", "mimetype",
+))  # fmt: skip
+#: Packets that begin when the last picture ends are not wanted.
+_EARLIER: Final = Fraction(1, 1_000_000)
+#: FFmpeg's AV_DISPOSITION_ATTACHED_PIC.
+_COVER: Final = 1024
+_COVERS: Final = {"mjpeg": ("cover.jpg", "image/jpeg"), "png": ("cover.png", "image/png")}
+
+
+class Tracks:
+    """The sound of a source, and on demand everything else, on its way into an output.
+
+    What the output's container cannot hold is converted where that loses little (sound, and
+    subtitles of text) and reported; the rest is left out and listed once.
+
+    Args:
+        source: the file.
+        call: the call for messages.
+        sound: take the sound.
+        everything: take subtitles, chapters, attachments, covers and tags too.
+        to_zero: let the source's pictures begin at 0.
+        offset: seconds by which the tracks are moved.
+        length: seconds at which they end; None for no limit.
+
+    Example::
+
+        with video.write("out.mkv", tracks_from="in.mkv") as sink:  # makes one
+            ...
+    """
+
+    def __init__(
+        self,
+        source: VideoSource,
+        call: str,
+        *,
+        sound: bool = True,
+        everything: bool = False,
+        to_zero: bool = False,
+        offset: Fraction = Fraction(0),
+        length: Fraction | None = None,
+    ) -> None:
+        av = pyav()
+        self.source = source
+        self._call = call
+        self._sound = sound
+        self._everything = everything
+        self._to_zero = to_zero
+        self._offset = offset
+        self._length = length
+        try:
+            self._container = av.open(source.name, metadata_errors="replace")
+        except (av.FFmpegError, OSError, ValueError) as error:
+            given = "tracks_from" if everything else "audio_from"
+            raise VideoError(
+                f"{call}: cannot open {given} {source.label!r}: {ffmpeg_message(error)}."
+            ) from error
+        self._tracks: dict[int, Track] = {}
+        self._packets: Iterator[AvObject] = iter(())
+        self._next: AvObject = None
+        self._shift = Fraction(0)
+        #: The time of the last picture, and how long it is shown.
+        self._picture: Fraction | None = None
+        self._step = Fraction(0)
+        self._left_out: list[str] = []
+        self._converted: list[str] = []
+
+    @property
+    def has_sound(self) -> bool:
+        """Whether the source has sound."""
+        return bool(self._container.streams.audio)
+
+    # the streams ------------------------------------------------------------------------------
+    def add_to(self, output: AvObject, shift_to_zero: bool) -> None:
+        """Add an output stream for each track of the source.
+
+        With ``shift_to_zero`` they move with a video that is retimed to begin at 0.
+
+        Raises:
+            VideoError: only sound was asked for, and the output cannot hold it.
+        """
+        holds = container_of(output.format.name)
+        self._shift = self._offset + self._start(shift_to_zero or self._to_zero)
+        main = self._main_video()
+        if main is not None and main.average_rate:
+            self._step = 1 / Fraction(main.average_rate)
+        for stream in self._container.streams:
+            if stream.type == "audio":
+                if self._sound:
+                    self._add_sound(output, stream, holds)
+            elif self._everything and stream is not main:
+                self._add_other(output, stream, holds)
+        if self._everything:
+            self._add_tags(output, main, holds)
+        self._report(output)
+        if self._tracks:
+            kept = [s for s in self._container.streams if s.index in self._tracks]
+            self._packets = self._container.demux(kept)
+            self._advance()
+
+    def _main_video(self) -> AvObject:
+        videos = self._container.streams.video
+        return next((v for v in videos if not v.disposition & _COVER), None)
+
+    def _start(self, shift_to_zero: bool) -> Fraction:
+        videos = self._container.streams.video
+        if shift_to_zero and videos and videos[0].start_time:
+            return -Fraction(videos[0].start_time * videos[0].time_base)
+        return -start_offset(self._container)
+
+    def _add_sound(self, output: AvObject, stream: AvObject, holds: Container) -> None:
+        codec = _codec(stream)
+        name = _name(stream, codec)
+        av = pyav()
+        try:
+            if codec and holds.takes_sound(codec):
+                self._keep(stream, CopiedTrack(output, stream))
+                return
+            if codec and holds.sound_encoder:
+                self._keep(stream, ConvertedSound(output, stream, holds.sound_encoder))
+                made = av.Codec(holds.sound_encoder, "w").canonical_name
+                self._converted.append(f"{name} to {made}")
+                return
+            reason = "no sound fits into it"
+        except (av.FFmpegError, ValueError, OSError) as error:
+            reason = ffmpeg_message(error)
+        if not self._everything:
+            raise VideoError(
+                f"{self._call}: the {name} of {self.source.label!r} does not fit into "
+                f"{output.name!r}: {reason}. Write to .mkv, which accepts any codec."
+            )
+        self._left_out.append(name)
+
+    def _add_other(self, output: AvObject, stream: AvObject, holds: Container) -> None:
+        codec = _codec(stream)
+        name = _name(stream, codec)
+        av = pyav()
+        try:
+            if stream.type == "subtitle" and codec in holds.subtitles:
+                self._keep(stream, CopiedTrack(output, stream))
+            elif stream.type == "subtitle" and codec in TEXT and holds.text:
+                self._keep(stream, ConvertedSubtitles(output, stream, holds.text))
+                self._converted.append(f"{name} to {holds.text}")
+            elif stream.type == "attachment" and holds.attachments:
+                output.add_attachment(stream.name, stream.mimetype or "", bytes(stream.data))
+            elif stream.type == "video" and stream.disposition & _COVER and holds.cover:
+                self._add_cover(output, stream, codec, holds)
+            elif stream.type == "data" and holds.chapters and self._container.chapters():
+                pass  # MP4 stores chapters as a track too; they are passed on as chapters
+            else:
+                self._left_out.append(name)
+        except (av.FFmpegError, ValueError, OSError, AttributeError, TypeError) as error:
+            self._left_out.append(f"{name} ({ffmpeg_message(error)})")
+
+    def _add_cover(self, output: AvObject, stream: AvObject, codec: str, holds: Container) -> None:
+        if holds.cover == "stream":
+            self._keep(stream, CopiedTrack(output, stream))
+            return
+        name, kind = _COVERS.get(codec, (f"cover.{codec}", f"image/{codec}"))
+        with pyav().open(self.source.name, metadata_errors="replace") as again:
+            for packet in again.demux(again.streams[stream.index]):
+                if packet.size:
+                    output.add_attachment(name, kind, bytes(packet))
+                    return
+
+    def _keep(self, stream: AvObject, track: Track) -> None:
+        self._tracks[stream.index] = track
+        tags = _tags(stream.metadata)
+        if "title" in tags:
+            tags["handler_name"] = tags["title"]  # where MP4 has a track's name
+        track.made.metadata.update(tags)
+        track.made.disposition = stream.disposition
+
+    def _add_tags(self, output: AvObject, main: AvObject, holds: Container) -> None:
+        output.metadata.update(_tags(self._container.metadata))
+        if main is not None and output.streams.video:
+            output.streams.video[0].metadata.update(_tags(main.metadata))
+        chapters = [self._moved(chapter) for chapter in self._container.chapters()]
+        chapters = [chapter for chapter in chapters if chapter["end"] > chapter["start"]]
+        if chapters and holds.chapters:
+            output.set_chapters(chapters)
+        elif chapters:
+            self._left_out.append(_count(len(chapters), "chapter"))
+
+    def _moved(self, chapter: AvObject) -> dict[str, AvObject]:
+        """Return a chapter, moved with the tracks."""
+        base = Fraction(chapter["time_base"])
+        shift = round(self._shift / base)
+        start, end = (max(0, chapter[key] + shift) for key in ("start", "end"))
+        return {**chapter, "start": start, "end": end}
+
+    def _report(self, output: AvObject) -> None:
+        label = self.source.label
+        kind = output.format.name
+        if self._converted:
+            notify(f"{label}: converted for {kind}: {', '.join(self._converted)}.")
+        if self._left_out:
+            notify(f"{label}: left out, as {kind} does not hold them: {', '.join(self._left_out)}.")
+
+    # the packets ------------------------------------------------------------------------------
+    def _advance(self) -> None:
+        """Fetch the next packet of the part that is wanted."""
+        av = pyav()
+        self._next = None
+        try:
+            for packet in self._packets:
+                if packet.size and packet.dts is None:
+                    packet.dts = packet.pts = packet.pts or 0  # covers have no time
+                if not packet.size:
+                    continue
+                time = packet.dts * Fraction(packet.time_base) + self._shift
+                if self._length is not None and time >= self._length:
+                    if time >= self._length + 1:  # no track lags so much behind another
+                        return
+                elif time >= 0 or not self._to_zero:
+                    self._next = packet
+                    return
+        except av.FFmpegError as error:
+            raise VideoError(
+                f"{self._call}: the audio of {self.source.label!r} is damaged: "
+                f"{ffmpeg_message(error)}."
+            ) from error
+
+    def feed(self, output: AvObject, until: Fraction | None) -> None:
+        """Pass on the packets up to the time of a picture; with None, to the end of the last one.
+
+        With a ``length`` they end there instead.
+        """
+        if until is None and self._length is None and self._picture is not None:
+            until = self._picture + self._step - _EARLIER
+        elif until is not None:
+            if self._picture is not None and until > self._picture:
+                self._step = until - self._picture
+            self._picture = until
+        while self._next is not None:
+            packet = self._next
+            time = packet.dts * Fraction(packet.time_base) + self._shift
+            if until is not None and time > until:
+                return
+            for made in self._tracks[packet.stream_index].feed(packet, self._shift):
+                output.mux_one(made)
+            self._advance()
+
+    def finish(self, output: AvObject) -> None:
+        """Write what converted tracks still hold."""
+        for track in self._tracks.values():
+            for made in track.flush():
+                output.mux_one(made)
+        damaged = sum(getattr(track, "damaged", 0) for track in self._tracks.values())
+        if damaged:
+            notify(f"{self.source.label}: {_count(damaged, 'damaged packet')} left out.")
+
+    def close(self) -> None:
+        """Close the source."""
+        self._container.close()
+
+
+def _codec(stream: AvObject) -> str:
+    """Return FFmpeg's name of a stream's codec; "" if it is unknown."""
+    context = stream.codec_context
+    return "" if context is None else str(context.codec.canonical_name)
+
+
+def _name(stream: AvObject, codec: str) -> str:
+    """Return a track for messages: "subtitle track 3 (ass, fra)"."""
+    if stream.type == "attachment":
+        return f"attachment {stream.name!r}"
+    kind = "cover picture" if stream.disposition & _COVER else f"{stream.type} track"
+    facts = [codec or "unknown codec", stream.metadata.get("language", "")]
+    return f"{kind} {stream.index} ({', '.join(filter(None, facts))})"
+
+
+def _tags(metadata: Mapping[str, str]) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in metadata.items()
+        if key.lower() not in _OWN_TAGS and not key.startswith("_STATISTICS")
+    }
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
