@@ -13,7 +13,7 @@ from dala.gpu.compute.engines.cpu.cache import ObjectCache
 from dala.gpu.compute.engines.cpu.engine import CPUEngine
 from dala.gpu.compute.engines.cpu.jit import Jit
 from dala.gpu.compute.engines.cpu.rows import plan as cpu_rows_plan
-from dala.gpu.compute.engines.cpu.rows.chain import make_chain, one_by_one
+from dala.gpu.compute.engines.cpu.rows.chain import make_chain, stage_by_stage
 from dala.gpu.compute.engines.cpu.threads import ThreadPool
 from tests.support.cpu_programs import NUMPY, X86, engine, store, tiny_tiles
 from tests.support.row_programs import (
@@ -93,7 +93,7 @@ def test_chains_equal_their_stages(engine, tiny_tiles, monkeypatch, space):
             assert space < cpu_rows_plan.MAX_STACK or len(links) > 3
             return
         got = run_chain(engine, runner, links, values, outside, stores)
-        expected = run_chain(engine, one_by_one(engine, links), links, values, outside, stores)
+        expected = run_chain(engine, stage_by_stage(engine, links), links, values, outside, stores)
         for a, b in zip(got, expected, strict=True):
             assert np.array_equal(a, b)
         ran.append(len(links))
@@ -133,7 +133,7 @@ def test_chain_is_one_pass(engine, tiny_tiles, monkeypatch):
     runner([given], out, values)
     assert jobs == [1]
     assert allocated == []
-    one_by_one(engine, links)([given], out, values)
+    stage_by_stage(engine, links)([given], out, values)
     assert jobs == [1] * 4
     assert len(allocated) == 2
 
@@ -178,7 +178,7 @@ def test_chains_with_loops(engine):
     runner = engine.chain(links, [tensor])
     for values in [(1, 2), (3, 1), (0, 0), (1, 2), (70, 1)]:
         got = run_chain(engine, runner, links, values, 1, 1)[0]
-        expected = run_chain(engine, one_by_one(engine, links), links, values, 1, 1)[0]
+        expected = run_chain(engine, stage_by_stage(engine, links), links, values, 1, 1)[0]
         assert np.array_equal(got, expected)
 
 

@@ -1,8 +1,8 @@
-"""The cache of object code on disk.
+"""Disk cache of object code.
 
 An entry is a file named by the hash of everything that the code depends on. It is written to a
 temporary file and renamed, so readers never see a partial one. It starts with a checksum, so
-damaged files are ignored. If no folder can be written, nothing is cached, without a warning.
+damaged files are ignored. If no folder is writable, nothing is cached and no warning is issued.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ ALONE_NS: Final = 20_000.0
 HELPER_NS: Final = 10_000.0
 #: Less work keeps the GIL: getting it back takes longer than the work.
 HELD_NS: Final = 3_000.0
-#: The least work of a tile, so that claiming tiles costs nothing by comparison.
+#: The least work of a tile; claiming it costs nothing by comparison.
 TILE_NS: Final = 5_000.0
 #: Tiles per thread, so that other threads can take over from a slow one.
 TILES: Final = 32
@@ -86,7 +86,7 @@ def _rounded(chunk: int, geometry: Geometry, out_bytes: int) -> int:
 
 
 def _position_ns(program: Program) -> tuple[float, bool]:
-    """Return nanoseconds per position on one core, and whether loops make that a guess."""
+    """Return nanoseconds per position on one core, and whether loops make it a guess."""
     moved = ITEMSIZE[program.out.dtype] * program.out.channels
     moved += sum(ITEMSIZE[a.dtype] * a.channels for a in program.args if a.kind != "array")
     computed, loops = _block_ns(program.body)

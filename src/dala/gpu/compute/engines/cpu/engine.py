@@ -1,7 +1,7 @@
 """The CPU engine: kernels compiled with LLVM and run in tiles on the engine's own threads.
 
-Memory is ordinary host memory, so views of it are free and nothing is copied without need. Work is
-done when a runner returns; there is no queue.
+Memory is ordinary host memory, so views are free and copies are rare. There is no queue: work is
+done when a runner returns.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
     from dala.gpu.compute.engines.cpu.rows.machine import Machine
 
-# Modules for images are imported on use: most calls do without.
+# Modules for images are imported on first use: most calls do not need them.
 
 #: The most programs kept compiled in memory. Older ones are reloaded from disk when needed.
 MAX_PROGRAMS: Final = 512
 
-#: Estimated work after which code for the values of loop bounds pays for its compile time: of
-#: programs in general, and of programs written by rows.
+#: Estimated work after which code specialized for loop bounds pays for its compilation: for
+#: programs in general, and for programs that run by rows.
 SPECIALIZE_NS: Final = 20e6
 SPECIALIZE_ROWS_NS: Final = 4e6
 
@@ -197,7 +197,7 @@ class CPUEngine(Engine):
         types = {i: program.params[i].type for i in loop_params(program.body)}
         if not types:
             return general()
-        # Code of rows needs the values, and it compiles quickly.
+        # Row code needs the values, and compiles quickly.
         rows = self._analysis(program, dict.fromkeys(types, 1)) is not None
         limit = SPECIALIZE_ROWS_NS if rows else SPECIALIZE_NS
         return Variants(types, specialized, general, plan.work_ns, limit)
@@ -209,7 +209,7 @@ class CPUEngine(Engine):
         return make_chain(self, links, inputs)
 
     def prefers_chain(self, producer: Program, consumer: Program) -> bool:
-        """Return whether the programs run faster each in its own form than fused."""
+        """Return whether two programs run faster as stages of a chain than fused."""
         if not (producer.out.pixels and consumer.out.pixels):
             return False
         from dala.gpu.compute.engines.cpu.rows.chain import prefers_chain
@@ -237,7 +237,7 @@ class CPUEngine(Engine):
         return module_text(program, layout, attributes, known, analysis, machine)
 
     def _analysis(self, program: Program, known: Mapping[int, int]) -> ProgramAnalysis | None:
-        """Return the analysis of a pixel program; None if it cannot be written with vectors."""
+        """Return the analysis of a pixel program, or None if it cannot be emitted with vectors."""
         if not program.out.pixels:
             return None
         from dala.gpu.compute.engines.cpu.llvm.analysis import analyze
@@ -328,4 +328,4 @@ def _array(storage: Storage) -> Array:
 
 
 def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
-    """Run over no positions."""
+    """Do nothing: the runner for empty outputs."""

@@ -113,7 +113,7 @@ class Jit:
     def compile(self, text: str, exports: tuple[str, ...], *, vectors: bool = False) -> Code:
         """Return the functions of a module, from disk if it was compiled before.
 
-        With ``vectors``, the module is written in vectors and LLVM does not look for more.
+        With ``vectors``, the module already uses vectors, and LLVM does not vectorize loops.
         """
         stored = self.recall(text, exports)
         if stored is not None:

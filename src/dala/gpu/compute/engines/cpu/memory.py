@@ -36,7 +36,7 @@ def address_of(array: NDArray) -> int:
     microseconds.
     """
     try:
-        return ctypes.addressof(_Byte.from_buffer(array))  # a third of the time of the attribute
+        return ctypes.addressof(_Byte.from_buffer(array))  # three times as fast as the attribute
     except (TypeError, ValueError):  # read-only, not contiguous or empty
         return int(array.ctypes.data)
 
@@ -94,7 +94,7 @@ class HostMemory:
         self.kept_bytes = 0
 
     def allocate(self, nbytes: int, *, zero: bool) -> Memory:
-        """Allocate a block on a 64-byte boundary; even an empty one has some memory."""
+        """Allocate a block on a 64-byte boundary; an empty one has a valid address too."""
         size = max(nbytes, 1)
         if size < REUSE_FROM:
             return Memory(*_aligned(_fresh(size + ALIGNMENT, zero), nbytes))

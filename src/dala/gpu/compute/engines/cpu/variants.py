@@ -28,7 +28,7 @@ class Variants:
         make: Returns a runner for given values, or None if specialized code is no faster.
         general: Returns a runner for all values.
         work_ns: Estimated work of a call.
-        specialize_ns: Work after which code is specialized. With 0 it always is.
+        specialize_ns: Work after which code is specialized; 0 specializes at once.
     """
 
     def __init__(

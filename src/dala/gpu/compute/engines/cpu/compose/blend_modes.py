@@ -1,4 +1,4 @@
-"""Blend modes and linear light: planes of colors onto pixels, sixteen at a time."""
+"""Blend modes, in sRGB and in linear light, for sixteen pixels at a time."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def to_srgb(x: Vector) -> Vector:
 
 @native
 def overlay(b: Vector, s: Vector) -> Vector:
-    """Multiply where the first is dark, screen where it is light."""
+    """Multiply where ``b`` is dark, screen where it is light."""
     dark = f32(2) * b * s
     return select(b <= f32(0.5), dark, f32(1) - f32(2) * (f32(1) - b) * (f32(1) - s))
 
 
 @native(inline=False)
 def blend_channel(mode: i32, b: Vector, s: Vector) -> Vector:
-    """Blend a channel of the backdrop and of the source, 0..1, by a mode."""
+    """Blend one channel of the backdrop and the source, both in 0..1."""
     zero, one = splat(f32(0), 16), splat(f32(1), 16)
     found = s
     if mode == MULTIPLY:
@@ -121,7 +121,7 @@ def composite(
     shift: int,
     linear: bool,
 ) -> Vector:
-    """Return one channel of the result, shifted to its place; ``s`` is in 0..255."""
+    """Return one channel of the result, shifted to its byte; ``s`` is in 0..255."""
     byte = (d >> shift) & 255
     s = s * f32(INVERSE)
     b = f32(i32(byte)) * f32(INVERSE)
@@ -154,7 +154,7 @@ def blend_planes(
     *,
     linear: bool,
 ) -> None:
-    """Blend colors of 0..255 with alphas of 0..1 onto a row, by a mode."""
+    """Blend colors in 0..255 with alphas in 0..1 onto a row of pixels."""
     one = splat(f32(1), 16)
     for k in hinted(range(0, count, 16), scalar=True):
         n = min(count - k, 16)

@@ -1,4 +1,4 @@
-"""The CPU's compositor: its pictures, and the plan of a frame before tiles are drawn."""
+"""The CPU compositor: it keeps pictures, plans each frame and draws it in tiles."""
 
 from __future__ import annotations
 
@@ -39,22 +39,23 @@ from dala.gpu.compute.engines.cpu.memory import Memory, address_of, span_of
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.typing import NDArray
 
-#: Pixels from which tiles are drawn in parallel, and pixels that a thread converts at a time.
+#: Frames with fewer pixels are drawn on one thread.
 PARALLEL_PIXELS: Final = 1 << 14
+#: Pixels that a thread converts to RGBA at a time.
 CONVERT_PIXELS: Final = 1 << 16
-#: Parts of a job: the buffers, the inputs of a frame, and the results of planning.
+#: Parts of a job: buffers, the inputs of a frame, and the results of planning.
 _BUFFERS: Final = struct.Struct(f"={DRAWS}q").pack_into
 _FRAME: Final = struct.Struct(f"={ERROR - DRAWS}q").pack_into
 _RESULTS: Final = struct.Struct(f"={JOB_WORDS - ERROR}q").unpack_from
 _CORNERS: Final = struct.Struct("=4i").pack_into
-#: The memory that pictures may be in: all of it.
-_ANYWHERE: Final = (ORIGIN, 1 << 62)
+#: All memory as one array, since pictures may be anywhere.
+_ALL_MEMORY: Final = (ORIGIN, 1 << 62)
 
 
 class CPUComposer(Composer):
-    """The compositor of the CPU. Pictures are read in place; gray ones are converted."""
+    """The CPU compositor. Pictures are read in place, except gray ones, which are converted."""
 
-    #: Use the build of native code that checks every access; for tests.
+    #: Use native code with bounds checks; for tests.
     _checked: bool = False
 
     def __init__(self) -> None:
@@ -68,7 +69,7 @@ class CPUComposer(Composer):
         self._plans = np.zeros(1 << 9, np.int64)
         self._tables = np.zeros(1 << 12, np.int32)
         self._tiles = np.zeros(1 << 10, np.int32)
-        #: Input and output of planning and drawing.
+        #: The inputs and results of planning and drawing.
         self._job = bytearray(8 * JOB_WORDS)
         self._at_job = span_of(np.frombuffer(self._job, np.int64))
         self._drawn: tuple[NDArray | None, int] = None, 0
@@ -86,7 +87,7 @@ class CPUComposer(Composer):
         self._entries = memoryview(table).cast("B").cast("q")
 
     def picture(self, width: int, height: int) -> int:
-        """Return a number for a new picture; numbers of dropped pictures are reused."""
+        """Return the number of a new picture; numbers of dropped pictures are reused."""
         number = self._free.pop() if self._free else next(self._next)
         if number >= len(self._table):
             more = np.zeros((2 * len(self._table), PICTURE_WORDS), np.int64)
@@ -114,7 +115,7 @@ class CPUComposer(Composer):
             self._convert(picture)
 
     def _convert(self, picture: int) -> None:
-        """Make an RGBA copy of a picture with fewer channels, and draw from that."""
+        """Copy a picture with fewer channels to RGBA, and draw from the copy."""
         place, width, height, channels = (int(n) for n in self._table[picture])
         size = width * height
         made = np.empty(size, np.uint32)
@@ -169,7 +170,7 @@ class CPUComposer(Composer):
         run()
 
     def _plan(self, draws: NDArray) -> tuple[int, int]:
-        """Plan the job and cut it into tiles; return the number of tiles and of pixels."""
+        """Plan the job and cut it into tiles; return the numbers of tiles and pixels."""
         count, job = len(draws), self._job
         if self._plans.size < count * PLAN_WORDS:
             self._plans, self._current = np.zeros(count * 2 * PLAN_WORDS, np.int64), False
@@ -181,7 +182,7 @@ class CPUComposer(Composer):
             if self._planner is None:
                 level = min(self._level, SIZED)
                 code = compile_native(make_plans, checked=self._checked, level=level)
-                self._planner = code.prepare(_ANYWHERE, self._at_job, keep_gil=True)
+                self._planner = code.prepare(_ALL_MEMORY, self._at_job, keep_gil=True)
             self._planner()
             error, number, needed, tiles, pixels, level = _RESULTS(job, 8 * ERROR)
             if error == NEEDS_RGBA:
@@ -189,7 +190,7 @@ class CPUComposer(Composer):
             elif error:
                 raise _draw_error(error, number)
             elif level > self._level:
-                # Code that few scenes need is compiled when it is first needed.
+                # Few scenes need this code, so it is compiled on first use.
                 self._level, self._planner = level, None
             elif needed > self._tables.size:
                 self._tables, self._current = np.zeros(needed + needed // 2, np.int32), False
@@ -199,11 +200,11 @@ class CPUComposer(Composer):
                 return tiles, pixels
 
     def _runner(self, tiles: int, chunk: int) -> Callable[[], None]:
-        """Return the call that draws the given number of tiles."""
+        """Return a function that draws this many tiles."""
         code = compile_native(draw_tiles, checked=self._checked, level=self._level)
         if len(self._runs) >= 64:
             self._runs.clear()
-        run = code.parallel(tiles, chunk, fixed=(_ANYWHERE, self._at_job))
+        run = code.parallel(tiles, chunk, fixed=(_ALL_MEMORY, self._at_job))
         self._runs[tiles, chunk, self._level] = run
         return run
 

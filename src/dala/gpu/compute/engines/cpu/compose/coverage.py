@@ -1,4 +1,4 @@
-"""Coverage of the pixels of a row by a draw."""
+"""Coverage: the share of each pixel of a row that a draw covers."""
 
 from __future__ import annotations
 
@@ -46,34 +46,34 @@ ROOT_TWO_PI: Final = 2.5066282746310002
 
 @native
 def field(draw: Array[i32], at: i64) -> f32:
-    """Return a float of a draw."""
+    """Return a float field of a draw."""
     found: f32 = view(draw, f32, 0)[at]
     return found
 
 
 @native
 def field64(draw: Array[i32], at: i64) -> f64:
-    """Return a float of a draw as f64, for positions in large pictures."""
+    """Return a float field of a draw as f64, for positions in large pictures."""
     return f64(view(draw, f32, 0)[at])
 
 
 @native
 def offsets_x(draw: Array[i32], x: i64) -> Vector:
-    """Return the horizontal distances of sixteen pixels from x on to the box's center."""
+    """Return the horizontal offsets of sixteen pixels, starting at x, from the box's center."""
     return load(table(f32, LANES), 0, 16) + f32(f64(x) + f64(0.5) - field64(draw, CX))
 
 
 @native
 def offset_y(draw: Array[i32], y: i64) -> f32:
-    """Return the vertical distance of a row to the box's center."""
+    """Return the vertical offset of a row from the box's center."""
     return f32(f64(y) + f64(0.5) - field64(draw, CY))
 
 
 @native
 def spans(draw: Array[i32], y: i64, x0: i64, x1: i64) -> tuple[i64, i64, i64, i64]:
-    """Return where a row of an unrotated box is touched, and where it is fully covered.
+    """Return the columns of a row that an unrotated box touches, and those that it fully covers.
 
-    In order: first touched, first full, end of full, end of touched.
+    As (first touched, first covered, end of covered, end of touched).
     """
     cx, hw, hh = field64(draw, CX), field64(draw, HW), field64(draw, HH)
     radius = min(min(field64(draw, RADIUS), hw), hh)
@@ -104,7 +104,7 @@ def spans(draw: Array[i32], y: i64, x0: i64, x1: i64) -> tuple[i64, i64, i64, i6
 
 @native
 def slab(along: f64, across: f64, reach: f64, low: f64, high: f64) -> tuple[f64, f64]:
-    """Narrow [low, high] to the d for which ``|d * along + across| <= reach``."""
+    """Narrow [low, high] to where ``|d * along + across| <= reach``."""
     if abs(along) < f64(1e-9):
         if abs(across) > reach:
             return f64(1), f64(0)
@@ -149,9 +149,9 @@ def erf_tail(a: Vector) -> Vector:
 
 @native(fast=True)
 def erf_difference(a: Vector, b: Vector) -> Vector:
-    """Return the difference of the error function at two points, as the definition has it.
+    """Return erf(a) - erf(b), with the approximation of the reference engine.
 
-    Beyond 6 it is 1 to the last bit. One division serves both points.
+    Beyond 6, erf is 1 in f32. Both points share one division.
     """
     far = splat(f32(6), 16)
     p, q = erf_tail(min(abs(a), far)), erf_tail(min(abs(b), far))
@@ -162,7 +162,7 @@ def erf_difference(a: Vector, b: Vector) -> Vector:
 
 @native(fast=True)
 def blurred_box(u: Vector, v: Vector, hw: f32, hh: f32, radius: f32, sigma: f32) -> Vector:
-    """Return sixteen pixels of a rounded box blurred by a Gaussian."""
+    """Return the coverage of sixteen pixels by a rounded box blurred with a Gaussian."""
     r = min(min(radius, hw), hh)
     zero = splat(f32(0), 16)
     start = min(max(splat(f32(-3) * sigma, 16), v - hh), v + hh)
@@ -182,7 +182,7 @@ def blurred_box(u: Vector, v: Vector, hw: f32, hh: f32, radius: f32, sigma: f32)
 
 @native(inline=False)
 def box_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, count: i64) -> None:
-    """Write coverage times opacity of an unrotated box, for pixels from x on."""
+    """Write coverage times opacity of an unrotated box, for pixels starting at x."""
     dy = offset_y(draw, y)
     hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
     opacity = field(draw, OPACITY)
@@ -193,7 +193,7 @@ def box_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, count: 
 
 @native(inline=False)
 def draw_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, count: i64) -> None:
-    """Write coverage times opacity of any draw, for pixels from x on."""
+    """Write coverage times opacity of any draw, for pixels starting at x."""
     dy, cos, sin = offset_y(draw, y), field(draw, COS), field(draw, SIN)
     hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
     width, opacity, kind = field(draw, WIDTH), field(draw, OPACITY), draw[KIND]
@@ -214,10 +214,10 @@ def draw_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, count:
 
 @native(inline=False, fast=True)
 def shadow_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, count: i64) -> None:
-    """Write coverage times opacity of an unrotated shadow, for pixels from x on.
+    """Write coverage times opacity of an unrotated shadow, for pixels starting at x.
 
-    Values that depend on the row only are computed once; steps in which no corner narrows the box
-    share their horizontal part.
+    Integrates vertically in steps. The width of the box at each step is computed once per row, and
+    all steps at full width are summed as one.
     """
     v, hw, hh = offset_y(draw, y), field(draw, HW), field(draw, HH)
     sigma = field(draw, WIDTH)

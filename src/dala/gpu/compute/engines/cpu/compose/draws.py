@@ -1,4 +1,4 @@
-"""One draw inside a tile, by each of the paths that a plan can choose."""
+"""Drawing inside a tile: one function for each path that a plan can choose."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def draw_row(
     flat: Array[f32],
     coverage: Array[f32],
 ) -> None:
-    """Draw a row of a box from the pixels at ``shift + x``, onto those at ``start + x``."""
+    """Draw a row of a box: pixels at ``shift + x`` of the source onto those at ``start + x``."""
     a, b, c, d = spans(draw, y, x0, x1)
     if b < c:
         if field(draw, OPACITY) < f32(1):
@@ -169,7 +169,7 @@ def draw_nearest(
     across: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32],
     coverage: Array[f32], made: Array[u32],
 ) -> None:  # fmt: skip
-    """Draw a picture at another size, each pixel the texel that contains its center."""
+    """Draw a scaled picture with nearest sampling."""
     opaque = draw[FLAGS] & OPAQUE != 0 and draw[KIND] == PICTURE
     tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
     columns, rows = tables[plan[COLUMNS] + x0 - plan[LEFT] :], tables[plan[ROWS] :]
@@ -188,7 +188,7 @@ def draw_scaled(
     coverage: Array[f32], made: Array[u32], line: Array[f32], places: Array[i32], sums: Array[f32],
     narrow: bool,
 ) -> None:  # fmt: skip
-    """Draw a picture at another size, or not aligned to pixels."""
+    """Draw a picture that is scaled or not aligned to pixels, with bilinear sampling."""
     known_opaque = narrow or draw[FLAGS] & OPAQUE != 0
     size = 3 if narrow else 4
     tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
@@ -299,7 +299,7 @@ def draw_general(
     across: i64, down: i64, x0: i64, y0: i64, x1: i64, y1: i64, coverage: Array[f32],
     planes: Array[f32],
 ) -> None:  # fmt: skip
-    """Draw anything."""
+    """Draw any kind of draw: rotated, with a blend mode, or in linear light."""
     red, green, blue = (
         planes[0:ROW],
         planes[ROW : 2 * ROW],
@@ -361,7 +361,7 @@ def draw_halved(
     across: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32], coverage: Array[f32],
     made: Array[u32], spread: Array[u32], narrow: bool,
 ) -> None:  # fmt: skip
-    """Draw an opaque picture at half its size, each pixel from four texels."""
+    """Draw an opaque picture at half its size: each pixel is the mean of four texels."""
     source = view(texels, u8, 0)
     plain = field(draw, RADIUS) <= f32(0) and field(draw, OPACITY) >= f32(1)
     inside = x0 >= plan[FULL_X0] and x1 <= plan[FULL_X1]

@@ -1,4 +1,4 @@
-"""Gray and RGB pixels expanded to RGBA."""
+"""Expand gray and RGB pixels to RGBA."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def expand_gray(source: Array[u8], out: Array[u32], start: i64, end: i64) -> Non
 
 @native
 def expand_row(source: Array[u8], first: i64, out: Array[u32], at: i64, count: i64) -> None:
-    """Expand ``count`` pixels of three bytes each, from ``first`` on."""
+    """Expand ``count`` pixels of three bytes each, starting at ``first``."""
     full = load(table(u8, FULL), 0, 64)
     made = view(out, u8, 4 * at)
     # Sixteen pixels are 48 bytes; 64 are read where there are enough.

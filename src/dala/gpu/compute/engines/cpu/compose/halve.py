@@ -1,4 +1,4 @@
-"""Opaque pictures at half their size: each pixel is the mean of four texels."""
+"""Draw opaque pictures at half their size: each pixel is the mean of four texels."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.compute.engines.cpu.pixels.over import CHANNEL_PAIR as PAIR
 from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE
 
-#: Two in every other channel, which rounds a sum of four.
+#: Rounding of a sum of four: 2 in every other channel.
 ROUND_UP: Final = 0x00020002
 #: Lanes of every other pixel of two vectors.
 _EVENS: Final = tuple(range(0, 32, 2))
 _ODDS: Final = tuple(range(1, 32, 2))
 #: Full alpha for eight pixels of bytes.
 _FULL_ALPHA: Final = (0, 0, 0, 255) * 8
-#: Bytes to prefetch ahead: rows of a picture are read once, page after page.
+#: Distance of prefetches, in bytes.
 AHEAD: Final = 8192
 
 
 @native
 def quarter(a: Vector, b: Vector) -> Vector:
-    """Return the means of neighbors in two vectors of row sums, two channels a word."""
+    """Return the means of neighbors in two vectors of row sums, two channels per word."""
     total = shuffle(a, b, _EVENS) + shuffle(a, b, _ODDS) + ROUND_UP
     return (total >> 2) & PAIR
 

@@ -1,4 +1,4 @@
-"""Plans of draws: the pixels that a draw may change, those it hides, and how it is drawn."""
+"""Plan draws: which pixels each may change, which it hides, and how it is drawn."""
 
 from __future__ import annotations
 
@@ -128,11 +128,11 @@ from dala.gpu.compute.engines.cpu.pixels.taps import (
     pack_rows,
 )
 
-#: Edges this near to a pixel boundary count as on it: a quarter of a step in 255.
+#: Edges this close to a pixel boundary count as aligned: a quarter of a step of 1/255.
 TOLERANCE: Final = 0.001
-#: Texels of a pixel along an axis at most, for tap tables.
+#: The most texels per pixel along an axis for which tap tables are used.
 MAX_TEXELS: Final = 256
-#: Words before a table that identify what it was computed for.
+#: Words before a table that identify its geometry, so that a frame can reuse it.
 KEY_WORDS: Final = 24
 #: Error codes of a draw.
 BAD_KIND, BAD_BLEND, BAD_PICTURE, BAD_NUMBER = -1, -2, -3, -4
@@ -171,7 +171,7 @@ def is_whole(x: f64) -> bool:
 
 @native
 def texel_at(start: i64, middle: f64, half: f64, scale: f64, offset: f64) -> f64:
-    """Return the position in texels of a pixel's center."""
+    """Return the position of a pixel's center, in texels."""
     return (f64(start) + f64(0.5) - middle + half) * scale + offset
 
 
@@ -187,7 +187,7 @@ def texels_per_pixel(scale: f64, taps: i64) -> i64:
 def fill_tables(
     draw: Array[i32], plan: Array[i64], tables: Array[i32], used: i64, width: i64, height: i64
 ) -> i64:
-    """Fill the tap tables of a scaled picture if they fit; return the table words used."""
+    """Fill the tap tables of a scaled picture if they fit; return the number of words used."""
     across, down = max(i64(draw[TAPS_X]), 1), max(i64(draw[TAPS_Y]), 1)
     sx, sy = field64(draw, SX), field64(draw, SY)
     many_x, many_y = texels_per_pixel(sx, across), texels_per_pixel(sy, down)
@@ -213,7 +213,7 @@ def fill_tables(
     start_x = texel_at(plan[LEFT], field64(draw, CX), field64(draw, HW), sx, field64(draw, OX))
     start_y = texel_at(plan[TOP], field64(draw, CY), field64(draw, HH), sy, field64(draw, OY))
     u0, v0, u1, v1 = field64(draw, U0), field64(draw, V0), field64(draw, U1), field64(draw, V1)
-    # A picture at the same position relative to pixels keeps its tables.
+    # Tables stay valid while a picture moves by whole pixels.
     key = view(tables[plan[COLUMNS] - KEY_WORDS :], f64, 0)
     known = key[0] == start_x and key[1] == start_y and key[2] == sx and key[3] == sy
     known = known and key[4] == u0 and key[5] == u1 and key[6] == v0 and key[7] == v1
@@ -241,7 +241,7 @@ def fill_tables(
 
 @native
 def picture_path(draw: Array[i32], plan: Array[i64], width: i64, height: i64, opaque: bool) -> i64:
-    """Return the path of an unrotated picture."""
+    """Choose the path of an unrotated picture."""
     across, down = max(i64(draw[TAPS_X]), 1), max(i64(draw[TAPS_Y]), 1)
     sx, sy = field64(draw, SX), field64(draw, SY)
     x = texel_at(plan[LEFT], field64(draw, CX), field64(draw, HW), sx, field64(draw, OX))
@@ -303,7 +303,7 @@ def plan_one(
     draw: Array[i32], plan: Array[i64], pictures: Array[i64], tables: Array[i32], used: i64,
     width: i64, height: i64, *, level: int,
 ) -> i64:  # fmt: skip
-    """Fill a plan; return the table words used. SIMPLE code fills no tables."""
+    """Plan one draw; return the number of table words used. SIMPLE code fills no tables."""
     plan[LEFT], plan[TOP] = max(i64(draw[X0]), 0), max(i64(draw[Y0]), 0)
     plan[RIGHT], plan[BOTTOM] = min(i64(draw[X1]), width), min(i64(draw[Y1]), height)
     plan[FULL_X0], plan[FULL_Y0], plan[FULL_X1], plan[FULL_Y1] = 0, 0, 0, 0
@@ -358,7 +358,7 @@ def plan_one(
 
 @native
 def is_readable(draw: Array[i32], plan: Array[i64], pictures: Array[i64]) -> bool:
-    """Return whether a draw can use its picture with the channels it has."""
+    """Return whether a draw can read its picture without converting it to RGBA."""
     if (draw[KIND] != PICTURE and draw[KIND] != TINT) or plan[PATH] == NOTHING:
         return True
     at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
@@ -371,7 +371,7 @@ def is_readable(draw: Array[i32], plan: Array[i64], pictures: Array[i64]) -> boo
 
 @native
 def cut_tiles(rects: Array[i32], tiles: Array[i32], job: Array[i64]) -> None:
-    """Cut rectangles into tiles of about equal width, and count them even if they do not fit."""
+    """Cut rectangles into tiles of about equal width; count also those that do not fit."""
     count, pixels = 0, 0
     for r in hinted(range(len(rects) // 4), scalar=True):
         left, top = rects[4 * r], rects[4 * r + 1]

@@ -1,6 +1,6 @@
-"""Rows of pixels with a coverage for each pixel, composited over rows of a target.
+"""Composite rows of pixels over rows of a target, with a coverage for each pixel.
 
-Coverage is a fraction of 0..1 that multiplies the source's alpha.
+Coverage is in 0..1 and multiplies the source's alpha.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.compute.engines.cpu.pixels.float_rows import channel_of, straight_colors
 from dala.gpu.compute.engines.cpu.pixels.over import INVERSE, OPAQUE, channels_of, cover
 
-#: The numbers of lanes.
+#: Indexes of lanes.
 _LANES: Final = tuple(range(16))
 
 
@@ -32,7 +32,7 @@ _LANES: Final = tuple(range(16))
 def cover_row(
     pixels: Array[u32], at: i64, source: Array[u32], first: i64, coverage: Array[f32], count: i64
 ) -> None:
-    """Composite a row of pixels over a row of the target, with a coverage for each."""
+    """Composite a row of pixels over a row of the target."""
     for k in hinted(range(0, count, 16), scalar=True):
         n = min(count - k, 16)
         s = load(source, first + k, 16, n)
@@ -44,7 +44,7 @@ def cover_row(
 
 @native(inline=False)
 def cover_color(pixels: Array[u32], at: i64, color: u32, coverage: Array[f32], count: i64) -> None:
-    """Composite one color over a row of the target, with a coverage for each pixel."""
+    """Composite one color over a row of the target."""
     alpha = f32(color >> 24) * f32(INVERSE)
     r, g, b = channels_of(splat(color, 16))
     for k in hinted(range(0, count, 16), scalar=True):
@@ -58,7 +58,7 @@ def cover_planes(
     pixels: Array[u32], at: i64, red: Array[f32], green: Array[f32], blue: Array[f32],
     alphas: Array[f32], count: i64,
 ) -> None:  # fmt: skip
-    """Composite colors of 0..255 with alphas of 0..1 over a row of the target."""
+    """Composite colors in 0..255 with alphas in 0..1 over a row of the target."""
     for k in hinted(range(0, count, 16), scalar=True):
         n = min(count - k, 16)
         d = load(pixels, at + k, 16, n)
@@ -68,7 +68,7 @@ def cover_planes(
 
 @native(inline=False)
 def tint_row(source: Array[u32], first: i64, out: Array[u32], count: i64, color: u32) -> None:
-    """Write one color with the alphas of a row times its own; ``out`` may be the source."""
+    """Write one color, its alpha multiplied by those of a row; ``out`` may be the source."""
     alpha, rest = color >> 24, color & 0x00FFFFFF
     for k in hinted(range(0, count, 16), scalar=True):
         n = min(count - k, 16)
@@ -81,9 +81,9 @@ def cover_sums(
     pixels: Array[u32], at: i64, sums: Array[f32], first: i64, coverage: Array[f32], count: i64,
     tinted: bool, color: u32,
 ) -> None:  # fmt: skip
-    """Composite premultiplied sums over a row of the target, with a coverage for each pixel.
+    """Composite premultiplied sums over a row of the target.
 
-    With ``tinted`` only their alphas are used, and the color is given.
+    With ``tinted``, only their alphas are used, with the color ``color``.
     """
     inverse = f32(1 / 65025)
     if tinted:
@@ -104,7 +104,7 @@ def cover_sums(
 
 @native(inline=False)
 def all_opaque(texels: Array[u32], at: i64, count: i64) -> bool:
-    """Return whether all pixels of a coverage of a row are opaque."""
+    """Return whether ``count`` pixels starting at ``at`` are all opaque."""
     for k in hinted(range(0, count, 16), scalar=True):
         n = min(count - k, 16)
         v = load(texels, at + k, 16, n)

@@ -1,4 +1,4 @@
-"""Pictures at any angle and size: texels gathered for sixteen pixels at a time."""
+"""Sample pictures at any angle and size, sixteen pixels at a time."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def sample_row(
     blue: Array[f32],
     alphas: Array[f32],
 ) -> None:
-    """Write straight colors of 0..255 and alphas of 0..1 for a row of pixels from x on."""
+    """Write straight colors in 0..255 and alphas in 0..1 for a row of pixels starting at x."""
     dy, cos, sin = offset_y(draw, y), field(draw, COS), field(draw, SIN)
     hw, hh = field(draw, HW), field(draw, HH)
     sx, sy, ox, oy = field(draw, SX), field(draw, SY), field(draw, OX), field(draw, OY)
@@ -127,7 +127,7 @@ def unpack_row(
     texels: Array[u32], at: i64, count: i64, red: Array[f32], green: Array[f32], blue: Array[f32],
     alphas: Array[f32],
 ) -> None:  # fmt: skip
-    """Write colors and alphas as ``sample_row`` does, for texels aligned to pixels."""
+    """Write colors and alphas of texels that are aligned to pixels; see ``sample_row``."""
     for k in hinted(range(0, count, 16), scalar=True):
         one = load(texels, at + k, 16, min(count - k, 16))
         store(red, k, byte_of(one, channel=0))

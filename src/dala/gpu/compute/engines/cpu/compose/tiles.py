@@ -1,4 +1,4 @@
-"""Tiles of a target: the draws that touch each, in order, each by its path."""
+"""Draw the tiles of a target: for each, the draws that touch it, in order."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def draw_range(
     *,
     level: int,
 ) -> None:
-    """Draw draws [first, last) inside a rectangle no larger than a tile."""
+    """Execute draws [first, last) inside a rectangle no larger than a tile."""
     flat, coverage, planes = (
         scratch[0:ROW],
         scratch[ROW : 2 * ROW],
@@ -163,7 +163,7 @@ def draw_range(
 def draw_tiles(memory: Array[u8], job: Array[i64], start: i64, end: i64, *, level: int) -> None:
     """Draw tiles [start, end) of a planned job.
 
-    ``level`` is that of the plans; code that none of them needs is left out.
+    ``level`` is the level of the plans; code that none of them needs is left out.
 
     Below a draw that hides a good part of a tile, only the rest of the tile is drawn.
     """
@@ -179,8 +179,7 @@ def draw_tiles(memory: Array[u8], job: Array[i64], start: i64, end: i64, *, leve
     for t in hinted(range(start, end), scalar=True):
         left, top = i64(tiles[4 * t]), i64(tiles[4 * t + 1])
         right, bottom = i64(tiles[4 * t + 2]), i64(tiles[4 * t + 3])
-        # The draw that saves most: the area it hides, times the cost of what is below it. Where it
-        # hides the whole tile, nothing is drawn below.
+        # Find the draw that saves most: the area it hides times the cost of the draws below it.
         best, most, hidden, below = -1, 0, 0, 1
         x0, y0, x1, y1 = left, top, left, top
         for k in hinted(range(count), scalar=True):
@@ -225,7 +224,7 @@ def draw_below(
     pictures: Array[i64], tables: Array[i32], width: i64, background: i64, last: i64,
     left: i64, top: i64, right: i64, bottom: i64, scratch: Array[f32], *, level: int,
 ) -> None:  # fmt: skip
-    """Draw the background and draws [0, last) in a rectangle, from the last that hides it on."""
+    """Draw the background and draws [0, last) in a rectangle, from the last that fills it on."""
     first = last - 1
     while first >= 0:
         plan = plans[first * PLAN_WORDS : (first + 1) * PLAN_WORDS]
@@ -246,5 +245,5 @@ def draw_below(
 
 #: The cost of a draw; filling with the background costs 1.
 DRAW_COST: Final = 4
-#: Pixels of a tile that a draw must hide to be worth drawing around.
+#: The least pixels of a tile that a draw must hide to be worth drawing around.
 MIN_HIDDEN: Final = 2048

@@ -1,4 +1,4 @@
-"""Analyze a pixel program before it is written with vectors, which hold many pixels.
+"""Analyze a pixel program before it is emitted with vectors, which hold many pixels.
 
 Values are *uniform* (the same for every pixel of a vector: parameters, the row, loop counters) or
 *varying*. Uniform values stay scalars, so a loop over uniform bounds is a plain loop and an image
@@ -52,7 +52,7 @@ _INT32: Final = (-(1 << 31), (1 << 31) - 1)
 
 @dataclass
 class Reach:
-    """The rectangle around its pixel in which an argument is read: least and greatest dx and dy."""
+    """The rectangle around a pixel in which an argument is read: ranges of dx and dy."""
 
     left: int = 0
     right: int = 0
@@ -72,7 +72,7 @@ class Reach:
 
 @dataclass
 class ProgramAnalysis:
-    """A program, the form in which it is written, and the properties that its code depends on."""
+    """A program, the form in which it is emitted, and the properties that its code depends on."""
 
     program: Program
     #: The program that is emitted: the program itself, or its version for one channel.
@@ -85,12 +85,12 @@ class ProgramAnalysis:
     varying_slots: set[Slot] = field(default_factory=set)
     #: For each argument.
     reach: list[Reach] = field(default_factory=list)
-    #: In a per-channel form: numbers of a pixel, the argument that provides alpha, and whether all
+    #: In a per-channel form: elements per pixel, the argument that provides alpha, and whether all
     #: values are bytes.
     scale: int = 1
     alpha: int | None = None
     bytes: bool = False
-    #: Whether each byte maps to another in a way that is faster to look up than to compute.
+    #: Whether the program maps each byte to another, and a table lookup is faster than computing.
     table: bool = False
     #: The per-channel form as a weighted sum of bytes, if it is one: faster for most weights.
     weighted_sum: WeightedSum | None = None
@@ -99,7 +99,7 @@ class ProgramAnalysis:
 
     @property
     def form(self) -> str:
-        """The name of the form in which the program is written."""
+        """The name of the form in which the program is emitted."""
         if self.weighted_sum is not None:
             return "weighted_sum"
         if self.color_matrix is not None:
@@ -118,14 +118,14 @@ class ProgramAnalysis:
 
     @property
     def vectorizable(self) -> bool:
-        """Whether every statement can be written with vectors."""
+        """Whether every statement can be emitted with vectors."""
         return all(_vectorizable(s, self) for s in statements(self.block))
 
 
 def analyze(
     program: Program, known: Mapping[int, int] | None = None, *, tables: bool = False
 ) -> ProgramAnalysis | None:
-    """Analyze a program; return None if it cannot be written with vectors.
+    """Analyze a program; return None if it cannot be emitted with vectors.
 
     Args:
         program: The program.
@@ -133,7 +133,7 @@ def analyze(
         tables: Whether a table lookup beats any computation on this CPU.
     """
     out = program.out
-    if sys.byteorder != "little":  # pixels of four bytes are taken apart by shifts
+    if sys.byteorder != "little":  # pixels of four bytes are unpacked by shifts
         return None
     if not out.pixels or program.rank != 2 or out.dtype not in _DTYPES:
         return None
@@ -190,7 +190,7 @@ def _per_channel(
             analysis.table = True
             return analysis
     sums = _weighted_sum(analysis) if of_bytes else None
-    # Taking four bytes apart by shifts is cheaper than widening and narrowing all of them.
+    # Unpacking four bytes by shifts is cheaper than widening and narrowing all of them.
     if of_bytes and program.out.channels in (1, 4):
         if sums is None:
             return None
@@ -305,7 +305,7 @@ _Indexes: TypeAlias = Mapping[Slot, list["For | Value"]]
 
 
 def _span(v: Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]) -> tuple[int, int]:
-    """Return the least and the greatest number that an int may be."""
+    """Return the smallest and the largest value that an int may have."""
     if v.op == "const":
         return v.attr, v.attr
     if v not in seen:

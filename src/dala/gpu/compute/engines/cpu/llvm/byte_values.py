@@ -1,4 +1,4 @@
-"""Find out what a stored number is by evaluating it for all 256 values of a byte.
+"""Recognize stored values by evaluating them for all 256 values of a byte.
 
 A channel that a pixel program keeps is not a plain copy in the IR: it is scaled to 0..1 and back,
 clamped and rounded. Trying every byte is simpler than recognizing that.
@@ -26,7 +26,7 @@ _Leaf: TypeAlias = Callable[[Value], NDArray | None]
 
 
 def kept_channel(v: Value, program: Program) -> tuple[int, int] | None:
-    """Return the (argument, channel) that a stored number always equals at the same pixel."""
+    """Return the (argument, channel) that a stored value always equals at the same pixel."""
     if program.out.dtype != "u8":
         same = _at_center(v) and program.args[v.attr[0]].dtype == program.out.dtype
         return v.attr if same else None
@@ -47,7 +47,7 @@ def kept_channel(v: Value, program: Program) -> tuple[int, int] | None:
 
 
 def scaled_byte(v: Value, scaled: Callable[[Value], bool]) -> Value | None:
-    """Return the scaled byte that a stored number always equals, if it depends on nothing else."""
+    """Return the scaled byte that a stored value always equals, or None."""
     found: list[Value] = []
 
     def leaf(v: Value) -> NDArray | None:

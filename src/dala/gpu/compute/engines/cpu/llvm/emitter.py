@@ -1,8 +1,8 @@
-"""The statements of a block as LLVM instructions: slots, branches and loops.
+"""Emit the statements of a block as LLVM instructions: slots, branches and loops.
 
 One emitter serves single positions and vectors of them. Where all positions of a vector agree (as
 one position always does), control flow becomes branches; where they differ, both sides of an ``if``
-are written and assignments are selected by a mask. How a position is addressed, and how arguments
+are emitted and assignments are selected by a mask. How a position is addressed, and how arguments
 are read there, is up to the surrounding loop, which passes a :class:`ValueReader`.
 """
 
@@ -24,7 +24,7 @@ from dala.gpu.compute.lang.ir import (
     statements,
 )
 
-#: InstructionWriter that read something other than their operands.
+#: Operations that read something other than their operands.
 READS: Final = frozenset({"param", "position", "dim", "element", "pixel", "image", "array"})
 
 
@@ -186,7 +186,7 @@ class Emitter(InstructionWriter):
         f.jump(follow)
         f.start(follow)
         f.do(f"{step} = add nsw i64 {counter}, {s.step}")
-        # Code that is written in vectors gains nothing from LLVM's unrolling.
+        # Code that already uses vectors gains nothing from LLVM's unrolling.
         f.jump(head, ", !llvm.loop !2" if self.lanes > 1 else "")
         f.start(after)
 

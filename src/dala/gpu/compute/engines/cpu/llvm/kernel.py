@@ -101,7 +101,7 @@ def module_text(
         layout: The number of axes, and each argument's step along the last one.
         attributes: Function attributes of this CPU.
         known: Parameters, by index, whose values this code is compiled for.
-        analysis: The analysis of a pointwise pixel program, to be written with vectors.
+        analysis: The analysis of a pointwise pixel program, to be emitted with vectors.
         machine: The CPU, if there is an analysis.
     """
     module = Module()

@@ -1,4 +1,4 @@
-"""The loops over positions: rows, the loop along a row, reads and stores.
+"""Emit the loops over positions: rows, the loop along a row, reads and stores.
 
 Work over several axes goes row by row. A row is one plain loop with steps of 0 or 1, which LLVM
 vectorizes: its iterations are independent, and metadata says so (an element argument may alias the
@@ -37,7 +37,7 @@ _RowKey: TypeAlias = "int | tuple[int, int] | tuple[str, int]"
 
 
 def _constant_offset(v: Value) -> bool:
-    """Return whether a value reads an image at an offset known now."""
+    """Return whether a value reads an image at a constant offset."""
     return v.op == "image" and all(a.op == "const" for a in v.args)
 
 
@@ -113,7 +113,7 @@ class KernelLoops(ValueReader):
         return f.text()
 
     def _clamp(self, index: str, extent: str) -> str:
-        """Clamp an index to [0, extent); an empty extent gives 0, which is still in our memory."""
+        """Clamp an index to [0, extent); an empty extent gives 0, which is still valid memory."""
         top = self.f.let(f"sub i64 {extent}, 1")
         return self.f.larger(self.f.smaller(index, top), 0)
 
@@ -259,7 +259,7 @@ class KernelLoops(ValueReader):
 
     # reads ------------------------------------------------------------------------------------
     def read(self, value: Value, args: list[str]) -> str:
-        """Return the operand of a read at the current position."""
+        """Emit a read at the current position; return its operand."""
         v = value
         if v.op in ("param", "position"):
             index: int = v.attr
@@ -270,7 +270,7 @@ class KernelLoops(ValueReader):
             return self._array(v, args)
         if v.op == "image" and (self.border or not _constant_offset(v)):
             return self._image(v, args)
-        # Reads inside control flow were written before it, so a repeated one is always in scope.
+        # Reads inside control flow are emitted before it, so a repeated one is always in scope.
         key = (v.op, v.attr, *args)
         if key not in self.loaded:
             self.loaded[key] = self._read_in_row(v)
@@ -294,7 +294,7 @@ class KernelLoops(ValueReader):
         return self._load(arg.dtype, self._at(arg.dtype, row, self._plus(base, offset)), arg.name)
 
     def _image(self, v: Value, args: list[str]) -> str:
-        """Read an image at an offset known only at run time, or that may cross an edge."""
+        """Read an image at an offset that is known only at run time or may cross an edge."""
         f, (i, channel) = self.f, v.attr
         arg = self.program.args[i]
         dx, dy = (f.let(f"sext i32 {a} to i64") for a in args)

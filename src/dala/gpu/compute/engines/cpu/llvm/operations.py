@@ -1,9 +1,9 @@
 """LLVM instructions for the operations of the typed IR.
 
-Each operation is written in one place, for scalars and for vectors. A value that differs between
+Each operation is emitted in one place, for scalars and for vectors. A value that differs between
 the positions of a vector is *varying* and becomes a vector of ``lanes`` elements. All other values
-are *uniform*: they stay scalars, and are broadcast where a vector needs them. With one lane no
-value is varying.
+are *uniform*: they stay scalars and are broadcast where a vector is needed. With one lane, no value
+is varying.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class InstructionWriter:
         self.lanes = lanes
         self.varying = varying
         self.quick_exp = quick_exp
-        #: The LLVM name of each value written so far.
+        #: The LLVM name of each value emitted so far.
         self.names: dict[Value, str] = {}
         self._splats: dict[str, str] = {}
-        self._written: dict[str, str] = {}
+        self._emitted: dict[str, str] = {}
 
     # operands -----------------------------------------------------------------------------------
     def kind(self, ir_type: str, vector: bool = True) -> str:
@@ -70,7 +70,7 @@ class InstructionWriter:
         return constant(value, self.kind(ir_type, vector))
 
     def operand(self, v: Value, vector: bool) -> str:
-        """Return a constant, or a value written earlier, as a vector or as a scalar."""
+        """Return a constant or a value emitted earlier, as a vector or as a scalar."""
         if v.op == "const":
             return self.number(v.attr, v.type, vector)
         name = self.names[v]
@@ -84,20 +84,20 @@ class InstructionWriter:
 
     def let(self, text: str) -> str:
         """Write an instruction without side effects, once per scope."""
-        if text not in self._written:
-            self._written[text] = self.f.let(text)
-        return self._written[text]
+        if text not in self._emitted:
+            self._emitted[text] = self.f.let(text)
+        return self._emitted[text]
 
     def mark(self) -> tuple[int, int, int]:
         """Return the current position, for :meth:`rewind`."""
-        return len(self.names), len(self._splats), len(self._written)
+        return len(self.names), len(self._splats), len(self._emitted)
 
     def rewind(self, mark: tuple[int, int, int]) -> None:
-        """Forget the names of all values written since a mark: they are out of scope."""
-        values, splats, written = mark
+        """Forget the names of all values emitted since a mark: they are out of scope."""
+        values, splats, emitted = mark
         while len(self.names) > values:
             self.names.popitem()
-        for texts, count in ((self._splats, splats), (self._written, written)):
+        for texts, count in ((self._splats, splats), (self._emitted, emitted)):
             while len(texts) > count:
                 texts.popitem()
 

@@ -1,8 +1,8 @@
-"""Programs that treat all channels alike, reduced to a program for one number.
+"""Reduce programs that treat all channels alike to programs for one channel.
 
-A row is then one run of numbers, and no pixel has to be taken apart: the neighbor at dx is dx times
-the number of channels away. Alpha, where it is kept, is copied afterwards. Where numbers are only
-read, compared by ``min`` and ``max``, and stored, bytes need not be widened either.
+A row is then a run of elements, and pixels need not be unpacked: the neighbor at dx is
+dx * channels elements away. Alpha, if kept, is copied afterwards. Where values are only read,
+compared by ``min`` and ``max``, and stored, bytes need not be widened either.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def to_bytes(block: Block, stored: Value) -> tuple[Block, Value] | None:
 
 
 def _slice_bytes(block: Block, result: Value) -> Block:
-    """Drop the conversion of the selected byte to the stored number."""
+    """Drop the conversion of the selected byte to the stored value."""
     needed: set[Value] = set()
     todo = [result]
     for s in statements(block):

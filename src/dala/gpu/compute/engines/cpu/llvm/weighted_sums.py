@@ -28,7 +28,7 @@ _BYTE: Final = 255.0
 
 @dataclass
 class WeightGroup:
-    """The bytes that have one weight. The weight is in units of the stored byte."""
+    """The bytes that share a weight, which is in units of the stored byte."""
 
     weight: Value
     reads: list[ByteRead] = field(default_factory=list)
@@ -59,16 +59,16 @@ class ColorMatrix:
 
 @dataclass(frozen=True)
 class _Affine:
-    """A sum of weighted bytes and a uniform rest."""
+    """A weighted sum of bytes plus a uniform bias."""
 
     weights: dict[ByteRead, Value]
-    rest: Value
+    bias: Value
 
 
 def find_weighted_sum(
     emitted: Program, block: Block, stored: Value, varying: set[Value], alpha: int | None
 ) -> WeightedSum | None:
-    """Return the sum that a per-channel program of bytes stores, if it is one."""
+    """Return the weighted sum that a per-channel program of bytes stores, or None."""
     total = _stored_value(stored)
     if total is None:
         return None
@@ -83,7 +83,7 @@ def find_weighted_sum(
     groups = list(by_weight.values())
     if not 0 < len(groups) <= MAX_GROUPS or max(len(g.reads) for g in groups) > MAX_READS:
         return None
-    bias = finder.binary("mul", found.rest, _number(_BYTE))
+    bias = finder.binary("mul", found.bias, _number(_BYTE))
     needed = _needed([*(g.weight for g in groups), bias])
     if any(v.op == "get" for v in needed):
         return None
@@ -107,7 +107,7 @@ def find_color_matrix(
             return None
         given = [found.weights.get(read, _number(0.0)) for read in places]
         r, g, b, more = (
-            finder.binary("mul", weight, _number(_BYTE)) for weight in (*given, found.rest)
+            finder.binary("mul", weight, _number(_BYTE)) for weight in (*given, found.bias)
         )
         rows.append((r, g, b, more))
     needed = _needed([v for row in rows for v in row])
@@ -144,7 +144,7 @@ def _stored_value(v: Value) -> Value | None:
 
 
 class _Finder:
-    """Visits a block once and records each value as a sum of bytes, where it is one."""
+    """Visits a block once and finds the values that are weighted sums of bytes."""
 
     def __init__(self, varying: set[Value]) -> None:
         self.varying = varying
@@ -173,7 +173,7 @@ class _Finder:
         return found
 
     def of(self, v: Value, found: dict[Value, _Affine]) -> _Affine | None:
-        """Return the sum that an operand is."""
+        """Return an operand as a weighted sum, or None if it is not one."""
         if v in found:
             return found[v]
         uniform = v.type == "f32" and v.op != "get" and v not in self.varying
@@ -203,21 +203,21 @@ class _Finder:
             a, b = b, a
         if b.weights:
             return None
-        op, factor = v.op, b.rest
+        op, factor = v.op, b.bias
         return self.each(a, lambda w: self.binary(op, w, factor))
 
     def uniform(self, v: Value) -> _Affine | None:
         return None if v in self.varying else _Affine({}, v)
 
     def each(self, a: _Affine, change: Callable[[Value], Value]) -> _Affine:
-        return _Affine({r: change(w) for r, w in a.weights.items()}, change(a.rest))
+        return _Affine({r: change(w) for r, w in a.weights.items()}, change(a.bias))
 
     def joined(self, op: str, a: _Affine, b: _Affine) -> _Affine:
         """Add or subtract two sums."""
         weights = dict(a.weights)
         for read, w in b.weights.items():
             weights[read] = self.binary(op, weights.get(read, _number(0.0)), w)
-        return _Affine(weights, self.binary(op, a.rest, b.rest))
+        return _Affine(weights, self.binary(op, a.bias, b.bias))
 
     def binary(self, op: str, a: Value, b: Value) -> Value:
         """Return an operation on weights, folded to a constant or shared where possible."""
@@ -235,7 +235,7 @@ class _Finder:
         return self.made[key]
 
     def key(self, v: Value) -> Hashable:
-        """Return a key that is equal for values computed alike."""
+        """Return a key that is equal for equal computations."""
         if v.op == "const":
             return float(v.attr)
         if v not in self.keys:
@@ -254,7 +254,7 @@ def _computed(op: str, a: float, b: float) -> float:
 
 
 def _needed(wanted: list[Value]) -> list[Value]:
-    """Return everything that some values are computed from, in order."""
+    """Return all values that the given ones depend on, in order."""
     body: list[Value] = []
     seen: set[Value] = set()
 

@@ -20,7 +20,7 @@ from dala.typing import NDArray
 
 #: A parameter: its name and its type.
 Param: TypeAlias = tuple[str, ParamType]
-#: An argument: an array as NumPy's, the engine's Memory or (address, length); or a number.
+#: An argument: a number, or an array as ndarray, Memory or (address, length).
 Argument: TypeAlias = "NDArray | Memory | tuple[int, int] | bool | int | float | np.number"
 
 #: A result as Python numbers: one, a tuple of them, or None. The compiled function decides which.
@@ -36,7 +36,7 @@ _DTYPES: Final = {
 
 
 class Arguments:
-    """Packs the arguments of one function; the last of them may be fixed, and are packed once.
+    """Packs the arguments of one function; trailing arguments may be fixed and packed once.
 
     An array argument is a NumPy array, the engine's ``Memory``, or ``(address, length)``.
     """

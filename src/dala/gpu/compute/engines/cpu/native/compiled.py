@@ -36,13 +36,12 @@ _Body: Final = ctypes.CFUNCTYPE(
 )
 
 
-#: Size of the local arrays, in bytes, from which their stack pages are touched first. Only Windows
-#: needs this.
+#: Functions with more bytes of local arrays touch their stack pages first; only Windows needs this.
 TOUCH_FROM = 1024 if sys.platform == "win32" else 1 << 30
 
 
 class OutOfBounds(DeviceError, IndexError):
-    """Raised by checked native code instead of an access outside an array."""
+    """Raised by checked native code in place of an access outside an array."""
 
     def __init__(self, function: str, line: int, index: int, length: int) -> None:
         super().__init__(
@@ -53,9 +52,9 @@ class OutOfBounds(DeviceError, IndexError):
 
 
 class Native:
-    """A compiled native function.
+    """A compiled native function: a callable that runs without the GIL.
 
-    Call it, or run its range on several threads with :meth:`parallel`.
+    :meth:`parallel` runs a function over a range on several threads.
     """
 
     def __init__(
@@ -123,11 +122,11 @@ class Native:
         return self._run(self._all, _HEAD, self._call, args)
 
     def prepare(self, *fixed: Argument, keep_gil: bool = False) -> Callable[..., NativeResult]:
-        """Return a call on the calling thread whose last arguments are fixed and packed once.
+        """Return a function with the last arguments fixed, which are packed once.
 
-        It takes the arguments before those, and ``start`` and ``end`` where the function has them.
-        The arrays among ``fixed`` are kept alive. ``keep_gil`` is for calls of a few microseconds:
-        they do not have to wait for the GIL afterwards.
+        It takes the remaining arguments, and ``start`` and ``end`` where the function has a range.
+        It runs on the calling thread and keeps the arrays among ``fixed`` alive. ``keep_gil`` is
+        for calls of a few microseconds, which are shorter than the wait for the GIL.
         """
         arguments = Arguments(self.name, self._given, fixed)
         if self.shared:
@@ -143,11 +142,11 @@ class Native:
         threads: ThreadPool | None = None,
         fixed: Sequence[Argument] = (),
     ) -> Callable[..., None]:
-        """Return a call that runs the range [0, total) in tiles, on several threads.
+        """Return a function that runs the range [0, total) on several threads.
 
-        It takes all arguments but ``start`` and ``end``, and without the last ones if these are
-        ``fixed``. Tiles of ``chunk`` positions are taken by the calling thread and by helpers; a
-        single tile runs on the calling thread alone.
+        It takes the arguments before ``start`` and ``end``, except the last ones if they are
+        ``fixed``. The range is cut into tiles of ``chunk`` positions, which the calling thread and
+        helpers claim; a single tile runs on the calling thread alone.
         """
         if not self.shared or self.result is not None:
             raise ParameterError(
@@ -172,7 +171,7 @@ class Native:
         return self._prepared(Arguments(self.name, self._given, fixed), head, call)
 
     def block(self, *args: Argument) -> bytes:
-        """Return the block that ``body`` reads its arguments from, for native callers."""
+        """Return the argument block for native code that calls ``body`` itself."""
         return self._all.pack(_HEAD, 0, 0, args)
 
     def _prepared(
@@ -198,7 +197,7 @@ class Native:
         call: Callable[[bytes], object],
         args: Sequence[Argument],
     ) -> NativeResult:
-        """Pack, call, raise what a checked build reports, and return the result."""
+        """Pack the arguments, call, raise a reported fault, and return the result."""
         fault = _Fault() if self.checked else None
         report = 0 if fault is None else ctypes.addressof(fault)
         if self.result is None:
@@ -232,7 +231,7 @@ _compiling = threading.Lock()
 
 
 def _after_fork() -> None:
-    # A thread that does not exist in the child may hold the lock.
+    # The lock may be held by a thread that does not exist in the child.
     global _compiling
     _compiling = threading.Lock()
 
@@ -248,13 +247,13 @@ def compile_native(
     compiler: Jit | None = None,
     **statics: Static | list[Static],
 ) -> Native:
-    """Compile a native function for a set of constants, or return the code compiled before.
+    """Compile a native function for a set of constants, or return cached code.
 
     Args:
-        function: the function.
-        checked: whether accesses outside arrays raise OutOfBounds.
-        compiler: the compiler; the process's own by default.
-        **statics: the function's compile-time constants.
+        function: The function.
+        checked: Whether accesses outside arrays raise OutOfBounds.
+        compiler: The compiler; by default, that of the process.
+        **statics: The function's compile-time constants.
     """
     constants: dict[str, Static] = {
         n: tuple(v) if isinstance(v, list) else v for n, v in sorted(statics.items())

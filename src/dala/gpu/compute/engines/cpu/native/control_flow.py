@@ -27,13 +27,13 @@ from dala.gpu.compute.engines.cpu.native.types import (
     is_number,
 )
 
-#: Iterations of an unrolled loop at most.
+#: The most iterations of an unrolled loop.
 MAX_UNROLLED: Final = 4096
 
 
 @dataclass(slots=True)
 class _Loop:
-    """The labels that ``continue`` and ``break`` jump to, and whether any statement does."""
+    """The labels that ``continue`` and ``break`` jump to, and whether they are used."""
 
     again: str
     after: str

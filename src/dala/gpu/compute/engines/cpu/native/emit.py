@@ -1,4 +1,4 @@
-"""Emits a whole module: the native functions, and entry points that read a job block.
+"""Emit a whole module: native functions, and entry points that read a job block.
 
 :mod:`~dala.gpu.compute.engines.cpu.native.arguments` describes the block. Word 9 holds the address
 of the result.
@@ -41,7 +41,7 @@ leave:
 """
 
 
-# A body gets one tile at a time on a single thread too.
+# On a single thread, too, a body gets one tile at a time.
 TILE_BY_TILE: Final = """\
 define void @all(ptr %job) #0 {
 entry:

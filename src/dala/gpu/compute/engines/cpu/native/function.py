@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # ast is imported only when a function is parsed
 
 
 class NotCacheable(Exception):
-    """The sources or names that code depends on cannot be identified reliably."""
+    """Raised if the sources or names that code depends on cannot be identified reliably."""
 
 
 _digests: dict[str, str] = {}

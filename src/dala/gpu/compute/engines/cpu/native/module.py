@@ -9,7 +9,7 @@ from dala.gpu.compute.engines.cpu.llvm.text import Module
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.types import ArgType, Result
 
-#: Functions in a module, and nested calls, at most.
+#: The most functions in a module, and the deepest nesting of calls.
 MAX_FUNCTIONS: Final = 2000
 MAX_CALL_DEPTH: Final = 64
 

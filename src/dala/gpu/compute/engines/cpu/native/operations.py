@@ -1,9 +1,9 @@
 """Operators and conversions of native code.
 
-Integers wrap. ``//`` and ``%`` round down as in Python, and return 0 for a divisor of 0. Shifts
-take the amount modulo the width. So no operation can trap. Operands must have one type: constants
-take the type of the other operand, scalars are broadcast to vectors, and everything else needs an
-explicit conversion.
+No operation traps: integers wrap, ``//`` and ``%`` round down as in Python but return 0 for a
+divisor of 0, and shifts take the amount modulo the width. Operands must have the same type:
+constants take the type of the other operand, scalars are broadcast to vectors, and everything else
+needs an explicit conversion.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ArithmeticWriter:
 
     # operands ---------------------------------------------------------------------------------
     def literal(self, number: float, kind: Type) -> Operand:
-        """Return a constant as an operand of a type, which must hold it exactly."""
+        """Return a constant as an operand of a type that holds it exactly."""
         scalar = kind.scalar
         if scalar.floating:
             text = constant(float(number), scalar.llvm)

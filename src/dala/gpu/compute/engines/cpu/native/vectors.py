@@ -20,7 +20,7 @@ from dala.gpu.compute.engines.cpu.native.types import (
     is_number,
 )
 
-#: Bytes of one local array, and of all local arrays in a module, at most.
+#: The most bytes of one local array, and of all local arrays in a module.
 MAX_LOCAL_BYTES: Final = 256 << 10
 MAX_STACK_BYTES: Final = 512 << 10
 

@@ -1,8 +1,8 @@
 """Argmax on the CPU.
 
 Along rows the maximum is found first, block by block and as fast as ``reduce_max``, and then
-located in its block. Columns are processed side by side, each with its best so far. Pieces of a
-long axis give an index each; a second pass chooses the best.
+located in its block. Columns are processed side by side, each with its maximum so far. A long axis
+is split into pieces, and a second pass chooses among their indexes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TILE: Final = 512
 
 @native
 def better(x: Vector, y: Vector, *, floating: bool) -> Vector:
-    """Return where x counts as larger than y; NaN is the largest."""
+    """Return whether x is larger than y; NaN is the largest."""
     if floating:
         found = (x > y) | (isnan(x) & (y == y))
     else:
@@ -56,7 +56,7 @@ def better(x: Vector, y: Vector, *, floating: bool) -> Vector:
 
 @native
 def find(a: Array[T], at: i64, value: T, *, T: type, lanes: int, floating: bool) -> i64:  # noqa: N803
-    """Return the first index from ``at`` on that holds a value (any NaN for NaN), which exists."""
+    """Return the first index, from ``at`` on, of a value that is present; NaN matches any NaN."""
     k = at
     nan = False
     if floating:
@@ -105,7 +105,7 @@ def rows(
     lanes: int,
     floating: bool,
 ) -> None:
-    """Process pieces of rows; indices count from the row's start."""
+    """Find the maximum of pieces of rows; indexes count from the row's start."""
     for job in range(start, end):
         row, k = job // splits, (job % splits) * length
         piece = a[row * n + k : row * n + min(k + length, n)]
@@ -129,7 +129,7 @@ def columns(
     index_type: type,
     floating: bool,
 ) -> None:
-    """Process tiles of columns over pieces of ``length`` rows."""
+    """Find the maxima of tiles of columns over pieces of ``length`` rows."""
     best = local(T, TILE)
     at = local(index_type, TILE)
     for job in range(start, end):
@@ -169,7 +169,7 @@ def choose_best(
     S: type,  # noqa: N803
     floating: bool,
 ) -> None:
-    """Choose the best of the indices of pieces."""
+    """Choose the index of the maximum among those of the pieces."""
     for i in range(start, end):
         outer, c = i // inner, i % inner
         here = a[outer * n * inner + c :]
@@ -183,7 +183,7 @@ def choose_best(
 
 @implements("argmax")
 def make_argmax(engine: Engine, task: Task) -> Runner:
-    """Return the runner of a task, which has one pass."""
+    """Return the runner of an argmax."""
     outer, n, inner = task["passes"][0]
     t, out = native_type(task.inputs[0].dtype), native_type(task.output.dtype)
     tiles = -(-inner // TILE)

@@ -1,10 +1,9 @@
-"""Convolutions of images: sums in registers over the image itself, or BLAS where it is as fast.
+"""2D convolution: direct sums in registers, or BLAS where it is as fast.
 
-An image is first copied to a padded layout in which all taps of a window are constant offsets:
-zeros surround it, and where windows step by more than one, the pixels of equal phase are
-contiguous. Rows are ``pitch`` apart, which includes the columns that a window needs beyond the
-output; so output positions can be numbered from the first row to the last, and computed a vector at
-a time.
+An image is first copied to a padded layout in which all taps of a window are at constant offsets:
+zeros surround it, and with a stride above 1, pixels of equal phase are contiguous. Rows are
+``pitch`` apart, which includes the columns that a window needs beyond the output. Output positions
+can then be numbered across rows, and computed a vector at a time.
 """
 
 from __future__ import annotations
@@ -25,29 +24,31 @@ from dala.gpu.compute.engines.cpu.ops import conv_loops, implements
 from dala.gpu.compute.engines.cpu.ops.matmul import view
 from dala.gpu.compute.engines.cpu.threads import pool
 
-#: Bytes of padded images at a time.
+#: The most bytes of padded images at a time.
 SCRATCH: Final = 32 << 20
 
 #: Bytes that fit a core's caches; groups up to this size are padded one by one.
 SLOT: Final = 512 << 10
 
-#: Vector steps of a tile, about 20 us.
+#: Vector operations per tile: about 20 us.
 STEPS: Final = 1 << 16
 
 TYPES: Final = {"f32": f32, "f64": f64}
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The sums that registers hold: ``across`` vectors of ``lanes`` for each of some outputs."""
+class RegisterBlock:
+    """The sums held in registers: ``across`` vectors of ``lanes`` for each of ``rows`` outputs."""
 
     lanes: int
     across: int
     rows: int
 
 
-def register_shape(dtype: str, outputs: int, places: int, features: dict[str, bool]) -> Shape:
-    """Return sums that fill the machine's registers, for at most these outputs and positions."""
+def register_block(
+    dtype: str, outputs: int, positions: int, features: dict[str, bool]
+) -> RegisterBlock:
+    """Return the block of sums that fills the registers, for so many outputs and positions."""
     if features.get("avx512f"):
         size, across, rows = 64, 3, 8
     elif features.get("avx"):
@@ -57,9 +58,9 @@ def register_shape(dtype: str, outputs: int, places: int, features: dict[str, bo
     while rows > outputs:
         rows, across = rows // 2, 4
     lanes = size // ITEMSIZE[dtype]
-    # Fewer vectors where more would be wasted; of equals, the most.
-    across = min(range(across, 0, -1), key=lambda n: -(-places // (n * lanes)) * n)
-    return Shape(lanes, across, rows)
+    # The largest block among those that waste the fewest vectors.
+    across = min(range(across, 0, -1), key=lambda n: -(-positions // (n * lanes)) * n)
+    return RegisterBlock(lanes, across, rows)
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def plan_layout(task: Task) -> Layout:
 
 @implements("conv2d")
 def make_conv2d(engine: Engine, task: Task) -> Runner:
-    """Return a matrix product for windows of one pixel, and sums in registers for others."""
+    """Return the runner of a convolution: a matrix product if the window is one pixel."""
     height, width = task.inputs[1].shape[2:]
     plain = height == width == 1 and task["stride"] == (1, 1) and task["padding"] == (0, 0)
     if plain and task.inputs[1].shape[0] // task["groups"] > 1:
@@ -124,7 +125,7 @@ def _windows(engine: Engine, task: Task) -> Runner:
     outputs, inner = weight[0] // groups, weight[1] * weight[2] * weight[3]
     height, width = task.output.shape[-2:]
     layout = plan_layout(task)
-    shape = register_shape(dtype, outputs, height * layout.pitch, jit().features)
+    shape = register_block(dtype, outputs, height * layout.pitch, jit().features)
     kind, size = TYPES[dtype], ITEMSIZE[dtype]
     span = shape.lanes * shape.across
     strips, blocks = -(-height * layout.pitch // span), -(-outputs // shape.rows)
@@ -173,8 +174,8 @@ def _windows(engine: Engine, task: Task) -> Runner:
     return run
 
 
-def _parts(engine: Engine, task: Task, layout: Layout, shape: Shape, slot: int) -> Runner:
-    """Run many small groups one after another, each thread in its own slot."""
+def _parts(engine: Engine, task: Task, layout: Layout, shape: RegisterBlock, slot: int) -> Runner:
+    """Return the runner for many small groups: each thread pads them in a slot of its own."""
     dtype, groups = task.output.dtype, task["groups"]
     x, weight = task.inputs[0].shape, task.inputs[1].shape
     parts = (x[0] if len(x) == 4 else 1) * groups

@@ -1,4 +1,4 @@
-"""Native loops of convolutions; ``conv.py`` describes the layout."""
+"""Native loops of 2D convolutions; ``conv.py`` describes the layout."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def convolve_parts(
     across: int,
     rows: int,
 ) -> None:
-    """Convolve one group of one image after another, padded in a slot that stays in the caches."""
+    """Convolve groups one by one, each padded in a slot that stays in the cache."""
     phases = len(shifts) // 2
     plane = phases * image_rows * pitch
     span = static(across * lanes)

@@ -15,19 +15,19 @@ from dala.gpu.compute.engines.cpu.jit import jit
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, f64
 from dala.gpu.compute.engines.cpu.ops import fft_stages, implements
-from dala.gpu.compute.engines.cpu.ops.fft_stages import EXCHANGED, PAIRS, REAL, masks_of
+from dala.gpu.compute.engines.cpu.ops.fft_stages import EXCHANGED, PAIRS, REAL, shuffles_for
 from dala.gpu.compute.engines.cpu.ops.matmul import view
 from dala.gpu.compute.engines.cpu.threads import pool
 from dala.typing import NDArray
 
-#: Lines longer than this would need tables that take too much memory.
+#: The longest line: tables for longer ones would take too much memory.
 LONGEST: Final = 1 << 22
 
 #: Columns that are transformed together.
 STRIP: Final = 2
 
-#: Numbers of a tile, about 20 us.
-TILE_NUMBERS: Final = 8192
+#: Elements per tile: about 20 us.
+TILE_ELEMENTS: Final = 8192
 
 #: A pass: source, target, scratch.
 Pass: TypeAlias = Callable[[NDArray, NDArray, NDArray], None]
@@ -35,7 +35,7 @@ Pass: TypeAlias = Callable[[NDArray, NDArray, NDArray], None]
 
 @implements("fft", "ifft")
 def make_fft(engine: Engine, task: Task) -> Runner:
-    """Return native code where the lengths are powers of two, else NumPy."""
+    """Return the runner: native code if all lengths are powers of two, else NumPy."""
     shape = task.output.shape
     if task.op == "fft" or task["complex"]:
         shape = shape[:-1]
@@ -87,8 +87,8 @@ def _native(engine: Engine, task: Task, shape: tuple[int, ...]) -> Runner:
 
 
 def _share(items: int, each: int) -> tuple[int, int]:
-    """Return the number of tiles, each with its own scratch, and the items of a tile."""
-    tile = max(1, TILE_NUMBERS // each, -(-items // (2 * pool().threads)))
+    """Return the number of tiles, each with its own scratch, and the items per tile."""
+    tile = max(1, TILE_ELEMENTS // each, -(-items // (2 * pool().threads)))
     return -(-items // tile), tile
 
 
@@ -105,14 +105,14 @@ def _lines(
         lanes=lanes,
         source=source,
         target=target,
-        one=masks_of(lanes, 1),
-        four=masks_of(lanes, 4 if lanes > 4 else 1),
+        one=shuffles_for(lanes, 1),
+        four=shuffles_for(lanes, 4 if lanes > 4 else 1),
     )
-    near, turns = _short_twiddles(length, dtype), _twiddles(length, dtype)
+    short, twiddles = _short_twiddles(length, dtype), _twiddles(length, dtype)
     share = code.parallel(lines, tile)
 
     def run(a: NDArray, out: NDArray, scratch: NDArray) -> None:
-        share(a, out, scratch, near, turns, length, tile, scale)
+        share(a, out, scratch, short, twiddles, length, tile, scale)
 
     return run, tiles * 4 * length
 
@@ -130,13 +130,13 @@ def _columns(
         T=f32 if dtype == "f32" else f64,
         lanes=lanes,
         target=target,
-        masks=masks_of(lanes, 1),
+        shuffles=shuffles_for(lanes, 1),
     )
-    turns = _twiddles(length, dtype)
+    twiddles = _twiddles(length, dtype)
     share = code.parallel(strips, tile)
 
     def run(a: NDArray, out: NDArray, scratch: NDArray) -> None:
-        share(a, out, scratch, turns, length, width, strip, tile, scale)
+        share(a, out, scratch, twiddles, length, width, strip, tile, scale)
 
     return run, tiles * 4 * length * strip
 
@@ -144,8 +144,8 @@ def _columns(
 @lru_cache(maxsize=16)
 def _twiddles(length: int, dtype: str) -> NDArray:
     """Return exp(-2 pi i n / length) for every n, as pairs."""
-    turns = np.exp(-2j * pi / length * np.arange(length))
-    found: NDArray = turns.view(np.float64).astype(NUMPY[dtype])
+    twiddles = np.exp(-2j * pi / length * np.arange(length))
+    found: NDArray = twiddles.view(np.float64).astype(NUMPY[dtype])
     return found
 
 
@@ -156,8 +156,8 @@ def _short_twiddles(length: int, dtype: str) -> NDArray:
     for step in (1, 4):
         place = np.arange(length // 4) // step * step
         for i in (1, 2, 3):
-            turns = np.exp(-2j * pi / length * (place * i))
-            found += [turns.real, turns.imag]
+            twiddles = np.exp(-2j * pi / length * (place * i))
+            found += [twiddles.real, twiddles.imag]
     return np.concatenate(found).astype(NUMPY[dtype])
 
 
@@ -185,7 +185,7 @@ def _numpy(task: Task) -> Runner:
 
 
 def _of_real(a: NDArray, out: NDArray, axes: tuple[int, ...]) -> None:
-    """Complete the transform of real numbers from its first half, by conjugate symmetry."""
+    """Complete the transform of a real signal from its first half, by conjugate symmetry."""
     length = a.shape[-1]
     np.fft.rfftn(a, axes=axes, out=out[..., : length // 2 + 1])
     rest, mirrored = out[..., length // 2 + 1 :], out[..., (length - 1) // 2 : 0 : -1]

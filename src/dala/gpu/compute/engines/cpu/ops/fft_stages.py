@@ -1,8 +1,7 @@
 """Native stages of Fourier transforms whose length is a power of two.
 
-Radix-4 Stockham stages: each reads quarters side by side and writes where the next one reads, so
-that no reordering is needed. Between stages real and imaginary parts are separate vectors; the
-first stage splits them and the last joins them.
+Radix-4 Stockham stages, whose results are in order without a reordering pass. Between stages, real
+and imaginary parts are separate vectors; the first stage splits them and the last joins them.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ from dala.gpu.compute.engines.cpu.native.names import (
     store,
 )
 
-Masks: TypeAlias = tuple[tuple[int, ...], ...]
+Shuffles: TypeAlias = tuple[tuple[int, ...], ...]
 
-#: Forms of complex numbers in memory: pairs, exchanged pairs, real parts only, or separate.
+#: Forms of complex numbers in memory: (re, im) pairs, (im, re) pairs, real only, separate arrays.
 PAIRS: Final = 0
 EXCHANGED: Final = 1
 REAL: Final = 2
-APART: Final = 3
+SEPARATE: Final = 3
 
-#: Positions of shuffles in what ``masks_of`` returns.
+#: Indexes into the result of ``shuffles_for``.
 EVENS: Final = 0
 ODDS: Final = 1
 JOINED: Final = 2
-BESIDE: Final = 3
-SPREAD: Final = 4
+HALVES: Final = 3
+INTERLEAVED: Final = 4
 
 
-def masks_of(lanes: int, step: int) -> Masks:
-    """Return shuffles that split pairs, join them, and put four results in place.
+def shuffles_for(lanes: int, step: int) -> Shuffles:
+    """Return the shuffles that split pairs, join them, and interleave four results.
 
     Results of a radix-4 step are ``step`` apart: [block][which of the four][position].
     """
@@ -53,16 +52,18 @@ def masks_of(lanes: int, step: int) -> Masks:
 
 
 @native
-def real_part(a: Array[T], at: i64, *, T: type, lanes: int, form: int, masks: Masks) -> Vector:  # noqa: N803
-    """Load real parts; the imaginary ones where the parts are exchanged."""
-    if form == REAL or form == APART:  # noqa: SIM109 - native code has no `in`
+def real_part(
+    a: Array[T], at: i64, *, T: type, lanes: int, form: int, shuffles: Shuffles
+) -> Vector:  # noqa: N803
+    """Load real parts, or imaginary ones if the pairs are exchanged."""
+    if form == REAL or form == SEPARATE:  # noqa: SIM109 - native code has no `in`
         return load(a, at, lanes)
     elif form == PAIRS:
         v = load(a, 2 * at, static(2 * lanes))
-        return shuffle(v, v, masks[EVENS])
+        return shuffle(v, v, shuffles[EVENS])
     else:
         v = load(a, 2 * at, static(2 * lanes))
-        return shuffle(v, v, masks[ODDS])
+        return shuffle(v, v, shuffles[ODDS])
 
 
 @native
@@ -74,19 +75,19 @@ def imaginary_part(
     T: type,  # noqa: N803
     lanes: int,
     form: int,
-    masks: Masks,
+    shuffles: Shuffles,
 ) -> Vector:
-    """Load imaginary parts; ``b`` holds them if they are separate."""
+    """Load imaginary parts, from ``b`` if they are separate."""
     if form == REAL:
         return splat(T(0), lanes)
-    elif form == APART:
+    elif form == SEPARATE:
         return load(b, at, lanes)
     elif form == PAIRS:
         v = load(a, 2 * at, static(2 * lanes))
-        return shuffle(v, v, masks[ODDS])
+        return shuffle(v, v, shuffles[ODDS])
     else:
         v = load(a, 2 * at, static(2 * lanes))
-        return shuffle(v, v, masks[EVENS])
+        return shuffle(v, v, shuffles[EVENS])
 
 
 @native
@@ -99,11 +100,11 @@ def put_four(
     d: Vector,
     *,
     T: type,  # noqa: N803
-    masks: Masks,
+    shuffles: Shuffles,
 ) -> None:
-    """Store four vectors in the order of lanes of the stage."""
-    low, high = shuffle(a, b, masks[BESIDE]), shuffle(c, d, masks[BESIDE])
-    store(out, at, shuffle(low, high, masks[SPREAD]))
+    """Interleave and store four vectors of results."""
+    low, high = shuffle(a, b, shuffles[HALVES]), shuffle(c, d, shuffles[HALVES])
+    store(out, at, shuffle(low, high, shuffles[INTERLEAVED]))
 
 
 @native(fast=True)
@@ -112,32 +113,32 @@ def short_stage(
     b: Array[T],
     re: Array[T],
     im: Array[T],
-    turns: Array[T],
+    twiddles: Array[T],
     length: i64,
     *,
     T: type,  # noqa: N803
     lanes: int,
     form: int,
-    masks: Masks,
+    shuffles: Shuffles,
 ) -> None:
-    """Run a stage whose results are less than a vector apart; ``turns`` has a factor for each."""
+    """Run a stage whose results are less than a vector apart, with a twiddle for each result."""
     quarter = length // 4
     for u in range(0, quarter, lanes):
-        r0 = real_part(a, u, lanes=lanes, form=form, masks=masks)
-        r1 = real_part(a, u + quarter, lanes=lanes, form=form, masks=masks)
-        r2 = real_part(a, u + 2 * quarter, lanes=lanes, form=form, masks=masks)
-        r3 = real_part(a, u + 3 * quarter, lanes=lanes, form=form, masks=masks)
-        i0 = imaginary_part(a, b, u, lanes=lanes, form=form, masks=masks)
-        i1 = imaginary_part(a, b, u + quarter, lanes=lanes, form=form, masks=masks)
-        i2 = imaginary_part(a, b, u + 2 * quarter, lanes=lanes, form=form, masks=masks)
-        i3 = imaginary_part(a, b, u + 3 * quarter, lanes=lanes, form=form, masks=masks)
+        r0 = real_part(a, u, lanes=lanes, form=form, shuffles=shuffles)
+        r1 = real_part(a, u + quarter, lanes=lanes, form=form, shuffles=shuffles)
+        r2 = real_part(a, u + 2 * quarter, lanes=lanes, form=form, shuffles=shuffles)
+        r3 = real_part(a, u + 3 * quarter, lanes=lanes, form=form, shuffles=shuffles)
+        i0 = imaginary_part(a, b, u, lanes=lanes, form=form, shuffles=shuffles)
+        i1 = imaginary_part(a, b, u + quarter, lanes=lanes, form=form, shuffles=shuffles)
+        i2 = imaginary_part(a, b, u + 2 * quarter, lanes=lanes, form=form, shuffles=shuffles)
+        i3 = imaginary_part(a, b, u + 3 * quarter, lanes=lanes, form=form, shuffles=shuffles)
         sr0, si0, dr0, di0 = r0 + r2, i0 + i2, r0 - r2, i0 - i2
         sr1, si1, dr1, di1 = r1 + r3, i1 + i3, r1 - r3, i1 - i3
         ar, ai, br, bi = dr0 + di1, di0 - dr1, sr0 - sr1, si0 - si1
         cr, ci = dr0 - di1, di0 + dr1
-        w1r, w1i = load(turns, u, lanes), load(turns, u + quarter, lanes)
-        w2r, w2i = load(turns, u + 2 * quarter, lanes), load(turns, u + 3 * quarter, lanes)
-        w3r, w3i = load(turns, u + 4 * quarter, lanes), load(turns, u + 5 * quarter, lanes)
+        w1r, w1i = load(twiddles, u, lanes), load(twiddles, u + quarter, lanes)
+        w2r, w2i = load(twiddles, u + 2 * quarter, lanes), load(twiddles, u + 3 * quarter, lanes)
+        w3r, w3i = load(twiddles, u + 4 * quarter, lanes), load(twiddles, u + 5 * quarter, lanes)
         put_four(
             re,
             4 * u,
@@ -145,7 +146,7 @@ def short_stage(
             ar * w1r - ai * w1i,
             br * w2r - bi * w2i,
             cr * w3r - ci * w3i,
-            masks=masks,
+            shuffles=shuffles,
         )
         put_four(
             im,
@@ -154,7 +155,7 @@ def short_stage(
             ar * w1i + ai * w1r,
             br * w2i + bi * w2r,
             cr * w3i + ci * w3r,
-            masks=masks,
+            shuffles=shuffles,
         )
 
 
@@ -164,7 +165,7 @@ def long_stage(
     xi: Array[T],
     yr: Array[T],
     yi: Array[T],
-    turns: Array[T],
+    twiddles: Array[T],
     length: i64,
     step: i64,
     turn: i64,
@@ -175,9 +176,9 @@ def long_stage(
     """Run a stage whose results are ``step`` apart, a multiple of a vector; factors are pairs."""
     quarter = length // 4
     for p in range(quarter // step):
-        w1r, w1i = splat(turns[2 * p * turn], lanes), splat(turns[2 * p * turn + 1], lanes)
-        w2r, w2i = splat(turns[4 * p * turn], lanes), splat(turns[4 * p * turn + 1], lanes)
-        w3r, w3i = splat(turns[6 * p * turn], lanes), splat(turns[6 * p * turn + 1], lanes)
+        w1r, w1i = splat(twiddles[2 * p * turn], lanes), splat(twiddles[2 * p * turn + 1], lanes)
+        w2r, w2i = splat(twiddles[4 * p * turn], lanes), splat(twiddles[4 * p * turn + 1], lanes)
+        w3r, w3i = splat(twiddles[6 * p * turn], lanes), splat(twiddles[6 * p * turn + 1], lanes)
         for q in range(0, step, lanes):
             u, to = q + step * p, q + step * 4 * p
             r0, r1 = load(xr, u, lanes), load(xr, u + quarter, lanes)
@@ -208,13 +209,13 @@ def put(
     *,
     T: type,  # noqa: N803
     form: int,
-    masks: Masks,
+    shuffles: Shuffles,
 ) -> None:
-    """Store numbers in the form of the output; exchanged parts are an inverse transform."""
+    """Store numbers in the form of the output; exchanging the parts inverts the transform."""
     if form == PAIRS:
-        store(out, 2 * at, shuffle(re, im, masks[JOINED]))
+        store(out, 2 * at, shuffle(re, im, shuffles[JOINED]))
     elif form == EXCHANGED:
-        store(out, 2 * at, shuffle(im * scale, re * scale, masks[JOINED]))
+        store(out, 2 * at, shuffle(im * scale, re * scale, shuffles[JOINED]))
     else:
         store(out, at, im * scale)
 
@@ -233,9 +234,9 @@ def last_stage(
     lanes: int,
     radix: int,
     form: int,
-    masks: Masks,
+    shuffles: Shuffles,
 ) -> None:
-    """Run the last step of two or four; rows of ``strip`` positions are ``pitch`` apart."""
+    """Run the last stage, of radix 2 or 4; rows of ``strip`` positions are ``pitch`` apart."""
     rows = step // strip
     for row in range(rows):
         for c in range(0, strip, lanes):
@@ -243,18 +244,18 @@ def last_stage(
             r0, r1 = load(xr, q, lanes), load(xr, q + step, lanes)
             i0, i1 = load(xi, q, lanes), load(xi, q + step, lanes)
             if radix == 2:
-                put(out, at, r0 + r1, i0 + i1, scale, form=form, masks=masks)
-                put(out, at + rows * pitch, r0 - r1, i0 - i1, scale, form=form, masks=masks)
+                put(out, at, r0 + r1, i0 + i1, scale, form=form, shuffles=shuffles)
+                put(out, at + rows * pitch, r0 - r1, i0 - i1, scale, form=form, shuffles=shuffles)
             else:
                 r2, r3 = load(xr, q + 2 * step, lanes), load(xr, q + 3 * step, lanes)
                 i2, i3 = load(xi, q + 2 * step, lanes), load(xi, q + 3 * step, lanes)
                 sr0, si0, dr0, di0 = r0 + r2, i0 + i2, r0 - r2, i0 - i2
                 sr1, si1, dr1, di1 = r1 + r3, i1 + i3, r1 - r3, i1 - i3
                 apart = rows * pitch
-                put(out, at, sr0 + sr1, si0 + si1, scale, form=form, masks=masks)
-                put(out, at + apart, dr0 + di1, di0 - dr1, scale, form=form, masks=masks)
-                put(out, at + 2 * apart, sr0 - sr1, si0 - si1, scale, form=form, masks=masks)
-                put(out, at + 3 * apart, dr0 - di1, di0 + dr1, scale, form=form, masks=masks)
+                put(out, at, sr0 + sr1, si0 + si1, scale, form=form, shuffles=shuffles)
+                put(out, at + apart, dr0 + di1, di0 - dr1, scale, form=form, shuffles=shuffles)
+                put(out, at + 2 * apart, sr0 - sr1, si0 - si1, scale, form=form, shuffles=shuffles)
+                put(out, at + 3 * apart, dr0 - di1, di0 + dr1, scale, form=form, shuffles=shuffles)
 
 
 @native
@@ -264,7 +265,7 @@ def finish(
     yr: Array[T],
     yi: Array[T],
     out: Array[T],
-    turns: Array[T],
+    twiddles: Array[T],
     count: i64,
     first: i64,
     strip: i64,
@@ -274,23 +275,23 @@ def finish(
     T: type,  # noqa: N803
     lanes: int,
     form: int,
-    masks: Masks,
+    shuffles: Shuffles,
 ) -> None:
-    """Run all stages from a step on, over ``count`` positions."""
+    """Run the stages from step ``first`` to the last, over ``count`` positions."""
     step = first
-    beside = count // (len(turns) // 2)
+    beside = count // (len(twiddles) // 2)
     while count // step > 4:
-        long_stage(xr, xi, yr, yi, turns, count, step, step // beside, lanes=lanes)
+        long_stage(xr, xi, yr, yi, twiddles, count, step, step // beside, lanes=lanes)
         xr, xi, yr, yi = yr, yi, xr, xi
         step *= 4
     across = min(strip, step)
     row = pitch if strip <= step else step
     if count // step == 4:
         last_stage(xr, xi, out, step, across, row, scale,
-                   lanes=lanes, radix=4, form=form, masks=masks)  # fmt: skip
+                   lanes=lanes, radix=4, form=form, shuffles=shuffles)  # fmt: skip
     else:
         last_stage(xr, xi, out, step, across, row, scale,
-                   lanes=lanes, radix=2, form=form, masks=masks)  # fmt: skip
+                   lanes=lanes, radix=2, form=form, shuffles=shuffles)  # fmt: skip
 
 
 @native
@@ -298,8 +299,8 @@ def transform_lines(
     a: Array[T],
     out: Array[T],
     scratch: Array[T],
-    near: Array[T],
-    turns: Array[T],
+    short: Array[T],
+    twiddles: Array[T],
     length: i64,
     tile: i64,
     scale: T,
@@ -310,25 +311,27 @@ def transform_lines(
     lanes: int,
     source: int,
     target: int,
-    one: Masks,
-    four: Masks,
+    one: Shuffles,
+    four: Shuffles,
 ) -> None:
-    """Transform lines of at least four vectors; ``near`` are the factors of the short stages."""
+    """Transform lines of at least four vectors; ``short`` are the twiddles of the short stages."""
     spare = scratch[start // tile * 4 * length :]
     xr, xi = spare[0:length], spare[length : 2 * length]
     yr, yi = spare[2 * length : 3 * length], spare[3 * length : 4 * length]
-    near_four = near[length // 4 * 6 :]
+    short_four = short[length // 4 * 6 :]
     for line in range(start, end):
         taken = a[line * length * (1 if source == REAL else 2) :]
         made = out[line * length * (1 if target == REAL else 2) :]
-        short_stage(taken, taken, xr, xi, near, length, lanes=lanes, form=source, masks=one)
+        short_stage(taken, taken, xr, xi, short, length, lanes=lanes, form=source, shuffles=one)
         if lanes > 4:
-            short_stage(xr, xi, yr, yi, near_four, length, lanes=lanes, form=APART, masks=four)
-            finish(yr, yi, xr, xi, made, turns, length, 16, length, length, scale,
-                   lanes=lanes, form=target, masks=one)  # fmt: skip
+            short_stage(
+                xr, xi, yr, yi, short_four, length, lanes=lanes, form=SEPARATE, shuffles=four
+            )
+            finish(yr, yi, xr, xi, made, twiddles, length, 16, length, length, scale,
+                   lanes=lanes, form=target, shuffles=one)  # fmt: skip
         else:
-            finish(xr, xi, yr, yi, made, turns, length, 4, length, length, scale,
-                   lanes=lanes, form=target, masks=one)  # fmt: skip
+            finish(xr, xi, yr, yi, made, twiddles, length, 4, length, length, scale,
+                   lanes=lanes, form=target, shuffles=one)  # fmt: skip
 
 
 @native
@@ -336,7 +339,7 @@ def transform_columns(
     a: Array[T],
     out: Array[T],
     scratch: Array[T],
-    turns: Array[T],
+    twiddles: Array[T],
     length: i64,
     width: i64,
     strip: i64,
@@ -348,9 +351,9 @@ def transform_columns(
     T: type,  # noqa: N803
     lanes: int,
     target: int,
-    masks: Masks,
+    shuffles: Shuffles,
 ) -> None:
-    """Transform columns of pairs, a strip at a time; strips are numbered over all matrices."""
+    """Transform columns of pairs, one strip of columns at a time, over all matrices."""
     count = length * strip
     spare = scratch[start // tile * 4 * count :]
     xr, xi = spare[0:count], spare[count : 2 * count]
@@ -361,10 +364,10 @@ def transform_columns(
         for y in range(length):
             for c in range(0, strip, lanes):
                 at = first + y * width + c
-                re = real_part(a, at, lanes=lanes, form=PAIRS, masks=masks)
-                im = imaginary_part(a, a, at, lanes=lanes, form=PAIRS, masks=masks)
+                re = real_part(a, at, lanes=lanes, form=PAIRS, shuffles=shuffles)
+                im = imaginary_part(a, a, at, lanes=lanes, form=PAIRS, shuffles=shuffles)
                 store(xr, y * strip + c, re)
                 store(xi, y * strip + c, im)
         made = out[first * (1 if target == REAL else 2) :]
-        finish(xr, xi, yr, yi, made, turns, count, strip, strip, width, scale,
-               lanes=lanes, form=target, masks=masks)  # fmt: skip
+        finish(xr, xi, yr, yi, made, twiddles, count, strip, strip, width, scale,
+               lanes=lanes, form=target, shuffles=shuffles)  # fmt: skip

@@ -1,7 +1,7 @@
-"""Histograms on the CPU: each piece has its own counters, which are added at the end.
+"""Histograms on the CPU: each piece has its own counters, which are summed at the end.
 
-Bytes are counted by value, and the values are sorted into bins afterwards. For other numbers the
-bin is estimated, a vector at a time, and then corrected by the bins' edges.
+Bytes are counted by value, and the counts are assigned to bins afterwards. For other dtypes the bin
+is estimated, a vector at a time, and then corrected by the bin edges.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import memories, native_type
 from dala.gpu.compute.engines.cpu.threads import pool
 
-#: Numbers whose bins are estimated before they are counted.
+#: Elements whose bins are estimated before they are counted.
 BATCH: Final = 512
-#: Numbers of a piece at least.
+#: The least elements of a piece.
 PIECE: Final = 1 << 17
 
 
 @native
 def count_bytes(a: Array[u8], counts: Array[u32], length: i64, start: i64, end: i64) -> None:
-    """Count pieces of ``length`` bytes; neighbors use different counters, so that none waits."""
+    """Count pieces of ``length`` bytes; adjacent bytes use different counters, to avoid stalls."""
     own = local(u32, 1024)
     for job in range(start, end):
         for k in independent(range(1024)):
@@ -64,7 +64,7 @@ def count_bytes(a: Array[u8], counts: Array[u32], length: i64, start: i64, end: 
 
 @native
 def guess_bin(x: Vector, low: Vector, scale: f64, most: i32, *, kind: int) -> Vector:
-    """Return an estimate of the bin of a number, which is at least ``low`` or not counted."""
+    """Estimate the bin of a number; numbers below ``low`` are not counted."""
     if kind == 0:
         g = in_range(i32, min(max((x - low) * f32(scale), 0.0), f32(most)))
     elif kind == 1:
@@ -88,7 +88,7 @@ def count(
     T: type,  # noqa: N803
     kind: int,
 ) -> None:
-    """Count pieces of ``length`` numbers; edges are the starts of bins and the last end."""
+    """Count pieces of ``length`` elements into the bins between the edges."""
     at = local(i32, BATCH)
     used = len(edges) - 1
     low = edges[0]
@@ -117,7 +117,7 @@ def count(
 
 @implements("histogram")
 def make_histogram(engine: Engine, task: Task) -> Runner:
-    """Return the runner: as many pieces as threads can use, each with its own counters."""
+    """Return the runner of a histogram, with a few pieces per thread."""
     dtype, bins = task.inputs[0].dtype, task["bins"]
     total = 1
     for n in task.inputs[0].shape:

@@ -1,8 +1,8 @@
 """Color lookup tables on the CPU.
 
-The table is copied with four numbers an entry, so that an entry is one vector. Pixels are processed
-in blocks: positions and weights are computed for many pixels at a time, then each pixel sums its
-entries, then the block is stored. Curves of bytes become a table of 256 entries a channel.
+The table is copied with four numbers per entry, so that an entry is one vector. Pixels are
+processed in blocks: positions and weights are computed for many pixels at a time, then the entries
+of each pixel are summed, then the block is stored. Curves of bytes become 256 entries per channel.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import Statics, memories
 
-#: Pixels of a block, whose intermediate values fit the nearest cache.
+#: Pixels of a block, whose intermediate values fit the L1 cache.
 BLOCK: Final = 128
 #: Pixels of a tile.
 TILE: Final = 1 << 14
@@ -59,7 +59,7 @@ def pad_entries(lut: Array[f32], wide: Array[f32], start: i64, end: i64) -> None
 
 @native
 def table_position(c: f32, low: f32, scale: f32, top: f32) -> f32:
-    """Return the position of a number in the table; NaN is at 0."""
+    """Return the position of a value in the table; NaN is at 0."""
     return min(max(f32(0), (c - low) * scale), top)
 
 
@@ -81,7 +81,7 @@ def find_entries(
     channels: int,
     tetrahedral: bool,
 ) -> None:
-    """Write the first entries of a block's pixels, and the weights of all of them."""
+    """Write the first entry and the weights of all entries, for each pixel of a block."""
     last = size - 1
     top = f32(last)
     step_g = size * 4
@@ -135,7 +135,7 @@ def sum_entries(
     *,
     tetrahedral: bool,
 ) -> None:
-    """Write the weighted sums of each pixel's entries, four numbers a pixel."""
+    """Write the weighted sum of each pixel's entries, four numbers per pixel."""
     step_g = size * 4
     step_r = step_g * size
     for k in range(count):
@@ -176,7 +176,7 @@ def store_block(
     stored: int,
     mixing: bool,
 ) -> None:
-    """Store a block's sums as pixels, mixed with the originals, alpha kept."""
+    """Store a block's sums as pixels, mixed with the originals; alpha is kept."""
     if u8 == T and u8 == S and channels == 4 and stored == 4:
         bytes_ = local(u8, 4 * BLOCK)
         for k in independent(range(4 * count)):
@@ -244,7 +244,7 @@ def look_up(
     tetrahedral: bool,
     mixing: bool,
 ) -> None:
-    """Map pixels through a table of three axes."""
+    """Map pixels through a 3D table."""
     near = local(i32, 3 * BLOCK)
     weights = local(f32, 4 * BLOCK)
     sums = local(f32, 4 * BLOCK)
@@ -276,7 +276,7 @@ def curves_of_bytes(
     channels: int,
     stored: int,
 ) -> None:
-    """Map pixels through 256 entries a channel."""
+    """Map pixels through 256 entries per channel."""
     for k in range(start, end):
         for c in static(range(3)):
             out[stored * k + c] = table[256 * c + i64(src[channels * k + c])]
@@ -302,7 +302,7 @@ def curves_of_floats(
     stored: int,
     mixing: bool,
 ) -> None:
-    """Map pixels through a curve a channel, linear between its entries."""
+    """Map pixels through one curve per channel, with linear interpolation."""
     top = f32(size - 1)
     for k in range(start, end):
         for c in static(range(3)):
@@ -325,7 +325,7 @@ def curves_of_floats(
 # runners ------------------------------------------------------------------------------------------
 @implements("lut_apply")
 def make_lut_apply(engine: Engine, task: Task) -> Runner:
-    """Return the runner for the picture's and the table's kinds."""
+    """Return the runner for the dtypes of picture and table, and for a 3D table or curves."""
     image, lut = task.inputs
     kinds: Statics = {"S": _NATIVE[task.output.dtype], "channels": image.shape[2]}
     kinds["stored"] = task.output.shape[2]
@@ -346,8 +346,8 @@ def _domain(task: Task) -> tuple[list[float], list[float]]:
     return [v * unit for v in lows], scales
 
 
-def _mixed(task: Task) -> tuple[float, float]:
-    """Return the shares of the table's color and of the original, in the output's units."""
+def _mix_weights(task: Task) -> tuple[float, float]:
+    """Return the weights of the table's color and of the original, in the output's units."""
     white = 255.0 if task.output.dtype == "u8" else 1.0
     unit = 255.0 if task.inputs[0].dtype == "u8" else 1.0
     return task["amount"] * white, (1.0 - task["amount"]) * white / unit
@@ -357,7 +357,7 @@ def _cubes(task: Task, total: int, kinds: Statics) -> Runner:
     image, lut = task.inputs
     size = lut.shape[0]
     entries = size**3
-    amount, keep = _mixed(task)
+    amount, keep = _mix_weights(task)
     widen = compile_native(pad_entries).parallel(entries, TILE)
     run_all = compile_native(
         look_up,
@@ -384,7 +384,7 @@ def _cubes(task: Task, total: int, kinds: Statics) -> Runner:
 
 
 def _curves_of_bytes(task: Task, total: int, kinds: Statics) -> Runner:
-    amount, keep = _mixed(task)
+    amount, keep = _mix_weights(task)
     lows, scales = (np.array(v)[:, None] for v in _domain(task))
     size = task.inputs[1].shape[0]
     byte = np.arange(256.0)
@@ -409,7 +409,7 @@ def _curves_of_bytes(task: Task, total: int, kinds: Statics) -> Runner:
 
 
 def _curves_of_floats(task: Task, total: int, kinds: Statics) -> Runner:
-    amount, keep = _mixed(task)
+    amount, keep = _mix_weights(task)
     lows, scales = (np.array(v, np.float32) for v in _domain(task))
     size = task.inputs[1].shape[0]
     run_all = compile_native(curves_of_floats, mixing=keep != 0.0, **kinds).parallel(total, TILE)

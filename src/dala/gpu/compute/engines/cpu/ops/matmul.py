@@ -1,4 +1,4 @@
-"""Matrix products: NumPy's BLAS over the buffers' own memory.
+"""Matrix products: NumPy's BLAS, on the memory of the buffers.
 
 BLAS has no integer products. Products of u8 are summed in floats, which hold them exactly; those of
 32 bits are assembled from halves of 16 bits, whose products floats hold as well.
@@ -21,7 +21,7 @@ from dala.typing import NDArray
 #: Sums of this many products of two 16-bit numbers are exact in f64.
 EXACT_PRODUCTS: Final = 1 << 21
 
-#: Products with fewer steps are faster without BLAS, which needs converted numbers.
+#: Products with fewer multiplications are faster without BLAS, which needs conversions.
 MIN_BLAS_STEPS: Final = 1 << 14
 
 
@@ -42,19 +42,19 @@ def view(storage: Storage, shape: tuple[int, ...], dtype: str) -> NDArray:
 
 @implements("matmul")
 def make_matmul(engine: Engine, task: Task) -> Runner:
-    """Return the runner of one or many products into the output's memory."""
+    """Return the runner of one product or a stack of them."""
     a, b = task.inputs
     turn_a, turn_b = task["transpose_a"], task["transpose_b"]
     shape_a, shape_b, shape_out = a.shape, b.shape, task.output.shape
     if len(shape_a) > 2 and len(shape_b) <= 2 and not turn_a:
-        # Matrices with the same right side are rows of one matrix.
+        # A stack of matrices times one matrix is a single product.
         shape_a = (prod(shape_a[:-1]), shape_a[-1])
         shape_out = shape_a[:1] if len(shape_b) == 1 else (shape_a[0], shape_out[-1])
     multiply = _multiply(task)
     kind, kind_out = NUMPY[a.dtype], NUMPY[task.output.dtype]
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        try:  # as view() does, in half the time
+        try:  # twice as fast as view()
             left = np.ndarray(shape_a, kind, inputs[0].handle.array)
             right = np.ndarray(shape_b, kind, inputs[1].handle.array)
             out = np.ndarray(shape_out, kind_out, output.handle.array)

@@ -1,4 +1,4 @@
-"""Softmax and layer normalization on the CPU: a row, or a tile of columns, stays in the cache."""
+"""Softmax and layer normalization on the CPU, over rows or tiles of columns that fit the cache."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from dala.gpu.compute.engines.cpu.ops.shared import (
 
 #: Columns of a tile: few enough that it stays in the cache between passes.
 TILE: Final = 256
-#: Rows whose sums are added before they go to a wider type.
+#: Rows summed in the narrow type before the sums are added in a wider one.
 ROWS: Final = 64
 
 
@@ -183,7 +183,7 @@ def softmax_columns(
 
 @implements("softmax")
 def make_softmax(engine: Engine, task: Task) -> Runner:
-    """Return code for rows if the axis is the last with more than one number, else for columns."""
+    """Return the runner of a softmax, over rows if no axis after it has more than one element."""
     outer, n, inner = task["layout"]
     t = native_type(task.inputs[0].dtype)
     numbers: tuple[int, ...]
@@ -207,7 +207,7 @@ def make_softmax(engine: Engine, task: Task) -> Runner:
 # layer_norm -----------------------------------------------------------------------------------
 @native
 def deviations(x: Array[T], m: T, *, T: type, lanes: int) -> tuple[T, T]:  # noqa: N803
-    """Return the sums of the differences to m, and of their squares."""
+    """Return the sum of the differences from m, and that of their squares."""
     s0 = splat(T(0), lanes)
     s1 = s0
     q0 = s0
@@ -246,7 +246,7 @@ def layer_norm_rows(
     scaled: bool,
     shifted: bool,
 ) -> None:
-    """Normalize rows. The subtracted mean is rounded to the dtype, and its rest is corrected."""
+    """Normalize rows. The subtracted mean is rounded to the dtype; the error is corrected."""
     for row in range(start, end):
         x, y = a[row * n : row * n + n], out[row * n : row * n + n]
         m = T(row_total(x, narrow=T, wide=f64, lanes=lanes) / f64(n))
@@ -277,7 +277,7 @@ def layer_norm_rows(
 
 @implements("layer_norm")
 def make_layer_norm(engine: Engine, task: Task) -> Runner:
-    """Return the runner over rows of the last axis."""
+    """Return the runner of a layer normalization over the last axis."""
     a = task.inputs[0]
     t, n, given = native_type(a.dtype), a.shape[-1], len(task.inputs)
     outer = 1

@@ -1,8 +1,8 @@
 """Reductions on the CPU: rows as vectors with many accumulators, columns side by side.
 
-A pass reduces the middle of three axes (outer, n, inner). Where there are few results, a long axis
-is split into pieces for the threads, and a second pass reduces their results. Sums of f32 are added
-in short blocks, and the blocks in f64.
+A pass reduces the middle of three axes (outer, n, inner). If there are few results, a long axis is
+split into pieces for the threads, and a second pass reduces the pieces. Sums of f32 are computed in
+short blocks, which are added in f64.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from dala.gpu.compute.engines.cpu.ops.shared import (
 )
 from dala.typing import NDArray
 
-#: Columns of a tile, and rows whose sums are added before they go to a wider type.
+#: Columns of a tile, and rows summed in the narrow type before the sums go to a wider one.
 TILE: Final = 1024
 ROWS: Final = 64
 #: Rows up to this length are unrolled, with vectors across rows.
@@ -58,7 +58,7 @@ Pass: TypeAlias = Callable[[Memory | NDArray, Memory | NDArray], None]
 # native code ----------------------------------------------------------------------------------
 @native
 def put(out: Array[S], at: i64, total: Vector, *, S: type, saturate: bool) -> None:  # noqa: N803
-    """Store a result as its dtype holds it."""
+    """Store a result; sums of u8 saturate."""
     if saturate:
         out[at] = S(min(total, 255))
     else:
@@ -83,7 +83,7 @@ def rows(
     saturate: bool,
     lanes: int,
 ) -> None:
-    """Reduce pieces of rows: ``splits`` a row, each of ``length`` numbers."""
+    """Reduce pieces of rows: ``splits`` per row, each of ``length`` elements."""
     for job in range(start, end):
         row, piece = job, i64(0)
         if splits > 1:
@@ -116,7 +116,7 @@ def short_rows(
     saturate: bool,
     n: int,
 ) -> None:
-    """Reduce rows of a few numbers, side by side."""
+    """Reduce short rows, many of them side by side."""
     for row in independent(range(start, end)):
         total = narrow(a[row * n])
         for k in static(range(1, n)):
@@ -147,8 +147,8 @@ def columns(
 ) -> None:
     """Reduce tiles of columns over pieces of ``length`` rows.
 
-    ``step`` is the distance between outer items: n rows, and possibly some numbers more, which
-    count as a last, shorter row.
+    ``step`` is the distance between outer items: n rows, and possibly some more elements, which
+    form a last, shorter row.
     """
     narrow_sums = local(narrow, TILE)
     wide_sums = local(wide, TILE)
@@ -219,8 +219,8 @@ def columns(
 
 
 # passes ---------------------------------------------------------------------------------------
-def pass_of(kind: int, t: Type, out: Type, layout: Layout) -> Pass:
-    """Return the pass that reduces the middle axis of an array of one type into another."""
+def make_pass(kind: int, t: Type, out: Type, layout: Layout) -> Pass:
+    """Return the pass that reduces the middle axis of an array."""
     outer, n, inner = layout
     wide = sum_types(t)[1] if kind == SUM else t
     if inner == 1:
@@ -229,7 +229,7 @@ def pass_of(kind: int, t: Type, out: Type, layout: Layout) -> Pass:
         # Short rows are joined, so that loops over columns fill vectors.
         together = TILE // inner if inner <= TILE // 16 else 1
         if together > 1 and n >= 4 * together:
-            return _fat_pass(kind, t, out, layout, together)
+            return _joined_pass(kind, t, out, layout, together)
         tiles = -(-inner // TILE)
         splits = pieces_for(outer * tiles, n * min(inner, TILE))
     length = -(-n // splits)
@@ -237,18 +237,18 @@ def pass_of(kind: int, t: Type, out: Type, layout: Layout) -> Pass:
     target = out if splits == 1 else wide
     pieces = pieces_of_rows if inner == 1 else pieces_of_columns
     first = pieces(kind, t, target, layout, n * inner, length, splits)
-    return _then(first, kind, wide, out, (outer, splits, inner))
+    return _followed_by_rest(first, kind, wide, out, (outer, splits, inner))
 
 
-def _fat_pass(kind: int, t: Type, out: Type, layout: Layout, together: int) -> Pass:
+def _joined_pass(kind: int, t: Type, out: Type, layout: Layout, together: int) -> Pass:
     outer, n, inner = layout
     wide = sum_types(t)[1] if kind == SUM else t
-    fat = (outer, n // together, inner * together)
+    joined = (outer, n // together, inner * together)
     splits = pieces_for(outer, n * inner)
-    length = -(-fat[1] // splits)
-    splits = -(-fat[1] // length)
-    first = pieces_of_columns(kind, t, wide, fat, n * inner, length, splits)
-    return _then(first, kind, wide, out, (outer, splits * together, inner))
+    length = -(-joined[1] // splits)
+    splits = -(-joined[1] // length)
+    first = pieces_of_columns(kind, t, wide, joined, n * inner, length, splits)
+    return _followed_by_rest(first, kind, wide, out, (outer, splits * together, inner))
 
 
 def _statics(kind: int, t: Type, out: Type) -> Statics:
@@ -260,7 +260,7 @@ def _statics(kind: int, t: Type, out: Type) -> Statics:
 def pieces_of_rows(
     kind: int, t: Type, out: Type, layout: Layout, step: int, length: int, splits: int
 ) -> Pass:
-    """Reduce each piece of ``length`` numbers, ``splits`` a row, to one number."""
+    """Return the pass that reduces each piece of ``length`` elements, ``splits`` per row."""
     outer, n, _ = layout
     statics = _statics(kind, t, out)
     if n <= SHORT and splits == 1:
@@ -275,7 +275,7 @@ def pieces_of_rows(
 def pieces_of_columns(
     kind: int, t: Type, out: Type, layout: Layout, step: int, length: int, splits: int
 ) -> Pass:
-    """Reduce each piece of ``length`` rows to one row."""
+    """Return the pass that reduces each piece of ``length`` rows to one row."""
     outer, n, inner = layout
     tiles = -(-inner // TILE)
     code = compile_native(columns, **_statics(kind, t, out))
@@ -283,11 +283,11 @@ def pieces_of_columns(
     return lambda a, b: run(a, b, n, inner, step, length, splits, tiles)
 
 
-def _then(first: Pass, kind: int, middle: Type, out: Type, left: Layout) -> Pass:
-    """Return a pass followed by those that reduce its results, if any."""
+def _followed_by_rest(first: Pass, kind: int, middle: Type, out: Type, left: Layout) -> Pass:
+    """Return a pass followed by those that reduce its pieces, if there are several."""
     if left[1] == 1:
         return first
-    second = pass_of(kind, middle, out, left)
+    second = make_pass(kind, middle, out, left)
     count = left[0] * left[1] * left[2]
     dtype = numpy_type(middle)
 
@@ -304,7 +304,7 @@ _KINDS: Final = {"reduce_max": MAX, "reduce_min": MIN, "reduce_sum": SUM}
 
 @implements("reduce_max", "reduce_min", "reduce_sum")
 def make_reduction(engine: Engine, task: Task) -> Runner:
-    """Return the runner: at most one pass for each axis."""
+    """Return the runner of a reduction, with at most one pass per axis."""
     kind = _KINDS[task.op]
     out = native_type(task.output.dtype)
     t = native_type(task.inputs[0].dtype)
@@ -313,7 +313,7 @@ def make_reduction(engine: Engine, task: Task) -> Runner:
     steps: list[tuple[Pass, int]] = []
     for i, layout in enumerate(layouts):
         target = out if i == len(layouts) - 1 else middle
-        steps.append((pass_of(kind, t, target, layout), layout[0] * layout[2]))
+        steps.append((make_pass(kind, t, target, layout), layout[0] * layout[2]))
         t = middle
     dtype = numpy_type(middle)
 

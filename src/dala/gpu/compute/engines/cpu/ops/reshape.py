@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @implements("reshape")
 def make_reshape(engine: Engine, task: Task) -> Runner:
-    """Return what copies the input's bytes to the output."""
+    """Return the runner that copies the input's bytes to the output."""
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         engine.copy(inputs[0], output)

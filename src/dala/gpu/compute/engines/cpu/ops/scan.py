@@ -1,8 +1,9 @@
 """Cumulative sums on the CPU.
 
 A row is processed a vector at a time: the running sums inside the vector take a few shuffles, and
-only the sum so far depends on the previous vector. Columns are processed side by side. Long axes
-are split into pieces: first the sum of each, then each piece from the sum of those before it.
+only the carry depends on the previous vector. Columns are processed side by side. A long axis is
+split into pieces: one pass sums each piece, and a second scans each, starting at the sum of those
+before it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ F = TypeVar("F")
 
 @native
 def as_stored(sums: Vector, carry: Vector, *, narrow: Type, out: Type) -> Vector:
-    """Return running sums plus the sum before them, as their dtype holds them."""
+    """Return running sums plus the carry, converted to the output's dtype."""
     if out == U8:
         found = U8(min(sums + narrow(min(carry, 255)), 255))
     else:
@@ -76,7 +77,7 @@ def rows(
     lanes: int,
     shifts: tuple[int, ...],
 ) -> None:
-    """Scan pieces of rows, each starting with the sum of those before it."""
+    """Scan pieces of rows, each starting at the sum of those before it."""
     nothing = splat(narrow(0), lanes)
     for job in range(start, end):
         first = (job // splits) * n + (job % splits) * length
@@ -136,8 +137,8 @@ def columns(
 
 
 @native
-def add_before(sums: Array[F], splits: i64, inner: i64, outer: i64, *, F: type) -> None:  # noqa: N803
-    """Replace sums of pieces by the sums of all pieces before each."""
+def sums_before(sums: Array[F], splits: i64, inner: i64, outer: i64, *, F: type) -> None:  # noqa: N803
+    """Replace the sum of each piece by the sum of all pieces before it."""
     for o in range(outer):
         for c in range(inner):
             total = F(0)
@@ -150,7 +151,7 @@ def add_before(sums: Array[F], splits: i64, inner: i64, outer: i64, *, F: type) 
 
 @implements("cumsum")
 def make_cumsum(engine: Engine, task: Task) -> Runner:
-    """Return the runner; pieces where there are too few rows or columns for all threads."""
+    """Return the runner of a cumulative sum; few rows or columns are split into pieces."""
     outer, n, inner = task["layout"]
     t, out = native_type(task.inputs[0].dtype), native_type(task.output.dtype)
     narrow, wide = sum_types(t)
@@ -179,7 +180,7 @@ def make_cumsum(engine: Engine, task: Task) -> Runner:
     pieces = pieces_of_rows if inner == 1 else pieces_of_columns
     layout = (outer, n, inner)
     sums = pieces(SUM, t, wide, layout, n * inner, length, splits) if splits > 1 else None
-    add = compile_native(add_before, F=wide)
+    add = compile_native(sums_before, F=wide)
     dtype = numpy_type(wide)
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:

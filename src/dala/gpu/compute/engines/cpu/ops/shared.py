@@ -1,4 +1,4 @@
-"""Helpers of operation code: dtypes, the memory of buffers, and sums and extremes of rows."""
+"""Helpers for operations: dtypes, the memory of buffers, and sums and extremes of rows."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ SUM: Final = 0
 MAX: Final = 1
 MIN: Final = 2
 
-#: Numbers that are added before their sum goes to a wider type.
+#: Elements summed in the narrow type before the sum goes to a wider one.
 BLOCK: Final = 4096
-#: Numbers of a piece of work.
+#: Elements per piece of work.
 PIECE: Final = 1 << 16
 #: The index of each lane.
 LANE_NUMBERS: Final = tuple(range(64))
@@ -50,12 +50,12 @@ Statics: TypeAlias = dict[str, Any]
 
 
 def native_type(dtype: str) -> Type:
-    """Return native code's type for a dtype."""
+    """Return the native type for a dtype."""
     return BY_NAME[_NATIVE.get(dtype, dtype)]
 
 
 def numpy_type(t: Type) -> np.dtype[np.generic]:
-    """Return NumPy's dtype for a type of native code."""
+    """Return the NumPy dtype for a native type."""
     kind = "f" if t.floating else "i" if t.signed else "u"
     return np.dtype(f"{kind}{t.size}")
 
@@ -74,14 +74,14 @@ def freed() -> FreedError:
 
 
 def sum_types(t: Type) -> tuple[Type, Type]:
-    """Return the types in which a few numbers of a type, and all of them, are added."""
+    """Return the narrow type for sums of a few elements, and the wide type for sums of all."""
     if t.floating:
         return t, BY_NAME["f64"]
     return BY_NAME["u32" if t == U8 else "i64"], BY_NAME["i64"]
 
 
 def pieces_for(items: int, size: int) -> int:
-    """Return how many pieces each of ``items`` items of ``size`` numbers is split into."""
+    """Return the number of pieces into which each of ``items`` runs of ``size`` is split."""
     threads = pool().threads
     if threads == 1 or items >= 4 * threads:
         return 1
@@ -97,7 +97,7 @@ def first_lanes(count: i64, *, lanes: int) -> Vector:
 
 @native
 def row_sum(a: Array[T], *, T: type, narrow: type, lanes: int) -> Vector:  # noqa: N803
-    """Return a sum, in several accumulators."""
+    """Return the sum of a row in the narrow type, with several accumulators."""
     s0 = splat(narrow(0), lanes)
     s1 = s0
     s2 = s0
@@ -119,7 +119,7 @@ def row_sum(a: Array[T], *, T: type, narrow: type, lanes: int) -> Vector:  # noq
 
 @native
 def row_total(a: Array[T], *, T: type, narrow: type, wide: type, lanes: int) -> Vector:  # noqa: N803
-    """Return a sum, in blocks."""
+    """Return the sum of a row: blocks in the narrow type, added in the wide one."""
     total = wide(0)
     i = i64(0)
     while i < len(a):
@@ -131,7 +131,7 @@ def row_total(a: Array[T], *, T: type, narrow: type, wide: type, lanes: int) -> 
 
 @native
 def extreme(x: Vector, y: Vector, *, kind: int) -> Vector:
-    """Return the larger or the smaller of two; NaN if either is."""
+    """Return the maximum or the minimum of two values; NaN if either is NaN."""
     return maximum(x, y) if kind == MAX else minimum(x, y)
 
 
@@ -142,7 +142,7 @@ def row_extreme(a: Array[T], *, T: type, kind: int, lanes: int) -> Vector:  # no
     if n < lanes:
         m0 = select(first_lanes(n, lanes=lanes), load(a, 0, lanes, n), splat(a[0], lanes))
     else:
-        m0 = load(a, n - lanes, lanes)  # the last ones, possibly again: harmless
+        m0 = load(a, n - lanes, lanes)  # overlapping the vectors below is harmless
         m1 = m0
         m2 = m0
         m3 = m0

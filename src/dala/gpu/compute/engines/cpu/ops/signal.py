@@ -1,4 +1,4 @@
-"""Convolution of signals: vectors of results where the whole kernel is inside the signal."""
+"""1D convolution, with vectors of results where the whole kernel is inside the signal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.matmul import view
 
-#: Steps of a tile, about 20 us.
+#: Multiplications per tile: about 20 us.
 STEPS: Final = 1 << 18
 
 #: Vectors that are summed at a time.
@@ -54,7 +54,7 @@ def slide(
     lanes: int,
     across: int,
 ) -> None:
-    """Write results whose kernels are all inside."""
+    """Write vectors of results whose kernels are inside the signal."""
     sums = local(T, across * lanes)
     for v in static(range(across)):
         store(sums, static(v * lanes), splat(T(0), lanes))
@@ -84,7 +84,7 @@ def convolve(
     lanes: int,
     across: int,
 ) -> None:
-    """Convolve pieces of lines, from result ``first`` of the full convolution on."""
+    """Convolve pieces of lines; ``first`` is the first result to keep of the full convolution."""
     span = static(across * lanes)
     pieces = (size + piece - 1) // piece
     for number in range(start, end):
@@ -111,7 +111,7 @@ def convolve(
 
 @implements("convolve1d")
 def make_convolve1d(engine: Engine, task: Task) -> Runner:
-    """Return the runner over all lines, in pieces of some thousand results."""
+    """Return the runner of a 1D convolution, which splits long lines into pieces."""
     dtype = task.output.dtype
     length, taps = task.inputs[0].shape[-1], task.inputs[1].shape[0]
     size, first = task.output.shape[-1], task["first"]

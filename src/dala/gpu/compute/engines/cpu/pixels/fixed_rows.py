@@ -1,11 +1,11 @@
-"""Resampled rows of bytes in 16-bit fixed point, for up to eight taps an axis.
+"""Resample rows of bytes in 16-bit fixed point, with up to eight taps per axis.
 
 Source rows are first summed down into a line, then the line's pixels are summed across. A byte is
-held as value * 128 and weights as parts of 32768 (or less, where a weight is above 1); a product
-keeps the upper half of its 32 bits. About 6 bits of fraction remain after the first sum and 5 after
-the second; a last product removes the scale. Sums across work on eight pixels at a time: the taps
-of a pixel are neighbors in memory, one load each, and are added by folding vectors. Three channels
-are spread to four for that.
+held as value * 128, and weights in units of 1/32768 (or larger ones, where a weight is above 1); a
+product keeps the upper half of its 32 bits. About 6 bits of fraction remain after the first sum and
+5 after the second; a last product removes the scale. Sums across process eight pixels at a time:
+the taps of a pixel are adjacent in memory, so one load reads them, and folding vectors adds them.
+For that, three channels are expanded to four.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 )
 from dala.gpu.compute.engines.cpu.pixels.taps import FOURS_OF_TAPS, LINE, PAIRS_OF_TAPS
 
-#: Numbers that a line needs room for.
+#: Elements of a line's buffer.
 LINE_CAPACITY: Final = LINE * 4 + 64
 #: Bias and factor for weights that add up to FIXED_ONE; see ``taps.fixed_rounding``.
 UNIT: Final = 32
@@ -45,11 +45,11 @@ _LOW: Final = tuple(k + s for g in (0, 8, 16, 24) for s in (0, 32) for k in rang
 _HIGH: Final = tuple(k + 4 for k in _LOW)
 _EVEN: Final = tuple(k + s for s in (0, 32) for g in (0, 16) for k in range(g, g + 8))
 _ODD: Final = tuple(k + 8 for k in _EVEN)
-#: Pixels of three numbers spread to four: two taps in each eight numbers, four in each sixteen.
+#: Shuffles from three channels to four: of two taps in eight elements, of four taps in sixteen.
 _SPREAD: Final = (0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11)
 _EIGHTS: Final = tuple(g + k for g in (0, 8, 16, 24) for k in _SPREAD[:8])
 _SIXTEENS: Final = tuple(g + k for g in (0, 16) for k in _SPREAD)
-#: The reverse: eight pixels of four numbers packed to three.
+#: The reverse, for eight pixels.
 _PACKED: Final = tuple(4 * (k // 3) + k % 3 for k in range(16))
 _PACKED_REST: Final = tuple(4 * (k // 3) + k % 3 for k in range(16, 24))
 #: Full alpha for eight pixels.
@@ -58,7 +58,7 @@ _FULL_ALPHA: Final = (0, 0, 0, 255) * 8
 
 @native
 def upper(a: Vector, b: Vector) -> Vector:
-    """Return the upper half of a product: one instruction on most machines."""
+    """Return the upper half of a product, which is one instruction on most CPUs."""
     return i16((i32(a) * i32(b)) >> 16)
 
 
@@ -81,10 +81,10 @@ def add_rest(
     source: Array[u8], line: Array[i16], weights: Array[i16], step: i64, pitch: i64, count: i64,
     *, taps: int,
 ) -> None:  # fmt: skip
-    """Sum what does not fill a vector.
+    """Sum the elements that do not fill a vector.
 
-    Separate from ``add_rows``: in one loop the compiler would vectorize the weights and no longer
-    find the multiply-high instruction.
+    Out of line, or the compiler would vectorize the weights of both loops and no longer find the
+    multiply-high instruction.
     """
     add_rows(source, line, weights, step, pitch, count, taps=taps)
 
@@ -94,7 +94,7 @@ def sum_down(
     source: Array[u8], line: Array[i16], weights: Array[i16], step: i64, pitch: i64, count: i64,
     *, taps: int,
 ) -> None:  # fmt: skip
-    """Sum ``taps`` rows into a line of any length, and clear the room behind it."""
+    """Sum ``taps`` rows into a line of any length, and zero the elements behind it."""
     whole = count & ~31
     add_rows(source, line, weights, step, pitch, whole, taps=taps)
     if whole < count:
@@ -168,7 +168,7 @@ def four_taps(line: Array[i16], p: i64, q: i64, *, channels: int) -> Vector:
 def sum_eight(
     line: Array[i16], first: Array[i32], weights: Array[i16], x: i64, *, taps: int, channels: int
 ) -> Vector:
-    """Return the sums of eight output pixels from x on, four numbers each."""
+    """Return the sums of eight output pixels starting at x, four channels each."""
     if taps <= 2:
         even = two_tap_products(line, first, weights, x, n=0, channels=channels)
         odd = two_tap_products(line, first, weights, x, n=1, channels=channels)
@@ -205,7 +205,7 @@ def sum_across(
     line: Array[i16], first: Array[i32], weights: Array[i16], out: Array[u8], count: i64,
     half: i16, factor: i16, *, taps: int, channels: int,
 ) -> None:  # fmt: skip
-    """Write ``count`` pixels of a line."""
+    """Sum a line across and write ``count`` pixels."""
     for x in hinted(range(0, count, 8), scalar=True):
         values = sum_eight(line, first, weights, x, taps=taps, channels=channels)
         pixels = saturate(u8, upper(values + half, factor))
@@ -217,7 +217,7 @@ def sum_across_opaque(
     line: Array[i16], first: Array[i32], weights: Array[i16], out: Array[u8], count: i64,
     half: i16, *, taps: int, channels: int,
 ) -> None:  # fmt: skip
-    """Write opaque pixels of four bytes, from weights that add up to FIXED_ONE.
+    """Sum a line across and write opaque RGBA8 pixels; weights must add up to FIXED_ONE.
 
     Writes whole groups of eight pixels: up to seven more than ``count``.
     """
@@ -243,7 +243,7 @@ def fixed_row(
     *,
     channels: int,
 ) -> None:
-    """Write a row of opaque pixels, from ``length`` bytes of each source row."""
+    """Resample a row of opaque pixels, from ``length`` bytes of each source row."""
     sum_down_any(source, line, rows, pitch, length, taps_y)
     half = i16(UNIT // 2 + taps_y // 4 + taps_x // 2)
     if taps_x == 2:

@@ -1,7 +1,7 @@
-"""Resampled rows in f32, for any dtype and any number of taps.
+"""Resample rows in f32, for any dtype and any number of taps.
 
-Source rows are first summed down into a line, then the line's pixels are summed across. Rows of
-RGBA8 with alpha are weighted by it: their sums are premultiplied.
+Source rows are first summed down into a line, then the line's pixels are summed across. RGBA8 with
+alpha is weighted by it, which makes the sums premultiplied.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dala.gpu.compute.engines.cpu.pixels.over import round_bytes
 _ALPHA_LANES: Final = tuple(4 * (k // 4) + 3 for k in range(16))
 _COLORS: Final = (1, 1, 1, 0) * 4
 _SIXTEEN: Final = tuple(range(16))
-#: Lanes of each channel among eight pixels of four numbers.
+#: Lanes of each channel in eight pixels of four channels.
 _CHANNEL_LANES: Final = tuple(tuple(range(channel, 32, 4)) for channel in range(4))
 
 
@@ -46,7 +46,7 @@ def add_rows(
     source: Array[T], line: Array[f32], at: i64, pitch: i64, weights: Array[f32], count: i64,
     *, T: type, taps: int, more: bool,  # noqa: N803
 ) -> None:  # fmt: skip
-    """Sum ``taps`` rows; store to the line, or with ``more`` add to it."""
+    """Sum ``taps`` rows; store the sums in the line, or with ``more`` add them to it."""
     for e in independent(range(count)):
         total = line[e] if more else weights[0] * f32(source[at + e])
         for k in static(range(0 if more else 1, taps)):
@@ -78,7 +78,7 @@ def sum_down(
 def sum_pixel(
     line: Array[f32], at: i64, weights: Array[f32], *, channels: int, taps: int
 ) -> Vector:
-    """Return the weighted sum of neighboring pixels: four lanes, of which ``channels`` count."""
+    """Return the weighted sum of adjacent pixels; lanes beyond ``channels`` are undefined."""
     if channels == 1:
         one = f32(0)
         for k in range(len(weights)):
@@ -145,7 +145,7 @@ def premultiplied_row(
     sums: Array[f32],
     count: i64,
 ) -> None:
-    """Write a row of sums of RGBA8 pixels: colors times alpha, and alpha times 255."""
+    """Resample a row of RGBA8 to premultiplied sums: colors times alpha, and alpha times 255."""
     sum_down_premultiplied(source, line, rows, pitch, length, taps_y)
     for beyond in hinted(range(taps_x), scalar=True):
         store(line, length + 4 * beyond, splat(f32(0), 4))
@@ -161,7 +161,7 @@ def premultiplied_row(
 
 @native
 def channel_of(sums: Array[f32], at: i64, *, channel: int) -> Vector:
-    """Return one channel of sixteen pixels of four numbers."""
+    """Return one channel of sixteen pixels."""
     lanes = static(_CHANNEL_LANES[channel])
     left = shuffle(load(sums, at, 16), load(sums, at + 16, 16), lanes)
     right = shuffle(load(sums, at + 32, 16), load(sums, at + 48, 16), lanes)

@@ -1,6 +1,6 @@
-"""Samples of a picture at given coordinates: nearest, bilinear and bicubic.
+"""Sample images at given coordinates: nearest, bilinear and bicubic.
 
-All pixels that a sample reads must be inside the picture; borders are the callers' business.
+All pixels that a sample reads must be inside the image; callers handle borders.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def nearest_row(
 
 @native
 def pixel(source: Array[T], at: i64, *, T: type, channels: int) -> Vector:  # noqa: N803
-    """Return the pixel at an element: a number, or a vector of four."""
+    """Return the pixel that starts at an element: a scalar, or a vector of four."""
     if channels == 1:
         return f32(source[at])
     elif channels == 3:
@@ -97,7 +97,7 @@ def bilinear(
         left = shuffle(both, both, (0, 1, 2, 3))
         return left + (shuffle(both, both, (4, 5, 6, 7)) - left) * part_x
     elif channels == 3:
-        # Two pixels are six numbers; eight are read where that many are left.
+        # Two pixels have six elements; eight are loaded where the array is long enough.
         if at + pitch + 8 <= len(source):
             above, below = f32(load(source, at, 8)), f32(load(source, at + pitch, 8))
             both = above + (below - above) * part_y
@@ -114,7 +114,7 @@ def bilinear_scalar(
     source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
     *, T: type, channels: int,  # noqa: N803
 ) -> Vector:  # fmt: skip
-    """Return one bilinear sample, each of its pixels read by itself."""
+    """Return one bilinear sample; each of its pixels is loaded separately."""
     nw = pixel(source, at, channels=channels)
     ne = pixel(source, at + channels, channels=channels)
     sw = pixel(source, at + pitch, channels=channels)
@@ -144,7 +144,7 @@ def bicubic(
     source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
     *, T: type, channels: int,  # noqa: N803
 ) -> Vector:  # fmt: skip
-    """Return one bicubic sample; ``at`` is the element of the first of its sixteen pixels."""
+    """Return one bicubic sample; ``at`` is the index of its upper left pixel's first element."""
     wx, wy = cubic_weights(part_x), cubic_weights(part_y)
     if channels == 4:
         rows = wy[0] * f32(load(source, at, 16))

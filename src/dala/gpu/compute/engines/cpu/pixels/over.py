@@ -3,9 +3,9 @@
 A pixel is a 32-bit word, red in its low byte and alpha in its high byte, not premultiplied. Vectors
 hold sixteen pixels.
 
-Two kinds of source exist. Words over words are exactly rounded: 16-bit integers over opaque pixels,
-f32 otherwise (numerator and denominator stay below 2**24, so the division is exact enough to round
-correctly). Colors with a fractional coverage are computed in f32.
+There are two kinds of source. Pixels over pixels are exactly rounded: in 16-bit integers over
+opaque pixels, otherwise in f32 (numerator and denominator stay below 2**24, so the division is
+exact enough to round correctly). Colors with fractional coverage are computed in f32.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from dala.gpu.compute.engines.cpu.native.names import (
     view,
 )
 
-#: Words from here on are opaque pixels.
+#: Pixels from this value on are opaque.
 OPAQUE: Final = 0xFF000000
-#: Words below this are transparent pixels.
+#: Pixels below this value are transparent.
 VISIBLE: Final = 0x01000000
 #: Mask of every other channel, and one half in each of those channels for rounding.
 CHANNEL_PAIR: Final = 0x00FF00FF
@@ -127,7 +127,7 @@ def over_opaque(d: Vector, s: Vector) -> Vector:
 
 @native
 def over_any(d: Vector, s: Vector) -> Vector:
-    """Return sixteen pixels over sixteen pixels, whatever their alphas.
+    """Return sixteen pixels over sixteen pixels, with any alphas.
 
     A pixel under a transparent one keeps its color, even if it is transparent too.
     """
@@ -147,7 +147,7 @@ def over_any(d: Vector, s: Vector) -> Vector:
 # rows -----------------------------------------------------------------------------------------
 @native
 def copy_row(pixels: Array[u32], at: i64, source: Array[u32], first: i64, count: i64) -> None:
-    """Replace pixels by those of another row."""
+    """Copy pixels from another row."""
     for k in hinted(range(0, count - 15, 16), unroll=4):
         store(pixels, at + k, load(source, first + k, 16))
     rest = count & 15
@@ -158,7 +158,7 @@ def copy_row(pixels: Array[u32], at: i64, source: Array[u32], first: i64, count:
 
 @native
 def fill_row(pixels: Array[u32], at: i64, count: i64, color: u32) -> None:
-    """Replace pixels by one color."""
+    """Fill pixels with one color."""
     v = splat(color, 16)
     for k in hinted(range(at, at + count - 15, 16), scalar=True):
         store(pixels, k, v)
@@ -188,7 +188,7 @@ def over_row(pixels: Array[u32], at: i64, source: Array[u32], first: i64, count:
 
 @native(inline=False)
 def over_some(pixels: Array[u32], at: i64, source: Array[u32], first: i64, count: i64) -> None:
-    """Composite up to sixteen pixels over any pixels."""
+    """Composite up to sixteen pixels over others."""
     d, s = load(pixels, at, 16, count), load(source, first, 16, count)
     store(pixels, at, over_any(d, s), count)
 
@@ -239,7 +239,7 @@ def cover_any(d: Vector, r: Vector, g: Vector, b: Vector, alpha: Vector) -> Vect
 
 @native
 def cover(d: Vector, r: Vector, g: Vector, b: Vector, alpha: Vector) -> Vector:
-    """Return colors over sixteen pixels; the shorter code where all of those are opaque."""
+    """Return colors over sixteen pixels, with ``cover_opaque`` if all of them are opaque."""
     if all_of(d >= OPAQUE):
         return cover_opaque(d, r, g, b, alpha)
     return cover_any(d, r, g, b, alpha)

@@ -32,9 +32,9 @@ from dala.gpu.compute.engines.cpu.native.names import (
 )
 from dala.gpu.compute.engines.sampling.taps import Taps
 
-#: Taps of a fixed-point sum at most.
+#: The most taps of a fixed-point sum.
 FIXED_TAPS: Final = 8
-#: Source pixels that a line holds, and by how many the taps of a block may exceed it.
+#: Source pixels that a line holds, and how many of them are left free for the last taps.
 LINE: Final = 4096
 LINE_MARGIN: Final = 260
 #: The sum of a pixel's fixed-point weights, unless one of them is above 1.
@@ -46,7 +46,7 @@ FOURS_OF_TAPS: Final = ((0, 2), (1, 3), (4, 6), (5, 7))
 
 # on the host ----------------------------------------------------------------------------------
 def fixed_weights(taps: Taps) -> tuple[npt.NDArray[np.int16], int]:
-    """Return weights as 16-bit integers, a row for each output position, and the sum of a row."""
+    """Return weights as 16-bit integers, one row per output position, and the sum of each row."""
     largest = float(np.abs(taps.weights).max())
     scale = FIXED_ONE if largest <= 1.0 else int(32767 / largest) - taps.count
     whole = np.floor(taps.weights * scale + 0.5).astype(np.int64)
@@ -56,10 +56,10 @@ def fixed_weights(taps: Taps) -> tuple[npt.NDArray[np.int16], int]:
 
 
 def fixed_rounding(scale: int, taps_down: int, taps_across: int) -> tuple[int, int]:
-    """Return the bias of a sum down and across, and the factor that makes it a byte.
+    """Return the bias to add to a sum, and the factor that converts it to a byte.
 
-    ``scale`` is the product of both sums of weights. Truncation has cost each product half a unit
-    on average, which the bias restores.
+    ``scale`` is the product of the sums of weights of both axes. The bias also compensates for
+    truncation, which costs each product half a unit on average.
     """
     unit = scale / 2**25
     return round(unit / 2 + taps_down / 4 + taps_across / 2), round(65536 / unit)
@@ -68,7 +68,7 @@ def fixed_rounding(scale: int, taps_down: int, taps_across: int) -> tuple[int, i
 def fixed_columns(
     taps: Taps, weights: npt.NDArray[np.int16], blocks: npt.NDArray[np.int32], channels: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int16]]:
-    """Return where in the line of its block each pixel's taps begin, and the packed weights.
+    """Return where each pixel's taps begin in the line of its block, and the packed weights.
 
     Both are padded to whole groups of eight pixels.
     """
@@ -222,7 +222,7 @@ def pack_columns(weights: Array[f32], sums: i64, padded: i64, out: Array[i16]) -
 
 @native(inline=False)
 def pack_rows(weights: Array[f32], sums: i64, count: i64, out: Array[i16]) -> None:
-    """Write the fixed-point weights of rows, FIXED_TAPS places each."""
+    """Write the fixed-point weights of rows, FIXED_TAPS elements apart."""
     found = local(i32, FIXED_TAPS)
     for k in hinted(range(count), scalar=True):
         round_weights(weights, k * sums, sums, found)
@@ -234,10 +234,10 @@ def pack_rows(weights: Array[f32], sums: i64, count: i64, out: Array[i16]) -> No
 def line_block(
     first: Array[i32], begin: i64, stop: i64, taps: i64, channels: i64, places: Array[i32]
 ) -> tuple[i64, i64, i64]:
-    """Choose how many columns from ``begin`` on have all their taps in one line.
+    """Find how many columns, starting at ``begin``, have all their taps in one line.
 
-    Return their number and the range of texels that they read, and write where in the line the taps
-    of each column begin.
+    Returns their number and the range of texels that they read. Writes to ``places`` where in the
+    line the taps of each column begin.
     """
     count = stop - begin
     low = min(i64(first[begin]), i64(first[begin + count - 1]))

@@ -1,7 +1,7 @@
 """Prepare work that runs over an image row by row: single programs, blurs, and chains of both.
 
-Code depends on the values of parameters that loops count to. A chain with such parameters is
-compiled for each set of values on first use.
+Code depends on the values of parameters that are loop bounds. A chain with such parameters is
+compiled for each set of values, on first use.
 """
 
 from __future__ import annotations
@@ -84,21 +84,21 @@ def make_chain(engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor
     wanted = _loop_params(links)
     if not wanted:
         return _with_values(engine, links, inputs, {})
-    # Whether a chain is possible hardly depends on the values: test with one set.
+    # Whether a chain is possible rarely depends on the values: test with one set.
     if _analyze_all(engine, links, dict.fromkeys(wanted, 1)) is None:
         return None
     return Variants(
         wanted,
         lambda known: _with_values(engine, links, inputs, known),
-        lambda: one_by_one(engine, links),
+        lambda: stage_by_stage(engine, links),
     )
 
 
 def prefers_chain(engine: CPUEngine, producer: Program, consumer: Program) -> bool:
-    """Return whether two programs of bytes run faster each in its own form than fused.
+    """Return whether two programs of bytes run faster as stages of a chain than fused.
 
-    Fused, a table or a per-channel program becomes part of a program that takes pixels apart, and
-    the input of a stencil is computed again for every neighbor.
+    Fused, a table or a per-channel program becomes part of a program that unpacks pixels, and the
+    input of a stencil is computed again for every neighbor.
     """
     if producer.out.dtype != "u8" or consumer.out.dtype != "u8":
         return False
@@ -112,7 +112,7 @@ def prefers_chain(engine: CPUEngine, producer: Program, consumer: Program) -> bo
     first, second = forms
     if not all(r.pointwise for r in second.reach) or first.form != second.form:
         return True
-    return first.form in ("weighted_sum", "color_matrix")  # fused, it is no longer one of these
+    return first.form in ("weighted_sum", "color_matrix")  # a fused program would be neither
 
 
 def _fits(link: Link, links: Sequence[Link], inputs: Sequence[Tensor]) -> bool:
@@ -142,7 +142,7 @@ def _loop_params(links: Sequence[Link]) -> dict[int, str]:
 def _analyze_all(
     engine: CPUEngine, links: Sequence[Link], known: Mapping[int, int]
 ) -> list[ProgramAnalysis | None] | None:
-    """Analyze each program of a chain; return None if one cannot be written by rows."""
+    """Analyze each program of a chain; return None if one cannot run by rows."""
     found: list[ProgramAnalysis | None] = []
     tables = bool(engine.machine.lookup)
     first = 0
@@ -165,14 +165,14 @@ def _analyze_all(
 def _analyze(
     program: Program, known: tuple[tuple[int, int], ...], tables: bool
 ) -> ProgramAnalysis | None:
-    """Analyze a program once: a new sigma of the blur before it changes nothing."""
+    """Analyze a program, once for all chains that contain it."""
     return analyze(program, dict(known), tables=tables)
 
 
 def _with_values(
     engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor], known: Mapping[int, int]
 ) -> Runner | None:
-    """Return a runner for given values of the loops' parameters."""
+    """Return a runner for given values of the loop bounds."""
     found = _planned(engine, links, inputs, known)
     return None if found is None else rows_runner(engine, *found)
 
@@ -180,12 +180,12 @@ def _with_values(
 def _planned(
     engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor], known: Mapping[int, int]
 ) -> tuple[PlannedChain, tuple[Hashable, ...]] | None:
-    """Return a plan and its key, with neighbor stages where those fit."""
+    """Return a plan and its key, with neighbor stages where they fit."""
     analysis = _analyze_all(engine, links, known)
     if analysis is None:
         return None
     lanes = engine.machine.vector // 4
-    # Per-channel rows do not take pixels apart, so neighbor stages would save little.
+    # Per-channel rows do not unpack pixels, so neighbor stages would save little.
     worth = [f is not None and f.scale == 1 and f.form == "packed" for f in analysis]
     split = add_neighbor_stages(links, worth)
     if len(split) > len(links):
@@ -202,7 +202,7 @@ def _key(links: Sequence[Link], known: Mapping[int, int]) -> tuple[Hashable, ...
     return names, *known.items()
 
 
-def one_by_one(engine: CPUEngine, links: Sequence[Link]) -> Runner:
+def stage_by_stage(engine: CPUEngine, links: Sequence[Link]) -> Runner:
     """Return a runner that runs stages one after another, where a chain's rows do not fit."""
     runners: list[Runner] = []
     counts = []
@@ -262,4 +262,4 @@ def _nbytes(tensor: Tensor) -> int:
 
 
 def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
-    """Run over no pixels."""
+    """Do nothing: the runner for empty images."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from dala.gpu.compute.engines.cpu.llvm.text import FunctionText, Module
 
-#: The output, among the memory that :func:`whole_and_rest` moves.
+#: The key of the output in the ``exact`` argument of :func:`whole_and_rest`.
 OUTPUT: Final = -1
 
 #: Copies bytes one by one: for the ends of rows.
@@ -112,7 +112,7 @@ def repeat_function(module: Module, size: int) -> str:
 def whole_and_rest(
     f: FunctionText, count: str, step: int, exact: Mapping[int, tuple[str, int]]
 ) -> Iterator[tuple[str, str, dict[int, str]]]:
-    """Run the code of a ``with`` block twice: for whole blocks in place, and for the rest.
+    """Emit the code of a ``with`` block twice: for whole blocks in place, and for the rest.
 
     The rest is copied to scratch memory of one block, computed there, and copied back, so that
     nothing is read or written beyond the end.

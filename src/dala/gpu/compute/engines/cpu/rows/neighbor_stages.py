@@ -1,4 +1,4 @@
-"""Move work on single neighbors into stages of its own, so that it runs once per pixel.
+"""Move expressions of single neighbors into separate stages, so that they run once per pixel.
 
 A Sobel filter computes the luma of eight neighbors, a bilateral filter scales the channels of
 twenty-five. Without this, the same work is repeated for each pixel that reads the neighbor. Such an
@@ -50,7 +50,7 @@ class _Group:
 
 
 def add_neighbor_stages(links: Sequence[Link], worth: Sequence[bool]) -> list[Link]:
-    """Return the links, with neighbor stages before those that gain by them.
+    """Return the links, with neighbor stages before those that benefit.
 
     ``worth`` selects the links to try.
     """

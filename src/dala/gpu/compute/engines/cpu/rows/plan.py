@@ -46,11 +46,11 @@ class RowStage:
     planes: PlaneStage | None = None
     #: Index of its first parameter among the chain's.
     first_param: int = 0
-    #: Output of the chain that its rows are stored to as well.
+    #: An output of the chain that its rows are stored to as well.
     store: int | None = None
-    #: Whether a stage reads its rows, which it then keeps in a ring.
+    #: Whether another stage reads its rows, which are then kept in a ring.
     ring: bool = False
-    #: Rows that it is ahead of the last stage; its first row relative to a strip.
+    #: How many rows it is ahead of the last stage, and its first row relative to a strip.
     lead: int = 0
     first: int = 0
     depth: int = 1

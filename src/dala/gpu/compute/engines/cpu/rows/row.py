@@ -1,4 +1,4 @@
-"""The function that computes a part of a row of a pixel program, one vector of pixels at a time.
+"""Row functions: compute part of a row of a pixel program, one vector of pixels at a time.
 
 ``row(ptr job, ptr out, ptr rows, i64 count, i64 x, i64 y)`` writes ``count`` pixels to ``out``,
 whose position in the image is (x, y). ``rows`` is a table of pointers: for each argument, in order,

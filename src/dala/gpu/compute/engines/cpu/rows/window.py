@@ -1,4 +1,4 @@
-"""The function that runs a chain over its tiles, row by row; ``plan`` explains the method.
+"""Emit the function that runs a chain over its tiles, row by row; ``plan.py`` explains the method.
 
 Image sizes and the offsets of rings are numbers in the job block, so that one piece of code serves
 images of any size.
@@ -14,7 +14,7 @@ from dala.gpu.compute.engines.cpu.rows.copies import copy_function, repeat_funct
 from dala.gpu.compute.engines.cpu.rows.plan import RowSource, RowStage
 from dala.gpu.compute.engines.cpu.rows.planes import PlaneStage
 
-#: The most rows whose pointers are written without a loop.
+#: The most rows whose pointers are computed without a loop.
 _UNROLLED: Final = 1
 
 

@@ -1,4 +1,4 @@
-"""Resizing pictures of three or four bytes a pixel in fixed point."""
+"""Resize RGB8 and RGBA8 pictures in fixed point."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dala.gpu.compute.engines.cpu.pixels.fixed_rows import LINE_CAPACITY, sum_ac
 from dala.gpu.compute.engines.cpu.pixels.taps import FIXED_TAPS, LINE
 from dala.gpu.compute.engines.sampling.taps import Taps
 
-#: Output columns of a block at most.
+#: The most output columns of a block.
 FIXED_COLUMNS: Final = 512
 
 
 def fixed_fits(taps_y: Taps, taps_x: Taps) -> bool:
-    """Return whether there are few enough taps, and a line holds those of eight pixels."""
+    """Return whether the taps are few enough, and a line holds those of eight pixels."""
     starts = np.arange(0, len(taps_x.first), 8)
     ends = np.minimum(starts + 7, len(taps_x.first) - 1)
     most = int((taps_x.first[ends] - taps_x.first[starts]).max()) + taps_x.count

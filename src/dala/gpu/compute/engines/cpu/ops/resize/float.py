@@ -1,7 +1,7 @@
-"""Resizing in f32, for any dtype and any number of taps.
+"""Resize in f32, for any dtype and any number of taps.
 
 A tile is a range of output rows. It is computed in blocks of columns, so that the line of sums
-stays in the nearest cache.
+stays in the L1 cache.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.compute.engines.cpu.pixels.float_rows import sum_down, sum_gray, sum_pixel
 from dala.gpu.compute.engines.cpu.pixels.gather import nearest_row
 
-#: Numbers that the line of sums holds; it is on the stack, with room to read beyond its end.
+#: Elements of the line of sums; its buffer is larger, since vectors are loaded beyond its end.
 LINE: Final = 32768
 LINE_CAPACITY: Final = LINE + 8
 
@@ -34,7 +34,7 @@ def resize_nearest(
     source: Array[T], out: Array[T], first_y: Array[i32], first_x: Array[i32],
     width: i64, out_width: i64, start: i64, end: i64, *, T: type, channels: int,  # noqa: N803
 ) -> None:  # fmt: skip
-    """Resize rows [start, end) by the nearest pixel."""
+    """Resize rows [start, end) with nearest sampling."""
     for y in range(start, end):
         row = source[i64(first_y[y]) * width * channels :]
         nearest_row(row, first_x, out[y * out_width * channels :], out_width, channels=channels)
@@ -47,13 +47,13 @@ def resize_float(
     blocks: Array[i32], finish: Array[f32],
     taps_x: i64, taps_y: i64, width: i64, out_begin: i64, out_pitch: i64, plane: i64,
     start: i64, end: i64,
-    *, T: type, S: type, channels: int, few_x: int, few_y: int, pick: tuple[int, ...],  # noqa: N803
+    *, T: type, S: type, channels: int, unrolled_x: int, unrolled_y: int, pick: tuple[int, ...],  # noqa: N803
 ) -> None:  # fmt: skip
     """Resize rows [start, end) of a picture, or of a tensor with the channels ``pick``.
 
-    A block is four numbers: the first and last output column, the first source pixel and their
-    count. ``finish`` holds a tensor's gains and then its biases; ``plane`` is the distance between
-    its channels.
+    A block is four numbers: output columns [begin, stop), the first source pixel and the number of
+    source pixels. ``finish`` holds a tensor's gains and then its biases; ``plane`` is the distance
+    between its channels.
     """
     line = local(f32, LINE_CAPACITY)
     for b in range(len(blocks) // 4):
@@ -62,15 +62,15 @@ def resize_float(
         for y in range(start, end):
             at = (i64(first_y[y]) * width + base) * channels
             w = weights_y[y * taps_y : (y + 1) * taps_y]
-            sum_down(source, line, at, width * channels, w, many * channels, taps=few_y)
+            sum_down(source, line, at, width * channels, w, many * channels, taps=unrolled_y)
             row = out_begin + y * out_pitch
-            if channels == 1 and few_x > 0 and len(pick) == 0:
-                sum_gray(line, base, first_x, weights_x, out, row, begin, stop, taps=few_x)
+            if channels == 1 and unrolled_x > 0 and len(pick) == 0:
+                sum_gray(line, base, first_x, weights_x, out, row, begin, stop, taps=unrolled_x)
                 continue
             for x in range(begin, stop):
                 w = weights_x[x * taps_x : (x + 1) * taps_x]
                 at = (i64(first_x[x]) - base) * channels
-                v = sum_pixel(line, at, w, channels=channels, taps=few_x)
+                v = sum_pixel(line, at, w, channels=channels, taps=unrolled_x)
                 if len(pick) > 0:
                     step = 1 if plane > 1 else 3
                     for c in static(range(len(pick))):

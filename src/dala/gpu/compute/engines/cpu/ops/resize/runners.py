@@ -1,4 +1,4 @@
-"""Runners of resize and preprocess: tables computed once, tiles of output rows on threads."""
+"""Runners of resize and preprocess: they build tables once and run tiles of output rows."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from dala.gpu.compute.engines.registry import run_on_host
 from dala.gpu.compute.engines.sampling.taps import Axis, Taps, task_axes
 from dala.typing import NDArray
 
-#: Fills the padding of a tensor in its memory.
+#: A function that fills the padding of a tensor.
 Fill: TypeAlias = Callable[[NDArray], None]
 _NATIVE: Final = {"f32": f32, "u8": u8}
 #: Loops over up to this many taps are unrolled.
 UNROLLED_TAPS: Final = 8
-#: Source pixels of a tensor pixel at most, for the sparse code.
+#: The most source pixels per tensor pixel for the sparse code.
 SPARSE_TAPS: Final = 16
-#: Output columns of a block at most.
+#: The most output columns of a block.
 COLUMNS: Final = 2048
-#: Output pixels of a tile at least.
+#: The least output pixels of a tile.
 TILE: Final = 1 << 14
 #: The same for the sparse code.
 SPARSE_TILE: Final = 1 << 12
@@ -49,7 +49,7 @@ SPARSE_TILE: Final = 1 << 12
 
 @implements("resize", "preprocess")
 def make_resize(engine: Engine, task: Task) -> Runner:
-    """Return the runner that resizes a picture, or makes a tensor of it."""
+    """Return the runner that resizes a picture, or converts it to a tensor."""
     y, x = task_axes(task)
     taps_y, taps_x = (axis.taps(task["method"], task["antialias"]) for axis in (y, x))
     image = task.inputs[0]
@@ -73,7 +73,7 @@ def _nearest(dtype: str, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels:
 
 
 def _runner(run_rows: Callable[..., None], fill_padding: Fill | None = None) -> Runner:
-    """Return what runs code on the source's and the target's memory, after ``fill_padding``."""
+    """Return a runner that calls ``fill_padding``, then ``run_rows(source, target)``."""
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values = ()) -> None:
         (source,), target = memories(inputs, output)
@@ -88,7 +88,8 @@ def _fixed(y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runne
     code = compile_native(resize_fixed, taps_x=taps_x.count, taps_y=taps_y.count, channels=channels)
     (weights_y, scale_y), (weights_x, scale_x) = fixed_weights(taps_y), fixed_weights(taps_x)
     blocks = _blocks(taps_x, columns=FIXED_COLUMNS, pixels=FIXED_LINE)
-    # The weights of a row are apart, or the compiler joins them and finds no multiply-high.
+    # The weights of a row are not adjacent, or the compiler would load them as a vector and not
+    # find the multiply-high instruction.
     down = np.ascontiguousarray(weights_y.T).reshape(-1)
     tables = (taps_y.first, down, *fixed_columns(taps_x, weights_x, blocks, channels), blocks)
     rounding = fixed_rounding(scale_y * scale_x, taps_y.count, taps_x.count)
@@ -112,8 +113,8 @@ def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: i
         T=_NATIVE[task.inputs[0].dtype],
         S=_NATIVE[task.output.dtype],
         channels=channels,
-        few_x=taps_x.count if taps_x.count <= UNROLLED_TAPS else 0,
-        few_y=taps_y.count if taps_y.count <= UNROLLED_TAPS else 0,
+        unrolled_x=taps_x.count if taps_x.count <= UNROLLED_TAPS else 0,
+        unrolled_y=taps_y.count if taps_y.count <= UNROLLED_TAPS else 0,
         pick=task["channels"] if tensor else (),
     )
     planes = tensor and task["layout"] == "nchw"
@@ -144,7 +145,7 @@ def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: i
 
 
 def _sparse(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
-    """Return the runner of a tensor much smaller than the picture, from few of its pixels."""
+    """Return the runner for a tensor much smaller than the picture, which reads few pixels."""
     (top, bottom), (left, _) = y.window, x.window
     planes = task["layout"] == "nchw"
     code = compile_native(
@@ -173,18 +174,18 @@ def _sparse(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: 
 
 
 def bilinear_bytes(dtype: str, taps_y: Taps, taps_x: Taps) -> bool:
-    """Return whether each pixel is computed from two by two pixels of bytes."""
+    """Return whether a resize is bilinear on bytes, with two taps along each axis."""
     return dtype == "u8" and taps_x.count == taps_y.count == 2
 
 
 def rows_of_tile(rows: int, width: int) -> int:
-    """Return the rows of a tile: a few tiles for each thread, none of them tiny."""
+    """Return the number of rows per tile: a few tiles per thread, none of them tiny."""
     shared = -(-rows // (pool().threads * 4))
     return max(1, min(max(shared, -(-TILE // width)), rows))
 
 
 def _blocks(taps: Taps, *, columns: int, pixels: int) -> npt.NDArray[np.int32]:
-    """Return blocks: columns [begin, stop), their first source pixel, and how many they read."""
+    """Return blocks of columns: begin, stop, the first source pixel, the number of them."""
     found: list[tuple[int, int, int, int]] = []
     ends = taps.first + taps.count
     begin = 0
@@ -199,13 +200,13 @@ def _blocks(taps: Taps, *, columns: int, pixels: int) -> npt.NDArray[np.int32]:
 
 
 def _padding(task: Task, y: Axis, x: Axis) -> Fill | None:
-    """Return what fills the area around the picture, or None if there is none."""
+    """Return a function that fills the area around the picture, or None if there is none."""
     (top, bottom), (left, right) = y.window, x.window
     if (top, bottom, left, right) == (0, y.size, 0, x.size):
         return None
     planes = task["layout"] == "nchw"
     step = 1 if planes else 3
-    # As whole rows: copies of three numbers at a time are slow.
+    # Copy whole rows: copies of three numbers at a time are slow.
     pad = np.float32(task["pad"])
     row = np.repeat(pad, x.size).reshape(3, 1, -1) if planes else np.tile(pad, x.size)[None, None]
 

@@ -1,7 +1,7 @@
-"""Tensors much smaller than the picture: only the pixels that count are read.
+"""Resize to a tensor much smaller than the picture: only pixels with a weight are read.
 
-For bilinear weights over bytes, sixteen output pixels are computed at once: eight bytes are
-gathered from each of two rows, which contain both neighbors.
+With bilinear weights on bytes, sixteen output pixels are computed at a time: a gather of eight
+bytes from each of two rows reads both neighbors.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 )
 from dala.gpu.compute.engines.cpu.pixels.gather import weigh_corners
 
-#: Output pixels at once; shorter rows are computed one by one.
+#: Output pixels computed at a time; shorter rows are computed pixel by pixel.
 LANES: Final = 16
 _HALF: Final = LANES // 2
 _BOTH: Final = tuple(range(LANES))
@@ -45,9 +45,9 @@ def one_pixel(
     source: Array[T], at: i64, pitch: i64, down: Array[f32], across: Array[f32], step: i64,
     *, T: type, channels: int, taps_x: int, taps_y: int, last: bool,  # noqa: N803
 ) -> Vector:  # fmt: skip
-    """Return a pixel from the few around it: four lanes, of which ``channels`` count.
+    """Return an output pixel; lanes beyond ``channels`` are undefined.
 
-    With ``last`` nothing beyond the end of the picture is read.
+    With ``last``, nothing beyond the end of the picture is read.
     """
     total = splat(f32(0), 4)
     for j in static(range(taps_y)):
@@ -91,7 +91,7 @@ def row_of_pixels(
 
 @native
 def pixel_words(row: Array[u8], places: Array[i32], x: i64, *, offset: int) -> Vector:
-    """Return sixteen pixels of a source row, or those ``offset`` bytes further, as words."""
+    """Return sixteen pixels of a source row as words, ``offset`` bytes after their places."""
     a = gather(row, load(places, x, _HALF), u64)
     b = gather(row, load(places, x + _HALF, _HALF), u64)
     return shuffle(u32(a >> static(8 * offset)), u32(b >> static(8 * offset)), _BOTH)

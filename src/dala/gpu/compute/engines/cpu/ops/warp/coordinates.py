@@ -42,7 +42,7 @@ def affine(
 
 @native
 def mapped(given: Array[f32], whole: Array[i32], part: Array[f32], count: i64) -> None:
-    """Write given coordinates, every second number of an array."""
+    """Write coordinates from a map: every second number of an array."""
     for i in independent(range(count)):
         v = clamp_coordinate(given[i * 2], F=f32)
         low = floor(v)
@@ -55,7 +55,7 @@ def perspective(
     top: Array[f64], bottom: Array[f64], x: i64, y: f64, whole: Array[i32], part: Array[f32],
     count: i64,
 ) -> None:  # fmt: skip
-    """Write coordinates in perspective: a row of the matrix divided by its last row."""
+    """Write perspective coordinates: one row of the matrix divided by the last row."""
     for i in independent(range(count)):
         at = f64(x + i)
         w = bottom[0] * at + bottom[1] * y + bottom[2]

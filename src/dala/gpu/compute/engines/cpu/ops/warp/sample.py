@@ -1,7 +1,7 @@
-"""Warped rows: samples at coordinates, with borders.
+"""Warp rows: sample at coordinates, with borders.
 
-Samples whose pixels are all inside the picture need no border code, and four channels are one
-vector.
+Samples whose pixels are all inside the picture skip the border code. A pixel of four channels is
+one vector.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ BATCH: Final = 256
 
 @native
 def fold(i: i64, count: i64, *, border: int) -> i64:
-    """Return an index inside the picture, by the rule of the border."""
+    """Map an index to one inside the picture, by the border mode."""
     if border == WRAP:
         return i % count
     elif border == REFLECT:
@@ -71,7 +71,7 @@ def tap(
     source: Array[T], x: i64, y: i64, width: i64, height: i64, fill: Vector,
     *, T: type, channels: int, border: int,  # noqa: N803
 ) -> Vector:  # fmt: skip
-    """Return a pixel at any position."""
+    """Return the pixel at any position, inside or outside of the picture."""
     at = (fold(y, height, border=border) * width + fold(x, width, border=border)) * channels
     value = pixel(source, at, channels=channels)
     if border == CONSTANT:
@@ -165,7 +165,7 @@ def sample_gray(
     part_y: Array[f32], width: i64, out: Array[T], count: i64,
     *, T: type, method: int,  # noqa: N803
 ) -> None:  # fmt: skip
-    """Sample a batch of one channel that needs no pixel beyond the border."""
+    """Sample a batch of one channel whose pixels are all inside the picture."""
     for i in independent(range(count)):
         at = i64(whole_y[i]) * width + i64(whole_x[i])
         if method == BILINEAR:
@@ -233,7 +233,7 @@ def warp(
 
 @native
 def store_pixel(out: Array[T], at: i64, value: Vector, *, T: type, channels: int) -> None:  # noqa: N803
-    """Store a pixel; u8 rounded, halves up, and saturated."""
+    """Store a pixel; for u8, rounded half up and saturated."""
     if u8 == T:
         whole = saturate(u8, in_range(i32, value + 0.5))
         if channels == 1:

@@ -1,6 +1,6 @@
-"""4:2:0 bytes to RGB: bytes in 16-bit fixed point, or f32.
+"""Decode 4:2:0 bytes to RGB, as bytes in 16-bit fixed point or as f32.
 
-A row is decoded in blocks that stay in the nearest cache: chroma is first interpolated between two
+A row is decoded in blocks that stay in the L1 cache: chroma is first interpolated between two
 rows, then between columns. In fixed point a step of 255 is 128 units. Sums of chroma bytes are
 exact and every product is rounded to a unit, so a result is at most 0.52 steps from the exact one.
 RGB values are held around the middle of the range, so that they fit 16 bits with chroma added; sums
@@ -37,7 +37,7 @@ from dala.gpu.compute.engines.cpu.ops.yuv.lanes import (
     store_rgb,
 )
 
-#: Chroma samples of a block, and the room that a block needs.
+#: Chroma samples of a block, and the elements of its buffer.
 BLOCK: Final = 512
 _ROOM: Final = BLOCK + LANES
 
@@ -47,7 +47,7 @@ def interpolate_rows(
     plane: Array[u8], near: i64, far: i64, out: Array[T], count: i64, middle: Vector,
     *, T: type, step: int, bilinear: bool,  # noqa: N803
 ) -> None:  # fmt: skip
-    """Write chroma samples less their middle, three quarters of each from the nearer row.
+    """Write chroma samples minus the middle, three quarters of each from the nearer row.
 
     Samples are ``step`` bytes apart. In fixed point they are multiplied by 64.
     """
@@ -66,7 +66,7 @@ def interpolate_rows(
 # bytes ----------------------------------------------------------------------------------------
 @native
 def interpolate_columns(c: Array[i16], k: i64, *, bilinear: bool, centered: bool) -> Vector:
-    """Return the chroma of 64 pixels from sample k on, times 256; one sample precedes the block."""
+    """Return the chroma of 64 pixels from sample k on, times 256; c[0] precedes the block."""
     near = load(c, k + 1, LANES // 2)
     even, odd = near << 2, near << 2
     if bilinear and centered:
@@ -85,7 +85,7 @@ def to_rgb(
     y = wide + multiply_q15(wide, splat(gain, LANES)) + bias
     r = add_saturate(y, multiply_q15(v, splat(rv, LANES)))
     g = add_saturate(y, multiply_q15(u, splat(gu, LANES)) + multiply_q15(v, splat(gv, LANES)))
-    half = multiply_q15(u, splat(bu, LANES))  # all of blue's share may exceed 16 bits
+    half = multiply_q15(u, splat(bu, LANES))  # the whole coefficient may exceed 16 bits
     b = add_saturate(add_saturate(y, half), half)
     return byte_around_middle(r), byte_around_middle(g), byte_around_middle(b)
 
@@ -113,7 +113,7 @@ def write_bytes(
 # floats ---------------------------------------------------------------------------------------
 @native(fast=True)
 def pair(c: Array[f32], k: i64, *, bilinear: bool, centered: bool) -> tuple[f32, f32]:
-    """Return the chroma of the two pixels of sample k; one sample precedes the block."""
+    """Return the chroma of the two pixels of sample k; c[0] precedes the block."""
     near = c[k + 1]
     if bilinear and centered:
         return near * 0.75 + c[k] * 0.25, near * 0.75 + c[k + 2] * 0.25
@@ -205,20 +205,20 @@ def decode(
             at += count
 
 
-# numbers --------------------------------------------------------------------------------------
+# coefficients ---------------------------------------------------------------------------------
 def fraction(x: float) -> int:
-    """Return a share of 1 as a 16-bit fraction."""
+    """Return a number in [-1, 1) as a 16-bit fraction."""
     return min(max(round(x * 32768.0), -32768), 32767)
 
 
-def fixed_numbers(numbers: Sequence[float]) -> tuple[int, ...]:
-    """Return gain beyond 1, bias, middle, and the shares of Cb and Cr, for bytes."""
+def fixed_coefficients(numbers: Sequence[float]) -> tuple[int, ...]:
+    """Return gain - 1, bias, middle, and the coefficients of Cb and Cr, in fixed point."""
     black, gain, _, rv, gu, gv, bu = numbers
     bias = round((0.5 - black * gain * 255.0 - 128.0) * 128.0)
     return (fraction(gain - 1.0), bias, 128, *(fraction(k / 2.0) for k in (rv, gu, gv, bu / 2.0)))
 
 
-def float_numbers(numbers: Sequence[float]) -> tuple[float, ...]:
-    """Return gain, bias, middle, and the shares of Cb and Cr, for floats."""
-    black, gain, middle, *shares = numbers
-    return (gain / 255.0, -black * gain, middle * 255.0, *(s / 255.0 for s in shares))
+def float_coefficients(numbers: Sequence[float]) -> tuple[float, ...]:
+    """Return gain, bias, middle, and the coefficients of Cb and Cr, for floats."""
+    black, gain, middle, *coefficients = numbers
+    return (gain / 255.0, -black * gain, middle * 255.0, *(s / 255.0 for s in coefficients))

@@ -1,4 +1,4 @@
-"""RGB bytes to 4:2:0 bytes in 16-bit fixed point; see ``decode.py`` for the units."""
+"""Encode RGB bytes to 4:2:0 bytes in 16-bit fixed point; see ``decode.py`` for the units."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def encode_luma(
     channels: int,
     second: bool,
 ) -> None:
-    """Write the luma of a row, and its colors to the sums; a ``second`` row is added to them."""
+    """Write the luma of a row, and store its colors in the sums; a ``second`` row is added."""
     k = 0
     while k < count:
         n = min(count - k, LANES)
@@ -84,7 +84,7 @@ def encode_luma(
 
 @native
 def mean_around(s: Array[i16], k: i64, *, centered: bool) -> Vector:
-    """Return the means of two rows over the pixels of 32 samples, times 128."""
+    """Return the mean colors of 32 chroma samples over two rows, times 128."""
     here, after = load(s, 2 * k + 1, LANES), load(s, 2 * k + 2, LANES)
     if centered:
         total = (here + after) << 1
@@ -162,7 +162,7 @@ def encode(
             at += count
 
 
-def encoding_numbers(numbers: Sequence[float]) -> tuple[int, ...]:
-    """Return black and the shares of red, green and blue in Y, Cb and Cr."""
-    black, _, *shares = numbers
-    return (round((black * 255.0 + 0.5) * 128.0), *(fraction(k) for k in shares))
+def encoding_coefficients(numbers: Sequence[float]) -> tuple[int, ...]:
+    """Return black, and the coefficients of red, green and blue for Y, Cb and Cr."""
+    black, _, *coefficients = numbers
+    return (round((black * 255.0 + 0.5) * 128.0), *(fraction(k) for k in coefficients))

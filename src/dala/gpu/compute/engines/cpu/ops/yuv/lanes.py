@@ -1,4 +1,4 @@
-"""Vectors of 64 bytes: planes to and from interleaved pixels of three or four bytes."""
+"""Convert vectors of 64 bytes between planes and interleaved pixels of three or four bytes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from dala.gpu.compute.engines.cpu.native.names import (
 
 #: Pixels of a vector.
 LANES: Final = 64
-#: Lanes of two half vectors in turn.
+#: The shuffle that interleaves the halves of a vector.
 INTERLEAVE_HALVES: Final = tuple(k // 2 + LANES // 2 * (k % 2) for k in range(LANES))
 #: Every other lane.
 EVENS: Final = tuple(range(0, LANES, 2))
 
-#: Lanes of two vectors in turn, their lower and their upper halves; then pairs of lanes in turn.
+#: Shuffles that interleave the lower and the upper halves of two vectors, by bytes and by pairs.
 _BYTES_1: Final = tuple(k // 2 + LANES * (k % 2) for k in range(LANES))
 _BYTES_2: Final = tuple(LANES // 2 + lane for lane in _BYTES_1)
 _PAIRS_1: Final = tuple(k // 4 * 2 + k % 2 + LANES * (k // 2 % 2) for k in range(LANES))
@@ -34,7 +34,7 @@ _PAIRS_2: Final = tuple(LANES // 2 + lane for lane in _PAIRS_1)
 
 
 def _interleave_three(first: int, *, third: bool) -> tuple[int, ...]:
-    """Return lanes of RGB bytes from ``first`` on: red and green first, then with blue."""
+    """Return the shuffle of RGB bytes from ``first`` on: of red and green, or of those and blue."""
     lanes = []
     for k in range(first, first + LANES):
         pixel, channel = divmod(k, 3)
@@ -50,7 +50,7 @@ _RGB_1, _RGB_2, _RGB_3 = (_interleave_three(n * LANES, third=True) for n in rang
 
 
 def _separate_three(channel: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return lanes of a channel in three vectors: of the first two, then with the third."""
+    """Return the two shuffles that extract a channel from three vectors of RGB bytes."""
     where = [3 * k + channel for k in range(LANES)]
     first = tuple(w if w < 2 * LANES else 0 for w in where)
     second = tuple(k if w < 2 * LANES else w - LANES for k, w in enumerate(where))
@@ -58,14 +58,14 @@ def _separate_three(channel: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 (_R_1, _R_2), (_G_1, _G_2), (_B_1, _B_2) = (_separate_three(c) for c in range(3))
-#: Lanes of a channel in two vectors of four-byte pixels; then both halves.
+#: Shuffles that extract a channel from two vectors of four-byte pixels, and join the halves.
 _WORD_R, _WORD_G, _WORD_B = (tuple(4 * k + c for k in range(LANES // 2)) for c in range(3))
 _BOTH: Final = tuple(range(LANES))
 
 
 @native
 def byte_around_middle(x: Vector) -> Vector:
-    """Return bytes of 16-bit numbers around 128, in units of 1 / 128."""
+    """Convert 16-bit numbers relative to 128, in units of 1/128, to bytes."""
     return bits(u8, saturate(i8, x >> 7)) ^ 128
 
 

@@ -1,6 +1,6 @@
-"""Runners of the YUV operations: rows of 4:2:0 pictures on threads.
+"""Runners of the YUV operations for 4:2:0 pictures.
 
-4:4:4 pictures, and floats to 4:2:0, have no code here: the kernels of the language compute them.
+4:4:4 pictures, and floats to 4:2:0, are lowered to the kernel language instead.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from dala.gpu.compute.engines.cpu.native import Native, compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, i16, u8
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import memories
-from dala.gpu.compute.engines.cpu.ops.yuv.decode import decode, fixed_numbers, float_numbers
-from dala.gpu.compute.engines.cpu.ops.yuv.encode import encode, encoding_numbers
+from dala.gpu.compute.engines.cpu.ops.yuv.decode import (
+    decode,
+    fixed_coefficients,
+    float_coefficients,
+)
+from dala.gpu.compute.engines.cpu.ops.yuv.encode import encode, encoding_coefficients
 
-#: Pixels of a tile, roughly.
+#: Pixels per tile, approximately.
 TILE: Final = 1 << 15
 
 #: Arguments of native code: numbers, and arrays as address and length.
@@ -65,7 +69,7 @@ def _decoder(task: Task, *, rows: bool) -> tuple[Native, Arguments]:
         centered=task["siting"] == "center",
         rows=rows,
     )
-    numbers = fixed_numbers(task["numbers"]) if fixed else float_numbers(task["numbers"])
+    numbers = fixed_coefficients(task["numbers"]) if fixed else float_coefficients(task["numbers"])
     return native, (width, height, *numbers)
 
 
@@ -105,11 +109,11 @@ def _encoder(task: Task, *, rows: bool) -> tuple[Native, Arguments]:
         centered=task["siting"] == "center",
         rows=rows,
     )
-    return native, (width, *encoding_numbers(task["numbers"]))
+    return native, (width, *encoding_coefficients(task["numbers"]))
 
 
 def _planes(addresses: list[int], height: int, width: int, pairs: bool) -> list[tuple[int, int]]:
-    """Return address and length of Y, Cb and Cr; interleaved ones begin a byte apart."""
+    """Return the addresses and lengths of Y, Cb and Cr; interleaved Cb and Cr are a byte apart."""
     area, quarter = height * width, height * width // 4
     first = addresses[0]
     if len(addresses) == 3:

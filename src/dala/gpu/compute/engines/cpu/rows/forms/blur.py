@@ -4,9 +4,8 @@ Channels are not distinguished: a row is a run of numbers, and the neighbor of a
 places away as a pixel has channels. u8 is summed in 16-bit fixed point, as high halves of products
 with weights in 1/65536. Every product loses less than 1/256 of a step; half the number of taps is
 added to compensate. Beyond a radius of :data:`MAX_FIXED_RADIUS` the loss is too large, and u8 is
-summed in f32, like f32. There every tap counts by its difference from the center, so that constant
-areas stay constant to the bit. Radius and channels determine the code; weights are in the job
-block.
+summed in f32, like f32. There each tap contributes its difference from the center, so that constant
+areas stay exactly constant. Radius and channels determine the code; weights are in the job block.
 """
 
 from __future__ import annotations
@@ -148,7 +147,7 @@ class _Blur:
         """The type of a vector of stored numbers."""
         return f"<{self.lanes} x {'i8' if self.bytes else 'float'}>"
 
-    # small things -------------------------------------------------------------------------------
+    # helpers ------------------------------------------------------------------------------------
     @property
     def step(self) -> int:
         return self.lanes * self.block

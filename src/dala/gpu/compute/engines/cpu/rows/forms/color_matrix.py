@@ -18,10 +18,10 @@ from dala.gpu.compute.engines.cpu.rows.forms.fixed_point import (
 )
 from dala.gpu.compute.engines.cpu.rows.row import RowSpec
 
-#: The least scale of weights: the errors of three products stay below half a step.
+#: The smallest scale of weights at which the errors of three products stay below half a step.
 _LEAST_SCALE: Final = 1024.0
 _MOST_SCALE: Final = 16384.0
-#: The largest bias that 32-bit sums have room for.
+#: The largest bias that fits 32-bit sums.
 _LARGEST_BIAS: Final = 32768.0
 
 

@@ -1,7 +1,7 @@
 """Row functions in fixed point, for weights that are known only at run time.
 
-The weights of a row decide how many fraction bits there is room for. A row whose weights leave too
-few is left to a function of the same program that computes in floats.
+The weights decide how many fraction bits fit. A row whose weights leave too few is computed by a
+second function of the same program, in floats.
 """
 
 from __future__ import annotations
