@@ -80,7 +80,7 @@ def job_packer(inputs: int, numbers: bytes, types: Sequence[str]) -> Packer:
 
 
 def freed_error() -> FreedError:
-    """Return the error for a buffer that another thread has freed."""
+    """Return the error for a buffer that another thread freed after the call's checks."""
     return FreedError("run_kernel: a buffer was freed by another thread.", call="run_kernel")
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.cpu.job import freed_error
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import freed
 from dala.typing import NDArray
 
 #: Sums of this many products of two 16-bit numbers are exact in f64.
@@ -36,7 +36,7 @@ def view(storage: Storage, shape: tuple[int, ...], dtype: str) -> NDArray:
     try:
         array: NDArray = storage.handle.array.view(NUMPY[dtype]).reshape(shape)
     except AttributeError:
-        raise freed() from None
+        raise freed_error() from None
     return array
 
 
@@ -59,7 +59,7 @@ def make_matmul(engine: Engine, task: Task) -> Runner:
             right = np.ndarray(shape_b, kind, inputs[1].handle.array)
             out = np.ndarray(shape_out, kind_out, output.handle.array)
         except AttributeError:
-            raise freed() from None
+            raise freed_error() from None
         if turn_a:
             left = left.swapaxes(-1, -2)
         if turn_b:

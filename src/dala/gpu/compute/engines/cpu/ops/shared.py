@@ -7,8 +7,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from dala.errors import FreedError
 from dala.gpu.compute.engines.base import Storage
+from dala.gpu.compute.engines.cpu.job import freed_error
 from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
@@ -64,13 +64,8 @@ def memories(inputs: Sequence[Storage], output: Storage) -> tuple[list[Memory], 
     """Return the memory of a call's buffers; hold it while native code uses it."""
     found, target = [s.handle for s in inputs], output.handle
     if target is None or None in found:
-        raise freed()
+        raise freed_error()
     return found, target
-
-
-def freed() -> FreedError:
-    """Return the error for a buffer that another thread freed after the call's checks."""
-    return FreedError("run_kernel: a buffer was freed by another thread during the call.")
 
 
 def sum_types(t: Type) -> tuple[Type, Type]:
