@@ -100,7 +100,7 @@ def engine():
 @pytest.fixture
 def tiny_tiles(monkeypatch):
     """Split even small work into many tiles."""
-    monkeypatch.setattr(cpu_cost, "ALONE_NS", 0.001)
+    monkeypatch.setattr(cpu_cost, "SINGLE_THREAD_NS", 0.001)
     monkeypatch.setattr(cpu_cost, "TILE_NS", 1.0)
 
 

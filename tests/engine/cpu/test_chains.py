@@ -34,7 +34,7 @@ STAGES = (
 
 @st.composite
 def chains(draw):
-    """Links over one size, each reading any image available; some are stored."""
+    """Generate chains: links over one image size, each reading any earlier image."""
     height, width = draw(st.integers(1, 60)), draw(st.sampled_from([1, 7, 16, 33, 70, 150]))
     shape = (height, width, 4)
     dtype = draw(st.sampled_from(["u8", "u8", "f32"]))
@@ -64,7 +64,7 @@ def chains(draw):
 
 
 def run_chain(engine, runner, links, values, outside, stores):
-    """Return the output and all stored outputs, which start as noise."""
+    """Return the output and all stored outputs."""
     shape, dtype = links[-1].out.shape, links[-1].out.dtype
     given = [store(engine, image_of(shape, dtype, i)) for i in range(outside)]
     blank = np.full(shape, 0xA5, NUMPY[dtype])
@@ -79,7 +79,7 @@ def run_chain(engine, runner, links, values, outside, stores):
 
 @pytest.mark.parametrize("space", [cpu_rows_plan.MAX_STACK, 30_000])
 def test_chains_equal_their_stages(engine, tiny_tiles, monkeypatch, space):
-    """Chains equal their stages to the bit; with little stack, tiles are narrow as well."""
+    """Chains equal their stages exactly, also with little stack, which makes tiles narrow."""
     monkeypatch.setattr(cpu_rows_plan, "MAX_STACK", space)
     ran = []
 

@@ -132,7 +132,7 @@ def test_local_arrays_on_every_thread():
 
 
 def test_touching_the_stack_first(monkeypatch):
-    """Needed on Windows, harmless elsewhere."""
+    """Windows needs large stack frames touched page by page; elsewhere this is harmless."""
     monkeypatch.setattr(compiled, "TOUCH_FROM", 1)
     code = compile_native(native(big_scratch.function))
     assert "call void @dala.touch(i64 68)" in code.text
@@ -214,7 +214,7 @@ def fractions(a: Array[i16], b: Array[i16], out: Array[i16], *, lanes: int) -> N
 @pytest.mark.parametrize("cpu", ["", "haswell", "x86-64"])
 @pytest.mark.parametrize("lanes", [8, 16, 32, 64])
 def test_q15_products(lanes, cpu):
-    """With an instruction for as many lanes, for fewer lanes, and without one."""
+    """CPUs with an instruction for as many lanes, for fewer lanes, and with none."""
     host = Jit(ObjectCache(None))
     if cpu and not (X86 and host.features.get("avx2")):
         pytest.skip("for an x86 processor")
@@ -278,7 +278,7 @@ def test_nontemporal_stores(skew):
         assert re.search(r"movntps[^\n]*(.*\n)*?.*sfence", compile_native(streamed).assembly())
 
 
-# vectorisation --------------------------------------------------------------------------------
+# vectorization --------------------------------------------------------------------------------
 @native
 def plus(a: f32, b: f32) -> f32:
     return a + b
@@ -686,7 +686,7 @@ def times_all(a: Array[i64], out: Array[i64], *, gain: int) -> None:
 
 
 def test_prepared_calls_keep_the_code_alive(monkeypatch):
-    """After the code is dropped from the cache too, as the oldest code is."""
+    """A prepared call works after its code was dropped from the cache."""
     monkeypatch.setattr(compiled, "MAX_CACHED", 1)
     monkeypatch.setattr(compiled, "_known", {})
     a, out = np.arange(4096), np.zeros(4096, np.int64)

@@ -26,7 +26,7 @@ PROGRAMS = 24
 
 
 class Int:
-    """An integer of a native type, with the arithmetic of native code."""
+    """An integer with the type and the arithmetic of native code."""
 
     def __init__(self, kind: str, value: int) -> None:
         bits = int(kind[1:])

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.rows.plan import RowStage
 
 #: Less work runs on the calling thread: sharing it would cost more than it saves.
-ALONE_NS: Final = 20_000.0
+SINGLE_THREAD_NS: Final = 20_000.0
 #: Work for which another thread is worth inviting.
 HELPER_NS: Final = 10_000.0
 #: Less work keeps the GIL: getting it back takes longer than the work.
-HELD_NS: Final = 3_000.0
+KEEP_GIL_NS: Final = 3_000.0
 #: The least work of a tile; claiming it costs nothing by comparison.
 TILE_NS: Final = 5_000.0
 #: Tiles per thread, so that other threads can take over from a slow one.
@@ -38,7 +38,7 @@ _COSTLY_NS: Final = {
     "pow": 1.2,
 }  # fmt: skip
 #: Iterations assumed for loops of unknown length; code with such loops does not vectorize.
-_LOOP_TURNS: Final = 16
+_LOOP_ITERATIONS: Final = 16
 _LOOP_FACTOR: Final = 8.0
 
 _VECTOR_FEATURES: Final = (
@@ -68,8 +68,8 @@ def plan(program: Program, geometry: Geometry, threads: int) -> TilePlan:
     each, loops = _position_ns(program)
     work = total * each
     out_bytes = ITEMSIZE[program.out.dtype] * program.out.channels
-    if work < ALONE_NS:
-        return TilePlan(0, total, work < HELD_NS and not loops, False, work)
+    if work < SINGLE_THREAD_NS:
+        return TilePlan(0, total, work < KEEP_GIL_NS and not loops, False, work)
     helpers = min(threads - 1, max(1, int(work // HELPER_NS)))
     tile = max(work / ((helpers + 1) * TILES), TILE_NS)
     chunk = _rounded(max(int(tile / each), 1), geometry, out_bytes)
@@ -116,8 +116,8 @@ def _block_ns(block: Block) -> tuple[float, bool]:
         elif isinstance(s, For):
             cost, inside = _block_ns(s.body)
             counted = s.start.op == "const" and s.stop.op == "const"
-            turns = len(range(s.start.attr, s.stop.attr, s.step)) if counted else _LOOP_TURNS
-            total, loops = total + cost * turns, loops or inside or not counted
+            count = len(range(s.start.attr, s.stop.attr, s.step)) if counted else _LOOP_ITERATIONS
+            total, loops = total + cost * count, loops or inside or not counted
     return total, loops
 
 

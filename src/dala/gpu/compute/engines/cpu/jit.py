@@ -115,7 +115,7 @@ class Jit:
 
         With ``vectors``, the module already uses vectors, and LLVM does not vectorize loops.
         """
-        stored = self.recall(text, exports)
+        stored = self.load_cached(text, exports)
         if stored is not None:
             return stored
         began = time.perf_counter()
@@ -126,7 +126,7 @@ class Jit:
         self.cache.put(self._key(text), made)
         return code
 
-    def recall(self, text: str, exports: tuple[str, ...]) -> Code | None:
+    def load_cached(self, text: str, exports: tuple[str, ...]) -> Code | None:
         """Return the functions of a module if they are on disk, else None."""
         stored = self.cache.get(self._key(text))
         if stored is None:

@@ -74,7 +74,7 @@ class Memory:
         if pool is None or whole is None or sys is None:  # sys is None at interpreter exit
             return
         if self._references() == _UNSHARED:
-            pool.give_back(whole)
+            pool.recycle(whole)
 
     def _references(self) -> int:
         return sys.getrefcount(self.array)
@@ -121,7 +121,7 @@ class HostMemory:
             self.kept_bytes -= size
             return blocks.pop()
 
-    def give_back(self, whole: Array) -> None:
+    def recycle(self, whole: Array) -> None:
         """Keep a block for reuse, up to the limit."""
         # Finalizers call this, possibly while the current thread holds the lock.
         if not self._lock.acquire(blocking=False):

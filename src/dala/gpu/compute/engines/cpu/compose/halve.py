@@ -32,7 +32,7 @@ _ODDS: Final = tuple(range(1, 32, 2))
 #: Full alpha for eight pixels of bytes.
 _FULL_ALPHA: Final = (0, 0, 0, 255) * 8
 #: Distance of prefetches, in bytes.
-AHEAD: Final = 8192
+PREFETCH_BYTES: Final = 8192
 
 
 @native
@@ -56,10 +56,10 @@ def halve_row(
 ) -> None:
     """Write opaque pixels, each the mean of four texels."""
     for k in hinted(range(0, count - 15, 16), scalar=True):
-        prefetch(texels, upper_at + 2 * k + AHEAD // 4)
-        prefetch(texels, upper_at + 2 * k + AHEAD // 4 + 16)
-        prefetch(texels, lower_at + 2 * k + AHEAD // 4)
-        prefetch(texels, lower_at + 2 * k + AHEAD // 4 + 16)
+        prefetch(texels, upper_at + 2 * k + PREFETCH_BYTES // 4)
+        prefetch(texels, upper_at + 2 * k + PREFETCH_BYTES // 4 + 16)
+        prefetch(texels, lower_at + 2 * k + PREFETCH_BYTES // 4)
+        prefetch(texels, lower_at + 2 * k + PREFETCH_BYTES // 4 + 16)
         a, b = load(texels, upper_at + 2 * k, 16), load(texels, upper_at + 2 * k + 16, 16)
         c, d = load(texels, lower_at + 2 * k, 16), load(texels, lower_at + 2 * k + 16, 16)
         store(out, at + k, four_to_one(a, b, c, d))
@@ -90,8 +90,8 @@ def halve_rgb(
     end = min(count - 7, (len(source) - 64 - 3 * lower_at) // 6 + 1)
     done = 0
     while done < end:
-        prefetch(source, 3 * upper_at + 6 * done + AHEAD)
-        prefetch(source, 3 * lower_at + 6 * done + AHEAD)
+        prefetch(source, 3 * upper_at + 6 * done + PREFETCH_BYTES)
+        prefetch(source, 3 * lower_at + 6 * done + PREFETCH_BYTES)
         upper_row = load(source, 3 * upper_at + 6 * done, 64)
         both = i16(upper_row) + i16(load(source, 3 * lower_at + 6 * done, 64))
         total = shuffle(both, both, _LEFTS) + shuffle(both, both, _RIGHTS) + i16(2)

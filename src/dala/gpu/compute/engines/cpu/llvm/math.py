@@ -89,11 +89,11 @@ def split_exponent(x: Num) -> tuple[Num, Num]:
 
 def quarter_turns(x: Num) -> tuple[Num, Num]:
     """Return (r, n) with x = n pi/2 + r, |r| <= pi/4; n is in the low bits of an i64."""
-    shifted = x.times_plus(2.0 / math.pi, MAGIC)
+    shifted = x.multiply_add(2.0 / math.pi, MAGIC)
     count = shifted - MAGIC
     rest = x
     for part in HALF_PI:
-        rest = count.times_plus(-part, rest)
+        rest = count.multiply_add(-part, rest)
     return rest.within(-0.7857, 0.7857), shifted.bits()
 
 
@@ -163,7 +163,7 @@ def _exp(x: Num) -> Num:
 
 def _log(x: Num) -> Num:
     exponent, f = split_exponent(x)
-    return log_specials(x, exponent.times_plus(math.log(2.0), f * polynomial(f, LOG)))
+    return log_specials(x, exponent.multiply_add(math.log(2.0), f * polynomial(f, LOG)))
 
 
 def _sin(x: Num) -> Num:
@@ -238,17 +238,17 @@ def vector_exp(module: Module, lanes: int, quick: bool) -> str:
 def _exp32(x: Num) -> Num:
     x = x.within(*_EXP32_RANGE)
     # The whole part is rounded down, so that the largest power of two is still finite.
-    shifted = x.times_plus(1.0 / math.log(2.0), -0.5) + _MAGIC32
+    shifted = x.multiply_add(1.0 / math.log(2.0), -0.5) + _MAGIC32
     count = shifted - _MAGIC32
-    rest = count.times_plus(-_LN2_32[0], x)
-    rest = count.times_plus(-_LN2_32[1], rest)
+    rest = count.multiply_add(-_LN2_32[0], x)
+    rest = count.multiply_add(-_LN2_32[1], rest)
     return polynomial(rest, _EXP32) * _power_of_two32(shifted)
 
 
 def _quick_exp32(x: Num) -> Num:
     x, scale = x.within(*_QUICK_EXP_RANGE), 1.0 / math.log(2.0)
-    shifted = x.times_plus(scale, _MAGIC32)
-    rest = x.times_plus(scale, _MAGIC32 - shifted)
+    shifted = x.multiply_add(scale, _MAGIC32)
+    rest = x.multiply_add(scale, _MAGIC32 - shifted)
     return polynomial(rest, _QUICK_EXP2) * _power_of_two32(shifted)
 
 

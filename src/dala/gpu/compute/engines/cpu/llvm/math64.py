@@ -79,19 +79,19 @@ def upper(x: Num) -> Num:
 
 def scaled(x: Num, power: Num) -> Num:
     """Return x 2^power in two steps, so that results near the limits of the range round once."""
-    half = power.times_plus(0.5, MAGIC)
+    half = power.multiply_add(0.5, MAGIC)
     rest = (power - (half - MAGIC)) + MAGIC
     return x * power_of_two(half) * power_of_two(rest)
 
 
 def _exp(x: Num) -> Num:
     x = x.within(-746.0, 710.0)
-    power = x.times_plus(1.0 / math.log(2.0), MAGIC) - MAGIC
-    high = power.times_plus(-LN2[0], x)
-    r = power.times_plus(-LN2[1], high)
+    power = x.multiply_add(1.0 / math.log(2.0), MAGIC) - MAGIC
+    high = power.multiply_add(-LN2[0], x)
+    r = power.multiply_add(-LN2[1], high)
     # The rounding error of r belongs to its first-order term.
-    lost = power.times_plus(-LN2[1], high - r)
-    tail = (r * r).times_plus(polynomial(r, EXP), lost)
+    lost = power.multiply_add(-LN2[1], high - r)
+    tail = (r * r).multiply_add(polynomial(r, EXP), lost)
     return scaled((r + tail) + 1.0, power)
 
 
@@ -114,7 +114,7 @@ def _log(x: Num) -> Num:
 
 def sin_cos(x: Num) -> tuple[Num, Num, Num]:
     """Return sin and cos of the remainder after whole quarter turns, and their number."""
-    shifted = x.times_plus(2.0 / math.pi, MAGIC)
+    shifted = x.multiply_add(2.0 / math.pi, MAGIC)
     count = shifted - MAGIC
     rest = (x - count * HALF_PI[0]) - count * HALF_PI[1]
     third = count * HALF_PI[2]

@@ -339,7 +339,7 @@ class Num:
         listed = ", ".join(f"{self.type} {g}" for g in given)
         return Num(self.f, self.type, self.f.let(f"call {self.type} {name}({listed})"))
 
-    def times_plus(self, factor: Operand, addend: Operand) -> Num:
+    def multiply_add(self, factor: Operand, addend: Operand) -> Num:
         """Return ``self * factor + addend``, fused where the CPU has the instruction."""
         return self.call("fmuladd", factor, addend)
 
@@ -351,7 +351,7 @@ class Num:
 
 def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
     """Evaluate ``c[0] + c[1] x + c[2] x^2 + ...`` by Horner's rule."""
-    total: Num = x.times_plus(coefficients[-1], coefficients[-2])
+    total: Num = x.multiply_add(coefficients[-1], coefficients[-2])
     for c in reversed(coefficients[:-2]):
-        total = total.times_plus(x, c)
+        total = total.multiply_add(x, c)
     return total

@@ -88,7 +88,7 @@ class VariableWriter(ExpressionWriter):
     def _number(self, name: str, kind: Type) -> NumberVariable:
         key = (name, kind)
         if key not in self._numbers:
-            place = self.f.alloca(kind.llvm, f"{plain(name)}.{len(self._numbers)}v")
+            place = self.f.alloca(kind.llvm, f"{llvm_name(name)}.{len(self._numbers)}v")
             # A variable that no path has assigned reads as zero.
             self.f.entry.append(f"  store {kind.llvm} zeroinitializer, ptr {place}")
             self._numbers[key] = NumberVariable(kind, place)
@@ -97,7 +97,7 @@ class VariableWriter(ExpressionWriter):
     def _array(self, name: str, span: Span) -> ArrayVariable:
         key = (name, span.element, span.align)
         if key not in self._arrays:
-            place = f"{plain(name)}.{len(self._arrays)}"
+            place = f"{llvm_name(name)}.{len(self._arrays)}"
             pointer, length = self.f.alloca("ptr", f"{place}p"), self.f.alloca("i64", f"{place}n")
             self.f.entry.append(f"  store ptr null, ptr {pointer}")
             self.f.entry.append(f"  store i64 0, ptr {length}")
@@ -137,7 +137,7 @@ class ControlWriter(VariableWriter):
     def _single(self, condition: Operand) -> str:
         if condition.type.lanes > 1:
             self.fail("a condition must be a single bool", "Use any_of(mask) or all_of(mask).")
-        return self.truth(condition).name
+        return self.condition(condition).name
 
     def _while(self, s: ast.While) -> None:
         if s.orelse:
@@ -292,7 +292,7 @@ class ControlWriter(VariableWriter):
         self.f.jump(loop.after if out else loop.again)
 
 
-def plain(name: str) -> str:
+def llvm_name(name: str) -> str:
     """Return a name that is valid in LLVM IR."""
     return name if name.isascii() else "name"
 

@@ -42,7 +42,7 @@ class MemoryWriter(ArithmeticWriter):
             f"getelementptr inbounds {array.element.stored}, ptr {array.pointer}, i64 {index}"
         )
 
-    def grouped(self) -> str:
+    def access_metadata(self) -> str:
         """Return the metadata of a memory access inside independent loops."""
         if not self.groups:
             return ""
@@ -56,7 +56,7 @@ class MemoryWriter(ArithmeticWriter):
         self.check_range(index, array.length, width=lanes)
         t = array.element.wide(lanes)
         text = f"load {t.stored}, ptr {self.address(array, index)}, align {array.align}"
-        name = self.f.let(text + self.grouped())
+        name = self.f.let(text + self.access_metadata())
         if t.bits == 1:
             name = self.f.let(f"icmp ne {t.stored} {name}, zeroinitializer")
         return Operand(t, name)
@@ -76,7 +76,9 @@ class MemoryWriter(ArithmeticWriter):
         if t.bits == 1:
             name = self.f.let(f"zext {t.llvm} {name} to {t.stored}")
         place = self.address(array, index)
-        self.f.do(f"store {t.stored} {name}, ptr {place}, align {array.align}{self.grouped()}")
+        self.f.do(
+            f"store {t.stored} {name}, ptr {place}, align {array.align}{self.access_metadata()}"
+        )
 
     def check_range(self, index: str, length: str, *, width: int = 1, more: str = "") -> None:
         """Emit a bounds check, in checked builds only."""
@@ -224,7 +226,7 @@ class ExpressionWriter(MemoryWriter):
                 if total is None:
                     return not every
                 term = self.literal(not every, BOOL)
-            v = self.truth(term)
+            v = self.condition(term)
             if total is not None and pure:
                 v = self._both(total, v, every)
             total = v
@@ -250,7 +252,7 @@ class ExpressionWriter(MemoryWriter):
         return Operand(BOOL, self.f.let(f"phi i1 {', '.join(edges)}"))
 
     def _both(self, a: Operand, b: Operand, every: bool) -> Operand:
-        x, y = self.alike(a, b)
+        x, y = self.same_type(a, b)
         word = "and" if every else "or"
         return Operand(x.type, self.f.let(f"{word} {x.type.llvm} {x.name}, {y.name}"))
 
@@ -279,7 +281,7 @@ class ExpressionWriter(MemoryWriter):
         if condition.type.lanes > 1 or (self._is_pure(node.body) and self._is_pure(node.orelse)):
             return self.choose(condition, self.term(node.body), self.term(node.orelse))
         yes, no, after = (self.f.label(h) for h in ("yes", "no", "chosen"))
-        self.f.branch(self.truth(condition).name, yes, no)
+        self.f.branch(self.condition(condition).name, yes, no)
         self.f.start(yes)
         a = self.term(node.body)
         ends = self.f.here

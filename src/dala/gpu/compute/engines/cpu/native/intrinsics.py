@@ -27,21 +27,21 @@ def _saturate(b: ExpressionWriter, target: Term, value: Term) -> Operand:
 
 
 def _add_saturate(b: ExpressionWriter, *args: Term) -> Operand:
-    x, y = b.alike(*args, what="add_saturate")
+    x, y = b.same_type(*args, what="add_saturate")
     if not x.type.integer:
         b.fail(f"add_saturate takes integers, got {x.type}")
     return b.intrinsic(("s" if x.type.signed else "u") + "add.sat", x, y)
 
 
 def _multiply_q15(b: ExpressionWriter, *args: Term) -> Operand:
-    x, y = b.alike(*args, what="multiply_q15")
+    x, y = b.same_type(*args, what="multiply_q15")
     t, lanes = x.type, b.unit.q15_lanes
     if t.scalar != I16:
         b.fail(f"multiply_q15 takes vectors of i16, got {t}")
     if not lanes or t.lanes % lanes:
         wide = I32.wide(t.lanes)
         longer = [b.f.let(f"sext {t.llvm} {v.name} to {wide.llvm}") for v in (x, y)]
-        half, shift = (b.spread(Operand(I32, n), t.lanes).name for n in ("16384", "15"))
+        half, shift = (b.broadcast(Operand(I32, n), t.lanes).name for n in ("16384", "15"))
         product = b.f.let(f"mul nsw {wide.llvm} {longer[0]}, {longer[1]}")
         rounded = b.f.let(f"add nsw {wide.llvm} {product}, {half}")
         upper = b.f.let(f"ashr {wide.llvm} {rounded}, {shift}")
@@ -79,7 +79,7 @@ def _extreme(b: ExpressionWriter, args: tuple[Term, ...], least: bool) -> Term:
         b.fail("min and max take at least two numbers")
     if all(is_number(a) for a in args):
         return min(args) if least else max(args)
-    total = b.alike(*args, what="min or max")
+    total = b.same_type(*args, what="min or max")
     best = total[0]
     for v in total[1:]:
         if v.type.floating:
@@ -94,7 +94,7 @@ def _extreme(b: ExpressionWriter, args: tuple[Term, ...], least: bool) -> Term:
 
 
 def _spreading(b: ExpressionWriter, args: tuple[Term, ...], least: bool) -> Term:
-    x, y = b.alike(*args, what="minimum or maximum")
+    x, y = b.same_type(*args, what="minimum or maximum")
     if not x.type.floating:
         return _extreme(b, (x, y), least)
     return b.intrinsic("minimum" if least else "maximum", x, y)
@@ -117,7 +117,7 @@ def _floats(intrinsic: str, folded: Callable[[float], float] | None) -> Callable
     def write(b: ExpressionWriter, *args: Term) -> Term:
         if folded is not None and len(args) == 1 and is_number(args[0]):
             return folded(args[0])
-        values = b.alike(*args, what=intrinsic)
+        values = b.same_type(*args, what=intrinsic)
         if not values[0].type.floating:
             b.fail(f"{intrinsic} takes floats, got {values[0].type}")
         return b.intrinsic(intrinsic, *values, flags=True)
@@ -135,7 +135,7 @@ def _trunc(b: ExpressionWriter, a: Term) -> Term:
     return b.intrinsic("copysign", b.intrinsic("floor", b.intrinsic("fabs", v)), v)
 
 
-def _maths(op: str, count: int, folded: Callable[..., float]) -> Callable[..., Term]:
+def _math_function(op: str, count: int, folded: Callable[..., float]) -> Callable[..., Term]:
     def write(b: ExpressionWriter, *args: Term) -> Term:
         if len(args) != count:
             b.fail(f"{op} takes {count} argument{'s' * (count > 1)}")
@@ -144,7 +144,7 @@ def _maths(op: str, count: int, folded: Callable[..., float]) -> Callable[..., T
                 return folded(*args)
             except (ValueError, OverflowError) as error:
                 b.fail(f"cannot compute this constant: {error}")
-        return b.mathematics(op, *b.alike(*args, what=op))
+        return b.math_function(op, *b.same_type(*args, what=op))
 
     return write
 
@@ -197,10 +197,11 @@ INTRINSICS: Final[dict[object, Callable[..., Term]]] = {
     names.trunc: _trunc, round: _floats("roundeven", round),
     names.sqrt: _floats("sqrt", math.sqrt), names.fma: _floats("fmuladd", None),
     names.copysign: _floats("copysign", None),
-    names.exp: _maths("exp", 1, math.exp), names.log: _maths("log", 1, math.log),
-    names.sin: _maths("sin", 1, math.sin), names.cos: _maths("cos", 1, math.cos),
-    names.tan: _maths("tan", 1, math.tan), names.atan: _maths("atan", 1, math.atan),
-    names.atan2: _maths("atan2", 2, math.atan2), names.power: _maths("pow", 2, math.pow),
+    names.exp: _math_function("exp", 1, math.exp), names.log: _math_function("log", 1, math.log),
+    names.sin: _math_function("sin", 1, math.sin), names.cos: _math_function("cos", 1, math.cos),
+    names.tan: _math_function("tan", 1, math.tan), names.atan: _math_function("atan", 1, math.atan),
+    names.atan2: _math_function("atan2", 2, math.atan2),
+    names.power: _math_function("pow", 2, math.pow),
     names.count_ones: _counting("ctpop"), names.leading_zeros: _counting("ctlz"),
     names.trailing_zeros: _counting("cttz"),
 }  # fmt: skip

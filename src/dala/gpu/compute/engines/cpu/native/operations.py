@@ -100,7 +100,7 @@ class ArithmeticWriter:
             kind = BOOL if isinstance(term, bool) else I64
         return self.literal(term, kind)
 
-    def spread(self, v: Operand, lanes: int) -> Operand:
+    def broadcast(self, v: Operand, lanes: int) -> Operand:
         """Return a vector with a scalar in every lane."""
         if v.type.lanes == lanes:
             return v
@@ -112,7 +112,7 @@ class ArithmeticWriter:
         every = self.f.let(f"shufflevector {wide.llvm} {one}, {wide.llvm} poison, {mask}")
         return Operand(wide, every)
 
-    def alike(self, *terms: Term, what: str = "the expression") -> list[Operand]:
+    def same_type(self, *terms: Term, what: str = "the expression") -> list[Operand]:
         """Return operands of one type, with constants converted and scalars broadcast."""
         known = [t for t in terms if isinstance(t, Operand)]
         if not known:
@@ -127,7 +127,9 @@ class ArithmeticWriter:
                     f"Convert one of them: {scalar}(...) or {k.type.scalar}(...).",
                 )
         return [
-            self.spread(t, lanes) if isinstance(t, Operand) else self.value(t, scalar.wide(lanes))
+            self.broadcast(t, lanes)
+            if isinstance(t, Operand)
+            else self.value(t, scalar.wide(lanes))
             for t in terms
         ]
 
@@ -145,7 +147,7 @@ class ArithmeticWriter:
         if is_number(a) and is_number(b):
             return self.fold(kind, a, b)
         sign = _SIGNS.get(kind, kind.__name__)
-        x, y = self.alike(a, b, what=f"'{sign}'")
+        x, y = self.same_type(a, b, what=f"'{sign}'")
         t = x.type
         if kind in _PLAIN:
             if t.scalar is BOOL:
@@ -211,7 +213,7 @@ class ArithmeticWriter:
         if isinstance(op, ast.Not):
             if not isinstance(a, Operand):
                 return not a
-            v = self.truth(a)
+            v = self.condition(a)
             return self._write("xor", v, self.literal(True, v.type))
         if is_number(a):
             return _UNARY[type(op)](a)
@@ -233,14 +235,14 @@ class ArithmeticWriter:
             self.fail("only ==, !=, <, <=, > and >= are supported")
         if not isinstance(a, Operand) and not isinstance(b, Operand):
             return _PYTHON[type(op)](a, b)
-        x, y = self.alike(a, b, what="the comparison")
+        x, y = self.same_type(a, b, what="the comparison")
         signed, unsigned, floating = _RULES[type(op)]
         rule = floating if x.type.floating else signed if x.type.signed else unsigned
         word = "fcmp" if x.type.floating else "icmp"
         name = self.f.let(f"{word} {rule} {x.type.llvm} {x.name}, {y.name}")
         return Operand(BOOL.wide(x.type.lanes), name)
 
-    def truth(self, term: Term) -> Operand:
+    def condition(self, term: Term) -> Operand:
         """Return a term as a condition, which must be a bool."""
         v = self.value(term)
         if v.type.scalar is not BOOL and v.type.scalar != BOOL:
@@ -249,10 +251,10 @@ class ArithmeticWriter:
 
     def choose(self, condition: Term, yes: Term, no: Term) -> Operand:
         """Emit a select; lane by lane if the condition is a vector."""
-        c = self.truth(condition)
-        x, y = self.alike(yes, no, what="the choice")
+        c = self.condition(condition)
+        x, y = self.same_type(yes, no, what="the choice")
         if c.type.lanes > 1:
-            x, y = self.spread(x, c.type.lanes), self.spread(y, c.type.lanes)
+            x, y = self.broadcast(x, c.type.lanes), self.broadcast(y, c.type.lanes)
         t = x.type.llvm
         name = self.f.let(f"select {c.type.llvm} {c.name}, {t} {x.name}, {t} {y.name}")
         return Operand(x.type, name)
@@ -323,7 +325,7 @@ class ArithmeticWriter:
         fast = FAST if flags and self.fast else ""
         return Operand(t, self.f.let(f"call {fast}{t.llvm} {full}({given})"))
 
-    def mathematics(self, op: str, *args: Operand) -> Operand:
+    def math_function(self, op: str, *args: Operand) -> Operand:
         """Emit a math function, lane by lane."""
         t = args[0].type
         if op not in FUNCTIONS or not t.floating:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from dala.gpu.compute.engines.cpu.llvm.text import FunctionText
-from dala.gpu.compute.engines.cpu.native.control_flow import ControlWriter, is_call, plain
+from dala.gpu.compute.engines.cpu.native.control_flow import ControlWriter, is_call, llvm_name
 from dala.gpu.compute.engines.cpu.native.expressions import EARLY_RETURN
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.module import (
@@ -200,7 +200,7 @@ class FunctionWriter(ControlWriter):
         if self.unit.checked:
             parts.append("ptr %fault")
         kind = llvm_result(written.result)
-        text = f"call {kind} {written.name}({', '.join(parts)}){self.grouped()}"
+        text = f"call {kind} {written.name}({', '.join(parts)}){self.access_metadata()}"
         if written.result is None:
             self.f.do(text)
             self._after_call()
@@ -241,7 +241,7 @@ def write_function(
         return found
     if len(unit.known) >= MAX_FUNCTIONS:
         function.fail(function.tree, f"more than {MAX_FUNCTIONS} functions in one module")
-    name = f"@{plain(function.name)}.{len(unit.known)}"
+    name = f"@{llvm_name(function.name)}.{len(unit.known)}"
     written = unit.known[key] = EmittedFunction(name)
     if function.name not in unit.names:
         unit.names.append(function.name)
@@ -253,7 +253,7 @@ def write_function(
     f = FunctionText(unit.module, f"define internal $RESULT {name}({', '.join(params)}) {style} #0")
     body = FunctionWriter(unit, function, f, statics)
     for p, kind in zip(function.params, kinds, strict=True):
-        arg = f"%arg.{plain(p.arg)}"
+        arg = f"%arg.{llvm_name(p.arg)}"
         if isinstance(kind, tuple):
             body.assign(p.arg, Span(kind[0], arg, f"{arg}.n", kind[1]))
         else:
@@ -294,7 +294,7 @@ def _parameters(function: NativeFunction, kinds: Sequence[ArgType], entry: bool)
     promise = "" if function.aliasing or not entry else " noalias"
     heads = []
     for p, kind in zip(function.params, kinds, strict=True):
-        arg = f"%arg.{plain(p.arg)}"
+        arg = f"%arg.{llvm_name(p.arg)}"
         if isinstance(kind, tuple):
             heads += [f"ptr{promise} {arg}", f"i64 {arg}.n"]
         else:

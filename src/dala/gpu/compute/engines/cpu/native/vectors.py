@@ -77,7 +77,7 @@ def _load(
     m, t = f"<{n} x i1>", kind.llvm
     name = b.f.module.intrinsic(f"masked.load.{kind.suffix}.p0", t, "ptr", "i32", m, t)
     given = f"ptr {b.address(source, at)}, i32 {source.align}, {m} {mask}, {t} zeroinitializer"
-    return Operand(kind, b.f.let(f"call {t} {name}({given}){b.grouped()}"))
+    return Operand(kind, b.f.let(f"call {t} {name}({given}){b.access_metadata()}"))
 
 
 def _store(b: ExpressionWriter, array: Term, index: Term, vector: Term, count: Term = None) -> None:
@@ -92,7 +92,7 @@ def _store(b: ExpressionWriter, array: Term, index: Term, vector: Term, count: T
     mask = _first_lanes(b, target, at, v.type.lanes, count)
     name = b.f.module.intrinsic(f"masked.store.{v.type.suffix}.p0", "void", t, "ptr", "i32", m)
     given = f"{t} {v.name}, ptr {b.address(target, at)}, i32 {target.align}, {m} {mask}"
-    b.f.do(f"call void {name}({given}){b.grouped()}")
+    b.f.do(f"call void {name}({given}){b.access_metadata()}")
 
 
 def _first_lanes(b: ExpressionWriter, array: Span, at: str, lanes: int, count: Term) -> str:
@@ -105,7 +105,7 @@ def _first_lanes(b: ExpressionWriter, array: Span, at: str, lanes: int, count: T
         b.check_range(at, array.length, more="1")
         last = b.f.let(f"add i64 {at}, {wanted.name}")
         b.check_range(last, array.length, more="1")
-    wide = b.spread(b.convert(wanted, I32), lanes)
+    wide = b.broadcast(b.convert(wanted, I32), lanes)
     numbers = ", ".join(f"i32 {i}" for i in range(lanes))
     return b.f.let(f"icmp sgt <{lanes} x i32> {wide.name}, <{numbers}>")
 
@@ -125,10 +125,10 @@ def _stream(b: ExpressionWriter, array: Term, index: Term, vector: Term) -> None
     f.branch(f.let(f"icmp eq i64 {low}, 0"), past, usual)
     f.start(past)
     text = f"store {v.type.llvm} {v.name}, ptr {place}, align"
-    f.do(f"{text} {size}, !nontemporal {b.unit.meta('!{i32 1}')}{b.grouped()}")
+    f.do(f"{text} {size}, !nontemporal {b.unit.meta('!{i32 1}')}{b.access_metadata()}")
     f.jump(after)
     f.start(usual)
-    f.do(f"{text} {target.align}{b.grouped()}")
+    f.do(f"{text} {target.align}{b.access_metadata()}")
     f.jump(after)
     f.start(after)
     b.unit.streamed = True
@@ -175,11 +175,11 @@ def _len(b: ExpressionWriter, array: Term) -> Term:
 
 # vectors --------------------------------------------------------------------------------------
 def _splat(b: ExpressionWriter, value: Term, lanes: Term) -> Operand:
-    return b.spread(b.value(value), lanes_of(b, lanes))
+    return b.broadcast(b.value(value), lanes_of(b, lanes))
 
 
 def _vec(b: ExpressionWriter, *values: Term) -> Operand:
-    parts = b.alike(*values, what="vec(...)")
+    parts = b.same_type(*values, what="vec(...)")
     if len(parts) < 2 or parts[0].type.lanes > 1:
         b.fail("vec(...) takes at least two scalars")
     kind = parts[0].type.wide(len(parts))
@@ -202,7 +202,7 @@ def _insert(b: ExpressionWriter, vector: Term, lane: Term, value: Term) -> Opera
 
 
 def _shuffle(b: ExpressionWriter, first: Term, second: Term, lanes: Term) -> Operand:
-    x, y = b.alike(first, second, what="shuffle")
+    x, y = b.same_type(first, second, what="shuffle")
     ok = isinstance(lanes, tuple) and all(isinstance(i, int) for i in lanes)
     if not ok or not all(0 <= i < 2 * x.type.lanes for i in lanes):
         b.fail("the lanes of a shuffle must be a constant tuple of lanes of both vectors")
@@ -234,7 +234,7 @@ def _across(b: ExpressionWriter, vector: Term, op: str) -> Operand:
 
 
 def _mask(b: ExpressionWriter, mask: Term, op: str) -> Operand:
-    v = b.truth(mask)
+    v = b.condition(mask)
     return v if v.type.lanes == 1 else _across(b, v, op)
 
 

@@ -53,8 +53,14 @@ def shuffles_for(lanes: int, step: int) -> Shuffles:
 
 @native
 def real_part(
-    a: Array[T], at: i64, *, T: type, lanes: int, form: int, shuffles: Shuffles
-) -> Vector:  # noqa: N803
+    a: Array[T],
+    at: i64,
+    *,
+    T: type,  # noqa: N803
+    lanes: int,
+    form: int,
+    shuffles: Shuffles,
+) -> Vector:
     """Load real parts, or imaginary ones if the pairs are exchanged."""
     if form == REAL or form == SEPARATE:  # noqa: SIM109 - native code has no `in`
         return load(a, at, lanes)

@@ -27,10 +27,13 @@ LINE: Final = 64
 
 @dataclass
 class RowSource:
-    """The source of an input: the ring of a stage, or an input of the chain (``stage`` is None)."""
+    """Where a stage reads rows: the ring of another stage, or an input of the chain.
+
+    ``stage`` is None for an input. ``input`` is the link's source number, which tells them apart.
+    """
 
     stage: int | None
-    outside: int
+    input: int
     reach: Reach
 
 
@@ -55,7 +58,7 @@ class RowStage:
     first: int = 0
     depth: int = 1
     #: Columns computed on either side of a tile.
-    around: int = 0
+    margin: int = 0
     #: Whether it prefetches the output, which the last stage will store.
     prefetches: bool = False
 
@@ -96,7 +99,7 @@ class RowPlan:
     rings: list[tuple[int, int]] = field(default_factory=list)
     #: For each stage: the offset of its scratch memory (a blur's sums between its passes, a table).
     scratch: list[int] = field(default_factory=list)
-    space: int = 0
+    stack_bytes: int = 0
 
     @property
     def halo(self) -> int:
@@ -114,7 +117,7 @@ def make_stages(
 ) -> list[RowStage]:
     """Return the stages of a chain, copies of its inputs first; unused stages are left out."""
     reaches = [_reaches(link, found) for link, found in zip(links, analysis, strict=True)]
-    wanted = _wanted(links)
+    wanted = _needed_links(links)
     stages: list[RowStage] = []
     copies: dict[int, int] = {}
     for i in wanted:
@@ -136,10 +139,10 @@ def make_stages(
             blur = task if planes is None else None
             if blur is not None and link.sources[0] >= 0:
                 sources[0].stage = None  # a blur handles edges itself
-            made = RowStage(sources, link.out, found, blur, planes, param, link.store)
+            row_stage = RowStage(sources, link.out, found, blur, planes, param, link.store)
             if planes is not None and planes.last:
-                made.first = 1  # it runs at every second row, with the row above
-            stages.append(made)
+                row_stage.first = 1  # it runs at every second row, with the row above
+            stages.append(row_stage)
         param += 0 if isinstance(link.work, Task) else len(link.work.params)
     _connect(stages)
     _choose_prefetch(stages)
@@ -159,7 +162,7 @@ def _choose_prefetch(stages: list[RowStage]) -> None:
             return
 
 
-def _wanted(links: Sequence[Link]) -> set[int]:
+def _needed_links(links: Sequence[Link]) -> set[int]:
     wanted: set[int] = set()
     for i in reversed(range(len(links))):
         if i == len(links) - 1 or links[i].store is not None or i in wanted:
@@ -193,7 +196,7 @@ def _connect(stages: list[RowStage]) -> None:
             q.lead = max(q.lead, s.lead + reach.down)
             low[source.stage] = min(low[source.stage], s.lead + reach.up)
             q.first = min(q.first, s.first + reach.up)
-            q.around = max(q.around, s.around + max(-reach.left, reach.right))
+            q.margin = max(q.margin, s.margin + max(-reach.left, reach.right))
 
 
 def lay_out(stages: list[RowStage], height: int, width: int, lanes: int) -> RowPlan | None:
@@ -203,24 +206,24 @@ def lay_out(stages: list[RowStage], height: int, width: int, lanes: int) -> RowP
         plan = RowPlan(stages, height, width, columns)
         at = 0
         for s in stages:
-            stride = _line((columns + 2 * s.around + lanes) * s.pixel + 4 * LINE)
+            stride = _line((columns + 2 * s.margin + lanes) * s.pixel + 4 * LINE)
             plan.rings.append((at, stride))
             at += s.depth * stride if s.ring else 0
         for s in stages:
             plan.scratch.append(at)
             if s.blur is not None:
                 # A sum between the two passes has at most four bytes.
-                wide = columns + 2 * (s.around + blur_radius(s.blur)) + 4 * LINE
+                wide = columns + 2 * (s.margin + blur_radius(s.blur)) + 4 * LINE
                 at += _line(wide * s.channels * 4)
             elif s.analysis is not None and s.analysis.table:
                 at += SIZE
-        plan.space = at
+        plan.stack_bytes = at
         if at <= MAX_STACK:
             return plan
         if any(s.planes is not None for s in stages):
             return None  # planes are converted in whole rows
         narrower = LINE * (columns // 2 // LINE)
-        if narrower < LINE or narrower < 4 * max(s.around for s in stages):
+        if narrower < LINE or narrower < 4 * max(s.margin for s in stages):
             return None
         columns = narrower
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: Numbers in a job block before those of the stages: height, width, rows, columns, tiles across.
 _NUMBERS: Final = 5
 #: Stack sizes that code reserves; the smallest sufficient one is used.
-_SPACES: Final = (32 << 10, 64 << 10, 128 << 10, 240 << 10)
+_STACK_SIZES: Final = (32 << 10, 64 << 10, 128 << 10, 240 << 10)
 #: Tiles per thread, so that other threads can take over from a slow one.
 _TILES: Final = 6
 
@@ -46,7 +46,7 @@ class PlannedChain:
     plan: RowPlan
     layout: _Layout
     #: Bytes of stack.
-    space: int
+    stack_bytes: int
     #: Inputs and stored outputs.
     pointers: int
     #: Types of the chain's parameters.
@@ -72,23 +72,23 @@ def plan_rows(
     plan = lay_out(stages, height, width, lanes)
     if plan is None:
         return None
-    space = next(s for s in _SPACES if s >= plan.space)
+    stack_bytes = next(s for s in _STACK_SIZES if s >= plan.stack_bytes)
     programs = [link.work for link in links if isinstance(link.work, Program)]
     types = tuple(p.type for program in programs for p in program.params)
-    return PlannedChain(plan, _Layout(stages, len(inputs)), space, len(inputs), types)
+    return PlannedChain(plan, _Layout(stages, len(inputs)), stack_bytes, len(inputs), types)
 
 
 def rows_runner(engine: CPUEngine, planned: PlannedChain, key: tuple[Hashable, ...]) -> Runner:
     """Return the runner of a chain; ``key`` identifies its programs."""
     described = tuple(_described(s) for s in planned.plan.stages)
-    full_key = ("rows", key, described, planned.pointers, planned.space)
+    full_key = ("rows", key, described, planned.pointers, planned.stack_bytes)
     code = engine.code_for(full_key, lambda: rows_text(engine, planned))
     return _runner(engine, planned, code)
 
 
 def _described(s: RowStage) -> str:
     """Return the properties of a stage that code depends on, beside its program."""
-    sources = [(q.stage, q.outside, q.reach) for q in s.sources]
+    sources = [(q.stage, q.input, q.reach) for q in s.sources]
     radius = blur_radius(s.blur) if s.blur is not None else None
     planes = s.planes.described if s.planes is not None else None
     return repr((radius, planes, s.out.dtype, s.channels, sources, s.store, s.first_param))
@@ -134,7 +134,13 @@ def rows_text(engine: CPUEngine, planned: PlannedChain) -> str:
             spec = RowSpec(module, name, s.analysis, words, engine.machine, exact, not s.ring)
             functions.append(row_functions(spec))
     window = SlidingWindow(
-        module, stages, names, planned.space, layout.first_number, layout.first_input, layout.calls
+        module,
+        stages,
+        names,
+        planned.stack_bytes,
+        layout.first_number,
+        layout.first_input,
+        layout.calls,
     )
     functions.append(window.text())
     heading = "; a chain of " + ", ".join(_name(s) for s in stages) + "\n"
@@ -198,7 +204,7 @@ def _runner(engine: CPUEngine, planned: PlannedChain, code: Code) -> Runner:
 def _share(plan: RowPlan, threads: int, across: int) -> tuple[int, int]:
     """Return the number of helper threads and the rows of a strip."""
     work = plan.height * plan.width * sum(cpu_cost.stage_ns(s) for s in plan.stages)
-    if work < cpu_cost.ALONE_NS:
+    if work < cpu_cost.SINGLE_THREAD_NS:
         return 0, plan.height
     helpers = min(threads - 1, max(1, int(work // cpu_cost.HELPER_NS)))
     # Rows around a strip are computed again in the next one, so strips should not be thin.

@@ -22,8 +22,8 @@ class SlidingWindow:
     """Writes ``body(job, out, start, end)`` of a chain, for the tiles [start, end)."""
 
     def __init__(
-        self, module: Module, stages: list[RowStage], names: list[str], space: int, first_word: int,
-        first_input: int, calls: Mapping[int, int],
+        self, module: Module, stages: list[RowStage], names: list[str], stack_bytes: int,
+        first_word: int, first_input: int, calls: Mapping[int, int],
     ) -> None:  # fmt: skip
         self.f = FunctionText(
             module, "define void @body(ptr %job, ptr %out, i64 %start, i64 %end) noinline #0"
@@ -31,7 +31,7 @@ class SlidingWindow:
         self.module = module
         self.stages = stages
         self.names = names
-        self.space = space
+        self.stack_bytes = stack_bytes
         self.first_word = first_word
         self.first_input = first_input
         #: For stages that convert planes: the first word of their call.
@@ -39,7 +39,7 @@ class SlidingWindow:
         self.blocks: dict[int, str] = {}
         #: For each stage: its ring, the bytes of a row, and its scratch memory.
         self.rings: list[tuple[str, str, str]] = []
-        self.base = self.f.alloca(f"[{space} x i8]", "space", 64)
+        self.base = self.f.alloca(f"[{stack_bytes} x i8]", "space", 64)
         entries = max((table_size(s) for s in stages), default=0) + 1
         self.table = self.f.alloca(f"[{entries} x ptr]", "rows", 64)
         self.row = ""
@@ -122,7 +122,7 @@ class SlidingWindow:
         f = self.f
         f.jump("touch")
         f.start("touch")
-        at = f.let(f"phi i64 [ {self.space - 4096}, %entry ], [ %touch.next, %touch ]")
+        at = f.let(f"phi i64 [ {self.stack_bytes - 4096}, %entry ], [ %touch.next, %touch ]")
         f.do(f"store volatile i8 0, ptr {self.at(self.base, at)}")
         f.do(f"%touch.next = sub nsw i64 {at}, 4096")
         last = f.let("icmp slt i64 %touch.next, 0")
@@ -131,14 +131,14 @@ class SlidingWindow:
 
     def span(self, s: RowStage) -> tuple[str, str]:
         """Return the first column that a stage computes in this tile, and the number of columns."""
-        first = self.f.larger(self.op("sub", self.c0, s.around), 0)
-        last = self.f.smaller(self.op("add", self.c1, s.around), self.width)
+        first = self.f.larger(self.op("sub", self.c0, s.margin), 0)
+        last = self.f.smaller(self.op("add", self.c1, s.margin), self.width)
         return first, self.op("sub", last, first)
 
     def offset(self, i: int, ring: RowStage) -> str:
         """Return the offset in a ring's row of the first column that stage i computes."""
         column = self.op("sub", self.spans[i][0], self.c0)
-        return self.op("mul", self.op("add", column, ring.around), ring.pixel)
+        return self.op("mul", self.op("add", column, ring.margin), ring.pixel)
 
     def limit(self, s: RowStage) -> tuple[str, str]:
         """Return the rows that a stage computes in this strip."""
@@ -165,7 +165,7 @@ class SlidingWindow:
             self.put_row(i, 0, target)
             self.call(i, self.row)
         elif s.analysis is None and s.blur is None:
-            source = self.outside(s.sources[0], s.pixel, self.row, column)
+            source = self.input_pixel(s.sources[0], s.pixel, self.row, column)
             self.copy(target, source, self.sizes[i])
         else:
             self.fill_table(i, column)
@@ -173,7 +173,7 @@ class SlidingWindow:
                 f"call void {self.names[i]}(ptr %job, ptr {target}, ptr {self.table}, "
                 f"i64 {count}, i64 {column}, i64 {self.row})"
             )
-        if s.ring and s.around:
+        if s.ring and s.margin:
             self.pad(i, base, target)
         if (s.store is not None and s.ring) or (s.store is not None and i == len(self.stages) - 1):
             self.keep(i, base)
@@ -234,9 +234,9 @@ class SlidingWindow:
             return ring
         return self.at(ring, self.op("mul", self.op("urem", row, s.depth), stride))
 
-    def outside(self, source: RowSource, pixel: int, row: str, column: str) -> str:
+    def input_pixel(self, source: RowSource, pixel: int, row: str, column: str) -> str:
         """Return the address of a pixel of an input."""
-        pointer = self.f.word(self.first_input + source.outside, "ptr")
+        pointer = self.f.word(self.first_input + source.input, "ptr")
         place = self.op("add", self.op("mul", row, self.width), column)
         return self.at(pointer, self.op("mul", place, pixel))
 
@@ -281,7 +281,7 @@ class SlidingWindow:
         """Return the address of a pixel of a ring, by its offset, or of an input, by its column."""
         if source.stage is not None:
             return self.at(self.slot(source.stage, row), place)
-        return self.outside(source, pixel, row, place)
+        return self.input_pixel(source, pixel, row, place)
 
     def put(self, at: str, pointer: str) -> None:
         where = self.f.let(f"getelementptr ptr, ptr {self.table}, i64 {at}")
@@ -296,10 +296,10 @@ class SlidingWindow:
         f, s = self.f, self.stages[i]
         column, count = self.spans[i]
         name = repeat_function(self.module, s.pixel)
-        missing = self.op("sub", column, self.op("sub", self.c0, s.around))
+        missing = self.op("sub", column, self.op("sub", self.c0, s.margin))
         f.do(f"call void {name}(ptr {base}, ptr {first}, i64 {missing})")
         after = self.at(first, self.sizes[i])
-        missing = self.op("sub", self.op("add", self.c1, s.around), self.op("add", column, count))
+        missing = self.op("sub", self.op("add", self.c1, s.margin), self.op("add", column, count))
         last = self.at(after, str(-s.pixel))
         f.do(f"call void {name}(ptr {after}, ptr {last}, i64 {missing})")
 
@@ -315,7 +315,7 @@ class SlidingWindow:
         offset = self.op("mul", place, s.pixel)
         source = self.at("%out", offset)
         if s.ring:
-            source = self.at(base, str(s.around * s.pixel))
+            source = self.at(base, str(s.margin * s.pixel))
         target = self.at(self.f.word(self.first_input + s.store, "ptr"), offset)
         self.copy(target, source, self.op("mul", self.op("sub", self.c1, self.c0), s.pixel))
         f.jump(f"kept{i}")

@@ -19,8 +19,8 @@ from dala.gpu.compute.engines.cpu.rows.forms.fixed_point import (
 from dala.gpu.compute.engines.cpu.rows.row import RowSpec
 
 #: The smallest scale of weights at which the errors of three products stay below half a step.
-_LEAST_SCALE: Final = 1024.0
-_MOST_SCALE: Final = 16384.0
+_MIN_SCALE: Final = 1024.0
+_MAX_SCALE: Final = 16384.0
 #: The largest bias that fits 32-bit sums.
 _LARGEST_BIAS: Final = 32768.0
 
@@ -51,10 +51,10 @@ class ColorMatrixRow(FixedPointRow):
         largest = self.largest(weights, float_constant(1.0))
         bias = self.largest([row[3] for row in self.scalars], float_constant(0.0))
         room = f.let(f"fdiv float {float_constant(LARGEST_INT16)}, {largest}")
-        fits = f.let(f"fcmp oge float {room}, {float_constant(_LEAST_SCALE)}")
+        fits = f.let(f"fcmp oge float {room}, {float_constant(_MIN_SCALE)}")
         near = f.let(f"fcmp ole float {bias}, {float_constant(_LARGEST_BIAS)}")
         self.use_floats_unless(f.let(f"and i1 {fits}, {near}"))
-        scale, power = self.scale(room, _MOST_SCALE)
+        scale, power = self.scale(room, _MAX_SCALE)
         bits = f.let(f"sub i32 {f.let(f'lshr i32 {power}, 23')}, 127")
         self.bits = self.splat(bits)
         for row in self.scalars:

@@ -22,7 +22,7 @@ from dala.gpu.compute.engines.cpu.rows.forms.fixed_point import (
 from dala.gpu.compute.engines.cpu.rows.row import RowSpec
 
 #: The largest scale of fractions.
-_MOST_SCALE: Final = 128.0
+_MAX_SCALE: Final = 128.0
 
 
 class WeightedSumRow(FixedPointRow):
@@ -68,7 +68,7 @@ class WeightedSumRow(FixedPointRow):
         # Each product and each weight may be half a unit off, and so may the sum.
         least = float_constant(2.0 ** math.ceil(math.log2(2 * len(groups) + 1)))
         self.use_floats_unless(f.let(f"fcmp oge float {room}, {least}"))
-        scale, _ = self.scale(room, _MOST_SCALE)
+        scale, _ = self.scale(room, _MAX_SCALE)
         for shift, w in zip(self.shifts, weights, strict=True):
             each = f.let(f"fmul float {w}, {float_constant(2.0 ** (15 - shift))}")
             self.weights.append(self.splat(f.let(f"fmul float {each}, {scale}")))
