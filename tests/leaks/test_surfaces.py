@@ -13,7 +13,7 @@ import pytest
 import dala
 from dala.gpu import create_surface
 
-MANY = 2000
+MANY = 600
 SPRITE = bytes(range(64))
 
 
@@ -24,7 +24,7 @@ def threads():
 def settled(before):
     """Wait for the threads of collected surfaces to end."""
     gc.collect()
-    end = time.monotonic() + 30
+    end = time.monotonic() + 300
     while threads() > before:
         assert time.monotonic() < end, "threads are left"
         time.sleep(0.001)
@@ -61,7 +61,7 @@ def use(n):
             s.with_pixels(lambda pixels: pixels.fill(n % 256))
 
 
-def test_two_thousand_surfaces_leak_nothing():
+def test_many_surfaces_leak_nothing():
     threads_before, counts = threads(), counted()
     tracemalloc.start()
     try:
@@ -79,7 +79,7 @@ def test_two_thousand_surfaces_leak_nothing():
         tracemalloc.stop()
     assert threads() == threads_before
     assert counted() == counts
-    assert grown < 100_000, f"{grown} bytes"  # 2,000 framebuffers would be 9.6 MB
+    assert grown < 100_000, f"{grown} bytes"  # 600 framebuffers would be 2.9 MB
 
 
 def test_memory_of_a_long_lived_surface_does_not_grow():
@@ -108,10 +108,10 @@ def test_memory_of_a_long_lived_surface_does_not_grow():
         frames(100)
         tracemalloc.start()
         try:
-            frames(400)  # allocators keep some blocks, as many as a run of this length needs
+            frames(200)
             memory = tracemalloc.get_traced_memory()[0]
-            frames(400)
+            frames(200)
             grown = tracemalloc.get_traced_memory()[0] - memory
         finally:
             tracemalloc.stop()
-        assert grown < 20_000, f"{grown} bytes"
+        assert grown < 10_000, f"{grown} bytes"  # 200 errors or sprites kept would be 50 KB

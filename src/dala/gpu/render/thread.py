@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 from dala import resources
 from dala.errors import CommandError, DalaError
 from dala.gpu.checks import checked_size
-from dala.gpu.protocol import BY_OPCODE, OPCODES, DrawCommand, decode
+from dala.gpu.protocol import BY_OPCODE, COMMANDS, OPCODES, DrawCommand, decode
 from dala.gpu.raster import Canvas, Stop
 from dala.gpu.raster.canvas import blank_pixels
 from dala.gpu.raster.compiler import prepare
@@ -40,6 +40,9 @@ FPS_WINDOW: Final = 120
 _PRESENT: Final = OPCODES["present"]
 _LOADS: Final = (OPCODES["load_sprite"], OPCODES["load_image"])
 _LOAD: Final = struct.Struct("<BQII")
+#: The methods of commands that do not draw. Names made at each call would fill CPython's cache of
+#: attributes, which holds thousands of them by address.
+_METHODS: Final = {row.name: f"_do_{row.name}" for row in COMMANDS}
 
 
 class Renderer(Worker):
@@ -193,7 +196,7 @@ class Renderer(Worker):
             load(id, memoryview(data)[stop.offset + _LOAD.size : stop.end], w, h)
         else:
             (command,) = decode(data[stop.offset : stop.end])
-            getattr(self, f"_do_{command.name}")(command)
+            getattr(self, _METHODS[command.name])(command)
 
     def _do_present(self) -> None:
         canvas = self.canvas
