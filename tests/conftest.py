@@ -1,4 +1,4 @@
-"""Test modules that cannot be imported are errors.
+"""What holds for all tests: fixed examples, and errors for modules that cannot be imported.
 
 ``--doctest-ignore-import-errors`` is meant for modules of extras that are not installed. It also
 skips a test module with a broken import, whose tests would then silently not run.
@@ -8,8 +8,15 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parent
+
+# The same examples in each run, and no judgment by time: machines may be busy.
+settings.register_profile(
+    "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("fixed")
 
 
 @pytest.hookimpl(wrapper=True)
