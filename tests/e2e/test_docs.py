@@ -1,4 +1,7 @@
-"""Every Python block in the README and the guides runs as pasted into a file."""
+"""Every Python block in the README and the guides runs as pasted into a file.
+
+The blocks of a page run in one process, one after another, each with names of its own.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,20 @@ GUIDES = [p for p in sorted((ROOT / "docs").rglob("*.md")) if p.parent.name != "
 PAGES = [ROOT / "README.md", *GUIDES]
 
 
-def blocks():
+#: Runs the files that it is given; the first one that fails ends it.
+RUNNER = """
+import runpy, sys
+for path in sys.argv[1:]:
+    print(path, flush=True)
+    runpy.run_path(path, run_name="__main__")
+"""
+
+
+def pages():
     for page in PAGES:
         found = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
-        for number, block in enumerate(found, 1):
-            yield pytest.param(block, id=f"{page.relative_to(ROOT)}-{number}")
+        if found:
+            yield pytest.param(found, id=str(page.relative_to(ROOT)))
 
 
 def weights():
@@ -32,16 +44,18 @@ def weights():
     pytest.skip("the models' weights are not on this machine: dala models pull --all")
 
 
-@pytest.mark.parametrize("block", list(blocks()))
-def test_a_block_runs_as_pasted(block, tmp_path):
-    models = "dala.ml" in block
+@pytest.mark.parametrize("blocks", list(pages()))
+def test_blocks_run_as_pasted(blocks, tmp_path):
+    models = any("dala.ml" in block for block in blocks)
     if models:
         (tmp_path / "tests").mkdir()
         (tmp_path / "tests" / "photos").symlink_to(ROOT / "tests" / "photos")
-    script = tmp_path / "pasted.py"
-    script.write_text(block, encoding="utf-8")
+    scripts = []
+    for number, block in enumerate(blocks, 1):
+        scripts.append(tmp_path / f"block{number}.py")
+        scripts[-1].write_text(block, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
+        [sys.executable, "-W", "error", "-c", RUNNER, *scripts],
         cwd=tmp_path,
         env={**os.environ, "DALA_DEVICE": "cpu"} | (weights() if models else {}),
         capture_output=True,
@@ -49,7 +63,7 @@ def test_a_block_runs_as_pasted(block, tmp_path):
         timeout=300,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr
 
 
 def test_links_between_pages_lead_somewhere():

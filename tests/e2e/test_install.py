@@ -56,7 +56,7 @@ def distributions(tmp_path_factory):
 def test_installs_and_works(distributions, tmp_path, pattern):
     (file,) = distributions.glob(pattern)
     home = tmp_path / "env"
-    venv.create(home, with_pip=True)
+    venv.create(home, with_pip=False)
     scripts = home / ("Scripts" if sys.platform == "win32" else "bin")
     python = scripts / "python"
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -65,7 +65,18 @@ def test_installs_and_works(distributions, tmp_path, pattern):
     site = pathlib.Path(sysconfig.get_path("purelib", "venv", vars=paths))
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     subprocess.run(
-        [python, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", str(file)],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            python,
+            "install",
+            "-q",
+            "--no-deps",
+            "--no-build-isolation",
+            str(file),
+        ],
         check=True,
         capture_output=True,
         cwd=tmp_path,

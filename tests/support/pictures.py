@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pathlib
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,11 @@ def _portrait(image: np.ndarray, x: np.ndarray, y: np.ndarray, skin: Any, grain:
 
 def photo(height: int = 200, width: int = 320, *, seed: int = 5) -> np.ndarray:
     """Return a synthetic photograph, (height, width, 4) u8: sky, hills, faces, patches, bars."""
+    return _photo(height, width, seed).copy()
+
+
+@lru_cache(maxsize=8)
+def _photo(height: int, width: int, seed: int) -> np.ndarray:
     y, x = np.mgrid[:height, :width].astype(float)
     u, v = (x + 0.5) / width * 1.6, (y + 0.5) / height
     image = np.empty((height, width, 3))
