@@ -1,0 +1,41 @@
+"""The properties of text nodes agree with the fields of TextStyle.
+
+Both are declared: text knows no scenes, and a field has no type to animate, unit or description.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+
+import pytest
+
+from dala.errors import ParameterError
+from dala.media.scene.nodes.property_types import NumberType
+from dala.media.scene.nodes.text import TextNode
+from dala.media.text.style import TextStyle
+
+#: What the scene decides: its blend space, and that letters are at quarter pixels.
+OF_THE_SCENE = ("blend", "subpixel")
+FIELDS = {f.name: f.default for f in fields(TextStyle) if f.name not in OF_THE_SCENE}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_same_defaults(name):
+    declared = TextNode.PROPERTIES[name]
+    assert declared.type.convert(FIELDS[name], "add_text", name) == declared.default
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in FIELDS if isinstance(TextNode.PROPERTIES[n].type, NumberType)]
+)
+def test_same_ranges(name):
+    kind = TextNode.PROPERTIES[name].type
+    for bound, outward in ((kind.low, -math.inf), (kind.high, math.inf)):
+        TextStyle(**{name: bound})
+        assert kind.convert(bound, "add_text", name) == bound
+        outside = math.nextafter(bound, outward)
+        with pytest.raises(ParameterError):
+            TextStyle(**{name: outside})
+        with pytest.raises(ParameterError):
+            kind.convert(outside, "add_text", name)
