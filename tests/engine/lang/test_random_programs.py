@@ -75,7 +75,7 @@ def test_random_stencils(engine_id):
     every()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_random_stencils(engine_id):
     @settings(FIXED, max_examples=150)
     @given(stencils())
@@ -85,7 +85,7 @@ def test_many_random_stencils(engine_id):
     every()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_random_programs(engine_id):
     @settings(FIXED, max_examples=300)
     @given(programs())
