@@ -142,7 +142,7 @@ def draw_sums(
 def draw_copy(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
     across: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32], coverage: Array[f32],
-    made: Array[u32], narrow: bool,
+    made: Array[u32], is_rgb: bool,
 ) -> None:  # fmt: skip
     """Draw a picture at its own size, aligned to pixels."""
     opaque = draw[FLAGS] & OPAQUE != 0 and draw[KIND] == PICTURE
@@ -151,9 +151,9 @@ def draw_copy(
     tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
     for y in hinted(range(y0, y1), scalar=True):
         shift = (y + plan[SHIFT_Y]) * across + plan[SHIFT_X]
-        if narrow and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]:
+        if is_rgb and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]:
             expand_row(source, shift + x0, pixels, y * width + x0, x1 - x0)
-        elif narrow:
+        elif is_rgb:
             expand_row(source, shift + x0, made, 0, x1 - x0)
             draw_row(pixels, y * width, made, -x0, draw, y, x0, x1, True, flat, coverage)
         elif tinted:
@@ -186,11 +186,11 @@ def draw_scaled(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
     across: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32],
     coverage: Array[f32], made: Array[u32], line: Array[f32], places: Array[i32], sums: Array[f32],
-    narrow: bool,
+    is_rgb: bool,
 ) -> None:  # fmt: skip
     """Draw a picture that is scaled or not aligned to pixels, with bilinear sampling."""
-    known_opaque = narrow or draw[FLAGS] & OPAQUE != 0
-    size = 3 if narrow else 4
+    known_opaque = is_rgb or draw[FLAGS] & OPAQUE != 0
+    size = 3 if is_rgb else 4
     tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
     left, right = plan[LEFT], plan[RIGHT]
     many_x, many_y, fixed = plan[COUNT_X], plan[COUNT_Y], plan[WEIGHTS]
@@ -217,7 +217,7 @@ def draw_scaled(
                 for j in hinted(range(many_y), scalar=True):
                     if opaque and weights_y[k * many_y + j] != f32(0):
                         opaque = all_opaque(texels, at + j * across, many >> 2)
-            if narrow:
+            if is_rgb:
                 fixed_row(
                     source[at * 3 :], across * 3, fixed_y[k * 8 :], many_y, short, many, places,
                     fixed_x[begin * 4 * many_x :], many_x, bytes_made, count, channels=3,
@@ -359,7 +359,7 @@ def draw_general(
 def draw_halved(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
     across: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32], coverage: Array[f32],
-    made: Array[u32], spread: Array[u32], narrow: bool,
+    made: Array[u32], expanded: Array[u32], is_rgb: bool,
 ) -> None:  # fmt: skip
     """Draw an opaque picture at half its size: each pixel is the mean of four texels."""
     source = view(texels, u8, 0)
@@ -372,12 +372,12 @@ def draw_halved(
         if whole:
             out, at = pixels, y * width + x0
         from_, first, next_, done = texels, upper, upper + across, 0
-        if narrow:
+        if is_rgb:
             done = halve_rgb(source, upper, upper + across, out, at, x1 - x0)
             rest = 2 * (x1 - x0 - done)
-            expand_row(source, upper + 2 * done, spread, 0, rest)
-            expand_row(source, upper + across + 2 * done, spread, rest, rest)
-            from_, first, next_ = spread, 0, rest
+            expand_row(source, upper + 2 * done, expanded, 0, rest)
+            expand_row(source, upper + across + 2 * done, expanded, rest, rest)
+            from_, first, next_ = expanded, 0, rest
         halve_row(from_, first, next_, out, at + done, x1 - x0 - done)
         if not whole:
             draw_row(pixels, y * width, made, -x0, draw, y, x0, x1, True, flat, coverage)

@@ -74,7 +74,7 @@ def halve_row(
         store(out, at + count - n, four_to_one(a, b, c, d), n)
 
 
-#: Bytes of the left and of the right texel of eight pixels, three bytes spread to four.
+#: Bytes of the left and of the right texel of eight pixels, three bytes expanded to four.
 _LEFTS: Final = tuple(6 * (k // 4) + min(k % 4, 2) for k in range(32))
 _RIGHTS: Final = tuple(3 + k for k in _LEFTS)
 

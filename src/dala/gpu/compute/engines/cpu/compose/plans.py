@@ -346,8 +346,8 @@ def plan_one(
     else:
         at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
         across_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
-        narrow = pictures[at + CHANNELS] != 4
-        known = narrow or flags & OPAQUE != 0
+        is_rgb = pictures[at + CHANNELS] != 4
+        known = is_rgb or flags & OPAQUE != 0
         plan[PATH] = picture_path(draw, plan, across_, high, known)
         if level >= SIZED and (plan[PATH] == SCALED or plan[PATH] == NEAR):
             used = fill_tables(draw, plan, tables, used, across_, high)

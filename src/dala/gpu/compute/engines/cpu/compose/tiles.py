@@ -123,11 +123,11 @@ def draw_range(
         if level >= ANY_DRAW and path == BLURRED:
             draw_shadow(pixels, width, draw, x0, y0, x1, y1, coverage)
             continue
-        texels, across_, high, narrow = view(pixels, u32, 0)[0:0], 1, 1, False
+        texels, across_, high, is_rgb = view(pixels, u32, 0)[0:0], 1, 1, False
         if draw[KIND] == PICTURE or draw[KIND] == TINT:
             at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
             across_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
-            narrow = pictures[at + CHANNELS] == 3
+            is_rgb = pictures[at + CHANNELS] == 3
             words = (across_ * high * pictures[at + CHANNELS] + 3) // 4
             texels = view(memory, u32, pictures[at + ADDRESS] - ORIGIN)[0:words]
         if level >= ANY_DRAW and path == GENERAL:
@@ -140,12 +140,12 @@ def draw_range(
         if path == COPY:
             draw_copy(
                 pixels, width, draw, plan, texels, across_, x0, y0, x1, y1, flat, coverage, made,
-                narrow,
+                is_rgb,
             )  # fmt: skip
         elif path == HALVED:
             draw_halved(
                 pixels, width, draw, plan, texels, across_, x0, y0, x1, y1, flat, coverage, made,
-                view(line, u32, 0), narrow,
+                view(line, u32, 0), is_rgb,
             )  # fmt: skip
         elif level >= SIZED and path == NEAR:
             draw_nearest(
@@ -155,7 +155,7 @@ def draw_range(
         elif level >= SIZED and path == SCALED:
             draw_scaled(
                 pixels, width, draw, plan, texels, across_, tables, x0, y0, x1, y1, flat, coverage,
-                made, line, places, sums, narrow,
+                made, line, places, sums, is_rgb,
             )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ class ValueReader:
 
 
 class Emitter(InstructionWriter):
-    """Writes blocks for ``lanes`` positions at a time.
+    """Emits blocks for ``lanes`` positions at a time.
 
     Args:
         f: The function to write to.
@@ -82,7 +82,7 @@ class Emitter(InstructionWriter):
             self.f.do(f"store {kind} zeroinitializer, ptr {pointer}")
 
     def hoist(self, block: Block) -> None:
-        """Write the uniform values of a block ahead of the loop over vectors."""
+        """Emit the uniform values of a block ahead of the loop over vectors."""
         for s in block.body:
             if not isinstance(s, Value) or s.op == "get" or s in self.varying:
                 continue
@@ -94,7 +94,7 @@ class Emitter(InstructionWriter):
                 self.splat(name, v.type)
 
     def value(self, v: Value) -> str:
-        """Write one operation and return its name."""
+        """Emit one operation and return its name."""
         if v.op in READS:
             return self.reader.read(v, [self.operand(a, False) for a in v.args])
         if v.op == "get":
@@ -103,7 +103,7 @@ class Emitter(InstructionWriter):
         return self.operation(v)
 
     def block(self, block: Block) -> None:
-        """Write all statements of a block, up to a ``break`` or ``continue``."""
+        """Emit all statements of a block, up to a ``break`` or ``continue``."""
         for s in block.body:
             if isinstance(s, Value):
                 if s not in self.names:

@@ -1,6 +1,6 @@
 """Emit the loops over positions: rows, the loop along a row, reads and stores.
 
-Work over several axes goes row by row. A row is one plain loop with steps of 0 or 1, which LLVM
+Several axes are processed row by row. A row is one plain loop with steps of 0 or 1, which LLVM
 vectorizes: its iterations are independent, and metadata says so (an element argument may alias the
 output, but only at the same index). Where images are read at constant offsets the row is split: the
 few pixels whose neighbors cross an edge run through a copy of the loop that clamps, and the others
@@ -55,7 +55,7 @@ def _nested(block: Block, inside: bool = False) -> Iterator[Value]:
 
 
 class KernelLoops(ValueReader):
-    """Writes the function ``body(job, out, start, end)`` of a kernel."""
+    """Emits the function ``body(job, out, start, end)`` of a kernel."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class KernelLoops(ValueReader):
         f.start("leave")
 
     def _begin_row(self, before: str, y: str) -> None:
-        """Write pointers into this row, which starts after ``before`` positions."""
+        """Emit pointers into this row, which starts after ``before`` positions."""
         f = self.f
         for i, arg in enumerate(self.program.args):
             pointer = self.inputs[i]
@@ -193,7 +193,7 @@ class KernelLoops(ValueReader):
 
     # along a row ------------------------------------------------------------------------------
     def _along(self, begin: str, stop: str) -> None:
-        """Write the loop along a row, split at the edges where images are read."""
+        """Emit the loop along a row, split at the edges where images are read."""
         f = self.f
         if not self.taps:
             self._positions(begin, stop, border=False)

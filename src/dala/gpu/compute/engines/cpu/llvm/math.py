@@ -223,7 +223,7 @@ _QUICK_EXP2: Final = (
 
 
 def vector_exp(module: Module, lanes: int, quick: bool) -> str:
-    """Return the name of the function for ``exp`` of a vector of f32, writing it on first use."""
+    """Return the name of the function for ``exp`` of a vector of f32, emitting it on first use."""
     name = f"@exp.v{lanes}f32{'.quick' if quick else ''}"
     if name not in module.helpers:
         kind = f"<{lanes} x float>"
@@ -267,7 +267,7 @@ FUNCTIONS: Final = frozenset(_F32)
 
 
 def math_function(module: Module, op: str, ir_type: str) -> str:
-    """Return the name of the function for an operation, writing it on first use."""
+    """Return the name of the function for an operation, emitting it on first use."""
     name = f"@{op}.{ir_type}"
     if name in module.helpers:
         return name

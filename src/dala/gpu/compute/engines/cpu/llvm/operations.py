@@ -35,7 +35,7 @@ _BITS: Final = {"bool": 1, "s32": 32, "u32": 32, "s64": 64, "f32": 32, "f64": 64
 
 
 class InstructionWriter:
-    """Writes operations for ``lanes`` positions at a time.
+    """Emits operations for ``lanes`` positions at a time.
 
     Args:
         f: The function to write to.
@@ -83,7 +83,7 @@ class InstructionWriter:
         return self._splats[name]
 
     def let(self, text: str) -> str:
-        """Write an instruction without side effects, once per scope."""
+        """Emit an instruction without side effects, once per scope."""
         if text not in self._emitted:
             self._emitted[text] = self.f.let(text)
         return self._emitted[text]
@@ -103,7 +103,7 @@ class InstructionWriter:
 
     # operations ---------------------------------------------------------------------------------
     def operation(self, v: Value) -> str:
-        """Write an operation that reads nothing but its operands; return its name."""
+        """Emit an operation that reads nothing but its operands; return its name."""
         vector = v in self.varying
         if v.op == "select":
             return self._select(v, vector)
@@ -210,7 +210,7 @@ class InstructionWriter:
         return self.let(f"fcmp uno {kind} {args[0]}, {args[0]}")
 
     def _divide(self, v: Value, args: list[str], vector: bool) -> str:
-        """Write floor division or modulo; neither ever traps."""
+        """Emit floor division or modulo; neither ever traps."""
         (a, b), kind, flags = args, self.kind(v.type, vector), self.kind("bool", vector)
         signed = v.type not in _UNSIGNED
         zero, one = (self.number(n, v.type, vector) for n in (0, 1))
@@ -253,7 +253,7 @@ class InstructionWriter:
         return self.let(f"add {kind} {quotient}, {self.let(f'sext {flags} {below} to {kind}')}")
 
     def _cast(self, v: Value, args: list[str], vector: bool) -> str:
-        """Write a conversion; float to int saturates unless the value is known to be in range."""
+        """Emit a conversion; float to int saturates unless the value is known to be in range."""
         a, source, target = args[0], v.args[0].type, v.type
         have, want = self.kind(source, vector), self.kind(target, vector)
         if source == target:

@@ -120,18 +120,18 @@ class FunctionText:
         self._labels = 0
 
     def let(self, text: str, hint: str = "v") -> str:
-        """Write ``%name = text``; return the name."""
+        """Emit ``%name = text``; return the name."""
         self._count += 1
         name = f"%{hint if hint.isascii() else 'v'}.{self._count}"
         self.lines.append(f"  {name} = {text}")
         return name
 
     def do(self, text: str) -> None:
-        """Write an instruction that has no value."""
+        """Emit an instruction that has no value."""
         self.lines.append(f"  {text}")
 
     def note(self, text: str) -> None:
-        """Write a comment."""
+        """Emit a comment."""
         self.lines.append(f"  ; {text}")
 
     def alloca(self, llvm_type: str, name: str, align: int = 0) -> str:
@@ -198,7 +198,7 @@ class FunctionText:
     def loop(
         self, begin: str, stop: str, step: int = 1, hint: str = "loop", tail: str = PLAIN_LOOP
     ) -> Iterator[str]:
-        """Write a loop from ``begin`` to ``stop``; the ``with`` block writes its body.
+        """Emit a loop from ``begin`` to ``stop``; the ``with`` block emits its body.
 
         Yields the counter, an i64. ``tail`` is the metadata of the branch back.
         """

@@ -1,1 +1,1 @@
-"""Images processed by rows on the CPU: chains of stages in one pass."""
+"""Image processing by rows on the CPU: chains of stages in one pass."""

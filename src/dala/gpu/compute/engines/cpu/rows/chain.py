@@ -203,7 +203,7 @@ def _key(links: Sequence[Link], known: Mapping[int, int]) -> tuple[Hashable, ...
 
 
 def stage_by_stage(engine: CPUEngine, links: Sequence[Link]) -> Runner:
-    """Return a runner that runs stages one after another, where a chain's rows do not fit."""
+    """Return a runner that runs stages one after another, for chains whose rows do not fit."""
     runners: list[Runner] = []
     counts = []
     for link in links:

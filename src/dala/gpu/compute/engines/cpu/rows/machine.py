@@ -1,4 +1,4 @@
-"""Properties of the CPU that the code of rows depends on."""
+"""Properties of the CPU that row code depends on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Machine:
-    """The vector size and the intrinsics that row functions use; "" for one the CPU lacks."""
+    """The vector size and the intrinsics for row functions; "" for those that the CPU lacks."""
 
     #: Bytes of a vector; LLVM splits vectors that are wider than the CPU's own.
     vector: int

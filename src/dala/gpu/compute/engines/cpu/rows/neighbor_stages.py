@@ -40,7 +40,7 @@ _Described: TypeAlias = "dict[Value, tuple[int, Hashable, int] | None]"
 
 @dataclass
 class _Group:
-    """One expression of a neighbor, and all values that compute it, at any neighbor."""
+    """An expression of one neighbor, and all values that compute it, for any neighbor."""
 
     size: int
     argument: int
@@ -74,7 +74,7 @@ def add_neighbor_stages(links: Sequence[Link], worth: Sequence[bool]) -> list[Li
 
 
 def _split(program: Program) -> tuple[Program, list[tuple[Program, int]]] | None:
-    """Return the rest of a program, and the programs before it with the argument each reads."""
+    """Split a program; return its rest, and the new programs before it with their arguments."""
     if not program.out.pixels or any(a.kind == "array" for a in program.args):
         return None
     groups = _groups(program)
@@ -104,7 +104,7 @@ def _read(v: Value) -> Value:
     return v
 
 
-# finding --------------------------------------------------------------------------------------
+# analysis -------------------------------------------------------------------------------------
 def _groups(program: Program) -> list[_Group]:
     """Return expressions that are computed for several neighbors."""
     described: _Described = {}
@@ -144,7 +144,7 @@ def _offset_of(about: tuple[int, Hashable, int] | None) -> Hashable:
 def _describe(
     v: Value, described: _Described, numbers: dict[Hashable, int]
 ) -> tuple[int, Hashable, int] | None:
-    """Describe an expression of one neighbor: an id that equal ones share, its offset, its work."""
+    """Describe an expression of one neighbor: an id that equal ones share, its offset, its cost."""
     if v.op == "image":
         offsets = tuple(("const", a.attr) if a.op == "const" else a for a in v.args)
         same = numbers.setdefault(("image", v.attr), len(numbers))
@@ -196,7 +196,7 @@ def _counts(block: Block, times: int = 1) -> dict[Value, int]:
     return found
 
 
-# writing --------------------------------------------------------------------------------------
+# rewriting ------------------------------------------------------------------------------------
 def _before(program: Program, group: _Group) -> Program:
     """Return the program of one expression, which reads its own pixel."""
     arg = program.args[group.argument]

@@ -29,7 +29,7 @@ LINE: Final = 64
 class RowSource:
     """Where a stage reads rows: the ring of another stage, or an input of the chain.
 
-    ``stage`` is None for an input. ``input`` is the link's source number, which tells them apart.
+    ``stage`` is None for an input, whose number is ``input``.
     """
 
     stage: int | None
@@ -182,7 +182,7 @@ def _reaches(link: Link, analysis: ProgramAnalysis | None) -> list[Reach]:
 
 
 def _connect(stages: list[RowStage]) -> None:
-    """Compute how far ahead of its readers each stage must be, from the last to the first."""
+    """Compute how many rows each stage must be ahead of its readers, and keep for them."""
     low = [0] * len(stages)
     for i in reversed(range(len(stages))):
         s = stages[i]
@@ -200,7 +200,7 @@ def _connect(stages: list[RowStage]) -> None:
 
 
 def lay_out(stages: list[RowStage], height: int, width: int, lanes: int) -> RowPlan | None:
-    """Return a plan with tiles narrow enough for their rings to fit; None if none are."""
+    """Return a plan whose tiles are narrow enough for their rings to fit the stack, or None."""
     columns = max(width, 1)
     while True:
         plan = RowPlan(stages, height, width, columns)

@@ -1,6 +1,6 @@
 """Stages that convert 4:2:0 planes at the ends of a chain: planes to RGB rows, and back.
 
-Both are native functions (``cpu/ops/yuv.py``), called for one row or one pair of rows. The chain's
+Both are native functions (``cpu/ops/yuv``), called for one row or one pair of rows. The chain's
 job block holds such a call: the function's address and its argument block, in which planes are
 offsets into the buffer that contains them. Every thread copies the block, adds the buffer's
 address, and sets the RGB row for each call.
@@ -56,7 +56,7 @@ class PlaneStage:
 
 
 def planes_fit(link: Link, shape: tuple[int, ...], *, last: bool) -> bool:
-    """Return whether a link is such a stage, and in a valid position, in a chain over a shape."""
+    """Return whether a link converts planes, at a valid position of a chain over ``shape``."""
     task = link.work
     assert isinstance(task, Task)
     if task.op not in ("yuv_to_rgb", "rgb_to_yuv") or task["format"] == "yuv444":

@@ -30,7 +30,7 @@ _Loaded: TypeAlias = "tuple[int | str, ...]"
 
 @dataclass(frozen=True)
 class RowWords:
-    """Where a row function finds its numbers in the job block, as indexes of eight-byte words."""
+    """Indexes of the eight-byte words of the job block that a row function reads."""
 
     #: The word of an extent: ``attr`` of a ``dim`` operation -> its index.
     dims: Callable[[tuple[int, int]], int]
@@ -66,7 +66,7 @@ def call_row(f: FunctionText, name: str) -> None:
 
 
 class RowFunction(ValueReader):
-    """Writes a row function with vectors of pixels."""
+    """Emits a row function with vectors of pixels."""
 
     def __init__(self, spec: RowSpec) -> None:
         analysis = spec.analysis
@@ -82,7 +82,7 @@ class RowFunction(ValueReader):
             self.f, self, slots, self.lanes, analysis.varying, analysis.varying_slots,
             quick_exp=analysis.program.out.dtype == "u8",
         )  # fmt: skip
-        #: Pixels to write; in a per-channel form, numbers.
+        #: Pixels to write; in a per-channel form, elements.
         self.count = "%count"
         self.params: list[str] = []
         #: Pointers by argument and row. Those of exact arguments move to the scratch vector.
@@ -133,14 +133,14 @@ class RowFunction(ValueReader):
         return f.text()
 
     def begin(self) -> None:
-        """Write code ahead of the loop, once all uniform values are computed."""
+        """Emit code ahead of the loop, once all uniform values are computed."""
 
     def entry(self, index: str) -> str:
         """Load an entry of the table of rows."""
         return self.f.let(f"load ptr, ptr {self.f.at('%rows', index, 'ptr')}", "row")
 
     def vectors(self, begin: str, stop: str) -> None:
-        """Write the loop over vectors."""
+        """Emit the loop over vectors."""
         with self.f.loop(begin, stop, self.lanes, "along") as self.x:
             self.loaded = {}
             if self.prefetched:
@@ -288,7 +288,7 @@ class RowFunction(ValueReader):
 
     # the store ----------------------------------------------------------------------------------
     def computed(self) -> str:
-        """Write the program; return the vector of results as it is stored."""
+        """Emit the program; return the vector of results as it is stored."""
         out, emitter = self.program.out, self.emitter
         mark = emitter.mark()
         emitter.zero_slots()
@@ -342,7 +342,7 @@ class RowFunction(ValueReader):
         return total
 
     def with_alpha(self, value: str, argument: int) -> str:
-        """Replace every fourth number by that of an argument."""
+        """Replace every fourth element by that of an argument."""
         n = self.lanes
         old = self.pixels(argument)
         kind = _vector_in_memory(self.program.out.dtype, 1, n)

@@ -19,7 +19,7 @@ _UNROLLED: Final = 1
 
 
 class SlidingWindow:
-    """Writes ``body(job, out, start, end)`` of a chain, for the tiles [start, end)."""
+    """Emits ``body(job, out, start, end)`` of a chain, for the tiles [start, end)."""
 
     def __init__(
         self, module: Module, stages: list[RowStage], names: list[str], stack_bytes: int,
@@ -100,7 +100,7 @@ class SlidingWindow:
         ]
 
     def tile_rows(self) -> None:
-        """Write the loop that moves the window down a tile: each stage computes one row."""
+        """Emit the loop that moves the window down a tile: each stage computes one row."""
         f, before = self.f, self.f.here
         begin = self.op("add", self.y0, min(s.first - s.lead for s in self.stages))
         f.jump("step")
@@ -146,7 +146,7 @@ class SlidingWindow:
         return first, self.f.smaller(self.op("add", self.y1, s.lead), self.height)
 
     def stage_row(self, i: int) -> None:
-        """Write one row of a stage, run only if the strip needs it."""
+        """Emit the code for one row of a stage, run only if the strip needs it."""
         f, s = self.f, self.stages[i]
         self.row = self.op("add", self.time, s.lead)
         low, high = self.limits[i]
@@ -241,7 +241,7 @@ class SlidingWindow:
         return self.at(pointer, self.op("mul", place, pixel))
 
     def fill_table(self, i: int, column: str) -> None:
-        """Write the pointers to the rows that a stage reads."""
+        """Emit code that fills the table of pointers to the rows that a stage reads."""
         s, at = self.stages[i], 0
         for source, pixel, place in zip(s.sources, s.read, self.reads[i], strict=True):
             up, down = source.reach.up, source.reach.down
@@ -259,7 +259,7 @@ class SlidingWindow:
             self.put(str(at), self.at("%out", self.op("mul", place, s.pixel)))
 
     def fill_by_loop(self, i: int, at: int, source: RowSource, pixel: int, place: str) -> None:
-        """Write the pointers in a loop, where a stage reads many rows."""
+        """Fill the table in a loop, where a stage reads many rows."""
         f, name, up = self.f, f"table{i}.{at}", source.reach.up
         before = f.here
         f.jump(name)

@@ -1,7 +1,7 @@
 """The row function of a Gaussian blur: first down the columns, then along the row of sums.
 
-Channels are not distinguished: a row is a run of numbers, and the neighbor of a number is as many
-places away as a pixel has channels. u8 is summed in 16-bit fixed point, as high halves of products
+Channels are not distinguished: a row is a run of elements, and the neighbor of an element is
+``channels`` elements away. u8 is summed in 16-bit fixed point, as high halves of products
 with weights in 1/65536. Every product loses less than 1/256 of a step; half the number of taps is
 added to compensate. Beyond a radius of :data:`MAX_FIXED_RADIUS` the loss is too large, and u8 is
 summed in f32, like f32. There each tap contributes its difference from the center, so that constant
@@ -49,7 +49,7 @@ def _fixed(task: Task) -> bool:
 
 
 def blur_weights(task: Task) -> bytes:
-    """Return the weights from the center outwards, one per word; all but the first count twice."""
+    """Return the packed weights, one per word, from the center outwards."""
     radius, sigma = blur_radius(task), float(task["sigma"])
     # Divide first: the square of a small sigma would be 0. Weights beyond 40 sigmas are 0.
     shares = [math.exp(-0.5 * min(d / sigma, 40.0) ** 2) for d in range(radius + 1)]
@@ -168,7 +168,7 @@ class _Blur:
         return f.splat(self.sum, f.let(f"load {self.sum}, ptr {at}"), self.lanes)
 
     def along(self, name: str, begin: str, stop: str, write: Callable[[str], None]) -> None:
-        """Write a loop over blocks of vectors."""
+        """Emit a loop over blocks of vectors."""
         with self.f.loop(begin, stop, self.step, name) as x:
             write(x)
 
@@ -249,7 +249,7 @@ class _Blur:
             self.store(self.kind, value, self.sums, x, k)
 
     def down_in_pairs(self, at: str) -> list[str]:
-        """Sum two vectors of columns without widening; equal to the bit.
+        """Sum two vectors of columns without widening, with results equal to ``down``.
 
         The bytes of the rows above and below are interleaved, and one instruction adds adjacent
         ones, each times 64. The result is in the order of that instruction and is shuffled at the
@@ -295,7 +295,7 @@ class _Blur:
         return ordered
 
     def across(self, x: str, out: str) -> None:
-        """Write a block of the output: sums before and after in pairs."""
+        """Emit a block of the output; taps before and after are added in pairs."""
         f, r, c = self.f, self.radius, self.channels
         center = self.load_sums(x, str(r * c))
 
@@ -327,7 +327,7 @@ class _Blur:
     def taps(
         self, name: str, sums: list[str], tap_pair: Callable[[str, list[str]], list[str]]
     ) -> list[str]:
-        """Write a loop over the taps, from the center outwards."""
+        """Emit a loop over the taps, from the center outwards."""
         f, before = self.f, self.f.here
         f.jump(name)
         f.start(name)
@@ -396,7 +396,7 @@ class _Blur:
         return f.let(f"fptoui {self.kind} {value} to <{n} x i8>")
 
     def with_alpha(self, value: str, x: str, k: int) -> str:
-        """Replace every fourth number by that of the image."""
+        """Replace every fourth element by that of the image."""
         f, n = self.f, self.lanes
         at = f.let(f"mul nsw i64 {x}, {self.item}")
         old = self.loaded(self.middle, at, k)

@@ -26,7 +26,7 @@ _LARGEST_BIAS: Final = 32768.0
 
 
 class ColorMatrixRow(FixedPointRow):
-    """Writes the row function of a color matrix."""
+    """Emits the row function of a color matrix."""
 
     def __init__(self, spec: RowSpec, matrix: ColorMatrix) -> None:
         analysis = replace(spec.analysis, block=matrix.block, varying=set(), varying_slots=set())
@@ -72,7 +72,7 @@ class ColorMatrixRow(FixedPointRow):
                 self.weights[row] = [*(self.splat(c) for c in (r, g, b)), added]
 
     def largest(self, names: list[str], least: str) -> str:
-        """Return the largest magnitude of some floats, NaN if one of them is."""
+        """Return the largest magnitude of some floats; NaN if any is NaN."""
         f = self.f
         found = least
         for given in names:
@@ -123,7 +123,7 @@ class ColorMatrixRow(FixedPointRow):
         return total
 
     def times(self, a: str, b: str) -> str:
-        """Multiply: pairs, summed, where the CPU can, else single numbers."""
+        """Multiply and add pairs where the CPU has the instruction, else multiply elements."""
         f, kind, pairs = self.f, self.kind, f"<{2 * self.lanes} x i16>"
         if not self.product:
             return f.let(f"mul {kind} {a}, {b}")

@@ -19,7 +19,7 @@ _EXPONENT: Final = 0x7F800000
 
 
 class FixedPointRow(RowFunction):
-    """Writes a row function that computes in fixed point, and the one in floats.
+    """Emits a row function that computes in fixed point, and the one in floats.
 
     Args:
         spec: The row function.
@@ -44,7 +44,7 @@ class FixedPointRow(RowFunction):
         f.start("fixed")
 
     def scale(self, room: str, most: float) -> tuple[str, str]:
-        """Return the largest power of two up to ``room`` and ``most``, and its bits as i32."""
+        """Return the largest power of two that exceeds neither bound, and its bits as i32."""
         f = self.f
         much = f.let(f"fcmp ogt float {room}, {float_constant(most)}")
         room = f.let(f"select i1 {much}, float {float_constant(most)}, float {room}")

@@ -43,7 +43,7 @@ def _fill_writer(spec: RowSpec) -> FunctionText:
 
 
 class _Fill(ValueReader):
-    """Writes a ``fill`` that computes one entry after another; LLVM vectorizes the loop."""
+    """Emits a ``fill`` that computes one entry after another; LLVM vectorizes the loop."""
 
     def __init__(self, spec: RowSpec) -> None:
         self.f = _fill_writer(spec)
@@ -97,7 +97,7 @@ def _fill_by_row(spec: RowSpec) -> str:
 
 
 class _LookupRow:
-    """Writes the row function, with vectors where the CPU can look bytes up in them."""
+    """Emits the row function, with vectors where the CPU can look bytes up in them."""
 
     def __init__(self, module: Module, name: str, analysis: ProgramAnalysis, lookup: str) -> None:
         self.f = row_writer(module, name)

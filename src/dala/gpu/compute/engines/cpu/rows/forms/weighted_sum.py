@@ -26,7 +26,7 @@ _MAX_SCALE: Final = 128.0
 
 
 class WeightedSumRow(FixedPointRow):
-    """Writes the row function of a weighted sum."""
+    """Emits the row function of a weighted sum."""
 
     def __init__(self, spec: RowSpec, total: WeightedSum) -> None:
         analysis = replace(
@@ -82,7 +82,7 @@ class WeightedSumRow(FixedPointRow):
 
     # in the loop --------------------------------------------------------------------------------
     def computed(self) -> str:
-        """Return a vector of bytes: even and odd ones are computed apart and interleaved."""
+        """Return a vector of bytes; even and odd ones are computed separately and interleaved."""
         f, kind = self.f, self.kind
         even, odd = self.total(0), self.total(1)
         odd = f.let(f"shl {kind} {odd}, splat (i16 8)")
