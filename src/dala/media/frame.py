@@ -50,6 +50,7 @@ class FrameFacts(TypedDict, total=False):
     transfer: str
     siting: str
     hdr: Hdr | None
+    tags: tuple[int, int] | None
 
 
 class Frame(Closing):
@@ -73,6 +74,8 @@ class Frame(Closing):
         siting: position of 4:2:0 chroma: "left" (MPEG-2, H.264) or "center" (JPEG, MPEG-1); used by
             conversions, as the matrix is.
         hdr: how the video codes high dynamic range, for frames of HDR: f32 with SDR white at 1.0.
+        tags: code points of H.273 for primaries and transfer as a video has them, which a video
+            that is written from the frame gets; None if there is no such video.
 
     >>> f = Frame.from_array(np.zeros((2, 4, 3), np.uint8), pts=3, time_base="1/25", device="cpu")
     >>> f
@@ -81,7 +84,7 @@ class Frame(Closing):
 
     __slots__ = (
         "duration", "format", "hdr", "height", "matrix", "pictures", "pixels", "primaries", "pts",
-        "range", "siting", "time_base", "transfer", "width",
+        "range", "siting", "tags", "time_base", "transfer", "width",
     )  # fmt: skip
 
     def __init__(
@@ -98,6 +101,7 @@ class Frame(Closing):
         transfer: str = "srgb",
         siting: str = "left",
         hdr: Hdr | None = None,
+        tags: tuple[int, int] | None = None,
     ) -> None:
         if not isinstance(pixels, Buffer):
             raise DtypeError.invalid(
@@ -128,6 +132,7 @@ class Frame(Closing):
         self.transfer = _color_attribute("transfer", transfer)
         self.siting = _color_attribute("siting", siting)
         self.hdr = hdr
+        self.tags = tags
 
     @classmethod
     def _of(cls, pixels: Buffer, width: int, height: int, pts: int, time_base: Fraction) -> Self:
@@ -137,6 +142,7 @@ class Frame(Closing):
         made.pixels, made.pts, made.time_base = pixels, pts, time_base
         made.duration, made.pictures = None, 1
         made.range, made.primaries, made.transfer, made.siting = "full", "bt709", "srgb", "left"
+        made.tags = None
         made.matrix = "bt709" if width >= 1280 or height > 576 else "bt601"
         made.hdr = None
         return made
@@ -217,6 +223,7 @@ class Frame(Closing):
             transfer=self.transfer,
             siting=self.siting,
             hdr=self.hdr,
+            tags=self.tags,
         )
 
     # properties ---------------------------------------------------------------------------------
@@ -298,6 +305,7 @@ class Frame(Closing):
             transfer=self.transfer,
             siting=coding[2],
             hdr=None if wanted in PLANAR else self.hdr,
+            tags=self.tags,
         )
 
     def numpy(self) -> NDArray:
@@ -384,6 +392,7 @@ class Frame(Closing):
             "primaries": self.primaries,
             "transfer": self.transfer,
             "siting": self.siting,
+            "tags": self.tags,
         }
 
     def __reduce__(self) -> tuple[Callable[..., Frame], tuple[Buffer, FrameFacts, int]]:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from dala import gpu
-from dala.errors import FreedError, ParameterError, ShapeError, VideoError
+from dala.errors import FreedError, ParameterError, VideoError
 from dala.media import Scene, video
+from dala.media.notices import MediaNotice
 from dala.media.scene.output import ScenePlayer, play
 from tests.support.tolerances import COMPOSED_STEPS
 
@@ -271,11 +272,26 @@ def test_invalid_arguments(call, words, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_odd_size_is_refused_with_advice(tmp_path):
-    words = "must be even, .* got 31 x 24. Make it 32 x 24"
-    with Scene(31, 24, device="cpu") as scene, pytest.raises(ShapeError, match=words):
-        scene.render_to(tmp_path / "odd.mp4", seconds=1)
-    assert list(tmp_path.iterdir()) == []
+def test_odd_sizes_are_padded_where_the_codec_needs_it(tmp_path):
+    with Scene(31, 24, background="red", device="cpu") as scene:
+        with pytest.warns(MediaNotice, match="is 32x24 instead of 31x24"):
+            scene.render_to(tmp_path / "odd.mp4", seconds=0.1, progress=False)
+        scene.render_to(tmp_path / "odd.webm", seconds=0.1, progress=False)
+    sizes = []
+    for name in ("odd.mp4", "odd.webm"):
+        with video.open(tmp_path / name) as reader:
+            sizes.append((reader.width, reader.height))
+            assert np.abs(np.asarray(next(reader))[..., :3] - np.int64([255, 0, 0])).max() <= 6
+    assert sizes == [(32, 24), (31, 24)]
+
+
+def test_transparent_scene(tmp_path):
+    with Scene(16, 16, background="#00000000", device="cpu") as scene:
+        scene.add_overlay(color="#ff000080", size=(8, 16))
+        scene.render_to(tmp_path / "a.mkv", seconds=0.1, progress=False, alpha=True)
+        wanted = scene.render(0).numpy()
+    with video.open(tmp_path / "a.mkv") as reader:
+        assert np.array_equal(np.asarray(next(reader)), wanted)
 
 
 def test_surface_of_another_size_is_refused():

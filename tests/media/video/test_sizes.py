@@ -9,6 +9,8 @@ import pytest
 
 import dala
 from dala.media import Frame, video
+from dala.media.notices import MediaNotice
+from dala.media.video.output.layouts import LAYOUTS, encoded_picture
 from tests.media.video.clips import av
 
 EVEN = [(w, h) for w, h in product(range(16, 24, 2), range(16, 24, 2))]
@@ -24,11 +26,15 @@ def decoded_planes(path, index=0):
     """Copies of the planes of a frame, as FFmpeg decodes it."""
     with av.open(str(path)) as file:
         frame = list(file.decode(video=0))[index]
-        made = []
-        for plane in frame.planes:
-            rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
-            made.append(rows[:, : plane.width].copy())
-        return frame.format.name, made
+        return frame.format.name, planes_of(frame)
+
+
+def planes_of(frame):
+    made = []
+    for plane in frame.planes:
+        rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
+        made.append(rows[:, : plane.width].copy())
+    return made
 
 
 @pytest.mark.parametrize(
@@ -74,3 +80,111 @@ def test_colors_of_pictures_stay_in_place(tmp_path, height):
         seen = np.asarray(next(reader))[..., :3].astype(int)
     far = np.abs(np.arange(height) - height // 2 + 0.5) > 2
     assert np.abs(seen - picture)[far].max() <= 3
+
+
+# odd sizes --------------------------------------------------------------------------------------
+ODD = [(17, 16), (16, 17), (19, 21), (23, 18), (1, 1), (3, 2), (2, 5)]
+
+
+def quarters(width, height):
+    """A picture of four flat colors, and the corners of each."""
+    picture = np.zeros((height, width, 3), np.uint8)
+    picture[..., 0], picture[..., 2] = 40, 200
+    picture[height // 2 :, :, 0], picture[:, width // 2 :, 1] = 220, 180
+    return picture
+
+
+@pytest.mark.parametrize(("width", "height"), ODD)
+@pytest.mark.parametrize(("suffix", "codec"), [("mkv", "ffv1"), ("webm", "vp9"), ("avi", "mpeg4")])
+def test_odd_sizes_are_kept_by_codecs_that_can(tmp_path, suffix, codec, width, height):
+    options = {"vp9": {"lossless": 1, "crf": 0}, "mpeg4": {"qscale": 1}}.get(codec, {})
+    picture = quarters(width, height)
+    path = tmp_path / f"a.{suffix}"
+    video.write(path, [picture], fps=25, codec=codec, options=options)
+    with av.open(str(path)) as file:
+        frame = next(file.decode(video=0))
+        assert (frame.width, frame.height) == (width, height)
+        found = planes_of(frame)[0].astype(int)
+    even = np.pad(picture, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+    wanted = Frame.from_array(even).to("i420").numpy()[:height, :width].astype(int)
+    assert np.abs(found - wanted).max() <= (0 if codec != "mpeg4" else 4)
+
+
+@pytest.mark.parametrize(("width", "height"), ODD)
+def test_odd_sizes_are_padded_for_h264(tmp_path, width, height):
+    picture = quarters(width, height)
+    even = np.pad(picture, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+    options = {"qp": 0, "crf": -1}
+    with pytest.warns(MediaNotice, match="needs even sizes, so the last row or column is"):
+        video.write(tmp_path / "a.mp4", [picture], fps=25, options=options)
+    video.write(tmp_path / "b.mp4", [even], fps=25, options=options)
+    a, b = (decoded_planes(tmp_path / name) for name in ("a.mp4", "b.mp4"))
+    assert a[0] == b[0] == "yuv420p"
+    assert all(np.array_equal(x, y) for x, y in zip(a[1], b[1], strict=True))
+
+
+def expected(picture, layout):
+    """The planes of a layout, with BT.601: 4:2:0 by ``Frame.to``, 4:4:4 by the formulas."""
+    height, width = picture.shape[:2]
+    if layout in ("rgb24", "rgba", "bgra"):
+        order = {"rgb24": [0, 1, 2], "rgba": [0, 1, 2, 3], "bgra": [2, 1, 0, 3]}[layout]
+        return [picture[..., order].reshape(height, -1)]
+    alpha = picture[..., 3]
+    if "444" in layout:
+        r, g, b = np.moveaxis(picture[..., :3] / 255.0, -1, 0)
+        y = 0.299 * r + 0.587 * g + 0.114 * b
+        codes = [16 + 219 * y, 128 + 224 * (b - y) / 1.772, 128 + 224 * (r - y) / 1.402]
+        if layout.endswith("10le"):
+            made = [np.floor(c * 4 + 0.5).astype(np.uint16) for c in codes]
+            deep = np.floor(alpha / 255 * 1023 + 0.5).astype(np.uint16)
+            return [*made, deep] if "a" in layout[:4] else made
+        return [np.floor(c + 0.5).astype(np.uint8) for c in codes]
+    even = np.pad(picture, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+    full = "full" if "j" in layout else "limited"
+    frame = Frame.from_array(even).to("i420", matrix="bt601", range=full)
+    rows, columns = even.shape[0] // 2, even.shape[1] // 2
+    flat = frame.numpy().reshape(-1)
+    y = flat[: 4 * rows * columns].reshape(2 * rows, 2 * columns)
+    u, v = flat[y.size :].reshape(2, rows, columns)
+    if layout == "nv12":
+        return [y, np.stack([u, v], axis=-1).reshape(rows, -1)]
+    y = y[:height, :width]
+    return [y, u, v, alpha] if layout == "yuva420p" else [y, u, v]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_has_its_samples_in_place(layout):
+    for width, height in [*EVEN, *((w + 1, h + 1) for w, h in EVEN), (2, 2), (1, 1), (3, 2)]:
+        noise = np.random.default_rng(width * height)
+        picture = noise.integers(0, 256, (height, width, 4), np.uint8)
+        size = (width + width % 2, height + height % 2) if layout == "nv12" else (width, height)
+        full = "full" if "j" in layout else "limited"
+        made = encoded_picture(
+            Frame.from_array(picture), layout, size, matrix="bt601", range=full, copy=True
+        )
+        assert (made.format.name, made.width, made.height) == (layout, *size)
+        wanted = expected(picture, layout)
+        for plane, right in zip(made.planes, wanted, strict=True):
+            row = plane.line_size // right.itemsize
+            found = np.frombuffer(plane, right.dtype).reshape(-1, row)[:, : right.shape[1]]
+            assert found.shape == right.shape
+            assert np.abs(found.astype(int) - right).max() <= (1 if "444" in layout else 0)
+
+
+def test_444_keeps_odd_sizes_in_h264(tmp_path):
+    picture = quarters(19, 21)
+    video.write(tmp_path / "a.mkv", [picture], fps=25, pixel_format="yuv444p",
+                options={"qp": 0, "crf": -1})  # fmt: skip
+    name, planes = decoded_planes(tmp_path / "a.mkv")
+    assert (name, planes[0].shape, planes[1].shape) == ("yuv444p", (21, 19), (21, 19))
+    with video.open(tmp_path / "a.mkv") as reader:
+        seen = np.asarray(next(reader))[..., :3].astype(int)
+    assert np.abs(seen - picture).max() <= 2
+
+
+def test_narrow_hevc_does_not_harm_memory(tmp_path):
+    # x265's macroblock tree writes past its memory below 64 columns, which ends the process later.
+    for width in (16, 34):
+        video.write(tmp_path / "a.mkv", [quarters(width, 32)] * 4, fps=25, codec="hevc")
+        with video.open(tmp_path / "a.mkv") as reader:
+            assert [f.shape for f in reader] == [(32, width, 4)] * 4

@@ -430,7 +430,7 @@ def test_accepted_pictures(tmp_path):
     bright = np.full((32, 48, 3), 200, np.uint8)
     kinds = [
         bright,
-        np.dstack([bright, np.full((32, 48), 9, np.uint8)]),
+        np.dstack([bright, np.full((32, 48), 255, np.uint8)]),
         bright[..., 0],
         bright[:, ::-1],
         (bright / np.float32(255)).astype(np.float32),
@@ -675,11 +675,6 @@ def test_write_refuses_bad_arguments(tmp_path, with_sound):
         video.write(tmp_path / "none" / "a.mp4", fps=25)
     with pytest.raises(ParameterError, match="also the audio source"):
         video.write(with_sound, fps=25, audio_from=with_sound)
-    with (
-        pytest.raises(ShapeError, match="must be even"),
-        video.write(tmp_path / "a.mp4", fps=25) as w,
-    ):
-        w.write(picture)
     with (
         pytest.raises(ParameterError, match="Give fps"),
         video.write(tmp_path / "a.mp4") as w,

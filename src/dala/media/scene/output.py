@@ -14,7 +14,7 @@ from fractions import Fraction
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, TypeAlias
 
-from dala.errors import ParameterError, ShapeError
+from dala.errors import ParameterError
 from dala.media.scene.clock import frame_rate
 from dala.media.scene.nodes.text import SubtitlesNode
 from dala.media.scene.nodes.video import VideoNode
@@ -47,6 +47,8 @@ class SceneOutput:
         codec: str | None = None,
         options: Mapping[str, str | float] | None = None,
         audio_from: Node | PathLike | None = None,
+        alpha: bool = False,
+        encoder: str | None = None,
     ) -> int:
         """Render the scene to a video file; return the number of frames.
 
@@ -60,10 +62,12 @@ class SceneOutput:
             start: the scene's time of the first frame.
             progress: True for a progress bar on the terminal, or a function of the number of
                 finished frames and their total.
-            codec: see ``dala.media.video.writer``.
+            codec: see ``dala.media.video.write``.
             options: options of the encoder, such as ``{"crf": 18}``.
             audio_from: a video node (or its id), or a file, whose sound is copied in sync with its
                 pictures.
+            alpha: keep the alpha of a scene with a transparent background; the codec must hold it.
+            encoder: "auto" for hardware that works here, or the name of one.
 
         Raises:
             ParameterError: an argument is invalid, or the duration is unknown.
@@ -71,7 +75,7 @@ class SceneOutput:
         """
         return render_to(
             _scene(self), path, seconds, fps=fps, start=start, progress=progress, codec=codec,
-            options=options, audio_from=audio_from,
+            options=options, audio_from=audio_from, alpha=alpha, encoder=encoder,
         )  # fmt: skip
 
     def play(
@@ -129,25 +133,20 @@ def render_to(
     codec: str | None = None,
     options: Mapping[str, str | float] | None = None,
     audio_from: Node | PathLike | None = None,
+    alpha: bool = False,
+    encoder: str | None = None,
     length_of: Scene | None = None,
 ) -> int:
     """See :meth:`SceneOutput.render_to`. ``length_of`` is a scene that decides the duration."""
     from dala.media import video
     from dala.media.progress import Progress
     from dala.media.scene.sound import sound_of
-    from dala.media.video.animated.facts import animation_kind
 
     call = "Scene.render_to"
     scene._check_open(call)
     if not callable(progress) and not isinstance(progress, bool):
         expected = "True, False or a function of (done, total)"
         raise ParameterError.invalid(call, "progress", expected, progress)
-    width, height = scene.width, scene.height
-    if (width % 2 or height % 2) and animation_kind(path, codec) is None:
-        raise ShapeError(
-            f"{call}: width and height must be even, because video stores chroma for 2x2 pixels, "
-            f"got {width} x {height}. Make it {width + width % 2} x {height + height % 2}."
-        )
     rate = scene.frame_rate if fps is None else frame_rate(fps)
     begin = _seconds(call, start)
     if seconds is not None:
@@ -160,7 +159,8 @@ def render_to(
         try:
             sink = video.write(
                 path, fps=rate, retime=True, codec=codec, options=options, device=scene.device,
-                width=width, height=height, audio_from=sound,
+                width=scene.width, height=scene.height, audio_from=sound, alpha=alpha,
+                encoder=encoder,
             )  # fmt: skip
         except BaseException:
             if sound is not None:

@@ -26,6 +26,7 @@ class BorrowedFrame:
     primaries: str
     transfer: str
     siting: str
+    tags: tuple[int, int] | None = None
 
     @property
     def pixels(self) -> Buffer:

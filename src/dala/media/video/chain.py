@@ -187,6 +187,7 @@ class _Planes(PlanarImage):
             primaries=given.primaries,
             transfer=given.transfer,
             siting="left" if planar else given.siting,
+            tags=given.tags,
         )
 
 

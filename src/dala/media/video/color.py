@@ -86,6 +86,8 @@ class ColorInfo:
     primaries: str = "bt709"
     transfer: str = "bt709"
     siting: str = "left"
+    #: Code points of primaries and transfer, as the file has them; 2 is unspecified.
+    tags: tuple[int, int] = (2, 2)
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,25 @@ def code_point(table: dict[int, str], name: str) -> int:
     return next((key for key, value in table.items() if value == name), 2)
 
 
+def written_tags(
+    primaries: str, transfer: str, matrix: str, tags: tuple[int, int] | None
+) -> tuple[int, int]:
+    """Return the code points of primaries and transfer for a file.
+
+    Those that the frame's own file had, also ones without a name here, unless the frame has been
+    converted to other colors since.
+
+    >>> written_tags("bt601", "bt709", "bt601", (5, 4)), written_tags("bt709", "pq", "bt709", None)
+    ((5, 4), (1, 16))
+    """
+    first, second = tags or (-1, -1)
+    if tags is None or PRIMARIES.get(first, matrix) != primaries:
+        first = code_point(PRIMARIES, primaries)
+    if tags is None or TRANSFERS.get(second, "bt709") != transfer:
+        second = code_point(TRANSFERS, transfer)
+    return first or 2, second or 2  # 0 is reserved
+
+
 def color_info(frame: DecodedFrame, codec: str, matrix: str | None, range: str | None) -> ColorInfo:
     """Return the color of a decoded frame; ``matrix`` and ``range`` override its tags."""
     guess = "bt709" if frame.height > 576 or frame.width >= 1280 else "bt601"
@@ -121,7 +142,8 @@ def color_info(frame: DecodedFrame, codec: str, matrix: str | None, range: str |
     primaries = PRIMARIES.get(int(frame.color_primaries), matrix)
     transfer = TRANSFERS.get(int(frame.color_trc), "bt709")
     siting = "center" if codec in ("mjpeg", "mpeg1video", "ljpeg") else "left"
-    return ColorInfo(range, matrix, primaries, transfer, siting)
+    tags = int(frame.color_primaries), int(frame.color_trc)
+    return ColorInfo(range, matrix, primaries, transfer, siting, tags)
 
 
 _BYTES: Final = np.dtype("u1")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import threading
 from fractions import Fraction
-from pathlib import Path
 
-from dala.errors import ParameterError, VideoError
-from dala.media.video import color
+from dala.errors import DalaError, ParameterError, VideoError
 from dala.media.video.decode import ffmpeg_message
+from dala.media.video.output.hardware import EncoderChoice, hardware_device
+from dala.media.video.output.target import Target
 from dala.media.video.passthrough import AudioPassthrough
 from dala.media.video.source import DecodedFrame, FrameQueue, pyav
 
@@ -33,6 +31,8 @@ CODECS: dict[str, tuple[str, dict[str, str]]] = {
     "vp9": ("libvpx-vp9", {"crf": "32", "b": "0", "row-mt": "1", "cpu-used": "5"}),
     "mpeg4": ("mpeg4", {"qscale": "3"}),
     "ffv1": ("ffv1", {}),
+    "prores": ("prores_ks", {"vendor": "apl0"}),
+    "png": ("png", {}),
 }
 
 
@@ -42,9 +42,26 @@ MAX_THREADS = 8
 QUEUE_SIZE = 1
 
 
-def default_codec(suffix: str) -> str:
-    """Return the default codec of a container."""
-    return "vp9" if suffix.lower() == ".webm" else "h264"
+def default_codec(container: str, alpha: bool = False) -> str:
+    """Return the default codec of a container.
+
+    Raises:
+        ParameterError: no codec of the container holds alpha.
+
+    >>> default_codec("webm"), default_codec("mp4"), default_codec("mov", alpha=True)
+    ('vp9', 'h264', 'prores')
+    """
+    if container == "webm":
+        return "vp9"
+    if not alpha:
+        return "h264"
+    found = {"mov": "prores", "mkv": "ffv1", "avi": "ffv1"}.get(container)
+    if found is None:
+        raise ParameterError(
+            f"video.write: no codec of {container!r} holds alpha. Write .mov (prores, png), .webm "
+            "(vp9), or .mkv (ffv1, vp9)."
+        )
+    return found
 
 
 def find_encoder(codec: str) -> tuple[str, dict[str, str]]:
@@ -81,84 +98,99 @@ def default_threads(codec: str) -> int:
     return min((os.cpu_count() or 1) * 3 // 2, MAX_THREADS) if codec == "libx264" else 0
 
 
-def size_options(codec: str, size: tuple[int, int]) -> dict[str, str]:
-    """Return the options that an encoder needs for a size of pictures."""
+def fitted_options(codec: str, size: tuple[int, int], options: dict[str, str]) -> dict[str, str]:
+    """Return an encoder's options with those that a size of pictures needs.
+
+    >>> fitted_options("ffv1", (2, 6), {})
+    {'level': '1'}
+    """
     if codec == "ffv1" and min(size) < 16:
-        return {"level": "1"}  # later versions of the format divide pictures into slices
-    return {}
+        return {"level": "1", **options}  # later versions of the format divide pictures into slices
+    if codec == "libx265" and size[0] < 64:
+        # Its macroblock tree writes past the end of its memory at such widths.
+        parts = [options.get("x265-params", ""), "cutree=0"]
+        return {**options, "x265-params": ":".join(filter(None, parts))}
+    return options
 
 
 class Encoder:
-    """A thread that encodes the frames of a queue into a temporary file, renamed when complete."""
+    """A thread that encodes the frames of a queue into a target.
+
+    Args:
+        target: the file or stream; it is completed by ``finish``.
+        choice: the encoder, with its options and pixel format.
+        rate: frames per second, if known.
+        time_base: the unit of the frames' times.
+        size: width and height of the frames.
+        tags: code points of range (FFmpeg's), matrix, primaries and transfer (H.273).
+        threads: encoding threads; 0 for the default.
+        audio: sound to copy; the encoder closes it.
+        shift: move the sound along with a video that is retimed to begin at 0.
+        aspect: a pixel's width / height.
+    """
 
     def __init__(
         self,
-        path: Path,
+        target: Target,
         *,
-        codec: str,
-        options: dict[str, str],
+        choice: EncoderChoice,
         rate: Fraction | None,
         time_base: Fraction,
         size: tuple[int, int],
-        pixel_format: str,
-        colors: color.ColorInfo,
+        tags: tuple[int, int, int, int],
         threads: int,
         audio: AudioPassthrough | None,
         shift: bool,
         aspect: Fraction | None = None,
     ) -> None:
         av = pyav()
-        self.path = path
-        # The suffix stays last: FFmpeg chooses the container by it.
-        self.temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.part{path.suffix}")
-        #: Code points of range (FFmpeg's), matrix, primaries and transfer (H.273).
-        self.tags = (
-            2 if colors.range == "full" else 1,
-            color.code_point(color.MATRICES, colors.matrix),
-            color.code_point(color.PRIMARIES, colors.primaries),
-            color.code_point(color.TRANSFERS, colors.transfer),
-        )
+        self._target = target
+        self.tags = tags
         self._audio = audio
         self._error: Exception | None = None
         self._time = Fraction(0)
-        mov = path.suffix.lower() in (".mp4", ".mov", ".m4v")
         try:
-            self._output = av.open(
-                str(self.temporary), "w", options={"movflags": "+faststart"} if mov else {}
-            )
+            self._output = target.open()
         except (av.FFmpegError, OSError, ValueError) as error:
-            self._discard()
+            target.discard()
             if audio is not None:
                 audio.close()
+            if isinstance(error, DalaError):
+                raise
             raise VideoError(
-                f"video.write: cannot create {str(path)!r}: {ffmpeg_message(error)}. The suffix "
+                f"video.write: cannot create {target.label!r}: {ffmpeg_message(error)}. The suffix "
                 "names the container (.mp4, .mkv, .webm, .mov), and the folder must be writable."
             ) from error
+        codec = choice.name
         try:
             self._stream = self._output.add_stream(
-                codec, rate=rate or 30, options={**size_options(codec, size), **options}
+                codec,
+                rate=rate or 30,
+                options=fitted_options(codec, size, choice.options),
+                hwaccel=hardware_device(choice.device),
             )
             context = self._stream.codec_context
             context.width, context.height = size
-            context.pix_fmt = pixel_format
+            context.pix_fmt = choice.pixel_format
             context.time_base = time_base
             if aspect is not None:
                 context.sample_aspect_ratio = aspect
             context.thread_type = "AUTO"
             context.thread_count = threads or default_threads(codec)
-            context.color_range, context.colorspace = self.tags[:2]
-            context.color_primaries, context.color_trc = self.tags[2:]
+            context.color_range, context.colorspace = tags[:2]
+            context.color_primaries, context.color_trc = tags[2:]
             if audio is not None:
                 audio.add_to(self._output, shift)
             context.open(strict=False)
             self._output.start_encoding()
         except BaseException as error:
+            self._target.stop()
             self._shut()
             if isinstance(error, av.FFmpegError | OSError | ValueError) and not isinstance(
                 error, VideoError
             ):
                 raise VideoError(
-                    f"video.write: cannot create {str(path)!r} with {codec!r} at {size[0]}x"
+                    f"video.write: cannot create {target.label!r} with {codec!r} at {size[0]}x"
                     f"{size[1]}: {ffmpeg_message(error)}. Try another codec, or a container "
                     "that supports it (.mkv supports nearly all)."
                 ) from error
@@ -171,10 +203,10 @@ class Encoder:
         """Queue a frame. Raise the error of an earlier one, if encoding has failed."""
         if not self.queue.put(frame):
             self._thread.join()
-            raise self._error or VideoError(f"video.write: {str(self.path)!r} was closed.")
+            raise self._error or VideoError(f"video.write: {self._target.label!r} was closed.")
 
     def finish(self) -> None:
-        """Encode the remaining frames and rename the file. An error leaves no file."""
+        """Encode the remaining frames and complete the target. An error leaves no file."""
         self.queue.finish()
         try:
             while self._thread.is_alive():
@@ -183,21 +215,16 @@ class Encoder:
             self.abandon()
             raise
         if self._error is not None:
-            self._discard()
+            self._target.discard()
             raise self._error
-        try:
-            os.replace(self.temporary, self.path)
-        except OSError as error:
-            self._discard()
-            raise VideoError(
-                f"video.write: {str(self.path)!r} cannot be replaced: {error.strerror}."
-            ) from error
+        self._target.complete()
 
     def abandon(self) -> None:
-        """Stop the thread and delete the temporary file."""
+        """Stop the thread and discard what was written."""
+        self._target.stop()
         self.queue.close()
         self._thread.join()
-        self._discard()
+        self._target.discard()
 
     # the thread -------------------------------------------------------------------------------
     def _run(self) -> None:
@@ -231,7 +258,7 @@ class Encoder:
         if isinstance(error, VideoError):
             return error
         failed = VideoError(
-            f"video.write: {str(self.path)!r} failed at {float(self._time):.3f} s: "
+            f"video.write: {self._target.label!r} failed at {float(self._time):.3f} s: "
             f"{ffmpeg_message(error)}. No file was written."
         )
         failed.__cause__ = error
@@ -244,8 +271,4 @@ class Encoder:
             if self._audio is not None:
                 self._audio.close()
             if not keep:
-                self._discard()
-
-    def _discard(self) -> None:
-        with contextlib.suppress(OSError):
-            self.temporary.unlink(missing_ok=True)
+                self._target.discard()

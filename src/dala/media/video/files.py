@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from typing import BinaryIO
 
 import numpy as np
 
 from dala.errors import ParameterError
-from dala.media.video.animated.facts import animation_kind
+from dala.media.video.animated.facts import SUFFIXES, animation_kind
 from dala.media.video.animated.reader import open_animation
 from dala.media.video.animated.writer import AnimationWriter
 from dala.media.video.passthrough import AudioPassthrough
@@ -93,9 +95,10 @@ def open(
 
 
 def write(
-    path: PathLike,
+    path: PathLike | BinaryIO,
     frames: Iterable[ImageLike] | None = None,
     *,
+    format: str | None = None,
     fps: float | Fraction | None = None,
     codec: str | None = None,
     width: int | None = None,
@@ -110,20 +113,26 @@ def write(
     device: str | None = None,
     pixel_aspect: Fraction | float | None = None,
     loop: int | None = None,
+    alpha: bool = False,
+    pixel_format: str | None = None,
+    encoder: str | None = None,
 ) -> Writer:
     """Open a video for writing: a context manager with ``write(frame)``.
 
     Args:
         path: the file; its suffix names the container (.mp4, .mkv, .webm, .mov), or an animated
-            picture (.gif, .apng, .webp).
+            picture (.gif, .apng, .webp). Or a file object open for writing bytes; MP4 to one that
+            cannot seek is fragmented.
         frames: pictures to write. If given, the file is complete when the call returns.
+        format: the container, such as "mkv"; by default that of the suffix.
         fps: frames per second, for pictures without a time. Frames with a ``pts`` keep it, so
             variable rates are preserved.
-        codec: "h264", "hevc", "av1", "vp9", "mpeg4", "ffv1", or the name of an FFmpeg encoder. The
-            default is "vp9" for .webm and "h264" otherwise.
+        codec: "h264", "hevc", "av1", "vp9", "mpeg4", "ffv1", "prores", "png", or the name of an
+            FFmpeg encoder. The default is "vp9" for .webm and "h264" otherwise; with alpha "prores"
+            for .mov and "ffv1" for .mkv.
         width, height: size of the video; by default that of the first frame.
         audio_from: a file or a reader whose audio is copied, and encoded again only where the
-            container cannot hold its codec.
+            container cannot hold its codec. It ends with the pictures.
         tracks_from: a file or a reader of which everything but the pictures is kept: all audio
             (unless ``audio_from`` is given), subtitles, chapters, attachments, cover and tags.
             What the container cannot hold is converted or left out, and listed in a notice.
@@ -134,11 +143,18 @@ def write(
         threads: encoding threads; 0 uses all cores (for H.264 at most eight).
         pixel_aspect: a pixel's width / height, stored for players.
         loop: of an animated picture: how often it plays; 0, the default, is forever.
+        alpha: keep alpha; the codec must be "prores", "vp9", "ffv1" or "png".
+        pixel_format: FFmpeg's name of the layout to encode, such as "yuv444p"; by default
+            "yuv420p", or the first that the encoder takes.
+        encoder: "auto" for hardware that works here, else software; "nvenc", "qsv",
+            "videotoolbox", "vaapi" or "amf" for that hardware, or raise; "x264". By default
+            software.
         device: where arrays are converted; by default the current device.
 
     Raises:
         VideoError: the file cannot be created.
         ParameterError: an argument is invalid.
+        DeviceUnavailable: the hardware of ``encoder`` does not work here.
         MissingPackage: PyAV is not installed.
 
     Example::
@@ -147,11 +163,20 @@ def write(
     """
     if frames is not None:
         _check_frames(frames)
-    kind = animation_kind(path, codec)
-    if kind is not None:
+    kind = None
+    if isinstance(path, str | os.PathLike):
+        kind = animation_kind(path, codec) if format is None else None
+    elif format is not None and f".{format}" in SUFFIXES:
+        raise ParameterError.invalid(
+            "video.write", "path", f"the name of a file for {format!r}", path
+        )
+    if kind is not None and isinstance(path, str | os.PathLike):
         for name, given in (("audio_from", audio_from), ("tracks_from", tracks_from)):
             if given is not None:
                 raise ParameterError(f"video.write: {kind} has no sound. Leave out {name}.")
+        for name, given in (("encoder", encoder), ("pixel_format", pixel_format)):
+            if given is not None:
+                raise ParameterError(f"video.write: {kind} has one encoder only. Leave out {name}.")
         animation = AnimationWriter(
             path,
             kind,
@@ -170,6 +195,7 @@ def write(
         )
     writer = Writer(
         path,
+        format=format,
         fps=fps,
         codec=codec,
         width=width,
@@ -183,6 +209,9 @@ def write(
         threads=threads,
         device=device,
         pixel_aspect=pixel_aspect,
+        alpha=alpha,
+        pixel_format=pixel_format,
+        encoder=encoder,
     )
     return _filled(writer, frames)
 

@@ -334,6 +334,7 @@ class Reader(Closing):
             colors.primaries,
             colors.transfer,
             colors.siting,
+            colors.tags,
         )
 
     def _converted(
@@ -382,6 +383,7 @@ def _frame(
         primaries=colors.primaries,
         transfer=colors.transfer,
         hdr=hdr,
+        tags=colors.tags,
     )
 
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Mapping
 from fractions import Fraction
-from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO
 
 import numpy as np
 
 from dala.errors import FreedError, ParameterError, ShapeError, VideoError
 from dala.gpu.compute import from_array, from_dlpack
 from dala.media.frame import Frame, check_pixels
+from dala.media.notices import notify
 from dala.media.video import color
 from dala.media.video.encode import Encoder, default_codec, find_encoder
+from dala.media.video.output.hardware import EncoderChoice, check_encoder, choose_encoder
+from dala.media.video.output.layouts import (
+    choose_layout,
+    encoded_picture,
+    has_alpha,
+    is_translucent,
+    stored_size,
+)
+from dala.media.video.output.target import Target
 from dala.media.video.passthrough import AudioPassthrough
-from dala.media.video.planes import i420_planes, picture_of
 from dala.media.video.reader import Reader, check_choice, check_count
 from dala.media.video.source import pyav, source_of
 from dala.media.video.tracks import TrackGroup
@@ -25,8 +33,6 @@ from dala.resources import Closing
 from dala.typing import ImageLike, PathLike
 
 _CALL = "video.write"
-#: FFmpeg's name of the layout that frames are encoded in.
-_PIXEL_FORMAT = "yuv420p"
 
 
 class _Resources:
@@ -57,8 +63,9 @@ class Writer(Closing):
 
     def __init__(
         self,
-        path: PathLike,
+        path: PathLike | BinaryIO,
         *,
+        format: str | None = None,
         fps: float | Fraction | None = None,
         codec: str | None = None,
         width: int | None = None,
@@ -72,25 +79,37 @@ class Writer(Closing):
         threads: int = 0,
         device: str | None = None,
         pixel_aspect: Fraction | float | None = None,
+        alpha: bool = False,
+        pixel_format: str | None = None,
+        encoder: str | None = None,
     ) -> None:
         pyav()
         check_choice(_CALL, "matrix", matrix, (None, *dict.fromkeys(color.MATRICES.values())))
         check_choice(_CALL, "range", range, tuple(color.RANGES.values()))
-        self.path = _target(path)
+        if not isinstance(alpha, bool):
+            raise ParameterError.invalid(_CALL, "alpha", "True or False", alpha)
+        self._target = Target(path, format)
+        #: The path of the file; None for a file object.
+        self.path = self._target.path
         self.fps = _rate(fps)
         if retime and self.fps is None:
             raise ParameterError(f"{_CALL}: retime=True needs fps, the rate to give the frames.")
-        self._codec, self._options = find_encoder(codec or default_codec(self.path.suffix))
-        self._options.update({name: str(value) for name, value in (options or {}).items()})
+        self._codec = codec or default_codec(self._target.format, alpha)
+        name, defaults = find_encoder(self._codec)
+        self._given = {name: str(value) for name, value in (options or {}).items()}
+        layout = self._layout(name, pixel_format, alpha)
+        self._choice = EncoderChoice(name, {**defaults, **self._given}, layout)
+        self._plain = layout in ("yuv420p", "nv12")
+        check_encoder(encoder, self._codec, self._plain)
+        self._wanted = encoder
         self._threads = check_count(_CALL, "threads", threads, 0)
         sides = [
-            check_count(_CALL, n, v, 2) for n, v in (("width", width), ("height", height)) if v
+            check_count(_CALL, n, v, 1) for n, v in (("width", width), ("height", height)) if v
         ]
         if len(sides) == 1:
             raise ParameterError(f"{_CALL}: give both width and height, or neither.")
         self._size: tuple[int, int] | None = (sides[0], sides[1]) if sides else None
-        if self._size is not None:
-            _even(self._size)
+        self._stored: tuple[int, int] = (0, 0)
         self._aspect = _aspect(pixel_aspect)
         self._retime = retime
         self._matrix = matrix
@@ -101,6 +120,7 @@ class Writer(Closing):
         self._stamp = -(1 << 62)
         #: Number of frames written.
         self.frames = 0
+        self._told_alpha = alpha or has_alpha(layout)
         self._resources = _Resources()
         tracks = [
             self._tracks(given, argument, audio_from is None)
@@ -111,6 +131,10 @@ class Writer(Closing):
             self._resources.audio = tracks[0] if len(tracks) == 1 else TrackGroup(tracks)
         self._finalizer = weakref.finalize(self, self._resources.abandon)
 
+    def _layout(self, encoder: str, pixel_format: str | None, alpha: bool) -> str:
+        """Return the pixel format for an encoder."""
+        return choose_layout(encoder, pixel_format, alpha)
+
     def _tracks(
         self, given: PathLike | Reader | AudioPassthrough, argument: str, sound: bool
     ) -> AudioPassthrough:
@@ -120,10 +144,11 @@ class Writer(Closing):
         source = given.source if isinstance(given, Reader) else source_of(given, _CALL)
         if source.live:
             raise ParameterError.invalid(_CALL, argument, "a file, not a live source", source.label)
-        if self.path.exists() and not source.url and self.path.samefile(source.label):
+        path = self.path
+        if path is not None and path.exists() and not source.url and path.samefile(source.label):
             what = "audio source" if argument == "audio_from" else "source of the tracks"
             raise ParameterError(
-                f"{_CALL}: {str(self.path)!r} is also the {what}. Write to another file."
+                f"{_CALL}: {self._target.label!r} is also the {what}. Write to another file."
             )
         if argument == "audio_from":
             return AudioPassthrough(source, _CALL)
@@ -141,6 +166,11 @@ class Writer(Closing):
         return self._size[1] if self._size else None
 
     @property
+    def encoder(self) -> str:
+        """FFmpeg's name of the encoder; with ``encoder="auto"`` final after the first frame."""
+        return self._choice.name
+
+    @property
     def closed(self) -> bool:
         """True once the writer is closed or abandoned."""
         return not self._finalizer.alive
@@ -148,42 +178,49 @@ class Writer(Closing):
     def __repr__(self) -> str:
         size = f" {self._size[0]}x{self._size[1]}" if self._size else ""
         state = " closed" if self.closed else ""
-        return f"<Writer {str(self.path)!r}{size} {self._codec}, {self.frames} frames{state}>"
+        name = self._target.label
+        return f"<Writer {name!r}{size} {self._choice.name}, {self.frames} frames{state}>"
 
     # frames -----------------------------------------------------------------------------------
     def write(self, frame: ImageLike, *, copy: bool = True) -> None:
         """Append a frame: a Frame, an array (gray, RGB or RGBA, u8 or f32) or a Pillow image.
 
         A Frame keeps its own time; a picture without one is shown 1 / fps after the one before.
-        Alpha is dropped. With ``copy=False`` the memory of an "i420" frame is not copied: do not
-        change it while the writer holds a reference.
+        Alpha is dropped, and a notice says so, unless the writer has ``alpha=True``. With
+        ``copy=False`` the memory of an "i420" frame is not copied: do not change it while the
+        writer holds a reference.
 
         Raises:
-            ShapeError: the size is odd, or differs from the first frame's.
+            ShapeError: the size differs from the first frame's.
             ParameterError: the time is not after the previous frame's, or there is neither a time
                 nor ``fps``.
             VideoError: encoding an earlier frame failed.
         """
         if self.closed:
-            raise FreedError(f"{_CALL}: {str(self.path)!r} is closed. Open another writer.")
+            raise FreedError(f"{_CALL}: {self._target.label!r} is closed. Open another writer.")
         given = frame if isinstance(frame, Frame) else self._to_frame(frame)
         size = given.width, given.height
         if self._size is not None and size != self._size:
+            width, height = self._size
             raise ShapeError(
-                f"{_CALL}: frames of {str(self.path)!r} must be {self._size[0]}x{self._size[1]} "
+                f"{_CALL}: frames of {self._target.label!r} must be {width}x{height} "
                 f"(width x height), got {size[0]}x{size[1]}. Resize it first."
             )
-        _even(size)
         time = self._time(given)
         if self._matrix is None:
             self._matrix = given.matrix
-        made = given.to("i420", matrix=self._matrix, range=self._range)
-        pixels = made.numpy()
-        if made.pixels is given.pixels and copy:  # the caller may change it
-            pixels = pixels.copy()
-        picture = picture_of(i420_planes(pixels), _PIXEL_FORMAT)
+        if not self._told_alpha and self.frames & (self.frames - 1) == 0:
+            self._tell_alpha(given)
         try:
             encoder = self._resources.encoder or self._start(given, size)
+            picture = encoded_picture(
+                given,
+                self._choice.pixel_format,
+                self._stored,
+                matrix=self._matrix,
+                range=self._range,
+                copy=copy,
+            )
             stamp = max(round(time / self._base), self._stamp + 1)
             picture.time_base, picture.pts = self._base, stamp
             picture.color_range, picture.colorspace = encoder.tags[:2]
@@ -194,6 +231,16 @@ class Writer(Closing):
             raise
         self._last, self._stamp = time, stamp
         self.frames += 1
+
+    def _tell_alpha(self, frame: Frame) -> None:
+        """Say once that alpha is dropped. Looks at frames 0, 1, 2, 4, 8, ... only."""
+        if is_translucent(frame):
+            self._told_alpha = True
+            notify(
+                f"{_CALL}: {self._target.label!r} does not keep the alpha of its frames. Give "
+                "alpha=True and write .mov (prores, png), .webm (vp9) or .mkv (ffv1, vp9).",
+                stacklevel=3,
+            )
 
     def _to_frame(self, data: ImageLike) -> Frame:
         found = check_pixels(data, _CALL)
@@ -220,22 +267,28 @@ class Writer(Closing):
     def _start(self, first: Frame, size: tuple[int, int]) -> Encoder:
         own = first.time is not None and not self._retime
         self._base = first.time_base if own or self.fps is None else 1 / self.fps
-        if self._codec == "mpeg4" and self._base.denominator > 0xFFFF:  # the standard's limit
+        if self._choice.name == "mpeg4" and self._base.denominator > 0xFFFF:  # the standard's limit
             self._base = Fraction(1, 30000)
-        transfer = "bt709" if first.transfer == "srgb" else first.transfer
-        colors = color.ColorInfo(
-            self._range, self._matrix or first.matrix, first.primaries, transfer
+        self._choice = choose_encoder(
+            self._wanted, self._codec, size, self._choice, self._given, plain=self._plain
         )
+        self._stored = stored_size(self._choice.name, self._choice.pixel_format, size)
+        if self._stored != size:
+            notify(
+                f"{_CALL}: {self._target.label!r} is {self._stored[0]}x{self._stored[1]} instead "
+                f"of {size[0]}x{size[1]}: {self._codec} needs even sizes, so the last row or "
+                "column is repeated. codec='vp9', 'av1' or 'ffv1', or pixel_format='yuv444p', "
+                "keep the size.",
+                stacklevel=4,
+            )
         audio, self._resources.audio = self._resources.audio, None  # the encoder closes it
         encoder = Encoder(
-            self.path,
-            codec=self._codec,
-            options=self._options,
+            self._target,
+            choice=self._choice,
             rate=self.fps,
             time_base=self._base,
-            size=size,
-            pixel_format=_PIXEL_FORMAT,
-            colors=colors,
+            size=self._stored,
+            tags=self._tags(first),
             threads=self._threads,
             audio=audio,
             shift=not own,
@@ -244,6 +297,16 @@ class Writer(Closing):
         self._resources.encoder = encoder
         self._size = size
         return encoder
+
+    def _tags(self, first: Frame) -> tuple[int, int, int, int]:
+        """Return code points of range (FFmpeg's), matrix, primaries and transfer (H.273)."""
+        rgb = self._choice.pixel_format in ("rgb24", "rgba", "bgra")
+        transfer = first.transfer
+        if transfer == "srgb" and first.tags is None and not rgb:
+            transfer = "bt709"  # that of video; pictures have no other
+        matrix = 0 if rgb else color.code_point(color.MATRICES, self._matrix or first.matrix)
+        own = color.written_tags(first.primaries, transfer, first.matrix, first.tags)
+        return 2 if self._range == "full" or rgb else 1, matrix, *own
 
     # the end ----------------------------------------------------------------------------------
     def close(self) -> None:
@@ -258,7 +321,7 @@ class Writer(Closing):
         if encoder is None:
             self.abandon()
             raise VideoError(
-                f"{_CALL}: no frame was written, so {str(self.path)!r} was not created."
+                f"{_CALL}: no frame was written, so {self._target.label!r} was not created."
             )
         try:
             encoder.finish()
@@ -280,21 +343,6 @@ class Writer(Closing):
             self.close()
         else:
             self.abandon()
-
-
-def _target(path: PathLike) -> Path:
-    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
-        raise ParameterError.invalid(_CALL, "path", "the name of a file to write", path)
-    target = Path(os.fsdecode(path))
-    if not target.suffix:
-        raise ParameterError(
-            f"{_CALL}: {str(target)!r} has no suffix to name the container. Use .mp4, for example."
-        )
-    if target.is_dir():
-        raise VideoError(f"{_CALL}: {str(target)!r} is a folder. Name a file in it.")
-    if not target.parent.is_dir():
-        raise VideoError(f"{_CALL}: no such folder: {str(target.parent)!r}. Create it first.")
-    return target
 
 
 def _rate(fps: float | Fraction | None) -> Fraction | None:
@@ -333,11 +381,3 @@ def _aspect(value: Fraction | float | None) -> Fraction | None:
             _CALL, "pixel_aspect", "a pixel's width / height, such as Fraction(64, 45)", value
         )
     return found
-
-
-def _even(size: tuple[int, int]) -> None:
-    if size[0] % 2 or size[1] % 2:
-        raise ShapeError(
-            f"{_CALL}: width and height must be even (chroma is stored per 2x2 pixels), got "
-            f"{size[0]}x{size[1]}. Crop or pad the picture."
-        )

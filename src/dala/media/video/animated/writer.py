@@ -146,6 +146,7 @@ class AnimationWriter(Writer):
             raise VideoError(
                 f"{_CALL}: no frame was written, so {str(self.path)!r} was not created."
             )
+        assert self.path is not None
         kept, times, unit = self._schedule()
         part = self.path.with_name(f".{self.path.stem}.{secrets.token_hex(4)}.part")
         work = FrameSchedule(
@@ -168,6 +169,9 @@ class AnimationWriter(Writer):
         self._spool.close()
         self._palette = None
         super().abandon()
+
+    def _layout(self, encoder: str, pixel_format: str | None, alpha: bool) -> str:
+        return "rgba"  # the frames are kept; encoders take them from there
 
     # implementation ---------------------------------------------------------------------------
     def _schedule(self) -> tuple[list[int], tuple[int, ...], Fraction]:

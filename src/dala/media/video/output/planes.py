@@ -26,6 +26,17 @@ def i420_planes(pixels: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     )
 
 
+def nv12_planes(pixels: NDArray) -> tuple[NDArray, NDArray]:
+    """Return views of Y, and of Cb and Cr in pairs, of an "nv12" array."""
+    height = pixels.shape[0] // 3 * 2
+    return pixels[:height], pixels[height:]
+
+
+def packed_picture(pixels: NDArray, pixel_format: str) -> DecodedFrame:
+    """Return a picture of PyAV over packed bytes of shape (rows, columns, channels)."""
+    return pyav().VideoFrame.from_numpy_buffer(pixels, pixel_format)
+
+
 def picture_of(planes: Sequence[NDArray], pixel_format: str) -> DecodedFrame:
     """Return a picture of PyAV over planes, one for each component, of shape (rows, columns).
 
@@ -35,9 +46,8 @@ def picture_of(planes: Sequence[NDArray], pixel_format: str) -> DecodedFrame:
     """
     av = pyav()
     height, width = planes[0].shape
-    subsampled = any(plane.shape != planes[0].shape for plane in planes)
-    even = not subsampled or not (height % 2 or width % 2)
-    if even and all(p.flags.writeable and p.strides[1] == p.itemsize for p in planes):
+    whole = "444" in pixel_format or not (height % 2 or width % 2)
+    if whole and all(p.flags.writeable and p.strides[1] == p.itemsize for p in planes):
         return av.VideoFrame.from_dlpack(tuple(planes), pixel_format, width, height)
     picture = av.VideoFrame(width, height, pixel_format)
     for plane, target in zip(planes, picture.planes, strict=True):

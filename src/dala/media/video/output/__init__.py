@@ -1,0 +1,1 @@
+"""What the writer of videos needs: pixel formats, hardware encoders, files and streams."""

@@ -1,0 +1,197 @@
+"""The choice of an encoder: software, or hardware that really opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from dala.errors import DeviceUnavailable, ParameterError
+from dala.media.notices import notify
+from dala.media.video.decode import ffmpeg_message
+from dala.media.video.source import AvObject, pyav
+
+_CALL: Final = "video.write"
+#: What ``encoder=`` takes.
+ENCODERS: Final = ("auto", "x264", "nvenc", "qsv", "videotoolbox", "vaapi", "amf")
+#: Kinds of hardware in the order that "auto" tries them, and the pixel format of each.
+HARDWARE: Final[Mapping[str, str]] = {
+    "nvenc": "yuv420p",
+    "videotoolbox": "nv12",
+    "qsv": "nv12",
+    "amf": "nv12",
+    "vaapi": "nv12",
+}
+#: Codecs that have hardware encoders, by the names that ``codec=`` takes.
+_CODECS: Final[Mapping[str, str]] = {
+    "h264": "h264", "hevc": "hevc", "h265": "hevc", "av1": "av1", "vp9": "vp9",
+}  # fmt: skip
+#: The quality of hardware encoders if no ``crf`` is given.
+_QUALITY: Final = 23
+
+
+@dataclass(frozen=True)
+class EncoderChoice:
+    """An encoder of FFmpeg, with its options and the pixel format that it takes."""
+
+    name: str
+    options: dict[str, str]
+    pixel_format: str
+    #: The kind of hardware device that frames are uploaded to by FFmpeg; None for none.
+    device: str | None = None
+
+
+#: Tries an encoder at a size; returns why it does not open, or None if it does.
+Probe: TypeAlias = Callable[[EncoderChoice, tuple[int, int]], str | None]
+
+
+def check_encoder(encoder: str | None, codec: str, plain: bool) -> None:
+    """Check that an encoder can be asked for with a codec.
+
+    Args:
+        encoder: one of ``ENCODERS``, or None.
+        codec: the name of the codec.
+        plain: whether frames are encoded as 8-bit 4:2:0, which is all that hardware gets.
+
+    Raises:
+        ParameterError: they do not fit.
+    """
+    if encoder is None:
+        return
+    if encoder not in ENCODERS:
+        listed = ", ".join(map(repr, ENCODERS))
+        raise ParameterError.invalid(_CALL, "encoder", f"one of {listed}, or None", encoder)
+    if encoder == "x264" and codec != "h264":
+        raise ParameterError.invalid(
+            _CALL, "codec", "'h264' with encoder 'x264'", codec, "Leave encoder out for software."
+        )
+    if encoder in HARDWARE and codec not in _CODECS:
+        listed = ", ".join(map(repr, _CODECS))
+        raise ParameterError.invalid(
+            _CALL, "codec", f"one of {listed} with encoder {encoder!r}", codec
+        )
+    if encoder in HARDWARE and not plain:
+        raise ParameterError(
+            f"{_CALL}: encoder {encoder!r} takes 8-bit 4:2:0 without alpha only. Leave encoder out."
+        )
+
+
+def choose_encoder(
+    encoder: str | None,
+    codec: str,
+    size: tuple[int, int],
+    software: EncoderChoice,
+    given: Mapping[str, str],
+    *,
+    plain: bool = True,
+    probe: Probe | None = None,
+) -> EncoderChoice:
+    """Return the encoder to use; for "auto" the first hardware that opens, else software.
+
+    Args:
+        encoder: one of ``ENCODERS``; None for software.
+        codec: the name of the codec.
+        size: width and height to encode.
+        software: the choice without hardware.
+        given: the user's options; ``crf`` becomes the option that the hardware has for quality.
+        plain: whether frames are encoded as 8-bit 4:2:0.
+        probe: opens an encoder; for tests.
+
+    Raises:
+        DeviceUnavailable: the hardware asked for does not open.
+    """
+    if encoder is None or encoder == "x264":
+        return software
+    probe = probe or refusal
+    if encoder != "auto":
+        choice = hardware_choice(encoder, codec, given)
+        why = probe(choice, size)
+        if why is not None:
+            raise DeviceUnavailable(
+                f"{_CALL}: encoder {encoder!r} cannot encode {codec} at {size[0]}x{size[1]} here: "
+                f"{why}. Leave encoder out, or use 'auto'."
+            )
+        return choice
+    tried: list[str] = []
+    if codec in _CODECS and plain:
+        for kind in HARDWARE:
+            choice = hardware_choice(kind, codec, given)
+            why = probe(choice, size)
+            if why is None:
+                _say(choice.name, tried)
+                return choice
+            tried.append(f"{kind} ({why})")
+    else:
+        tried.append(f"no hardware (it does not encode {'these pixels' if not plain else codec})")
+    _say(software.name, tried)
+    return software
+
+
+def _say(name: str, tried: list[str]) -> None:
+    told = f" Tried before it: {'; '.join(tried)}." if tried else ""
+    notify(f"{_CALL}: encoder 'auto' uses {name}.{told}", stacklevel=5)
+
+
+def hardware_choice(kind: str, codec: str, given: Mapping[str, str]) -> EncoderChoice:
+    """Return the encoder of a kind of hardware, with its options for quality.
+
+    >>> hardware_choice("nvenc", "h265", {"crf": "20", "preset": "p5"})
+    ... # doctest: +NORMALIZE_WHITESPACE
+    EncoderChoice(name='hevc_nvenc', options={'rc': 'vbr', 'cq': '20', 'b': '0', 'preset': 'p5'},
+                  pixel_format='yuv420p', device=None)
+    """
+    options = {name: value for name, value in given.items() if name != "crf"}
+    quality = round(float(given.get("crf", _QUALITY)))
+    made = {**_quality(kind, min(max(quality, 1), 51)), **options}
+    device = "vaapi" if kind == "vaapi" else None
+    return EncoderChoice(f"{_CODECS[codec]}_{kind}", made, HARDWARE[kind], device)
+
+
+def _quality(kind: str, quality: int) -> dict[str, str]:
+    """Return the options for constant quality, on the scale of x264's ``crf``."""
+    q = str(quality)
+    if kind == "nvenc":
+        return {"rc": "vbr", "cq": q, "b": "0"}
+    if kind == "qsv":
+        return {"global_quality": q}
+    if kind == "amf":
+        return {"rc": "cqp", "qp_i": q, "qp_p": q}
+    if kind == "vaapi":
+        return {"rc_mode": "CQP", "qp": q}
+    # VideoToolbox counts from 1 to 100, best last, in units of FFmpeg's lambda.
+    return {"flags": "+qscale", "global_quality": str(max(1, 100 - quality * 100 // 51) * 118)}
+
+
+def hardware_device(kind: str | None) -> AvObject:
+    """Return PyAV's description of a hardware device; None for None."""
+    if kind is None:
+        return None
+    from av.codec.hwaccel import HWAccel
+
+    return HWAccel(device_type=kind, allow_software_fallback=False)
+
+
+def refusal(choice: EncoderChoice, size: tuple[int, int]) -> str | None:
+    """Open an encoder and close it again. Return why it does not open, or None if it does."""
+    av = pyav()
+    if choice.name not in av.codecs_available:
+        return "this build of FFmpeg does not have it"
+    before = av.logging.get_level()
+    av.logging.set_level(av.logging.ERROR)  # FFmpeg says the reason in its log only
+    try:
+        with av.logging.Capture():
+            context = av.CodecContext.create(
+                choice.name, "w", hwaccel=hardware_device(choice.device)
+            )
+            context.width, context.height = size
+            context.pix_fmt = choice.pixel_format
+            context.time_base = Fraction(1, 30)
+            context.options = dict(choice.options)
+            context.open()
+    except (av.FFmpegError, OSError, ValueError, RuntimeError) as error:
+        log = getattr(error, "log", None)
+        return str(log[2]).strip().rstrip(".") if log else ffmpeg_message(error)
+    finally:
+        av.logging.set_level(before)
+    return None

@@ -1,0 +1,196 @@
+"""Where a video is written: a file that appears when it is complete, or a stream."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from dala.errors import ParameterError, VideoError
+from dala.media.video.source import AvObject, pyav
+from dala.typing import PathLike
+
+_CALL: Final = "video.write"
+#: FFmpeg's names of containers that people name otherwise.
+_MUXERS: Final = {
+    "mkv": "matroska", "m4v": "mp4", "ts": "mpegts", "m2ts": "mpegts", "mts": "mpegts",
+    "wmv": "asf", "mpg": "mpeg", "ogv": "ogg",
+}  # fmt: skip
+_MOV: Final = ("mp4", "mov", "m4v")
+
+
+class Target:
+    """A file or a file object to write to.
+
+    Args:
+        given: the path of a file, or a file object open for writing bytes.
+        format: the container, such as "mp4" or "mkv"; by default the suffix of the path.
+
+    Raises:
+        ParameterError: it is neither, or the container is unknown.
+        VideoError: the path is a folder, or in none.
+    """
+
+    def __init__(self, given: PathLike | BinaryIO, format: str | None = None) -> None:
+        if format is not None and (not isinstance(format, str) or not format.strip(".")):
+            raise ParameterError.invalid(
+                _CALL, "format", "a container, such as 'mp4' or 'mkv'", format
+            )
+        #: The path of the file; None for a file object.
+        self.path: Path | None = None
+        self._stream: _Stream | None = None
+        self._owned: BinaryIO | None = None
+        self._temporary: Path | None = None
+        if isinstance(given, str | os.PathLike):
+            if not os.fspath(given):
+                raise ParameterError.invalid(_CALL, "path", "the name of a file to write", given)
+            self.path = _checked(Path(os.fsdecode(given)), format)
+            #: For messages.
+            self.label = str(self.path)
+            format = format or self.path.suffix
+        elif hasattr(given, "write"):
+            if format is None:
+                raise ParameterError(
+                    f"{_CALL}: a file object has no suffix to name the container. Give format, "
+                    "'mkv' for example."
+                )
+            self._stream = _Stream(given)
+            self.label = str(getattr(given, "name", None) or f"<{type(given).__name__}>")
+        else:
+            raise ParameterError.invalid(
+                _CALL, "path", "the name of a file to write, or a file object", given
+            )
+        #: The container as a suffix without the dot.
+        self.format = format.lower().lstrip(".")
+
+    def open(self) -> AvObject:
+        """Return the open container of PyAV."""
+        mov = self.format in _MOV
+        options = {"movflags": "+faststart"} if mov else {}
+        muxer = _MUXERS.get(self.format, self.format)
+        path = self.path
+        if path is not None and path.exists() and not path.is_file():  # a pipe or a device
+            self._owned = path.open("wb")
+            self._stream = _Stream(self._owned)
+        if self._stream is None:
+            assert path is not None
+            # The suffix stays last: FFmpeg chooses the container by it.
+            name = f".{path.stem}.{secrets.token_hex(4)}.part{path.suffix}"
+            self._temporary = path.with_name(name)
+            same = path.suffix.lower() == f".{self.format}"
+            chosen = None if same else muxer
+            return pyav().open(str(self._temporary), "w", format=chosen, options=options)
+        if self.format == "avi" and not self._stream.seekable():
+            raise ParameterError(
+                f"{_CALL}: {self.label!r} cannot seek, which 'avi' needs. Use 'mkv' or 'mp4'."
+            )
+        if mov:
+            # Moving the index to the front would read what was written.
+            options = {} if self._stream.seekable() else {
+                "movflags": "+frag_keyframe+empty_moov+default_base_moof"
+            }  # fmt: skip
+        return pyav().open(self._stream, "w", format=muxer, options=options)
+
+    def complete(self) -> None:
+        """Give the file its name, or flush the stream.
+
+        Raises:
+            VideoError: the file cannot be replaced.
+        """
+        if self._stream is not None:
+            self._stream.flush()
+            self._release()
+            return
+        assert self.path is not None
+        assert self._temporary is not None
+        try:
+            os.replace(self._temporary, self.path)
+        except OSError as error:
+            self.discard()
+            raise VideoError(
+                f"{_CALL}: {self.label!r} cannot be replaced: {error.strerror}."
+            ) from error
+
+    def stop(self) -> None:
+        """Write nothing more to a stream: what FFmpeg still has is dropped."""
+        if self._stream is not None:
+            self._stream.stopped = True
+
+    def discard(self) -> None:
+        """Delete the unfinished file, or cut a stream to what it was before."""
+        if self._stream is not None:
+            self._stream.rewind()
+            self._release()
+        if self._temporary is not None:
+            with contextlib.suppress(OSError):
+                self._temporary.unlink(missing_ok=True)
+
+    def _release(self) -> None:
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            with contextlib.suppress(OSError):
+                owned.close()
+
+
+class _Stream:
+    """A file object for PyAV: from its current position on, never closed."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.stopped = False
+        self._start = 0
+        able = getattr(file, "seekable", None)
+        self._seekable = bool(able()) if callable(able) else False
+        if self._seekable:
+            try:
+                self._start = file.tell()
+            except OSError:
+                self._seekable = False
+
+    def seekable(self) -> bool:
+        """Return whether the position can be changed."""
+        return self._seekable
+
+    def write(self, data: bytes) -> int:
+        """Write all bytes."""
+        rest = memoryview(data)
+        while len(rest) and not self.stopped:
+            count = self._file.write(rest)
+            # Raw files may write a part only; many objects return nothing.
+            rest = rest[len(rest) if count is None else count :]
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Move to a position, counted from where the file object was."""
+        return self._file.seek(offset + (self._start if whence == 0 else 0), whence) - self._start
+
+    def tell(self) -> int:
+        """Return the position, counted from where the file object was."""
+        return self._file.tell() - self._start
+
+    def flush(self) -> None:
+        """Flush the file object, if it can."""
+        flush = getattr(self._file, "flush", None)
+        if callable(flush):
+            flush()
+
+    def rewind(self) -> None:
+        """Cut the file to what it was, where it can seek."""
+        if self._seekable:
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                self._file.seek(self._start)
+                self._file.truncate()
+
+
+def _checked(path: Path, format: str | None) -> Path:
+    if not path.suffix and format is None:
+        raise ParameterError(
+            f"{_CALL}: {str(path)!r} has no suffix to name the container. Use .mp4, for example."
+        )
+    if path.is_dir():
+        raise VideoError(f"{_CALL}: {str(path)!r} is a folder. Name a file in it.")
+    if not path.parent.is_dir():
+        raise VideoError(f"{_CALL}: no such folder: {str(path.parent)!r}. Create it first.")
+    return path
