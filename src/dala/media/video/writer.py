@@ -120,7 +120,7 @@ class Writer(Closing):
         self._stamp = -(1 << 62)
         #: Number of frames written.
         self.frames = 0
-        self._told_alpha = alpha or has_alpha(layout)
+        self._alpha_reported = alpha or has_alpha(layout)
         self._resources = _Resources()
         tracks = [
             self._tracks(given, argument, audio_from is None)
@@ -209,8 +209,8 @@ class Writer(Closing):
         time = self._time(given)
         if self._matrix is None:
             self._matrix = given.matrix
-        if not self._told_alpha and self.frames & (self.frames - 1) == 0:
-            self._tell_alpha(given)
+        if not self._alpha_reported and self.frames & (self.frames - 1) == 0:
+            self._report_alpha(given)
         try:
             encoder = self._resources.encoder or self._start(given, size)
             picture = encoded_picture(
@@ -232,10 +232,10 @@ class Writer(Closing):
         self._last, self._stamp = time, stamp
         self.frames += 1
 
-    def _tell_alpha(self, frame: Frame) -> None:
+    def _report_alpha(self, frame: Frame) -> None:
         """Say once that alpha is dropped. Looks at frames 0, 1, 2, 4, 8, ... only."""
         if is_translucent(frame):
-            self._told_alpha = True
+            self._alpha_reported = True
             notify(
                 f"{_CALL}: {self._target.label!r} does not keep the alpha of its frames. Give "
                 "alpha=True and write .mov (prores, png), .webm (vp9) or .mkv (ffv1, vp9).",

@@ -129,8 +129,8 @@ def choose_encoder(
 
 
 def _say(name: str, tried: list[str]) -> None:
-    told = f" Tried before it: {'; '.join(tried)}." if tried else ""
-    notify(f"{_CALL}: encoder 'auto' uses {name}.{told}", stacklevel=5)
+    before = f" Tried before it: {'; '.join(tried)}." if tried else ""
+    notify(f"{_CALL}: encoder 'auto' uses {name}.{before}", stacklevel=5)
 
 
 def hardware_choice(kind: str, codec: str, given: Mapping[str, str]) -> EncoderChoice:
