@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tests.support.privates import Library
+from tests.support.signatures import signatures, untyped_annotations
 
 ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "dala"
@@ -208,21 +209,15 @@ def without_example() -> Iterator[str]:
 
 
 def untyped() -> Iterator[str]:
-    """Public functions and methods with ``Any`` or ``object`` in their signatures."""
+    """Public signatures with ``Any`` or ``object``, or with an alias that stands for them."""
+    found_once: set[str] = set()
     for name, found in public_things():
-        members = [(name, found)]
-        if inspect.isclass(found):
-            members = [
-                (f"{name}.{m}", f)
-                for m, f in vars(found).items()
-                if inspect.isfunction(f) and not m.startswith("_")
-            ]
-        for shown, function in members:
-            if not inspect.isfunction(function):
-                continue
-            for argument, kind in getattr(function, "__annotations__", {}).items():
-                if re.search(r"\b(Any|object)\b", str(kind)):
-                    yield f"{shown}: {argument}: {kind}"
+        for shown, function in signatures(name, found):
+            for argument, path in untyped_annotations(function):
+                row = f"{shown}: {argument}: {path}"
+                if row not in found_once:
+                    found_once.add(row)
+                    yield row
 
 
 RULES = (

@@ -23,7 +23,8 @@ class Unknown(Operation):
     title = "unknown_operation"
     dtypes = ("f32",)
 
-    def define(self, task: Task, a: np.ndarray) -> np.ndarray:
+    def define(self, task: Task, *arrays: np.ndarray) -> np.ndarray:
+        (a,) = arrays
         return -a
 
 

@@ -8,6 +8,7 @@ import pytest
 import dala
 from dala import errors
 from tests.support import house
+from tests.support.signatures import untyped_path
 
 
 def test_every_public_thing_has_a_docstring_with_an_example():
@@ -62,3 +63,12 @@ def test_an_outer_call_adds_its_name():
 )
 def test_descriptions_of_values(value, text):
     assert errors.describe(value) == text
+
+
+def test_aliases_of_any_are_found():
+    assert untyped_path("list[Any]", "dala.typing") == ("Any",)
+    assert untyped_path("Callable[[object], None]", "dala.typing") == ("object",)
+    assert untyped_path("'Literal[\"object\"] | None'", "dala.typing") == ()
+    module = "dala.media.scene.file.load"  # imports the alias
+    assert untyped_path("dict[str, JsonValue]", module) == ("JsonValue", "Any")
+    assert untyped_path("Params | NDArray | Callable[[int], object]", "dala.typing") == ()

@@ -61,7 +61,8 @@ class ModelOperation(Operation):
                 return port
         raise ModelError(f"run_kernel: {self.name!r} has no output {wanted!r}.")
 
-    def define(self, task: Task, tensor: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (tensor,) = arrays
         model = loaded(self.name)
         wanted = self._output(model, dict(task.values)).name
         return model.run(np.ascontiguousarray(tensor, np.float32))[wanted]

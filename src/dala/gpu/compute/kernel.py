@@ -24,13 +24,14 @@ from dala.gpu.compute.call.geometry import program_for
 from dala.gpu.compute.call.plans import BoundCall, ReadyCall, Values
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
+from dala.gpu.compute.lang.markers import Vector
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.params import check_params
 from dala.gpu.compute.runnable import NO_PARAMS, InstanceDoc, Runnable
 from dala.typing import Params
 
 #: A Python function in the kernel language.
-KernelFunction: TypeAlias = Callable[..., object]
+KernelFunction: TypeAlias = Callable[..., float | Vector | tuple[float, ...]]
 
 
 class Kernel(Runnable):

@@ -10,7 +10,7 @@ operation runs the engine code.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from dala.errors import (
     DtypeMismatch,
@@ -32,13 +32,10 @@ from dala.gpu.compute.params import CheckedValue, CheckedValues, Parameter, chec
 from dala.gpu.compute.runnable import NO_PARAMS, Runnable
 from dala.typing import NDArray, Params
 
-__all__ = ["Operand", "Operation", "OperationValues", "Task", "Tensor", "elements"]
+__all__ = ["Operation", "OperationValues", "Task", "Tensor", "elements"]
 
 #: Checked parameter values by name, of the types that the operation declares.
 OperationValues: TypeAlias = dict[str, CheckedValue]
-#: An input array of :meth:`Operation.define`. Any lets each operation declare its own number of
-#: inputs.
-Operand: TypeAlias = Any
 
 
 class Operation(Runnable):
@@ -91,7 +88,7 @@ class Operation(Runnable):
             self.want(output, wanted)
         return values
 
-    def define(self, task: Task, *arrays: Operand) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
         """Compute the result with NumPy. This defines the operation; the reference engine runs it.
 
         Arrays have their stored dtype. Floats returned for a u8 output are rounded (halves up) and

@@ -72,7 +72,8 @@ class Blur(Operation):
         radius, sigma = self._radius_and_sigma(values)
         return {"radius": radius, "sigma": sigma}
 
-    def define(self, task: Task, img: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (img,) = arrays
         if task["radius"] == 0:
             return img
         weights = gaussian_weights(task["radius"], task["sigma"])

@@ -78,9 +78,9 @@ class Conv2d(Operation):
             )
         return int((padded - window) // values["stride"][axis]) + 1
 
-    def define(
-        self, task: Task, x: NDArray, weight: NDArray, bias: NDArray | None = None
-    ) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        x, weight = arrays[:2]
+        bias = arrays[2] if len(arrays) > 2 else None
         groups, dilation, stride = task["groups"], task["dilation"], task["stride"]
         top, left = task["padding"]
         x = (x if x.ndim == 4 else x[None]).astype(np.float64)

@@ -18,7 +18,7 @@ from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernels import hdr, yuv
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.parser import declare
-from dala.gpu.compute.operation import Operand, Operation, OperationValues
+from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -120,7 +120,7 @@ class Yuv16ToRgb(Operation):
             "curve": hdr.curve_numbers(peak),
         }
 
-    def define(self, task: Task, *arrays: Operand) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
         words = [np.ascontiguousarray(a).view("<u2").astype(np.float64) for a in arrays]
         if len(words) == 2:
             words = [words[0], words[1][..., :1], words[1][..., 1:]]
@@ -179,7 +179,8 @@ class DisplayToHdr(Operation):
             )
         return inputs[0]
 
-    def define(self, task: Task, image: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (image,) = arrays
         pixels = image.astype(np.float64)
         light = hdr.display_to_light(pixels[..., :3])
         pixels[..., :3] = hdr.light_to_coded(light, task["transfer"])
@@ -249,7 +250,8 @@ class RgbToYuv16(Operation):
             ),
         }
 
-    def define(self, task: Task, rgb: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (rgb,) = arrays
         color = rgb[..., :3].astype(np.float64) / (255.0 if rgb.dtype == np.uint8 else 1.0)
         color = np.nan_to_num(color, nan=0.0)
         small = downsampled(color, task["layout"], task["siting"])

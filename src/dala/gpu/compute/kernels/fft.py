@@ -56,7 +56,8 @@ class Fft(_Transform):
         self.want(output, self.result(inputs, values))
         return values
 
-    def define(self, task: Task, a: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (a,) = arrays
         a = _joined(a) if task["complex"] else a.astype(np.float64)
         return _split(np.fft.fftn(a, axes=range(-task["axes"], 0)))
 
@@ -85,7 +86,8 @@ class Ifft(_Transform):
         self.want(output, Tensor((*lengths, 2) if pairs else lengths, inputs[0].dtype))
         return {**values, "complex": pairs}
 
-    def define(self, task: Task, a: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (a,) = arrays
         found = np.fft.ifftn(_joined(a), axes=range(-task["axes"], 0))
         return _split(found) if task["complex"] else found.real
 

@@ -16,9 +16,9 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
-from dala.gpu.compute.kernel import Kernel, declare_function
+from dala.gpu.compute.kernel import Kernel, KernelFunction, declare_function
 from dala.gpu.compute.lang.declaration import ParamDecl
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.params import Parameter
@@ -129,7 +129,8 @@ class FilterSpec:
             return None
         if isinstance(self.source, type) and issubclass(self.source, Operation):
             return self.source()
-        return Kernel(self.name, partial(declare_function, self.source, self.name))
+        function = cast(KernelFunction, self.source)
+        return Kernel(self.name, partial(declare_function, function, self.name))
 
     @cached_property
     def summary(self) -> str:

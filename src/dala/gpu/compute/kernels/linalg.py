@@ -67,7 +67,8 @@ class Matmul(Operation):
             for name, t in zip(self.takes, inputs, strict=True)
         )
 
-    def define(self, task: Task, a: NDArray, b: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        a, b = arrays
         if task["transpose_a"]:
             a = np.swapaxes(a, -1, -2)
         if task["transpose_b"]:

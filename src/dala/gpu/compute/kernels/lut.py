@@ -95,7 +95,8 @@ class LutApply(Operation):
             self.want(Tensor(wanted.shape, output.dtype), wanted)
         return values
 
-    def define(self, task: Task, image: NDArray, lut: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        image, lut = arrays
         pixels = image.astype(np.float64) / (255.0 if task.inputs[0].dtype == "u8" else 1.0)
         color = pixels[..., :3]
         low, high = (np.array(task[name]) for name in ("domain_min", "domain_max"))

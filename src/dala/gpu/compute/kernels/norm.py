@@ -37,7 +37,8 @@ class Softmax(Operation):
         axis = one_axis(self.name, shape, values["axis"])
         return {"axis": axis, "layout": layout(shape, axis, axis + 1)}
 
-    def define(self, task: Task, a: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (a,) = arrays
         axis = task["axis"]
         x = a.astype(np.float64)
         e = np.exp(x - x.max(axis=axis, keepdims=True))
@@ -72,13 +73,10 @@ class LayerNorm(Operation):
                 )
         return a
 
-    def define(
-        self,
-        task: Task,
-        a: NDArray,
-        gamma: NDArray | float = 1.0,
-        beta: NDArray | float = 0.0,
-    ) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        a = arrays[0]
+        gamma = arrays[1] if len(arrays) > 1 else 1.0
+        beta = arrays[2] if len(arrays) > 2 else 0.0
         x = a.astype(np.float64)
         x = x - x.mean(axis=-1, keepdims=True)
         variance = np.mean(x * x, axis=-1, keepdims=True)

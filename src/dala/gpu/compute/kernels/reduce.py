@@ -140,7 +140,8 @@ class ReduceSum(_Reduction):
     def stored(self, dtype: str) -> tuple[str, ...]:
         return SUMS[dtype]
 
-    def define(self, task: Task, a: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (a,) = arrays
         wide = np.float64 if a.dtype.kind == "f" else np.int64
         return saturated(np.sum(a, axis=task["axes"], dtype=wide), task.output.dtype)
 
@@ -154,7 +155,8 @@ class ReduceMax(_Reduction):
     title = "reduce_max"
     options = (Parameter("axis", "ints"),)
 
-    def define(self, task: Task, a: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (a,) = arrays
         largest: NDArray = np.max(a, axis=task["axes"])
         return largest
 
@@ -168,7 +170,8 @@ class ReduceMin(_Reduction):
     title = "reduce_min"
     options = (Parameter("axis", "ints"),)
 
-    def define(self, task: Task, a: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (a,) = arrays
         smallest: NDArray = np.min(a, axis=task["axes"])
         return smallest
 
@@ -197,7 +200,8 @@ class ArgMax(_Reduction):
             )
         return found
 
-    def define(self, task: Task, a: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (a,) = arrays
         axes = task["axes"]
         return np.asarray(np.argmax(a, axis=axes[0] if len(axes) < a.ndim else None))
 

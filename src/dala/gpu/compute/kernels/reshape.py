@@ -56,7 +56,8 @@ class Reshape(Operation):
             )
         return {}
 
-    def define(self, task: Task, a: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (a,) = arrays
         return a.reshape(task.output.shape)
 
 
@@ -86,7 +87,8 @@ class Transpose(Operation):
         self.want(output, self.result(inputs, values))
         return {"axes": self._axes(len(inputs[0].shape), values["axes"])}
 
-    def define(self, task: Task, a: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (a,) = arrays
         return a.transpose(task["axes"])
 
     def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
@@ -128,7 +130,8 @@ class Gather(Operation):
         self.want(output, self.result(inputs, values))
         return {"axis": values["axis"] % len(inputs[0].shape)}
 
-    def define(self, task: Task, a: NDArray, index: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        a, index = arrays
         taken: NDArray = np.take(a, index.astype(np.int64), axis=task["axis"], mode="clip")
         return taken
 

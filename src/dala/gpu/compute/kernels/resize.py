@@ -106,7 +106,8 @@ class Resize(_Resampling):
             "size": size,
         }
 
-    def define(self, task: Task, image: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (image,) = arrays
         return self._resampled(task, image).reshape(task.output.shape)
 
 
@@ -247,7 +248,8 @@ class Preprocess(_Resampling):
             raise DtypeMismatch.invalid(self.name, "output", "of dtype 'f32'", output.dtype)
         return size
 
-    def define(self, task: Task, image: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (image,) = arrays
         found = np.empty((*task["size"], 3))
         found[...] = task["pad"]
         (top, bottom), (left, right) = (axis.window for axis in task_axes(task))

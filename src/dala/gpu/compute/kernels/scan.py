@@ -48,7 +48,8 @@ class CumSum(Operation):
         self.want(output, Tensor(a.shape, output.dtype))
         return {"axis": axis, "layout": layout(a.shape, axis, axis + 1)}
 
-    def define(self, task: Task, a: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (a,) = arrays
         wide = np.float64 if a.dtype.kind == "f" else np.int64
         return saturated(np.cumsum(a, axis=task["axis"], dtype=wide), task.output.dtype)
 
@@ -90,7 +91,8 @@ class Histogram(Operation):
         edges = edges_of(inputs[0].dtype, low, high, values["bins"])
         return {"bins": values["bins"], "low": low, "high": high, "edges": edges.tobytes()}
 
-    def define(self, task: Task, a: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (a,) = arrays
         edges = np.frombuffer(task["edges"], a.dtype)
         x = a.reshape(-1)
         if len(edges) > 1:

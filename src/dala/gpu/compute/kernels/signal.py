@@ -49,7 +49,8 @@ class Convolve1d(Operation):
         short = min(inputs[0].shape[-1], inputs[1].shape[0])
         return {"first": {"full": 0, "same": (short - 1) // 2, "valid": short - 1}[values["mode"]]}
 
-    def define(self, task: Task, a: NDArray, kernel: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        a, kernel = arrays
         first, count = task["first"], task.output.shape[-1]
         rows = a.reshape(-1, a.shape[-1]).astype(np.float64)
         taps = kernel.astype(np.float64)

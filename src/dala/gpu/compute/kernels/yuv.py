@@ -271,7 +271,8 @@ class RgbToYuv(_Video):
             "numbers": encoding(values["matrix"], values["range"] == "limited"),
         }
 
-    def define(self, task: Task, rgb: NDArray) -> NDArray:
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (rgb,) = arrays
         color = rgb[..., :3].astype(np.float64) / (255.0 if rgb.dtype == np.uint8 else 1.0)
         black, middle = task["numbers"][:2]
         shares = np.array(task["numbers"][2:]).reshape(3, 3)

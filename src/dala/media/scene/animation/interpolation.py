@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dala.media.scene.nodes.property_types import Value
 
 #: A value that can be animated. Colors may be given as strings.
-AnimatedValue: TypeAlias = "bool | float | str | Sequence[float] | Sequence[object] | NDArray"
+AnimatedValue: TypeAlias = "bool | float | str | Sequence[AnimatedValue] | NDArray"
 #: Maps two values and a progress (0 is the first, 1 the second; beyond is allowed) to a value.
 Interpolator: TypeAlias = Callable[..., AnimatedValue]
 

@@ -26,7 +26,14 @@ from dala.media.scene.file.record import (
 )
 from dala.media.scene.file.save import save_scene, scene_to_dict
 from dala.media.scene.file.schema import VERSION, scene_object, schema
-from dala.media.scene.nodes.json_types import JsonDict, JsonValue, join, refusal, without_call
+from dala.media.scene.nodes.json_types import (
+    JsonData,
+    JsonDict,
+    JsonValue,
+    join,
+    refusal,
+    without_call,
+)
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.property_types import FontType, PathType, Value, Values
 from dala.media.scene.nodes.registry import NODE_TYPES
@@ -49,7 +56,7 @@ MAX_BYTES: Final = 64 << 20
 
 
 def load_scene(
-    source: PathLike | Mapping[str, JsonValue],
+    source: PathLike | Mapping[str, JsonData],
     device: str | None = None,
     *,
     base: PathLike | None = None,

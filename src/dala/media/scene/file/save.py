@@ -16,7 +16,7 @@ from dala.media.scene.file.record import FileRecord, is_file_param, is_font_file
 from dala.media.scene.file.schema import VERSION
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
-from dala.media.scene.nodes.json_types import JsonValue
+from dala.media.scene.nodes.json_types import JsonData, JsonValue
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import NotNamed
 from dala.media.scene.nodes.pip import PIP_ARGUMENTS
@@ -71,7 +71,7 @@ def save_scene(scene: Scene, path: PathLike) -> None:
 
 def scene_to_dict(
     scene: Scene, *, base: PathLike | None = None, name: str = "scene"
-) -> dict[str, JsonValue]:
+) -> dict[str, JsonData]:
     """Return a scene as the contents of a scene file.
 
     A scene that was loaded from a file keeps the file's form for everything that did not change;

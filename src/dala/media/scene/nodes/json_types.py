@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from dala.errors import ColorError, did_you_mean
@@ -17,6 +17,10 @@ from dala.gpu.color import NAMED, rgba_of
 
 #: A value read from a JSON file. ``Any`` is deliberate: the types below check it.
 JsonValue: TypeAlias = Any
+#: A JSON value, for public signatures.
+JsonData: TypeAlias = (
+    "bool | int | float | str | Sequence[JsonData] | Mapping[str, JsonData] | None"
+)
 #: A JSON Schema, or a part of one.
 Schema: TypeAlias = dict[str, JsonValue]
 

@@ -43,8 +43,8 @@ Value: TypeAlias = Any
 Values: TypeAlias = dict[str, Value]
 #: Anything that a builder method accepts.
 NodeArgument: TypeAlias = (
-    "bool | float | str | os.PathLike[str] | Sequence[object] | Mapping[str, object] | NDArray"
-    " | Iterable[object] | Callable[..., object] | Node | Kernel | None"
+    "bool | float | str | os.PathLike[str] | NDArray | Node | Kernel | Callable[..., object]"
+    " | Iterable[NodeArgument] | Mapping[str, NodeArgument] | None"
 )
 #: Red, green, blue and alpha, 0 to 255 each.
 Rgba: TypeAlias = tuple[int, int, int, int]
