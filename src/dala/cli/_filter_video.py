@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
         options["quality"] = args.quality
     damage: list[VideoError] = []
     with ExitStack() as held:
-        source, stages = _start(name, filters, args.device, held)
+        source, stages = _start(name, filters, args, held)
         if isinstance(source, AnimationReader):
             _check_pixels(source, args.max_pixels)
         progress = held.enter_context(Progress(_count(source), "frames"))
@@ -128,28 +128,37 @@ def _opaque(frames: Iterator[Frame], background: str, out: str) -> Iterator[Fram
 
 
 def _start(
-    name: str, filters: Sequence[chain.Link], device: str | None, held: ExitStack
+    name: str, filters: Sequence[chain.Link], args: argparse.Namespace, held: ExitStack
 ) -> tuple[Reader, VideoChain]:
     """Open the video and start its filters at the same time, as both take a while."""
     from dala.media.video.chain import VideoChain
 
     with ThreadPoolExecutor(1) as other:
-        making = other.submit(VideoChain, filters, device=device, range="limited")
+        making = other.submit(VideoChain, filters, device=args.device, range="limited")
         try:
-            source = held.enter_context(_open(name, device))
+            source = held.enter_context(_open(name, args))
         finally:
             stages = held.enter_context(making.result())
     return source, stages
 
 
-def _open(name: str, device: str | None) -> Reader:
+def _open(name: str, args: argparse.Namespace) -> Reader:
     """Open a video with native planes, unless they must be converted before the filters."""
+    from functools import partial
+
     from dala.media import video
 
-    threads = max(1, min((os.cpu_count() or 1) // 2, _DECODERS))
-    source = video.open(
-        name, format="native", device=device, policy="every", queue=1, threads=threads
+    opening = partial(
+        video.open,
+        name,
+        device=args.device,
+        policy="every",
+        queue=1,
+        threads=max(1, min((os.cpu_count() or 1) // 2, _DECODERS)),
+        deinterlace="auto" if args.deinterlace else None,
+        on_resize=args.on_resize,
     )
+    source = opening(format="native")
     try:
         plain = source.codec not in _CENTERED and source.rotation == 0
     except BaseException:
@@ -158,7 +167,7 @@ def _open(name: str, device: str | None) -> Reader:
     if plain:
         return source
     source.close()
-    return video.open(name, device=device, policy="every", queue=1, threads=threads)
+    return opening()
 
 
 def _count(source: Reader) -> int | None:

@@ -87,6 +87,15 @@ OPTIONS: Final[arguments.Options] = {
         "default": "srgb",
         "help": "convert pictures with an ICC profile to sRGB, or keep their values (srgb)",
     },
+    "--deinterlace": {
+        "action": "store_true",
+        "help": "make whole pictures of the fields of an interlaced video",
+    },
+    "--on-resize": {
+        "choices": ("scale", "error"),
+        "default": "scale",
+        "help": "what to do where a video changes its size (scale)",
+    },
     "--retime": {
         "action": "store_true",
         "help": "space the frames of a video evenly, ignoring their own times",

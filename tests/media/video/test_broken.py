@@ -149,23 +149,6 @@ def test_unreachable_url():
         video.open("http://127.0.0.1:9/a.mp4", timeout=2)
 
 
-def test_size_change_in_mid_stream(tmp_path):
-    small = encode(tmp_path / "a.h264", numbered(5), options=OPTIONS)
-    large = encode(tmp_path / "b.h264", numbered(5, (96, 128)), options=OPTIONS)
-    both = tmp_path / "c.h264"
-    both.write_bytes(small.read_bytes() + large.read_bytes())
-    with video.open(both) as reader, video.write(tmp_path / "d.mp4", fps=25) as writer:
-        sizes = []
-        for frame in reader:
-            sizes.append((frame.width, frame.height, number_of(frame)))
-            if len(sizes) == 6:
-                with pytest.raises(dala.ShapeError, match="64x48"):
-                    writer.write(frame)
-            elif len(sizes) < 6:
-                writer.write(frame)
-    assert sizes == [(64, 48, i) for i in range(5)] + [(128, 96, i) for i in range(5)]
-
-
 def test_hwaccel_never_falls_back_silently(whole):
     with pytest.raises(DeviceUnavailable, match=r"'no_such_thing' is not .* Leave hwaccel out"):
         video.open(whole / "a.mp4", hwaccel="no_such_thing")

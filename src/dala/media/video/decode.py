@@ -10,10 +10,15 @@ from fractions import Fraction
 
 from dala.errors import DeviceUnavailable, VideoError
 from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, VideoSource, pyav
+from dala.media.video.stages import Deinterlacer, SizeKeeper, alpha_decoder
 from dala.media.video.timing import DEFAULT_RATE, FrameClock, start_offset
 
 #: Seconds before the target of a seek at which to look for a start frame, tried in order.
 _STEPS_BACK = (0, 2, 8, 32)
+_INTERLACED = (
+    "it is interlaced, and moving edges show combs. Give deinterlace=True (--deinterlace), or "
+    "deinterlace=False to keep the lines as they are."
+)
 
 
 def ffmpeg_message(error: BaseException) -> str:
@@ -27,15 +32,29 @@ class VideoInput:
     """A file, URL or camera opened by FFmpeg, and its video stream."""
 
     def __init__(
-        self, source: VideoSource, *, hwaccel: str | None, threads: int, timeout: float, call: str
+        self,
+        source: VideoSource,
+        *,
+        hwaccel: str | None,
+        threads: int,
+        timeout: float,
+        call: str,
+        deinterlace: bool | str | None = None,
+        on_resize: str = "scale",
     ) -> None:
         self.source = source
         self.call = call
+        #: True, False, "auto", or None to say when it would be needed.
+        self.deinterlace = deinterlace
+        self.size = SizeKeeper(on_resize, source.label, self.say)
+        #: How the video was found to be scanned, for further runs of the decoder.
+        self.scan: str | None = None
         self._hwaccel = hwaccel
         self._threads = threads
         self.timeout = timeout
         self.container: AvObject = None
         self.stream: AvObject = None
+        self.decoder: AvObject = None
         #: Seconds on the file's own clock at which the frames' clock is 0.
         self.begin = Fraction(0)
         #: What the user should know, by subject, in the order it happened.
@@ -74,8 +93,18 @@ class VideoInput:
             self.close()
             raise
         self.begin = start_offset(self.container)
-        self.stream.thread_type = "AUTO"
-        self.stream.codec_context.thread_count = self._threads
+        self.decoder = self._alpha_decoder() or self.stream.codec_context
+        self.decoder.thread_type = "AUTO"
+        self.decoder.thread_count = self._threads
+
+    def _alpha_decoder(self) -> AvObject | None:
+        if self._hwaccel is not None:
+            return None
+        try:
+            return alpha_decoder(self.stream)
+        except KeyError as missing:
+            self.say("alpha", f"its alpha is ignored: this build of FFmpeg has no {missing}.")
+            return None
 
     def _hardware(self) -> AvObject:
         from av.codec.hwaccel import HWAccel, hwdevices_available
@@ -280,6 +309,7 @@ class Decoder:
         target = math.floor(time / opened.stream.time_base)
         try:
             opened.container.seek(target, stream=opened.stream, backward=True)
+            opened.decoder.flush_buffers()
         except (av.FFmpegError, OSError):
             return False
         return True
@@ -291,6 +321,36 @@ class Decoder:
 
     # decoding ---------------------------------------------------------------------------------
     def _frames(self) -> Iterator[DecodedFrame]:
+        """Yield the frames as they are shown."""
+        opened, frames = self._opened, self._timed()
+        wanted = opened.deinterlace
+        if wanted:
+            frames = self._deinterlaced(frames, wanted)
+        count = 0 if self._whole else None
+        while (frame := next(frames, None)) is not None:
+            if wanted is None and frame.interlaced_frame:
+                opened.say("interlaced", _INTERLACED)
+                wanted = False
+            time = self._time_of(frame) - opened.begin
+            made = [opened.size.put(frame, count, time)]
+            del frame  # so that the decoder can reuse its memory
+            yield made.pop()
+            count = None if count is None else count + 1
+
+    def _deinterlaced(
+        self, frames: Iterator[DecodedFrame], wanted: bool | str
+    ) -> Iterator[DecodedFrame]:
+        opened = self._opened
+        stage = Deinterlacer(wanted != "auto", opened.scan)
+        for frame in frames:
+            ready = stage.put(frame)
+            opened.scan = None if stage.found == "all" else stage.found
+            yield from ready
+        yield from stage.finish()
+        if wanted == "auto" and stage.found == "none":
+            opened.say("interlaced", "no frame is interlaced, so none was deinterlaced.")
+
+    def _timed(self) -> Iterator[DecodedFrame]:
         clock = self._clock
         frames = self._decoded()
         while True:
@@ -322,7 +382,7 @@ class Decoder:
             if packed and packet.size:
                 self._clock.look_at(packet)
             try:
-                frames = packet.decode()
+                frames = opened.decoder.decode(packet)
             except av.error.EOFError:
                 return
             except av.FFmpegError as error:

@@ -37,6 +37,8 @@ def open(
     hwaccel: str | None = None,
     threads: int = 0,
     timeout: float = 10.0,
+    deinterlace: bool | str | None = None,
+    on_resize: str = "scale",
 ) -> Reader:
     """Open a video for reading: a context manager that iterates :class:`dala.media.Frame`.
 
@@ -58,6 +60,10 @@ def open(
         hwaccel: decode with this hardware ("cuda", "vaapi", "videotoolbox", ...), or raise.
         threads: decoding threads; 0 lets FFmpeg choose.
         timeout: seconds to wait for a URL or a camera.
+        deinterlace: True for all frames, "auto" for those that are interlaced by their flags, or by
+            their looks if nothing is flagged; False for none. By default none, with a notice.
+        on_resize: "scale" frames into the first size if the size changes in mid-stream, with a
+            notice, or "error" to raise VideoError there.
 
     Raises:
         VideoNotFound: there is no such file or camera.
@@ -91,6 +97,8 @@ def open(
         hwaccel=hwaccel,
         threads=threads,
         timeout=timeout,
+        deinterlace=deinterlace,
+        on_resize=on_resize,
     )
 
 

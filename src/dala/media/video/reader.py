@@ -64,6 +64,8 @@ class Reader(Closing):
         hwaccel: str | None = None,
         threads: int = 0,
         timeout: float = 10.0,
+        deinterlace: bool | str | None = None,
+        on_resize: str = "scale",
     ) -> None:
         call = "video.open"
         check_choice(call, "format", format, ("rgba", "native"))
@@ -75,6 +77,11 @@ class Reader(Closing):
         check_choice(call, "policy", policy, (None, *POLICIES))
         check_choice(call, "matrix", matrix, (None, *dict.fromkeys(color.MATRICES.values())))
         check_choice(call, "range", range, (None, *color.RANGES.values()))
+        check_choice(call, "on_resize", on_resize, ("scale", "error"))
+        if not (deinterlace is None or isinstance(deinterlace, bool) or deinterlace == "auto"):
+            raise ParameterError.invalid(
+                call, "deinterlace", "True, False, 'auto' or None", deinterlace
+            )
         self.source = source
         self.format = format
         #: "float" for f32 frames, None for u8.
@@ -101,6 +108,8 @@ class Reader(Closing):
                 threads=check_count(call, "threads", threads, 0),
                 timeout=_seconds(call, "timeout", timeout),
                 call=call,
+                deinterlace=deinterlace,
+                on_resize=on_resize,
             )
         )
         self._finalizer = weakref.finalize(self, self._resources.close)
@@ -186,8 +195,10 @@ class Reader(Closing):
     def __repr__(self) -> str:
         if self.closed:
             return f"<Reader {self.name!r} closed>"
-        context = self._opened("repr").stream.codec_context
-        return f"<Reader {self.name!r} {context.width}x{context.height} {context.name}>"
+        opened = self._opened("repr")
+        context = opened.stream.codec_context
+        width, height, *_ = opened.size.first or (context.width, context.height)
+        return f"<Reader {self.name!r} {width}x{height} {context.name}>"
 
     # frames -----------------------------------------------------------------------------------
     def __iter__(self) -> Iterator[Frame]:
@@ -294,8 +305,10 @@ class Reader(Closing):
         return self._resources.decoder
 
     def _size(self) -> tuple[int, int]:
-        context = self._opened("size").stream.codec_context
-        width, height = context.width, context.height
+        opened = self._opened("size")
+        context = opened.stream.codec_context
+        # The decoder may be ahead, where the size is another.
+        width, height, *_ = opened.size.first or (context.width, context.height)
         if self.format == "native":
             return width, height
         if self._square:
