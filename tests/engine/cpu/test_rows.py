@@ -79,7 +79,7 @@ def test_other_channels_and_dtypes(source, into):
     ],
 )  # fmt: skip
 def test_scalar_and_vector_code_agree(expression):
-    """One lane and many lanes give the same results to the bit."""
+    """One lane and many lanes give bit-identical results."""
     numbers = np.concatenate(
         [
             np.array([0.0, -0.0, 1.0, -1.0, 2.5, np.inf, -np.inf, np.nan, 1e-40, 3e9], "f4"),

@@ -1,1 +1,1 @@
-"""The CPU engine: kernels compiled by LLVM, run on threads of its own."""
+"""The CPU engine: kernels compiled with LLVM and run on the engine's own threads."""

@@ -26,10 +26,10 @@ TILES: Final = 32
 #: Outputs of at least this many bytes are written with non-temporal stores: no cache holds them.
 STREAM_BYTES: Final = 32 << 20
 
+# Nanoseconds on one core: for a byte moved, a tap of a blur (per byte of a pixel), a pixel converted
+# from or to planes, an operation.
 _BYTE_NS: Final = 0.03
-#: A tap of a blur, per byte of a pixel.
 _TAP_NS: Final = 0.03
-#: A pixel converted from planes, or to them.
 _PLANES_NS: Final = 0.3
 _PLAIN_NS: Final = 0.03
 _COSTLY_NS: Final = {
@@ -55,7 +55,7 @@ class TilePlan:
     helpers: int
     #: Positions in a tile.
     chunk: int
-    hold_gil: bool
+    keep_gil: bool
     #: Whether the output may be written with non-temporal stores.
     stream: bool
     #: The estimated work on one core.

@@ -29,8 +29,8 @@ from dala.gpu.compute.engines.base import (
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
 from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
 from dala.gpu.compute.engines.cpu.job import (
-    AllFunction,
-    BriefFunction,
+    CallWithGil,
+    CallWithoutGil,
     freed_error,
     job_head,
     job_packer,
@@ -271,7 +271,7 @@ class CPUEngine(Engine):
             job_head(total, plan.chunk, body, size, nontemporal) for nontemporal in (False, True)
         )
         pack = job_packer(job.inputs, fixed, [p.type for p in program.params])
-        run_all = (BriefFunction if plan.hold_gil else AllFunction)(code.addresses["all"])
+        run_all = (CallWithGil if plan.keep_gil else CallWithoutGil)(code.addresses["all"])
         threads, helpers, streams = self.threads, plan.helpers, plan.stream
         tiles = self.tiles() if helpers or streams else None
 

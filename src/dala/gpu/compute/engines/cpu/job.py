@@ -20,12 +20,12 @@ from typing import Final
 from dala.errors import FreedError
 from dala.gpu.compute.engines.cpu.memory import Memory
 
-#: The type of the native function ``all(job)``.
-AllFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
-#: The same, but keeping the GIL: for work that is shorter than getting the GIL back.
-BriefFunction: Final = ctypes.PYFUNCTYPE(None, ctypes.c_char_p)
+#: The ctypes type of the native function ``all(job)``.
+CallWithoutGil: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+#: The same, but keeping the GIL: for work shorter than the wait for the GIL.
+CallWithGil: Final = ctypes.PYFUNCTYPE(None, ctypes.c_char_p)
 
-#: Struct formats of a number in a block, by type: eight bytes each.
+#: Struct format of a number in a block, by type; each takes eight bytes.
 WORD_FORMATS: Final = {
     "bool": "?7x", "u8": "B7x", "i8": "b7x", "u16": "H6x", "i16": "h6x", "u32": "I4x",
     "i32": "i4x", "u64": "Q", "i64": "q", "f32": "f4x", "f64": "d",

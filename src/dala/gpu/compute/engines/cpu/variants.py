@@ -2,7 +2,7 @@
 
 A loop whose length is unknown at compile time keeps the loop over positions from vectorizing. Where
 the length is a parameter (a radius, a number of steps), work that has run long enough with one
-value is compiled again for that value, with its loops unrolled. Results are equal to the bit.
+value is compiled again for that value, with its loops unrolled. Results are bit-identical.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Variants:
         self._general: Runner | None = None
         self._lock = threading.RLock()
         self._spent: dict[tuple[float, ...], float] = {}
-        self._made: dict[tuple[float, ...], Runner] = {}
+        self._specialized: dict[tuple[float, ...], Runner] = {}
 
     def __call__(
         self, inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]
     ) -> None:
         """Run the work with the code for these parameters."""
         values = tuple([params[i] for i in self._types])
-        runner = self._made.get(values) or self._choose(values)
+        runner = self._specialized.get(values) or self._choose(values)
         runner(inputs, output, params)
 
     def _choose(self, values: tuple[float, ...]) -> Runner:
@@ -63,21 +63,21 @@ class Variants:
             if len(self._spent) >= _MAX_COUNTED:
                 self._spent.clear()
             self._spent[values] = spent
-            return self._for_all()
+            return self._general_runner()
         with self._lock:
-            runner = self._made.get(values)
+            runner = self._specialized.get(values)
             if runner is None:
                 pairs = zip(self._types.items(), values, strict=True)
                 known = {i: wrap(int(v), t) for (i, t), v in pairs}
-                runner = self._make(known) or self._for_all()
-                if len(self._made) >= MAX_VARIANTS:
-                    oldest = next(iter(self._made))
-                    del self._made[oldest]
+                runner = self._make(known) or self._general_runner()
+                if len(self._specialized) >= MAX_VARIANTS:
+                    oldest = next(iter(self._specialized))
+                    del self._specialized[oldest]
                     self._spent.pop(oldest, None)
-                self._made[values] = runner
+                self._specialized[values] = runner
         return runner
 
-    def _for_all(self) -> Runner:
+    def _general_runner(self) -> Runner:
         general = self._general  # without the lock, which another thread may hold to compile
         if general is None:
             with self._lock:

@@ -1,1 +1,1 @@
-"""Compositing on the CPU: tiles on threads, each drawn while it is in the cache."""
+"""Compositing on the CPU: each tile is drawn completely while it is in the cache."""

@@ -276,7 +276,7 @@ def picture_path(draw: Array[i32], plan: Array[i64], width: i64, height: i64, op
 
 @native
 def mark_opaque(draw: Array[i32], plan: Array[i64]) -> None:
-    """Set the part of a box that hides everything below it."""
+    """Set the rectangle of a plan in which its box hides everything below."""
     slack = f64(TOLERANCE)
     cx, cy, hw, hh = field64(draw, CX), field64(draw, CY), field64(draw, HW), field64(draw, HH)
     radius = min(min(field64(draw, RADIUS), hw), hh)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.errors import DeviceError, ParameterError
 from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
-from dala.gpu.compute.engines.cpu.job import AllFunction, BriefFunction, job_head
+from dala.gpu.compute.engines.cpu.job import CallWithGil, CallWithoutGil, job_head
 from dala.gpu.compute.engines.cpu.native.arguments import (
     Argument,
     Arguments,
@@ -79,7 +79,7 @@ class Native:
                 store_code(key, compiler, self._emitted, exports)
         else:
             self.code = cached.code
-        self._call = self._entry(AllFunction, "all")
+        self._call = self._entry(CallWithoutGil, "all")
         if self.shared:
             self._body = self._entry(_Body, "body")
         given = self.kinds[:-2] if self.shared else self.kinds
@@ -131,7 +131,7 @@ class Native:
         arguments = Arguments(self.name, self._given, fixed)
         if self.shared:
             return lambda *args: self._run_part(arguments, args)
-        call = self._entry(BriefFunction, "all") if keep_gil else self._call
+        call = self._entry(CallWithGil, "all") if keep_gil else self._call
         return self._prepared(arguments, _HEAD, call)
 
     def parallel(

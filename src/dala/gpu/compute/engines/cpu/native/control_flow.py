@@ -1,4 +1,4 @@
-"""Local variables, branches and loops of native code."""
+"""Emit local variables, branches and loops of native code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The disk cache of native code, which finds compiled code without parsing any source.
+"""Disk cache of native code. A hit loads compiled code without parsing any source.
 
 The key of an entry covers the function, its constants, the compiler and the sources of this
 package. The entry lists every function in the code and the names they use, with a digest of their

@@ -1,4 +1,4 @@
-"""Expressions of native code: names, operators, subscripts, memory accesses, calls."""
+"""Emit expressions of native code: names, operators, subscripts, memory accesses, calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a module while its functions are emitted."""
+"""The LLVM module under construction while native functions are emitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements and functions of native code."""
+"""Emit statements and functions of native code."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Type:
         return self if self.lanes == 1 else replace(self, lanes=1)
 
     def wide(self, lanes: int) -> Type:
-        """Return the type of a vector of such numbers."""
+        """Return the type of a vector with this many lanes of the same scalar type."""
         return replace(self, lanes=lanes)
 
     def __str__(self) -> str:

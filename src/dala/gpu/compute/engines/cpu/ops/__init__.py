@@ -1,4 +1,4 @@
-"""Operation code of the CPU engine. A module registers its functions with ``@implements``."""
+"""Operations on the CPU. Each module registers its code with ``@implements``."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class RegisterBlock:
 def register_block(
     dtype: str, outputs: int, positions: int, features: dict[str, bool]
 ) -> RegisterBlock:
-    """Return the block of sums that fills the registers, for so many outputs and positions."""
+    """Return the block of sums that fills the registers, no larger than the work."""
     if features.get("avx512f"):
         size, across, rows = 64, 3, 8
     elif features.get("avx"):

@@ -183,7 +183,7 @@ def softmax_columns(
 
 @implements("softmax")
 def make_softmax(engine: Engine, task: Task) -> Runner:
-    """Return the runner of a softmax, over rows if no axis after it has more than one element."""
+    """Return the runner of a softmax: over rows if its axis is contiguous, else over columns."""
     outer, n, inner = task["layout"]
     t = native_type(task.inputs[0].dtype)
     numbers: tuple[int, ...]

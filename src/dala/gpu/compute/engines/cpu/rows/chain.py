@@ -36,7 +36,7 @@ def prepare_program(
 
 
 def program_text(engine: CPUEngine, program: Program, geometry: Geometry) -> str | None:
-    """Return the LLVM IR of such a program; None for other programs."""
+    """Return the LLVM IR of a program that runs by rows; None for other programs."""
     found = _single(program, geometry)
     planned = None if found is None else _planned(engine, *found, {})
     return None if planned is None else rows_text(engine, planned[0])
@@ -128,7 +128,7 @@ def _fits(link: Link, links: Sequence[Link], inputs: Sequence[Tensor]) -> bool:
 
 
 def _loop_params(links: Sequence[Link]) -> dict[int, str]:
-    """Return the parameters of a chain that loops depend on, with their types."""
+    """Return the types of a chain's parameters that are loop bounds, by index."""
     found: dict[int, str] = {}
     first = 0
     for link in links:

@@ -15,7 +15,7 @@ class Machine:
     #: High half of products of unsigned 16-bit numbers. LLVM does not recognize the instruction
     #: where one factor is computed outside of a loop.
     upper_product: str
-    #: Looks 64 bytes up in a table of 128.
+    #: Looks up 64 bytes in a table of 128.
     lookup: str = ""
     #: Rounded products of signed 16-bit fractions.
     rounded_product: str = ""

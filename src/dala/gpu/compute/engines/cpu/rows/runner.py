@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from dala.gpu.compute.engines.base import Link, Runner, Storage, Tensor
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
 from dala.gpu.compute.engines.cpu.jit import Code
-from dala.gpu.compute.engines.cpu.job import AllFunction, job_head, job_packer
+from dala.gpu.compute.engines.cpu.job import CallWithoutGil, job_head, job_packer
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.kernel import assemble
 from dala.gpu.compute.engines.cpu.llvm.text import Module
@@ -87,7 +87,7 @@ def rows_runner(engine: CPUEngine, planned: PlannedChain, key: tuple[Hashable, .
 
 
 def _described(s: RowStage) -> str:
-    """Return the properties of a stage that code depends on, beside its program."""
+    """Return the properties of a stage that its code depends on, apart from its program."""
     sources = [(q.stage, q.input, q.reach) for q in s.sources]
     radius = blur_radius(s.blur) if s.blur is not None else None
     planes = s.planes.described if s.planes is not None else None
@@ -177,7 +177,7 @@ def _runner(engine: CPUEngine, planned: PlannedChain, code: Code) -> Runner:
         elif s.planes is not None:
             fixed += s.planes.call
     pack = job_packer(pointers, fixed, planned.types)
-    run_all = AllFunction(code.addresses["all"])
+    run_all = CallWithoutGil(code.addresses["all"])
     threads = engine.threads
     tiles = engine.tiles() if helpers else None
     # A single pointwise program may write to its input.

@@ -185,7 +185,7 @@ def rows_of_tile(rows: int, width: int) -> int:
 
 
 def _blocks(taps: Taps, *, columns: int, pixels: int) -> npt.NDArray[np.int32]:
-    """Return blocks of columns: begin, stop, the first source pixel, the number of them."""
+    """Return blocks of columns: begin, stop, first source pixel, number of source pixels."""
     found: list[tuple[int, int, int, int]] = []
     ends = taps.first + taps.count
     begin = 0

@@ -91,7 +91,7 @@ def row_of_pixels(
 
 @native
 def pixel_words(row: Array[u8], places: Array[i32], x: i64, *, offset: int) -> Vector:
-    """Return sixteen pixels of a source row as words, ``offset`` bytes after their places."""
+    """Return sixteen words of a source row, ``offset`` bytes after the given places."""
     a = gather(row, load(places, x, _HALF), u64)
     b = gather(row, load(places, x + _HALF, _HALF), u64)
     return shuffle(u32(a >> static(8 * offset)), u32(b >> static(8 * offset)), _BOTH)

@@ -1,4 +1,4 @@
-"""Programs that read every argument at its own pixel only: the image is one long row."""
+"""Pointwise programs, which read each argument only at the current pixel: the image is one row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dala.gpu.compute.engines.cpu.rows.row import RowSpec, RowWords
 def pointwise_body(
     module: Module, analysis: ProgramAnalysis, words: RowWords, first_input: int, machine: Machine
 ) -> str:
-    """Return ``body(job, out, start, end)`` of such a program, as LLVM IR."""
+    """Return ``body(job, out, start, end)`` of a pointwise program, as LLVM IR."""
     program = analysis.program
     head = "define void @body(ptr %job, ptr %out, i64 %start, i64 %end) noinline #0"
     f = FunctionText(module, head)

@@ -1,4 +1,4 @@
-"""The row functions of a program, in the form that its analysis chose."""
+"""Choose the row function of a program by the form that its analysis found."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _UNROLLED: Final = 4
 
 
 def table_functions(spec: RowSpec) -> str:
-    """Return the row function and its ``fill``."""
+    """Return the row function of a table lookup, and the function that fills the table."""
     if spec.analysis.costly or not spec.analysis.vectorizable:
         fill = _Fill(spec).text()
     else:
@@ -78,7 +78,7 @@ class _Fill(ValueReader):
 
 
 def _fill_by_row(spec: RowSpec) -> str:
-    """Return a ``fill`` that runs the program over a row of all bytes: it compiles faster."""
+    """Return a ``fill`` that runs the program over a row of all bytes, which compiles faster."""
     analysis = replace(spec.analysis, alpha=None, scale=1, table=False)
     once = replace(
         spec, name=f"{spec.name}.once", analysis=analysis, exact_args=[False], exact_out=False
@@ -97,7 +97,7 @@ def _fill_by_row(spec: RowSpec) -> str:
 
 
 class _LookupRow:
-    """Emits the row function, with vectors where the CPU can look bytes up in them."""
+    """Emits the row function, with vector lookups where the CPU has them."""
 
     def __init__(self, module: Module, name: str, analysis: ProgramAnalysis, lookup: str) -> None:
         self.f = row_writer(module, name)
@@ -133,7 +133,7 @@ class _LookupRow:
         return f.text()
 
     def vector(self, x: str, quarters: list[str]) -> None:
-        """Look 64 bytes up in both halves of the table and select the right half."""
+        """Look up 64 bytes in both halves of the table and select the right half."""
         f, kind = self.f, "<64 x i8>"
         at = f.let(f"getelementptr i8, ptr {self.source}, i64 {x}")
         old = f.let(f"load {kind}, ptr {at}, align 1")
@@ -151,7 +151,7 @@ class _LookupRow:
         f.do(f"store {kind} {value}, ptr {at}, align 1")
 
     def bytes(self, x: str, count: int) -> None:
-        """Look a few bytes up; all are loaded before the first is stored, so that loads overlap."""
+        """Look up a few bytes; all are loaded before the first is stored, so that loads overlap."""
         f = self.f
         found = []
         for k in range(count):
