@@ -26,8 +26,8 @@ TILES: Final = 32
 #: Outputs of at least this many bytes are written with non-temporal stores: no cache holds them.
 STREAM_BYTES: Final = 32 << 20
 
-# Nanoseconds on one core: for a byte moved, a tap of a blur (per byte of a pixel), a pixel converted
-# from or to planes, an operation.
+# Nanoseconds on one core: for a byte moved, a tap of a blur (per byte of a pixel), a pixel
+# converted from or to planes, an operation.
 _BYTE_NS: Final = 0.03
 _TAP_NS: Final = 0.03
 _PLANES_NS: Final = 0.3

@@ -141,8 +141,8 @@ def draw_sums(
 @native(inline=False)
 def draw_copy(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    across: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32], coverage: Array[f32],
-    made: Array[u32], is_rgb: bool,
+    tex_width: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32], coverage: Array[f32],
+    temp: Array[u32], is_rgb: bool,
 ) -> None:  # fmt: skip
     """Draw a picture at its own size, aligned to pixels."""
     opaque = draw[FLAGS] & OPAQUE != 0 and draw[KIND] == PICTURE
@@ -150,15 +150,15 @@ def draw_copy(
     inside = x0 >= plan[FULL_X0] and x1 <= plan[FULL_X1] and field(draw, RADIUS) <= f32(0)
     tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
     for y in hinted(range(y0, y1), scalar=True):
-        shift = (y + plan[SHIFT_Y]) * across + plan[SHIFT_X]
+        shift = (y + plan[SHIFT_Y]) * tex_width + plan[SHIFT_X]
         if is_rgb and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]:
             expand_row(source, shift + x0, pixels, y * width + x0, x1 - x0)
         elif is_rgb:
-            expand_row(source, shift + x0, made, 0, x1 - x0)
-            draw_row(pixels, y * width, made, -x0, draw, y, x0, x1, True, flat, coverage)
+            expand_row(source, shift + x0, temp, 0, x1 - x0)
+            draw_row(pixels, y * width, temp, -x0, draw, y, x0, x1, True, flat, coverage)
         elif tinted:
-            tint_row(texels, shift + x0, made, x1 - x0, color)
-            draw_row(pixels, y * width, made, -x0, draw, y, x0, x1, False, flat, coverage)
+            tint_row(texels, shift + x0, temp, x1 - x0, color)
+            draw_row(pixels, y * width, temp, -x0, draw, y, x0, x1, False, flat, coverage)
         else:
             draw_row(pixels, y * width, texels, shift, draw, y, x0, x1, opaque, flat, coverage)
 
@@ -166,26 +166,26 @@ def draw_copy(
 @native(inline=False)
 def draw_nearest(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    across: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32],
-    coverage: Array[f32], made: Array[u32],
+    tex_width: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32],
+    coverage: Array[f32], temp: Array[u32],
 ) -> None:  # fmt: skip
     """Draw a scaled picture with nearest sampling."""
     opaque = draw[FLAGS] & OPAQUE != 0 and draw[KIND] == PICTURE
     tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
     columns, rows = tables[plan[COLUMNS] + x0 - plan[LEFT] :], tables[plan[ROWS] :]
     for y in hinted(range(y0, y1), scalar=True):
-        row = texels[i64(rows[y - plan[TOP]]) * across :]
-        nearest_row(row, columns, made, x1 - x0, channels=1)
+        row = texels[i64(rows[y - plan[TOP]]) * tex_width :]
+        nearest_row(row, columns, temp, x1 - x0, channels=1)
         if tinted:
-            tint_row(made, 0, made, x1 - x0, color)
-        draw_row(pixels, y * width, made, -x0, draw, y, x0, x1, opaque, flat, coverage)
+            tint_row(temp, 0, temp, x1 - x0, color)
+        draw_row(pixels, y * width, temp, -x0, draw, y, x0, x1, opaque, flat, coverage)
 
 
 @native(inline=False)
 def draw_scaled(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    across: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32],
-    coverage: Array[f32], made: Array[u32], line: Array[f32], places: Array[i32], sums: Array[f32],
+    tex_width: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32],
+    coverage: Array[f32], temp: Array[u32], line: Array[f32], places: Array[i32], sums: Array[f32],
     is_rgb: bool,
 ) -> None:  # fmt: skip
     """Draw a picture that is scaled or not aligned to pixels, with bilinear sampling."""
@@ -202,34 +202,34 @@ def draw_scaled(
     behind = padded * 4 * many_x if fixed >= 0 else 0
     fixed_y = fixed_x[behind:]
     source = view(texels, u8, 0)
-    bytes_made, short = view(made, u8, 0), view(line, i16, 0)
+    temp_bytes, short = view(temp, u8, 0), view(line, i16, 0)
     begin, stop = (x0 - left) & ~7, x1 - left
     while begin < stop:
         count, low, high = line_block(firsts, begin, stop, many_x, size, places)
-        many = (min(high, across) - low) * size
+        many = (min(high, tex_width) - low) * size
         from_x, to_x = max(left + begin, x0), min(left + begin + count, x1)
         for y in hinted(range(y0, y1), scalar=True):
             k = y - plan[TOP]
-            at = i64(lines[k]) * across + low
+            at = i64(lines[k]) * tex_width + low
             opaque = known_opaque
             if fixed >= 0 and not known_opaque:
                 opaque = True
                 for j in hinted(range(many_y), scalar=True):
                     if opaque and weights_y[k * many_y + j] != f32(0):
-                        opaque = all_opaque(texels, at + j * across, many >> 2)
+                        opaque = all_opaque(texels, at + j * tex_width, many >> 2)
             if is_rgb:
                 fixed_row(
-                    source[at * 3 :], across * 3, fixed_y[k * 8 :], many_y, short, many, places,
-                    fixed_x[begin * 4 * many_x :], many_x, bytes_made, count, channels=3,
+                    source[at * 3 :], tex_width * 3, fixed_y[k * 8 :], many_y, short, many, places,
+                    fixed_x[begin * 4 * many_x :], many_x, temp_bytes, count, channels=3,
                 )  # fmt: skip
             elif opaque and fixed >= 0:
                 fixed_row(
-                    source[at * 4 :], across * 4, fixed_y[k * 8 :], many_y, short, many, places,
-                    fixed_x[begin * 4 * many_x :], many_x, bytes_made, count, channels=4,
+                    source[at * 4 :], tex_width * 4, fixed_y[k * 8 :], many_y, short, many, places,
+                    fixed_x[begin * 4 * many_x :], many_x, temp_bytes, count, channels=4,
                 )  # fmt: skip
             else:
                 premultiplied_row(
-                    source[at * 4 :], across * 4, weights_y[k * many_y :], many_y, line, many,
+                    source[at * 4 :], tex_width * 4, weights_y[k * many_y :], many_y, line, many,
                     places, weights_x[begin * many_x :], many_x, sums, count,
                 )  # fmt: skip
                 draw_sums(
@@ -238,10 +238,10 @@ def draw_scaled(
                 )  # fmt: skip
                 continue
             if tinted:
-                tint_row(made, 0, made, count, color)
+                tint_row(temp, 0, temp, count, color)
                 opaque = False
             shift = -(left + begin)
-            draw_row(pixels, y * width, made, shift, draw, y, from_x, to_x, opaque, flat, coverage)
+            draw_row(pixels, y * width, temp, shift, draw, y, from_x, to_x, opaque, flat, coverage)
         begin += count
 
 
@@ -296,7 +296,7 @@ def ring_hole(draw: Array[i32], y: i64, a: i64, d: i64) -> tuple[i64, i64]:
 @native(inline=False)
 def draw_general(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    across: i64, down: i64, x0: i64, y0: i64, x1: i64, y1: i64, coverage: Array[f32],
+    tex_width: i64, tex_height: i64, x0: i64, y0: i64, x1: i64, y1: i64, coverage: Array[f32],
     planes: Array[f32],
 ) -> None:  # fmt: skip
     """Draw any kind of draw: rotated, with a blend mode, or in linear light."""
@@ -333,12 +333,13 @@ def draw_general(
             if kind == TINT:
                 to_red, to_green, to_blue = spare, spare, spare
             if sampled and plan[DIRECT] == 1:
-                at = (y + plan[SHIFT_Y]) * across + x + plan[SHIFT_X]
+                at = (y + plan[SHIFT_Y]) * tex_width + x + plan[SHIFT_X]
                 unpack_row(texels, at, count, to_red, to_green, to_blue, alphas)
             elif sampled:
                 sample_row(
-                    draw, texels, across, down, x, y, count, to_red, to_green, to_blue, alphas
-                )
+                    draw, texels, tex_width, tex_height, x, y, count, to_red, to_green, to_blue,
+                    alphas,
+                )  # fmt: skip
             if sampled:
                 scale = f32(1) if kind == PICTURE else alpha
                 for k in independent(range((count + 15) & ~15)):
@@ -358,26 +359,26 @@ def draw_general(
 @native(inline=False)
 def draw_halved(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    across: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32], coverage: Array[f32],
-    made: Array[u32], expanded: Array[u32], is_rgb: bool,
+    tex_width: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32], coverage: Array[f32],
+    temp: Array[u32], expanded: Array[u32], is_rgb: bool,
 ) -> None:  # fmt: skip
     """Draw an opaque picture at half its size: each pixel is the mean of four texels."""
     source = view(texels, u8, 0)
     plain = field(draw, RADIUS) <= f32(0) and field(draw, OPACITY) >= f32(1)
     inside = x0 >= plan[FULL_X0] and x1 <= plan[FULL_X1]
     for y in hinted(range(y0, y1), scalar=True):
-        upper = (2 * y + plan[SHIFT_Y]) * across + 2 * x0 + plan[SHIFT_X]
+        upper = (2 * y + plan[SHIFT_Y]) * tex_width + 2 * x0 + plan[SHIFT_X]
         whole = plain and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]
-        out, at = made, 0
+        out, at = temp, 0
         if whole:
             out, at = pixels, y * width + x0
-        from_, first, next_, done = texels, upper, upper + across, 0
+        from_, first, next_, done = texels, upper, upper + tex_width, 0
         if is_rgb:
-            done = halve_rgb(source, upper, upper + across, out, at, x1 - x0)
+            done = halve_rgb(source, upper, upper + tex_width, out, at, x1 - x0)
             rest = 2 * (x1 - x0 - done)
             expand_row(source, upper + 2 * done, expanded, 0, rest)
-            expand_row(source, upper + across + 2 * done, expanded, rest, rest)
+            expand_row(source, upper + tex_width + 2 * done, expanded, rest, rest)
             from_, first, next_ = expanded, 0, rest
         halve_row(from_, first, next_, out, at + done, x1 - x0 - done)
         if not whole:
-            draw_row(pixels, y * width, made, -x0, draw, y, x0, x1, True, flat, coverage)
+            draw_row(pixels, y * width, temp, -x0, draw, y, x0, x1, True, flat, coverage)

@@ -334,8 +334,8 @@ def plan_one(
     if draw[BLEND] != 0 or (flags & LINEAR != 0 and not (opaque and has_whole_edges(draw))):
         if draw[KIND] == PICTURE or draw[KIND] == TINT:
             at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
-            across_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
-            if picture_path(draw, plan, across_, high, False) == COPY:
+            tex_width, tex_height = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
+            if picture_path(draw, plan, tex_width, tex_height, False) == COPY:
                 plan[DIRECT] = 1
         return used
     if blurred:
@@ -345,12 +345,12 @@ def plan_one(
         plan[PATH] = FLAT
     else:
         at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
-        across_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
+        tex_width, tex_height = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
         is_rgb = pictures[at + CHANNELS] != 4
         known = is_rgb or flags & OPAQUE != 0
-        plan[PATH] = picture_path(draw, plan, across_, high, known)
+        plan[PATH] = picture_path(draw, plan, tex_width, tex_height, known)
         if level >= SIZED and (plan[PATH] == SCALED or plan[PATH] == NEAR):
-            used = fill_tables(draw, plan, tables, used, across_, high)
+            used = fill_tables(draw, plan, tables, used, tex_width, tex_height)
     if opaque and plan[PATH] != GENERAL:
         mark_opaque(draw, plan)
     return used

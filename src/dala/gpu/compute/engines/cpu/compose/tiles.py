@@ -106,7 +106,7 @@ def draw_range(
         scratch[ROW : 2 * ROW],
         scratch[2 * ROW : 7 * ROW],
     )
-    made, places = view(scratch, u32, 28 * ROW), view(scratch, i32, 32 * ROW)
+    temp, places = view(scratch, u32, 28 * ROW), view(scratch, i32, 32 * ROW)
     sums, line = scratch[9 * ROW : 13 * ROW], scratch[13 * ROW :]
     for k in hinted(range(first, last), scalar=True):
         plan = plans[k * PLAN_WORDS : (k + 1) * PLAN_WORDS]
@@ -123,39 +123,40 @@ def draw_range(
         if level >= ANY_DRAW and path == BLURRED:
             draw_shadow(pixels, width, draw, x0, y0, x1, y1, coverage)
             continue
-        texels, across_, high, is_rgb = view(pixels, u32, 0)[0:0], 1, 1, False
+        texels, tex_width, tex_height, is_rgb = view(pixels, u32, 0)[0:0], 1, 1, False
         if draw[KIND] == PICTURE or draw[KIND] == TINT:
             at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
-            across_, high = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
+            tex_width, tex_height = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
             is_rgb = pictures[at + CHANNELS] == 3
-            words = (across_ * high * pictures[at + CHANNELS] + 3) // 4
+            words = (tex_width * tex_height * pictures[at + CHANNELS] + 3) // 4
             texels = view(memory, u32, pictures[at + ADDRESS] - ORIGIN)[0:words]
         if level >= ANY_DRAW and path == GENERAL:
             draw_general(
-                pixels, width, draw, plan, texels, across_, high, x0, y0, x1, y1, coverage, planes
-            )
+                pixels, width, draw, plan, texels, tex_width, tex_height, x0, y0, x1, y1, coverage,
+                planes,
+            )  # fmt: skip
             continue
         if field(draw, OPACITY) < f32(1) or path == SCALED:
             fill_coverage(flat, field(draw, OPACITY))
         if path == COPY:
             draw_copy(
-                pixels, width, draw, plan, texels, across_, x0, y0, x1, y1, flat, coverage, made,
+                pixels, width, draw, plan, texels, tex_width, x0, y0, x1, y1, flat, coverage, temp,
                 is_rgb,
             )  # fmt: skip
         elif path == HALVED:
             draw_halved(
-                pixels, width, draw, plan, texels, across_, x0, y0, x1, y1, flat, coverage, made,
+                pixels, width, draw, plan, texels, tex_width, x0, y0, x1, y1, flat, coverage, temp,
                 view(line, u32, 0), is_rgb,
             )  # fmt: skip
         elif level >= SIZED and path == NEAR:
             draw_nearest(
-                pixels, width, draw, plan, texels, across_, tables, x0, y0, x1, y1, flat, coverage,
-                made,
+                pixels, width, draw, plan, texels, tex_width, tables, x0, y0, x1, y1, flat,
+                coverage, temp,
             )  # fmt: skip
         elif level >= SIZED and path == SCALED:
             draw_scaled(
-                pixels, width, draw, plan, texels, across_, tables, x0, y0, x1, y1, flat, coverage,
-                made, line, places, sums, is_rgb,
+                pixels, width, draw, plan, texels, tex_width, tables, x0, y0, x1, y1, flat,
+                coverage, temp, line, places, sums, is_rgb,
             )  # fmt: skip
 
 
@@ -163,9 +164,8 @@ def draw_range(
 def draw_tiles(memory: Array[u8], job: Array[i64], start: i64, end: i64, *, level: int) -> None:
     """Draw tiles [start, end) of a planned job.
 
+    Where a draw hides a large part of a tile, draws below it are limited to the rest of the tile.
     ``level`` is the level of the plans; code that none of them needs is left out.
-
-    Below a draw that hides a good part of a tile, only the rest of the tile is drawn.
     """
     scratch = local(f32, 13 * ROW + LINE_CAPACITY)
     count, width, background = job[DRAW_COUNT], job[TARGET_WIDTH], job[BACKGROUND]
