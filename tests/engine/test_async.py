@@ -792,7 +792,7 @@ def busy(x, *, n: s32 = 1):
 ''')
 a = [buffer_zeros((1 << {size},)) for _ in range(4)]
 stream = Stream(workers=2)
-for n in range(200):
+for n in range(60):
     for to in (submit, stream.submit):
         to({{"op": "run_kernel", "kernel": k, "inputs": [a[n % 4]], "output": a[(n + n // 4) % 4],
             "params": {{"n": 20}}}}, "background" if n % 3 else "realtime")

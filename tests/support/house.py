@@ -16,6 +16,7 @@ import sys
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 
 from tests.support.privates import Library
 from tests.support.signatures import signatures, untyped_annotations
@@ -144,7 +145,7 @@ def repeated_classes() -> Iterator[str]:
     """Public class names that are defined more than once."""
     held = defaultdict(list)
     for path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_library().trees[path]):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 held[node.name].append(name_of(path))
     for name, places in held.items():
@@ -154,7 +155,12 @@ def repeated_classes() -> Iterator[str]:
 
 def private_access() -> Iterator[str]:
     """Uses of private names of another package; the rules are in ``privates.py``."""
-    yield from Library(SOURCE).violations(but=(KNOWS_PRIVATES,))
+    yield from _library().violations(but=(KNOWS_PRIVATES,))
+
+
+@cache
+def _library() -> Library:
+    return Library(SOURCE)
 
 
 def dialect(paths: list[pathlib.Path] | None = None) -> Iterator[str]:

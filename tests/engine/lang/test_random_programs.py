@@ -17,7 +17,7 @@ FIXED = settings(
     derandomize=True,
     database=None,
     deadline=None,
-    max_examples=150,
+    max_examples=60,
     suppress_health_check=list(HealthCheck),
 )
 
@@ -67,7 +67,7 @@ def check_stencil(stencil: Stencil, engine: str) -> None:
 
 
 def test_random_stencils(engine_id):
-    @settings(FIXED, max_examples=60)
+    @settings(FIXED, max_examples=40)
     @given(stencils())
     def every(stencil):
         check_stencil(stencil, engine_id)
