@@ -419,7 +419,7 @@ def test_at_most_two_framebuffers(holds):
         nodes.append(scene.add_image(rng.integers(0, 256, (40, 40, 4), dtype=np.uint8)))
         before, kept = objects(), scene._compositor.nbytes
         most = 0
-        for i in range(60):
+        for i in range(16):
             nodes[-1].x = i
             frame = scene.render()
             grown = objects()["buffer"][1] - before["buffer"][1]
