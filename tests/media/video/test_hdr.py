@@ -99,11 +99,11 @@ def test_deep_sdr_is_exact_as_floats(tmp_path, bits, span):
 
 def test_metadata_of_the_mastering_display(tmp_path):
     params = (
-        "log-level=error:hdr10=1:master-display=G(13250,34500)B(7500,3000)R(34000,16000)"
+        "log-level=error:cutree=0:hdr10=1:master-display=G(13250,34500)B(7500,3000)R(34000,16000)"
         "WP(15635,16450)L(40000000,50):max-cll=1500,400"
     )
     path = write_codes(
-        tmp_path / "a.mp4", ramp(32), "yuv420p10le", "pq", codec="libx265",
+        tmp_path / "a.mp4", ramp(64, 128), "yuv420p10le", "pq", codec="libx265",
         options={"x265-params": params, "preset": "ultrafast"},
     )  # fmt: skip
     with video.open(path, depth="float", device="cpu") as reader:

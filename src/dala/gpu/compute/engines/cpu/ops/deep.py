@@ -25,6 +25,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     independent,
     local,
     select,
+    static,
     u8,
     u16,
     u32,
@@ -40,20 +41,37 @@ _ROOM: Final = BLOCK + 8
 #: Pixels of a tile, roughly.
 TILE: Final = 1 << 15
 
-#: log2(1 + f) / f on [sqrt(1/2) - 1, sqrt(2) - 1]: 2^-25.
-_L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8 = (
-    1.4426950037647301, -0.7213473333598954, 0.4809106099451724, -0.3607048280965929,
-    0.28791832447173227, -0.2389203398197369, 0.21566985900252664, -0.20742103504962955,
-    0.1261484661197051,
+#: log2(1 + f) / f on [sqrt(1/2) - 1, sqrt(2) - 1], from the highest power down: 2^-25 for floats,
+#: 2^-19 for bytes.
+_LOG2: Final = (
+    0.1261484661197051, -0.20742103504962955, 0.21566985900252664, -0.2389203398197369,
+    0.28791832447173227, -0.3607048280965929, 0.4809106099451724, -0.7213473333598954,
+    1.4426950037647301,
 )  # fmt: skip
-#: 2^r on [-1/2, 1/2]: 2^-28.
-_E0, _E1, _E2, _E3, _E4, _E5, _E6 = (
-    0.9999999999595485, 0.6931472067106216, 0.24022651213595086, 0.05550327214207754,
-    0.009618025602947586, 0.0013400432165829137, 0.0001546973198152048,
+_LOG2_BYTES: Final = (
+    0.17212873065608472, -0.2695062744385924, 0.29563360026508917, -0.3593506528384601,
+    0.48062914692402076, -0.7213640398472528, 1.4426964322205809,
+)  # fmt: skip
+#: 2^r on [-1/2, 1/2]: 2^-28 for floats, 2^-18 for bytes.
+_EXP2: Final = (
+    0.0001546973198152048, 0.0013400432165829137, 0.009618025602947586, 0.05550327214207754,
+    0.24022651213595086, 0.6931472067106216, 0.9999999999595485,
+)  # fmt: skip
+_EXP2_BYTES: Final = (
+    0.009676037097870927, 0.055922035647260525, 0.24022107355830416, 0.6931210339915471,
+    1.000000075495349,
 )  # fmt: skip
 #: The bits of sqrt(1/2), and the smallest number whose logarithm is taken.
 _ROOT_BITS: Final = 0x3F3504F3
 _TINY: Final = 1e-30
+
+#: The table of the tone curve, for bytes: 64 steps for each doubling of light, from a quarter of
+#: white to the most that PQ can code. Between them the error is below 0.01 of 255.
+_STEP_BITS: Final = 17
+_STEP_MASK: Final = (1 << _STEP_BITS) - 1
+_FIRST_BITS: Final = 0x3E800000
+_STEPS: Final = 64 * 8 + 2
+_LAST: Final = (64 * 8 << _STEP_BITS) + _STEP_MASK - 1
 
 _SCENE: Final = 1.0 / light.HLG_A / 0.6931471805599453
 _SCENE_BIAS: Final = -light.HLG_C * _SCENE
@@ -72,45 +90,61 @@ _GAMMA: Final = 1.0 / light.DISPLAY_GAMMA
 
 # powers ---------------------------------------------------------------------------------------
 @native(fast=True)
-def exp2_quick(t: f32) -> Vector:
-    """Return 2^t for t within -126 and 127."""
-    whole = floor(t + 0.5)
-    r = t - whole
-    p = ((((((_E6 * r + _E5) * r + _E4) * r + _E3) * r + _E2) * r) + _E1) * r + _E0
-    return p * bits(f32, (in_range(i32, whole) + 127) << 23)
+def horner(x: f32, *, numbers: tuple[float, ...]) -> Vector:
+    """Return a polynomial, given from the highest power down."""
+    made = f32(0)
+    for number in static(numbers):
+        made = made * x + number
+    return made
 
 
 @native(fast=True)
-def power_quick(x: f32, y: f32) -> Vector:
+def exp2_quick(t: f32, *, coarse: bool) -> Vector:
+    """Return 2^t for t within -126 and 127."""
+    whole = floor(t + 0.5)
+    r = t - whole
+    scale = bits(f32, (in_range(i32, whole) + 127) << 23)
+    if coarse:
+        return horner(r, numbers=_EXP2_BYTES) * scale
+    else:
+        return horner(r, numbers=_EXP2) * scale
+
+
+@native(fast=True)
+def power_quick(x: f32, y: f32, *, coarse: bool) -> Vector:
     """Return x^y for x of 0 or more; 0 counts as 1e-30."""
     word = bits(i32, max(x, f32(_TINY)))
     exponent = (word - _ROOT_BITS) >> 23
     f = bits(f32, word - (exponent << 23)) - 1.0
-    p = ((((_L8 * f + _L7) * f + _L6) * f + _L5) * f + _L4) * f + _L3
-    p = ((p * f + _L2) * f + _L1) * f + _L0
-    return exp2_quick(max((f32(exponent) + p * f) * y, f32(-126)))
+    if coarse:
+        whole = f32(exponent) + horner(f, numbers=_LOG2_BYTES) * f
+    else:
+        whole = f32(exponent) + horner(f, numbers=_LOG2) * f
+    return exp2_quick(max(whole * y, f32(-126)), coarse=coarse)
 
 
 @native(fast=True)
-def scene_of(x: f32) -> Vector:
+def scene_of(x: f32, *, coarse: bool) -> Vector:
     """Return the scene light of an HLG value."""
-    high = exp2_quick(min(x, f32(4)) * _SCENE + _SCENE_BIAS) * f32(1.0 / 12.0) + _B12
+    high = exp2_quick(min(x, f32(4)) * _SCENE + _SCENE_BIAS, coarse=coarse) * f32(1.0 / 12.0) + _B12
     return select(x > 0.5, high, x * abs(x) * f32(1.0 / 3.0))
 
 
 @native(fast=True)
 def light_of_pq(x: f32) -> Vector:
     """Return the light of a PQ value of 0 or more, where 1.0 is 10,000 cd/m2."""
-    q = power_quick(min(x, f32(1)), f32(_INVERSE_M2))
-    light = power_quick(max(q - f32(_C1), f32(0)) / (f32(_C2) - f32(_C3) * q), f32(_INVERSE_M1))
+    q = power_quick(min(x, f32(1)), f32(_INVERSE_M2), coarse=False)
+    ratio = max(q - f32(_C1), f32(0)) / (f32(_C2) - f32(_C3) * q)
+    light = power_quick(ratio, f32(_INVERSE_M1), coarse=False)
     return select(q > f32(_C1), light, f32(0))
 
 
 @native(fast=True)
 def pq_of_light(x: f32) -> Vector:
     """Return the PQ value of light of 0 or more."""
-    p = power_quick(x, f32(_M1))
-    return power_quick((f32(_C1) + f32(_C2) * p) / (f32(1) + f32(_C3) * p), f32(_M2))
+    p = power_quick(x, f32(_M1), coarse=False)
+    ratio = (f32(_C1) + f32(_C2) * p) / (f32(1) + f32(_C3) * p)
+    return power_quick(ratio, f32(_M2), coarse=False)
 
 
 @native(fast=True)
@@ -121,13 +155,17 @@ def signed(of: f32, value: f32) -> Vector:
 
 # colors of a block ----------------------------------------------------------------------------
 @native(fast=True)
-def to_light(r: Array[f32], g: Array[f32], b: Array[f32], count: i64, *, hlg: bool) -> None:
+def to_light(
+    r: Array[f32], g: Array[f32], b: Array[f32], count: i64, *, hlg: bool, coarse: bool
+) -> None:
     """Replace coded values with light; 1.0 is reference white."""
     for k in independent(range(count)):
         if hlg:
-            sr, sg, sb = scene_of(r[k]), scene_of(g[k]), scene_of(b[k])
+            sr = scene_of(r[k], coarse=coarse)
+            sg = scene_of(g[k], coarse=coarse)
+            sb = scene_of(b[k], coarse=coarse)
             luma = max(sr * _KR + sg * _KG + sb * _KB, f32(_DARK))
-            gain = power_quick(luma, f32(_SYSTEM)) * f32(_HLG_GAIN)
+            gain = power_quick(luma, f32(_SYSTEM), coarse=coarse) * f32(_HLG_GAIN)
             r[k], g[k], b[k] = sr * gain, sg * gain, sb * gain
         else:
             r[k] = signed(r[k], light_of_pq(abs(r[k])) * f32(_PQ_GAIN))
@@ -136,20 +174,47 @@ def to_light(r: Array[f32], g: Array[f32], b: Array[f32], count: i64, *, hlg: bo
 
 
 @native(fast=True)
+def curve_at(light: f32, knee: f32, top: f32, code: f32) -> Vector:
+    """Return the factor by which the tone curve scales light."""
+    e = pq_of_light(light * f32(1.0 / _PQ_GAIN)) / code
+    t = min(max((e - knee) / (f32(1) - knee), f32(0)), f32(1))
+    t2 = t * t
+    t3 = t2 * t
+    curve = (t3 * 2.0 - t2 * 3.0 + 1.0) * knee + (t3 - t2 * 2.0 + t) * (f32(1) - knee)
+    curve += (t2 * 3.0 - t3 * 2.0) * top
+    target = light_of_pq(curve * code) * f32(_PQ_GAIN)
+    return select(e > knee, target / max(light, f32(_TINY)), f32(1))
+
+
+@native
+def fill_curve(factors: Array[f32], knee: f32, top: f32, code: f32) -> None:
+    """Write the factors of the tone curve at the steps of its table."""
+    for k in independent(range(_STEPS)):
+        light = bits(f32, i32(_FIRST_BITS) + (i32(k) << _STEP_BITS))
+        factors[k] = curve_at(light, knee, top, code)
+
+
+@native(fast=True)
+def looked_up(factors: Array[f32], light: f32) -> Vector:
+    """Return the factor of the tone curve between two steps of its table."""
+    word = min(max(bits(i32, light) - _FIRST_BITS, i32(0)), i32(_LAST))
+    k = i64(word >> _STEP_BITS)
+    part = f32(word & _STEP_MASK) * f32(1.0 / (1 << _STEP_BITS))
+    return factors[k] + (factors[k + 1] - factors[k]) * part
+
+
+@native(fast=True)
 def to_sdr(
-    r: Array[f32], g: Array[f32], b: Array[f32], knee: f32, top: f32, code: f32, count: i64
-) -> None:
+    r: Array[f32], g: Array[f32], b: Array[f32], factors: Array[f32],
+    knee: f32, top: f32, code: f32, count: i64, *, coarse: bool,
+) -> None:  # fmt: skip
     """Compress light to white, and convert it to BT.709 within 0 and 1."""
     for k in independent(range(count)):
         most = max(max(r[k], g[k]), max(b[k], f32(0)))
-        e = pq_of_light(most * f32(1.0 / _PQ_GAIN)) / code
-        t = min(max((e - knee) / (f32(1) - knee), f32(0)), f32(1))
-        t2 = t * t
-        t3 = t2 * t
-        curve = (t3 * 2.0 - t2 * 3.0 + 1.0) * knee + (t3 - t2 * 2.0 + t) * (f32(1) - knee)
-        curve += (t2 * 3.0 - t3 * 2.0) * top
-        target = light_of_pq(curve * code) * f32(_PQ_GAIN)
-        scale = select(e > knee, target / max(most, f32(_TINY)), f32(1))
+        if coarse:
+            scale = looked_up(factors, most)
+        else:
+            scale = curve_at(most, knee, top, code)
         x, y, z = r[k] * scale, g[k] * scale, b[k] * scale
         r[k] = min(max(x * _RR + y * _RG + z * _RB, f32(0)), f32(1))
         g[k] = min(max(x * _GR + y * _GG + z * _GB, f32(0)), f32(1))
@@ -157,12 +222,12 @@ def to_sdr(
 
 
 @native(fast=True)
-def to_display(r: Array[f32], g: Array[f32], b: Array[f32], count: i64) -> None:
+def to_display(r: Array[f32], g: Array[f32], b: Array[f32], count: i64, *, coarse: bool) -> None:
     """Replace light with display values."""
     for k in independent(range(count)):
-        r[k] = signed(r[k], power_quick(abs(r[k]), f32(_GAMMA)))
-        g[k] = signed(g[k], power_quick(abs(g[k]), f32(_GAMMA)))
-        b[k] = signed(b[k], power_quick(abs(b[k]), f32(_GAMMA)))
+        r[k] = signed(r[k], power_quick(abs(r[k]), f32(_GAMMA), coarse=coarse))
+        g[k] = signed(g[k], power_quick(abs(g[k]), f32(_GAMMA), coarse=coarse))
+        b[k] = signed(b[k], power_quick(abs(b[k]), f32(_GAMMA), coarse=coarse))
 
 
 @native(fast=True)
@@ -268,6 +333,9 @@ def decode(
     """
     r, g, b = local(f32, _ROOM), local(f32, _ROOM), local(f32, _ROOM)
     cu, cv = local(f32, _ROOM), local(f32, _ROOM)
+    factors = local(f32, _STEPS)
+    if u8 == S and transfer > 0 and sdr:
+        fill_curve(factors, knee, top, code)
     for y in range(start, end):
         j = y // down
         other, share = j, f32(0)
@@ -302,10 +370,10 @@ def decode(
                     r[k] = r[k] * gain if planes == 3 else g[k]
                     b[k] = b[k] * gain if planes == 3 else g[k]
             if transfer > 0:
-                to_light(r, g, b, count, hlg=transfer == 1)
+                to_light(r, g, b, count, hlg=transfer == 1, coarse=u8 == S)
                 if sdr:
-                    to_sdr(r, g, b, knee, top, code, count)
-                to_display(r, g, b, count)
+                    to_sdr(r, g, b, factors, knee, top, code, count, coarse=u8 == S)
+                to_display(r, g, b, count, coarse=u8 == S)
             store_pixels(r, g, b, out[(y * width + at) * stored :], count, S=S, stored=stored)
             at += count
 
