@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import dala
+from dala.gpu.compute.kernels.deep import chroma_size
 from tests.support.engines import run
-from tests.support.hdr_formulas import codes, eetf, light, nits_of_pq, pq, rgb_of, sdr
+from tests.support.hdr_formulas import TO_709, codes, eetf, light, nits_of_pq, pq, rgb_of, sdr
 
 #: How far f32 results may be from the formula.
 FLOATS = 2e-4
@@ -99,3 +100,74 @@ def test_every_layout_is_what_the_definition_computes(engine_id, siting, size):
         two = [pairs(luma << 6), high]
         p010 = run("yuv16_to_rgb", two, (height, width, 3), "f32", {**params, "shift": 6})
         assert np.abs(p010 - got).max() < 1e-6
+
+
+# back -----------------------------------------------------------------------------------------
+def unpacked(words, sizes):
+    """The planes of a list of u32."""
+    flat, made = words.view("<u2"), []
+    for rows, columns in sizes:
+        made.append(flat[: rows * columns].reshape(rows, columns).astype(int))
+        flat = flat[rows * columns :]
+    return made
+
+
+@pytest.mark.parametrize("transfer", ["hlg", "pq"])
+def test_display_values_return_to_their_codes(engine_id, transfer):
+    rng = np.random.default_rng(8)
+    colors = rng.uniform(0.05, 0.95, (4, 6, 3))
+    planes = np.array([[codes(c, 12) for c in row] for row in colors])
+    inputs = [pairs(planes[..., i]) for i in range(3)]
+    params = {"bits": 12, "matrix": "bt2020"}
+    shown = run(
+        "yuv16_to_rgb", inputs, (4, 6, 4), "f32", {**params, "transfer": transfer, "light": "float"}
+    )
+    coded = run("display_to_hdr", [shown], (4, 6, 4), "f32", {"transfer": transfer})
+    expected = np.array([[rgb_of(*yuv, bits=12) for yuv in row] for row in planes])
+    assert np.abs(coded[..., :3] - expected).max() < 1e-4  # a step of 12 bits is 2.9e-4
+    words = run("rgb_to_yuv16", [coded], (36,), "u32", {**params, "layout": "444"})
+    back = unpacked(words, [(4, 6)] * 3)
+    assert max(np.abs(b - planes[..., i]).max() for i, b in enumerate(back)) <= 1
+    assert np.mean([np.abs(b - planes[..., i]).mean() for i, b in enumerate(back)]) < 0.2
+
+
+def test_sdr_colors_in_an_hdr_picture(engine_id):
+    image = np.array([[[1.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.5]]], np.float32)
+    params = {"transfer": "pq", "primaries": "bt709"}
+    got = run("display_to_hdr", [image], image.shape, "f32", params)
+    red = np.linalg.inv(TO_709) @ (203.0, 0.0, 0.0)
+    assert got[0, 0, :3] == pytest.approx([pq(n) for n in red], abs=1e-3)
+    assert got[0, 1] == pytest.approx([pq(203.0)] * 3 + [0.5], abs=1e-4)
+
+
+@pytest.mark.parametrize("peak", [1000.0, 4000.0])
+def test_tone_mapping_of_display_values(engine_id, peak):
+    rng = np.random.default_rng(9)
+    colors = rng.uniform(0.0, pq(peak), (3, 5, 3))
+    image = (np.vectorize(nits_of_pq)(colors) / 203) ** (1 / 2.4)
+    got = run("display_to_sdr", [image.astype("f4")], (3, 5, 3), "u8", {"peak": peak})
+    expected = np.array([[sdr(c, "pq", peak) for c in row] for row in colors])
+    assert np.abs(got - expected * 255).max() <= 1.0
+
+
+@pytest.mark.parametrize("layout", ["420", "422", "444", "rgb"])
+@pytest.mark.parametrize("siting", ["left", "center", "topleft"])
+@pytest.mark.parametrize("size", [(6, 8), (5, 7), (1, 3)])
+def test_planes_of_every_layout(engine_id, layout, siting, size):
+    image = np.random.default_rng(4).uniform(-0.1, 1.1, (*size, 3)).astype("f4")
+    params = {"bits": 10, "siting": siting, "matrix": "rgb" if layout == "rgb" else "bt709"}
+    if layout != "rgb":
+        params["layout"] = layout
+    rows, columns = chroma_size(*size, layout if layout != "rgb" else "444")
+    count = (size[0] * size[1] + 2 * rows * columns + 1) // 2
+    got = run("rgb_to_yuv16", [image], (count,), "u32", params)
+    with dala.device("reference"):
+        wanted = run("rgb_to_yuv16", [image], (count,), "u32", params)
+    assert np.abs(got.view("<u2").astype(int) - wanted.view("<u2")).max() <= 1
+    planes = unpacked(got, [size, (rows, columns), (rows, columns)])
+    if layout == "rgb":
+        exact = np.clip(np.floor(image[..., [1, 2, 0]] * 876 + 64 + 0.5), 0, 1023)
+    else:
+        y = image @ (0.2126, 0.7152, 0.0722)
+        exact = np.clip(np.floor(y * 876 + 64 + 0.5), 0, 1023)[..., None]
+    assert np.abs(planes[0] - exact[..., 0]).max() <= 1

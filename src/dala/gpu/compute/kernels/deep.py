@@ -13,9 +13,10 @@ import numpy as np
 
 from dala.errors import DtypeMismatch, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.engines.sampling.light import HLG_PEAK
+from dala.gpu.compute.engines.sampling.light import HLG_PEAK, TO_BT2020
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.kernels import hdr, yuv
+from dala.gpu.compute.kernels import deep_text, hdr, yuv
+from dala.gpu.compute.kernels.deep_text import LAYOUTS
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.operation import Operation, OperationValues
@@ -27,8 +28,6 @@ _BITS = Parameter("bits", "int", 10, 8, 16)
 _MATRIX = Parameter("matrix", "choice", "bt709", choices=MATRICES)
 _RANGE = Parameter("range", "choice", "limited", choices=("limited", "full"))
 _SITING = Parameter("siting", "choice", "left", choices=("left", "center", "topleft"))
-#: Width and height of a picture per chroma sample.
-LAYOUTS = {"444": (1, 1), "422": (2, 1), "420": (2, 2), "440": (1, 2)}
 
 
 def levels(bits: int, limited: bool) -> tuple[float, float, float, float]:
@@ -144,7 +143,7 @@ class Yuv16ToRgb(Operation):
         return rgb * 255.0 if task.output.dtype == "u8" else rgb
 
     def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
-        text = _decoding_text(
+        text = deep_text.decoding_text(
             task["planes"], len(task.inputs), task["ratio"], task["siting"],
             task["shift"], task["transfer"], task["light"],
         )  # fmt: skip
@@ -157,19 +156,11 @@ class Yuv16ToRgb(Operation):
         return _kernel(self.name, text), values
 
 
-class DisplayToHdr(Operation):
-    """Convert display values (SDR white is 1.0) to the coded values of HLG or PQ.
+class _Display(Operation):
+    """The base of conversions of display values. Alpha is kept."""
 
-    The inverse of ``yuv16_to_rgb`` with ``light`` "float", in BT.2020. Alpha is kept.
-
-    Args:
-        transfer: "hlg" or "pq".
-    """
-
-    title = "display_to_hdr"
     takes = ("image",)
     dtypes = ("f32",)
-    options = (Parameter("transfer", "choice", "pq", choices=("hlg", "pq")),)
 
     def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         shape = self.want_rank(inputs, 0, 3)
@@ -179,17 +170,75 @@ class DisplayToHdr(Operation):
             )
         return inputs[0]
 
+
+class DisplayToHdr(_Display):
+    """Convert display values (SDR white is 1.0) to the coded values of HLG or PQ, in BT.2020.
+
+    The inverse of ``yuv16_to_rgb`` with ``light`` "float". Alpha is kept.
+
+    Args:
+        transfer: "hlg" or "pq".
+        primaries: of the display values: "bt2020" or "bt709".
+    """
+
+    title = "display_to_hdr"
+    options = (
+        Parameter("transfer", "choice", "pq", choices=("hlg", "pq")),
+        Parameter("primaries", "choice", "bt2020", choices=("bt2020", "bt709")),
+    )
+
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         (image,) = arrays
         pixels = image.astype(np.float64)
         light = hdr.display_to_light(pixels[..., :3])
+        if task["primaries"] == "bt709":
+            light = light @ np.array(TO_BT2020).T
         pixels[..., :3] = hdr.light_to_coded(light, task["transfer"])
         return pixels
 
     def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
-        helpers, lines = hdr.encoding_text(task["transfer"])
+        helpers, lines = hdr.encoding_text(task["transfer"], task["primaries"])
         text = f"{helpers}\ndef display_to_hdr(px: Pixel):\n    r, g, b = px.r, px.g, px.b\n"
         return _kernel(self.name, f"{text}{lines}    return rgba(r, g, b, px.a)\n"), {}
+
+
+class DisplayToSdr(_Display):
+    """Tone-map display values of HDR (SDR white is 1.0) in BT.2020 to SDR in BT.709.
+
+    The curve is that of BT.2390. Alpha is kept. The result is f32 or u8.
+
+    Args:
+        peak: the brightest value in cd/m2, where SDR white is 203.
+    """
+
+    title = "display_to_sdr"
+    options = (Parameter("peak", "float", 1000.0, 1.0, 10000.0),)
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
+        wanted = self.result(inputs, values)
+        self.want(output, Tensor(wanted.shape, "u8" if output.dtype == "u8" else "f32"))
+        return {**values, "curve": hdr.curve_numbers(values["peak"])}
+
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (image,) = arrays
+        pixels = image.astype(np.float64)
+        light = hdr.display_to_light(pixels[..., :3])
+        pixels[..., :3] = hdr.light_to_sdr(light, task["peak"])
+        return pixels * 255.0 if task.output.dtype == "u8" else pixels
+
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+        helpers, lines = hdr.mapping_text()
+        text = f"""{helpers}
+def display_to_sdr(px: Pixel, *, knee: float, top: float, code: float):
+    r, g, b = px.r, px.g, px.b
+{lines}
+    return rgba(r, g, b, px.a)
+"""
+        return _kernel(self.name, text), dict(
+            zip(("knee", "top", "code"), task["curve"], strict=True)
+        )
 
 
 class RgbToYuv16(Operation):
@@ -266,7 +315,7 @@ class RgbToYuv16(Operation):
 
     def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
         scale = 1.0 / 255.0 if task.inputs[0].dtype == "u8" else 1.0
-        text = _encoding_text(task["layout"], task["siting"], scale)
+        text = deep_text.encoding_text(task["layout"], task["siting"], scale)
         values: OperationValues = {"top": task["top"]}
         for name, bias, share in zip("yuv", task["biases"], task["shares"], strict=True):
             values[name], values[f"{name}_bias"] = share, bias
@@ -319,164 +368,9 @@ def downsampled(color: NDArray, layout: str, siting: str) -> NDArray:
     return color
 
 
-# kernels of the language ------------------------------------------------------------------------
-_DECODE = """
-def yuv16_to_rgb({inputs}, *, {params}):
-    y, x = position()
-{chroma}
-{color}
-{light}
-    return rgba(r, g, b)
-"""
-
-_COLOR = {
-    "gray": "    r = ({a} - black) * gain\n    g, b = r, r",
-    "rgb": "    g, b, r = ({a} - black) * gain, ({b} - black) * gain, ({c} - black) * gain",
-    "yuv": """\
-    luma = ({a} - black) * gain
-    u = us - middle
-    v = vs - middle
-    r, g, b = luma + rv * v, luma + gu * u + gv * v, luma + bu * u""",
-}
-
-
-def _sample(plane: str, row: str, column: str, first: int, shift: int) -> str:
-    """Return the text of one sample, a float."""
-    at = f"{plane}[{row}, {column}, "
-    whole = f"{at}{first}] + {at}{first + 1}] * 256"
-    return f"float(({whole}) >> {shift})" if shift else f"float({whole})"
-
-
-def _axis(ratio: int, middle: bool, name: str, cell: str, size: str) -> tuple[list[str], str]:
-    """Return lines that set the two chroma positions around a pixel, and the share of the second.
-
-    Positions are clamped by the array itself.
-    """
-    if ratio == 1:
-        return [f"    {cell}0, {cell}1 = {name}, {name}"], "0.0"
-    if middle:
-        return [
-            f"    {cell}0 = {name} // 2",
-            f"    {cell}1 = clamp({cell}0 + {name} % 2 * 2 - 1, 0, {size} - 1)",
-        ], "0.25"
-    return [
-        f"    {cell}0 = {name} // 2",
-        f"    {cell}1 = min({cell}0 + {name} % 2, {size} - 1)",
-    ], "0.5"
-
-
-@cache
-def _decoding_text(
-    planes: str,
-    count: int,
-    ratios: tuple[int, int],
-    siting: str,
-    shift: int,
-    transfer: str,
-    light: str,
-) -> str:
-    """Return the kernel that decodes planes."""
-    lines: list[str] = []
-    params = ["black: float", "gain: float"]
-    if planes == "yuv":
-        params += [f"{n}: float" for n in ("middle", "rv", "gu", "gv", "bu")]
-        across, part = _axis(ratios[0], siting == "center", "x", "i", "b.shape[1]")
-        down, part_down = _axis(ratios[1], siting != "topleft", "y", "j", "b.shape[0]")
-        lines += across + down
-        for name, plane, first in (("u", "b", 0), ("v", "bc"[count - 2], 2 * (count == 2))):
-            near, far = (
-                " + ".join(
-                    f"{_sample(plane, row, f'i{k}', first, shift)} * {weight}"
-                    for k, weight in enumerate((f"(1.0 - {part})", part))
-                    if weight != "0.0"
-                )
-                for row in ("j0", "j1")
-            )
-            lines.append(f"    {name}s = {near}")
-            if part_down != "0.0":
-                lines.append(f"    {name}s = {name}s * (1.0 - {part_down}) + ({far}) * {part_down}")
-    names = "abc"[:count]
-    color = _COLOR[planes].format(**{n: _sample(n, "y", "x", 0, shift) for n in names})
-    helpers, body = "", ""
-    if transfer != "none":
-        helpers, body = hdr.decoding_text(transfer, light)
-        if light == "sdr":
-            params += ["knee: float", "top: float", "code: float"]
-    return (helpers + _DECODE).format(
-        inputs=", ".join(f"{n}: Array" for n in names),
-        params=", ".join(params),
-        chroma="\n".join(lines),
-        color=color,
-        light=body,
-    )
-
-
-_ENCODE = """
-def rgb_to_yuv16(rgb: Array, *, y: vec3, u: vec3, v: vec3,
-                 y_bias: float, u_bias: float, v_bias: float, top: float):
-    height, width = rgb.shape[0], rgb.shape[1]
-    rows, columns = (height + {down} - 1) // {down}, (width + {across} - 1) // {across}
-    area, small = height * width, rows * columns
-    word = u32(0)
-    for half in range(2):
-        k = position() * 2 + half
-        inside = k < area + 2 * small
-        luma = k < area
-        place = k if luma else k - area
-        second = not luma and place >= small
-        place = place - small if second else place
-        line = place // width if luma else place // columns
-        column = place - line * width if luma else place - line * columns
-        r, g, b = 0.0, 0.0, 0.0
-        if luma:
-            r = float(rgb[line, column, 0])
-            g = float(rgb[line, column, 1])
-            b = float(rgb[line, column, 2])
-        else:
-            line, column = line * {down}, column * {across}
-{sums}
-        share = v if second else u
-        bias = v_bias if second else u_bias
-        if luma:
-            share, bias = y, y_bias
-        made = floor((r * share.r + g * share.g + b * share.b) * {scale} + bias + 0.5)
-        made = clamp(made, 0.0, top) if made >= 0.0 else 0.0
-        code = u32(made) if inside else u32(0)
-        word = word + (code << (16 * half))
-    return word
-"""
-
-
-def _taps(step: int, middle: bool) -> tuple[tuple[int, float], ...]:
-    if step == 1:
-        return ((0, 1.0),)
-    return ((0, 0.5), (1, 0.5)) if middle else ((-1, 0.25), (0, 0.5), (1, 0.25))
-
-
-@cache
-def _encoding_text(layout: str, siting: str, scale: float) -> str:
-    across, down = LAYOUTS[layout]
-    sums = []
-    for channel, name in enumerate("rgb"):
-        terms = [
-            f"float(rgb[{_near('line', i, 'height')}, {_near('column', j, 'width')}, {channel}])"
-            f" * {a * b}"
-            for i, a in _taps(down, siting != "topleft")
-            for j, b in _taps(across, siting == "center")
-        ]
-        sums.append(f"            {name} = {' + '.join(terms)}")
-    return _ENCODE.format(across=across, down=down, sums="\n".join(sums), scale=scale)
-
-
-def _near(name: str, offset: int, size: str) -> str:
-    if offset == 0:
-        return name
-    return f"max({name} - 1, 0)" if offset < 0 else f"min({name} + 1, {size} - 1)"
-
-
 @cache
 def _kernel(name: str, text: str) -> Kernel:
     return Kernel(name, declare(sources.from_text(text.strip(), name)))
 
 
-OPERATIONS = (DisplayToHdr, RgbToYuv16, Yuv16ToRgb)
+OPERATIONS = (DisplayToHdr, DisplayToSdr, RgbToYuv16, Yuv16ToRgb)

@@ -27,6 +27,7 @@ from dala.gpu.compute.engines.sampling.light import (
     PQ_PEAK,
     SYSTEM_GAMMA,
     TO_BT709,
+    TO_BT2020,
     WHITE,
 )
 from dala.typing import NDArray
@@ -219,6 +220,11 @@ _TO_SDR = f"""
     b = clamp(dot(light, {TO_BT709[2]}), 0.0, 1.0)
 """
 
+_TO_BT2020 = f"""
+    light = vec3(r, g, b)
+    r, g, b = dot(light, {TO_BT2020[0]}), dot(light, {TO_BT2020[1]}), dot(light, {TO_BT2020[2]})
+"""
+
 
 def decoding_text(transfer: str, light: str) -> tuple[str, str]:
     """Return helpers and lines that turn coded r, g, b into display values.
@@ -232,7 +238,13 @@ def decoding_text(transfer: str, light: str) -> tuple[str, str]:
     return helpers, lines
 
 
-def encoding_text(transfer: str) -> tuple[str, str]:
+def encoding_text(transfer: str, primaries: str) -> tuple[str, str]:
     """Return helpers and lines that turn display values r, g, b into coded ones."""
     helpers = _FROM_SCENE if transfer == "hlg" else _TO_PQ
-    return helpers, _FROM_DISPLAY + _TO_CODED[transfer]
+    wider = _TO_BT2020 if primaries == "bt709" else ""
+    return helpers, _FROM_DISPLAY + wider + _TO_CODED[transfer]
+
+
+def mapping_text() -> tuple[str, str]:
+    """Return helpers and lines that tone-map display values; they read knee, top and code."""
+    return _FROM_PQ + _TO_PQ, _FROM_DISPLAY + _TO_SDR + _TO_DISPLAY

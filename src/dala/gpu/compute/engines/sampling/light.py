@@ -47,3 +47,7 @@ _BT709: Final = _to_xyz((0.640, 0.330), (0.300, 0.600), (0.150, 0.060))
 TO_BT709: Final[tuple[tuple[float, ...], ...]] = tuple(
     map(tuple, np.linalg.solve(_BT709, _BT2020).tolist())
 )
+#: From linear BT.709 to linear BT.2020 (BT.2087), row by row.
+TO_BT2020: Final[tuple[tuple[float, ...], ...]] = tuple(
+    map(tuple, np.linalg.solve(_BT2020, _BT709).tolist())
+)
