@@ -1,8 +1,8 @@
 """Conversions between RGB and the planes of video with more than eight bits per sample.
 
-Samples of 9 to 16 bits are stored as two bytes each, the low one first, as decoders and encoders
-have them. HDR samples (HLG, PQ) are also turned into display values here, and back; the formulas
-are in :mod:`dala.gpu.compute.kernels.hdr`.
+Samples of 9 to 16 bits are stored as two bytes each, low byte first, as in decoders and encoders.
+HDR samples (HLG, PQ) are also converted to display values and back; the formulas are in
+:mod:`dala.gpu.compute.kernels.hdr`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SITING = Parameter("siting", "choice", "left", choices=("left", "center", "topl
 
 
 def levels(bits: int, limited: bool) -> tuple[float, float, float, float]:
-    """Return black, the range of luma, the middle and the range of chroma, as codes."""
+    """Return the black level, luma range, chroma zero and chroma range, as code values."""
     if limited:
         unit = float(1 << (bits - 8))
         return 16.0 * unit, 219.0 * unit, 128.0 * unit, 224.0 * unit
@@ -78,7 +78,7 @@ class Yuv16ToRgb(Operation):
     )
 
     def _size(self, inputs: tuple[Tensor, ...]) -> tuple[int, int]:
-        """Return height and width; raise if the planes do not fit."""
+        """Return height and width; raise if the planes' shapes do not match."""
         y = inputs[0].shape
         if len(y) != 3 or y[2] != 2:
             raise ShapeMismatch.invalid(self.name, "y", "of shape (height, width, 2)", y)

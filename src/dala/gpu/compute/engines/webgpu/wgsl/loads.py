@@ -236,7 +236,7 @@ def vector(type_: str, n: int) -> str:
 def unravel(
     linear: str, names: list[str], sizes: list[str], rest: str, type_: str = ""
 ) -> list[str]:
-    """Return lines that split a number into indexes; ``sizes`` has all axes but the first.
+    """Return lines that split a number into indices; ``sizes`` has all axes but the first.
 
     ``rest`` is the prefix of the remainders' names.
     """
