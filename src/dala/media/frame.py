@@ -393,6 +393,7 @@ class Frame(Closing):
             "transfer": self.transfer,
             "siting": self.siting,
             "tags": self.tags,
+            "hdr": self.hdr,
         }
 
     def __reduce__(self) -> tuple[Callable[..., Frame], tuple[Buffer, FrameFacts, int]]:

@@ -2,6 +2,8 @@
 
 import io
 import struct
+import warnings
+import zlib
 from fractions import Fraction
 
 import numpy as np
@@ -127,6 +129,26 @@ def test_apng_with_a_picture_for_old_viewers(tmp_path):
     assert [d for _, _, d in found] == [Fraction(33, 1000), Fraction(66, 1000)]
     with video.open(tmp_path / "a.png") as reader:
         assert (reader.loop, reader.codec) == (4, "apng")
+
+
+def test_apng_that_promises_nothing(tmp_path):
+    """Without a number of frames it is a still picture, as for browsers."""
+    images = [Image.new("RGBA", (2, 2), color) for color in (RED, GREEN)]
+    images[0].save(tmp_path / "a.png", save_all=True, append_images=images[1:])
+    data = (tmp_path / "a.png").read_bytes()
+    at = data.index(b"acTL")
+    empty = b"acTL" + bytes(8)
+    empty += struct.pack(">I", zlib.crc32(empty))
+    write(tmp_path / "a.png", data[:at] + empty + data[at + 16 :])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow's, about the number
+        assert [p[0] for p in pixels(frames_of(tmp_path / "a.png"))] == [RED]
+
+
+def test_float_frames(tmp_path):
+    path = write(tmp_path / "a.gif", gif(1, 1, picture([1], (0, 0, 1, 1))))
+    with video.open(path, device="cpu", depth="float") as reader:
+        np.testing.assert_allclose(next(reader).numpy()[0, 0], [0, 200 / 255, 0, 1])
 
 
 def test_single_pictures(tmp_path):

@@ -80,7 +80,9 @@ def open(
     """
     pyav()
     found = source_of(source)
-    animation = open_animation(found, format=format, device=device, policy=policy, hwaccel=hwaccel)
+    animation = open_animation(
+        found, format=format, device=device, policy=policy, hwaccel=hwaccel, depth=depth
+    )
     if animation is not None:
         return animation
     return Reader(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dala.media.frame import MAX_PIXELS
 from dala.typing import NDArray
 
 
@@ -163,6 +164,8 @@ def _decoded(data: bytes, picture: GifPicture) -> NDArray:
 
     if not picture.width or not picture.height:
         return np.zeros((0, 0, 4), np.uint8)
+    if picture.width * picture.height > MAX_PIXELS:
+        raise ValueError(f"a part has {picture.width} x {picture.height} pixels")
     # A picture without colors has those of the standard: black and white.
     palette = picture.palette or bytes([0, 0, 0, 255, 255, 255])
     power = max((len(palette) // 3 - 1).bit_length(), 1)

@@ -42,6 +42,7 @@ def open_animation(
     device: str | None,
     policy: str | None,
     hwaccel: str | None,
+    depth: str | None = None,
 ) -> AnimationReader | None:
     """Return a reader of an animated picture; None if the source is something else.
 
@@ -58,7 +59,7 @@ def open_animation(
             "Leave out hwaccel."
         )
     return AnimationReader(
-        source, Path(source.label), kind, format=format, device=device, policy=policy
+        source, Path(source.label), kind, format=format, device=device, policy=policy, depth=depth
     )
 
 
@@ -82,12 +83,15 @@ class AnimationReader(Reader):
         format: str = "rgba",
         device: str | None = None,
         policy: str | None = None,
+        depth: str | None = None,
     ) -> None:
+        check_choice("video.open", "depth", depth, (None, "float"))
         check_choice("video.open", "format", format, ("rgba", "native"))
         check_choice("video.open", "policy", policy, (None, "every", "latest"))
         self.source = source
         self.format = format
         self.policy = "every"
+        self.depth = depth
         self._device = device
         self._frame = 0
         self._ended = False
@@ -128,9 +132,18 @@ class AnimationReader(Reader):
             found = facts_of(self._data, kind)
         except ValueError as error:
             raise self._unreadable(error) from None
+        if kind == "apng":
+            found = self._as_pillow_counts(found)
         if not found.delays:  # a single picture
             return AnimationFacts(kind, width, height, (Fraction(1, 10),), 1)
         return replace(found, width=width, height=height)
+
+    def _as_pillow_counts(self, found: AnimationFacts) -> AnimationFacts:
+        """Return facts that agree with Pillow, for which some APNGs are single pictures."""
+        count = int(getattr(self._image, "n_frames", 1)) - found.skip
+        if count < 1 or not getattr(self._image, "is_animated", False):
+            return replace(found, delays=())
+        return replace(found, delays=found.delays[:count])
 
     def _unreadable(self, error: Exception) -> VideoError:
         text = str(error) or type(error).__name__
@@ -229,6 +242,8 @@ class AnimationReader(Reader):
         except Exception as error:  # decoders raise nearly anything for damaged files
             self._ended = True
             raise self._damaged(str(error) or type(error).__name__) from None
+        if self.depth == "float":
+            pixels = pixels / np.float32(255)
         self._frame += 1
         start, end = self._times[number : number + 2]
         return Frame(
