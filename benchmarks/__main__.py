@@ -8,7 +8,7 @@ import sys
 
 TOPICS = (
     "startup", "calls", "elementwise", "filters", "operations", "drawing", "compositing", "media",
-    "video", "models", "gpu",
+    "video", "gif", "models", "gpu",
 )  # fmt: skip
 
 
