@@ -1,5 +1,6 @@
 """``dala filter`` on animated pictures: frames, times and plays are kept, into all kinds."""
 
+import io
 import json
 from fractions import Fraction
 
@@ -78,6 +79,45 @@ def test_batches_keep_animations(source, tmp_path, capsys):
     assert run(folder, tmp_path / "out", "--invert") == 0
     assert len(frames_of(tmp_path / "out" / "moving.gif")) == 4
     assert "1 pictures and 1 videos" in capsys.readouterr().out
+
+
+class Pipe(io.StringIO):
+    """A standard stream with a buffer of bytes."""
+
+    def __init__(self, data=b""):
+        super().__init__()
+        self.buffer = io.BytesIO(data)
+
+
+def test_pipes(source, tmp_path, monkeypatch, capsys):
+    still = Frame.from_array(np.full((4, 6, 3), 50, np.uint8), device="cpu")
+    data = io.BytesIO()
+    still.save(data, format="png")
+    monkeypatch.setattr("sys.stdin", Pipe(data.getvalue()))
+    out = Pipe()
+    monkeypatch.setattr("sys.stdout", out)
+    assert run("-", "-", "--format", "png", "--invert") == 0
+    monkeypatch.undo()
+    assert capsys.readouterr().err.startswith("-: 6x4 in ")
+    assert Frame.open(out.buffer.getvalue(), device="cpu").numpy().tolist() == [[[205] * 3] * 6] * 4
+    monkeypatch.setattr("sys.stdin", Pipe(source.read_bytes()))
+    assert run("-", tmp_path / "out.mkv", "--invert") == 0
+    assert len(frames_of(tmp_path / "out.mkv")) == 4
+    monkeypatch.setattr("sys.stdin", Pipe((tmp_path / "out.mkv").read_bytes()))
+    assert run("-", tmp_path / "out.gif", "--invert") == 0
+    assert len(frames_of(tmp_path / "out.gif")) == 4
+
+
+@pytest.mark.parametrize(("arguments", "text"), [
+    (["-", "-"], "the output '-' needs a format"),
+    (["-", "a.png", "b.png"], "'-' is standard input and must be the only input"),
+    (["a.png", "b.png", "--format", "png"], "--format is for the output '-'"),
+    (["-", "a.png"], "standard input is empty"),
+])  # fmt: skip
+def test_errors_of_pipes(monkeypatch, capsys, arguments, text):
+    monkeypatch.setattr("sys.stdin", Pipe())
+    assert run(*arguments, "--invert") == 2
+    assert text in capsys.readouterr().err
 
 
 def test_errors(source, tmp_path, capsys):

@@ -14,6 +14,7 @@ from dala.cli import _arguments as arguments
 from dala.cli import _chain as chain
 from dala.cli import _filter_video as filter_video
 from dala.cli import _inputs as inputs
+from dala.cli._pipes import PIPE, piped
 from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
 from dala.media.notices import collected
@@ -29,6 +30,7 @@ examples:
   dala filter photos/ small/ --resize size=640x360      (pictures and videos)
   dala filter 'photos/*.jpg' gray/ --grayscale
   dala filter clip.mp4 clip.gif --resize size=480x270
+  dala filter - - --format png --invert < in.jpg > out.png
   dala filter green.png out.png --chroma_key key=0:1:0,threshold=0.25
   dala filter in.jpg out.jpg --curves master=0:0:0.3:0.2:1:1 --brightness 0.1
 
@@ -77,6 +79,7 @@ OPTIONS: Final[arguments.Options] = {
         "metavar": "N",
         "help": "quality of a video: lower is better and larger",
     },
+    "--format": {"help": "of a result on standard output: png, jpeg, mkv, .."},
     "--background": {
         "default": "white",
         "metavar": "COLOR",
@@ -134,8 +137,15 @@ def run(args: argparse.Namespace) -> int:
     if not args.chain:
         raise ParameterError("name at least one filter, such as --blur radius=3.")
     *names, out = args.paths
+    # The report makes way for a result on standard output.
+    shown = sys.stderr if out == PIPE else sys.stdout
+    given = args.paths
     try:
-        with stopping(), collected() as notices:
+        with (
+            stopping(),
+            collected() as notices,
+            piped(names, out, args.format) as (names, out),
+        ):
             if len(names) == 1 and _is_one_video(names[0], out):
                 report = _video(args, names[0], out)
             else:
@@ -143,11 +153,14 @@ def run(args: argparse.Namespace) -> int:
     except Stopped as stopped:
         return 128 + stopped.number
     report["notices"] = notices
+    for made in report["made"]:
+        made["in"] = PIPE if given[0] == PIPE else made["in"]
+        made["out"] = PIPE if given[-1] == PIPE else made["out"]
     failed = report["failed"]
     if args.json:
-        print(json.dumps(report, indent=2))
+        print(json.dumps(report, indent=2), file=shown)
     else:
-        print(_summary(report, out))
+        print(_summary(report, out), file=shown)
         for text in notices:
             print(f"dala filter: {text}", file=sys.stderr)
         for one in failed:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.media.kernels import kernel_from_text
+from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from dala.media.frame import Frame
@@ -80,6 +83,16 @@ def visible(frame: Frame) -> Buffer:
     if shown.dtype == "u8":
         return shown.pixels
     return _plain(shown.pixels, shown.shape, "u8")
+
+
+def sixteen_bits(frame: Frame) -> NDArray:
+    """Return a frame as an array of u16: gray, RGB or RGBA."""
+    shown = frame.to("rgb") if frame.format in ("nv12", "i420") else frame
+    pixels = shown.numpy()
+    if shown.dtype == "u8":
+        return pixels.astype(np.uint16) * np.uint16(257)
+    made: NDArray = np.rint(np.clip(np.nan_to_num(pixels), 0, 1) * 65535).astype(np.uint16)
+    return made
 
 
 def _plain(pixels: Buffer, shape: tuple[int, ...], dtype: str | None = None) -> Buffer:

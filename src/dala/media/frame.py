@@ -345,20 +345,12 @@ class Frame(Closing):
             ParameterError: the format is unknown, or cannot hold the picture.
         """
         from dala.media.files import store
+        from dala.media.formats import sixteen_bits
 
         if depth not in (8, 16) or isinstance(depth, bool):
             raise ParameterError.invalid("Frame.save", "depth", "8 or 16", depth)
-        pixels = self.picture() if depth == 8 else self._sixteen()
+        pixels = self.picture() if depth == 8 else sixteen_bits(self)
         store(path, pixels, options, format=format, background=background)
-
-    def _sixteen(self) -> NDArray:
-        """Return the frame as an array of u16."""
-        shown = self.to("rgb") if self.format in PLANAR else self
-        pixels = shown.numpy()
-        if shown.dtype == "u8":
-            return pixels.astype(np.uint16) * np.uint16(257)
-        made: NDArray = np.rint(np.clip(np.nan_to_num(pixels), 0, 1) * 65535).astype(np.uint16)
-        return made
 
     def show(self) -> None:
         """Show the frame: below the cell in a notebook, else in the system's viewer."""
