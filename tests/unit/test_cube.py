@@ -76,6 +76,41 @@ def test_input_range_sets_the_domain():
     assert (cube.domain_min, cube.domain_max) == ((-1.0,) * 3, (2.0,) * 3)
 
 
+RESOLVE = """LUT_1D_SIZE 3
+LUT_1D_INPUT_RANGE -0.5 2.0
+LUT_3D_SIZE 2
+LUT_3D_INPUT_RANGE 0.0 0.5
+
+0 0 0
+\t0.125  0.25\t0.375
+0.5 0.5 0.5
+0 0 0
+1 0 0
+0 0.5 0
+1 0.5 0
+0 0 0.25
+1 0 0.25
+0 0.5 0.25
+1 0.5 0.25
+"""
+
+
+def test_curves_before_a_table():
+    cube = load_cube(RESOLVE.replace("\n", "\r\n"))
+    assert cube.shaper.tolist() == [[0, 0, 0], [0.125, 0.25, 0.375], [0.5, 0.5, 0.5]]
+    assert (cube.shaper_min, cube.shaper_max) == ((-0.5,) * 3, (2.0,) * 3)
+    assert (cube.domain_min, cube.domain_max) == ((0,) * 3, (0.5,) * 3)
+    assert cube.table[1, 0, 1].tolist() == [1, 0, 0.25]
+    assert repr(cube) == "<Cube '' 2x2x2 behind curves of 3>"
+    assert cube.packed.shape == (3 + 8, 3)
+    assert cube.params["shaper"] == 3
+    again = load_cube(cube.text())
+    assert np.array_equal(again.packed, cube.packed)
+    assert again.params == cube.params
+    with pytest.raises(dala.CubeError, match="one domain for all channels"):
+        Cube(cube.table, shaper=cube.shaper, shaper_min=(-1, 0, 0)).text()
+
+
 def test_table_is_read_only_and_converts_to_a_buffer():
     cube = load_cube(TINY)
     b = cube.buffer("cpu")
@@ -141,10 +176,14 @@ REFUSED = {
         rows(8), 1, "numbers before LUT_1D_SIZE or LUT_3D_SIZE",
         "A .cube file starts with the size of its table.",
     ),
-    "both": (
-        "LUT_1D_SIZE 2\nLUT_3D_SIZE 2\n" + rows(8), 2,
-        "the file has both LUT_1D_SIZE and LUT_3D_SIZE",
-        "Split it into two files and apply one after the other.",
+    "cut off behind curves": (
+        "LUT_1D_SIZE 2\nLUT_3D_SIZE 2\n" + rows(9), 11,
+        "the file ends after 9 of the 10 lines of numbers that LUT_1D_SIZE 2 and LUT_3D_SIZE 2 "
+        "require",
+    ),
+    "too much behind curves": (
+        "LUT_3D_SIZE 2\nLUT_1D_SIZE 2\n" + rows(11), 13,
+        "more than the 10 lines of numbers of LUT_1D_SIZE and LUT_3D_SIZE",
     ),
     "twice": ("LUT_3D_SIZE 2\nLUT_3D_SIZE 2\n" + rows(8), 2, "LUT_3D_SIZE is repeated"),
     "huge": ("LUT_3D_SIZE 4096\n", 1, f"{_SIZE_3D} '4096'"),
@@ -233,6 +272,8 @@ def test_large_files_are_not_read_completely(monkeypatch, tmp_path):
 TABLE = np.zeros((2, 3), "<f4")
 _SHAPE = "table must be of shape (n, n, n, 3), or (n, 3) for curves, got"
 _DOMAIN = "domain_min must be three finite numbers below those of domain_max, got"
+_DOMAIN_SHAPER = "shaper_min must be three finite numbers below those of shaper_max, got"
+_SHAPER = "shaper must be of shape (n, 3), before a table of shape (n, n, n, 3), got"
 _TITLE = "title must be one line of text without quotation marks, got"
 _FINITE = "table must be finite numbers that fit f32."
 _NUMBERS = "table and domain must be numbers."
@@ -250,6 +291,9 @@ BAD_CUBES = [
     ({"table": TABLE, "domain_min": (0, 0, 1)}, f"{_DOMAIN} ((0, 0, 1), (1.0, 1.0, 1.0))."),
     ({"table": TABLE, "domain_max": (1, 1, np.inf)}, f"{_DOMAIN} ((0.0, 0.0, 0.0), (1, 1, inf))."),
     ({"table": TABLE, "domain_max": None}, _NUMBERS),
+    ({"table": TABLE, "shaper": TABLE}, f"{_SHAPER} (2, 3)."),
+    ({"table": np.zeros((2, 2, 2, 3)), "shaper": np.zeros((2, 2))}, f"{_SHAPER} (2, 2)."),
+    ({"table": TABLE, "shaper_min": (2, 0, 0)}, f"{_DOMAIN_SHAPER} ((2, 0, 0), (1.0, 1.0, 1.0))."),
     ({"table": TABLE, "title": "a\nb"}, f"{_TITLE} 'a\\nb'."),
     ({"table": TABLE, "title": 'say "x"'}, f"{_TITLE} 'say \"x\"'."),
 ]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dala.media import gpu as gpu
     from dala.media import scene as scene
     from dala.media import video as video
+    from dala.media.filters.luts import load_lut as load_lut
     from dala.media.filters.pipeline import FramePipeline as FramePipeline
     from dala.media.frame import Frame as Frame
     from dala.media.scene.file.load import load_scene as load_scene
@@ -45,6 +46,7 @@ _HOMES = {
     "TextStyle": "dala.media.text.style",
     "TexturePool": "dala.media.texture",
     "fonts": "dala.media.text",
+    "load_lut": "dala.media.filters.luts",
     "load_scene": "dala.media.scene.file.load",
     "load_subtitles": "dala.media.subtitles",
     "set_text": "dala.media.text.text",
@@ -59,6 +61,7 @@ __all__ = [
     "effects",
     "fonts",
     "gpu",
+    "load_lut",
     "load_scene",
     "load_subtitles",
     "scene",

@@ -877,6 +877,9 @@ def lut_apply(
     amount: float = 1.0,
     domain_min: float | Sequence[float] | NDArray = 0.0,
     domain_max: float | Sequence[float] | NDArray = 1.0,
+    shaper: int = 0,
+    shaper_min: float | Sequence[float] | NDArray = 0.0,
+    shaper_max: float | Sequence[float] | NDArray = 1.0,
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
@@ -893,6 +896,9 @@ def lut_apply(
     amount: float = 1.0,
     domain_min: float | Sequence[float] | NDArray = 0.0,
     domain_max: float | Sequence[float] | NDArray = 1.0,
+    shaper: int = 0,
+    shaper_min: float | Sequence[float] | NDArray = 0.0,
+    shaper_max: float | Sequence[float] | NDArray = 1.0,
     out: None = None,
     device: str | None = None,
 ) -> Frame: ...
@@ -907,6 +913,9 @@ def lut_apply(
     amount: float = 1.0,
     domain_min: float | Sequence[float] | NDArray = 0.0,
     domain_max: float | Sequence[float] | NDArray = 1.0,
+    shaper: int = 0,
+    shaper_min: float | Sequence[float] | NDArray = 0.0,
+    shaper_max: float | Sequence[float] | NDArray = 1.0,
     out: None = None,
     device: str | None = None,
 ) -> PillowImage: ...
@@ -921,6 +930,9 @@ def lut_apply(
     amount: float = 1.0,
     domain_min: float | Sequence[float] | NDArray = 0.0,
     domain_max: float | Sequence[float] | NDArray = 1.0,
+    shaper: int = 0,
+    shaper_min: float | Sequence[float] | NDArray = 0.0,
+    shaper_max: float | Sequence[float] | NDArray = 1.0,
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
@@ -935,6 +947,9 @@ def lut_apply(
     amount: float = 1.0,
     domain_min: float | Sequence[float] | NDArray = 0.0,
     domain_max: float | Sequence[float] | NDArray = 1.0,
+    shaper: int = 0,
+    shaper_min: float | Sequence[float] | NDArray = 0.0,
+    shaper_max: float | Sequence[float] | NDArray = 1.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...

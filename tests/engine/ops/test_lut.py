@@ -130,6 +130,33 @@ def test_curves(engine_id, dtype, params):
         assert_is(got, expected(image, lut, **named, low=low, high=high))
 
 
+@pytest.mark.parametrize("params", CASES)
+@pytest.mark.parametrize("dtype", ["u8", "f32"])
+def test_curves_before_a_table(engine_id, dtype, params):
+    named = dict(params)
+    low, high = named.pop("domain_min", (0, 0, 0)), named.pop("domain_max", (1, 1, 1))
+    amount = named.pop("amount", 1.0)
+    for n, m, shape in [(2, 2, (3, 5, 4)), (5, 9, (4, 7, 3)), (17, 1025, (6, 9, 4))]:
+        image, shaper = picture(shape, dtype), curve(m)
+        cube = Cube(table(n), "", low, high, shaper, (-0.25, 0, 0.1), (0.75, 2, 1))
+        got = run("lut_apply", [image, cube.packed], shape, dtype, {**params, **cube.params})
+        values = image / 255.0 if image.dtype == np.uint8 else image.astype(float)
+        shaped = expected(values, shaper, low=cube.shaper_min, high=cube.shaper_max)
+        made = expected(shaped, cube.table, **named, low=low, high=high)
+        assert_is(got, values + (made - values) * amount)
+
+
+def test_tables_with_a_shaper_are_checked(engine_id):
+    image = compute.from_array(picture((2, 2, 3), "u8"))
+    for packed, shaper in ((np.zeros((10, 3), "<f4"), 3), (np.zeros((9, 3), "<f4"), 1)):
+        with pytest.raises(dala.ShapeMismatch, match=rf"of shape \({shaper} \+ n \* n \* n, 3\)"):
+            get("lut_apply")(image, compute.from_array(packed), shaper=shaper)
+    with pytest.raises(dala.ParameterError, match="shaper_min must be below shaper_max"):
+        get("lut_apply")(
+            image, compute.from_array(np.zeros((10, 3), "<f4")), shaper=2, shaper_min=2.0
+        )
+
+
 @pytest.mark.parametrize("method", ["tetrahedral", "trilinear"])
 @pytest.mark.parametrize("n", [2, 17, 33])
 def test_the_identity_is_exact(engine_id, n, method):
@@ -327,7 +354,10 @@ _AMOUNT = "amount must be a number from 0 to 1, got "
 _METHOD = "method must be one of 'tetrahedral', 'trilinear', got 'cubic'."
 _DOMAIN = "domain_min must be below domain_max, (1.0, 1.0, 1.0), got (1.0, 1.0, 1.0)."
 _DOMAIN_MAX = "domain_max must be a number or 3 numbers from -1e+09 to 1e+09, got "
-_SIZE = "no parameter 'size'. It takes: method, amount, domain_min, domain_max."
+_SIZE = (
+    "no parameter 'size'. It takes: method, amount, domain_min, domain_max, shaper, shaper_min, "
+    "shaper_max."
+)
 REFUSED = [
     (np.zeros((4, 5), "u1"), TABLE, {}, dala.ShapeMismatch, f"{_IMAGE_SHAPE}(4, 5). {_GRAY}"),
     (np.zeros((4, 5, 1), "u1"), TABLE, {}, dala.ShapeMismatch, f"{_IMAGE_SHAPE}(4, 5, 1). {_GRAY}"),

@@ -1,8 +1,9 @@
 """Color lookup tables and .cube files.
 
 A file has ``LUT_3D_SIZE n`` (or ``LUT_1D_SIZE n``), optionally a title and the domain, then a line
-of three numbers per entry, red changing fastest. Files may be untrusted: an invalid line raises an
-error with its line number.
+of three numbers per entry, red changing fastest. With both sizes, as DaVinci Resolve writes them,
+the entries of the curves are first, and colors pass through them before the 3D table. Files may be
+untrusted: an invalid line is refused with its number.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ class Cube:
         title: the title, one line without quotation marks.
         domain_min: the input color of the first entry.
         domain_max: the input color of the last entry.
+        shaper: curves before a 3D table, an f32 array of shape (n, 3); None if there are none.
+        shaper_min: the input color of the first entry of the curves.
+        shaper_max: the input color of the last entry of the curves.
 
     >>> ramp = np.linspace(0, 1, 2)
     >>> cube = Cube(np.stack(np.meshgrid(ramp, ramp, ramp, indexing="ij"), axis=-1), "identity")
@@ -60,42 +64,42 @@ class Cube:
     title: str = ""
     domain_min: _Triple = (0.0, 0.0, 0.0)
     domain_max: _Triple = (1.0, 1.0, 1.0)
+    shaper: NDArray | None = None
+    shaper_min: _Triple = (0.0, 0.0, 0.0)
+    shaper_max: _Triple = (1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        try:
-            table = np.array(self.table, np.float32, order="C")
-            low, high = (tuple(map(float, d)) for d in (self.domain_min, self.domain_max))
-        except (TypeError, ValueError):
-            raise CubeError("Cube: table and domain must be numbers.", call="Cube") from None
-        axes = table.ndim - 1
-        size = table.shape[0] if table.ndim else 0
+        table = _checked_table(self.table, "table")
+        low, high = _checked_domain(self.domain_min, self.domain_max, "domain")
+        axes, size = table.ndim - 1, table.shape[0] if table.ndim else 0
         if axes not in SIZES or table.shape != (size,) * axes + (3,):
             raise CubeError.invalid(
                 "Cube", "table", "of shape (n, n, n, 3), or (n, 3) for curves", table.shape
             )
-        least, most = SIZES[axes]
-        if not least <= size <= most:
-            expected = f"of {least} to {most} entries along each of {axes} axes"
-            raise CubeError.invalid("Cube", "table", expected, size)
-        if not np.isfinite(table).all():
-            raise CubeError("Cube: table must be finite numbers that fit f32.", call="Cube")
-        if len(low) != 3 or len(high) != 3 or not all(map(_in_order, low, high)):
-            raise CubeError.invalid(
-                "Cube",
-                "domain_min",
-                "three finite numbers below those of domain_max",
-                (self.domain_min, self.domain_max),
-            )
+        _check_size(size, axes, "table")
+        first, last = _checked_domain(self.shaper_min, self.shaper_max, "shaper")
+        if self.shaper is not None:
+            shaper = _checked_table(self.shaper, "shaper")
+            if axes != 3 or shaper.ndim != 2 or shaper.shape[1] != 3:
+                expected = "of shape (n, 3), before a table of shape (n, n, n, 3)"
+                raise CubeError.invalid("Cube", "shaper", expected, shaper.shape)
+            _check_size(shaper.shape[0], 1, "shaper")
+            shaper.flags.writeable = False
+            object.__setattr__(self, "shaper", shaper)
         if not isinstance(self.title, str) or '"' in self.title or not self.title.isprintable():
             expected = "one line of text without quotation marks"
             raise CubeError.invalid("Cube", "title", expected, self.title)
         table.flags.writeable = False
-        for name, value in (("table", table), ("domain_min", low), ("domain_max", high)):
+        for name, value in (
+            ("table", table), ("domain_min", low), ("domain_max", high),
+            ("shaper_min", first), ("shaper_max", last),
+        ):  # fmt: skip
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         size = "x".join(map(str, self.table.shape[:-1]))
-        return f"<Cube {self.title!r} {size}>"
+        curves = "" if self.shaper is None else f" behind curves of {len(self.shaper)}"
+        return f"<Cube {self.title!r} {size}{curves}>"
 
     @property
     def size(self) -> int:
@@ -103,30 +107,92 @@ class Cube:
         return int(self.table.shape[0])
 
     @property
-    def params(self) -> dict[str, _Triple]:
-        """The domain as parameters of ``lut_apply``."""
-        return {"domain_min": self.domain_min, "domain_max": self.domain_max}
+    def packed(self) -> NDArray:
+        """The numbers that ``lut_apply`` takes: the table, behind the entries of the curves."""
+        if self.shaper is None:
+            return self.table
+        return np.concatenate([self.shaper, self.table.reshape(-1, 3)])
+
+    @property
+    def params(self) -> dict[str, _Triple | int]:
+        """The domain, and that of the curves, as parameters of ``lut_apply``."""
+        found: dict[str, _Triple | int] = {
+            "domain_min": self.domain_min,
+            "domain_max": self.domain_max,
+        }
+        if self.shaper is not None:
+            found["shaper"] = len(self.shaper)
+            found |= {"shaper_min": self.shaper_min, "shaper_max": self.shaper_max}
+        return found
 
     def buffer(self, device: str | None = None) -> Buffer:
-        """Return the table as a buffer, the second input of ``lut_apply``."""
+        """Return the packed table as a buffer, the second input of ``lut_apply``."""
         from dala.gpu.compute.create import from_array
 
-        return from_array(self.table, device=device)
+        return from_array(self.packed, device=device)
 
     def text(self) -> str:
-        """Return the table as the text of a .cube file; reading it gives the same f32 numbers."""
+        """Return the table as the text of a .cube file; reading it gives the same f32 numbers.
+
+        Raises:
+            CubeError: curves before the table, with a domain that differs between the channels.
+        """
         lines = [f'TITLE "{self.title}"'] if self.title else []
         axes = self.table.ndim - 1
-        lines.append(f"LUT_{axes}D_SIZE {self.size}")
-        for word, domain in (("MIN", self.domain_min), ("MAX", self.domain_max)):
-            lines.append(f"DOMAIN_{word} {' '.join(f'{v:.17g}' for v in domain)}")
-        turned = self.table.transpose(2, 1, 0, 3) if axes == 3 else self.table
-        flat = turned.reshape(-1).astype(np.float64)
-        short, full = np.char.mod("%.7g", flat), np.char.mod("%.9g", flat)
-        exact = short.astype(np.float32) == flat.astype(np.float32)
-        rows = np.where(exact, short, full).reshape(-1, 3).tolist()
-        lines += [" ".join(row) for row in rows]
+        if self.shaper is None:
+            lines.append(f"LUT_{axes}D_SIZE {self.size}")
+            for word, domain in (("MIN", self.domain_min), ("MAX", self.domain_max)):
+                lines.append(f"DOMAIN_{word} {' '.join(f'{v:.17g}' for v in domain)}")
+        else:
+            for words, size, low, high in (
+                ("LUT_1D", len(self.shaper), self.shaper_min, self.shaper_max),
+                ("LUT_3D", self.size, self.domain_min, self.domain_max),
+            ):
+                if len({*low}) > 1 or len({*high}) > 1:
+                    raise CubeError(
+                        "Cube.text: a .cube file with curves has one domain for all channels, got "
+                        f"{low} to {high}."
+                    )
+                lines += [f"{words}_SIZE {size}"]
+                lines += [f"{words}_INPUT_RANGE {low[0]:.17g} {high[0]:.17g}"]
+            lines += _rows(self.shaper)
+        lines += _rows(self.table.transpose(2, 1, 0, 3) if axes == 3 else self.table)
         return "\n".join(lines) + "\n"
+
+
+def _rows(entries: NDArray) -> list[str]:
+    flat = entries.reshape(-1).astype(np.float64)
+    short, full = np.char.mod("%.7g", flat), np.char.mod("%.9g", flat)
+    exact = short.astype(np.float32) == flat.astype(np.float32)
+    return [" ".join(row) for row in np.where(exact, short, full).reshape(-1, 3).tolist()]
+
+
+def _checked_table(given: NDArray, name: str) -> NDArray:
+    try:
+        table = np.array(given, np.float32, order="C")
+    except (TypeError, ValueError):
+        raise CubeError("Cube: table and domain must be numbers.", call="Cube") from None
+    if not np.isfinite(table).all():
+        raise CubeError(f"Cube: {name} must be finite numbers that fit f32.", call="Cube")
+    return table
+
+
+def _checked_domain(low: _Triple, high: _Triple, name: str) -> tuple[_Triple, _Triple]:
+    try:
+        lows, highs = (tuple(map(float, d)) for d in (low, high))
+    except (TypeError, ValueError):
+        raise CubeError("Cube: table and domain must be numbers.", call="Cube") from None
+    if len(lows) != 3 or len(highs) != 3 or not all(map(_in_order, lows, highs)):
+        expected = f"three finite numbers below those of {name}_max"
+        raise CubeError.invalid("Cube", f"{name}_min", expected, (low, high))
+    return _triple(*lows), _triple(*highs)
+
+
+def _check_size(size: int, axes: int, name: str) -> None:
+    least, most = SIZES[axes]
+    if not least <= size <= most:
+        expected = f"of {least} to {most} entries along each of {axes} axes"
+        raise CubeError.invalid("Cube", name, expected, size)
 
 
 def load_cube(source: PathLike | bytes) -> Cube:
@@ -207,8 +273,8 @@ class _Reader:
         self.seen: set[str] = set()
         self.title = ""
         self.ranges: dict[str, tuple[float, ...]] = {}
-        self.axes = 0
-        self.size = 0
+        #: Entries along an axis, by the number of axes.
+        self.sizes: dict[int, int] = {}
 
     def fail(self, problem: str, advice: str = _ADVICE) -> NoReturn:
         raise CubeError(f"load_cube: {self.name}, line {self.line}: {problem}. {advice}")
@@ -226,7 +292,7 @@ class _Reader:
                 if rows or len(line) > _MAX_LINE:
                     self.fail(f"{_shown(line)} is not three numbers")
                 self.keyword(stripped)
-                wanted = self.size**self.axes if self.axes else 0
+                wanted = sum(size**axes for axes, size in self.sizes.items())
                 continue
             self.line = number
             if len(rows) >= wanted:
@@ -238,12 +304,18 @@ class _Reader:
         return self.finish(rows, wanted)
 
     def too_many(self, wanted: int) -> NoReturn:
-        if not self.axes:
+        if not self.sizes:
             self.fail(
                 "numbers before LUT_1D_SIZE or LUT_3D_SIZE",
                 "A .cube file starts with the size of its table.",
             )
-        self.fail(f"more than the {wanted} lines of numbers of LUT_{self.axes}D_SIZE")
+        self.fail(f"more than the {wanted} lines of numbers of {self.words()}")
+
+    def words(self, sizes: bool = False) -> str:
+        return " and ".join(
+            f"LUT_{axes}D_SIZE" + (f" {size}" if sizes else "")
+            for axes, size in sorted(self.sizes.items())
+        )
 
     def keyword(self, line: str) -> None:
         word, _, rest = line.partition(" ") if "\t" not in line else _split_word(line)
@@ -271,17 +343,12 @@ class _Reader:
 
     def set_size(self, word: str, rest: str) -> None:
         axes = int(word[4])
-        if self.axes:
-            self.fail(
-                "the file has both LUT_1D_SIZE and LUT_3D_SIZE",
-                "Split it into two files and apply one after the other.",
-            )
         least, most = SIZES[axes]
         # Limit the digits: int() of a million digits takes minutes.
         size = int(rest) if re.fullmatch(r"\d{1,9}", rest, re.ASCII) else -1
         if not least <= size <= most:
             self.fail(f"{word} must be an int from {least} to {most}, got {_shown(rest)}")
-        self.axes, self.size = axes, size
+        self.sizes[axes] = size
 
     def numbers(self, word: str, rest: str, count: int) -> tuple[float, ...]:
         found = tuple(map(float, rest.split())) if _NUMBERS.fullmatch(rest) else ()
@@ -290,25 +357,34 @@ class _Reader:
         return found
 
     def finish(self, rows: list[_Triple], wanted: int) -> Cube:
-        if not self.axes:
+        if not self.sizes:
             self.fail(
                 "the file has no LUT_1D_SIZE or LUT_3D_SIZE", "Check that it is a .cube file."
             )
         if len(rows) != wanted:
+            require = "requires" if len(self.sizes) == 1 else "require"
             self.fail(
                 f"the file ends after {len(rows)} of the {wanted} lines of numbers that "
-                f"LUT_{self.axes}D_SIZE {self.size} requires"
+                f"{self.words(sizes=True)} {require}"
             )
         table = np.array(rows, np.float64).astype(np.float32)
-        if self.axes == 3:
-            table = table.reshape(self.size, self.size, self.size, 3).transpose(2, 1, 0, 3)
-        low, high = self.domain()
-        return Cube(table, self.title, low, high)
+        curves, size = self.sizes.get(1, 0), self.sizes.get(3, 0)
+        if not size:
+            return Cube(table, self.title, *self.domain(1, own=True))
+        cube = table[curves:].reshape(size, size, size, 3).transpose(2, 1, 0, 3)
+        if not curves:
+            return Cube(cube, self.title, *self.domain(3, own=True))
+        # The domain is that of colors, which meet the curves first.
+        first, last = self.domain(1, own=True)
+        low, high = self.domain(3, own=False)
+        return Cube(cube, self.title, low, high, table[:curves], first, last)
 
-    def domain(self) -> tuple[_Triple, _Triple]:
-        span = self.ranges.get(f"LUT_{self.axes}D_INPUT_RANGE", (0.0, 1.0))
-        low = _triple(*self.ranges.get("DOMAIN_MIN", (span[0],) * 3))
-        high = _triple(*self.ranges.get("DOMAIN_MAX", (span[1],) * 3))
+    def domain(self, axes: int, *, own: bool) -> tuple[_Triple, _Triple]:
+        span = self.ranges.get(f"LUT_{axes}D_INPUT_RANGE", (0.0, 1.0))
+        low, high = _triple(*(span[0],) * 3), _triple(*(span[1],) * 3)
+        if own:
+            low = _triple(*self.ranges.get("DOMAIN_MIN", low))
+            high = _triple(*self.ranges.get("DOMAIN_MAX", high))
         if not all(map(_in_order, low, high)):
             self.fail(f"the domain from {_joined(low)} to {_joined(high)} is empty or too wide")
         return low, high

@@ -23,7 +23,7 @@ from dala.errors import (
     UnknownKernel,
     did_you_mean,
 )
-from dala.gpu.compute import Buffer, Cube, buffer_zeros, from_dlpack, load_cube
+from dala.gpu.compute import Buffer, Cube, buffer_zeros, from_dlpack
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import builtins, find
 from dala.gpu.compute.kernels.filter import FILTERS, FilterParam, FilterSpec
@@ -31,6 +31,7 @@ from dala.gpu.compute.operation import Operation, Tensor
 from dala.gpu.compute.params import check_params, check_values, missing
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared, filter_names
+from dala.media.filters.luts import load_lut
 from dala.media.images import Shape, SourceImage, check_out, dtype_of, host_memory, read, second
 from dala.typing import ImageLike, NDArray, ParamValue, PathLike
 
@@ -225,7 +226,7 @@ def _input(
                 path = os.fspath(value)
                 raise FileNotFoundError(f"{origin}: there is no file {path!r}.") from None
         if isinstance(value, Cube):
-            return value.table, dict(value.params)
+            return value.packed, dict(value.params)
     return _numbers(value, p.name, call), {}
 
 
@@ -240,8 +241,8 @@ def _numbers(value: object, name: str, call: str) -> NDArray | Buffer:
 
 @lru_cache(8)
 def _cube(path: str, changed: int) -> Cube:
-    """Read a .cube file once, and again when it has changed."""
-    return load_cube(path)
+    """Read a table once, and again when its file has changed."""
+    return load_lut(path)
 
 
 #: Steps of single filters by name, shape, dtype and parameters, with the declaration they are of.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
@@ -30,16 +31,22 @@ class LutApply(Operation):
     is ``(c - domain_min) / (domain_max - domain_min) * (n - 1)``, clamped to 0..n - 1 (NaN counts
     as 0). The result is ``mix(c, table, amount)``.
 
+    With ``shaper`` the first entries of the table are curves, one per channel, that colors pass
+    through before a 3D table: its shape is then (shaper + n * n * n, 3), as a Cube packs it.
+
     The picture has three or four channels of u8 or f32. The output may have another dtype and
     number of channels; its alpha is 1 if the picture has none.
 
     Args:
-        lut: a Cube, the path of a .cube file, or an array.
+        lut: a Cube, the path of a .cube file or of another kind of table, or an array.
         method: interpolation between entries: "tetrahedral" (four entries, exact along the grays)
             or "trilinear" (eight).
         amount: 0 changes nothing.
         domain_min: the color of the first entry, one number or r, g, b; a Cube has its own.
         domain_max: the color of the last entry.
+        shaper: how many entries the curves before the table have; a Cube has its own.
+        shaper_min: the color of the first entry of the curves.
+        shaper_max: the color of the last entry of the curves.
     """
 
     title = "lut_apply"
@@ -50,6 +57,9 @@ class LutApply(Operation):
         Parameter("amount", "float", 1.0, 0.0, 1.0),
         Parameter("domain_min", "floats", (0.0, 0.0, 0.0), -FAR, FAR, size=3, spread=True),
         Parameter("domain_max", "floats", (1.0, 1.0, 1.0), -FAR, FAR, size=3, spread=True),
+        Parameter("shaper", "int", 0, 0, SIZES[1][1]),
+        Parameter("shaper_min", "floats", (0.0, 0.0, 0.0), -FAR, FAR, size=3, spread=True),
+        Parameter("shaper_max", "floats", (1.0, 1.0, 1.0), -FAR, FAR, size=3, spread=True),
     )
 
     def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
@@ -64,25 +74,37 @@ class LutApply(Operation):
             )
         if lut.dtype != "f32":
             raise DtypeMismatch.invalid(self.name, "lut", "of dtype 'f32'", lut.dtype)
-        axes, size = len(lut.shape) - 1, lut.shape[0] if lut.shape else 0
-        if axes not in SIZES or lut.shape != (size,) * axes + (3,):
+        if values["shaper"]:
+            self._check_packed(lut.shape, values["shaper"])
+        else:
+            self._check_table(lut.shape)
+        for name in ("domain", "shaper"):
+            lows, highs = values[f"{name}_min"], values[f"{name}_max"]
+            for low, high in zip(lows, highs, strict=True):
+                if not low < high or np.float32(low) == np.float32(high):
+                    raise ParameterError.invalid(
+                        self.name, f"{name}_min", f"below {name}_max, {highs}", lows
+                    )
+        return image
+
+    def _check_table(self, shape: tuple[int, ...]) -> None:
+        axes, size = len(shape) - 1, shape[0] if shape else 0
+        if axes not in SIZES or shape != (size,) * axes + (3,):
             raise ShapeMismatch.invalid(
-                self.name, "lut", "of shape (n, n, n, 3), or (n, 3) for curves", lut.shape
+                self.name, "lut", "of shape (n, n, n, 3), or (n, 3) for curves", shape
             )
         least, most = SIZES[axes]
         if not least <= size <= most:
             raise ShapeMismatch.invalid(
                 self.name, "lut", f"of {least} to {most} entries along each axis", size
             )
-        for low, high in zip(values["domain_min"], values["domain_max"], strict=True):
-            if not low < high or np.float32(low) == np.float32(high):
-                raise ParameterError.invalid(
-                    self.name,
-                    "domain_min",
-                    f"below domain_max, {values['domain_max']}",
-                    values["domain_min"],
-                )
-        return image
+
+    def _check_packed(self, shape: tuple[int, ...], shaper: int) -> None:
+        size = cube_side(shape[0] - shaper) if len(shape) == 2 and shape[1:] == (3,) else 0
+        if shaper < SIZES[1][0] or not SIZES[3][0] <= size <= SIZES[3][1]:
+            raise ShapeMismatch.invalid(
+                self.name, "lut", f"of shape ({shaper} + n * n * n, 3), as shaper={shaper}", shape
+            )
 
     def fit(
         self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
@@ -98,18 +120,15 @@ class LutApply(Operation):
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         image, lut = arrays
         pixels = image.astype(np.float64) / (255.0 if task.inputs[0].dtype == "u8" else 1.0)
-        color = pixels[..., :3]
-        low, high = (np.array(task[name]) for name in ("domain_min", "domain_max"))
-        last = lut.shape[0] - 1
-        place = np.nan_to_num((color - low) / (high - low) * last, nan=0.0)
-        place = np.clip(place, 0.0, last)
-        cell = np.minimum(place.astype(np.int64), last - 1)
-        part = place - cell
+        color = shaped = pixels[..., :3]
         table = lut.astype(np.float64)
-        if lut.ndim == 2:
-            first = np.stack([table[cell[..., c], c] for c in range(3)], axis=-1)
-            second = np.stack([table[cell[..., c] + 1, c] for c in range(3)], axis=-1)
-            found = first * (1.0 - part) + second * part
+        if count := task["shaper"]:
+            shaped = _curves(table[:count], color, task["shaper_min"], task["shaper_max"])
+            side = cube_side(lut.shape[0] - count)
+            table = table[count:].reshape(side, side, side, 3)
+        cell, part = _place(shaped, task["domain_min"], task["domain_max"], table.shape[0] - 1)
+        if table.ndim == 2:
+            found = _curves(table, color, task["domain_min"], task["domain_max"])
         elif task["method"] == "trilinear":
             found = _trilinear(table, cell, part)
         else:
@@ -123,11 +142,54 @@ class LutApply(Operation):
 
     def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
         lut = task.inputs[1]
-        low, high = task["domain_min"], task["domain_max"]
-        last = lut.shape[0] - 1
-        scale = tuple(last / (h - v) for v, h in zip(low, high, strict=True))
-        method = task["method"] if len(lut.shape) == 4 else "curves"
-        return _lookup_kernel(method), {"low": low, "scale": scale, "amount": task["amount"]}
+        count = task["shaper"]
+        size = cube_side(lut.shape[0] - count) if count else lut.shape[0]
+        low, scale = _scaled(task["domain_min"], task["domain_max"], size)
+        values = {"low": low, "scale": scale, "amount": task["amount"]}
+        if not count:
+            method = task["method"] if len(lut.shape) == 4 else "curves"
+            return _lookup_kernel(method), values
+        shaper_low, shaper_scale = _scaled(task["shaper_min"], task["shaper_max"], count)
+        values |= {"count": count, "size": size}
+        values |= {"shaper_low": shaper_low, "shaper_scale": shaper_scale}
+        return _shaped_kernel(task["method"]), values
+
+
+def cube_side(entries: int) -> int:
+    """Return n if there are n * n * n entries; 0 if there is no such n.
+
+    >>> cube_side(27), cube_side(28)
+    (3, 0)
+    """
+    side = round(max(entries, 0) ** (1 / 3))
+    return side if side**3 == entries else 0
+
+
+def _scaled(
+    low: tuple[float, ...], high: tuple[float, ...], size: int
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the low ends of a domain, and the entries per unit."""
+    return low, tuple((size - 1) / (h - v) for v, h in zip(low, high, strict=True))
+
+
+def _place(
+    color: NDArray, low: tuple[float, ...], high: tuple[float, ...], last: int
+) -> tuple[NDArray, NDArray]:
+    """Return the entries below colors, and how far they are on the way to the next."""
+    lows, highs = np.array(low), np.array(high)
+    place = np.clip(np.nan_to_num((color - lows) / (highs - lows) * last, nan=0.0), 0.0, last)
+    cell = np.minimum(place.astype(np.int64), last - 1)
+    return cell, place - cell
+
+
+def _curves(
+    table: NDArray, color: NDArray, low: tuple[float, ...], high: tuple[float, ...]
+) -> NDArray:
+    cell, part = _place(color, low, high, table.shape[0] - 1)
+    first = np.stack([table[cell[..., c], c] for c in range(3)], axis=-1)
+    second = np.stack([table[cell[..., c] + 1, c] for c in range(3)], axis=-1)
+    found: NDArray = first * (1.0 - part) + second * part
+    return found
 
 
 def _trilinear(table: NDArray, cell: NDArray, part: NDArray) -> NDArray:
@@ -227,6 +289,50 @@ _MIX = """
 def _lookup_kernel(method: str) -> Kernel:
     """Return the look-up as a kernel of the language, which can be fused."""
     text = (_PLACE + _METHODS[method] + _MIX).strip().replace("\n\n", "\n")
+    return Kernel("lut_apply", declare(sources.from_text(text, "lut_apply")))
+
+
+#: The same with the position behind curves, in a packed table.
+_SHAPED_PLACE = """
+def lut_apply(px: Pixel, lut: Array, *, low: vec3, scale: vec3, amount: float, count: int,
+              size: int, shaper_low: vec3, shaper_scale: vec3):
+    end = float(count - 1)
+    sr = (px.r - shaper_low.r) * shaper_scale.r
+    sg = (px.g - shaper_low.g) * shaper_scale.g
+    sb = (px.b - shaper_low.b) * shaper_scale.b
+    sr = sr if sr > 0.0 else 0.0
+    sg = sg if sg > 0.0 else 0.0
+    sb = sb if sb > 0.0 else 0.0
+    sr = sr if sr < end else end
+    sg = sg if sg < end else end
+    sb = sb if sb < end else end
+    er = min(int(sr), count - 2)
+    eg = min(int(sg), count - 2)
+    eb = min(int(sb), count - 2)
+    fr = sr - float(er)
+    fg = sg - float(eg)
+    fb = sb - float(eb)
+    cr = lut[er, 0] * (1.0 - fr) + lut[er + 1, 0] * fr
+    cg = lut[eg, 1] * (1.0 - fg) + lut[eg + 1, 1] * fg
+    cb = lut[eb, 2] * (1.0 - fb) + lut[eb + 1, 2] * fb
+    last = size - 1
+    top = float(last)
+    tr = (cr - low.r) * scale.r
+    tg = (cg - low.g) * scale.g
+    tb = (cb - low.b) * scale.b
+"""
+
+
+@cache
+def _shaped_kernel(method: str) -> Kernel:
+    """Return the look-up behind curves as a kernel of the language."""
+    after = _PLACE[_PLACE.index("    tr = tr if") :]
+    cube = re.sub(
+        r"lut\[([^,\]]+), ([^,\]]+), ([^,\]]+), (\d)\]",
+        r"lut[count + ((\1) * size + (\2)) * size + (\3), \4]",
+        _METHODS[method],
+    )
+    text = (_SHAPED_PLACE + after + cube + _MIX).strip().replace("\n\n", "\n")
     return Kernel("lut_apply", declare(sources.from_text(text, "lut_apply")))
 
 

@@ -324,9 +324,11 @@ def curves_of_floats(
 
 # runners ------------------------------------------------------------------------------------------
 @implements("lut_apply")
-def make_lut_apply(engine: Engine, task: Task) -> Runner:
-    """Return the runner for the dtypes of picture and table, and for a 3D table or curves."""
+def make_lut_apply(engine: Engine, task: Task) -> Runner | None:
+    """Return the runner for the dtypes, and for a 3D table or curves; None for both at once."""
     image, lut = task.inputs
+    if task["shaper"]:
+        return None  # the kernel of the language
     kinds: Statics = {"S": _NATIVE[task.output.dtype], "channels": image.shape[2]}
     kinds["stored"] = task.output.shape[2]
     total = image.shape[0] * image.shape[1]

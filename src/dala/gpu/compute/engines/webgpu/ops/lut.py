@@ -1,6 +1,6 @@
 """3D color lookup tables: one dispatch pads the entries to vec4, another maps the pixels.
 
-1D tables are lowered to the kernel language.
+1D tables, and tables behind curves, are lowered to the kernel language.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def shader(source: ImageFormat, stored: ImageFormat, method: str) -> str:
 
 @implements("lut_apply")
 def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
-    """Return a runner of two dispatches for a 3D table; None for a 1D table."""
+    """Return a runner of two dispatches for a plain 3D table; None for others."""
     image, lut = task.inputs
-    if len(lut.shape) != 4:
+    if len(lut.shape) != 4 or task["shaper"]:
         return None
     size = lut.shape[0]
     height, width, channels = image.shape
