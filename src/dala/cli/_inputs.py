@@ -30,12 +30,19 @@ def is_one_video(name: str) -> bool:
     return is_video(name) and not pattern and not path.is_dir()
 
 
+def is_moving(name: str) -> bool:
+    """Return whether a name is that of an animated picture."""
+    from dala.media.video.animated.facts import count_frames
+
+    return Path(name).is_file() and count_frames(name) > 1
+
+
 def is_animation(source: Path, target: Path) -> bool:
     """Return whether a picture moves, and the result can too: GIF, APNG or WebP, or a video."""
-    from dala.media.video.animated.facts import SUFFIXES, count_frames
+    from dala.media.video.animated.facts import SUFFIXES
 
     moves = target.suffix.lower() in {*SUFFIXES, ".png"} or is_video(target.name)
-    return moves and source.is_file() and count_frames(source) > 1
+    return moves and is_moving(str(source))
 
 
 def expand(names: Sequence[str], videos: bool = False) -> tuple[list[Path], bool]:

@@ -65,7 +65,7 @@ def prepare(words: Sequence[str]) -> list[str]:
 def run(args: argparse.Namespace) -> int:
     """Show the source until the viewer is closed, the time is over, or Ctrl-C."""
     name: str = args.source
-    moving = inputs.is_video(name) or name.isdecimal()
+    moving = inputs.is_video(name) or name.isdecimal() or inputs.is_moving(name)
     if not moving and not Path(name).is_file():
         raise FileNotFoundError(f"there is no file {name!r}.")
     end = None if args.seconds is None else monotonic() + args.seconds

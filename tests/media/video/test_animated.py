@@ -341,6 +341,16 @@ def test_errors(tmp_path, call, error, text):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", ["gif", "apng", "webp"])
+def test_file_objects(tmp_path, kind):
+    out = io.BytesIO()
+    video.write(out, moving(3), format=kind, fps=10, loop=2)
+    path = write(tmp_path / "a.bin", out.getvalue())
+    assert len(frames_of(path)) == 3
+    video.write(tmp_path / "b.bin", moving(3), format=kind, fps=10, loop=2)
+    assert (tmp_path / "b.bin").read_bytes() == out.getvalue()
+
+
 def test_abandoned_writers_leave_no_file(tmp_path):
     (tmp_path / "a.gif").write_bytes(b"old")
     with pytest.raises(KeyboardInterrupt), video.write(tmp_path / "a.gif", fps=9) as sink:

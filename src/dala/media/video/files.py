@@ -173,14 +173,10 @@ def write(
     """
     if frames is not None:
         _check_frames(frames)
-    kind = None
-    if isinstance(path, str | os.PathLike):
-        kind = animation_kind(path, codec) if format is None else None
-    elif format is not None and f".{format}" in SUFFIXES:
-        raise ParameterError.invalid(
-            "video.write", "path", f"the name of a file for {format!r}", path
-        )
-    if kind is not None and isinstance(path, str | os.PathLike):
+    kind = SUFFIXES.get(f".{format}")
+    if format is None and isinstance(path, str | os.PathLike):
+        kind = animation_kind(path, codec)
+    if kind is not None:
         for name, given in (("audio_from", audio_from), ("tracks_from", tracks_from)):
             if given is not None:
                 raise ParameterError(f"video.write: {kind} has no sound. Leave out {name}.")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import numpy as np
 
@@ -59,7 +62,7 @@ class AnimationWriter(Writer):
 
     def __init__(
         self,
-        path: PathLike,
+        path: PathLike | BinaryIO,
         kind: str,
         *,
         fps: float | Fraction | None = None,
@@ -75,13 +78,24 @@ class AnimationWriter(Writer):
             raise ParameterError.invalid(_CALL, "loop", expected, loop)
         given = {name: str(value) for name, value in (options or {}).items()}
         check_options(kind, given)
-        super().__init__(path, fps=fps, codec=_CODECS[kind], retime=retime, device=device)
+        self._held = ExitStack()
+        self._stream: BinaryIO | None = None
+        if not isinstance(path, str | os.PathLike):
+            self._stream = path
+            folder = self._held.enter_context(tempfile.TemporaryDirectory(prefix="dala-"))
+            path = Path(folder) / f"stream.{kind}"
+        weakref.finalize(self, self._held.close)
+        super().__init__(
+            path, format=kind, fps=fps, codec=_CODECS[kind], retime=retime, device=device
+        )
         self._kind = kind
         self._plays = 0 if loop is None else min(loop, 65535)
         self._given = {**OPTIONS[kind], **given}
         if width and height:
             self._size = (width, height)
-        self._spool = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - until close()
+        self._spool = self._held.enter_context(
+            tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - the stack closes it
+        )
         self._times: list[Fraction] = []
         self._end: Fraction | None = None
         self._opaque = True
@@ -154,7 +168,11 @@ class AnimationWriter(Writer):
         )
         try:
             ENCODERS[self._kind](work, self._pictures(kept), self._palette)
-            os.replace(part, self.path)
+            if self._stream is None:
+                os.replace(part, self.path)
+            else:
+                with part.open("rb") as made:
+                    shutil.copyfileobj(made, self._stream)
         except OSError as error:
             raise VideoError(
                 f"{_CALL}: {str(self.path)!r} cannot be written: {error.strerror or error}."
@@ -166,7 +184,7 @@ class AnimationWriter(Writer):
 
     def abandon(self) -> None:
         """Discard the frames. An existing file of that name stays untouched."""
-        self._spool.close()
+        self._held.close()
         self._palette = None
         super().abandon()
 
