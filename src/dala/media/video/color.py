@@ -86,8 +86,8 @@ class ColorInfo:
     primaries: str = "bt709"
     transfer: str = "bt709"
     siting: str = "left"
-    #: Code points of primaries and transfer, as the file has them; 2 is unspecified.
-    tags: tuple[int, int] = (2, 2)
+    #: Code points of primaries and transfer, as the file has them; None after a conversion.
+    tags: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
