@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
         progress = held.enter_context(Progress(_count(source), "frames"))
         given = source.borrow() if stages.shares_memory else source
         frames = stages.stream(_until_damage(given, damage))
-        if isinstance(source, AnimationReader) and animated is None:
+        if isinstance(source, AnimationReader) and animated is None and not args.alpha:
             frames = _opaque(frames, args.background, out)
         first = next(frames, None)
         if first is None:
@@ -79,11 +79,13 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
             notify(f"{out}: {animated} has no sound; that of {name} is left out.")
         elif animated is None and not remote and not isinstance(source, AnimationReader):
             tracks = Tracks(source.source, "dala filter", sound=not args.no_audio, everything=True)
+            held.callback(tracks.close)  # if no writer takes it
         loop = (
             source.loop if args.loop is None and isinstance(source, AnimationReader) else args.loop
         )
         with video.write(
-            out, fps=source.fps, codec=codec, tracks_from=tracks, options=options,
+            out, fps=source.fps, codec=codec, encoder=args.encoder, alpha=args.alpha,
+            tracks_from=tracks, options=options,
             device=args.device, pixel_aspect=_aspect(source, first), retime=args.retime,
             loop=loop if animated is not None else args.loop,
         ) as sink:  # fmt: skip

@@ -35,6 +35,8 @@ def piped(names: list[str], out: str, format: str | None) -> Iterator[tuple[list
         raise ParameterError("'-' is standard input and must be the only input.")
     if out == PIPE and not format:
         raise ParameterError("the output '-' needs a format: --format png, --format mkv.")
+    if out == PIPE and sys.stdout.isatty():
+        raise ParameterError("standard output is a terminal. Redirect it to a file or a pipe.")
     with tempfile.TemporaryDirectory(prefix="dala-") as folder:
         if PIPE in names:
             names = [str(_spooled(Path(folder)))]

@@ -39,6 +39,8 @@ are separated by colons. The sound and all other tracks of videos are kept. File
 place when they are complete. `dala kernels` lists the filters.
 """
 
+#: As ``video.write`` takes them; a test compares.
+ENCODERS: Final = ("auto", "x264", "nvenc", "qsv", "videotoolbox", "vaapi", "amf")
 #: The default quality of JPEG and WebP.
 _QUALITY: Final = 92
 #: Formats with 16 bits.
@@ -73,7 +75,15 @@ OPTIONS: Final[arguments.Options] = {
         "metavar": "N",
         "help": f"of JPEG and WebP ({_QUALITY})",
     },
-    "--codec": {"help": "of a video: h264, hevc, av1, vp9, .."},
+    "--codec": {"help": "of a video: h264, hevc, av1, vp9, prores, ffv1, .."},
+    "--encoder": {
+        "choices": ENCODERS,
+        "help": "of a video: hardware that must work, or auto: hardware that works, else software",
+    },
+    "--alpha": {
+        "action": "store_true",
+        "help": "keep the alpha of a video: prores and png (.mov), vp9 (.webm), ffv1 (.mkv)",
+    },
     "--crf": {
         "type": arguments.integer(0, 63),
         "metavar": "N",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 import threading
 from fractions import Fraction
 
@@ -327,6 +329,35 @@ def test_a_full_disk(room):
             fps=25,
             format="mkv",
         )
+
+
+FULL = """
+import resource, sys
+import numpy as np
+from dala.media import video
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))  # as if the disk were full
+noise = np.random.default_rng(0)
+pictures = [noise.integers(0, 255, (64, 64, 3), np.uint8) for _ in range(30)]
+try:
+    video.write(sys.argv[1], pictures, fps=25, device="cpu")
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits of file sizes")
+@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
+def test_a_full_disk_leaves_nothing(tmp_path, suffix):
+    (tmp_path / f"a.{suffix}").write_bytes(b"older")
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path / f"a.{suffix}")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "VideoError video.write: " in done.stdout
+    assert "File too large. No file was written." in done.stdout
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [(f"a.{suffix}", b"older")]
 
 
 def test_streams_that_cannot_be(tmp_path):

@@ -142,7 +142,9 @@ class _Stream:
         self.stopped = False
         self._start = 0
         able = getattr(file, "seekable", None)
-        self._seekable = bool(able()) if callable(able) else False
+        # What is written to a file opened with mode "a" lands at its end wherever one seeks to.
+        appends = "a" in str(getattr(file, "mode", ""))
+        self._seekable = bool(able()) and not appends if callable(able) else False
         if self._seekable:
             try:
                 self._start = file.tell()
