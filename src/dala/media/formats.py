@@ -79,7 +79,7 @@ def convert(pixels: Buffer, frame: Frame, wanted: str, coding: Coding) -> tuple[
 
 def visible(frame: Frame) -> Buffer:
     """Return a frame as gray, RGB or RGBA of u8."""
-    shown = frame.to("rgb") if frame.format in ("nv12", "i420") else frame
+    shown = frame.to("rgb") if frame.format in ("nv12", "i420") else to_sdr(frame)
     if shown.dtype == "u8":
         return shown.pixels
     return _plain(shown.pixels, shown.shape, "u8")
@@ -87,12 +87,24 @@ def visible(frame: Frame) -> Buffer:
 
 def sixteen_bits(frame: Frame) -> NDArray:
     """Return a frame as an array of u16: gray, RGB or RGBA."""
-    shown = frame.to("rgb") if frame.format in ("nv12", "i420") else frame
+    shown = frame.to("rgb") if frame.format in ("nv12", "i420") else to_sdr(frame, "f32")
     pixels = shown.numpy()
     if shown.dtype == "u8":
         return pixels.astype(np.uint16) * np.uint16(257)
     made: NDArray = np.rint(np.clip(np.nan_to_num(pixels), 0, 1) * 65535).astype(np.uint16)
     return made
+
+
+def to_sdr(frame: Frame, dtype: str = "u8") -> Frame:
+    """Return a frame of HDR tone-mapped to SDR; other frames as they are."""
+    if frame.hdr is None or frame.dtype != "f32" or len(frame.shape) != 3:
+        return frame
+    made = _new(frame.pixels, frame.shape, dtype)
+    find_kernel("display_to_sdr").run([frame.pixels], made, {"peak": frame.hdr.peak})
+    sdr = frame.like(made)
+    sdr.matrix = sdr.primaries = sdr.transfer = "bt709"
+    sdr.hdr = sdr.tags = None
+    return sdr
 
 
 def _plain(pixels: Buffer, shape: tuple[int, ...], dtype: str | None = None) -> Buffer:

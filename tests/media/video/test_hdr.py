@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dala.media import video
+from dala.media import gpu, video
 from dala.media.hdr import Hdr, MasteringDisplay
-from tests.support.hdr_formulas import light, rgb_of, sdr
+from dala.media.notices import MediaNotice
+from tests.support.hdr_formulas import light, pq, rgb_of, sdr
 
 av = pytest.importorskip("av")
 
@@ -36,14 +37,15 @@ def write_codes(
         frame.color_range, frame.colorspace, frame.color_primaries = tags
         frame.color_trc = TRANSFERS[transfer]
         frame.pts = 0
-        out.mux(stream.encode(frame))
-        out.mux(stream.encode(None))
+        for packet in (*stream.encode(frame), *stream.encode(None)):
+            packet.dts = packet.pts  # x265 leaves it unset for a single frame
+            out.mux(packet)
     return path
 
 
-def ramp(height: int = 16, width: int = 64, top: int = 1023):
+def ramp(height: int = 16, width: int = 64, top: int = 1023, low: int = 64, high: int = 940):
     rng = np.random.default_rng(2)
-    luma = np.linspace(64 * (top + 1) // 1024, 940 * (top + 1) // 1024, width).astype(int)
+    luma = np.linspace(low * (top + 1) // 1024, high * (top + 1) // 1024, width).astype(int)
     chroma = rng.integers(460, 564, (2, height // 2, width // 2)) * (top + 1) // 1024
     return np.tile(luma, (height, 1)), chroma[0], chroma[1]
 
@@ -120,3 +122,115 @@ def test_peak_comes_from_the_metadata():
     assert Hdr("pq", max_cll=65535).peak == 10000
     with pytest.raises(ValueError, match="transfer must be one of 'hlg', 'pq', got 'log'"):
         Hdr("log")
+
+
+# writing --------------------------------------------------------------------------------------
+DISPLAY = MasteringDisplay.of("p3", 4000.0)
+
+
+def facts(path: Path):
+    """Pixel format, matrix, primaries and transfer of a file, and the luma of its first frame."""
+    with av.open(str(path)) as opened:
+        context = opened.streams.video[0].codec_context
+        frame = next(opened.decode(video=0))
+        tags = context.colorspace, context.color_primaries, context.color_trc
+        words = np.frombuffer(frame.planes[0], "<u2").reshape(frame.height, -1)
+        return frame.format.name, tuple(map(int, tags)), words[:, : frame.width].copy()
+
+
+@pytest.mark.parametrize(
+    ("codec", "transfer", "name"),
+    [("hevc", "pq", "a.mp4"), ("hevc", "hlg", "a.mkv"), ("av1", "pq", "a.mkv")],
+)
+def test_hdr_is_kept(tmp_path, codec, transfer, name):
+    planes = ramp(64, 128, low=250, high=700)  # colors within 0 and 1
+    source = write_codes(tmp_path / "in.mkv", planes, "yuv420p10le", transfer)
+    light = (1500, 400) if transfer == "pq" else (0, 0)
+    hdr = Hdr(transfer, DISPLAY if transfer == "pq" else None, *light)
+    best = {"hevc": {"x265-params": "lossless=1:log-level=error:cutree=0"}, "av1": {"crf": 4}}
+    with (
+        video.open(source, depth="float", device="cpu") as reader,
+        video.write(tmp_path / name, codec=codec, hdr=hdr, options=best[codec]) as sink,
+    ):
+        for frame in reader:
+            sink.write(frame)
+    form, tags, got = facts(tmp_path / name)
+    assert (form, tags) == ("yuv420p10le", (9, 9, TRANSFERS[transfer]))
+    with video.open(tmp_path / name, depth="float", device="cpu") as reader:
+        found = next(reader).hdr
+    assert (found.transfer, found.max_cll, found.max_fall) == (transfer, *light)
+    if transfer == "pq":
+        assert found.mastering.red == pytest.approx(DISPLAY.red, abs=1e-4)
+        assert found.mastering.white == pytest.approx(DISPLAY.white, abs=1e-4)
+        assert found.mastering.max_luminance == pytest.approx(4000)
+        assert found.mastering.min_luminance == pytest.approx(0.005, abs=1e-4)
+    error = np.abs(got.astype(int) - planes[0])
+    assert error.max() <= (1 if codec == "hevc" else 40)
+    assert error.mean() < (0.05 if codec == "hevc" else 6)
+
+
+def test_frames_carry_their_hdr_to_the_file(tmp_path):
+    source = write_codes(tmp_path / "in.mkv", ramp(64, 128), "yuv420p10le", "hlg")
+    with video.open(source, depth="float", device="cpu") as reader:
+        frames = [gpu.blur(frame, radius=1) for frame in reader]
+    assert frames[0].hdr == Hdr("hlg")
+    assert frames[0].dtype == "f32"
+    assert frames[0].numpy()[..., :3].max() > 1.8  # highlights pass filters
+    video.write(tmp_path / "out.mp4", frames)
+    assert facts(tmp_path / "out.mp4")[:2] == ("yuv420p10le", (9, 9, 18))
+
+
+def test_formats_of_eight_bits_get_hdr_tone_mapped(tmp_path):
+    source = write_codes(tmp_path / "in.mkv", ramp(64, 128), "yuv420p10le", "pq")
+    with video.open(source, depth="float", device="cpu") as reader:
+        deep = next(reader)
+    with video.open(source, device="cpu") as reader:
+        shown = next(reader)
+    with pytest.warns(MediaNotice, match="tone-mapped to SDR"):
+        video.write(tmp_path / "out.mkv", [deep], codec="ffv1", pixel_format="yuv444p")
+    with video.open(tmp_path / "out.mkv", device="cpu") as reader:
+        back = next(reader)
+    assert (back.primaries, back.transfer) == ("bt709", "bt709")
+    assert np.abs(back.numpy().astype(int) - shown.numpy()).max() <= 3
+    assert np.abs(deep.picture()[..., :3].astype(int) - shown.numpy()[..., :3]).max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("pixels", "codec"),
+    [
+        ("yuv420p10le", "hevc"),
+        ("yuv444p12le", "ffv1"),
+        ("yuv422p10le", "ffv1"),
+        ("gbrp12le", "ffv1"),
+    ],
+)
+def test_deep_sdr_is_written(tmp_path, pixels, codec):
+    rng = np.random.default_rng(1)
+    picture = np.kron(rng.uniform(0.1, 0.9, (32, 64, 3)), np.ones((2, 2, 1))).astype("f4")
+    options = {"x265-params": "lossless=1:log-level=error:cutree=0"} if codec == "hevc" else {}
+    path = tmp_path / "a.mkv"
+    video.write(path, [picture], fps=25, codec=codec, pixel_format=pixels, options=options)
+    assert facts(path)[0] == pixels
+    with video.open(path, depth="float", device="cpu") as reader:
+        got = next(reader).numpy()[..., :3]
+    step = 2.0 / ((1 << int(pixels[-4:-2])) - 1)
+    inner = (slice(None), slice(None, None, 2)) if "444" not in pixels else (slice(None),)
+    limit = step if "444" in pixels or "gbr" in pixels else 0.6
+    assert np.abs(got - picture)[inner].max() < limit
+    assert np.abs(got @ (0.2126, 0.7152, 0.0722) - picture @ (0.2126, 0.7152, 0.0722)).mean() < 0.02
+
+
+def test_sdr_frames_in_an_hdr_video(tmp_path):
+    white = np.full((64, 128, 3), 255, np.uint8)
+    options = {"x265-params": "lossless=1:log-level=error:cutree=0"}
+    video.write(tmp_path / "a.mkv", [white], fps=25, hdr=Hdr("pq"), options=options)
+    luma = facts(tmp_path / "a.mkv")[2][0, 0]
+    assert luma == round(pq(203.0) * 876 + 64)
+
+
+def test_wrong_hdr(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"video.write: hdr must be an Hdr, such as frame.hdr, got"
+    ):
+        video.write(tmp_path / "a.mp4", hdr="pq")
+    assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ from dala.media.video.decode import ffmpeg_message
 from dala.media.video.output.hardware import EncoderChoice, hardware_device
 from dala.media.video.output.target import Target
 from dala.media.video.passthrough import AudioPassthrough
-from dala.media.video.source import DecodedFrame, FrameQueue, pyav
+from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, pyav
 
 #: FFmpeg's encoder for each codec name, and its default options. For x264 a shorter look-ahead than
 #: the preset's, fewer frames between look-ahead and encoding, and no B-frame pyramid save 80 MB at
@@ -38,6 +38,8 @@ CODECS: dict[str, tuple[str, dict[str, str]]] = {
 
 #: The most threads x264 gets by default: each keeps frames of its own.
 MAX_THREADS = 8
+#: No encoder delays frames by as many units of time.
+_UNSET = 1 << 40
 #: How many frames may wait for the encoder.
 QUEUE_SIZE = 1
 
@@ -243,16 +245,21 @@ class Encoder:
         while (frame := self.queue.get()) is not None:
             self._time = Fraction(frame.pts) * Fraction(frame.time_base)
             for packet in self._stream.encode(frame):
-                self._output.mux_one(packet)
+                self._mux(packet)
             if self._audio is not None:
                 self._audio.feed(self._output, self._time)
         if self.queue.closed:
             return
         for packet in self._stream.encode(None):
-            self._output.mux_one(packet)
+            self._mux(packet)
         if self._audio is not None:
             self._audio.feed(self._output, None)
             self._audio.finish(self._output)
+
+    def _mux(self, packet: AvObject) -> None:
+        if packet.dts is not None and packet.pts - packet.dts > _UNSET:
+            packet.dts = packet.pts  # x265 leaves it unset in videos of one or two frames
+        self._output.mux_one(packet)
 
     def _as_video_error(self, error: Exception) -> Exception:
         if isinstance(error, VideoError):

@@ -10,6 +10,7 @@ from typing import BinaryIO
 import numpy as np
 
 from dala.errors import ParameterError
+from dala.media.hdr import Hdr
 from dala.media.video.animated.facts import SUFFIXES, animation_kind
 from dala.media.video.animated.reader import open_animation
 from dala.media.video.animated.writer import AnimationWriter
@@ -126,6 +127,7 @@ def write(
     alpha: bool = False,
     pixel_format: str | None = None,
     encoder: str | None = None,
+    hdr: Hdr | None = None,
 ) -> Writer:
     """Open a video for writing: a context manager with ``write(frame)``.
 
@@ -160,6 +162,10 @@ def write(
             "videotoolbox", "vaapi" or "amf" for that hardware, or raise; "x264". By default
             software.
         device: where arrays are converted; by default the current device.
+        hdr: how to code HDR: the transfer, the mastering display and the light levels. By default
+            as ``frame.hdr`` of the first frame says. Frames of HDR are written with ten bits, by
+            "hevc" (.webm: "av1") unless ``codec`` is given; formats of eight bits get them
+            tone-mapped. Frames of SDR in an HDR video have SDR white at 203 cd/m2.
 
     Raises:
         VideoError: the file cannot be created.
@@ -180,8 +186,9 @@ def write(
         for name, given in (("audio_from", audio_from), ("tracks_from", tracks_from)):
             if given is not None:
                 raise ParameterError(f"video.write: {kind} has no sound. Leave out {name}.")
-        for name, given in (("encoder", encoder), ("pixel_format", pixel_format)):
-            if given is not None:
+        only = {"encoder": encoder, "pixel_format": pixel_format, "hdr": hdr}
+        for name in only:
+            if only[name] is not None:
                 raise ParameterError(f"video.write: {kind} has one encoder only. Leave out {name}.")
         animation = AnimationWriter(
             path,
@@ -218,6 +225,7 @@ def write(
         alpha=alpha,
         pixel_format=pixel_format,
         encoder=encoder,
+        hdr=hdr,
     )
     return _filled(writer, frames)
 

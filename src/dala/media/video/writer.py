@@ -12,10 +12,19 @@ import numpy as np
 
 from dala.errors import FreedError, ParameterError, ShapeError, VideoError
 from dala.gpu.compute import from_array, from_dlpack
+from dala.media.formats import to_sdr
 from dala.media.frame import Frame, check_pixels
+from dala.media.hdr import Hdr
 from dala.media.notices import notify
 from dala.media.video import color
 from dala.media.video.encode import Encoder, default_codec, find_encoder
+from dala.media.video.output.deep import (
+    DEEP_LAYOUTS,
+    HDR_LAYOUT,
+    deep_codec,
+    hdr_options,
+    takes_layout,
+)
 from dala.media.video.output.hardware import EncoderChoice, check_encoder, choose_encoder
 from dala.media.video.output.layouts import (
     choose_layout,
@@ -82,6 +91,7 @@ class Writer(Closing):
         alpha: bool = False,
         pixel_format: str | None = None,
         encoder: str | None = None,
+        hdr: Hdr | None = None,
     ) -> None:
         pyav()
         check_choice(_CALL, "matrix", matrix, (None, *dict.fromkeys(color.MATRICES.values())))
@@ -94,14 +104,13 @@ class Writer(Closing):
         self.fps = _rate(fps)
         if retime and self.fps is None:
             raise ParameterError(f"{_CALL}: retime=True needs fps, the rate to give the frames.")
-        self._codec = codec or default_codec(self._target.format, alpha)
-        name, defaults = find_encoder(self._codec)
         self._given = {name: str(value) for name, value in (options or {}).items()}
-        layout = self._layout(name, pixel_format, alpha)
-        self._choice = EncoderChoice(name, {**defaults, **self._given}, layout)
-        self._plain = layout in ("yuv420p", "nv12")
-        check_encoder(encoder, self._codec, self._plain)
-        self._wanted = encoder
+        self._asked = codec, pixel_format, alpha, encoder
+        if hdr is not None and not isinstance(hdr, Hdr):
+            raise ParameterError.invalid(_CALL, "hdr", "an Hdr, such as frame.hdr", hdr)
+        self._hdr: Hdr | None = None
+        self._hdr_reported = False
+        self._choose(hdr)
         self._threads = check_count(_CALL, "threads", threads, 0)
         sides = [
             check_count(_CALL, n, v, 1) for n, v in (("width", width), ("height", height)) if v
@@ -120,7 +129,6 @@ class Writer(Closing):
         self._stamp = -(1 << 62)
         #: Number of frames written.
         self.frames = 0
-        self._alpha_reported = alpha or has_alpha(layout)
         self._resources = _Resources()
         tracks = [
             self._tracks(given, argument, audio_from is None)
@@ -130,6 +138,50 @@ class Writer(Closing):
         if tracks:
             self._resources.audio = tracks[0] if len(tracks) == 1 else TrackGroup(tracks)
         self._finalizer = weakref.finalize(self, self._resources.abandon)
+
+    def _choose(self, hdr: Hdr | None) -> None:
+        """Choose codec, encoder and pixel format, for HDR or SDR."""
+        codec, pixel_format, alpha, encoder = self._asked
+        deep = hdr is not None and not alpha and encoder is None
+        if deep and codec is None and pixel_format in (None, *DEEP_LAYOUTS):
+            codec = deep_codec(self._target.format)
+        self._codec = codec or default_codec(self._target.format, alpha)
+        name, defaults = find_encoder(self._codec)
+        if deep and pixel_format is None and takes_layout(name, HDR_LAYOUT):
+            pixel_format = HDR_LAYOUT
+        layout = self._layout(name, pixel_format, alpha)
+        options = {**defaults, **self._given}
+        if hdr is not None and deep and layout in DEEP_LAYOUTS:
+            self._hdr = hdr
+            stored = hdr_options(name, hdr, options)
+            options = options if stored is None else stored
+            if stored is None:
+                notify(
+                    f"{_CALL}: {name!r} does not store the mastering display and the light levels "
+                    "of HDR. codec='hevc' and 'av1' do.",
+                    stacklevel=4,
+                )
+        self._choice = EncoderChoice(name, options, layout)
+        self._plain = layout in ("yuv420p", "nv12")
+        check_encoder(encoder, self._codec, self._plain)
+        self._wanted = encoder
+        self._alpha_reported = alpha or has_alpha(layout)
+
+    def _adopt(self, frame: Frame, hdr: Hdr) -> Frame:
+        """Write HDR if this is the first frame and the codec can; else tone-map the frame."""
+        if self._resources.encoder is None:
+            self._choose(hdr)
+        if self._hdr is not None:
+            return frame
+        if not self._hdr_reported:
+            self._hdr_reported = True
+            notify(
+                f"{_CALL}: {self._target.label!r} has 8 bits ({self._choice.name}, "
+                f"{self._choice.pixel_format}), so frames of HDR are tone-mapped to SDR. "
+                "codec='hevc' or 'av1' keeps HDR.",
+                stacklevel=4,
+            )
+        return to_sdr(frame)
 
     def _layout(self, encoder: str, pixel_format: str | None, alpha: bool) -> str:
         """Return the pixel format for an encoder."""
@@ -207,8 +259,10 @@ class Writer(Closing):
                 f"(width x height), got {size[0]}x{size[1]}. Resize it first."
             )
         time = self._time(given)
+        if given.hdr is not None and self._hdr is None:
+            given = self._adopt(given, given.hdr)
         if self._matrix is None:
-            self._matrix = given.matrix
+            self._matrix = given.matrix if self._hdr is None else "bt2020"
         if not self._alpha_reported and self.frames & (self.frames - 1) == 0:
             self._report_alpha(given)
         try:
@@ -220,6 +274,7 @@ class Writer(Closing):
                 matrix=self._matrix,
                 range=self._range,
                 copy=copy,
+                hdr=self._hdr,
             )
             stamp = max(round(time / self._base), self._stamp + 1)
             picture.time_base, picture.pts = self._base, stamp
@@ -300,7 +355,11 @@ class Writer(Closing):
 
     def _tags(self, first: Frame) -> tuple[int, int, int, int]:
         """Return code points of range (FFmpeg's), matrix, primaries and transfer (H.273)."""
-        rgb = self._choice.pixel_format in ("rgb24", "rgba", "bgra")
+        rgb = self._choice.pixel_format.startswith(("rgb", "bgra", "gbrp"))
+        if self._hdr is not None:
+            matrix = 0 if rgb else color.code_point(color.MATRICES, self._matrix or "bt2020")
+            span = 2 if self._range == "full" or rgb else 1
+            return span, matrix, 9, color.code_point(color.TRANSFERS, self._hdr.transfer)
         transfer = first.transfer
         if transfer == "srgb" and first.tags is None and not rgb:
             transfer = "bt709"  # that of video; pictures have no other

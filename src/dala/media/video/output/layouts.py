@@ -11,6 +11,8 @@ from dala.gpu.compute import from_array
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get
 from dala.media.frame import PLANAR, Frame
+from dala.media.hdr import Hdr
+from dala.media.video.output.deep import DEEP_LAYOUTS, deep_picture
 from dala.media.video.output.planes import i420_planes, nv12_planes, packed_picture, picture_of
 from dala.media.video.source import DecodedFrame, pyav
 from dala.typing import NDArray
@@ -19,10 +21,13 @@ _CALL: Final = "video.write"
 #: Names of FFmpeg, in order of preference for frames without alpha.
 LAYOUTS: Final = (
     "yuv420p", "nv12", "yuvj420p", "yuv444p10le", "yuv444p", "rgb24", "yuva420p",
-    "yuva444p10le", "rgba", "bgra",
+    "yuva444p10le", "rgba", "bgra", *(name for name in DEEP_LAYOUTS if name != "yuv444p10le"),
 )  # fmt: skip
 #: Those with 2x2 pixels per chroma sample.
-_SUBSAMPLED: Final = ("yuv420p", "nv12", "yuvj420p", "yuva420p")
+_SUBSAMPLED: Final = (
+    "yuv420p", "nv12", "yuvj420p", "yuva420p",
+    *(name for name in DEEP_LAYOUTS if name.startswith(("yuv420", "yuv422"))),
+)  # fmt: skip
 #: Those that hold alpha, for each encoder that keeps it.
 ALPHA_LAYOUTS: Final = {
     "prores_ks": "yuva444p10le",
@@ -93,7 +98,14 @@ def stored_size(encoder: str, pixel_format: str, size: tuple[int, int]) -> tuple
 
 
 def encoded_picture(
-    frame: Frame, pixel_format: str, size: tuple[int, int], *, matrix: str, range: str, copy: bool
+    frame: Frame,
+    pixel_format: str,
+    size: tuple[int, int],
+    *,
+    matrix: str,
+    range: str,
+    copy: bool,
+    hdr: Hdr | None = None,
 ) -> DecodedFrame:
     """Return a frame as a picture of PyAV.
 
@@ -104,7 +116,11 @@ def encoded_picture(
         matrix: of the result.
         range: of the result.
         copy: copy the frame's own memory; False borrows it where possible.
+        hdr: how to code HDR; None for SDR.
     """
+    if pixel_format in DEEP_LAYOUTS:
+        whole = frame if size == (frame.width, frame.height) else _padded(frame)
+        return deep_picture(whole, pixel_format, matrix=matrix, range=range, hdr=hdr)
     if pixel_format in ("rgb24", "rgba", "bgra"):
         return packed_picture(_packed(frame, pixel_format), pixel_format)
     if pixel_format not in _SUBSAMPLED:
