@@ -18,6 +18,7 @@ from dala.media import Frame, video
 from dala.media.notices import MediaNotice, collected
 from dala.media.video.output import hardware
 from dala.media.video.output.hardware import EncoderChoice, choose_encoder
+from dala.media.video.output.layouts import encoded_picture
 from tests.media.video.clips import av, encode, numbered, packets
 
 
@@ -127,6 +128,42 @@ def test_bad_options(tmp_path):
         with pytest.raises(ParameterError, match=words):
             video.write(tmp_path / "a.mp4", fps=25, **bad)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("layout", ["yuv420p", "yuva420p", "yuv444p10le", "rgba", "nv12"])
+def test_layouts_on_every_engine(dala_device, layout):
+    """As on the CPU, with kernels that may round another way."""
+    picture = glass(47, 31)
+    size = (48, 32) if layout == "nv12" else (47, 31)
+    made = [
+        encoded_picture(
+            Frame.from_array(picture, device=device),
+            layout,
+            size,
+            matrix="bt709",
+            range="limited",
+            copy=False,
+        )
+        for device in ("cpu", dala_device)
+    ]
+    for ours, right in zip(made[1].planes, made[0].planes, strict=True):
+        width = ours.width * (4 if layout == "rgba" else 2 if "10" in layout else 1)
+        if layout == "nv12" and ours.height < 32:
+            width *= 2
+        kind = np.uint16 if "10" in layout else np.uint8
+        a, b = (
+            np.frombuffer(p, np.uint8).reshape(-1, p.line_size)[:, :width].copy().view(kind)
+            for p in (ours, right)
+        )
+        assert np.abs(a.astype(int) - b).max() <= 1
+
+
+def test_hevc_in_mp4_has_the_tag_of_apple(tmp_path):
+    for name, tag in (("a.mp4", "hvc1"), ("a.mov", "hvc1"), ("a.mkv", "\0\0\0\0")):
+        video.write(tmp_path / name, plain(), fps=25, codec="hevc")
+        with av.open(str(tmp_path / name)) as file:
+            assert file.streams.video[0].codec_context.codec_tag == tag
+            assert len(list(file.decode(video=0))) == 5
 
 
 # encoders ---------------------------------------------------------------------------------------

@@ -175,6 +175,8 @@ class Encoder:
             context.width, context.height = size
             context.pix_fmt = choice.pixel_format
             context.time_base = time_base
+            if "hevc" in context.codec.canonical_name and target.format in ("mp4", "mov", "m4v"):
+                context.codec_tag = "hvc1"  # without it Apple's players show nothing
             if aspect is not None:
                 context.sample_aspect_ratio = aspect
             context.thread_type = "AUTO"
