@@ -284,6 +284,27 @@ def test_ass() -> None:
     assert srt == found
 
 
+def test_ass_tags_that_start_alike() -> None:
+    line = "[Events]\nDialogue: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,"
+    tags = "{\\i1\\b700\\c&H00FF00&}{\\bord2\\be1\\blur3\\iclip(1,2,3,4)\\clip(1,2,3,4)\\pbo5}"
+    assert load_subtitles(f"{line}{tags}x") == [Cue(1, 2, "x", {}, True, True, "#00ff00")]
+    assert load_subtitles(f"{line}{tags}x{{\\r}}y") == [Cue(1, 2, "xy")]
+
+
+HOSTILE = {
+    "lines": "1\n00:00:01,000 --> 00:00:02,000\n" + "\n" * 100_000,
+    "classes": "WEBVTT\n\n00:01.000 --> 00:02.000\n<c" + ".a" * 50_000,
+    "overrides": "1\n00:00:01,000 --> 00:00:02,000\n{" + "\\an8" * 25_000,
+    "tags": "WEBVTT\n\n00:01.000 --> 00:02.000\n" + "<rt><v " * 15_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_takes_linear_time(name: str) -> None:
+    """These took from 8 s to minutes with patterns that go back; now milliseconds."""
+    assert len(load_subtitles(HOSTILE[name])) <= 1
+
+
 def test_ssa_has_other_alignments() -> None:
     text = (
         "[V4 Styles]\nFormat: Name, PrimaryColour, Bold, Italic, Alignment\n"

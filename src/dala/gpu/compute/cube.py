@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -106,12 +107,14 @@ class Cube:
         """The number of entries along each axis."""
         return int(self.table.shape[0])
 
-    @property
+    @cached_property
     def packed(self) -> NDArray:
         """The numbers that ``lut_apply`` takes: the table, behind the entries of the curves."""
         if self.shaper is None:
             return self.table
-        return np.concatenate([self.shaper, self.table.reshape(-1, 3)])
+        packed = np.concatenate([self.shaper, self.table.reshape(-1, 3)])
+        packed.flags.writeable = False
+        return packed
 
     @property
     def params(self) -> dict[str, _Triple | int]:

@@ -12,10 +12,14 @@ from typing import Final
 from dala.media.subtitles.cue import Cue, Parsed, short
 from dala.media.subtitles.times import seconds
 
+_SCRIPT: Final = re.compile(
+    r"^[ \t]*\[(?:Script Info|Events|V4\+? Styles)\][ \t]*$", re.IGNORECASE | re.MULTILINE
+)
 _SECTION: Final = re.compile(r"\[([^\]]+)\]\s*$")
 _TIME: Final = re.compile(r"\s*(\d{1,4}):(\d{1,2}):(\d{1,2})[.:,](\d{1,3})\s*", re.ASCII)
 _BLOCK: Final = re.compile(r"\{([^{}]*)\}")
-_TAG: Final = re.compile(r"\\(an|a|pos|move|p|i|b|1c|c|r)(\([^)]*\)|&H[0-9a-fA-F]+&?|-?\d*)")
+#: The tags that matter; other names start with the same letters (bord, clip, pos).
+_TAG: Final = re.compile(r"\\(?:(an|a|p|i|b|1c|c)(?![a-zA-Z])|(r))(&H[0-9a-fA-F]+&?|-?\d*)")
 _NAMES: Final = (
     "Layer", "Start", "End", "Style", "Name", "MarginL", "MarginR", "MarginV", "Effect", "Text",
 )  # fmt: skip
@@ -27,9 +31,7 @@ def is_ass(text: str) -> bool:
     >>> is_ass("[Script Info]\\n\\n[Events]\\nDialogue: 0,0:00:01.00,0:00:02.00,,,0,0,0,,Hi")
     True
     """
-    return (
-        re.search(r"^\s*\[(?:Script Info|Events|V4\+? Styles)\]\s*$", text, re.I | re.M) is not None
-    )
+    return _SCRIPT.search(text) is not None
 
 
 class _Style:
@@ -157,7 +159,7 @@ class _Words:
     bold = False
 
     def tags(self, block: str) -> None:
-        for name, value in _TAG.findall(block):
+        for name, reset, value in _TAG.findall(block):
             if name == "p":
                 self._drawing = value not in ("", "0")
             elif name in ("i", "b"):
@@ -173,7 +175,7 @@ class _Words:
                 self.an = _keypad(value)
             elif name in ("c", "1c"):
                 self._tint = _color(value) if value else (self.style.color if self.style else "")
-            elif name == "r":
+            elif reset:
                 self._now = {
                     "i": bool(self.style and self.style.italic),
                     "b": bool(self.style and self.style.bold),

@@ -59,7 +59,8 @@ def load_subtitles(source: PathLike | bytes, *, encoding: str | None = None) -> 
 
 
 def _parse(text: str, name: str) -> Parsed:
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
     if vtt.is_vtt(lines[0]):
         return vtt.parse(lines)
     if ass.is_ass(text):

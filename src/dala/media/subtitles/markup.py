@@ -1,4 +1,7 @@
-"""Tags in the text of SRT and WebVTT cues."""
+"""Tags in the text of SRT and WebVTT cues.
+
+Files may be hostile: patterns are written so that they take linear time.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ _TAGS: Final = frozenset(("b", "i", "u", "s", "c", "v", "font", "ruby", "rt", "l
 _FONT: Final = re.compile(r"<font\b[^<>]{0,200}?\bcolor\s*=\s*[\"']?([#\w]+)[^<>]*>", re.IGNORECASE)
 #: Every tag of WebVTT; what it does not know is no text either.
 _VTT_TAG: Final = re.compile(r"<(?=[/a-zA-Z.0-9>])[^>]*(?:>|$)")
-_VOICE: Final = re.compile(r"<v(?:\.[^\s<>]*)?[ \t\n]+([^<>]*)>")
+_VOICE: Final = re.compile(r"<v(?:\.[^\s<>]*+)?[ \t\n]++([^<>]*+)>")
 _RUBY: Final = re.compile(r"<rt(?:[.\s][^<>]*)?>(.*?)(?=</rt>|</ruby>|<rt|$)", re.DOTALL)
-_CLASSES: Final = re.compile(r"<c((?:\.[^.\s<>]+)+)[^<>]*>")
+_CLASSES: Final = re.compile(r"<c\.([^\s<>]*+)[^<>]*+>")
 #: WebVTT's predefined color classes.
 COLORS: Final = {
     "white": "#ffffff", "lime": "#00ff00", "cyan": "#00ffff", "red": "#ff0000",

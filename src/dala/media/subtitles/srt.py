@@ -9,8 +9,8 @@ from dala.media.subtitles import markup
 from dala.media.subtitles.cue import Cue, Parsed, short
 from dala.media.subtitles.times import is_timing, timing
 
-_ALIGNED: Final = re.compile(r"\{[^{}]*\\an([1-9])[^{}]*\}")
-_ASS: Final = re.compile(r"\{\\[^{}]*\}")
+_ASS: Final = re.compile(r"\{\\[^{}]*+\}")
+_ALIGNED: Final = re.compile(r"\\an([1-9])")
 
 
 def parse(lines: list[str]) -> Parsed:
@@ -56,7 +56,7 @@ def _cue(found: Parsed, lines: list[str], at: int, end: int) -> None:
         name, colon, value = part.partition(":")
         if colon and name and value:
             settings[name] = value
-    if aligned := _ALIGNED.search(raw):
+    if aligned := _ALIGNED.search("".join(_ASS.findall(raw))):
         settings["an"] = aligned[1]
     text = markup.plain(_ASS.sub("", raw))
     found.add(Cue(start, stop, text.text, settings, text.italic, text.bold, text.color))
