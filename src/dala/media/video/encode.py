@@ -10,8 +10,8 @@ from dala.errors import DalaError, ParameterError, VideoError
 from dala.media.video.decode import ffmpeg_message
 from dala.media.video.output.hardware import EncoderChoice, hardware_device
 from dala.media.video.output.target import Target
-from dala.media.video.passthrough import AudioPassthrough
 from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, pyav
+from dala.media.video.tracks import Tracks
 
 #: FFmpeg's encoder for each codec name, and its default options. For x264 a shorter look-ahead than
 #: the preset's, fewer frames between look-ahead and encoding, and no B-frame pyramid save 80 MB at
@@ -141,7 +141,7 @@ class Encoder:
         size: tuple[int, int],
         tags: tuple[int, int, int, int],
         threads: int,
-        audio: AudioPassthrough | None,
+        audio: Tracks | None,
         shift: bool,
         aspect: Fraction | None = None,
     ) -> None:

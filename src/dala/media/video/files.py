@@ -14,9 +14,9 @@ from dala.media.hdr import Hdr
 from dala.media.video.animated.facts import SUFFIXES, animation_kind
 from dala.media.video.animated.reader import open_animation
 from dala.media.video.animated.writer import AnimationWriter
-from dala.media.video.passthrough import AudioPassthrough
 from dala.media.video.reader import Reader
 from dala.media.video.source import pyav, source_of
+from dala.media.video.tracks import Tracks
 from dala.media.video.writer import Writer
 from dala.typing import ImageLike, PathLike
 
@@ -114,8 +114,8 @@ def write(
     codec: str | None = None,
     width: int | None = None,
     height: int | None = None,
-    audio_from: PathLike | Reader | AudioPassthrough | None = None,
-    tracks_from: PathLike | Reader | AudioPassthrough | None = None,
+    audio_from: PathLike | Reader | Tracks | None = None,
+    tracks_from: PathLike | Reader | Tracks | None = None,
     retime: bool = False,
     matrix: str | None = None,
     range: str = "limited",

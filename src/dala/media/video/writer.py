@@ -34,10 +34,9 @@ from dala.media.video.output.layouts import (
     stored_size,
 )
 from dala.media.video.output.target import Target
-from dala.media.video.passthrough import AudioPassthrough
 from dala.media.video.reader import Reader, check_choice, check_count
 from dala.media.video.source import pyav, source_of
-from dala.media.video.tracks import TrackGroup
+from dala.media.video.tracks import TrackGroup, Tracks
 from dala.resources import Closing
 from dala.typing import ImageLike, PathLike
 
@@ -49,7 +48,7 @@ class _Resources:
 
     def __init__(self) -> None:
         self.encoder: Encoder | None = None
-        self.audio: AudioPassthrough | None = None
+        self.audio: Tracks | None = None
 
     def abandon(self) -> None:
         encoder, self.encoder = self.encoder, None
@@ -79,8 +78,8 @@ class Writer(Closing):
         codec: str | None = None,
         width: int | None = None,
         height: int | None = None,
-        audio_from: PathLike | Reader | AudioPassthrough | None = None,
-        tracks_from: PathLike | Reader | AudioPassthrough | None = None,
+        audio_from: PathLike | Reader | Tracks | None = None,
+        tracks_from: PathLike | Reader | Tracks | None = None,
         retime: bool = False,
         matrix: str | None = None,
         range: str = "limited",
@@ -187,11 +186,9 @@ class Writer(Closing):
         """Return the pixel format for an encoder."""
         return choose_layout(encoder, pixel_format, alpha)
 
-    def _tracks(
-        self, given: PathLike | Reader | AudioPassthrough, argument: str, sound: bool
-    ) -> AudioPassthrough:
+    def _tracks(self, given: PathLike | Reader | Tracks, argument: str, sound: bool) -> Tracks:
         """Return the tracks of a source: its sound, or with ``tracks_from`` everything."""
-        if isinstance(given, AudioPassthrough):
+        if isinstance(given, Tracks):
             return given
         source = given.source if isinstance(given, Reader) else source_of(given, _CALL)
         if source.live:
@@ -203,8 +200,8 @@ class Writer(Closing):
                 f"{_CALL}: {self._target.label!r} is also the {what}. Write to another file."
             )
         if argument == "audio_from":
-            return AudioPassthrough(source, _CALL)
-        return AudioPassthrough(source, _CALL, sound=sound, everything=True)
+            return Tracks(source, _CALL)
+        return Tracks(source, _CALL, sound=sound, everything=True)
 
     # facts ------------------------------------------------------------------------------------
     @property
