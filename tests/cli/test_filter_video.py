@@ -17,6 +17,7 @@ from tests.cli.test_filter import CPU, fails, works
 av = pytest.importorskip("av")
 
 from tests.media.video.clips import encode, number_of, numbered, packets, source  # noqa: E402
+from tests.media.video.test_hdr import ramp, write_codes  # noqa: E402
 
 
 def clip(path, count=12, size=(96, 64)):
@@ -195,3 +196,23 @@ def test_signal_handlers_are_restored(tmp_path):
     before = signal.getsignal(signal.SIGTERM)
     works(clip(tmp_path / "in.mp4", 2), tmp_path / "out.mp4", "--sepia")
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+@pytest.mark.parametrize(("transfer", "code"), [("hlg", 18), ("bt709", 1)])
+def test_hdr_and_deep_color_are_kept_or_made_sdr(tmp_path, capsys, transfer, code):
+    source = write_codes(tmp_path / "in.mkv", ramp(64, 128), "yuv420p10le", transfer)
+    out = tmp_path / "out.mkv"
+    lossless = ("--codec", "ffv1")
+    works(source, out, "--contrast", "0", "--hdr", "keep", *lossless)
+    (frame,) = read(out)
+    assert (frame.format.name, int(frame.color_trc)) == ("yuv420p10le", code)
+    before = read(source)[0].to_ndarray().astype(int)
+    luma_error = np.abs(frame.to_ndarray().astype(int) - before)[:64]
+    assert luma_error.max() <= 2
+    works(source, out, "--contrast", "0")
+    (frame,) = read(out)
+    assert (frame.format.name, int(frame.color_trc)) == ("yuv420p", 1)
+    said = capsys.readouterr()
+    assert ("HDR is tone-mapped to SDR" in said.err + said.out) == (transfer == "hlg")
+    works(source, tmp_path / "hevc.mp4", "--invert", "--hdr", "keep")
+    assert read(tmp_path / "hevc.mp4")[0].format.name == "yuv420p10le"

@@ -83,9 +83,12 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
         loop = (
             source.loop if args.loop is None and isinstance(source, AnimationReader) else args.loop
         )
+        layout = None
+        if source.depth == "float" and first.hdr is None and animated is None:
+            codec, layout = _deep(codec, out, source.bits)
         with video.write(
             out, fps=source.fps, codec=codec, encoder=args.encoder, alpha=args.alpha,
-            tracks_from=tracks, options=options,
+            tracks_from=tracks, options=options, pixel_format=layout,
             device=args.device, pixel_aspect=_aspect(source, first), retime=args.retime,
             loop=loop if animated is not None else args.loop,
         ) as sink:  # fmt: skip
@@ -162,14 +165,32 @@ def _open(name: str, args: argparse.Namespace) -> Reader:
     )
     source = opening(format="native")
     try:
-        plain = source.codec not in _CENTERED and source.rotation == 0
+        deep = args.hdr == "keep" and (source.bits > 8 or source.is_hdr)
+        if source.is_hdr and not deep:
+            notify(f"{name}: HDR is tone-mapped to SDR. --hdr keep keeps it.")
+        plain = not deep and source.codec not in _CENTERED and source.rotation == 0
     except BaseException:
         source.close()
         raise
     if plain:
         return source
     source.close()
-    return opening()
+    return opening(depth="float" if deep else None)
+
+
+def _deep(codec: str | None, out: str, bits: int) -> tuple[str, str | None]:
+    """Return the codec and the pixel format that keep more than eight bits of SDR."""
+    from dala.media.video.encode import find_encoder
+    from dala.media.video.output.deep import deep_codec, takes_layout
+
+    codec = codec or deep_codec(Path(out).suffix.lower().lstrip("."))
+    encoder, _ = find_encoder(codec)
+    for depth in (16, 12, 10):
+        layout = f"yuv420p{depth}le"
+        if takes_layout(encoder, layout) and (bits >= depth or depth == 10):
+            return codec, layout
+    notify(f"{out}: {codec} has 8 bits, so {bits} bits are rounded. --codec hevc keeps them.")
+    return codec, None
 
 
 def _count(source: Reader) -> int | None:

@@ -104,6 +104,11 @@ OPTIONS: Final[arguments.Options] = {
         "action": "store_true",
         "help": "make whole pictures of the fields of an interlaced video",
     },
+    "--hdr": {
+        "choices": ("sdr", "keep"),
+        "default": "sdr",
+        "help": "tone-map HDR videos to SDR, or keep HDR and more than 8 bits: hevc or av1 (sdr)",
+    },
     "--on-resize": {
         "choices": ("scale", "error"),
         "default": "scale",

@@ -156,6 +156,18 @@ class Reader(Closing):
         return str(self._opened("codec").stream.codec_context.name)
 
     @property
+    def bits(self) -> int:
+        """Bits per stored sample: 8, or more for deep color."""
+        form = self._opened("bits").stream.codec_context.format
+        return int(form.components[0].bits) if form is not None else 8
+
+    @property
+    def is_hdr(self) -> bool:
+        """Whether the file is tagged as HDR (HLG or PQ)."""
+        tag = self._opened("is_hdr").stream.codec_context.color_trc
+        return color.TRANSFERS.get(int(tag)) in TRANSFERS
+
+    @property
     def pixel_aspect(self) -> Fraction:
         """A stored pixel's width / height; 1 if the file does not say."""
         stream = self._opened("pixel_aspect").stream

@@ -186,6 +186,16 @@ class AnimationReader(Reader):
         return self._facts.kind
 
     @property
+    def bits(self) -> int:
+        """Bits per stored sample: always 8."""
+        return 8
+
+    @property
+    def is_hdr(self) -> bool:
+        """Whether the file is HDR: never."""
+        return False
+
+    @property
     def pixel_aspect(self) -> Fraction:
         """A stored pixel's width / height: always 1."""
         return Fraction(1)
