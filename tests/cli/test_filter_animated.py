@@ -55,6 +55,8 @@ def test_animated_to_video_and_back(source, tmp_path, capsys):
     assert run(source, tmp_path / "out.mp4", "--invert", "--background", "blue") == 0
     assert "a video has no transparency here; frames are laid over blue" in capsys.readouterr().err
     found = frames_of(tmp_path / "out.mp4")
+    with video.open(tmp_path / "out.mp4") as reader:
+        assert reader.duration == pytest.approx(0.48, abs=0.001)  # the last frame's included
     assert [t - found[0][1] for _, t in found] == [Fraction(t, 100) for t in TIMES]
     assert np.abs(found[0][0][4, 10, :3].astype(int) - (0, 0, 255)).max() < 20
     assert run(tmp_path / "out.mp4", tmp_path / "back.gif", "--invert", "--loop", "1") == 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Final, NotRequired, TextIO, TypedDict
 
 from dala.cli import _arguments as arguments
 from dala.cli import _chain as chain
@@ -17,7 +18,7 @@ from dala.cli import _inputs as inputs
 from dala.cli._pipes import PIPE, piped
 from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
-from dala.media.notices import collected
+from dala.media.notices import collected, notify
 from dala.media.progress import Progress
 
 if TYPE_CHECKING:
@@ -360,14 +361,34 @@ def _report(
 
 @contextmanager
 def large_pictures() -> Iterator[None]:
-    """Disable Pillow's limit of pixels; --max-pixels is checked instead, and can be raised."""
+    """Disable Pillow's limit of pixels; --max-pixels is checked instead, and can be raised.
+
+    Pillow's warnings about odd files become notices.
+    """
     try:
         from PIL import Image
     except ImportError:
         yield  # an error is raised when the first picture is opened
         return
     before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
-    try:
-        yield
-    finally:
-        Image.MAX_IMAGE_PIXELS = before
+    with warnings.catch_warnings():
+        plain = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if "PIL" in Path(filename).parts:
+                notify(f"Pillow: {message}")
+            else:
+                plain(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        try:
+            yield
+        finally:
+            Image.MAX_IMAGE_PIXELS = before

@@ -151,6 +151,7 @@ class Encoder:
         self._audio = audio
         self._error: Exception | None = None
         self._time = Fraction(0)
+        self._durations: dict[int, int] = {}
         try:
             self._output = target.open()
         except (av.FFmpegError, OSError, ValueError) as error:
@@ -203,8 +204,14 @@ class Encoder:
         self._thread = threading.Thread(target=self._run, daemon=True, name="dala video encoder")
         self._thread.start()
 
-    def put(self, frame: DecodedFrame) -> None:
-        """Queue a frame. Raise the error of an earlier one, if encoding has failed."""
+    def put(self, frame: DecodedFrame, duration: int | None = None) -> None:
+        """Queue a frame. Raise the error of an earlier one, if encoding has failed.
+
+        ``duration`` is how long it is shown, in units of its time base; of the last frame it is not
+        implied by the next one's time.
+        """
+        if duration is not None:
+            self._durations[frame.pts] = duration
         if not self.queue.put(frame):
             self._thread.join()
             raise self._error or VideoError(f"video.write: {self._target.label!r} was closed.")
@@ -261,6 +268,9 @@ class Encoder:
     def _mux(self, packet: AvObject) -> None:
         if packet.dts is not None and packet.pts - packet.dts > _UNSET:
             packet.dts = packet.pts  # x265 leaves it unset in videos of one or two frames
+        duration = self._durations.pop(packet.pts, None)
+        if duration is not None:
+            packet.duration = duration
         self._output.mux_one(packet)
 
     def _as_video_error(self, error: Exception) -> Exception:

@@ -277,12 +277,18 @@ class Writer(Closing):
             picture.time_base, picture.pts = self._base, stamp
             picture.color_range, picture.colorspace = encoder.tags[:2]
             picture.color_primaries, picture.color_trc = encoder.tags[2:]
-            encoder.put(picture)
+            encoder.put(picture, self._ticks(given))
         except BaseException:
             self.abandon()
             raise
         self._last, self._stamp = time, stamp
         self.frames += 1
+
+    def _ticks(self, frame: Frame) -> int | None:
+        """Return how long a frame is shown, in units of the encoder; None if unknown."""
+        if frame.duration is None or self._retime:
+            return None
+        return max(1, round(frame.duration * frame.time_base / self._base))
 
     def _report_alpha(self, frame: Frame) -> None:
         """Say once that alpha is dropped. Looks at frames 0, 1, 2, 4, 8, ... only."""
