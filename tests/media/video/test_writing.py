@@ -114,6 +114,12 @@ def test_alpha_where_it_cannot_be(tmp_path, name, options, words):
     assert os.listdir(tmp_path) == []
 
 
+def test_sizes_that_an_encoder_refuses_say_why(tmp_path):
+    with pytest.raises(VideoError, match=r"'libx265' at 2x2: Image size is too small \(2x2\)"):
+        video.write(tmp_path / "a.mp4", [np.zeros((2, 2, 3), np.uint8)], fps=25, codec="hevc")
+    assert os.listdir(tmp_path) == []
+
+
 def test_bad_options(tmp_path):
     for bad, words in (
         ({"alpha": 1}, "alpha must be True or False, got 1"),
@@ -201,6 +207,12 @@ def test_auto_takes_the_first_that_opens(works, codec, taken, count):
     assert f"uses {taken}." in said[0]
     for name in tried:
         assert (f"no {name}" in said[0]) == (name not in works)
+
+
+def test_hardware_is_asked_for_even_sizes():
+    asked = []
+    choose_encoder("qsv", "h264", (63, 47), SOFTWARE, {}, probe=lambda c, size: asked.append(size))
+    assert asked == [(64, 48)]
 
 
 def test_quality_is_translated():

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dala.errors import DalaError, ParameterError, VideoError
 from dala.media.video.decode import ffmpeg_message
-from dala.media.video.output.hardware import EncoderChoice, hardware_device
+from dala.media.video.output.hardware import EncoderChoice, hardware_device, refusal
 from dala.media.video.output.target import Target
 from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, pyav
 from dala.media.video.tracks import Tracks
@@ -194,9 +194,11 @@ class Encoder:
             if isinstance(error, av.FFmpegError | OSError | ValueError) and not isinstance(
                 error, VideoError
             ):
+                # FFmpeg says the reason in its log only, which is read when it is opened once more.
+                reason = refusal(choice, size) or ffmpeg_message(error)
                 raise VideoError(
                     f"video.write: cannot create {target.label!r} with {codec!r} at {size[0]}x"
-                    f"{size[1]}: {ffmpeg_message(error)}. Try another codec, or a container "
+                    f"{size[1]}: {reason}. Try another codec, or a container "
                     "that supports it (.mkv supports nearly all)."
                 ) from error
             raise

@@ -104,6 +104,7 @@ def choose_encoder(
     if encoder is None or encoder == "x264":
         return software
     probe = probe or refusal
+    size = size[0] + size[0] % 2, size[1] + size[1] % 2  # as it is stored
     if encoder != "auto":
         choice = hardware_choice(encoder, codec, given)
         why = probe(choice, size)
