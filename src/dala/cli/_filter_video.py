@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -49,6 +50,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
     from dala.media.video.tracks import Tracks
 
     remote = "://" in name
+    piped = name == "-"
     codec = args.codec
     if Path(out).suffix.lower() == ".png" and inputs.is_animation(Path(name), Path(out)):
         codec = "apng"
@@ -56,7 +58,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
     if not inputs.is_video(out) and animated is None:
         raise ParameterError(f"OUT must be a video such as out.mp4, as {name!r} is, got {out!r}.")
     used = chain.files(args.chain)
-    inputs.refuse_overwriting([*([] if remote else [Path(name)]), *used], [Path(out)])
+    inputs.refuse_overwriting([*([] if remote or piped else [Path(name)]), *used], [Path(out)])
     filters = chain.load(args.chain, args.max_pixels)
     options = {} if args.crf is None else {"crf": args.crf}
     if animated == "webp" and args.quality is not None:
@@ -152,10 +154,11 @@ def _open(name: str, args: argparse.Namespace) -> Reader:
     from functools import partial
 
     from dala.media import video
+    from dala.media.video.source import source_of
 
     opening = partial(
         video.open,
-        name,
+        source_of(sys.stdin.buffer) if name == "-" else name,
         device=args.device,
         policy="every",
         queue=1,

@@ -24,7 +24,12 @@ def is_video(name: str) -> bool:
 
 
 def is_one_video(name: str) -> bool:
-    """Return whether a name is that of one video, not a folder or a pattern of them."""
+    """Return whether a name is that of one video, not a folder or a pattern of them.
+
+    Standard input ("-") is a video.
+    """
+    if name == "-":
+        return True
     path = Path(name)
     pattern = "://" not in name and glob.has_magic(name) and not path.exists()
     return is_video(name) and not pattern and not path.is_dir()

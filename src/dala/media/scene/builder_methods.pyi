@@ -307,6 +307,7 @@ class BuilderMethods:
         loop: bool | None = None,
         end: str | None = None,
         stall: str | None = None,
+        hwaccel: str | None = None,
         x: float = 0.0,
         y: float = 0.0,
         width: float | None = None,

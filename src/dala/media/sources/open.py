@@ -28,7 +28,8 @@ from dala.media.sources.types import (
 
 if TYPE_CHECKING:
     from dala.media.video.reader import Reader
-    from dala.typing import ImageLike, PathLike
+    from dala.media.video.source import VideoFile
+    from dala.typing import ImageLike
 
 __all__ = ["Source", "open_source"]
 
@@ -39,7 +40,7 @@ _POLICIES: Final = ("freeze", "hide")
 
 #: What :func:`open_source` accepts.
 VideoInput: TypeAlias = (
-    "PathLike | int | Reader | ImageLike | Iterable[ImageLike | tuple[float, ImageLike]]"
+    "VideoFile | Reader | ImageLike | Iterable[ImageLike | tuple[float, ImageLike]]"
     " | Callable[[float], ImageLike | None] | Callable[[], Iterable[ImageLike]]"
 )
 
@@ -55,14 +56,15 @@ def open_source(
     stall: str = "freeze",
     device: str | None = None,
     patience: float | None = None,
+    hwaccel: str | None = None,
 ) -> Source:
     """Open a source of moving pictures.
 
     Args:
-        stream: a path, a URL, the number of a camera; an open video (``video.open``), which the
-            caller closes; an iterable or generator of Frames, of pictures at ``fps``, or of
-            (seconds, picture); a function that returns such a generator; a function of the time in
-            seconds that returns a picture; one picture.
+        stream: a path, a URL, the number of a camera, a video as bytes or a file object; an open
+            video (``video.open``), which the caller closes; an iterable or generator of Frames, of
+            pictures at ``fps``, or of (seconds, picture); a function that returns such a generator;
+            a function of the time in seconds that returns a picture; one picture.
         fps: frame rate of pictures without a time of their own; 30 by default. A function of time
             is called this often; by default for every frame that is drawn.
         offset: scene time at which the source starts; negative if it started before.
@@ -73,6 +75,7 @@ def open_source(
         stall: the same while a picture is late, or if a function fails.
         device: the device of the frames; by default the current one.
         patience: seconds after which a late picture is a stall; 10, or 1 for live sources.
+        hwaccel: the hardware that decodes a video, or "auto", as for ``video.open``.
 
     Raises:
         ParameterError: an argument is invalid.
@@ -91,7 +94,7 @@ def open_source(
         "stall": _policy("stall", stall),
     }
     wait = None if patience is None else float(_positive("patience", patience))
-    return _open(stream, rate, loop, device, wait, options)
+    return _open(stream, rate, loop, device, wait, options, hwaccel)
 
 
 def _open(
@@ -101,21 +104,26 @@ def _open(
     device: str | None,
     wait: float | None,
     options: SourceOptions,
+    hwaccel: str | None,
 ) -> Source:
     """Return the source of a stream, whatever it is."""
     if isinstance(stream, Source):
         raise ParameterError(
             "open_source: stream is already a source. Give the file or pictures it was opened from."
         )
-    if isinstance(stream, str | os.PathLike | int) and not isinstance(stream, bool):
+    if _is_video(stream):
         from dala.media import video
 
-        reader = video.open(stream, device=device)
+        reader = video.open(stream, device=device, hwaccel=hwaccel)
         try:
             return _of_reader(reader, True, device, loop, wait, options)
         except BaseException:
             reader.close()
             raise
+    if hwaccel is not None:
+        raise ParameterError(
+            "open_source: hwaccel applies to videos that open_source opens. Give it to video.open."
+        )
     if callable(getattr(stream, "seek", None)) and hasattr(stream, "policy"):
         return _of_reader(cast("Reader", stream), False, device, loop, wait, options)
     if _is_picture(stream):
@@ -155,6 +163,15 @@ def _of_reader(
         )
     default = LIVE_PATIENCE if feed.live else PATIENCE
     return PlayedSource(feed, loop, feed.live, wait or default, **options)
+
+
+def _is_video(stream: object) -> TypeGuard[VideoFile]:
+    """Return whether ``video.open`` opens it: a name, a camera, bytes or a file object."""
+    if isinstance(stream, bool):
+        return False
+    if isinstance(stream, str | os.PathLike | int | bytes | bytearray | memoryview):
+        return True
+    return callable(getattr(stream, "read", None)) and not _is_picture(stream)
 
 
 def _is_picture(stream: object) -> TypeGuard[ImageLike]:

@@ -15,6 +15,8 @@ from dala.media.video.timing import DEFAULT_RATE, FrameClock, start_offset
 
 #: Seconds before the target of a seek at which to look for a start frame, tried in order.
 _STEPS_BACK = (0, 2, 8, 32)
+#: Hardware that is tried first.
+_FIRST = ("cuda", "d3d11va", "videotoolbox")
 _INTERLACED = (
     "it is interlaced, and moving edges show combs. Give deinterlace=True (--deinterlace), or "
     "deinterlace=False to keep the lines as they are."
@@ -59,7 +61,10 @@ class VideoInput:
         self.begin = Fraction(0)
         #: What the user should know, by subject, in the order it happened.
         self.notices: dict[str, str] = {}
-        self.open()
+        if hwaccel == "auto":
+            self._open_fastest()
+        else:
+            self.open()
 
     def say(self, subject: str, what: str) -> None:
         """Tell the user something about a subject, once."""
@@ -74,13 +79,13 @@ class VideoInput:
             "options": dict(source.options),
             "metadata_errors": "replace",  # titles in other encodings must not stop a video
         }
-        if source.url or source.live:
+        if (source.url or source.live) and source.stream is None:
             settings["timeout"] = (self.timeout, self.timeout)
         if self._hwaccel is not None:
             settings["hwaccel"] = self._hardware()
         try:
-            self.container = av.open(source.name, **settings)
-        except (av.FFmpegError, OSError, ValueError, RuntimeError) as error:
+            self.container = av.open(source.handle, **settings)
+        except (av.FFmpegError, OSError, ValueError, RuntimeError, TypeError) as error:
             if self._hwaccel is not None and self._opens_without():
                 raise self._hardware_refused(error) from error
             raise VideoError(
@@ -106,6 +111,24 @@ class VideoInput:
             self.say("alpha", f"its alpha is ignored: this build of FFmpeg has no {missing}.")
             return None
 
+    def _open_fastest(self) -> None:
+        """Open the source with the first hardware that decodes it, else on the CPU, and say so."""
+        from av.codec.hwaccel import hwdevices_available
+
+        tried = []
+        found = hwdevices_available()
+        for self._hwaccel in sorted(found, key=lambda name: (name not in _FIRST, name)):
+            try:
+                self.open()
+                return
+            except DeviceUnavailable as error:
+                reason = str(error).partition(". Leave hwaccel")[0].split(": ", 2)[-1]
+                tried.append(f"{self._hwaccel} ({reason})")
+        self._hwaccel = None
+        self.open()
+        why = ", ".join(tried) or "nothing, as this build of FFmpeg has no hardware decoders"
+        self.say("hwaccel", f"it is decoded on the CPU. Tried {why}.")
+
     def _hardware(self) -> AvObject:
         from av.codec.hwaccel import HWAccel, hwdevices_available
 
@@ -127,7 +150,9 @@ class VideoInput:
         """Return whether the source opens without hardware decoding."""
         av = pyav()
         try:
-            av.open(self.source.name, format=self.source.format, metadata_errors="replace").close()
+            av.open(
+                self.source.handle, format=self.source.format, metadata_errors="replace"
+            ).close()
         except (av.FFmpegError, OSError, ValueError):
             return False
         return True
@@ -200,7 +225,7 @@ class Decoder:
         self._packets = 0
         self._time: Fraction | None = None  # of the last packet
         self._end: Fraction | None = None  # of the last packet, with its duration
-        self._shown: Fraction | None = None  # of the last frame
+        self._shown: int | None = None  # the stamp of the last frame
         self._clock = self._new_clock()
         self._whole = at is None
         self._ending = threading.Lock()
@@ -216,8 +241,9 @@ class Decoder:
         thread then closes the source itself once FFmpeg returns.
         """
         self.queue.close()
-        live = self._opened.source.live
-        self._thread.join(self._opened.timeout + 1 if live else None)
+        source = self._opened.source
+        silent = source.live or (source.stream is not None and not source.stream.seekable)
+        self._thread.join(self._opened.timeout + 1 if silent else None)
         with self._ending:
             if self._thread.is_alive() and not self._done:
                 self._orphaned = True
@@ -331,8 +357,7 @@ class Decoder:
             if wanted is None and frame.interlaced_frame:
                 opened.say("interlaced", _INTERLACED)
                 wanted = False
-            time = self._time_of(frame) - opened.begin
-            made = [opened.size.put(frame, count, time)]
+            made = [opened.size.put(frame, count, opened.begin)]
             del frame  # so that the decoder can reuse its memory
             yield made.pop()
             count = None if count is None else count + 1
@@ -360,7 +385,7 @@ class Decoder:
             del frame  # so that the decoder can reuse its memory
             ready.reverse()
             while ready:
-                self._shown = ready[-1].pts * ready[-1].time_base
+                self._shown = ready[-1].pts
                 yield ready.pop()
             if clock.repaired is not None:
                 self._opened.say("times", f"{clock.repaired}. It is repaired, as others like it.")
@@ -412,8 +437,9 @@ class Decoder:
         if self._problem is None:
             text = ffmpeg_message(problem) if isinstance(problem, BaseException) else problem
             # Decoder threads report late: the last frame out tells the place, not the last packet.
-            late = isinstance(problem, BaseException) and self._shown is not None
-            place, time = ("after", self._shown) if late else ("near", self._time)
+            place, time = "near", self._time
+            if isinstance(problem, BaseException) and self._shown is not None:
+                place, time = "after", self._shown * self._clock.base
             seconds = 0.0 if time is None else float(time - self._opened.begin)
             when = "at its start" if time is None else f"{place} {seconds:.3f} s"
             self._problem = f"{when}: {text}"

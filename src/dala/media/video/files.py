@@ -15,7 +15,7 @@ from dala.media.video.animated.facts import SUFFIXES, animation_kind
 from dala.media.video.animated.reader import open_animation
 from dala.media.video.animated.writer import AnimationWriter
 from dala.media.video.reader import Reader
-from dala.media.video.source import pyav, source_of
+from dala.media.video.source import VideoFile, pyav, source_of
 from dala.media.video.tracks import Tracks
 from dala.media.video.writer import Writer
 from dala.typing import ImageLike, PathLike
@@ -24,7 +24,7 @@ __all__ = ["Reader", "Writer", "open", "write"]
 
 
 def open(
-    source: PathLike | int,
+    source: VideoFile,
     *,
     format: str = "rgba",
     depth: str | None = None,
@@ -58,7 +58,8 @@ def open(
         square_pixels: stretch the width of videos with non-square pixels.
         matrix: "bt601", "bt709" or "bt2020"; overrides the file's tag.
         range: "limited" or "full"; overrides the file's tag.
-        hwaccel: decode with this hardware ("cuda", "vaapi", "videotoolbox", ...), or raise.
+        hwaccel: decode with this hardware ("cuda", "vaapi", "videotoolbox", ...), or raise; "auto"
+            tries what there is, and says why if the CPU decodes.
         threads: decoding threads; 0 lets FFmpeg choose.
         timeout: seconds to wait for a URL or a camera.
         deinterlace: True for all frames, "auto" for those that are interlaced by their flags, or by

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dala.errors import MissingPackage, ParameterError, VideoError, VideoNotFound
+from dala.media.video.streams import ByteStream, Cursor, SharedStream
 from dala.typing import PathLike
 
 #: An object of PyAV, which has no types: the module, a container, a stream or a packet.
@@ -55,16 +57,33 @@ class VideoSource:
     format: str | None = None
     options: dict[str, str] = field(default_factory=dict)
     url: bool = False
+    #: A file object or bytes, instead of a name.
+    stream: SharedStream | None = None
+
+    @property
+    def handle(self) -> str | Cursor:
+        """What FFmpeg opens: the name, or a new cursor at the start of the stream."""
+        return self.name if self.stream is None else self.stream.cursor()
 
 
-def source_of(what: PathLike | int, call: str = "video.open") -> VideoSource:
-    """Return the source that a path, a URL or a camera index names.
+#: What ``video.open`` reads.
+VideoFile: TypeAlias = "PathLike | int | ByteStream | bytes | bytearray | memoryview | VideoSource"
+
+
+def source_of(what: VideoFile, call: str = "video.open") -> VideoSource:
+    """Return the source of a path, a URL, a camera index, a file object or bytes.
 
     Raises:
         ParameterError: ``what`` is none of these.
         VideoNotFound: there is no such file or camera.
         VideoError: the path is a folder or an empty file.
     """
+    if isinstance(what, VideoSource):
+        return what
+    if isinstance(what, bytes | bytearray | memoryview):
+        return _in_memory(bytes(what), call)
+    if isinstance(what, ByteStream):
+        return _stream(what, call)
     if isinstance(what, int) and not isinstance(what, bool):
         return _camera(what, call)
     if isinstance(what, str) and "://" in what:
@@ -72,7 +91,10 @@ def source_of(what: PathLike | int, call: str = "video.open") -> VideoSource:
         return VideoSource(what, what, scheme in _LIVE, url=True)
     if not isinstance(what, str | os.PathLike):
         raise ParameterError.invalid(
-            call, "source", "a path, a URL or the index of a camera", type(what)
+            call,
+            "source",
+            "a path, a URL, a file object, bytes or the index of a camera",
+            type(what),
         )
     path = Path(os.fsdecode(what))
     if not path.exists():
@@ -84,6 +106,38 @@ def source_of(what: PathLike | int, call: str = "video.open") -> VideoSource:
     # A file name may hold a colon, which FFmpeg would take for a protocol.
     name = f"file:{path}" if path.is_file() else str(path)
     return VideoSource(name, str(path), not path.is_file())
+
+
+def _in_memory(data: bytes, call: str) -> VideoSource:
+    if not data:
+        raise VideoError(f"{call}: the video in memory is empty (0 bytes).")
+    label = f"<{len(data)} bytes>"
+    return VideoSource(label, label, False, url=True, stream=SharedStream(io.BytesIO(data)))
+
+
+def _stream(file: ByteStream, call: str) -> VideoSource:
+    if getattr(file, "closed", False) is True:
+        raise ParameterError.invalid(call, "source", "an open file object", "a closed one")
+    if isinstance(file, io.TextIOBase):
+        raise ParameterError.invalid(
+            call, "source", "a file object of bytes", file, "Open it with mode 'rb'."
+        )
+    name = getattr(file, "name", None)
+    path = name if isinstance(name, str) and _is_file(name, file) else None
+    if path is not None:
+        return source_of(path, call)  # FFmpeg reads files faster than through Python
+    label = name if isinstance(name, str) and name else f"<{type(file).__name__}>"
+    return VideoSource(label, label, False, url=True, stream=SharedStream(file))
+
+
+def _is_file(name: str, file: ByteStream) -> bool:
+    """Return whether a file object reads the file of its name, uncompressed."""
+    if not isinstance(file, io.BufferedReader | io.FileIO | io.BufferedRandom):
+        return False
+    try:
+        return os.path.isfile(name) and os.path.samestat(os.stat(name), os.fstat(file.fileno()))
+    except (OSError, ValueError):
+        return False
 
 
 def _camera(index: int, call: str) -> VideoSource:

@@ -152,14 +152,18 @@ class SizeKeeper:
         self.first: tuple[int, int, str] | None = None
         self._graph: FilterGraph | None = None
 
-    def put(self, frame: DecodedFrame, count: int | None, time: Fraction) -> DecodedFrame:
-        """Return a frame in the first size; ``count`` is its number, if that is known."""
+    def put(self, frame: DecodedFrame, count: int | None, begin: Fraction) -> DecodedFrame:
+        """Return a frame in the first size.
+
+        ``count`` is its number if that is known, ``begin`` the time at which the video begins.
+        """
         facts = frame.width, frame.height, frame.format.name
         if self.first is None:
             self.first = facts
         if facts == self.first:
             return frame
         width, height, pixels = self.first
+        time = frame.pts * Fraction(frame.time_base) - begin
         where = (
             f"at {float(time):.3f} s"
             if count is None

@@ -48,7 +48,8 @@ class FrameClock:
         self._by_decoding = by_decoding
         self._waits = waits
         self._step = 0  # in ticks; 0 before the first frame
-        self._base = Fraction(1)
+        #: The unit of the stamps, in seconds.
+        self.base = Fraction(1)
         self._count = 0
         self._last: int | None = None
         self._held: DecodedFrame | None = None
@@ -62,8 +63,8 @@ class FrameClock:
     def put(self, frame: DecodedFrame) -> list[DecodedFrame]:
         """Return the frames whose times are certain now: this one, one before it, both or none."""
         if not self._step:
-            self._base = Fraction(frame.time_base)
-            self._step = max(1, round(self._seconds / self._base))
+            self.base = Fraction(frame.time_base)
+            self._step = max(1, round(self._seconds / self.base))
         stamp = self._stamp(frame)
         ready = []
         held, self._held = self._held, None
@@ -130,5 +131,5 @@ class FrameClock:
 
     def _note(self, what: str, stamp: int) -> None:
         if self.repaired is None:
-            time = float(stamp * self._base)
+            time = float(stamp * self.base)
             self.repaired = f"the time of frame {self._count} ({time:.3f} s) {what}"

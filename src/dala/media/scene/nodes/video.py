@@ -43,6 +43,10 @@ SOURCE_ARGUMENTS: Final[dict[str, Argument]] = {
     "loop": Argument(t.BooleanType(), "Start over at the end."),
     "end": Argument(_SHOWN_THEN, "What to show after the end: 'freeze' or 'hide'."),
     "stall": Argument(_SHOWN_THEN, "What to show while a live frame is late: 'freeze' or 'hide'."),
+    "hwaccel": Argument(
+        t.StringType("the name of decoding hardware, or 'auto'", shortest=1),
+        "Hardware that decodes the video, such as 'cuda', or 'auto'.",
+    ),
 }
 
 

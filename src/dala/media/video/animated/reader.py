@@ -53,7 +53,7 @@ def open_animation(
     kind = None if source.live or source.url else kind_of(source.label)
     if kind is None:
         return None
-    if hwaccel is not None:
+    if hwaccel not in (None, "auto"):
         raise DeviceUnavailable(
             f"video.open: {source.label!r} is an animated picture, which no hardware decodes. "
             "Leave out hwaccel."

@@ -68,7 +68,7 @@ class Tracks:
         self._offset = offset
         self._length = length
         try:
-            self._container = av.open(source.name, metadata_errors="replace")
+            self._container = av.open(source.handle, metadata_errors="replace")
         except (av.FFmpegError, OSError, ValueError) as error:
             given = "tracks_from" if everything else "audio_from"
             raise VideoError(
@@ -176,7 +176,7 @@ class Tracks:
             self._keep(stream, CopiedTrack(output, stream))
             return
         name, kind = _COVERS.get(codec, (f"cover.{codec}", f"image/{codec}"))
-        with pyav().open(self.source.name, metadata_errors="replace") as again:
+        with pyav().open(self.source.handle, metadata_errors="replace") as again:
             for packet in again.demux(again.streams[stream.index]):
                 if packet.size:
                     output.add_attachment(name, kind, bytes(packet))
