@@ -123,6 +123,29 @@ def test_subtitles(engine_id):
         ]  # fmt: skip
 
 
+def test_subtitles_have_the_look_of_their_cues():
+    cues = (
+        "WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n\n"
+        "00:01.000 --> 00:02.000\n<i>Hello</i>\n\n"
+        "00:02.000 --> 00:03.000\n<b>Hello</b>\n\n"
+        "00:03.000 --> 00:04.000\n<c.red>Hello</c>\n\n"
+    )
+    with Scene(160, 90, fps=1, device="cpu") as scene:
+        node = scene.add_subtitles(cues)
+        plain, slanted, bold, red = (np.asarray(scene.render()).copy() for _ in range(4))
+        assert (slanted != plain).any()
+        assert bold[..., 0].sum(dtype=int) > plain[..., 0].sum(dtype=int)
+        assert red[..., 0].max() > 200
+        assert red[..., 1:3].max() == 0
+        assert node.italic is False
+    with Scene(160, 90, fps=1, device="cpu") as scene:
+        scene.add_subtitles(cues, color="lime")
+        for _ in range(4):
+            lime = np.asarray(scene.render())
+        assert lime[..., 0].max() == 0
+        assert lime[..., 1].max() > 200
+
+
 def test_invalid_video_arguments():
     with Scene(8, 6, device="reference") as scene:
         with pytest.raises(FileNotFoundError):

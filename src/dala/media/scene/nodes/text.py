@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dala.media.moment import Moment
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
+    from dala.media.subtitles import Cue
     from dala.media.text.fonts.faces import FontName
 
 _SIDE = t.NumberType(1.0, 16384.0, optional=True)
@@ -113,11 +114,15 @@ class TextNode(Node):
         except ParameterError as error:
             raise error.within(call) from None
 
+    def _shown_values(self) -> t.Values:
+        """Return the properties that the text is shown with."""
+        return self.property_values
+
     def content(self) -> Content | None:
         """Return the text as a picture, which is made again only when the text changed."""
         from dala.media.text.text import set_text
 
-        values = self.property_values
+        values = self._shown_values()
         key = (values["text"], *(values[name] for name in _style_names()))
         if key == self._key:
             return self._content
@@ -161,7 +166,8 @@ def _check_font(font: FontName, call: str) -> None:
 class SubtitlesNode(TextNode):
     """Subtitles from an SRT, WebVTT or ASS file, by default centered at the bottom.
 
-    It shows the text of the cues that are active at the scene's time.
+    It shows the text of the cues that are active at the scene's time, in italics, bold or a color
+    where the cues say so and the node's own properties do not.
 
     >>> import dala
     >>> cues = "WEBVTT\\n\\n00:01.000 --> 00:02.000\\nHello\\n"
@@ -186,7 +192,7 @@ class SubtitlesNode(TextNode):
     }
     POSITIONAL = ("subtitles",)
     ALWAYS_SAVED = frozenset(("x", "y", "size", "align", "outline_width"))
-    __slots__ = ("cues", "offset")
+    __slots__ = ("_look", "cues", "offset")
 
     text = Property(
         "", t.StringType(), "The text of the active cues.", saved=False, animatable=False
@@ -207,7 +213,12 @@ class SubtitlesNode(TextNode):
         if not {"position", "x", "y", "anchor"} & given.keys():
             given |= {"anchor": "bottom", "position": (width / 2, height * 0.94)}
             given.setdefault("width", width * 0.9)
+        #: Properties that the active cues change.
+        self._look: t.Values = {}
         super().__init__(scene, parent, given)
+
+    def _shown_values(self) -> t.Values:
+        return {**self.property_values, **self._look}
 
     def saved_arguments(self) -> t.Values:
         """Return the text of the cues and the offset."""
@@ -219,6 +230,23 @@ class SubtitlesNode(TextNode):
     def advance(self, moment: Moment) -> None:
         """Show the cues of a time."""
         at = moment.seconds - self.offset
-        active = "\n".join(cue.text for cue in self.cues if cue.start <= at < cue.end)
-        if active != self.property_values["text"]:
-            self.set("text", active)
+        active = [cue for cue in self.cues if cue.start <= at < cue.end]
+        text, look = "\n".join(cue.text for cue in active), self._look_of(active)
+        if look != self._look:
+            self._look = look
+            self.set("text", "")  # so that the same text is drawn again
+        if text != self.property_values["text"]:
+            self.set("text", text)
+
+    def _look_of(self, cues: list[Cue]) -> t.Values:
+        """Return what all cues say about italics, weight and color, where these are not set."""
+        look: t.Values = {}
+        if cues and all(cue.italic for cue in cues):
+            look["italic"] = True
+        if cues and all(cue.bold for cue in cues):
+            look["weight"] = "bold"
+        colors = {cue.color for cue in cues}
+        if len(colors) == 1 and (color := colors.pop()):
+            look["color"] = (*bytes.fromhex(color[1:]), self.property_values["color"][3])
+        own = self.property_values
+        return {n: v for n, v in look.items() if own[n] == self.PROPERTIES[n].default}
