@@ -224,6 +224,23 @@ def test_offsets_stay(tmp_path, capsys):
             assert abs(starts["audio"] - starts["video"] - 0.5) < 0.03
 
 
+def test_sound_that_cannot_be_copied_is_converted(tmp_path, capsys):
+    first = tmp_path / "in.wmv"
+    with av.open(str(first), "w") as out:
+        shown = out.add_stream("wmv2", rate=10)
+        shown.width, shown.height, shown.pix_fmt = 64, 48, "yuv420p"
+        sound = out.add_stream("wmav2", rate=48000, layout="mono")
+        sound.bit_rate = 64000
+        for n, frame in enumerate(numbered(5)):
+            frame.pts, frame.time_base = n, Fraction(1, 10)
+            out.mux(shown.encode(frame))
+        out.mux(shown.encode(None))
+        add_sound(out, sound, 0.5)
+    said = filtered(capsys, first, tmp_path / "out.mkv")
+    assert said == [f"{first}: converted for matroska: audio track 1 (wmav2) to aac."]
+    assert [row[0] for row in facts(tmp_path / "out.mkv")[0]["audio"]] == ["aac"]
+
+
 def test_sound_of_one_file_and_the_rest_of_another(full, tmp_path):
     dub = encode(tmp_path / "dub.mp4", numbered(25), tone=True)
     out = tmp_path / "out.mkv"

@@ -131,18 +131,21 @@ class Tracks:
         codec = _codec(stream)
         name = _name(stream, codec)
         av = pyav()
-        try:
-            if codec and holds.takes_sound(codec):
+        reason = "no sound fits into it"
+        if codec and holds.takes_sound(codec):
+            try:
                 self._keep(stream, CopiedTrack(output, stream))
                 return
-            if codec and holds.sound_encoder:
+            except (av.FFmpegError, ValueError, OSError) as error:
+                reason = ffmpeg_message(error)
+        if codec and holds.sound_encoder:
+            try:
                 self._keep(stream, ConvertedSound(output, stream, holds.sound_encoder))
                 made = av.Codec(holds.sound_encoder, "w").canonical_name
                 self._converted.append(f"{name} to {made}")
                 return
-            reason = "no sound fits into it"
-        except (av.FFmpegError, ValueError, OSError) as error:
-            reason = ffmpeg_message(error)
+            except (av.FFmpegError, ValueError, OSError) as error:
+                reason = ffmpeg_message(error)
         if not self._everything:
             raise VideoError(
                 f"{self._call}: the {name} of {self.source.label!r} does not fit into "
