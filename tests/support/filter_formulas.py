@@ -95,6 +95,12 @@ def invert(image):
     return with_alpha(1 - image[..., :3], image)
 
 
+def posterize(image, bits):
+    step = 2 ** (8 - bits)
+    levels = np.floor(np.clip(image[..., :3], 0, 1) * 255 + 0.5)
+    return with_alpha(levels // step * step / 255, image)
+
+
 def vignette(image, amount=0.5, radius=0.75, softness=0.45):
     height, width = image.shape[:2]
     y, x = np.indices((height, width))
@@ -181,6 +187,7 @@ FILTERS = {
     "hue": (hue, [{"degrees": 30.0}, {"degrees": -120.0}, {"degrees": 540.0}], {"degrees": 360.0}),
     "sepia": (sepia, [{"amount": 1.0}, {"amount": 0.3}], {"amount": 0.0}),
     "invert": (invert, [{}], None),
+    "posterize": (posterize, [{"bits": 1}, {"bits": 3}, {"bits": 5}], None),
     "vignette": (vignette, [{}, {"amount": 1.0, "radius": 0.5, "softness": 0.2}], {"amount": 0.0}),
     "sharpen": (sharpen, [{"amount": 0.5}, {"amount": 2.0}], {"amount": 0.0}),
     "edge_detect": (edge_detect, [{}, {"amount": 0.25}], None),

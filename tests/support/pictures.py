@@ -146,6 +146,7 @@ FILTERS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "hue": (("photo",), {"degrees": 120.0}),
     "sepia": (("photo",), {}),
     "invert": (("photo",), {}),
+    "posterize": (("photo",), {"bits": 2}),
     "vignette": (("photo",), {"amount": 0.9}),
     "sharpen": (("photo",), {"amount": 1.0}),
     "edge_detect": (("photo",), {}),

@@ -17,9 +17,12 @@ _Image = TypeVar("_Image", bound=ImageLike)
 __all__ = [
     "beauty",
     "bicubic_scale",
+    "blend",
     "blur",
     "brightness",
     "chroma_key",
+    "chromatic_aberration",
+    "color_matrix",
     "contrast",
     "denoise",
     "dilate",
@@ -28,12 +31,15 @@ __all__ = [
     "filters",
     "gamma",
     "gaussian_blur",
+    "grain",
     "grayscale",
     "hue",
     "invert",
+    "levels",
     "lut_apply",
     "median",
     "overlay_alpha",
+    "posterize",
     "preprocess",
     "process_frame",
     "remap",
@@ -162,6 +168,153 @@ def bicubic_scale(
     *,
     scale: float,
     antialias: bool = True,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def blend(
+    img: NDArray,
+    over: ImageLike,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    mode: Literal[
+        "normal",
+        "multiply",
+        "screen",
+        "overlay",
+        "darken",
+        "lighten",
+        "color-dodge",
+        "color-burn",
+        "hard-light",
+        "soft-light",
+        "difference",
+        "exclusion",
+        "hue",
+        "saturation",
+        "color",
+        "luminosity",
+    ] = "normal",
+    opacity: float = 1.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Blend a second picture of the same size over the first, with one of sixteen modes."""
+
+@overload
+def blend(
+    img: Frame,
+    over: ImageLike,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    mode: Literal[
+        "normal",
+        "multiply",
+        "screen",
+        "overlay",
+        "darken",
+        "lighten",
+        "color-dodge",
+        "color-burn",
+        "hard-light",
+        "soft-light",
+        "difference",
+        "exclusion",
+        "hue",
+        "saturation",
+        "color",
+        "luminosity",
+    ] = "normal",
+    opacity: float = 1.0,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def blend(
+    img: PillowImage,
+    over: ImageLike,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    mode: Literal[
+        "normal",
+        "multiply",
+        "screen",
+        "overlay",
+        "darken",
+        "lighten",
+        "color-dodge",
+        "color-burn",
+        "hard-light",
+        "soft-light",
+        "difference",
+        "exclusion",
+        "hue",
+        "saturation",
+        "color",
+        "luminosity",
+    ] = "normal",
+    opacity: float = 1.0,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def blend(
+    img: Buffer,
+    over: ImageLike,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    mode: Literal[
+        "normal",
+        "multiply",
+        "screen",
+        "overlay",
+        "darken",
+        "lighten",
+        "color-dodge",
+        "color-burn",
+        "hard-light",
+        "soft-light",
+        "difference",
+        "exclusion",
+        "hue",
+        "saturation",
+        "color",
+        "luminosity",
+    ] = "normal",
+    opacity: float = 1.0,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def blend(
+    img: _Bytes,
+    over: ImageLike,
+    width: int,
+    height: int,
+    *,
+    mode: Literal[
+        "normal",
+        "multiply",
+        "screen",
+        "overlay",
+        "darken",
+        "lighten",
+        "color-dodge",
+        "color-burn",
+        "hard-light",
+        "soft-light",
+        "difference",
+        "exclusion",
+        "hue",
+        "saturation",
+        "color",
+        "luminosity",
+    ] = "normal",
+    opacity: float = 1.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -338,6 +491,110 @@ def chroma_key(
     threshold: float = 0.3,
     softness: float = 0.1,
     despill: float = 1.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def chromatic_aberration(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 2.0,
+    *,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Shift red outward and blue inward, as a simple lens does."""
+
+@overload
+def chromatic_aberration(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 2.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def chromatic_aberration(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 2.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def chromatic_aberration(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 2.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def chromatic_aberration(
+    img: _Bytes,
+    width: int,
+    height: int,
+    amount: float = 2.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def color_matrix(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    matrix: Sequence[float] | NDArray,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Multiply every color by a matrix."""
+
+@overload
+def color_matrix(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    matrix: Sequence[float] | NDArray,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def color_matrix(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    matrix: Sequence[float] | NDArray,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def color_matrix(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    matrix: Sequence[float] | NDArray,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def color_matrix(
+    img: _Bytes,
+    width: int,
+    height: int,
+    *,
+    matrix: Sequence[float] | NDArray,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -721,6 +978,73 @@ def gaussian_blur(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def grain(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 0.05,
+    *,
+    size: float = 1.0,
+    colored: bool = False,
+    seed: int = 0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Add film grain: nearly Gaussian noise from a seed."""
+
+@overload
+def grain(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 0.05,
+    *,
+    size: float = 1.0,
+    colored: bool = False,
+    seed: int = 0,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def grain(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 0.05,
+    *,
+    size: float = 1.0,
+    colored: bool = False,
+    seed: int = 0,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def grain(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 0.05,
+    *,
+    size: float = 1.0,
+    colored: bool = False,
+    seed: int = 0,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def grain(
+    img: _Bytes,
+    width: int,
+    height: int,
+    amount: float = 0.05,
+    *,
+    size: float = 1.0,
+    colored: bool = False,
+    seed: int = 0,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
 def grayscale(
     img: NDArray,
     width: int | None = None,
@@ -863,6 +1187,78 @@ def invert(
     width: int,
     height: int,
     *,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def levels(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    in_black: float | Sequence[float] | NDArray = 0.0,
+    in_white: float | Sequence[float] | NDArray = 1.0,
+    gamma: float | Sequence[float] | NDArray = 1.0,
+    out_black: float | Sequence[float] | NDArray = 0.0,
+    out_white: float | Sequence[float] | NDArray = 1.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Map a range of input values to a range of output values, with a gamma between."""
+
+@overload
+def levels(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    in_black: float | Sequence[float] | NDArray = 0.0,
+    in_white: float | Sequence[float] | NDArray = 1.0,
+    gamma: float | Sequence[float] | NDArray = 1.0,
+    out_black: float | Sequence[float] | NDArray = 0.0,
+    out_white: float | Sequence[float] | NDArray = 1.0,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def levels(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    in_black: float | Sequence[float] | NDArray = 0.0,
+    in_white: float | Sequence[float] | NDArray = 1.0,
+    gamma: float | Sequence[float] | NDArray = 1.0,
+    out_black: float | Sequence[float] | NDArray = 0.0,
+    out_white: float | Sequence[float] | NDArray = 1.0,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def levels(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    in_black: float | Sequence[float] | NDArray = 0.0,
+    in_white: float | Sequence[float] | NDArray = 1.0,
+    gamma: float | Sequence[float] | NDArray = 1.0,
+    out_black: float | Sequence[float] | NDArray = 0.0,
+    out_white: float | Sequence[float] | NDArray = 1.0,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def levels(
+    img: _Bytes,
+    width: int,
+    height: int,
+    *,
+    in_black: float | Sequence[float] | NDArray = 0.0,
+    in_white: float | Sequence[float] | NDArray = 1.0,
+    gamma: float | Sequence[float] | NDArray = 1.0,
+    out_black: float | Sequence[float] | NDArray = 0.0,
+    out_white: float | Sequence[float] | NDArray = 1.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -1053,6 +1449,58 @@ def overlay_alpha(
     width: int,
     height: int,
     opacity: float = 1.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def posterize(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    bits: int = 4,
+    *,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Reduce the number of levels per channel."""
+
+@overload
+def posterize(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    bits: int = 4,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def posterize(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    bits: int = 4,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def posterize(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    bits: int = 4,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def posterize(
+    img: _Bytes,
+    width: int,
+    height: int,
+    bits: int = 4,
     *,
     out: None = None,
     device: str | None = None,

@@ -5,9 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from importlib import import_module
+from typing import Final
 
 from dala.gpu.compute.kernel import builtins
 from dala.gpu.compute.kernels.filter import FILTERS, FilterSpec
+
+#: The modules of this package that declare recipes.
+RECIPES: Final = ("recipes", "tones", "blending")
 
 _lock = threading.RLock()
 #: Whether every module that declares filters has been imported.
@@ -26,7 +30,8 @@ def declared() -> Mapping[str, FilterSpec]:
     if not _complete:
         with _lock:
             len(builtins())  # imports the modules of the built-in kernels
-            import_module("dala.media.filters.recipes")
+            for module in RECIPES:
+                import_module(f"dala.media.filters.{module}")
             _complete = True
     return FILTERS
 

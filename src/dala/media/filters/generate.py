@@ -161,7 +161,8 @@ def row(p: FilterParam) -> str:
     """
     default = "required" if p.required else "" if p.default is None else _plain(p.default)
     accepted = p.range or ("any" if p.type in ("int", "float") else "")
-    accepted = {"ints": f"{p.size} ints", "floats": f"{p.size} numbers"}.get(p.type, accepted)
+    many = f"{p.size} " if p.size else ""
+    accepted = {"ints": f"{many}ints", "floats": f"{many}numbers"}.get(p.type, accepted)
     if p.type in ("ints", "floats"):
         accepted = ("one or " if p.spread else "") + accepted + (f", {p.range}" if p.range else "")
     elif p.type == "int":

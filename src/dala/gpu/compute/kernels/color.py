@@ -6,8 +6,10 @@ from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.language import (
     Pixel,
     Within,
+    clamp,
     cos,
     dot,
+    floor,
     fract,
     inf,
     length,
@@ -29,6 +31,7 @@ __all__ = [
     "grayscale",
     "hue",
     "invert",
+    "posterize",
     "saturation",
     "sepia",
     "vignette",
@@ -135,6 +138,22 @@ def invert(px: Pixel) -> Pixel:
     ``1 - c``
     """
     return rgba(1.0 - px.rgb, px.a)
+
+
+@picture_filter("Color", example="bits=3")
+def posterize(px: Pixel, *, bits: Within[int, 1, 8] = 4) -> Pixel:
+    """Reduce the number of levels per channel.
+
+    The color is rounded to a level of 0 to 255, of which the upper ``bits`` bits are kept and the
+    others are set to 0, as Pillow does: there are ``2 ** bits`` levels, and white becomes
+    ``256 - 2 ** (8 - bits)``.
+
+    Args:
+        bits: the bits that are kept; 8 changes nothing in a u8 picture.
+    """
+    step = float(1 << (8 - bits))
+    level = floor(clamp(px.rgb, 0.0, 1.0) * 255.0 + 0.5)
+    return rgba(floor(level / step) * step / 255.0, px.a)
 
 
 @picture_filter("Color", example="amount=0.9")
