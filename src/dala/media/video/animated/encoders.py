@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "gif": {
         "colors": "256",
-        "dither": "sierra2",
+        "dither": "sierra3",
         "bayer_scale": "2",
         "palette": "global",
         "diff_mode": "rectangle",
