@@ -14,6 +14,7 @@ from dala.cli import main
 from dala.errors import ParameterError, VideoError
 from dala.media import video
 from dala.media.notices import MediaNotice
+from dala.media.video.stages import SizeKeeper
 from tests.media.video.clips import av, encode, number_of, numbered, source
 
 
@@ -92,6 +93,20 @@ def test_another_pixel_format(tmp_path):
     with video.open(path) as reader, pytest.warns(MediaNotice, match=said):
         frames = list(reader)
     assert [number_of(frame) for frame in frames] == [0, 1, 2, 0, 1, 2]
+
+
+@pytest.mark.parametrize("first", [(63, 47), (64, 47), (5, 3), (2, 2), (1, 9), (64, 48)])
+@pytest.mark.parametrize("pixels", ["yuv420p", "yuvj422p", "yuva420p", "gray", "rgb24", "nv12"])
+def test_any_size_into_any_other(first, pixels):
+    said = {}
+    keeper = SizeKeeper("scale", "a", said.setdefault)
+    for number, size in enumerate((first, (128, 48), (48, 128), (64, 816), (2, 2), first)):
+        frame = av.VideoFrame(*size, pixels)
+        frame.pts, frame.time_base = number, Fraction(1, 25)
+        made = keeper.put(frame, number, Fraction(0))
+        assert (made.width, made.height) == first
+        assert (made.pts, made.time_base) == (number, Fraction(1, 25))
+    assert list(said) == ["size"]
 
 
 # interlaced --------------------------------------------------------------------------------------

@@ -183,6 +183,10 @@ class SizeKeeper:
         return made
 
 
+#: Formats with a chroma sample for every pixel.
+_EVERY_PIXEL = "yuv444p|yuvj444p|yuva444p|yuv444p10le|gray|gray16le|rgb24|rgba|gbrp|gbrap"
+
+
 def _scaler(frame: DecodedFrame, width: int, height: int) -> FilterGraph:
     """Return filters that fit a frame into a size, centered."""
     scale = min(Fraction(width, frame.width), Fraction(height, frame.height))
@@ -192,8 +196,11 @@ def _scaler(frame: DecodedFrame, width: int, height: int) -> FilterGraph:
         return FilterGraph(frame, ("scale", f"{width}:{height}:flags=bicubic"))
     inner = min(width, inner[0] + inner[0] % 2), min(height, inner[1] + inner[1] % 2)
     left, top = (width - inner[0]) // 4 * 2, (height - inner[1]) // 4 * 2
-    fit = "scale", f"{inner[0]}:{inner[1]}:flags=bicubic"
-    return FilterGraph(frame, fit, ("pad", f"{width}:{height}:{left}:{top}:black"))
+    filters = [("scale", f"{inner[0]}:{inner[1]}:flags=bicubic")]
+    if width % 2 or height % 2:  # which pad rounds to whole chroma samples
+        filters.append(("format", f"pix_fmts={_EVERY_PIXEL}"))
+    filters.append(("pad", f"{width}:{height}:{left}:{top}:black"))
+    return FilterGraph(frame, *filters)
 
 
 #: Decoders that read the alpha of a stream, which FFmpeg's own ones ignore.
