@@ -427,6 +427,23 @@ def test_sound_ends_with_the_picture(tmp_path):
     assert 17 <= len(kept) < len(given)
 
 
+@pytest.mark.parametrize("argument", ["audio_from", "tracks_from"])
+def test_from_memory_to_memory_with_sound(tmp_path, argument):
+    first = encode(tmp_path / "in.mp4", numbered(10), tone=True)
+    out = io.BytesIO()
+    with (
+        video.open(io.BytesIO(first.read_bytes())) as source,
+        video.write(out, format="mkv", **{argument: source}) as sink,
+    ):
+        for frame in source:
+            sink.write(frame)
+    (tmp_path / "out.mkv").write_bytes(out.getvalue())
+    assert sink.frames == 10
+    given, kept = (packets(tmp_path / n, "audio") for n in ("in.mp4", "out.mkv"))
+    assert [p[2] for p in kept] == [p[2] for p in given][: len(kept)]
+    assert len(given) - len(kept) <= 1
+
+
 #: Primaries and transfer of H.273: untagged, PAL, SMPTE 240M with a gamma, film, DCI-P3, logarithm.
 @pytest.mark.parametrize(
     "tags", [(2, 2), (5, 4), (7, 7), (8, 5), (11, 17), (1, 13), (9, 14), (10, 9)]
