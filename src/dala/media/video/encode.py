@@ -38,8 +38,8 @@ CODECS: dict[str, tuple[str, dict[str, str]]] = {
 
 #: The most threads x264 gets by default: each keeps frames of its own.
 MAX_THREADS = 8
-#: No encoder delays frames by as many units of time.
-_UNSET = 1 << 40
+#: So few frames are in order; x265 leaves the decoding times of as many unset.
+_FEW = 2
 #: How many frames may wait for the encoder.
 QUEUE_SIZE = 1
 
@@ -253,8 +253,10 @@ class Encoder:
                 self._error = self._error or self._as_video_error(error)
 
     def _encode(self) -> None:
+        sent = 0
         while (frame := self.queue.get()) is not None:
             self._time = Fraction(frame.pts) * Fraction(frame.time_base)
+            sent += 1
             for packet in self._stream.encode(frame):
                 self._mux(packet)
             if self._audio is not None:
@@ -262,14 +264,14 @@ class Encoder:
         if self.queue.closed:
             return
         for packet in self._stream.encode(None):
+            if sent <= _FEW:
+                packet.dts = packet.pts
             self._mux(packet)
         if self._audio is not None:
             self._audio.feed(self._output, None)
             self._audio.finish(self._output)
 
     def _mux(self, packet: AvObject) -> None:
-        if packet.dts is not None and packet.pts - packet.dts > _UNSET:
-            packet.dts = packet.pts  # x265 leaves it unset in videos of one or two frames
         duration = self._durations.pop(packet.pts, None)
         if duration is not None:
             packet.duration = duration
