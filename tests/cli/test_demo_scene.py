@@ -82,5 +82,5 @@ def test_video(tmp_path, capsys):
 def test_without_pyav(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
     assert main(["demo", "--out", str(tmp_path), "--size", "64x48", "--device", "cpu"]) == 0
-    assert "pip install 'dala[media]'" in capsys.readouterr().out
+    assert 'pip install "dala-gpu[media]"' in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["demo.png"]

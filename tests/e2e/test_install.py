@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import email
+import email.policy
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import venv
 import zipfile
 
 import pytest
+
+from dala.extras import EXTRAS
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -101,6 +107,55 @@ def test_installs_and_works(distributions, tmp_path, pattern):
     )
     assert shown.returncode == 0, shown.stderr
     assert "dala" in shown.stdout
+
+
+def test_the_metadata(distributions):
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        (name,) = (n for n in file.namelist() if n.endswith(".dist-info/METADATA"))
+        text = file.read(name)
+    found = email.message_from_bytes(text, policy=email.policy.default)
+    assert found["Name"] == "dala-gpu"
+    assert found["Summary"].startswith("A portable GPU stack for realtime media")
+    urls = dict(line.split(", ") for line in found.get_all("Project-URL"))
+    assert {"Repository", "Documentation", "Changelog", "Issues"} <= set(urls)
+    assert {*EXTRAS, "dev"} == set(found.get_all("Provides-Extra"))
+    for extra, (_, packages) in EXTRAS.items():
+        needed = {
+            re.split("[<>=; ]", line)[0]
+            for line in found.get_all("Requires-Dist")
+            if re.search(rf"extra == .{extra}.", line)
+        }
+        assert needed == set(packages)
+
+
+def test_pictures_and_links_of_the_readme_survive_on_an_index(distributions):
+    repository = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"][
+        "Repository"
+    ]
+    clone = (ROOT / "README.md").read_text(encoding="utf-8")
+    (wheel,) = distributions.glob("*.whl")
+    (archive,) = distributions.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as file:
+        (name,) = (n for n in file.namelist() if n.endswith(".dist-info/METADATA"))
+        readmes = [file.read(name)]
+    with tarfile.open(archive) as file:
+        (name,) = (n for n in file.getnames() if n.endswith("/PKG-INFO"))
+        readmes.append(file.extractfile(name).read())
+    for data in readmes:
+        text = email.message_from_bytes(data).get_payload(decode=True).decode("utf-8")
+        targets = re.findall(r"\]\(([^)\s]+)\)", text)
+        assert len(targets) == len(re.findall(r"\]\(([^)\s]+)\)", clone)) > 20
+        for target in targets:
+            assert target.startswith("https://"), target
+            if target.startswith(repository):
+                path = target.removeprefix(repository).split("/", 3)[3].partition("#")[0]
+                assert (ROOT / path).exists(), target
+        pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)
+        assert pictures
+        assert all("/raw/v" in picture for picture in pictures)
+        # Code is as it was.
+        assert re.findall("```.*?```", text, re.S) == re.findall("```.*?```", clone, re.S)
 
 
 def test_what_is_shipped(distributions):

@@ -512,7 +512,7 @@ def test_without_onnx_runtime(tiny, monkeypatch, capsys):
     from dala.cli import main
 
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    check_error(dala.MissingPackage, ["pip install", "dala[ml]"], load_model, tiny)
+    check_error(dala.MissingPackage, ["pip install", "dala-gpu[ml]"], load_model, tiny)
     check_error(dala.MissingPackage, ["pip install"], load_model, "mobilenet_v2")
     assert main(["models", "list"]) == 0
     assert "mobilenet_v2" in capsys.readouterr().out

@@ -226,7 +226,7 @@ def test_boxes_are_drawn_without_a_font(monkeypatch):
     from dala.media.text import text
 
     def none(*_):
-        raise dala.MissingPackage("there is no font. pip install 'dala[media]'")
+        raise dala.MissingPackage("there is no font")
 
     monkeypatch.setattr(text, "set_text", none)
     base = np.zeros((64, 96, 3), np.uint8)

@@ -21,7 +21,9 @@ M4 = Device("webgpu:0", "Apple M4", "webgpu", "integrated", True, ("f32",), "", 
 
 INSTALLED = {
     "numpy": "2.4.6", "llvmlite": "0.50.0", "wgpu": "0.32.0", "rendercanvas": "2.7.2",
-    "av": "18.1.0", "pillow": "13.0.0", "onnxruntime": "1.31.1", "glfw": "2.11.0",
+    "av": "18.1.0", "pillow": "13.0.0", "freetype-py": "2.5.1", "font-source-sans-pro": "0.0.1",
+    "uharfbuzz": "0.50", "pymupdf-fonts": "1.0.5", "opencolorio": "2.4", "onnxruntime": "1.31.1",
+    "glfw": "2.11.0",
 }  # fmt: skip
 NO_GPU = Choice("cpu", "no GPU was found")
 MESA_ICD = {"/usr/share/vulkan/icd.d/lvp_icd.x86_64.json": "libvulkan_lvp.so"}
@@ -218,11 +220,34 @@ def test_missing_extras_are_not_problems():
     assert report.ok
     assert report.optional == [
         (
-            "av and pillow not installed, needed for images and video files (dala.media).",
-            'pip install "dala[media]"',
+            "av, pillow not installed, needed for pictures, videos and text (dala.media).",
+            'pip install "dala-gpu[media]"',
         ),
-        ("glfw not installed, needed for windows.", 'pip install "dala[view]"'),
+        ("glfw not installed, needed for windows.", 'pip install "dala-gpu[view]"'),
     ]
+    assert {name: facts.missing for name, facts in report.extras.items()} == {
+        "media": ["av", "pillow"], "text": [], "color": [], "ml": [], "view": ["glfw"],
+    }  # fmt: skip
+
+
+def test_the_other_package_named_dala():
+    what, fix = only_problem(machine(other="1.2.3"))
+    assert what.startswith("Another package, dala 1.2.3, is installed beside ours, dala-gpu.")
+    assert fix.splitlines()[1:] == [
+        "    pip uninstall dala",
+        "    pip install --force-reinstall --no-deps dala-gpu",
+    ]
+
+
+def test_the_other_package_is_found(monkeypatch, tmp_path):
+    info = tmp_path / "dala-9.8.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dala\nVersion: 9.8\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert probing.look().other == "9.8"
+    (info / "METADATA").unlink()
+    info.rename(tmp_path / "dala_gpu-9.8.dist-info")
+    assert probing.look().other != "9.8"
 
 
 # the page ------------------------------------------------------------------------------------
@@ -234,8 +259,8 @@ def test_the_page():
         "Dala 0.1.0, Python 3.11, Linux (x86_64, glibc 2.36)\n"
         "\n"
         "Packages\n"
-        "  numpy         2.4.6\n"
-        "  av            not installed\n"
+        "  numpy                2.4.6\n"
+        "  av                   not installed\n"
         "\n"
         "Devices (* = selected by auto)\n"
         "  * cpu  Xeon\n"
@@ -249,9 +274,13 @@ def test_the_page():
         "device 'cpu' works, device 'webgpu' does not.\n"
         "     apt-get install libvulkan1 mesa-vulkan-drivers libegl1 libgl1-mesa-dri libgles2\n"
         "\n"
-        "Optional\n"
-        "  1. av not installed, needed for images and video files (dala.media).\n"
-        '     pip install "dala[media]"\n'
+        "Extras (optional)\n"
+        "  media   pictures, videos and text (dala.media): missing av\n"
+        '          pip install "dala-gpu[media]"\n'
+        "  text    complex scripts, ligatures and kerning in text: installed\n"
+        "  color   LUT files that OpenColorIO reads: installed\n"
+        "  ml      models (dala.ml): installed\n"
+        "  view    windows: installed\n"
         "\n"
         "1 problem found."
     )

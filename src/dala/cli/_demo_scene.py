@@ -162,7 +162,7 @@ class DemoScene(Closing):
 def _add_text(
     text: str, scene: Scene, x: float, y: float, size: float, weight: str, anchor: str = "top-left"
 ) -> TextNode | None:
-    """Add text on a dark plate; return None without a font renderer (``dala[media]``)."""
+    """Add text on a dark plate; return None without a font renderer (``dala-gpu[media]``)."""
     try:
         return scene.add_text(
             text, position=(x, y), size=max(round(size), 6), weight=weight, color="#fff6e2",

@@ -1,6 +1,6 @@
 """Render a short video and a picture on the best device of this machine.
 
-The video needs the packages of ``dala[media]``; the picture needs nothing else.
+The video needs the packages of ``dala-gpu[media]``; the picture needs nothing else.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from dala.cli import _arguments as arguments
+from dala.extras import pip_install
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,7 +115,7 @@ def _video(args: argparse.Namespace) -> VideoFacts:
     try:
         sink = video.write(path, fps=RATE)
     except MissingPackage:
-        return {"left_out": "it needs PyAV: pip install 'dala[media]'."}
+        return {"left_out": f"it needs PyAV: {pip_install('media')}"}
     with sink:
         seconds = write_frames(sink, width, height, count)
     return {

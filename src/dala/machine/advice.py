@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from dala.extras import CORE, DISTRIBUTION, EXTRAS, pip_install
 from dala.gpu.compute.engines.devices import Device
-from dala.machine.probe import CORE, EXTRAS, Probe
-
-#: What each extra is for.
-_PURPOSES: Final = {
-    "media": "images and video files (dala.media)",
-    "ml": "models (dala.ml)",
-    "view": "windows",
-}
+from dala.machine.probe import Probe
 
 #: A driver file that registers NVIDIA's EGL library with the Vulkan loader.
 _ICD_JSON: Final = (
@@ -84,6 +78,13 @@ def _packages(probe: Probe) -> Iterator[Problem]:
     for name in CORE:
         if name in probe.versions and probe.versions[name] is None:
             yield Problem(f"{name} is not installed.", f"pip install {name}")
+    if probe.other:
+        yield Problem(
+            f"Another package, dala {probe.other}, is installed beside ours, {DISTRIBUTION}. Both "
+            "have a module and a command named dala: one overwrites files of the other.",
+            "Remove it, and restore the files that were overwritten:\n    pip uninstall dala\n"
+            f"    pip install --force-reinstall --no-deps {DISTRIBUTION}",
+        )
     if probe.libc == "musl":
         yield Problem(
             "This Python uses musl (Alpine Linux), for which wgpu and llvmlite have no wheels.",
@@ -177,13 +178,22 @@ def _setting(probe: Probe) -> Iterator[Problem]:
 
 def missing_extras(versions: Mapping[str, str | None]) -> Iterator[Problem]:
     """Yield the optional packages that are not installed."""
-    for extra, packages in EXTRAS.items():
-        missing = [name for name in packages if name in versions and versions[name] is None]
+    for extra in EXTRAS:
+        missing = missing_in(extra, versions)
         if missing:
             yield Problem(
-                f"{' and '.join(missing)} not installed, needed for {_PURPOSES[extra]}.",
-                f'pip install "dala[{extra}]"',
+                f"{', '.join(missing)} not installed, needed for {EXTRAS[extra][0]}.",
+                pip_install(extra),
             )
+
+
+def missing_in(extra: str, versions: Mapping[str, str | None]) -> list[str]:
+    """Return the packages of an extra that are not installed.
+
+    >>> missing_in("view", {"glfw": None}), missing_in("view", {"glfw": "2.10"})
+    (['glfw'], [])
+    """
+    return [name for name in EXTRAS[extra][1] if name in versions and versions[name] is None]
 
 
 def install(what: str, distro: tuple[str, ...], root: bool) -> str:

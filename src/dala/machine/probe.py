@@ -16,14 +16,11 @@ from typing import Final
 
 import dala
 from dala.errors import DeviceUnavailable
+from dala.extras import CORE, EXTRAS
 from dala.gpu.compute.engines import auto, hardware
 from dala.gpu.compute.engines import devices as machine
 from dala.gpu.compute.engines.cpu.cache import cache_folder
 from dala.gpu.compute.engines.devices import Choice, Device
-
-#: Required packages, and those of each extra.
-CORE: Final = ("numpy", "llvmlite", "wgpu", "rendercanvas")
-EXTRAS: Final = {"media": ("av", "pillow"), "ml": ("onnxruntime",), "view": ("glfw",)}
 
 #: Distributions that provide a package: any build of ONNX Runtime works.
 _DISTRIBUTIONS: Final = {
@@ -66,6 +63,8 @@ class Probe:
     root: bool = False
     #: Installed version of each package in CORE and EXTRAS, None if missing.
     versions: Mapping[str, str | None] = field(default_factory=dict)
+    #: Version of the distribution named "dala", which is not ours, or "".
+    other: str = ""
     devices: tuple[Device, ...] = ()
     #: Why the adapters could not be listed, or "".
     adapter_error: str = ""
@@ -106,7 +105,8 @@ def look() -> Probe:
         libc=_libc() if linux else "",
         distro=_distro() if linux else (),
         root=hasattr(os, "geteuid") and os.geteuid() == 0,
-        versions={name: _version(name) for name in (*CORE, *sum(EXTRAS.values(), ()))},
+        versions={name: _version(name) for name in _packages()},
+        other=_version("dala") or "",
         devices=tuple(machine.devices()),
         adapter_error=error,
         choice=auto.choice(),
@@ -151,6 +151,10 @@ def _loads(library: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def _packages() -> tuple[str, ...]:
+    return (*CORE, *(name for _, packages in EXTRAS.values() for name in packages))
 
 
 def _version(package: str) -> str | None:

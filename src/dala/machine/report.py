@@ -8,14 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from dala.extras import EXTRAS, pip_install
 from dala.gpu.compute.engines.devices import Choice, Device
-from dala.machine.advice import Problem, find_problems, missing_extras
+from dala.machine.advice import Problem, find_problems, missing_extras, missing_in
 from dala.machine.probe import Probe, look
 
 #: A value that JSON can represent.
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+
+
+class ExtraFacts(NamedTuple):
+    """An optional part of the distribution, and what is missing in it."""
+
+    purpose: str
+    packages: list[str]
+    missing: list[str]
+    install: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,6 +50,8 @@ class Report:
     system: dict[str, str]
     #: Installed versions; None for missing packages.
     versions: dict[str, str | None]
+    #: Every extra: what it is for, its packages, those that are missing, and how to install it.
+    extras: dict[str, ExtraFacts]
 
     def as_dict(self) -> dict[str, Json]:
         """Return the report as dicts, lists and strings, for JSON."""
@@ -47,6 +59,7 @@ class Report:
             "ok": self.ok,
             "system": self.system,
             "versions": self.versions,
+            "extras": {name: facts._asdict() for name, facts in self.extras.items()},
             "devices": [{**asdict(d), "dtypes": list(d.dtypes)} for d in self.devices],
             "choice": self.choice._asdict(),
             "problems": [problem._asdict() for problem in self.problems],
@@ -62,7 +75,7 @@ class Report:
             "",
             "Packages",
             *(
-                f"  {name:13} {version or 'not installed'}"
+                f"  {name:20} {version or 'not installed'}"
                 for name, version in self.versions.items()
             ),
             "",
@@ -82,13 +95,21 @@ class Report:
 
     def __str__(self) -> str:
         page = [self.facts(), ""]
-        for title, items in (("Problems", self.problems), ("Optional", self.optional)):
-            if items:
-                page.append(title)
-                for number, (what, fix) in enumerate(items, 1):
-                    page.append(f"  {number}. {what}")
-                    page += [f"     {line}".rstrip() for line in fix.splitlines()]
-                page.append("")
+        if self.problems:
+            page.append("Problems")
+            for number, (what, fix) in enumerate(self.problems, 1):
+                page.append(f"  {number}. {what}")
+                page += [f"     {line}".rstrip() for line in fix.splitlines()]
+            page.append("")
+        page.append("Extras (optional)")
+        for name, facts in self.extras.items():
+            missing = ", ".join(facts.missing)
+            page.append(
+                f"  {name:7} {facts.purpose}: {f'missing {missing}' if missing else 'installed'}"
+            )
+            if missing:
+                page.append(f"          {facts.install}")
+        page.append("")
         page.append(_verdict(len(self.problems)))
         return "\n".join(page)
 
@@ -131,4 +152,10 @@ def diagnose(probe: Probe) -> Report:
             "cache": "" if probe.cache_error else probe.cache,
         },
         versions=dict(probe.versions),
+        extras={
+            name: ExtraFacts(
+                purpose, list(packages), missing_in(name, probe.versions), pip_install(name)
+            )
+            for name, (purpose, packages) in EXTRAS.items()
+        },
     )

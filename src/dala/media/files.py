@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import numpy as np
 
 from dala.errors import DeviceUnavailable, MissingPackage, ParameterError
+from dala.extras import pip_install
 from dala.media.notices import notify
 from dala.media.pictures.modes import check_scale, is_scaled, normalized, over, rgba
 from dala.png import encode_png
@@ -68,7 +69,7 @@ def _pillow(call: str) -> ModuleType:
         from PIL import Image
     except ImportError:
         raise MissingPackage(
-            f"{call}: Pillow is not installed. Run pip install 'dala[media]'."
+            f"{call}: Pillow is not installed. Run: {pip_install('media')}"
         ) from None
     return Image
 

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from dala.errors import DeviceUnavailable, MissingPackage, ModelError, did_you_mean
+from dala.extras import pip_install
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -40,8 +41,8 @@ def runtime() -> ModuleType:
         import onnxruntime
     except ImportError:
         raise MissingPackage(
-            "load_model: ONNX Runtime is not installed. Install it: pip install 'dala[ml]' (or "
-            "onnxruntime-gpu, onnxruntime-directml)."
+            f"load_model: ONNX Runtime is not installed. Run: {pip_install('ml')} "
+            "(or install onnxruntime-gpu or onnxruntime-directml)."
         ) from None
     found: ModuleType = onnxruntime
     return found

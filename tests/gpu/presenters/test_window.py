@@ -280,7 +280,7 @@ def test_error_without_a_display(monkeypatch):
 
 def test_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "glfw", None)
-    with pytest.raises(dala.errors.DeviceUnavailable, match=r'pip install "dala\[view\]"'):
+    with pytest.raises(dala.errors.DeviceUnavailable, match=r'pip install "dala-gpu\[view\]"'):
         dala.gpu.create_surface(8, 8, show="window")
 
 

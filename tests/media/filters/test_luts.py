@@ -165,7 +165,7 @@ def test_refusals(tmp_path, monkeypatch):
     with pytest.raises(CubeError, match="there is no such file"):
         load_lut(tmp_path / "none.clf")
     monkeypatch.setitem(sys.modules, "PyOpenColorIO", None)
-    with pytest.raises(MissingPackage, match=r"pip install 'dala\[color\]'"):
+    with pytest.raises(MissingPackage, match=r"pip install \"dala-gpu\[color\]\""):
         load_lut(tmp_path / "bad.spi3d")
 
 

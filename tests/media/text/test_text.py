@@ -478,10 +478,10 @@ def test_invalid_text() -> None:
 def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fonts, "_family", lambda name: [])
     monkeypatch.setattr(fonts.fonts_scan, "system_fonts", tuple)
-    with pytest.raises(MissingPackage, match=r"no font on this machine.*pip install dala\[media\]"):
+    with pytest.raises(MissingPackage, match=r'no font .*pip install "dala-gpu\[media\]"'):
         fonts.find(None)
     monkeypatch.setitem(sys.modules, "freetype", None)
-    with pytest.raises(MissingPackage, match=r"freetype-py.*pip install dala\[media\]"):
+    with pytest.raises(MissingPackage, match=r"freetype-py.*pip install \"dala-gpu\[media\]\""):
         freetype()
 
 

@@ -166,7 +166,7 @@ def test_without_pyav(monkeypatch, whole, tmp_path):
         lambda: video.open(whole / "a.mp4"),
         lambda: video.write(tmp_path / "b.mp4", fps=1),
     ):
-        with pytest.raises(MissingPackage, match=r"pip install 'dala\[media\]'"):
+        with pytest.raises(MissingPackage, match=r"pip install \"dala-gpu\[media\]\""):
             use()
 
 

@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Final, Protocol, TypeVar
 
 from dala.errors import DeviceUnavailable
+from dala.extras import pip_install
 from dala.gpu.presenters.base import POLL_SECONDS
 
 T = TypeVar("T")
@@ -190,7 +191,7 @@ def import_glfw() -> ModuleType:
     except ImportError as error:
         raise DeviceUnavailable(
             f"create_surface: show='window' needs glfw ({error}). "
-            "Install it with: pip install \"dala[view]\"; or use show='browser'."
+            f"Run: {pip_install('view')}, or use show='browser'."
         ) from None
     return glfw
 

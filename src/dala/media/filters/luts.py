@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dala.errors import CubeError, MissingPackage
+from dala.extras import pip_install
 from dala.gpu.compute import Cube, load_cube
 from dala.gpu.compute.cube import SIZES
 from dala.media.notices import notify
@@ -36,7 +37,7 @@ def load_lut(path: PathLike) -> Cube:
 
     Args:
         path: a .cube file, a HALD picture (.png, .tif, ..), or a file that OpenColorIO reads
-            (.3dl, .spi1d, .spi3d, .csp, .clf, ..), which needs ``pip install 'dala[color]'``.
+            (.3dl, .spi1d, .spi3d, .csp, .clf, ..), which needs ``pip install "dala-gpu[color]"``.
 
     Raises:
         CubeError: the file cannot be read, or is not such a table.
@@ -123,8 +124,8 @@ def _package(path: Path) -> OcioObject:
         import PyOpenColorIO
     except ImportError:
         raise MissingPackage(
-            f"load_lut: {path.suffix} files are read by OpenColorIO, which is not installed. Run "
-            "pip install 'dala[color]'."
+            f"load_lut: {path.suffix} files are read by OpenColorIO, which is not installed. "
+            f"Run: {pip_install('color')}"
         ) from None
     return PyOpenColorIO
 

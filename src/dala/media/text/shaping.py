@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from dala.extras import pip_install
 from dala.media.text.bidi import MIRRORED
 from dala.media.text.fonts import faces as fonts
 from dala.media.text.fonts.faces import FontFace, FontSet, HarfBuzzObject
@@ -217,7 +218,7 @@ def warn_unshaped(text: str) -> None:
             name = unicodedata.name(one, f"U+{ord(one):04X}")
             warnings.warn(
                 f"set_text: {name} needs shaping, and HarfBuzz is not installed, so letters are "
-                "not joined. Run: pip install dala[text]",
+                f"not joined. Run: {pip_install('text')}",
                 UserWarning,
                 stacklevel=3,
             )

@@ -1,4 +1,4 @@
-"""Video in and out, on PyAV (FFmpeg): ``pip install dala[media]``.
+"""Video in and out, on PyAV (FFmpeg): ``pip install "dala-gpu[media]"``.
 
 ``video.open`` returns a reader of frames, ``video.write`` a writer of them; colors are converted by
 Dala's own kernels on the device in use::

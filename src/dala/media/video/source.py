@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dala.errors import MissingPackage, ParameterError, VideoError, VideoNotFound
+from dala.extras import pip_install
 from dala.media.video.streams import ByteStream, Cursor, SharedStream
 from dala.typing import PathLike
 
@@ -39,7 +40,7 @@ def pyav() -> AvObject:
             raise
         raise MissingPackage(
             "dala.media.video: PyAV is not installed, and video needs it. "
-            "Run: pip install 'dala[media]'"
+            f"Run: {pip_install('media')}"
         ) from None
     return av
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 import numpy as np
 
 from dala.errors import DalaError, SceneFileError, did_you_mean
+from dala.extras import pip_install
 from dala.media.scene.file.record import (
     FileRecord,
     animation_arguments,
@@ -154,7 +155,7 @@ def _check_version(data: JsonValue, problems: list[str]) -> None:
     if isinstance(version, int | float) and version > VERSION:
         problems.append(
             f"dala: this is version {version:g} of the format, and {VERSION} is the newest that "
-            "this version of Dala reads. Update it: pip install -U dala."
+            f"this version of Dala reads. Update it: {pip_install(upgrade=True)}"
         )
 
 

@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from dala.errors import MissingPackage, ParameterError
+from dala.extras import pip_install
 from dala.media.text.fonts import scan as fonts_scan
 from dala.media.text.fonts.freetype import FreeTypeFace, freetype
 from dala.media.text.fonts.scan import FontFile
@@ -238,8 +239,8 @@ def _default(weight: int, italic: bool) -> FontFile:
     everything = [file for file in fonts_scan.system_fonts() if not file.color]
     if not everything:
         raise MissingPackage(
-            "dala.media.text: there is no font on this machine. Run: pip install dala[media], "
-            "which includes one, or give the path of a font."
+            "dala.media.text: there is no font on this machine. Install one with "
+            f"{pip_install('media')}, or give the path of a font."
         )
     return _nearest(everything[:1], weight, italic)
 

@@ -12,6 +12,7 @@ import weakref
 from typing import Any, TypeAlias
 
 from dala.errors import MissingPackage
+from dala.extras import pip_install
 
 #: The module freetype, or a pointer or structure of it; freetype-py has no types.
 FreeTypeObject: TypeAlias = Any
@@ -26,7 +27,7 @@ def freetype() -> FreeTypeObject:
             raise
         raise MissingPackage(
             "dala.media.text: text needs freetype-py, which is not installed. "
-            "Run: pip install dala[media]"
+            f"Run: {pip_install('media')}"
         ) from None
     return module
 

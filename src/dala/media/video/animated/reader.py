@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dala.errors import DeviceUnavailable, FreedError, MissingPackage, ParameterError, VideoError
+from dala.extras import pip_install
 from dala.gpu.compute import from_array
 from dala.media.frame import MAX_PIXELS, Frame
 from dala.media.notices import notify
@@ -114,7 +115,7 @@ class AnimationReader(Reader):
         except ImportError:
             raise MissingPackage(
                 "video.open: Pillow is not installed, and animated pictures need it. "
-                "Run: pip install 'dala[media]'"
+                f"Run: {pip_install('media')}"
             ) from None
         try:
             return Image.open(io.BytesIO(self._data))

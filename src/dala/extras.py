@@ -1,0 +1,43 @@
+"""The optional parts of the distribution, their packages, and how to install them.
+
+The distribution is ``dala-gpu``; the module and the command are ``dala``. Every hint about
+installing is made by :func:`pip_install`, so all have one form.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["CORE", "DISTRIBUTION", "EXTRAS", "pip_install"]
+
+#: The name on package indexes. ``dala`` there is another project.
+DISTRIBUTION: Final = "dala-gpu"
+
+#: Packages that are always installed.
+CORE: Final = ("numpy", "llvmlite", "wgpu", "rendercanvas")
+
+#: For each extra: what it is for, and its packages. A test compares them with pyproject.toml.
+EXTRAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "media": (
+        "pictures, videos and text (dala.media)",
+        ("av", "pillow", "freetype-py", "font-source-sans-pro"),
+    ),
+    "text": ("complex scripts, ligatures and kerning in text", ("uharfbuzz", "pymupdf-fonts")),
+    "color": ("LUT files that OpenColorIO reads", ("opencolorio",)),
+    "ml": ("models (dala.ml)", ("onnxruntime",)),
+    "view": ("windows", ("glfw",)),
+}
+
+
+def pip_install(*extras: str, upgrade: bool = False) -> str:
+    """Return the command that installs Dala with some of its extras, as every shell takes it.
+
+    >>> print(pip_install("media"))
+    pip install "dala-gpu[media]"
+    >>> print(pip_install("media", "ml"))
+    pip install "dala-gpu[media,ml]"
+    >>> print(pip_install(upgrade=True))
+    pip install --upgrade dala-gpu
+    """
+    what = f'"{DISTRIBUTION}[{",".join(extras)}]"' if extras else DISTRIBUTION
+    return f"pip install {'--upgrade ' if upgrade else ''}{what}"
