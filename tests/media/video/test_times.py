@@ -24,9 +24,9 @@ def on_cpu():
 
 
 # the clock alone ---------------------------------------------------------------------------------
-def times(stamps, *, step=4, by_decoding=False, waits=True):
+def times(stamps, *, step=4, by_decoding=False, waits=True, spliced=False):
     """Return the times that a clock gives to frames, and its report."""
-    clock = FrameClock(Fraction(step, 100), by_decoding=by_decoding, waits=waits)
+    clock = FrameClock(Fraction(step, 100), by_decoding=by_decoding, waits=waits, spliced=spliced)
     made = []
     for i, stamp in enumerate(stamps):
         pts, dts = stamp if isinstance(stamp, tuple) else (stamp, None)
@@ -75,10 +75,26 @@ def test_decoding_times():
     assert times([(30, None)], by_decoding=True) == ([30], None)
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_leaps_of_spliced_recordings_are_closed(waits):
+    stamps = [0, 4, 8, 9000, 9004, 9008, 9100]
+    assert times(stamps, waits=waits) == (stamps, None)
+    found, report = times(stamps, waits=waits, spliced=True)
+    assert found == [0, 4, 8, 12, 16, 20, 112]
+    assert "far after" in report
+    assert times([0, 4, 900, 904], waits=waits, spliced=True)[0] == [0, 4, 900, 904]  # a pause
+    assert times([0, 4, 9000], waits=waits, spliced=True)[0] == [0, 4, 8]
+
+
+def test_stamps_that_are_damage():
+    assert times([0, 4, 1 << 61, 12, -(1 << 62)])[0] == [0, 4, 8, 12, 16]
+    assert times([1 << 61, 1 << 61])[0] == [0, 4]
+
+
 def test_all_short_sequences_rise():
-    for stamps in itertools.product([None, 0, 4, 8, 300], repeat=5):
-        for waits in (True, False):
-            found, _ = times(stamps, waits=waits)
+    for stamps in itertools.product([None, 0, 4, 8, 9000], repeat=5):
+        for waits, spliced in itertools.product((True, False), repeat=2):
+            found, _ = times(stamps, waits=waits, spliced=spliced)
             assert all(a < b for a, b in itertools.pairwise(found)), stamps
 
 
@@ -252,6 +268,25 @@ def test_sound_keeps_its_distance(tmp_path, suffix, late):
         with av.open(str(out)) as file:
             assert file.duration < 1_500_000
             assert abs(file.start_time) < 300_000
+
+
+@pytest.mark.parametrize("begins", [(5000, 100), (100, 5000), (100, 100)])
+def test_spliced_recordings(tmp_path, begins):
+    """Two recordings in one file, the second on another clock: picture and sound go on."""
+    path, out = tmp_path / "a.ts", tmp_path / "out.mp4"
+    parts = [recording(tmp_path / f"{i}.ts", begin=begin) for i, begin in enumerate(begins)]
+    path.write_bytes(b"".join(part.read_bytes() for part in parts))
+    # FFmpeg takes the packet at the joint for damaged: the command says so, and goes on.
+    assert main(["filter", str(path), str(out), "--invert", "--device", "cpu"]) in (0, 2)
+    pictures = sorted(time for time, _, _ in packets(out, "video"))
+    sounds = [time for time, _, _ in packets(out, "audio")]
+    assert len(pictures) >= 23
+    for found in (pictures, sounds):
+        steps = [b - a for a, b in itertools.pairwise(found)]
+        assert min(steps) > 0
+        assert max(steps) < Fraction(1, 5)
+    assert 0.8 < pictures[-1] < 1.3
+    assert abs(sounds[-1] - pictures[-1]) < Fraction(1, 5)
 
 
 def test_other_containers_begin_where_they_begin(tmp_path):

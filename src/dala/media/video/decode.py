@@ -11,7 +11,7 @@ from fractions import Fraction
 from dala.errors import DeviceUnavailable, VideoError
 from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, VideoSource, pyav
 from dala.media.video.stages import Deinterlacer, SizeKeeper, alpha_decoder
-from dala.media.video.timing import DEFAULT_RATE, FrameClock, start_offset
+from dala.media.video.timing import DEFAULT_RATE, FrameClock, is_broadcast, start_offset
 
 #: Seconds before the target of a seek at which to look for a start frame, tried in order.
 _STEPS_BACK = (0, 2, 8, 32)
@@ -298,6 +298,8 @@ class Decoder:
             1 / (opened.rate or DEFAULT_RATE),
             by_decoding=opened.container.format.name == "avi",
             waits=not opened.source.live,
+            spliced=is_broadcast(opened.container),
+            begin=opened.begin,
         )
 
     # seeking ----------------------------------------------------------------------------------

@@ -8,10 +8,19 @@ from dala.media.video.source import AvObject, DecodedFrame
 
 #: A stamp that is this many frames off is out of order; one that is further off begins a new clock.
 _DISORDER = 8
+#: Seconds from which on a leap of a broadcast's clock is a splice, not a pause.
+SPLICE = Fraction(10)
+#: Stamps beyond this are damage; arithmetic on them would overflow in FFmpeg.
+_LARGEST = 1 << 56
 #: Frame rate of files that do not have one.
 DEFAULT_RATE = Fraction(25)
 #: The start code of a picture in MPEG-4 part 2.
 _VOP = b"\x00\x00\x01\xb6"
+
+
+def is_broadcast(container: AvObject) -> bool:
+    """Return whether a container's clock may begin anywhere and leap: MPEG-TS, MPEG-PS, HLS."""
+    return bool(container.format.flags & _DISCONTINUOUS)
 
 
 def start_offset(container: AvObject) -> Fraction:
@@ -21,7 +30,7 @@ def start_offset(container: AvObject) -> Fraction:
     of their video and audio streams is at 0, so that the others keep their distance to it. In other
     containers the start is meant as it is: they begin at 0, and a video may begin later.
     """
-    if not container.format.flags & _DISCONTINUOUS:
+    if not is_broadcast(container):
         return Fraction(0)
     streams = (*container.streams.video, *container.streams.audio)
     starts = [s.start_time * Fraction(s.time_base) for s in streams if s.start_time is not None]
@@ -39,14 +48,26 @@ class FrameClock:
         step: the duration of a frame in seconds, where nothing better is known.
         by_decoding: take decoding times, for containers that store nothing else (AVI).
         waits: hold a frame back for one that tells whether its time is true; not for live sources.
+        spliced: close leaps of more than ten seconds, for recordings that are put together.
+        begin: the time at which the video begins, for messages.
     """
 
-    def __init__(self, step: Fraction, *, by_decoding: bool, waits: bool) -> None:
+    def __init__(
+        self,
+        step: Fraction,
+        *,
+        by_decoding: bool,
+        waits: bool,
+        spliced: bool = False,
+        begin: Fraction = Fraction(0),
+    ) -> None:
         #: What was repaired first, for the report; None so far.
         self.repaired: str | None = None
         self._seconds = step
         self._by_decoding = by_decoding
         self._waits = waits
+        self._spliced = spliced
+        self._begin = begin
         self._step = 0  # in ticks; 0 before the first frame
         #: The unit of the stamps, in seconds.
         self.base = Fraction(1)
@@ -69,8 +90,13 @@ class FrameClock:
         ready = []
         held, self._held = self._held, None
         if held is not None:
-            ready.append(self._emit(held, self._settle(held, frame, stamp)))
+            mine = self._settle(held, frame, stamp)
+            closed = self._close_leap(mine)
+            frame.pts -= closed
+            ready.append(self._emit(held, mine - closed))
             stamp = frame.pts
+        if not self._waits:
+            stamp -= self._close_leap(stamp)
         if self._last is not None and stamp <= self._last:
             stamp = self._after_last(stamp)
         elif self._waits and self._last is not None and stamp - self._last > self._step * 3 // 2:
@@ -82,17 +108,28 @@ class FrameClock:
     def finish(self) -> list[DecodedFrame]:
         """Return the frame that is still held, if there is one."""
         held, self._held = self._held, None
-        return [] if held is None else [self._emit(held, held.pts)]
+        return [] if held is None else [self._emit(held, held.pts - self._close_leap(held.pts))]
+
+    def _close_leap(self, stamp: int) -> int:
+        """Return by how much a frame is too late, and move those after it too; 0 if it is not."""
+        if not self._spliced or self._last is None or (stamp - self._last) * self.base <= SPLICE:
+            return 0
+        self._note("is far after that of the frame before", stamp)
+        leap = stamp - self._last - self._step
+        self._shift -= leap
+        return leap
 
     def _stamp(self, frame: DecodedFrame) -> int:
         """Return the time of a frame in ticks, which may not be after the last."""
         before = self._last if self._held is None else self._held.pts
         found = frame.dts if self._by_decoding else frame.pts
+        if found is not None and abs(found) > _LARGEST:
+            found = None
         if found is None and before is not None:
             found = before + self._step - self._shift
         elif found is None:
             found = frame.pts if self._by_decoding else frame.dts
-        if found is None:
+        if found is None or abs(found) > _LARGEST:
             found = 0
         if self._shift and before is not None and 0 < found - before <= self._step * _DISORDER:
             self._shift = 0  # the clock was wrong only for a while
@@ -131,5 +168,29 @@ class FrameClock:
 
     def _note(self, what: str, stamp: int) -> None:
         if self.repaired is None:
-            time = float(stamp * self.base)
+            time = float(stamp * self.base - self._begin)
             self.repaired = f"the time of frame {self._count} ({time:.3f} s) {what}"
+
+
+class PacketClock:
+    """Moves packets of sound behind a splice, as :class:`FrameClock` does with frames."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
+        self._shifts: dict[int, int] = {}
+
+    def move(self, packet: AvObject) -> None:
+        """Give a packet a time right after the one before it, if their clocks differ."""
+        index = packet.stream_index
+        shift, end = self._shifts.get(index, 0), self._ends.get(index)
+        if end is not None:
+            leap = packet.dts + shift - end
+            back = packet.dts + shift <= self._last[index]
+            if back or leap * Fraction(packet.time_base) > SPLICE:
+                shift = self._shifts[index] = shift - leap
+        if shift:
+            packet.dts += shift
+            packet.pts = None if packet.pts is None else packet.pts + shift
+        self._last[index] = packet.dts
+        self._ends[index] = packet.dts + (packet.duration or 1)

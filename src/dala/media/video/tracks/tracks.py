@@ -10,7 +10,7 @@ from dala.errors import VideoError
 from dala.media.notices import notify
 from dala.media.video.decode import ffmpeg_message
 from dala.media.video.source import AvObject, VideoSource, pyav
-from dala.media.video.timing import start_offset
+from dala.media.video.timing import PacketClock, is_broadcast, start_offset
 from dala.media.video.tracks.containers import TEXT, Container, container_of
 from dala.media.video.tracks.track import ConvertedSound, ConvertedSubtitles, CopiedTrack, Track
 
@@ -74,6 +74,7 @@ class Tracks:
             raise VideoError(
                 f"{call}: cannot open {given} {source.label!r}: {ffmpeg_message(error)}."
             ) from error
+        self._clock = PacketClock() if is_broadcast(self._container) else None
         self._tracks: dict[int, Track] = {}
         self._packets: Iterator[AvObject] = iter(())
         self._next: AvObject = None
@@ -230,6 +231,8 @@ class Tracks:
                     packet.dts = packet.pts = packet.pts or 0  # covers have no time
                 if not packet.size:
                     continue
+                if self._clock is not None and packet.stream.type == "audio":
+                    self._clock.move(packet)
                 time = packet.dts * Fraction(packet.time_base) + self._shift
                 if self._length is not None and time >= self._length:
                     if time >= self._length + 1:  # no track lags so much behind another
