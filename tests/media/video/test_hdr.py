@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dala.media import gpu, video
+from dala.media import Frame, gpu, video
 from dala.media.hdr import Hdr, MasteringDisplay
 from dala.media.notices import MediaNotice
 from tests.support.hdr_formulas import light, pq, rgb_of, sdr
@@ -119,6 +121,31 @@ def test_deep_sdr_is_exact_as_floats(tmp_path, bits, span):
     r, b = y + 1.5748 * cr, y + 1.8556 * cb
     g = (y - 0.2126 * r - 0.0722 * b) / 0.7152
     assert np.abs(frame.numpy()[..., :3] - np.stack([r, g, b], axis=-1)).max() < 2e-6
+
+
+@pytest.mark.parametrize("pixels", ["yuva444p10le", "gbrap12le", "rgba64le", "yuva420p"])
+def test_alpha_of_float_frames(tmp_path, pixels):
+    color = np.random.default_rng(3).integers(0, 1 << 16, (16, 16, 4)).astype("<u2")
+    frame = av.VideoFrame.from_ndarray(color, "rgba64le").reformat(format=pixels)
+    frame.pts = 0
+    with av.open(str(tmp_path / "a.mkv"), "w") as out:
+        stream = out.add_stream("ffv1", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 16, 16, pixels
+        out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+    with video.open(tmp_path / "a.mkv", depth="float", device="cpu") as reader:
+        got = next(reader)
+    assert (got.dtype, got.format) == ("f32", "rgba")
+    step = 2 / 255 if pixels == "yuva420p" else 2 / 1023  # FFmpeg dithers
+    assert np.abs(got.numpy()[..., 3] - color[..., 3] / 65535).max() <= step
+    if pixels in ("gbrap12le", "rgba64le"):
+        assert np.abs(got.numpy()[..., :3] - color[..., :3] / 65535).max() <= 1 / 2048
+    assert copy.copy(got).hdr is None
+
+
+def test_copies_keep_hdr():
+    frame = Frame.from_array(np.zeros((2, 2, 3), "f4"), hdr=Hdr("hlg"), device="cpu")
+    assert copy.deepcopy(frame).hdr == pickle.loads(pickle.dumps(frame)).hdr == Hdr("hlg")
 
 
 def test_metadata_of_the_mastering_display(tmp_path):

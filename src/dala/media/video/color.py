@@ -291,17 +291,17 @@ def to_rgba(planes: DecodedPlanes, colors: ColorInfo, device: str | None) -> Buf
         cut = from_array(made.numpy()[: planes.height, : planes.width], device=device)
         made.free()
         made = cut
-    return made if planes.alpha is None else _with_alpha(made, planes.alpha, device)
+    return made if planes.alpha is None else with_alpha(made, planes.alpha, device)
 
 
-def _with_alpha(picture: Buffer, alpha: NDArray, device: str | None) -> Buffer:
-    """Return an RGBA picture with an alpha plane, and free the original."""
+def with_alpha(picture: Buffer, alpha: NDArray, device: str | None) -> Buffer:
+    """Return an RGBA picture with an alpha plane of its dtype, and free the original."""
     memory = host_memory(picture)
     if memory is not None:
         memory[..., 3] = alpha
         return picture
     plane = _wrap(np.ascontiguousarray(alpha), device)
-    made = allocate(picture.engine, picture.shape, "u8", zero=False, call="video")
+    made = allocate(picture.engine, picture.shape, picture.dtype, zero=False, call="video")
     _WITH_ALPHA.run([picture, plane], made)
     plane.free()
     picture.free()

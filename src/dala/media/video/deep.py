@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +13,7 @@ import numpy as np
 from dala.gpu.compute import Buffer, from_array, from_dlpack, run_kernel
 from dala.gpu.compute.buffer import allocate
 from dala.media.hdr import Hdr, MasteringDisplay
-from dala.media.video.color import ColorInfo
+from dala.media.video.color import ColorInfo, with_alpha
 from dala.media.video.source import DecodedFrame
 from dala.typing import NDArray
 
@@ -27,7 +28,7 @@ class DeepPlanes:
     """The planes of a frame, each (rows, columns, 2): two bytes per sample.
 
     One plane is gray; two are Y, and Cb and Cr interleaved (then with four bytes); three are Y, Cb
-    and Cr, or green, blue and red for the matrix "rgb".
+    and Cr, or green, blue and red for the matrix "rgb". ``alpha`` is f32 from 0 to 1, or None.
     """
 
     arrays: tuple[NDArray, ...]
@@ -37,6 +38,7 @@ class DeepPlanes:
     bits: int
     shift: int
     hdr: Hdr | None
+    alpha: NDArray | None = None
 
 
 def deep_planes(frame: DecodedFrame, colors: ColorInfo) -> DeepPlanes:
@@ -56,7 +58,19 @@ def deep_planes(frame: DecodedFrame, colors: ColorInfo) -> DeepPlanes:
     if kind == "pairs":
         arrays[1] = arrays[1].reshape(arrays[1].shape[0], -1, 4)
     range = "full" if kind == "rgb" else colors.range
-    return DeepPlanes(tuple(arrays), matrix, range, colors.siting, bits, shift, hdr)
+    alpha = _alpha(frame, bits) if _has_alpha(frame) else None
+    return DeepPlanes(tuple(arrays), matrix, range, colors.siting, bits, shift, hdr, alpha)
+
+
+def _has_alpha(frame: DecodedFrame) -> bool:
+    return any(part.is_alpha for part in frame.format.components)
+
+
+def _alpha(frame: DecodedFrame, bits: int) -> NDArray:
+    """Return the fourth plane as f32 from 0 to 1."""
+    words = _words(frame, 3, frame.height, frame.width, bits).view("<u2")[..., 0]
+    made: NDArray = words.astype(np.float32) / np.float32((1 << bits) - 1)
+    return made
 
 
 def _kind(name: str) -> str:
@@ -65,20 +79,21 @@ def _kind(name: str) -> str:
         return ""
     if name in ("p010le", "p012le", "p016le", "p210le", "p410le", "p212le", "p216le", "p416le"):
         return "pairs"
-    if name.startswith(("yuv420p", "yuv422p", "yuv444p", "yuv440p", "yuvj42", "yuvj44")):
+    if re.match(r"yuv(a?42[02]|a?444|440)p|yuvj4[24]", name):
         return "planes"
-    if name.startswith("gbrp"):
+    if name.startswith(("gbrp", "gbrap")):
         return "rgb"
     return "gray" if name.startswith("gray") else ""
 
 
 def _as_words(frame: DecodedFrame, colors: ColorInfo) -> tuple[DecodedFrame, int, str]:
     """Return a frame of another layout in planes of 16 bits, by FFmpeg's scaler."""
+    clear = _has_alpha(frame) or frame.format.has_palette
     if frame.format.is_rgb or frame.format.has_palette:
-        return frame.reformat(format="gbrp16le"), 16, "rgb"
+        return frame.reformat(format="gbrap16le" if clear else "gbrp16le"), 16, "rgb"
     code = 2 if colors.range == "full" else 1
-    gray = frame.format.name.startswith(("gray", "ya", "mono"))
-    name = "gray16le" if gray else "yuv444p16le"
+    gray = frame.format.name.startswith(("gray", "mono"))
+    name = "gray16le" if gray else "yuva444p16le" if clear else "yuv444p16le"
     made = frame.reformat(format=name, src_color_range=code, dst_color_range=code)
     return made, 16, "gray" if gray else "planes"
 
@@ -160,4 +175,7 @@ def to_rgba(planes: DeepPlanes, device: str | None, *, deep: bool) -> Buffer:
     run_kernel("yuv16_to_rgb", inputs, made, params)
     for buffer in inputs:
         buffer.free()
-    return made
+    if planes.alpha is None:
+        return made
+    alpha = planes.alpha if deep else np.rint(planes.alpha * 255).astype(np.uint8)
+    return with_alpha(made, alpha, device)
