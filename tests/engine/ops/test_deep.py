@@ -65,7 +65,7 @@ def test_floats_have_sdr_white_at_one(engine_id, transfer):
     assert got[0, 4, 0] == pytest.approx((most / 203) ** (1 / 2.4), rel=1e-3)
 
 
-@pytest.mark.parametrize("peak", [100.0, 203.0, 600.0, 4000.0, 10000.0])
+@pytest.mark.parametrize("peak", [100.0, 600.0, 10000.0])
 def test_peak_of_metadata(engine_id, peak):
     grays = np.linspace(0, pq(max(peak, 203.0)), 32)
     samples = np.array([[round((g * 219 + 16) * 256) for g in grays]])
@@ -81,8 +81,10 @@ def test_peak_of_metadata(engine_id, peak):
 
 
 # layouts --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("siting", ["left", "center", "topleft"])
-@pytest.mark.parametrize("size", [(6, 8), (5, 7), (1, 1)])
+@pytest.mark.parametrize(
+    ("siting", "size"),
+    [("left", (6, 8)), ("center", (5, 7)), ("topleft", (5, 8)), ("left", (1, 1))],
+)
 def test_every_layout_is_what_the_definition_computes(engine_id, siting, size):
     rng = np.random.default_rng(5)
     height, width = size
@@ -150,9 +152,14 @@ def test_tone_mapping_of_display_values(engine_id, peak):
     assert np.abs(got - expected * 255).max() <= 1.0
 
 
-@pytest.mark.parametrize("layout", ["420", "422", "444", "rgb"])
-@pytest.mark.parametrize("siting", ["left", "center", "topleft"])
-@pytest.mark.parametrize("size", [(6, 8), (5, 7), (1, 3)])
+@pytest.mark.parametrize(
+    ("layout", "siting", "size"),
+    [
+        ("420", "left", (6, 8)), ("420", "center", (5, 7)), ("420", "topleft", (5, 8)),
+        ("420", "left", (1, 3)), ("422", "left", (5, 7)), ("422", "center", (6, 8)),
+        ("444", "left", (5, 7)), ("rgb", "left", (5, 7)),
+    ],
+)  # fmt: skip
 def test_planes_of_every_layout(engine_id, layout, siting, size):
     image = np.random.default_rng(4).uniform(-0.1, 1.1, (*size, 3)).astype("f4")
     params = {"bits": 10, "siting": siting, "matrix": "rgb" if layout == "rgb" else "bt709"}

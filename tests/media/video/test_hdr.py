@@ -283,3 +283,12 @@ def test_wrong_hdr(tmp_path):
     ):
         video.write(tmp_path / "a.mp4", hdr="pq")
     assert not list(tmp_path.iterdir())
+
+
+def test_wrong_depth(tmp_path):
+    flat = np.full((8, 16), 512)
+    path = write_codes(tmp_path / "a.mkv", (np.full((16, 32), 512), flat, flat), "yuv420p10le")
+    with pytest.raises(ValueError, match=r"video.open: depth must be one of 'float', got 'half'"):
+        video.open(path, depth="half")
+    with pytest.raises(ValueError, match=r"format must be 'rgba' with depth='float', got 'native'"):
+        video.open(path, depth="float", format="native")
