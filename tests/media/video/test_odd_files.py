@@ -8,6 +8,7 @@ import pytest
 import dala
 from dala.cli._inputs import is_video
 from dala.media import video
+from dala.media.notices import MediaNotice
 from tests.media.video.clips import av, encode, number_of, numbered
 
 
@@ -80,3 +81,14 @@ def test_tiny_and_odd_sizes(tmp_path, size, pixels):
         shown = np.asarray(made if made.format == "rgba" else made.to("rgba"))
         assert shown.shape == (size[1], size[0], 4)
         assert np.abs(shown[..., :3].astype(int) - 128).max() <= 1
+
+
+def test_a_matrix_without_a_name_is_said(tmp_path):
+    path = encode(tmp_path / "a.mkv", numbered(2), codec="ffv1", tags=(1, 7))  # SMPTE 240M
+    said = r"matrix \(code 7 of H\.273\) is not known here; bt601 is used"
+    with video.open(path) as reader, pytest.warns(MediaNotice, match=said) as notices:
+        assert [number_of(frame) for frame in reader] == [0, 1]
+    assert len(notices) == 1
+    with video.open(path, matrix="bt709") as reader:
+        assert len(list(reader)) == 2
+        assert reader.notices == ()

@@ -146,12 +146,21 @@ def color_info(frame: DecodedFrame, codec: str, matrix: str | None, range: str |
     return ColorInfo(range, matrix, primaries, transfer, siting, tags)
 
 
+_KNOWN_MATRICES: Final = frozenset((*MATRICES, 2))  # 2 is "unspecified"
 _BYTES: Final = np.dtype("u1")
 _WORDS: Final = np.dtype("<u2")
 _WITH_ALPHA = kernel_from_text("""
 def with_alpha(px: Pixel, mask: Pixel):
     return rgba(px.rgb, mask.r)
 """)
+
+
+def unknown_matrix(frame: DecodedFrame) -> int | None:
+    """Return the code point of a frame's matrix if it is a tag that has no name here."""
+    code = int(frame.colorspace)
+    if code in _KNOWN_MATRICES or not pixel_rule(frame.format.name).matrix:
+        return None
+    return code
 
 
 # planes ---------------------------------------------------------------------------------------

@@ -334,6 +334,11 @@ class Reader(Closing):
     ) -> tuple[color.DecodedPlanes | deep.DeepPlanes, color.ColorInfo]:
         codec = self._resources.opened.stream.codec_context.name
         colors = color.color_info(decoded, codec, self._matrix, self._range)
+        if self._matrix is None and (found := color.unknown_matrix(decoded)) is not None:
+            self._resources.opened.say(
+                "matrix",
+                f"its matrix (code {found} of H.273) is not known here; {colors.matrix} is used.",
+            )
         if self.depth == "float" or colors.transfer in TRANSFERS:
             return deep.deep_planes(decoded, colors), colors
         return color.planes_of(decoded, colors), colors
