@@ -418,9 +418,20 @@ def test_codecs(tmp_path, suffix, codec):
     assert steps == pytest.approx([1001 / 30000] * 11, abs=0.00101)  # Matroska counts milliseconds
 
 
-@pytest.mark.parametrize(("suffix", "codec"), [("mp4", "h264"), ("webm", "vp9"), ("MKV", "h264")])
+@pytest.mark.parametrize(
+    ("suffix", "codec"),
+    [
+        ("mp4", "h264"),
+        ("webm", "vp9"),
+        ("MKV", "h264"),
+        ("ogv", "vp8"),
+        ("y4m", "rawvideo"),
+        ("ivf", "vp9"),
+        ("hevc", "hevc"),
+    ],
+)
 def test_default_codecs(tmp_path, suffix, codec):
-    video.write(tmp_path / f"a.{suffix}", [np.zeros((16, 16, 3), np.uint8)] * 3, fps=10)
+    video.write(tmp_path / f"a.{suffix}", [np.zeros((64, 64, 3), np.uint8)] * 3, fps=10)
     with video.open(tmp_path / f"a.{suffix}") as reader:
         assert (reader.codec, len(list(reader))) == (codec, 3)
 

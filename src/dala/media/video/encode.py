@@ -29,6 +29,7 @@ CODECS: dict[str, tuple[str, dict[str, str]]] = {
     "h265": ("libx265", {"crf": "23", "preset": "fast", "x265-params": "log-level=error"}),
     "av1": ("libsvtav1", {"crf": "32", "preset": "9"}),
     "vp9": ("libvpx-vp9", {"crf": "32", "b": "0", "row-mt": "1", "cpu-used": "5"}),
+    "vp8": ("libvpx", {"crf": "16", "b": "8M", "cpu-used": "5", "deadline": "good"}),
     "mpeg4": ("mpeg4", {"qscale": "3"}),
     "ffv1": ("ffv1", {}),
     "prores": ("prores_ks", {"vendor": "apl0"}),
@@ -38,10 +39,23 @@ CODECS: dict[str, tuple[str, dict[str, str]]] = {
 
 #: The most threads x264 gets by default: each keeps frames of its own.
 MAX_THREADS = 8
-#: So few frames are in order; x265 leaves the decoding times of as many unset.
+#: Frames that x265 may leave without decoding times; so few are in order anyway.
 _FEW = 2
 #: How many frames may wait for the encoder.
 QUEUE_SIZE = 1
+
+
+#: The default codecs of containers that do not hold H.264.
+_WITHOUT_H264 = {
+    "ivf": "vp9",
+    "obu": "av1",
+    "hevc": "hevc",
+    "h265": "hevc",
+    "265": "hevc",
+    "ogv": "vp8",
+    "ogg": "vp8",
+    "y4m": "rawvideo",
+}
 
 
 def default_codec(container: str, alpha: bool = False) -> str:
@@ -56,7 +70,7 @@ def default_codec(container: str, alpha: bool = False) -> str:
     if container == "webm":
         return "vp9"
     if not alpha:
-        return "h264"
+        return _WITHOUT_H264.get(container, "h264")
     found = {"mov": "prores", "mkv": "ffv1", "avi": "ffv1"}.get(container)
     if found is None:
         raise ParameterError(
