@@ -194,3 +194,23 @@ def test_hardware_in_scenes(clips):
             scene.add_video(str(clips / "a.mkv"), hwaccel="no_such_thing")
         with pytest.raises(ParameterError, match=r"Give it to video\.open"):
             scene.add_video(iter(numbered(2)), hwaccel="cuda")
+
+
+def test_ivf_from_a_pipe_does_not_say_how_many_frames_it_has():
+    out = Sink()
+    pictures = [frame.to_ndarray() for frame in numbered(4, (64, 128))]
+    video.write(out, pictures, fps=25, format="ivf")
+    with video.open(bytes(out.data)) as reader:
+        assert reader.frames is None
+        assert [number_of(frame) for frame in reader] == [0, 1, 2, 3]  # no error at the end
+
+
+class Sink:
+    """A stream that cannot seek."""
+
+    def __init__(self):
+        self.data = bytearray()
+
+    def write(self, data):
+        self.data += data
+        return len(data)

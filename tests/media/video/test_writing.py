@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -479,3 +480,23 @@ def test_tags_of_frames_that_were_converted(tmp_path):
     with av.open(str(tmp_path / "a.mkv")) as file:
         found = next(file.decode(video=0))
     assert (int(found.color_primaries), int(found.color_trc)) == (9, 18)
+
+
+@pytest.mark.parametrize("suffix", ["avi", "y4m", "ogv"])
+def test_containers_that_count_frames_have_the_rate_of_the_video(tmp_path, suffix):
+    """Without it they would count the ticks of the frames' time base, 12,800 a second."""
+    path = tmp_path / f"a.{suffix}"
+    with video.write(path, fps=25) as writer:
+        for n in range(4):
+            pixels = np.full((32, 48, 3), 20 * n, np.uint8)
+            writer.write(Frame.from_array(pixels, pts=512 * n, time_base=Fraction(1, 12800)))
+    with video.open(path) as reader:
+        times = [frame.time for frame in reader]
+        assert reader.fps == 25
+    assert [b - a for a, b in pairwise(times)] == [Fraction(1, 25)] * 3
+    writer = video.write(path, fps=25)
+    late = [Frame.from_array(pixels, pts=n, time_base=Fraction(1, 12800)) for n in (0, 700)]
+    writer.write(late[0])
+    with pytest.warns(MediaNotice, match=r"times of frame 1 and others are rounded"):
+        writer.write(late[1])
+    writer.abandon()

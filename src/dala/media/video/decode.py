@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import threading
@@ -23,11 +24,21 @@ _INTERLACED = (
 )
 
 
+#: The number of frames in an IVF file that was written to a pipe.
+_UNKNOWN_COUNT = 0xFFFFFFFF
+
+
 def ffmpeg_message(error: BaseException) -> str:
     """Return FFmpeg's error text, with the last line of its log if there is one."""
     text = str(getattr(error, "strerror", None) or error)
     log = getattr(error, "log", None)
     return f"{text} ({log[2].strip()})" if log and log[2].strip() else text
+
+
+def frame_count(stream: AvObject) -> int:
+    """Return the number of frames that a stream's header gives; 0 if it does not say."""
+    count = int(stream.frames)
+    return 0 if count == _UNKNOWN_COUNT else count
 
 
 class VideoInput:
@@ -193,13 +204,14 @@ class VideoInput:
     def promised_end(self) -> Fraction | None:
         """End of the video in seconds according to the file's header, or None."""
         stream, container = self.stream, self.container
-        if stream.frames and stream.duration is not None:
+        if frame_count(stream) and stream.duration is not None:
             return Fraction(((stream.start_time or 0) + stream.duration) * stream.time_base)
         if "matroska" not in container.format.name or container.duration is None:
             return None  # FFmpeg estimated it from the file itself
         tag = stream.metadata.get("DURATION", "").split(":")
         if len(tag) == 3:
-            return Fraction(int(tag[0]) * 3600 + int(tag[1]) * 60) + Fraction(tag[2])
+            with contextlib.suppress(ValueError, ZeroDivisionError):  # not a time
+                return Fraction(int(tag[0]) * 3600 + int(tag[1]) * 60) + Fraction(tag[2])
         alone = len(container.streams) == 1
         return Fraction(container.duration, 1_000_000) if alone else None
 
@@ -454,10 +466,11 @@ class Decoder:
         slack = 2 / (opened.rate or DEFAULT_RATE) + Fraction(1, 20)
         promised = opened.promised_end
         short = promised is not None and (self._end is None or self._end + slack < promised)
-        if stream.frames and self._packets < stream.frames:
+        count = frame_count(stream)
+        if self._packets < count:
             # Edit lists may hide packets; the others then still fill the promised duration.
             if promised is None or short:
-                self._note(f"the file ends after {self._packets} of {stream.frames} frames")
+                self._note(f"the file ends after {self._packets} of {count} frames")
         elif short and promised is not None:
             self._note(f"the file ends before the {float(promised):.3f} s that its header promises")
 

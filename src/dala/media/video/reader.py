@@ -15,7 +15,7 @@ from dala.media.hdr import TRANSFERS, Hdr
 from dala.media.notices import notify
 from dala.media.video import color, deep
 from dala.media.video.borrowed import BorrowedFrame
-from dala.media.video.decode import Decoder, VideoInput
+from dala.media.video.decode import Decoder, VideoInput, frame_count
 from dala.media.video.source import POLICIES, DecodedFrame, VideoSource
 from dala.resources import Closing
 
@@ -148,7 +148,7 @@ class Reader(Closing):
     @property
     def frames(self) -> int | None:
         """Number of frames according to the file; None if it does not say."""
-        return self._opened("frames").stream.frames or None
+        return frame_count(self._opened("frames").stream) or None
 
     @property
     def codec(self) -> str:

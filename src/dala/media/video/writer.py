@@ -41,6 +41,8 @@ from dala.resources import Closing
 from dala.typing import ImageLike, PathLike
 
 _CALL = "video.write"
+#: Containers whose frames have a number instead of a time.
+_COUNTED = ("avi", "ogg", "ogv", "y4m")
 
 
 class _Resources:
@@ -125,6 +127,8 @@ class Writer(Closing):
         self._device = device
         self._last: Fraction | None = None
         self._base = Fraction(1)
+        #: Whether the container counts frames instead of storing times; whether a time was moved.
+        self._counts = self._moved = False
         self._stamp = -(1 << 62)
         #: Number of frames written.
         self.frames = 0
@@ -274,6 +278,8 @@ class Writer(Closing):
                 hdr=self._hdr,
             )
             stamp = max(round(time / self._base), self._stamp + 1)
+            if not self._moved and self._counts and abs(stamp * self._base - time) > self._base / 4:
+                self._report_moved()
             picture.time_base, picture.pts = self._base, stamp
             picture.color_range, picture.colorspace = encoder.tags[:2]
             picture.color_primaries, picture.color_trc = encoder.tags[2:]
@@ -299,6 +305,15 @@ class Writer(Closing):
                 "alpha=True and write .mov (prores, png), .webm (vp9) or .mkv (ffv1, vp9).",
                 stacklevel=3,
             )
+
+    def _report_moved(self) -> None:
+        """Say once that a frame cannot be shown at its own time."""
+        self._moved = True
+        notify(
+            f"{_CALL}: {self._target.label!r} has frames at a fixed rate; times of frame "
+            f"{self.frames} and others are rounded to it. Write .mkv or .mp4 to keep them.",
+            stacklevel=3,
+        )
 
     def _to_frame(self, data: ImageLike) -> Frame:
         found = check_pixels(data, _CALL)
@@ -327,6 +342,9 @@ class Writer(Closing):
         self._base = first.time_base if own or self.fps is None else 1 / self.fps
         if self._choice.name == "mpeg4" and self._base.denominator > 0xFFFF:  # the standard's limit
             self._base = Fraction(1, 30000)
+        self._counts = self.fps is not None and self._target.format in _COUNTED
+        if self._counts and self.fps is not None:
+            self._base = 1 / self.fps
         self._choice = choose_encoder(
             self._wanted, self._codec, size, self._choice, self._given, plain=self._plain
         )

@@ -38,6 +38,7 @@ ALPHA_LAYOUTS: Final = {
 #: Encoders that store odd sizes with 4:2:0 chroma; the others get one more row or column.
 _ODD_SIZES: Final = (
     "libvpx-vp9", "libvpx", "libsvtav1", "libaom-av1", "mpeg4", "mpeg2video", "mjpeg", "ffv1",
+    "rawvideo",
 )  # fmt: skip
 
 

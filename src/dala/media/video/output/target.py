@@ -16,7 +16,7 @@ _CALL: Final = "video.write"
 #: FFmpeg's names of containers that people name otherwise.
 _MUXERS: Final = {
     "mkv": "matroska", "m4v": "mp4", "ts": "mpegts", "m2ts": "mpegts", "mts": "mpegts",
-    "wmv": "asf", "mpg": "mpeg", "ogv": "ogg",
+    "wmv": "asf", "mpg": "mpeg", "ogv": "ogg", "y4m": "yuv4mpegpipe",
 }  # fmt: skip
 _MOV: Final = ("mp4", "mov", "m4v")
 
