@@ -138,8 +138,18 @@ def _find(img: ImageLike, call: str) -> SourceImage:
 def _from_bytes(
     data: bytes | bytearray | memoryview, width: int | None, height: int | None, call: str
 ) -> NDArray:
-    width, height = _side(width, "width", call), _side(height, "height", call)
     view = memoryview(data)
+    if width is None or height is None:
+        missing = " and ".join(n for n, v in (("width", width), ("height", height)) if v is None)
+        raise ParameterError(
+            f"{call}: bytes need width and height, got {view.nbytes} bytes without {missing}. Add "
+            "width=..., height=...; an encoded picture, such as a PNG, is opened with "
+            "Frame.open(data).",
+            call=call,
+            argument=missing.partition(" ")[0],
+            expected="the width and height of the picture",
+        )
+    width, height = _side(width, "width", call), _side(height, "height", call)
     if not view.c_contiguous:
         raise ShapeError(f"{call}: the memoryview is not contiguous. Give bytes(view).", call=call)
     array = np.frombuffer(view, np.uint8)

@@ -7,7 +7,25 @@ from fractions import Fraction
 from dala.media.scene.scene import Scene
 from dala.typing import ColorLike
 
-__all__ = ["add_image", "add_video", "new", "render", "set_pip_transform"]
+__all__ = [
+    "add_animation",
+    "add_effect",
+    "add_group",
+    "add_image",
+    "add_node",
+    "add_overlay",
+    "add_scene",
+    "add_subtitles",
+    "add_text",
+    "add_video",
+    "close",
+    "fps",
+    "frame_count",
+    "new",
+    "remove_node",
+    "render",
+    "set_pip_transform",
+]
 
 
 def new(
@@ -33,7 +51,40 @@ def new(
     )
 
 
-add_video = Scene.add_video
+add_animation = Scene.add_animation
+add_effect = Scene.add_effect
+add_group = Scene.add_group
 add_image = Scene.add_image
-set_pip_transform = Scene.set_pip_transform
+add_node = Scene.add_node
+add_overlay = Scene.add_overlay
+add_scene = Scene.add_scene
+add_subtitles = Scene.add_subtitles
+add_text = Scene.add_text
+add_video = Scene.add_video
+close = Scene.close
+remove_node = Scene.remove_node
 render = Scene.render
+set_pip_transform = Scene.set_pip_transform
+
+
+def fps(scene: Scene) -> float | str | Fraction:
+    """Return the frame rate of a scene, as it was given.
+
+    >>> from dala.media import scene
+    >>> with scene.new(64, 36, fps=25, device="cpu") as card:
+    ...     scene.fps(card)
+    25
+    """
+    return scene.fps
+
+
+def frame_count(scene: Scene) -> int:
+    """Return the number of frames that a scene has returned.
+
+    >>> from dala.media import scene
+    >>> with scene.new(64, 36, device="cpu") as card:
+    ...     frame = scene.render(card)
+    ...     scene.frame_count(card)
+    1
+    """
+    return scene.frame_count

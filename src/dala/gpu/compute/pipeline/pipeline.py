@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, overload
 
 from dala import resources
 from dala.errors import (
@@ -43,6 +44,30 @@ class _Specs(list[Spec]):
 
     def __call__(self) -> list[Spec]:
         return list(self)
+
+
+_Value = TypeVar("_Value")
+
+
+class _Reading(Generic[_Value]):
+    """A read-only property; ``Pipeline.stages(p)``, through the class, also works."""
+
+    def __init__(self, read: Callable[[Pipeline], _Value]) -> None:
+        self._read = read
+        self.__doc__ = read.__doc__
+
+    @overload
+    def __get__(self, p: None, owner: type[Pipeline]) -> Self: ...
+    @overload
+    def __get__(self, p: Pipeline, owner: type[Pipeline]) -> _Value: ...
+    def __get__(self, p: Pipeline | None, owner: type[Pipeline]) -> Self | _Value:
+        return self if p is None else self._read(p)
+
+    def __set__(self, p: Pipeline, value: _Value) -> None:
+        raise AttributeError("the stages of a Pipeline are changed with add and set_params")
+
+    def __call__(self, p: Pipeline) -> _Value:
+        return self._read(p)
 
 
 class Pipeline(Closing):
@@ -135,14 +160,14 @@ class Pipeline(Closing):
                     "nothing between runs. Add the stage that writes it first."
                 )
 
-    @property
+    @_Reading
     def stages(self) -> _Specs:
-        """The stages as dicts. ``stages()`` also works."""
+        """The stages as dicts. ``p.stages()`` and ``Pipeline.stages(p)`` also work."""
         return _Specs(stage.spec() for stage in self._stages)
 
-    @property
+    @_Reading
     def stage_count(self) -> _Count:
-        """The number of stages. ``stage_count()`` also works."""
+        """The number of stages. ``p.stage_count()`` and ``Pipeline.stage_count(p)`` also work."""
         return _Count(len(self._stages))
 
     @property
