@@ -287,7 +287,14 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
 
     # nodes ------------------------------------------------------------------------------------
     def remove_node(self, node: Node | Animation | str) -> None:
-        """Remove a node with its effects and animations, and a group with its nodes."""
+        """Remove a node with its effects and animations, and a group with its nodes.
+
+        >>> with Scene(64, 36, device="cpu") as scene:
+        ...     badge = scene.add_overlay(color="white", size=(8, 8))
+        ...     scene.remove_node(badge)
+        ...     len(scene.nodes)
+        0
+        """
         self._check_open("remove_node")
         if isinstance(node, Animation):
             node.cancel()
@@ -403,7 +410,11 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
             raise FreedError(f"{call}: the scene is closed. Create a new one.")
 
     def close(self) -> None:
-        """Close all sources and free all memory. Frames that were returned stay valid."""
+        """Close all sources and free all memory. Frames that were returned stay valid.
+
+        >>> scene = Scene(64, 36, device="cpu")
+        >>> scene.close()
+        """
         if self._closed:
             return
         self._closed = True
