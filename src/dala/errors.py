@@ -25,6 +25,7 @@ __all__ = [
     "DtypeError",
     "DtypeMismatch",
     "FreedError",
+    "IndexOutOfRange",
     "KernelExists",
     "KernelSyntaxError",
     "MissingPackage",
@@ -194,6 +195,10 @@ class UnsupportedDtype(DtypeError):
 
 class OutOfRange(DalaError, ValueError):
     """A number does not fit the dtype it is to be stored in."""
+
+
+class IndexOutOfRange(DalaError, IndexError):
+    """An index is outside a buffer, or has too many axes."""
 
 
 class ArityError(DalaError, TypeError):

@@ -563,7 +563,8 @@ def test_unsupported_dtype(monkeypatch, canvas):
         buffer_zeros(3, "f64")
     assert str(caught.value) == (
         "buffer_zeros: NumPy reference (reference) does not support 'f64', only f32, s32, u32, u8. "
-        "Use dtype='f32', or device='cpu'."
+        "Use dtype='f32'; for an array, x.astype(np.float32) rounds to 24 bits, about 7 digits. Or "
+        "use device='cpu'."
     )
     wide = kernel("def refuse_wide(x): return f32(f64(x) * 2)")
     with pytest.raises(errors.UnsupportedDtype) as caught:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from dala.errors import (
     ShapeError,
     UnsupportedDtype,
 )
+from dala.gpu.compute.arrays.methods import ArrayMethods
 from dala.gpu.compute.convert import ArrayLike, ShapeLike, as_array, checked_shape, to_dtype
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, DtypeLike, dtype_name
 from dala.gpu.compute.engines import auto
@@ -30,11 +32,17 @@ from dala.typing import NDArray
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType
 
+    from dala.gpu.compute.arrays.graph import Expression
+
 _PlanKey: TypeAlias = tuple[Engine, str, tuple[int, ...], bool]
 
 
-class Buffer(Closing):
+class Buffer(ArrayMethods, Closing):
     """An array in the memory of a device. Make one with :func:`dala.gpu.compute.buffer`.
+
+    Operators, indexing and reductions work as on NumPy arrays. The result of an operator is
+    computed when its values are needed, fused with the operators before it. ``explain()`` shows
+    how.
 
     A buffer is freed by ``free()``, ``close()``, at the end of a ``with`` block, or when it is
     garbage collected. Using a freed buffer raises FreedError. On the cpu and reference devices
@@ -46,6 +54,8 @@ class Buffer(Closing):
     <Buffer s32 (2, 2) on cpu>
     >>> b.read_list()
     [1, 2, 3, 4]
+    >>> (b * 2 + 1).read_list(), b[1].read_list(), int(b.sum())
+    ([3, 5, 7, 9], [3, 4], 10)
     """
 
     __slots__ = (
@@ -55,6 +65,8 @@ class Buffer(Closing):
         "dtype",
         "engine",
         "nbytes",
+        "node",
+        "origin",
         "readonly",
         "shape",
         "transient",
@@ -80,6 +92,10 @@ class Buffer(Closing):
         self._storage: Storage | None = storage
         #: Key into the cached plans; None after freeing, so that no plan is found.
         self._key: _PlanKey | None = (engine, dtype, shape, storage.foreign)
+        #: The expression that computes the values; None once they are computed.
+        self.node: Expression | None = None
+        #: How an expression was computed, for ``explain``.
+        self.origin = ""
         resources.track("buffer", engine.id, storage.nbytes)
 
     @property
@@ -100,25 +116,26 @@ class Buffer(Closing):
     @property
     def freed(self) -> bool:
         """True if the buffer was freed."""
-        return self._storage is None
+        return self._storage is None and self.node is None
 
     @property
     def ref(self) -> Buffer:
         """The buffer itself, for code ported from Dala in other languages (``inputs=[a.ref]``)."""
         return self
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("a buffer of shape () has no length")
-        return self.shape[0]
-
     def __repr__(self) -> str:
         state = " freed" if self.freed else ""
         return f"<Buffer {self.dtype} {self.shape} on {self.engine.id}{state}>"
 
     def storage(self, call: str, argument: str | None = None) -> Storage:
-        """Return the buffer's memory, or raise a FreedError that names the call."""
+        """Return the buffer's memory, or raise a FreedError that names the call.
+
+        The values of an expression are computed first.
+        """
         if self._storage is None:
+            if self.node is not None:
+                self._evaluate()
+                return self.storage(call, argument)
             what = f"buffer {self.dtype} {self.shape}"
             what = f"{argument} ({what})" if argument else f"the {what}"
             raise FreedError(
@@ -128,20 +145,54 @@ class Buffer(Closing):
             )
         return self._storage
 
+    def _evaluate(self) -> None:
+        """Compute the values of an expression."""
+        from dala.gpu.compute.arrays import evaluate, graph
+
+        with graph.LOCK:
+            if self.node is not None:  # another thread may have computed it meanwhile
+                evaluate.compute(self.node)
+
+    def storage_to_write(self, call: str, argument: str | None = None) -> Storage:
+        """Return the buffer's memory to write to, or raise an error that names the call.
+
+        Expressions that read the buffer are computed first.
+        """
+        storage = self.storage(call, argument)
+        self.check_writable(call)
+        if storage.reader is not None:
+            settle(storage)
+        return storage
+
     # reading ----------------------------------------------------------------------------------
     def read_binary(self) -> memoryview:
         """Return the bytes, little-endian: a view of the memory if it is shared, else a copy."""
         storage = self.storage("read_binary")
         view = self.engine.host_view(storage)
-        return self.engine.download(storage) if view is None else view
+        if view is None:
+            return self.engine.download(storage)
+        if storage.reader is not None:
+            settle(storage)  # the caller may write to the view
+        root = None if storage.exposed is None else storage.exposed()
+        if root is None:
+            root = np.frombuffer(view, np.uint8)
+            storage.exposed = weakref.ref(root)
+        return root.data
+
+    def contents(self, call: str) -> NDArray:
+        """Return the values as an array for a short look: do not write to it or keep it."""
+        storage = self.storage(call)
+        view = self.engine.host_view(storage)
+        data = self.engine.download(storage) if view is None else view
+        return np.frombuffer(data, NUMPY[self.dtype]).reshape(self.shape)
 
     def read(self) -> bytes:
         """Return a copy of the bytes, little-endian."""
-        return bytes(self.read_binary())
+        return self.contents("read").tobytes()
 
     def read_list(self) -> list[float]:
         """Return all elements in one flat list."""
-        elements: list[float] = self.numpy().ravel().tolist()
+        elements: list[float] = self.contents("read_list").ravel().tolist()
         return elements
 
     def read_async(self) -> Future[bytes]:
@@ -173,10 +224,9 @@ class Buffer(Closing):
             raise ValueError(
                 f"np.asarray: a buffer on {self.engine.id} cannot be read without a copy"
             )
-        array = self.numpy()
-        if dtype is not None and array.dtype != dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
+        if copy or (dtype is not None and NUMPY[self.dtype] != dtype):
+            return self.contents("np.asarray").astype(dtype or NUMPY[self.dtype])
+        return self.numpy()
 
     # Options depend on the consumer's DLPack version; NumPy checks them.
     def __dlpack__(self, **options: Any) -> CapsuleType:
@@ -191,12 +241,13 @@ class Buffer(Closing):
     # writing ----------------------------------------------------------------------------------
     def write(self, data: ArrayLike) -> None:
         """Replace the contents. ``data`` must have as many elements as the buffer."""
-        storage = self.storage("write")
+        self.storage("write")
         self.check_writable("write")
         array = to_dtype(as_array(data, "write"), self.dtype, "write")
         if array.size != self.size:
             expected = f"{self.size} elements, as the buffer {self.shape} has"
             raise ShapeError.invalid("write", "data", expected, array.size)
+        storage = self.storage_to_write("write")
         self.engine.upload(storage, array.reshape(-1).view(np.uint8).data)
 
     def check_writable(self, call: str) -> None:
@@ -244,8 +295,16 @@ class Buffer(Closing):
 
     # freeing ----------------------------------------------------------------------------------
     def free(self) -> None:
-        """Free the memory. Freeing twice is allowed."""
-        storage, self._storage, self._key = self._storage, None, None
+        """Free the memory. Freeing twice is allowed.
+
+        Expressions that read the buffer are computed first.
+        """
+        if self._storage is not None and self._storage.reader is not None:
+            settle(self._storage)
+        self._release()
+
+    def _release(self) -> None:
+        storage, self._storage, self._key, self.node = self._storage, None, None, None
         if storage is not None:
             resources.untrack("buffer", self.engine.id, storage.nbytes)
             self.engine.release(storage)
@@ -256,8 +315,9 @@ class Buffer(Closing):
 
     def __del__(self) -> None:
         # __init__ may have failed, or the interpreter may be exiting.
+        # Nothing reads it: expressions keep their operands alive.
         try:  # noqa: SIM105 - twice as fast as suppress(), and every buffer runs this
-            self.free()
+            self._release()
         except Exception:
             pass
 
@@ -273,11 +333,14 @@ class BorrowedBuffer(Buffer):
     def __init__(self, owner: Buffer) -> None:
         self.engine, self.shape, self.dtype = owner.engine, owner.shape, owner.dtype
         self.nbytes, self.readonly, self.transient = owner.nbytes, True, False
-        self._storage, self._key = owner._storage, owner._key
+        self.node, self.origin = None, ""
+        self._storage, self._key = owner.storage("BorrowedBuffer"), owner._key
         self._owner: Buffer | None = owner
 
     def free(self) -> None:
         """Drop the reference to the owner. Freeing twice is allowed."""
+        if self._storage is not None and self._storage.reader is not None:
+            settle(self._storage)
         self._storage, self._key, self._owner = None, None, None
 
     def __del__(self) -> None:
@@ -292,6 +355,56 @@ def _restored(array: NDArray, device: str) -> Buffer:
     )  # fmt: skip
     made.write(array)
     return made
+
+
+def settle(storage: Storage) -> None:
+    """Compute the expressions that read a storage, before it is written or released."""
+    from dala.gpu.compute.arrays import graph
+
+    graph.settle(storage)
+
+
+def lazy(node: Expression) -> Buffer:
+    """Return a buffer whose values are computed when they are needed."""
+    made = Buffer.__new__(Buffer)
+    made.engine, made.shape, made.dtype = node.engine, node.shape, node.dtype
+    made.nbytes = math.prod(node.shape) * ITEMSIZE[node.dtype]
+    made.readonly = made.transient = False
+    made._storage, made._key = None, None
+    made.node, made.origin = node, ""
+    node.owner = weakref.ref(made)
+    return made
+
+
+def hand_over(made: Buffer, owner: Buffer, origin: str) -> Buffer:
+    """Move the memory of a new buffer to the buffer of an expression, and return that."""
+    owner._storage, owner._key = made._storage, made._key
+    owner.node, owner.origin = None, origin
+    made._storage, made._key = None, None
+    return owner
+
+
+def reshaped_view(b: Buffer, shape: tuple[int, ...]) -> Buffer:
+    """Return a read-only view of a buffer with another shape."""
+    view = BorrowedBuffer(b)
+    relabel(view, shape)
+    return view
+
+
+def relabel(b: Buffer, shape: tuple[int, ...]) -> None:
+    """Change the shape of a buffer whose elements are filled in another shape."""
+    storage = b.storage("reshape")
+    b.shape, b._key = shape, (b.engine, b.dtype, shape, storage.foreign)
+
+
+def evaluated(buffers: Sequence[Buffer]) -> bool:
+    """Compute the expressions among some buffers; return False if there are none."""
+    found = False
+    for b in buffers if isinstance(buffers, list | tuple) else ():
+        if isinstance(b, Buffer) and b.node is not None:
+            b.storage("run_kernel")
+            found = True
+    return found
 
 
 def span(engine: Engine, storage: Storage) -> tuple[int, int] | None:
@@ -323,10 +436,11 @@ def check_dtype(engine: Engine, dtype: str, call: str) -> None:
     """Raise UnsupportedDtype if the device does not support a dtype."""
     if dtype not in engine.dtypes:
         instead = "f32" if dtype == "f64" else "s32"
+        does = "rounds to 24 bits, about 7 digits" if dtype == "f64" else "keeps the lower 32 bits"
         raise UnsupportedDtype(
             f"{call}: {engine.info().get('name', engine.id)} ({engine.id}) does not support "
-            f"{dtype!r}, only {', '.join(sorted(engine.dtypes))}. Use dtype={instead!r}, or "
-            "device='cpu'.",
+            f"{dtype!r}, only {', '.join(sorted(engine.dtypes))}. Use dtype={instead!r}; for an "
+            f"array, x.astype(np.{NUMPY[instead].name}) {does}. Or use device='cpu'.",
             call=call,
             argument="dtype",
         )
@@ -350,16 +464,7 @@ def allocate(
     engine: Engine, shape: tuple[int, ...], dtype: str, *, zero: bool, call: str
 ) -> Buffer:
     """Allocate a buffer on an engine, or raise a BufferTooLarge that names the limit."""
-    nbytes = math.prod(shape) * ITEMSIZE[dtype]
-    limit, what = engine.max_buffer_bytes, "allows buffers of"
-    if limit is None:
-        limit, what = _host_limit(), "has memory for"
-    if nbytes > limit:
-        raise BufferTooLarge(
-            f"{call}: shape {shape} of {dtype!r} needs {nbytes:,} bytes; "
-            f"{engine.info().get('name', engine.id)} ({engine.id}) {what} at most "
-            f"{limit:,}. Split the data, or use a narrower dtype."
-        )
+    nbytes = check_size(engine, shape, dtype, call)
     try:
         storage = engine.allocate(nbytes, zero=zero)
     except BufferTooLarge:
@@ -370,3 +475,18 @@ def allocate(
             "Free buffers, or split the data."
         ) from None
     return Buffer(engine, storage, shape, dtype)
+
+
+def check_size(engine: Engine, shape: tuple[int, ...], dtype: str, call: str) -> int:
+    """Return the bytes of a buffer, or raise a BufferTooLarge that names the limit."""
+    nbytes = math.prod(shape) * ITEMSIZE[dtype]
+    limit, what = engine.max_buffer_bytes, "allows buffers of"
+    if limit is None:
+        limit, what = _host_limit(), "has memory for"
+    if nbytes > limit:
+        raise BufferTooLarge(
+            f"{call}: shape {shape} of {dtype!r} needs {nbytes:,} bytes; "
+            f"{engine.info().get('name', engine.id)} ({engine.id}) {what} at most "
+            f"{limit:,}. Split the data, or use a narrower dtype."
+        )
+    return nbytes

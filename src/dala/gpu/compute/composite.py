@@ -225,7 +225,7 @@ class Compositor(Closing):
             if x0 < 0 or y0 < 0 or x1 > width or y1 > height or x0 >= x1 or y0 >= y1:
                 rects = _clip(rects, width, height)
                 break
-        storage = target.storage("Compositor.compose")
+        storage = target.storage_to_write("Compositor.compose")
         self.composer.compose(storage, width, height, draws, rects, background)
 
     def batched(self) -> AbstractContextManager[None]:

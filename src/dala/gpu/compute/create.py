@@ -78,7 +78,7 @@ def buffer(
     name = dtype_name(dtype, call="buffer")
     wanted = None if shape is None else checked_shape(shape, "buffer")
     if isinstance(data, Buffer):
-        data = data.numpy()
+        data = data.contents("buffer")
     array = as_array(data, "buffer")
     if wanted is not None and count_of(wanted) != array.size:
         raise ShapeError.invalid(
@@ -153,7 +153,7 @@ def from_array(array: ArrayLike, *, device: str | None = None) -> Buffer:
     'u8'
     """
     if isinstance(array, Buffer):
-        array = array.numpy()
+        array = array.contents("from_array")
     found = as_array(array, "from_array")
     if found.dtype.kind == "b":
         found = found.astype(np.uint8)

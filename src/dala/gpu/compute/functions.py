@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import dala
 from dala.errors import ArityError
+from dala.gpu.compute.arrays.operators import Value as Operand
+from dala.gpu.compute.arrays.operators import binary, function
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.dtypes import DTYPES
 from dala.gpu.compute.engines import auto
@@ -115,6 +117,24 @@ def run_to_surface(
 
 
 # elementwise ----------------------------------------------------------------------------------
+def _operator(op: str, kernel: str, a: Operand, b: Operand, out: Buffer | None) -> Buffer:
+    """Return an operator's result, as an expression unless there is an output."""
+    if out is None and (isinstance(a, Buffer) or isinstance(b, Buffer)):
+        made = binary(op, a, b, kernel)
+        if made is not None:
+            return made
+    return _apply(kernel, [a, b], out)  # type: ignore[list-item]  # the checks raise
+
+
+def _function(kernel: str, a: Buffer, out: Buffer | None, **params: float) -> Buffer:
+    """Return a function's result, as an expression unless there is an output."""
+    if out is None and isinstance(a, Buffer):
+        made = function(kernel, a, *params.values())
+        if made is not None:
+            return made
+    return _apply(kernel, [a], out, params)
+
+
 def _apply(
     kernel: str, inputs: list[Buffer], out: Buffer | None, params: Params = NO_PARAMS
 ) -> Buffer:
@@ -125,7 +145,7 @@ def _apply(
     return out
 
 
-def add(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
+def add(a: Operand, b: Operand, out: Buffer | None = None) -> Buffer:
     """Return a + b, in ``out`` or in a new buffer.
 
     >>> from dala.gpu.compute import add, buffer
@@ -133,10 +153,10 @@ def add(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
     >>> add(a, b).read_list()
     [8.0, 12.0]
     """
-    return _apply("elementwise_add", [a, b], out)
+    return _operator("add", "elementwise_add", a, b, out)
 
 
-def subtract(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
+def subtract(a: Operand, b: Operand, out: Buffer | None = None) -> Buffer:
     """Return a - b, in ``out`` or in a new buffer.
 
     >>> from dala.gpu.compute import buffer, subtract
@@ -144,10 +164,10 @@ def subtract(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
     >>> subtract(a, b).read_list()
     [4.0, 4.0]
     """
-    return _apply("elementwise_sub", [a, b], out)
+    return _operator("subtract", "elementwise_sub", a, b, out)
 
 
-def multiply(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
+def multiply(a: Operand, b: Operand, out: Buffer | None = None) -> Buffer:
     """Return a * b, in ``out`` or in a new buffer.
 
     >>> from dala.gpu.compute import buffer, multiply
@@ -155,10 +175,10 @@ def multiply(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
     >>> multiply(a, b).read_list()
     [12.0, 32.0]
     """
-    return _apply("elementwise_mul", [a, b], out)
+    return _operator("multiply", "elementwise_mul", a, b, out)
 
 
-def divide(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
+def divide(a: Operand, b: Operand, out: Buffer | None = None) -> Buffer:
     """Return a / b, in ``out`` or in a new buffer; integers use floor division.
 
     >>> from dala.gpu.compute import buffer, divide
@@ -166,7 +186,11 @@ def divide(a: Buffer, b: Buffer, out: Buffer | None = None) -> Buffer:
     >>> divide(a, b).read_list()
     [3.0, 2.0]
     """
-    return _apply("elementwise_div", [a, b], out)
+    whole = not any(
+        isinstance(x, float) or (isinstance(x, Buffer) and x.dtype in ("f32", "f64"))
+        for x in (a, b)
+    )
+    return _operator("floor_divide" if whole else "divide", "elementwise_div", a, b, out)
 
 
 def relu(a: Buffer, out: Buffer | None = None, slope: float = 0.0) -> Buffer:
@@ -176,7 +200,7 @@ def relu(a: Buffer, out: Buffer | None = None, slope: float = 0.0) -> Buffer:
     >>> relu(buffer([-1.0, 2.0], device="cpu"), slope=0.5).read_list()
     [-0.5, 2.0]
     """
-    return _apply("relu", [a], out, {"slope": slope})
+    return _function("relu", a, out, slope=slope)
 
 
 def sigmoid(a: Buffer, out: Buffer | None = None) -> Buffer:
@@ -186,7 +210,7 @@ def sigmoid(a: Buffer, out: Buffer | None = None) -> Buffer:
     >>> sigmoid(buffer([0.0], device="cpu")).read_list()
     [0.5]
     """
-    return _apply("sigmoid", [a], out)
+    return _function("sigmoid", a, out)
 
 
 def tanh(a: Buffer, out: Buffer | None = None) -> Buffer:
@@ -196,7 +220,7 @@ def tanh(a: Buffer, out: Buffer | None = None) -> Buffer:
     >>> tanh(buffer([0.0], device="cpu")).read_list()
     [0.0]
     """
-    return _apply("tanh", [a], out)
+    return _function("tanh", a, out)
 
 
 def scale(a: Buffer, scalar: float, out: Buffer | None = None) -> Buffer:
@@ -206,7 +230,7 @@ def scale(a: Buffer, scalar: float, out: Buffer | None = None) -> Buffer:
     >>> scale(buffer([1.0, 2.0], device="cpu"), 10).read_list()
     [10.0, 20.0]
     """
-    return _apply("scalar_mul", [a], out, {"scalar": scalar})
+    return _function("scalar_mul", a, out, scalar=scalar)
 
 
 def softmax(a: Buffer, out: Buffer | None = None, axis: int = -1) -> Buffer:

@@ -17,7 +17,7 @@ from dala.errors import (
     describe,
     did_you_mean,
 )
-from dala.gpu.compute.buffer import Buffer, allocate
+from dala.gpu.compute.buffer import Buffer, allocate, evaluated, settle
 from dala.gpu.compute.call.arguments import number_kinds, pack
 from dala.gpu.compute.call.checks import check_alias, check_buffers, check_types
 from dala.gpu.compute.call.geometry import program_for
@@ -114,6 +114,8 @@ class Kernel(Runnable):
         except (AttributeError, TypeError):
             plan = None  # not a buffer; the checks below raise
         if plan is None or output._key is None:
+            if evaluated(inputs):
+                return self.plan(inputs, output, params)
             plan = self._bind(inputs, output, numbers).plan()
             self._keep((numbers, output._key, *[b._key for b in inputs]), plan)
         program = plan.program
@@ -129,6 +131,8 @@ class Kernel(Runnable):
         if plan.shared:  # plans do not depend on addresses
             output.check_writable(self.name)
             check_alias(self.name, program, inputs, output)
+        if target.reader is not None:
+            settle(target)
         return plan, storages, target, values  # type: ignore[return-value]
 
     def new_output(self, inputs: Sequence[Buffer], params: Params) -> Buffer:
@@ -266,7 +270,7 @@ def _declare(
 ) -> KernelDecl:
     if isinstance(source, str):
         return declare(
-            sources.from_text(source, name), lookup=_registered, inputs=inputs, params=params
+            sources.from_text(source, name), lookup=registered, inputs=inputs, params=params
         )
     if not callable(source) or getattr(source, "__name__", "") == "<lambda>":
         raise KernelSyntaxError(
@@ -299,14 +303,14 @@ def declare_function(
         if isinstance(found, Kernel):
             return found.decl
         # The name of a plain function means the built-in kernel of that name.
-        return _registered(free) if found is None or callable(found) else found
+        return registered(free) if found is None or callable(found) else found
 
     return declare(
         sources.from_function(function, name), lookup=lookup, inputs=inputs, params=params
     )
 
 
-def _registered(name: str) -> KernelDecl | None:
+def registered(name: str) -> KernelDecl | None:
     """Return the declaration of a registered language kernel, or None."""
     found = find(name)
     return found.decl if isinstance(found, Kernel) else None

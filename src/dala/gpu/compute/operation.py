@@ -20,7 +20,7 @@ from dala.errors import (
     ShapeMismatch,
     UnsupportedDtype,
 )
-from dala.gpu.compute.buffer import Buffer, allocate, overlap
+from dala.gpu.compute.buffer import Buffer, allocate, evaluated, overlap, settle
 from dala.gpu.compute.call.arguments import pack
 from dala.gpu.compute.call.checks import IMAGE_SHAPES, check_buffers, check_types, in_place_error
 from dala.gpu.compute.call.geometry import program_for
@@ -245,6 +245,8 @@ class Operation(Runnable):
             or output._key is None
             or (plan.shared and any(overlap(b, output) for b in inputs))
         ):
+            if evaluated(inputs):
+                return self.plan(inputs, output, params)
             call, numbers = self.bind(inputs, output, params)
             values = values or self.check_params(params)
             key = (values, output._key, *[b._key for b in inputs])
@@ -255,6 +257,8 @@ class Operation(Runnable):
             raise FreedError(f"{self.name}: a buffer was freed during the call.", call=self.name)
         if target in storages:
             self.bind(inputs, output, params)  # raises
+        if target.reader is not None:
+            settle(target)
         return plan, storages, target, plan.values  # type: ignore[return-value]
 
     def new_output(self, inputs: Sequence[Buffer], params: Params) -> Buffer:

@@ -6,6 +6,7 @@ belong to this engine. Engines know about the IR, storage and operations, and no
 
 from __future__ import annotations
 
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -36,6 +37,10 @@ class Storage:
     handle: Any  # the type depends on the engine
     #: True if the memory is shared with other code, through DLPack or the buffer protocol.
     foreign: bool = False
+    #: The node of an expression that reads it, see :mod:`dala.gpu.compute.arrays.graph`.
+    reader: weakref.ref[Any] | None = None
+    #: The array behind all views of its host memory that were handed out.
+    exposed: weakref.ref[NDArray] | None = None
 
 
 @dataclass(frozen=True)
@@ -161,6 +166,8 @@ class Engine(ABC):
     chain_method: str = "one pass"
     #: The largest buffer in bytes, or None if only memory limits it.
     max_buffer_bytes: int | None = None
+    #: The most inputs of a kernel that an expression is fused into.
+    max_inputs: int = 7
 
     @property
     def lost(self) -> bool:

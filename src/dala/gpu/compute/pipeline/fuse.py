@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from dala.gpu.compute.buffer import Buffer, overlap
+from dala.gpu.compute.buffer import Buffer, overlap, settle
 from dala.gpu.compute.call.geometry import geometry
 from dala.gpu.compute.call.plans import BoundCall, Values
 from dala.gpu.compute.engines.base import Engine, Runner, Storage
@@ -111,7 +111,7 @@ class Pass:
         self._run = BoundCall(engine, self.program, over).prepare()
 
     def check(self) -> None:
-        """Raise FreedError if a buffer of the pass was freed."""
+        """Raise FreedError if a buffer was freed; compute expressions that read its outputs."""
         for b in self.inputs:
             if b._storage is None:
                 b.storage("Pipeline.run", f"an input of stage {self.stages[0].name!r}")
@@ -119,6 +119,8 @@ class Pass:
         for b in written:
             if b._storage is None:
                 b.storage("Pipeline.run", f"the output of stage {self.stages[-1].name!r}")
+            if b._storage is not None and b._storage.reader is not None:
+                settle(b._storage)
 
     def run(self, engine: Engine) -> None:
         """Run the pass."""

@@ -219,7 +219,7 @@ def check(spec: Spec, priority: str = "realtime") -> Job:
 
 def _copy(source: Buffer, target: Buffer, background: bool) -> Job:
     check_copy(source, target, "submit")
-    engine, begin, end = source.engine, source.storage("submit"), target.storage("submit")
+    engine, begin, end = source.engine, source.storage("submit"), target.storage_to_write("submit")
     return Job(
         "copy_buffer",
         background,

@@ -64,7 +64,7 @@ class DrawSurface:
         """Draw inside rectangles, which must not overlap, or everywhere."""
         width, height = self.width, self.height
         where = [(0, 0, width, height)] if rects is None else rects
-        storage = self.buffer.storage("Scene.render")
+        storage = self.buffer.storage_to_write("Scene.render")
         self.compositor.composer.compose(storage, width, height, draws, where, background)
         self.version += 1
 

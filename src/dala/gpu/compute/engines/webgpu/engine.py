@@ -85,6 +85,7 @@ class WebGPUEngine(Engine):
         self.gpu = not adapter.software
         self.max_buffer_bytes = adapter.max_buffer_bytes
         limits = adapter.limits
+        self.max_inputs = min(self.max_inputs, limits["max-storage-buffers-per-shader-stage"] - 1)
         self._workgroup = min(
             256,
             limits["max-compute-invocations-per-workgroup"],
