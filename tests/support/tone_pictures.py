@@ -19,6 +19,11 @@ PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "color_matrix": ("photo", {"matrix": [[0, 0, 1], [0, 1, 0], [1, 0, 0]]}),
     "grain": ("photo", {"amount": 0.08, "size": 1.5}),
     "chromatic_aberration": ("photo", {"amount": 6.0}),
+    "threshold": ("uneven", {"method": "gaussian", "block_size": 31}),
+    "equalize": ("dull", {}),
+    "clahe": ("dull", {"clip_limit": 3.0}),
+    "auto_contrast": ("dull", {"cutoff": 1}),
+    "white_balance": ("warm", {}),
 }
 
 #: The modes in the picture of ``blend``, four in a row.

@@ -15,6 +15,7 @@ _Bytes = TypeVar("_Bytes", bytes, bytearray, memoryview)
 _Image = TypeVar("_Image", bound=ImageLike)
 
 __all__ = [
+    "auto_contrast",
     "beauty",
     "bicubic_scale",
     "blend",
@@ -22,11 +23,13 @@ __all__ = [
     "brightness",
     "chroma_key",
     "chromatic_aberration",
+    "clahe",
     "color_matrix",
     "contrast",
     "denoise",
     "dilate",
     "edge_detect",
+    "equalize",
     "erode",
     "filters",
     "gamma",
@@ -50,13 +53,72 @@ __all__ = [
     "sharpen",
     "start_pipeline",
     "stop_pipeline",
+    "threshold",
     "video_mix",
     "vignette",
     "warp_affine",
     "warp_perspective",
+    "white_balance",
     "yuv_to_rgb",
 ]
 
+@overload
+def auto_contrast(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    cutoff: float | Sequence[float] | NDArray = 0.0,
+    preserve_tone: bool = False,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Stretch the levels of a picture to the full range."""
+
+@overload
+def auto_contrast(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    cutoff: float | Sequence[float] | NDArray = 0.0,
+    preserve_tone: bool = False,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def auto_contrast(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    cutoff: float | Sequence[float] | NDArray = 0.0,
+    preserve_tone: bool = False,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def auto_contrast(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    cutoff: float | Sequence[float] | NDArray = 0.0,
+    preserve_tone: bool = False,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def auto_contrast(
+    img: _Bytes,
+    width: int,
+    height: int,
+    *,
+    cutoff: float | Sequence[float] | NDArray = 0.0,
+    preserve_tone: bool = False,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
 @overload
 def beauty(
     img: NDArray,
@@ -547,6 +609,63 @@ def chromatic_aberration(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def clahe(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    clip_limit: float = 2.0,
+    *,
+    tiles: float | Sequence[int] = 8,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Equalize the histogram locally, with a limit on contrast (CLAHE)."""
+
+@overload
+def clahe(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    clip_limit: float = 2.0,
+    *,
+    tiles: float | Sequence[int] = 8,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def clahe(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    clip_limit: float = 2.0,
+    *,
+    tiles: float | Sequence[int] = 8,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def clahe(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    clip_limit: float = 2.0,
+    *,
+    tiles: float | Sequence[int] = 8,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def clahe(
+    img: _Bytes,
+    width: int,
+    height: int,
+    clip_limit: float = 2.0,
+    *,
+    tiles: float | Sequence[int] = 8,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
 def color_matrix(
     img: NDArray,
     width: int | None = None,
@@ -813,6 +932,58 @@ def edge_detect(
     height: int,
     amount: float = 1.0,
     *,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def equalize(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    channels: Literal["luma", "each"] = "luma",
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Equalize the histogram: spread the levels so that each range has equally many pixels."""
+
+@overload
+def equalize(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    channels: Literal["luma", "each"] = "luma",
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def equalize(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    channels: Literal["luma", "each"] = "luma",
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def equalize(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    channels: Literal["luma", "each"] = "luma",
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def equalize(
+    img: _Bytes,
+    width: int,
+    height: int,
+    *,
+    channels: Literal["luma", "each"] = "luma",
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -1960,6 +2131,78 @@ def sharpen(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def threshold(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    value: float = 0.5,
+    *,
+    method: Literal["fixed", "otsu", "mean", "gaussian"] = "fixed",
+    type: Literal["binary", "binary_inv", "trunc", "tozero", "tozero_inv"] = "binary",
+    block_size: int = 11,
+    offset: float = 0.02,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Make a picture black and white by a threshold of luma: fixed, Otsu's or adaptive."""
+
+@overload
+def threshold(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    value: float = 0.5,
+    *,
+    method: Literal["fixed", "otsu", "mean", "gaussian"] = "fixed",
+    type: Literal["binary", "binary_inv", "trunc", "tozero", "tozero_inv"] = "binary",
+    block_size: int = 11,
+    offset: float = 0.02,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def threshold(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    value: float = 0.5,
+    *,
+    method: Literal["fixed", "otsu", "mean", "gaussian"] = "fixed",
+    type: Literal["binary", "binary_inv", "trunc", "tozero", "tozero_inv"] = "binary",
+    block_size: int = 11,
+    offset: float = 0.02,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def threshold(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    value: float = 0.5,
+    *,
+    method: Literal["fixed", "otsu", "mean", "gaussian"] = "fixed",
+    type: Literal["binary", "binary_inv", "trunc", "tozero", "tozero_inv"] = "binary",
+    block_size: int = 11,
+    offset: float = 0.02,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def threshold(
+    img: _Bytes,
+    width: int,
+    height: int,
+    value: float = 0.5,
+    *,
+    method: Literal["fixed", "otsu", "mean", "gaussian"] = "fixed",
+    type: Literal["binary", "binary_inv", "trunc", "tozero", "tozero_inv"] = "binary",
+    block_size: int = 11,
+    offset: float = 0.02,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
 def video_mix(
     img: NDArray,
     second: ImageLike,
@@ -2219,6 +2462,63 @@ def warp_perspective(
     method: Literal["nearest", "bilinear", "bicubic"] = "bilinear",
     border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
     fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def white_balance(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    color: Sequence[float] | NDArray | None = None,
+    temperature: float | None = None,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Remove a color cast, by the mean color, a color that should be gray, or the light."""
+
+@overload
+def white_balance(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    color: Sequence[float] | NDArray | None = None,
+    temperature: float | None = None,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def white_balance(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    color: Sequence[float] | NDArray | None = None,
+    temperature: float | None = None,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def white_balance(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    color: Sequence[float] | NDArray | None = None,
+    temperature: float | None = None,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def white_balance(
+    img: _Bytes,
+    width: int,
+    height: int,
+    *,
+    color: Sequence[float] | NDArray | None = None,
+    temperature: float | None = None,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...

@@ -11,7 +11,7 @@ from dala.gpu.compute.kernel import builtins
 from dala.gpu.compute.kernels.filter import FILTERS, FilterSpec
 
 #: The modules of this package that declare recipes.
-RECIPES: Final = ("recipes", "tones", "blending")
+RECIPES: Final = ("recipes", "tones", "histograms", "blending")
 
 _lock = threading.RLock()
 #: Whether every module that declares filters has been imported.

@@ -89,8 +89,18 @@ def _overload(
     arguments += ["*", *(_typed(p) for p in by_name)]
     arguments += [f"out: {'NDArray | None' if out else 'None'} = None", "device: str | None = None"]
     body = f'\n    """{spec.summary}"""\n\n' if documented else " ...\n"
-    lines = "".join(f"    {a},\n" for a in arguments)
+    lines = "".join(f"    {_wrapped(a)},\n" for a in arguments)
     return f"@overload\ndef {spec.name}(\n{lines}) -> {result}:{body}"
+
+
+def _wrapped(argument: str) -> str:
+    """Return an argument with one choice per line, if it does not fit a line of 100 characters."""
+    head, opened, rest = argument.partition("Literal[")
+    if len(argument) <= 95 or not opened:
+        return argument
+    choices, _, tail = rest.partition("]")
+    listed = "".join(f"        {choice},\n" for choice in choices.split(", "))
+    return f"{head}Literal[\n{listed}    ]{tail}"
 
 
 def _typed(p: FilterParam) -> str:

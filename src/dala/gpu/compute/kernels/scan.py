@@ -1,15 +1,19 @@
-"""Cumulative sums and histograms."""
+"""Cumulative sums and histograms, also of the tiles of a picture."""
 
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ParameterError
+from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Task, Tensor
+from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernels.reduce import SUMS, layout, one_axis, saturated, want_dtype
+from dala.gpu.compute.lang import source as sources
+from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
@@ -127,4 +131,230 @@ def edges_of(dtype: str, low: float, high: float, bins: int) -> NDArray:
     return np.array([*starts, top] if starts and top >= first else [0], NUMPY[dtype])
 
 
-OPERATIONS = (CumSum, Histogram)
+class TileHistogram(Operation):
+    """Count the levels of a picture's colors, or of its luma, in each tile of a grid.
+
+    The output has the shape (rows, columns, n, 256), where n is 1 for ``of="luma"`` and for gray
+    pictures, else 3; alpha is not counted. The level of a color c of 0 to 1 is
+    ``floor(clamp(c, 0, 1) * 255 + 0.5)``, and NaN counts as 0. The level of luma is computed from
+    those of red, green and blue: ``(9798 r + 19235 g + 3735 b + 16384) >> 15``, which is BT.601.
+
+    All tiles have the same size. If the picture's height or width is not a multiple of the grid's,
+    a tile has one row and one column more than fit, and what is missing at the bottom and at the
+    right is reflected without repeating the border, as in OpenCV's CLAHE.
+
+    Args:
+        tiles: rows and columns of the grid, one number for both.
+        of: "channels" for red, green and blue, or "luma".
+    """
+
+    title = "tile_histogram"
+    takes = ("image",)
+    dtypes = ("f32", "u8")
+    options = (
+        Parameter("tiles", "ints", (1, 1), 1, 64, size=2, spread=True),
+        Parameter("of", "choice", "channels", choices=("channels", "luma")),
+    )
+
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+        channels = self.want_image(inputs)[2]
+        planes = 1 if channels == 1 or values["of"] == "luma" else 3
+        return Tensor((*values["tiles"], planes, 256), "u32")
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
+        self.want(output, self.result(inputs, values))
+        height, width, channels = self.want_image(inputs)
+        luma = values["of"] == "luma" and channels > 1
+        return {
+            "tiles": values["tiles"],
+            "size": tile_size((height, width), values["tiles"]),
+            "luma": luma,
+        }
+
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (image,) = arrays
+        rows, columns, planes, _ = task.output.shape
+        counts = np.zeros(task.output.shape, np.uint32)
+        if not image.size:
+            return counts
+        levels = levels_of(image.reshape(*image.shape[:2], -1)[..., :3])
+        if task["luma"]:
+            levels = (levels @ np.array(LUMA_WEIGHTS) + (1 << 14) >> 15)[..., None]
+        tall, wide = task["size"]
+        levels = levels[reflected(rows * tall, levels.shape[0])]
+        levels = levels[:, reflected(columns * wide, levels.shape[1])]
+        for i, j, c in np.ndindex(rows, columns, planes):
+            tile = levels[i * tall : (i + 1) * tall, j * wide : (j + 1) * wide, c]
+            counts[i, j, c] = np.bincount(tile.reshape(-1), minlength=256)
+        return counts
+
+
+#: The weights of red, green and blue in a level of luma, of 32768 together.
+LUMA_WEIGHTS = (9798, 19235, 3735)
+
+
+def levels_of(colors: NDArray) -> NDArray:
+    """Return the levels of colors, 0 to 255, as integers."""
+    if colors.dtype == np.uint8:
+        return colors.astype(np.int64)
+    clamped = np.clip(np.nan_to_num(colors, nan=0.0), 0.0, 1.0).astype(np.float32)
+    levels: NDArray = np.floor(clamped * np.float32(255) + np.float32(0.5)).astype(np.int64)
+    return levels
+
+
+def tile_size(shape: tuple[int, int], tiles: tuple[int, int]) -> tuple[int, int]:
+    """Return the height and width of the tiles of a grid over a picture."""
+    more = 1 if any(n % t for n, t in zip(shape, tiles, strict=True)) else 0
+    return shape[0] // tiles[0] + more, shape[1] // tiles[1] + more
+
+
+def reflected(count: int, size: int) -> NDArray:
+    """Return the indices 0 to count - 1, reflected into 0 to size - 1."""
+    period = max(2 * size - 2, 1)
+    i = np.arange(count) % period
+    return np.minimum(np.minimum(i, period - i), size - 1)
+
+
+class MapLevels(Operation):
+    """Map the levels of a picture through tables, one for each tile of a grid.
+
+    The tables have the shape (rows, columns, n, 256), f32 of 0 to 255, for the tiles that
+    ``tile_histogram`` counts. With ``of="luma"`` (n = 1) a pixel's luma y, as it is counted there,
+    is mapped, and the change is added to red, green and blue; with "channels" (n = 1 or 3) each
+    channel is mapped by itself. A pixel gets the bilinear interpolation of the results of the four
+    tiles whose centers are nearest. In f32 pictures luma is not rounded to a level, and values
+    between two levels are interpolated. Alpha is kept.
+
+    Args:
+        of: "channels" or "luma".
+    """
+
+    title = "map_levels"
+    takes = ("image", "tables")
+    dtypes = ("f32", "u8")
+    options = (Parameter("of", "choice", "channels", choices=("channels", "luma")),)
+
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+        image, tables = inputs
+        channels = self.want_image(inputs)[2]
+        planes = (1,) if channels == 1 or values["of"] == "luma" else (1, 3)
+        shape = tables.shape
+        if len(shape) != 4 or 0 in shape or shape[2] not in planes or shape[3] != 256:
+            many = " or ".join(map(str, planes))
+            expected = f"of shape (rows, columns, {many}, 256)"
+            raise ShapeMismatch.invalid(self.name, "tables", expected, shape)
+        if tables.dtype != "f32":
+            raise DtypeMismatch.invalid(self.name, "tables", "of dtype 'f32'", tables.dtype)
+        return image
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
+        self.want(output, self.result(inputs, values))
+        height, width, channels = self.want_image(inputs)
+        rows, columns = inputs[1].shape[:2]
+        size = tile_size((height, width), (rows, columns))
+        return {"size": size, "luma": values["of"] == "luma" and channels > 1}
+
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        image, tables = arrays
+        pixels = image.reshape(*image.shape[:2], -1).astype(np.float64)
+        scale = 1.0 if image.dtype == np.uint8 else 255.0
+        made = pixels * scale
+        colors = made[..., :3]
+        if task["luma"]:
+            luma = (colors @ np.array([0.299, 0.587, 0.114]))[..., None]
+            if image.dtype == np.uint8:
+                luma = (colors.astype(np.int64) @ np.array(LUMA_WEIGHTS) + (1 << 14) >> 15)[
+                    ..., None
+                ]
+            made[..., :3] = colors + _through_tables(luma, tables, task["size"]) - luma
+        else:
+            made[..., :3] = _through_tables(colors, tables, task["size"])
+        return (made / scale).reshape(image.shape)
+
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+        tall, wide = task["size"]
+        gray = len(task.inputs[0].shape) == 2 or task.inputs[0].shape[2] == 1
+        tiled = task.inputs[1].shape[:2] != (1, 1)
+        kernel = map_levels_kernel(task.inputs[0].dtype, gray, task["luma"], tiled)
+        values = {"down": 1.0 / max(tall, 1), "across": 1.0 / max(wide, 1)}
+        return kernel, values if tiled else {}
+
+
+def _through_tables(values: NDArray, tables: NDArray, size: tuple[int, int]) -> NDArray:
+    """Map values of 0 to 255, (height, width, n), through the tables of tiles of a size."""
+    rows, columns, planes, _ = tables.shape
+    clamped = np.clip(np.nan_to_num(values), 0.0, 255.0)
+    low = clamped.astype(np.int64)
+    part = clamped - low
+    high = np.minimum(low + 1, 255)
+    plane = np.minimum(np.arange(values.shape[2]), planes - 1)
+    made = np.zeros(values.shape)
+    v, u = (np.arange(n) / s - 0.5 for n, s in zip(values.shape[:2], size, strict=True))
+    for below in (0, 1):
+        i = np.floor(v).astype(np.int64)
+        weight_y = np.abs(1 - below - (v - i))
+        i = np.clip(i + below, 0, rows - 1)[:, None, None]
+        for right in (0, 1):
+            j = np.floor(u).astype(np.int64)
+            weight_x = np.abs(1 - right - (u - j))
+            j = np.clip(j + right, 0, columns - 1)[None, :, None]
+            found = tables[i, j, plane, low] * (1.0 - part) + tables[i, j, plane, high] * part
+            made += found * (weight_y[:, None] * weight_x)[..., None]
+    return made
+
+
+#: Luma in levels, by dtype. Bytes are rounded as ``tile_histogram`` does it; the sums are exact.
+_LEVEL_OF_LUMA = {
+    "u8": (
+        "floor((floor(px.r * 255.0 + 0.5) * 9798.0 + floor(px.g * 255.0 + 0.5) * 19235.0"
+        " + floor(px.b * 255.0 + 0.5) * 3735.0 + 16384.0) / 32768.0)"
+    ),
+    "f32": "dot(px.rgb, (0.299, 0.587, 0.114)) * 255.0",
+}
+
+
+@cache
+def map_levels_kernel(dtype: str, gray: bool, luma: bool, tiled: bool) -> Kernel:
+    """Return ``map_levels`` as a kernel of the language."""
+    look = "tables[{0}, c, k]"
+    if dtype == "f32":
+        look = "mix(tables[{0}, c, k], tables[{0}, c, k + 1], at - float(k))"
+    found = f"return {look.format('0, 0')}"
+    if tiled:
+        near, right, below, far = (
+            look.format(place) for place in ("i, j", "i, j + 1", "i + 1, j", "i + 1, j + 1")
+        )
+        found = f"""i, j = int(floor(v)), int(floor(u))
+        t, s = v - floor(v), u - floor(u)
+        top = {near} * (1.0 - s) + {right} * s
+        low = {below} * (1.0 - s) + {far} * s
+        return top * (1.0 - t) + low * t"""
+    if luma:
+        result = f"""y = {_LEVEL_OF_LUMA[dtype]}
+    made = px.rgb + (mapped(y, 0, v, u, tables) - y) / 255.0"""
+    elif gray:
+        result = "one = mapped(px.r * 255.0, 0, v, u, tables) / 255.0\n    made = (one, one, one)"
+    else:
+        each = ", ".join(
+            f"mapped(px.{name} * 255.0, {c}, v, u, tables) / 255.0" for c, name in enumerate("rgb")
+        )
+        result = f"made = ({each})"
+    params = ", *, down: float, across: float" if tiled else ""
+    place = "float(y0) * down - 0.5, float(x0) * across - 0.5" if tiled else "0.0, 0.0"
+    text = f"""def map_levels(px: Pixel, tables: Array{params}):
+    def mapped(level, c, v, u, tables: Array):
+        at = clamp(level, 0.0, 255.0)
+        k = int(at{" + 0.5" if dtype == "u8" else ""})
+        {found}
+    y0, x0 = position()
+    v, u = {place}
+    {result}
+    return rgba(made.r, made.g, made.b, px.a)"""
+    return Kernel("map_levels", declare(sources.from_text(text, "map_levels")))
+
+
+OPERATIONS = (CumSum, Histogram, MapLevels, TileHistogram)

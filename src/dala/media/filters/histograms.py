@@ -1,0 +1,458 @@
+"""Filters that depend on the whole picture: thresholds, equalization, contrast, white balance.
+
+Statistics are computed on the device and stay there: a histogram or a sum is one step, small
+kernels turn it into a table or a few numbers, and the last step reads them for every pixel.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Final
+
+from dala.errors import ParameterError
+from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.kernel import get as find_kernel
+from dala.gpu.compute.kernels.filter import picture_filter
+from dala.gpu.compute.kernels.scan import tile_size
+from dala.gpu.compute.params import Parameter
+from dala.media.filters.plans import PICTURE, Step, Values
+from dala.media.images import Shape
+from dala.media.kernels import kernel_from_text
+
+#: The largest adaptive threshold's block: the blur's largest radius on both sides.
+_MAX_BLOCK: Final = 401
+
+#: The most that counts of pixels may sum to, each times its level, in 32 bits.
+_MAX_COUNT: Final = (1 << 32) // 256
+
+#: The level (u8) or value (f32) of a pixel's luma. Levels of colors are as ``tile_histogram``
+#: counts them. Those of a gray picture are exact within 1/100.
+_LUMA: Final = {
+    ("u8", 1): "px.r * 255.0",
+    ("u8", 3): (
+        "floor((floor(px.r * 255.0 + 0.5) * 9798.0 + floor(px.g * 255.0 + 0.5) * 19235.0"
+        " + floor(px.b * 255.0 + 0.5) * 3735.0 + 16384.0) / 32768.0)"
+    ),
+    ("f32", 1): "px.r",
+    ("f32", 3): "dot(px.rgb, (0.299, 0.587, 0.114))",
+}
+
+
+def _luma(shape: Shape, dtype: str) -> str:
+    return _LUMA[dtype, 1 if len(shape) == 2 else 3]
+
+
+def _unit(dtype: str) -> float:
+    """Return the value of white in the units of ``_luma``."""
+    return 255.0 if dtype == "u8" else 1.0
+
+
+def _planes(shape: Shape) -> int:
+    return 1 if len(shape) == 2 else 3
+
+
+def _histogram(shape: Shape, of: str, tiles: tuple[int, int] = (1, 1)) -> Step:
+    planes = _planes(shape) if of == "channels" else 1
+    params: Values = {"tiles": tiles, "of": of}
+    made = (*tiles, planes, 256)
+    return Step(find_kernel("tile_histogram"), (PICTURE,), made, "u32", params)
+
+
+# thresholds -------------------------------------------------------------------------------------
+#: Results by type, of the luma ``y``, the threshold ``t``, and whether y is ``above`` t.
+_TYPES: Final = {
+    "binary": "white if above else 0.0",
+    "binary_inv": "0.0 if above else white",
+    "trunc": "min(y, t)",
+    "tozero": "y if above else 0.0",
+    "tozero_inv": "0.0 if above else y",
+}
+
+# The counts are shifted so that count * level, summed, fits 32 bits. Integers are exact, so that
+# levels without pixels have equal variances and the first of them is chosen on every engine.
+_OTSU = kernel_from_text("""
+def otsu(h: Array, *, shift: int, unit: float):
+    total, weighted = u32(0), u32(0)
+    for i in range(256):
+        n = u32(h[0, 0, 0, i]) >> shift
+        total += n
+        weighted += n * u32(i)
+    below, first = u32(0), u32(0)
+    best, level = 0.0, 0
+    for i in range(256):
+        n = u32(h[0, 0, 0, i]) >> shift
+        below += n
+        first += n * u32(i)
+        above = total - below
+        if below > 0 and above > 0:
+            q1 = float(below) / float(total)
+            apart = float(first) / float(below) - float(weighted - first) / float(above)
+            variance = q1 * (1.0 - q1) * apart * apart
+            if variance > best:
+                best = variance
+                level = i
+    return float(level) * unit / 255.0
+""")
+
+
+@cache
+def _threshold_kernel(luma: str, kind: str, white: float, local: str) -> Kernel:
+    """Return the kernel of a threshold: a parameter, an array of one number, or a mean."""
+    inputs, t = {
+        "": ("px: Pixel, *, value: float", "value"),
+        "array": ("px: Pixel, level: Array", "level[0]"),
+        "mean": ("px: Pixel, mean: Pixel, *, offset: float", f"mean.r * {white} - offset"),
+    }[local]
+    # Levels and thresholds are integers in u8, so that a margin makes the comparison exact.
+    margin = 0.5 if white > 1.0 else 0.0
+    return kernel_from_text(f"""
+def threshold({inputs}):
+    white = {white}
+    y = {luma}
+    t = {t}
+    above = y > t + {margin}
+    v = ({_TYPES[kind]}) / white
+    return rgba(v, v, v, px.a)
+""")
+
+
+@cache
+def _luma_kernel(luma: str, white: float) -> Kernel:
+    return kernel_from_text(f"def luma(px: Pixel): return ({luma}) / {white}")
+
+
+@picture_filter(
+    "Color",
+    is_recipe=True,
+    options=(
+        Parameter("value", "float", 0.5, -1e6, 1e6),
+        Parameter("method", "choice", "fixed", choices=("fixed", "otsu", "mean", "gaussian")),
+        Parameter("type", "choice", "binary", choices=tuple(_TYPES)),
+        Parameter("block_size", "int", 11, 3, _MAX_BLOCK),
+        Parameter("offset", "float", 0.02, -1.0, 1.0),
+    ),
+    example='method="otsu"',
+)
+def threshold(shape: Shape, dtype: str, values: Values) -> list[Step]:
+    """Make a picture black and white by a threshold of luma: fixed, Otsu's or adaptive.
+
+    The result is gray in all three channels; with BT.601 luma y, which for u8 is rounded to a
+    level, and threshold t: "binary" is 1 where y > t, else 0; "binary_inv" the opposite; "trunc"
+    is ``min(y, t)``; "tozero" is y where y > t, else 0; "tozero_inv" the opposite. t is ``value``;
+    the level that separates dark and bright pixels best ("otsu"); or the mean of a square around
+    the pixel, plain ("mean") or weighted by a Gaussian with
+    ``sigma = 0.15 * block_size + 0.35`` ("gaussian"), minus ``offset``. Otsu's method counts 256
+    levels in f32 pictures too. Reads beyond the border are clamped.
+
+    Args:
+        value: the threshold of "fixed", where 1.0 is white.
+        method: how the threshold is chosen.
+        type: what becomes of values above and below it, as in OpenCV.
+        block_size (pixels): side of the square of "mean" and "gaussian"; odd.
+        offset: subtracted from the mean; above 0 keeps flat areas white.
+
+    >>> import numpy as np
+    >>> from dala.media import gpu
+    >>> picture = np.array([[10, 20, 180, 200]], np.uint8)
+    >>> gpu.threshold(picture, method="otsu", device="cpu").tolist()
+    [[0, 0, 255, 255]]
+    """
+    white, luma, kind = _unit(dtype), _luma(shape, dtype), values["type"]
+    method = values["method"]
+    if method == "fixed":
+        kernel = _threshold_kernel(luma, kind, white, "")
+        # Of bytes, v > t is v > floor(t). A product such as 0.2 * 255 may be just below an integer.
+        value = values["value"] * white
+        value = float(math.floor(value + 1e-6)) if dtype == "u8" else value
+        return [Step(kernel, (PICTURE,), shape, dtype, {"value": value})]
+    if method == "otsu":
+        shift = max(0, (shape[0] * shape[1] // _MAX_COUNT).bit_length())
+        return [
+            _histogram(shape, "luma"),
+            Step(_OTSU, (0,), (1,), "f32", {"shift": shift, "unit": white}),
+            Step(_threshold_kernel(luma, kind, white, "array"), (PICTURE, 1), shape, dtype),
+        ]
+    size = values["block_size"]
+    if size % 2 == 0:
+        raise ParameterError.invalid("threshold", "block_size", "odd", size)
+    radius = size // 2
+    sigma = 1e4 if method == "mean" else 0.3 * (radius - 1) + 0.8  # that wide, it is a plain mean
+    steps = []
+    source = PICTURE
+    if len(shape) == 3:
+        steps.append(Step(_luma_kernel(luma, white), (PICTURE,), shape[:2], dtype))
+        source = 0
+    blur = {"radius": radius, "sigma": sigma}
+    steps.append(Step(find_kernel("blur"), (source,), shape[:2], dtype, blur))
+    offset = values["offset"] * white
+    offset = float(math.ceil(offset - 1e-6)) if dtype == "u8" else offset
+    params = {"offset": offset}
+    kernel = _threshold_kernel(luma, kind, white, "mean")
+    return [*steps, Step(kernel, (PICTURE, len(steps) - 1), shape, dtype, params)]
+
+
+# equalization -----------------------------------------------------------------------------------
+_EQUALIZED = kernel_from_text("""
+def equalized(h: Array, *, total: int):
+    i, j, c, level = position()
+    first, seen = 0, 0
+    for k in range(256):
+        n = int(h[0, 0, c, k])
+        first = n if first == 0 else first
+        seen += n if k <= level else 0
+    made = round(float(max(seen - first, 0)) * (255.0 / float(total - first)))
+    return min(made, 255.0) if total > first else float(level)
+""")
+
+
+@picture_filter(
+    "Color",
+    is_recipe=True,
+    options=(Parameter("channels", "choice", "luma", choices=("luma", "each")),),
+)
+def equalize(shape: Shape, dtype: str, values: Values) -> list[Step]:
+    """Equalize the histogram: spread the levels so that each range has equally many pixels.
+
+    Level v becomes ``(n(v) - m) / (total - m)``, where n(v) pixels are not above v and m are at the
+    darkest level, rounded to 256 levels as in OpenCV's ``equalizeHist``. In f32 pictures, values
+    between two levels are interpolated. A picture of one level does not change.
+
+    Args:
+        channels: "luma" keeps the chroma; "each" equalizes red, green and blue separately.
+    """
+    luma = values["channels"] == "luma"
+    histogram = _histogram(shape, "luma" if luma else "channels")
+    total = {"total": shape[0] * shape[1]}
+    steps = [histogram, Step(_EQUALIZED, (0,), histogram.shape, "f32", total)]
+    of = {"of": "luma" if luma else "channels"}
+    return [*steps, Step(find_kernel("map_levels"), (PICTURE, 1), shape, dtype, of)]
+
+
+# The counts above the limit, and the counts with those spread over all levels: an equal share, and
+# one more for levels at equal distances, as OpenCV does it.
+_EXCESS = kernel_from_text("""
+def excess(h, *, limit: int):
+    return h - u32(limit) if h > u32(limit) else u32(0)
+""")
+
+_CLIPPED = kernel_from_text("""
+def clipped(h, excess: Array, *, limit: int):
+    i, j, c, level = position()
+    more = int(excess[i, j, c])
+    share = more // 256
+    rest = more - share * 256
+    step = max(256 // rest, 1)
+    one = 1 if level % step == 0 and level // step < rest else 0
+    return min(h, u32(limit)) + u32(share + one)
+""")
+
+_SCALED = kernel_from_text("""
+def scaled(n: u32, *, scale: float):
+    return min(round(float(n) * scale), 255.0)
+""")
+
+
+@picture_filter(
+    "Color",
+    is_recipe=True,
+    options=(
+        Parameter("clip_limit", "float", 2.0, 0.0, 1e6),
+        Parameter("tiles", "ints", (8, 8), 1, 64, size=2, spread=True),
+    ),
+    example="clip_limit=3.0",
+)
+def clahe(shape: Shape, dtype: str, values: Values) -> list[Step]:
+    """Equalize the histogram locally, with a limit on contrast (CLAHE).
+
+    The picture is divided into tiles. Each tile's histogram of luma is clipped, what is cut off is
+    spread over all levels, and it is equalized as in OpenCV's ``createCLAHE``. A pixel gets the
+    bilinear interpolation of the results of the four nearest tiles. Chroma is kept. In f32
+    pictures, values between two of 256 levels are interpolated.
+
+    Args:
+        clip_limit: the largest count of a level, relative to the mean of all levels; 0 for no
+            limit. 1 changes little.
+        tiles: (rows, columns) of the grid, one number for both.
+    """
+    rows, columns = values["tiles"]
+    tall, wide = tile_size((shape[0], shape[1]), (rows, columns))
+    pixels = max(tall * wide, 1)
+    histogram = _histogram(shape, "luma", (rows, columns))
+    steps = [histogram]
+    if values["clip_limit"] > 0:
+        limit = {"limit": min(max(int(values["clip_limit"] * pixels / 256), 1), pixels)}
+        tiles = histogram.shape[:3]
+        steps += [
+            Step(_EXCESS, (0,), histogram.shape, "u32", limit),
+            Step(find_kernel("reduce_sum"), (1,), tiles, "u32", {"axis": (3,)}),
+            Step(_CLIPPED, (0, 2), histogram.shape, "u32", limit),
+        ]
+    steps.append(Step(find_kernel("cumsum"), (len(steps) - 1,), histogram.shape, "u32"))
+    scale = {"scale": 255.0 / pixels}
+    steps.append(Step(_SCALED, (len(steps) - 1,), histogram.shape, "f32", scale))
+    inputs = (PICTURE, len(steps) - 1)
+    return [*steps, Step(find_kernel("map_levels"), inputs, shape, dtype, {"of": "luma"})]
+
+
+# contrast ---------------------------------------------------------------------------------------
+# Factor and offset of each channel.
+_STRETCH = kernel_from_text("""
+def stretch(h: Array, *, low: int, high: int):
+    c, n = position()
+    first, last = 0, 255
+    seen, after = 0, 0
+    for i in range(256):
+        seen += int(h[0, 0, c, i])
+        first += 1 if seen <= low else 0
+        after += int(h[0, 0, c, 255 - i])
+        last -= 1 if after <= high else 0
+    wide = first < last
+    factor = 255.0 / float(last - first) if wide else 1.0
+    offset = -float(first) / float(last - first) if wide else 0.0
+    return factor if n == 0 else offset
+""")
+
+_STRETCHED = kernel_from_text("""
+def stretched(px: Pixel, m: Array):
+    r = px.r * m[0, 0] + m[0, 1]
+    g = px.g * m[1, 0] + m[1, 1]
+    b = px.b * m[2, 0] + m[2, 1]
+    return rgba(clamp(r, 0.0, 1.0), clamp(g, 0.0, 1.0), clamp(b, 0.0, 1.0), px.a)
+""")
+
+
+@picture_filter(
+    "Color",
+    is_recipe=True,
+    options=(
+        Parameter("cutoff", "floats", (0.0, 0.0), 0.0, 100.0, size=2, spread=True),
+        Parameter("preserve_tone", "bool", False),
+    ),
+    example="cutoff=1",
+)
+def auto_contrast(shape: Shape, dtype: str, values: Values) -> list[Step]:
+    """Stretch the levels of a picture to the full range.
+
+    As in Pillow's ``ImageOps.autocontrast``: the darkest and the brightest pixels of a channel are
+    ignored, up to ``cutoff`` percent; the darkest level of the rest becomes black, the brightest
+    becomes white, and values beyond are clamped. Results are rounded, where Pillow truncates. A
+    channel of one level does not change. 256 levels are counted in f32 pictures too.
+
+    Args:
+        cutoff (percent): ignored at both ends, or (dark, bright).
+        preserve_tone: True to stretch all channels alike, by the levels of luma.
+    """
+    dark, bright = values["cutoff"]
+    pixels = shape[0] * shape[1]
+    histogram = _histogram(shape, "luma" if values["preserve_tone"] else "channels")
+    cut = {"low": int(pixels * dark // 100), "high": int(pixels * bright // 100)}
+    return [
+        histogram,
+        Step(_STRETCH, (0,), (histogram.shape[2], 2), "f32", cut),
+        Step(_STRETCHED, (PICTURE, 1), shape, dtype),
+    ]
+
+
+# white balance ----------------------------------------------------------------------------------
+_GAINS = kernel_from_text("""
+def gains(sums: Array):
+    mean = (float(sums[0]) + float(sums[1]) + float(sums[2])) / 3.0
+    own = float(sums[position(0)])
+    return mean / own if own > 0.0 else 1.0
+""")
+
+_BALANCED = kernel_from_text("""
+def balanced(px: Pixel, gains: Array):
+    return rgba(px.r * gains[0], px.g * gains[1], px.b * gains[2], px.a)
+""")
+
+_GAINED = kernel_from_text(
+    "def gained(px: Pixel, *, gains: vec3): return rgba(px.rgb * gains, px.a)"
+)
+
+
+@picture_filter(
+    "Color",
+    is_recipe=True,
+    options=(
+        Parameter("color", "floats", None, 0.001, 1.0, size=3),
+        Parameter("temperature", "float", None, 2000.0, 25000.0),
+    ),
+    example="temperature=3200",
+)
+def white_balance(shape: Shape, dtype: str, values: Values) -> list[Step]:
+    """Remove a color cast, by the mean color, a color that should be gray, or the light.
+
+    Red, green and blue are multiplied by a gain each, on sRGB values. By default their means become
+    equal ("gray world"). With ``color``, that color becomes the gray of its BT.601 luma. With
+    ``temperature``, the gray of a surface in that light becomes neutral: blackbody light below
+    4000 K, daylight from there on; 6504 K changes nothing. A gray picture does not change.
+
+    Args:
+        color: r, g, b of 0.001 to 1 of something that should be gray.
+        temperature (kelvins): of the light of the scene; 3200 is a lamp, 5500 daylight.
+
+    >>> import numpy as np
+    >>> from dala.media import gpu
+    >>> warm = np.array([[[200, 150, 100]]], np.uint8)
+    >>> gpu.white_balance(warm, device="cpu").tolist()
+    [[[150, 150, 150]]]
+    """
+    color, temperature = values["color"], values["temperature"]
+    if color is not None and temperature is not None:
+        raise ParameterError(
+            "white_balance: give color or temperature, got both.",
+            call="white_balance",
+            argument="temperature",
+        )
+    if temperature is not None:
+        color = light_color(temperature)
+    if len(shape) == 2:
+        color = (1.0, 1.0, 1.0)
+    if color is not None:
+        luma = 0.299 * color[0] + 0.587 * color[1] + 0.114 * color[2]
+        gains = {"gains": tuple(luma / c for c in color)}
+        return [Step(_GAINED, (PICTURE,), shape, dtype, gains)]
+    sums = Step(find_kernel("reduce_sum"), (PICTURE,), shape[2:], "f32", {"axis": (0, 1)})
+    return [
+        sums,
+        Step(_GAINS, (0,), (3,), "f32"),
+        Step(_BALANCED, (PICTURE, 1), shape, dtype),
+    ]
+
+
+def light_color(kelvins: float) -> tuple[float, float, float]:
+    """Return the sRGB color of a white surface in blackbody light or daylight; green is 1.
+
+    Chromaticities are Kang's approximation of the Planckian locus below 4000 K and the CIE's
+    daylight locus from there on.
+
+    >>> [round(c, 2) for c in light_color(6504)], [round(c, 2) for c in light_color(3000)]
+    ([1.0, 1.0, 1.0], [1.38, 1.0, 0.6])
+    """
+    t = 1000.0 / kelvins
+    if kelvins < 4000:
+        x = ((-0.2661239 * t - 0.2343589) * t + 0.8776956) * t + 0.179910
+        if kelvins < 2222:
+            y = ((-1.1063814 * x - 1.34811020) * x + 2.18555832) * x - 0.20219683
+        else:
+            y = ((-0.9549476 * x - 1.37418593) * x + 2.09137015) * x - 0.16748867
+    else:
+        if kelvins < 7000:
+            x = ((-4.6070 * t + 2.9678) * t + 0.09911) * t + 0.244063
+        else:
+            x = ((-2.0064 * t + 1.9018) * t + 0.24748) * t + 0.237040
+        y = (-3.0 * x + 2.870) * x - 0.275
+    big_x, big_z = x / y, (1.0 - x - y) / y
+    linear = (
+        3.2404542 * big_x - 1.5371385 - 0.4985314 * big_z,
+        -0.9692660 * big_x + 1.8760108 + 0.0415560 * big_z,
+        0.0556434 * big_x - 0.2040259 + 1.0572252 * big_z,
+    )
+    r, g, b = (_encoded(max(c / linear[1], 1e-4)) for c in linear)
+    return r, g, b
+
+
+def _encoded(c: float) -> float:
+    return 12.92 * c if c <= 0.0031308 else 1.055 * math.pow(c, 1 / 2.4) - 0.055
