@@ -78,6 +78,11 @@ def test_peak_of_metadata(engine_id, peak):
     assert got[0, :, 1] == pytest.approx([(m / 203) ** (1 / 2.4) for m in mapped], abs=2e-3)
     assert (np.diff(got[0, :, 1]) > -1e-5).all()
     assert got[0, -1, 1] == pytest.approx(1.0, abs=2e-3)
+    params = {"bits": 16, "transfer": "pq", "peak": peak}
+    coarse = run("yuv16_to_rgb", [pairs(samples)], (1, 32, 3), "u8", params)
+    assert (
+        np.abs(coarse[0, :, 1] - 255.0 * got[0, :, 1]).max() <= 0.55
+    )  # the knee of high peaks too
 
 
 # layouts --------------------------------------------------------------------------------------

@@ -375,3 +375,28 @@ def test_frame_open_counts(tmp_path):
     video.write(tmp_path / "a.gif", moving(3), fps=5)
     with pytest.warns(MediaNotice, match=r"a.gif has 3 pictures; this is the first. video.open"):
         assert Frame.open(tmp_path / "a.gif", device="cpu").pictures == 3
+
+
+@pytest.mark.parametrize("kind", ["gif", "apng", "webp"])
+@pytest.mark.parametrize("way", ["bytes", "file", "pipe"])
+def test_animations_in_memory_are_read_as_those_in_files(tmp_path, kind, way):
+    pictures = [np.full((20, 30, 3), 60 * n, np.uint8) for n in range(4)]
+    path = tmp_path / f"a.{kind}"
+    video.write(path, pictures, fps=10, loop=3)
+    data = path.read_bytes()
+    given = {"bytes": data, "file": io.BytesIO(data), "pipe": Pipe(data)}[way]
+    with video.open(given) as reader, video.open(path) as other:
+        assert (reader.loop, reader.width, reader.height) == (3, 30, 20)
+        for one, same in zip(reader, other, strict=True):
+            assert (one.time, one.duration) == (same.time, same.duration)
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(same))
+
+
+class Pipe:
+    """A stream that cannot seek, and returns a few bytes at a time."""
+
+    def __init__(self, data):
+        self._data = io.BytesIO(data)
+
+    def read(self, count):
+        return self._data.read(min(count, 7))

@@ -58,6 +58,13 @@ class SharedStream:
             self._kept.seek(at)
             return self._kept.read(count)
 
+    def head(self, count: int) -> bytes:
+        """Return the first ``count`` bytes, or all if there are fewer."""
+        found = b""
+        while len(found) < count and (more := self.read_at(len(found), count - len(found))):
+            found += more
+        return found
+
     def end(self) -> int:
         """Return the number of bytes; of a pipe, after reading all of it."""
         with self._lock:

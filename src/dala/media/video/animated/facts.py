@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from dala.media.video.animated.gif import scan
+from dala.media.video.streams import SharedStream
 from dala.typing import PathLike
 
 #: Delays of at most this are shown as ``_DEFAULT_DELAY``, as all browsers do.
@@ -43,21 +44,28 @@ class AnimationFacts:
     whole: bool = True
 
 
-def kind_of(source: PathLike) -> str | None:
+#: Bytes of a PNG among which acTL stands, before the pixels.
+_PNG_HEAD: Final = 1 << 20
+
+
+def kind_of(source: PathLike | SharedStream) -> str | None:
     """Return "gif", "apng" or "webp" for a file that may be animated; None for any other."""
-    path = Path(os.fsdecode(source))
     try:
-        with path.open("rb") as file:
-            head = file.read(64)
-            if head.startswith(_PNG):
-                head += file.read(1 << 20)  # acTL stands before the pixels
-    except OSError:
+        if isinstance(source, SharedStream):
+            return _kind(source.head)
+        with Path(os.fsdecode(source)).open("rb") as file:
+            return _kind(lambda count: (file.seek(0), file.read(count))[1])
+    except (OSError, TypeError, ValueError):  # what opens it as a video says why
         return None
-    if head[:6] in (b"GIF87a", b"GIF89a"):
+
+
+def _kind(head: Callable[[int], bytes]) -> str | None:
+    start = head(12)
+    if start[:6] in (b"GIF87a", b"GIF89a"):
         return "gif"
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+    if start[:4] == b"RIFF" and start[8:] == b"WEBP":
         return "webp"
-    if head.startswith(_PNG) and b"acTL" in head:
+    if start.startswith(_PNG) and b"acTL" in head(_PNG_HEAD):
         return "apng"
     return None
 

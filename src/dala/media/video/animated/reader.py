@@ -51,7 +51,8 @@ def open_animation(
         DeviceUnavailable: ``hwaccel`` was given; these files are decoded by the CPU.
         VideoError: the file is damaged.
     """
-    kind = None if source.live or source.url else kind_of(source.label)
+    remote = source.live or (source.url and source.stream is None)
+    kind = None if remote else kind_of(source.stream or source.label)
     if kind is None:
         return None
     if hwaccel not in (None, "auto"):
@@ -59,9 +60,7 @@ def open_animation(
             f"video.open: {source.label!r} is an animated picture, which no hardware decodes. "
             "Leave out hwaccel."
         )
-    return AnimationReader(
-        source, Path(source.label), kind, format=format, device=device, policy=policy, depth=depth
-    )
+    return AnimationReader(source, kind, format=format, device=device, policy=policy, depth=depth)
 
 
 class AnimationReader(Reader):
@@ -78,7 +77,6 @@ class AnimationReader(Reader):
     def __init__(
         self,
         source: VideoSource,
-        path: Path,
         kind: str,
         *,
         format: str = "rgba",
@@ -98,7 +96,9 @@ class AnimationReader(Reader):
         self._ended = False
         self._closed = False
         self._profile_said = False
-        self._data = path.read_bytes()
+        stream = source.stream
+        data = Path(source.label).read_bytes() if stream is None else stream.head(stream.end())
+        self._data = data
         self._image = self._open(kind)
         self._facts = self._find_facts(kind)
         self._canvas: GifCanvas | None = None

@@ -65,13 +65,13 @@ _EXP2_BYTES: Final = (
 _ROOT_BITS: Final = 0x3F3504F3
 _TINY: Final = 1e-30
 
-#: The table of the tone curve, for bytes: 64 steps for each doubling of light, from a quarter of
-#: white to the most that PQ can code. Between them the error is below 0.01 of 255.
+#: The table of the tone curve, for bytes: 64 steps for each doubling of light, from 1/16 of white,
+#: below the knee of every peak, to the most that PQ can code. The error is below 0.01 of 255.
 _STEP_BITS: Final = 17
 _STEP_MASK: Final = (1 << _STEP_BITS) - 1
-_FIRST_BITS: Final = 0x3E800000
-_STEPS: Final = 64 * 8 + 2
-_LAST: Final = (64 * 8 << _STEP_BITS) + _STEP_MASK - 1
+_FIRST_BITS: Final = 0x3D800000
+_STEPS: Final = 64 * 10 + 2
+_LAST: Final = (64 * 10 << _STEP_BITS) + _STEP_MASK - 1
 
 _SCENE: Final = 1.0 / light.HLG_A / 0.6931471805599453
 _SCENE_BIAS: Final = -light.HLG_C * _SCENE
