@@ -1,9 +1,13 @@
 """Parsing of filters on the command line."""
 
+import contextlib
+import io
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dala import cli
 from dala.cli import _chain as chain
 from dala.errors import ParameterError
 from dala.media import gpu
@@ -36,17 +40,101 @@ def test_lists_of_numbers(values):
     )
 
 
-@given(st.lists(st.sampled_from(
-    [["--sepia"], ["--blur", "radius=3"], ["--gamma", "-2"], ["a.png"], ["--json"], ["--lut", "x"],
-     ["--device", "cpu"], ["--hue=degrees=3"]]
-), max_size=8))  # fmt: skip
-def test_join_keeps_order_and_moves_paths_last(words):
-    joined = chain.join([word for group in words for word in group], FLAGS)
-    paths = [group[0] for group in words if group == ["a.png"]]
-    rest = [group for group in words if group != ["a.png"]]
-    assert joined[len(joined) - len(paths) :] == paths
+def join(*words):
+    return chain.join(words, FLAGS, "dala filter IN OUT")
+
+
+#: Options with their values, complete: one more word is no value of theirs.
+GROUPS = [["--sepia", "1"], ["--blur", "radius=3"], ["--gamma", "-2"], ["--json"], ["--lut", "x"],
+          ["--device", "cpu"], ["--hue=degrees=3"], ["--resize", "640x"],
+          ["--grayscale"]]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(GROUPS), max_size=6), st.integers(0, 6), st.integers(1, 3))
+def test_join_keeps_order_and_moves_paths_last(groups, at, count):
+    paths = [["a.png", "lots", "3"][:count]]  # they may look like values
+    words = groups[:at] + paths + groups[at:]
+    joined = join(*(word for group in words for word in group))
+    assert joined[-count:] == paths[0]
     options = [word.partition("=")[0] for word in joined if word.startswith("--")]
-    assert options == [group[0].partition("=")[0] for group in rest]
+    assert options == [group[0].partition("=")[0] for group in groups]
+
+
+WORDS = ["--sepia", "--grayscale", "--resize", "--lut", "--json", "--device", "--", "-", "-3", "-h",
+         "--quality", "--blur=", "--", "a.png", "640x", "radius=3", "lots", "", "=", "--no",
+         "é,:="]  # fmt: skip
+
+
+@given(st.sampled_from(["filter", "view"]), st.lists(st.sampled_from(WORDS) | st.text(max_size=4)))
+@example("filter", ["a.jpg", "b.png", "--brightness", "lots"])
+@example("filter", ["a.jpg", "b.png", "--grayscale", "lots"])
+@example("filter", ["a.jpg", "--sepia", "b.png"])
+@example("filter", ["--device", "--", "a", "b", "--sepia"])
+@example("filter", ["a", "b", "--sepia", "-3"])
+@example("filter", ["a", "b", "--quality", "1" * 5000])
+@example("filter", ["a", "b", "--resize", "9" * 5000 + "x1"])
+@example("view", ["--", "-1"])
+def test_arguments_are_understood_or_refused_in_one_line(command, words):
+    said, code, args = io.StringIO(), 0, None
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+        try:
+            args = cli.parse([command, *words])[2]
+        except SystemExit as end:
+            code = end.code
+    if args is None:
+        assert code in (0, None, 2)
+        assert not code or said.getvalue().startswith(f"dala {command}: ")
+        return
+    paths = args.paths if command == "filter" else [args.source]
+    # Paths are one run of the words, and never the word after an option that takes a value.
+    plain = [word for word in words if word != "--"]
+    starts = [n for n in range(len(words)) if words[n : n + len(paths)] == paths]
+    assert starts or plain == paths
+    free = [n for n in starts if n == 0 or not takes_value(words[n - 1])]
+    assert free, (words, paths)
+
+
+def takes_value(option):
+    name = option.removeprefix("--").replace("-", "_")
+    if option.startswith("--") and (name in chain.SHORT or name in chain.filters()):
+        return name in chain.SHORT or bool(chain.params(name))
+    return option in ("--device", "--quality", "--show", "--seconds", "--format")
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--brightness", "lots"], "--brightness: value must be a number, got 'lots'."),
+    (["--blur", "lots"], "--blur: radius must be an int from 0 to 200, got 'lots'."),
+    (["--resize", "640"], "--resize: size must be WxH such as 640x360, or 640x or x360, which keep "
+                          "the aspect, got '640'."),
+    (["--resize", "x"], "--resize: size must be WxH such as 640x360, or 640x or x360, which keep "
+                        "the aspect, got 'x'."),
+    (["--resize", "9x9,antialias=maybe"],
+     "--resize: antialias must be true or false, got 'maybe'."),
+    (["--chroma_key", "green"],
+     "--chroma_key: key must be 3 numbers with colons between, such as 1:1:1, got 'green'."),
+    (["--curves", "0:1:2"],
+     "--curves: master must be points x:y:x:y.., such as 0:0:0.5:0.6:1:1, got '0:1:2'."),
+    (["--grayscale", "lots"], "--grayscale: takes no value, got 'lots'."),
+    (["--grayscale=lots"], "--grayscale: takes no value, got 'lots'."),
+    (["--blur", ""], "--blur: the value is empty. It takes: radius, sigma"),
+    (["--blur", "3", "lots"], "'lots' after --blur is neither a value nor a path."),
+    (["-3"], "-3: no such filter or option."),
+])  # fmt: skip
+def test_a_value_that_does_not_parse_is_an_error(words, said):
+    with pytest.raises(ParameterError) as caught:
+        join("a.jpg", "b.png", *words)
+    assert str(caught.value).startswith(said)
+    with pytest.raises(ParameterError):  # wherever the paths are
+        join(*words, "--", "a.jpg", "b.png")
+
+
+def test_a_path_in_the_place_of_a_value():
+    with pytest.raises(ParameterError) as caught:
+        join("--sepia", "a.jpg", "b.png")
+    assert str(caught.value) == (
+        "--sepia: amount must be a number from 0 to 1, got 'a.jpg'. Paths stand before the "
+        "filters: dala filter IN OUT --sepia"
+    )
 
 
 @given(st.text(max_size=30))
@@ -61,7 +149,7 @@ def test_any_text_is_parsed_or_raises_parameter_error(text):
 
 
 def test_everything_after_two_dashes_is_a_path():
-    assert chain.join(["--sepia", "--", "--x.png", "b"], FLAGS) == [
+    assert join("--sepia", "--", "--x.png", "b") == [
         "--sepia=",
         "--",
         "--x.png",
@@ -69,7 +157,9 @@ def test_everything_after_two_dashes_is_a_path():
     ]
 
 
-@pytest.mark.parametrize("text", ["radius", "radius=3,4", "=3", "radius=3,sigma"])
+@pytest.mark.parametrize(
+    "text", ["radius", "radius=3,4", "3,4", "=3", "radius=3,sigma", "3,", ",3"]
+)
 def test_malformed_parameters(text):
     with pytest.raises(ParameterError, match="--blur: "):
         chain.parse("blur", text)

@@ -2,14 +2,17 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
 import pytest
 
 import dala
-from dala.cli import COMMANDS, main
+from dala.cli import COMMANDS, help_line, main
 from dala.errors import DeviceUnavailable
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def fails(monkeypatch, error):
@@ -53,6 +56,24 @@ def test_every_command_has_help(capsys, command):
     out = capsys.readouterr().out
     assert out.startswith(f"usage: dala {command}")
     assert f"examples:\n  dala {command}" in out
+
+
+def test_the_table_of_commands_lists_them_all():
+    """The rows of docs/command-line.md are the help lines of the commands."""
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    table = page.partition("| command | |\n|---|---|\n")[2].partition("\n\n")[0]
+    rows = [f"| `dala {name}` | {help_line(name)} |" for name in COMMANDS]
+    assert table.splitlines() == rows
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_what_the_page_says(capsys, command):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    out = capsys.readouterr().out
+    assert "--json" in out
+    assert ("--device" in out) == (command != "models")
+    assert "[]" not in out
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["info", "--fly"], ["demo", "--size", "big"]])

@@ -50,11 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if "numpy" not in sys.modules:  # OpenBLAS threads take time to start; no command needs them
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    name = next((word for word in arguments if not word.startswith("-")), "")
-    module = _load(name)
-    parser = _parser(name, module)
-    args = parser.parse_args(_prepared(arguments, name, module, parser))
-    assert module is not None  # argparse has exited otherwise
+    name, module, args = parse(arguments)
     try:
         code: int = module.run(args)
         sys.stdout.flush()
@@ -72,6 +68,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"dala {name}: {text}", file=sys.stderr)
         return 2
     return code
+
+
+def parse(arguments: Sequence[str]) -> tuple[str, ModuleType, argparse.Namespace]:
+    """Return the command's name, its module and its parsed arguments; exit with 2 for wrong ones.
+
+    >>> parse(["filter", "a.jpg", "b.png", "--blur", "3"])[2].paths
+    ['a.jpg', 'b.png']
+    """
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    module = _load(name)
+    parser = _parser(name, module)
+    args, rest = parser.parse_known_args(_prepared(list(arguments), name, module, parser))
+    if rest:
+        shown = f"dala {name}: {rest[0]!r} is no argument of this command."
+        parser.exit(2, f"{shown} `dala {name} --help` has examples.\n")
+    assert module is not None  # argparse has exited otherwise
+    return name, module, args
 
 
 class _Parser(argparse.ArgumentParser):

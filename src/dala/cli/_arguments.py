@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias, TypedDict
 
@@ -33,7 +34,7 @@ def integer(low: int, high: int) -> Callable[[str], int]:
     """
 
     def parse(text: str) -> int:
-        if not (text.isdecimal() and low <= int(text) <= high):
+        if not (text.isdecimal() and len(text) < 20 and low <= int(text) <= high):
             raise argparse.ArgumentTypeError(f"must be an int from {low} to {high}, got {text!r}")
         return int(text)
 
@@ -59,16 +60,54 @@ def duration(text: str) -> float:
     return value
 
 
+def sides(text: str) -> tuple[int | None, int | None] | None:
+    """Parse WxH, Wx or xH; return None for anything else.
+
+    >>> sides("1280x720"), sides("640x"), sides("x360"), sides("640")
+    ((1280, 720), (640, None), (None, 360), None)
+    """
+    parts = text.lower().split("x")
+    if len(parts) != 2 or not all(part == "" or _is_side(part) for part in parts):
+        return None
+    width, height = (int(part) if part else None for part in parts)
+    return width, height
+
+
+def _is_side(text: str) -> bool:
+    return text.isdecimal() and len(text) < 9 and int(text) > 0
+
+
 def size(text: str) -> tuple[int, int]:
-    """Parse WIDTHxHEIGHT.
+    """Parse WxH.
 
     >>> size("1280x720")
     (1280, 720)
     """
-    sides = [int(side) if side.isdecimal() else 0 for side in text.lower().split("x")]
-    if len(sides) != 2 or not all(1 <= side <= _MAX_SIDE for side in sides):
-        raise argparse.ArgumentTypeError(f"must be a size such as 1280x720, got {text!r}")
-    return sides[0], sides[1]
+    width, height = sides(text) or (None, None)
+    if width is None or height is None or max(width, height) > _MAX_SIDE:
+        raise argparse.ArgumentTypeError(f"must be WxH such as 1280x720, got {text!r}")
+    return width, height
+
+
+def number(low: float, high: float) -> Callable[[str], float]:
+    """Return the type of a number in a range.
+
+    >>> number(0, 1)("0.25")
+    0.25
+    """
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(
+                f"must be a number from {low:g} to {high:g}, got {text!r}"
+            )
+        return value
+
+    return parse
 
 
 DEVICE: Final[Options] = {"--device": {"help": "auto, gpu, cpu, webgpu, webgpu:N or reference"}}

@@ -1,7 +1,13 @@
-"""Filters as command-line options: ``--blur radius=3,sigma=1.5 --sepia --lut film.cube``, in order.
+"""Filters as command-line options: ``--blur 3 --sepia --resize 640x360,method=area``, in order.
 
-Lists of numbers are written with colons (``key=0:1:0``), sizes as WIDTHxHEIGHT, and pictures as
-paths. The options are derived from the filters' declarations.
+The grammar, which docs/command-line.md explains::
+
+    command = path.. (option | filter)..      paths stand together, before or after the options
+    filter  = --NAME [value] | --NAME=value   a word after a filter with parameters is its value
+    value   = part {"," part}                 the first part may be without a name
+    part    = [NAME "="] (number | numbers with ":" between | WxH | word | path)
+
+The options are derived from the filters' declarations.
 """
 
 from __future__ import annotations
@@ -12,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from dala.cli import _arguments as arguments
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
 
 if TYPE_CHECKING:
@@ -30,6 +37,9 @@ SHORT: Final = {"lut": "lut_apply"}
 #: Types of parameters that are given as paths.
 PICTURES: Final = ("picture", "background")
 FILES: Final = ("lut", "map")
+_BOOLS: Final = {"true": True, "yes": True, "on": True, "1": True} | {
+    "false": False, "no": False, "off": False, "0": False,
+}  # fmt: skip
 
 
 def filters() -> dict[str, FilterSpec]:
@@ -49,15 +59,23 @@ def params(name: str) -> dict[str, FilterParam]:
 # options ----------------------------------------------------------------------------------------
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add an option for each filter; ``args.chain`` has the parsed ones in order."""
-    group = parser.add_argument_group(
-        "filters, applied in the order given", "`dala kernels NAME` explains one."
-    )
+    from dala.gpu.compute.kernels.filter import CATEGORIES
+
+    used = {spec.category for spec in filters().values()}
+    order = [*(c for c in CATEGORIES if c in used), *sorted(used.difference(CATEGORIES))]
+    about = "Applied in the order given. `dala kernels NAME` explains one."
+    groups = {
+        category: parser.add_argument_group(
+            f"filters: {category.lower()}", None if number else about
+        )
+        for number, category in enumerate(order)
+    }
     for name, spec in filters().items():
-        group.add_argument(
+        groups[spec.category].add_argument(
             f"--{name}", action=_Append, dest="chain", metavar=_metavar(name), help=_help(spec)
         )
     for short, name in SHORT.items():
-        group.add_argument(
+        groups[filters()[name].category].add_argument(
             f"--{short}", action=_Append, dest="chain", metavar="FILE", help=f"--{name} lut=FILE"
         )
     parser.set_defaults(chain=[])
@@ -68,8 +86,33 @@ def _help(spec: FilterSpec) -> str:
 
 
 def _metavar(name: str) -> str:
-    shown = ",".join(f"{p}=.." for p in params(name))
-    return f"[{shown}]" if shown else "[]"
+    """
+    >>> _metavar("blur"), _metavar("resize"), _metavar("grayscale")
+    ('[RADIUS,sigma=..]', 'WxH,method=..,antialias=..', '')
+    """
+    known = list(params(name).values())
+    if not known:
+        return ""
+    first, *others = known
+    shown = ",".join([_form(first), *(f"{p.name}=.." for p in others)])
+    return shown if first.required else f"[{shown}]"
+
+
+def _form(p: FilterParam) -> str:
+    if is_size(p):
+        return "WxH"
+    if p.type in FILES or p.type in PICTURES:
+        return "FILE"
+    if p.type == "points":
+        return "x:y:x:y"
+    if p.size in (2, 3, 4):
+        return ":".join({2: "xy", 3: "rgb", 4: "rgba"}[p.size].upper())
+    return p.name.upper()
+
+
+def is_size(p: FilterParam) -> bool:
+    """Return whether a parameter is a width and a height, written WxH."""
+    return p.name == "size" and p.type == "ints" and p.size == 2
 
 
 class _Append(argparse.Action):
@@ -88,59 +131,96 @@ class _Append(argparse.Action):
         namespace.chain = [*namespace.chain, link]
 
 
-def join(arguments: Sequence[str], flags: Mapping[str, bool]) -> list[str]:
-    """Join each filter with its parameters (``--blur=radius=3``) and move paths to the end.
+def join(words: Sequence[str], flags: Mapping[str, bool], paths: str) -> list[str]:
+    """Join each option with its value (``--blur=radius=3``) and move paths to the end.
 
-    Filters may then be given anywhere: ``--sepia in.png out.png`` has no parameters.
+    Which words are paths does not depend on their text: a word directly after an option that takes
+    a value is that value, all others are paths, and they stand together.
 
     Args:
-        arguments: the command's arguments.
+        words: the command's arguments.
         flags: the options that are not filters, such as ``--json``, and whether they take a value.
+        paths: the command and its paths, such as ``dala view IN``, for advice.
 
     Raises:
-        ParameterError: an option is neither; the nearest is suggested.
+        ParameterError: an option is unknown, a value cannot be parsed, or a word is no path.
     """
-    known = [*filters(), *SHORT]
     options: list[str] = []
-    paths: list[str] = []
-    waiting = list(arguments)
+    found: list[str] = []
+    waiting = list(words)
+    before = ""  # the option since the last path
     while waiting:
         word = waiting.pop(0)
-        option, equals, value = word.partition("=")
-        name = option[2:].replace("-", "_")
         if word == "--":
-            paths += waiting
+            if found and waiting:
+                raise _stray(waiting[0], word, paths)
+            found += waiting
             break
         if not word.startswith("-") or word == "-":
-            paths.append(word)
-        elif not word.startswith("--") or option in flags:
+            if found and before:
+                raise _stray(word, before, paths)
+            found.append(word)
+            before = ""
+            continue
+        option, equals, value = word.partition("=")
+        name = option[2:].replace("-", "_")
+        before = option
+        if option in flags or option == "-h":
+            if flags.get(option) and not equals and waiting and not waiting[0].startswith("--"):
+                word = f"{option}={waiting.pop(0)}"
             options.append(word)
-            if flags.get(word) and waiting:
-                options.append(waiting.pop(0))
-        elif name not in known:
-            hint = did_you_mean(name, [*known, *(flag[2:] for flag in flags)])
-            raise ParameterError(
-                f"{option}: no such filter or option. {hint or '`dala kernels` lists the filters.'}"
-            )
-        elif equals:
-            options.append(f"--{name}={value}")
-        elif waiting and _belongs(name, waiting[0]):
-            options.append(f"--{name}={waiting.pop(0)}")
-        else:
-            options.append(f"--{name}=")
-    return [*options, *(["--"] if any(p.startswith("-") for p in paths) else []), *paths]
+            continue
+        if not option.startswith("--") or name not in (*filters(), *SHORT):
+            raise _unknown(option, name, flags)
+        takes = name in SHORT or bool(params(name))
+        if not equals and takes and waiting and _is_value(waiting[0]):
+            equals, value = "=", waiting.pop(0)
+        if equals:
+            _check_value(option, name, value, "" if found else paths)
+        options.append(f"--{name}={value}")
+    return [*options, *(["--"] if any(p.startswith("-") for p in found) else []), *found]
 
 
-def _belongs(name: str, word: str) -> bool:
-    """Return whether a word holds a filter's parameters, and is not a path or an option."""
-    if name in SHORT:
-        return not word.startswith("--")
-    head, equals, _ = word.partition("=")
-    if equals:
-        return head.isidentifier()
-    if word in params(name):  # the value is missing, unless there is a file of that name
-        return not Path(word).exists()
-    return bool(params(name)) and _number(word) is not None
+def _is_value(word: str) -> bool:
+    """Return whether a word is no option: ``-0.5`` and ``-`` are not."""
+    return not word.startswith("-") or word == "-" or word[1:2] in tuple(".0123456789")
+
+
+def _check_value(option: str, name: str, value: str, paths: str) -> None:
+    """Parse a value early, where it is still known whether it may be a path in the wrong place."""
+    try:
+        if not value:
+            raise ParameterError(f"{option}: the value is empty. {_takes(name)}")
+        parse(name, value)
+    except ParameterError as error:
+        if not paths:
+            raise
+        error.args = (f"{error} Paths stand before the filters: {paths} {option}",)
+        raise
+
+
+def _stray(word: str, before: str, paths: str) -> ParameterError:
+    name = before[2:].replace("-", "_")
+    if name in filters() and not params(name):
+        return ParameterError(f"{before}: takes no value, got {word!r}.")
+    return ParameterError(
+        f"{word!r} after {before} is neither a value nor a path. Paths stand together, before the "
+        f"filters: {paths} {before if before != '--' else '--FILTER'}"
+    )
+
+
+def _unknown(option: str, name: str, flags: Mapping[str, bool]) -> ParameterError:
+    known = [*filters(), *SHORT, *(flag.lstrip("-") for flag in flags)]
+    hint = did_you_mean(name, known) if name else ""
+    return ParameterError(
+        f"{option}: no such filter or option. {hint or '`dala kernels` lists the filters.'}"
+    )
+
+
+def _takes(name: str) -> str:
+    """Return what a filter takes, as advice."""
+    known = params(SHORT.get(name, name))
+    return f"It takes: {', '.join(known)}." if known else "It takes no parameters."
 
 
 def parse(name: str, text: str) -> Link:
@@ -150,6 +230,8 @@ def parse(name: str, text: str) -> Link:
     ('blur', {'radius': 3, 'sigma': 1.5})
     >>> parse("brightness", "-0.2")
     ('brightness', {'value': -0.2})
+    >>> parse("resize", "640x360,method=area"), parse("resize", "640x")
+    (('resize', {'size': (360, 640), 'method': 'area'}), ('resize', {'size': (None, 640)}))
     >>> parse("chroma_key", "key=0:1:0")
     ('chroma_key', {'key': (0, 1, 0)})
 
@@ -163,16 +245,20 @@ def parse(name: str, text: str) -> Link:
         name = SHORT[name]
     known = params(name)
     given: dict[str, FilterValue] = {}
-    for part in filter(None, text.split(",")):
+    for number, part in enumerate(text.split(",") if text else ()):
         key, equals, value = part.partition("=")
-        if not equals and not given and known and _number(part) is not None:
+        if not equals and number == 0 and known:
             key, value = next(iter(known)), part
+        elif not equals and not known:
+            raise ParameterError(f"--{name}: takes no value, got {part!r}.")
         elif not equals:
-            raise ParameterError(f"--{name}: parameters must be NAME=VALUE, got {part!r}.")
+            raise ParameterError(
+                f"--{name}: parameters after the first must be NAME=VALUE, got {part!r}. "
+                f"{_takes(name)}"
+            )
         if key not in known:
-            listed = f"It takes: {', '.join(known)}." if known else "It takes no parameters."
             raise UnknownParameter(
-                f"--{name}: no parameter {key!r}. {did_you_mean(key, known) or listed}"
+                f"--{name}: no parameter {key!r}. {did_you_mean(key, known) or _takes(name)}"
             )
         if key in given:
             raise ParameterError(f"--{name}: {key} is given twice.")
@@ -195,28 +281,57 @@ def _number(text: str) -> int | float | None:
 
 
 def _value(name: str, p: FilterParam, text: str) -> FilterValue:
-    if p.name == "size":
-        sides = [int(s) if s.isdecimal() else 0 for s in text.split("x")]
-        if len(sides) != 2 or not all(sides):
-            raise ParameterError.invalid(
-                f"--{name}", "size", "WIDTHxHEIGHT, such as 1280x720", text
-            )
-        return sides[1], sides[0]
-    if p.type in FILES:
+    """Parse the text of a parameter by its type. Ranges are checked by :func:`load`."""
+    if not text:
+        raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
+    if is_size(p):
+        sides = arguments.sides(text)
+        if sides is None or sides == (None, None):
+            raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
+        # None is chosen by the filter, so that the aspect is kept.
+        return cast("FilterValue", (sides[1], sides[0]))
+    if p.type in FILES or p.type == "picture":
         return Path(text)
+    if p.type == "choice":
+        return text
+    if p.type == "bool":
+        if text.lower() not in _BOOLS:
+            raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
+        return _BOOLS[text.lower()]
     parts = [_number(part) for part in text.split(":")]
     numbers = [number for number in parts if number is not None]
-    if len(numbers) == len(parts):
-        if p.type == "points":
-            if len(numbers) % 2:
-                raise ParameterError.invalid(
-                    f"--{name}", p.name, "points x:y:x:y.., such as 0:0:0.5:0.6:1:1", text
-                )
-            return list(zip(numbers[0::2], numbers[1::2], strict=True))
-        return tuple(numbers) if len(numbers) > 1 else numbers[0]
-    if p.type in PICTURES:
-        return Path(text)
-    return {"true": True, "false": False}.get(text.lower(), text)
+    if len(numbers) < len(parts):
+        if p.type in PICTURES:
+            return Path(text)
+        raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
+    if p.type == "points":
+        if len(numbers) % 2:
+            raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
+        return list(zip(numbers[0::2], numbers[1::2], strict=True))
+    if p.type in ("int", "float") and len(numbers) > 1:
+        raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
+    return tuple(numbers) if len(numbers) > 1 else numbers[0]
+
+
+def _expected(p: FilterParam) -> str:
+    """Return what a parameter takes, as an error says it.
+
+    >>> _expected(params("blur")["radius"]), _expected(params("brightness")["value"])
+    ('an int from 0 to 200', 'a number')
+    """
+    limits = f"{' from' if ' to ' in p.range else ','} {p.range}" if p.range else ""
+    if is_size(p):
+        return "WxH such as 640x360, or 640x or x360, which keep the aspect"
+    if p.type == "points":
+        return "points x:y:x:y.., such as 0:0:0.5:0.6:1:1"
+    if p.type == "choice":
+        return f"one of {p.range}"
+    if p.type in ("int", "float"):
+        return f"{'an int' if p.type == 'int' else 'a number'}{limits}"
+    if p.type in ("ints", "floats"):
+        count = f"{p.size} numbers" if p.size else "numbers"
+        return f"{count} with colons between, such as {':'.join(['1'] * (p.size or 3))}{limits}"
+    return {"bool": "true or false", "background": "a file or a color r:g:b"}.get(p.type, "a file")
 
 
 # files ------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from dala.cli import _arguments as arguments
 from dala.cli import _inputs as inputs
 from dala.cli._inference import load
 from dala.cli._signals import Stopped, stopping
@@ -38,7 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="IN", help="a picture or a video")
     parser.add_argument("out", metavar="OUT", help="the file to write")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--blur", type=int, metavar="RADIUS", help="blur the background (12)")
+    kind.add_argument(
+        "--blur", type=arguments.integer(0, 200), metavar="RADIUS", help="blur the background (12)"
+    )
     kind.add_argument("--image", metavar="FILE", help="replace it with a picture")
     kind.add_argument("--color", help="replace it with a color: a name or #rrggbb")
     parser.add_argument(

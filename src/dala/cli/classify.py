@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
+from dala.cli import _arguments as arguments
 from dala.cli import _inference as inference
 from dala.cli._chain import Json
-from dala.errors import ParameterError
 
 if TYPE_CHECKING:
     from dala.ml.results import Scores
@@ -24,13 +24,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     inference.add_common(parser, "mobilenet_v2")
     inference.add_out(parser)
-    parser.add_argument("--top", type=int, default=5, metavar="N", help="number of classes (5)")
+    parser.add_argument(
+        "--top",
+        type=arguments.integer(1, 100000),
+        default=5,
+        metavar="N",
+        help="number of classes (5)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the most likely classes."""
-    if args.top < 1:
-        raise ParameterError(f"--top must be at least 1, got {args.top}.")
 
     def facts(scores: Scores) -> Json:
         return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
+from dala.cli import _arguments as arguments
 from dala.cli import _inference as inference
 
 EXAMPLES: Final = """\
@@ -20,7 +21,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inference.add_common(parser, "yolo_v5")
     inference.add_out(parser)
     parser.add_argument(
-        "--score", type=float, default=0.25, help="the lowest score to report (0.25)"
+        "--score",
+        type=arguments.number(0, 1),
+        metavar="S",
+        default=0.25,
+        help="the lowest score to report (0.25)",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
+from dala.cli import _arguments as arguments
 from dala.cli import _inference as inference
 
 EXAMPLES: Final = """\
@@ -18,7 +19,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     inference.add_common(parser, "blazeface")
     inference.add_out(parser)
-    parser.add_argument("--score", type=float, default=0.5, help="the lowest score to report (0.5)")
+    parser.add_argument(
+        "--score",
+        type=arguments.number(0, 1),
+        metavar="S",
+        default=0.5,
+        help="the lowest score to report (0.5)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -26,18 +26,20 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final = """\
 examples:
-  dala filter in.png out.png --blur radius=3,sigma=1.5 --sharpen amount=0.3
+  dala filter in.png out.png --blur 3 --sharpen 0.3
+  dala filter in.png out.png --blur radius=3,sigma=1.5 --brightness -0.1
   dala filter in.mp4 out.mp4 --lut film.cube --vignette
-  dala filter photos/ small/ --resize size=640x360      (pictures and videos)
+  dala filter photos/ small/ --resize 640x360      pictures and videos; 640x keeps the aspect
   dala filter 'photos/*.jpg' gray/ --grayscale
-  dala filter clip.mp4 clip.gif --resize size=480x270
+  dala filter clip.mp4 clip.gif --resize 480x
   dala filter - - --format png --invert < in.jpg > out.png
   dala filter green.png out.png --chroma_key key=0:1:0,threshold=0.25
   dala filter in.jpg out.jpg --curves master=0:0:0.3:0.2:1:1 --brightness 0.1
 
-Parameters are NAME=VALUE, separated by commas; a number alone is the first one. Lists of numbers
-are separated by colons. The sound and all other tracks of videos are kept. Files are renamed into
-place when they are complete. `dala kernels` lists the filters.
+IN and OUT stand before the filters. The word after a filter is its value: parameters NAME=VALUE,
+separated by commas; the first one may be without its name. A size is WxH (width first), numbers
+of a list have colons between. The sound and all other tracks of videos are kept. Files are renamed
+into place when they are complete. `dala kernels` lists the filters.
 """
 
 #: As ``video.write`` takes them; a test compares.
@@ -130,7 +132,7 @@ OPTIONS: Final[arguments.Options] = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.usage = "dala filter IN [IN ...] OUT [--FILTER [NAME=VALUE,..]] ... [options]"
+    parser.usage = "dala filter IN [IN ..] OUT --FILTER [VALUE] [--FILTER [VALUE] ..] [options]"
     parser.add_argument(
         "paths", nargs="+", metavar="IN OUT", help="a picture, a video, a folder or a pattern; "
         "and the result: a file, or a folder for many files"
@@ -141,7 +143,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def prepare(words: Sequence[str]) -> list[str]:
     """Return the arguments in a form that argparse can parse."""
-    return chain.join(words, arguments.flags(OPTIONS))
+    return chain.join(words, arguments.flags(OPTIONS), "dala filter IN OUT")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -151,7 +153,7 @@ def run(args: argparse.Namespace) -> int:
             f"IN and OUT are required, got only {args.paths[0]!r}: dala filter in.png out.png."
         )
     if not args.chain:
-        raise ParameterError("name at least one filter, such as --blur radius=3.")
+        raise ParameterError("name at least one filter, such as --blur 3.")
     *names, out = args.paths
     # The report makes way for a result on standard output.
     shown = sys.stderr if out == PIPE else sys.stdout

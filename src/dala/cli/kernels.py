@@ -68,7 +68,9 @@ def run(args: argparse.Namespace) -> int:
     name = chain.SHORT.get(args.name, args.name)
     if args.source or args.device:
         form = args.source or _form(args.device)
-        print(_kernel(name, "--source" if args.source else "--device").source(form))
+        source = _kernel(name, "--source" if args.source else "--device").source(form)
+        facts_of = {"name": name, "form": form, "source": source}
+        print(json.dumps(facts_of, indent=2) if args.json else source)
         return 0
     facts = explain(name)
     print(json.dumps(facts, indent=2) if args.json else _page(facts))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
+from dala.cli import _arguments as arguments
 from dala.cli import _inference as inference
 from dala.cli._chain import Json
 
@@ -23,7 +24,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inference.add_common(parser, "posenet")
     inference.add_out(parser)
     parser.add_argument(
-        "--score", type=float, default=0.15, help="the lowest score to report (0.15)"
+        "--score",
+        type=arguments.number(0, 1),
+        metavar="S",
+        default=0.15,
+        help="the lowest score to report (0.15)",
     )
 
 

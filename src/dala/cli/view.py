@@ -51,7 +51,7 @@ OPTIONS: Final[arguments.Options] = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.usage = "dala view IN [--show WHERE] [--FILTER [NAME=VALUE,..]] ... [options]"
+    parser.usage = "dala view IN [--FILTER [VALUE] ..] [options]"
     parser.add_argument("source", metavar="IN", help="a picture, a video, a URL or a camera (0)")
     arguments.add_options(parser, OPTIONS)
     chain.add_options(parser)
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def prepare(words: Sequence[str]) -> list[str]:
     """Return the arguments in a form that argparse can parse."""
-    return chain.join(words, arguments.flags(OPTIONS))
+    return chain.join(words, arguments.flags(OPTIONS), "dala view IN")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -70,7 +70,7 @@ def test_a_new_filter_is_everywhere(new_filter, tmp_path, capsys):
     # the command line
     with pytest.raises(SystemExit):
         main(["filter", "--help"])
-    assert "--fade_to_white [amount=..]" in capsys.readouterr().out
+    assert "--fade_to_white [AMOUNT]" in capsys.readouterr().out
     assert main(["kernels", new_filter, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["filter"]

@@ -164,6 +164,8 @@ def declared_steps(
         origin: the call, for missing files.
     """
     given: Values = dict(params)  # the kernel or recipe checks the types
+    if spec.resizes and "size" in given:
+        given["size"] = keep_aspect(given["size"], shape)
     _check_names(spec, given)
     if spec.is_recipe:
         numbers = {o.name: given.pop(o.name) for o in spec.options if o.name in given}
@@ -187,6 +189,20 @@ def declared_steps(
     elif spec.channels is not None:
         made = Tensor((*shape[:2], spec.channels), dtype)
     return [Step(kernel, tuple(inputs), made.shape, made.dtype, given)]
+
+
+def keep_aspect(size: object, shape: Shape) -> object:
+    """Return a size (height, width) with None replaced so that a picture keeps its aspect.
+
+    >>> keep_aspect((None, 64), (30, 40)), keep_aspect((60, None), (30, 40)), keep_aspect(3, (1, 1))
+    ((48, 64), (60, 80), 3)
+    """
+    match size:
+        case (None, int(width)):
+            return max(1, round(width * shape[0] / shape[1])), width
+        case (int(height), None):
+            return height, max(1, round(height * shape[1] / shape[0]))
+    return size
 
 
 def _check_names(spec: FilterSpec, given: Values) -> None:
