@@ -14,15 +14,14 @@ from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, pyav
 from dala.media.video.tracks import Tracks
 
 #: FFmpeg's encoder for each codec name, and its default options. For x264 a shorter look-ahead than
-#: the preset's, fewer frames between look-ahead and encoding, and no B-frame pyramid save 80 MB at
-#: 1080p.
+#: the preset's and no B-frame pyramid save memory.
 CODECS: dict[str, tuple[str, dict[str, str]]] = {
     "h264": (
         "libx264",
         {
             "crf": "20",
             "preset": "veryfast",
-            "x264-params": "rc-lookahead=4:sync-lookahead=3:b-pyramid=none",
+            "x264-params": "rc-lookahead=4:b-pyramid=none",
         },
     ),
     "hevc": ("libx265", {"crf": "23", "preset": "fast", "x265-params": "log-level=error"}),
@@ -41,8 +40,8 @@ CODECS: dict[str, tuple[str, dict[str, str]]] = {
 MAX_THREADS = 8
 #: Frames that x265 may leave without decoding times; so few are in order anyway.
 _FEW = 2
-#: How many frames may wait for the encoder.
-QUEUE_SIZE = 1
+#: How many frames may wait for the encoder: x264 takes several at once, then none for a while.
+QUEUE_SIZE = 4
 
 
 #: The default codecs of containers that do not hold H.264.
