@@ -1,13 +1,17 @@
 """The video of ``dala demo``: its frames, and the fallback without PyAV."""
 
+import os
+import shlex
+import subprocess
 import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import dala
 from dala.cli import _demo_scene as demo_scene
-from dala.cli import main
+from dala.cli import demo, main
 
 
 def frame(seconds, width=128, height=72):
@@ -84,3 +88,50 @@ def test_without_pyav(tmp_path, capsys, monkeypatch):
     assert main(["demo", "--out", str(tmp_path), "--size", "64x48", "--device", "cpu"]) == 0
     assert 'pip install "dala-gpu[media]"' in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["demo.png"]
+
+
+#: Runs ``dala demo`` as if no extra were installed.
+CORE = """
+import sys
+for name in ("av", "PIL", "freetype", "uharfbuzz", "glfw", "onnxruntime", "PyOpenColorIO"):
+    sys.modules[name] = None
+from dala.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_with_the_core_alone(tmp_path):
+    size = ["--size", "64x36", "--device", "cpu"]
+    done = subprocess.run(
+        [sys.executable, "-c", CORE, "demo", "--out", "made", *size],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in (tmp_path / "made").iterdir()] == ["demo.png"]
+    lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert lines["video"] == 'skipped: it needs PyAV: pip install "dala-gpu[media]"'
+    assert lines["text"].startswith("skipped: ")
+    assert lines["text"].endswith('pip install "dala-gpu[media]"')
+    with Image.open(tmp_path / "made" / "demo.png") as made:
+        pixels = np.asarray(made)
+    with dala.device("cpu"):
+        drawn = demo.draw(64, 36)
+    assert pixels.shape == drawn.shape  # the same picture, but for the letters
+    assert np.median(np.abs(pixels.astype(int) - drawn)) == 0
+    assert (pixels != drawn).any()
+
+
+def test_the_last_line_works_as_typed(tmp_path, monkeypatch):
+    script = tmp_path / "dala"
+    script.write_text("")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))  # not the one of this interpreter
+    words = shlex.split(demo.view_command("out dir/demo.mp4"))
+    assert words[1:] == ["-m", "dala", "view", "out dir/demo.mp4"]
+    shown = subprocess.run([*words[:3], "--version"], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )  # fmt: skip
+    assert shown.stdout == f"dala {dala.__version__}\n"
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert demo.view_command("a.mp4") == "dala view a.mp4"

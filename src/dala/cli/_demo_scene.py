@@ -123,7 +123,8 @@ class DemoScene(Closing):
         )
         self.scene.add_animation(line, "width", 0, width, seconds)
         self._caption = None
-        if _add_text("dala", self.scene, margin, margin, height / 16, "bold"):
+        if not why_no_text():
+            _add_text("dala", self.scene, margin, margin, height / 16, "bold")
             place = (margin, height - margin)
             self._caption = _add_text(
                 "", self.scene, *place, height / 20, "semibold", anchor="bottom-left"
@@ -161,16 +162,24 @@ class DemoScene(Closing):
 
 def _add_text(
     text: str, scene: Scene, x: float, y: float, size: float, weight: str, anchor: str = "top-left"
-) -> TextNode | None:
-    """Add text on a dark plate; return None without a font renderer (``dala-gpu[media]``)."""
+) -> TextNode:
+    """Add text on a dark plate."""
+    return scene.add_text(
+        text, position=(x, y), size=max(round(size), 6), weight=weight, color="#fff6e2",
+        background=(8, 10, 30, 170), padding=(round(size * 0.45), round(size * 0.2)),
+        radius=round(size * 0.3), anchor=anchor,
+    )  # fmt: skip
+
+
+def why_no_text() -> str:
+    """Return why text cannot be drawn on this machine and what to install, or ""."""
+    from dala.media.text import set_text
+
     try:
-        return scene.add_text(
-            text, position=(x, y), size=max(round(size), 6), weight=weight, color="#fff6e2",
-            background=(8, 10, 30, 170), padding=(round(size * 0.45), round(size * 0.2)),
-            radius=round(size * 0.3), anchor=anchor,
-        )  # fmt: skip
-    except MissingPackage:
-        return None
+        set_text("dala")
+    except MissingPackage as error:
+        return str(error)
+    return ""
 
 
 def labeled(picture: NDArray[np.uint8], names: Sequence[str]) -> NDArray[np.uint8]:
@@ -183,7 +192,8 @@ def labeled(picture: NDArray[np.uint8], names: Sequence[str]) -> NDArray[np.uint
         scene.add_image(picture)
         y = height - margin
         lean = (y - size / 2 - height / 2) * 0.22  # the bands are slanted
-        if _add_text("dala", scene, margin, margin, height / 16, "bold"):
+        if not why_no_text():
+            _add_text("dala", scene, margin, margin, height / 16, "bold")
             for number, name in enumerate(names):
                 x = max((number + 0.5) * width / len(names) - lean, margin + size * 1.8)
                 _add_text(name, scene, x, y, size, "semibold", anchor="bottom")

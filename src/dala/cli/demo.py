@@ -1,12 +1,18 @@
 """Render a short video and a picture on the best device of this machine.
 
-The video needs the packages of ``dala-gpu[media]``; the picture needs nothing else.
+The video, and text in both, need the packages of ``dala-gpu[media]``; the picture needs nothing
+else.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import os
+import shlex
+import shutil
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
@@ -68,6 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Render the picture and the video and print their paths."""
     import dala
+    from dala.cli import _demo_scene as demo_scene
     from dala.gpu import compute
     from dala.png import write_png
 
@@ -87,6 +94,9 @@ def run(args: argparse.Namespace) -> int:
             print(f"device   {info['name']} ({info['backend']})")
             print(f"picture  {path}: {width}x{height}, five lists of filters, ", end="")
             print(f"{took:.1f} s with compiling", flush=True)
+        no_text = demo_scene.why_no_text()
+        if no_text:
+            report["text"] = {"left_out": no_text}
         made: VideoFacts = _video(args) if args.seconds else {}
         if made:
             report["video"] = made
@@ -101,8 +111,28 @@ def run(args: argparse.Namespace) -> int:
         )
     elif made:
         print(f"video    skipped: {made['left_out']}")
-    print(f"look     dala view {made.get('path') or path}")
+    if no_text:
+        print(f"text     skipped: {no_text}")
+    print(f"look     {view_command(made.get('path') or str(path))}")
     return 0
+
+
+def view_command(path: str) -> str:
+    """Return the command that shows a file, as it works where this process was started.
+
+    Without an activated environment, as after ``make demo``, that is the interpreter's path.
+    """
+    if importlib.util.find_spec("PIL") is None:  # `dala view` needs it
+        return f"open {shlex.quote(path)} with any viewer of pictures"
+    script = shutil.which("dala")
+    own = Path(sys.executable).parent
+    if script and Path(script).parent.resolve() == own.resolve():
+        command = "dala"
+    else:
+        here = os.path.relpath(sys.executable)
+        shown = here if not here.startswith(os.pardir) else sys.executable
+        command = f"{shlex.quote(shown)} -m dala"
+    return f"{command} view {shlex.quote(path)}"
 
 
 def _video(args: argparse.Namespace) -> VideoFacts:
